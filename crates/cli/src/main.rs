@@ -1,0 +1,2 @@
+//! forerun: the command line.
+fn main() {}

@@ -1,0 +1,52 @@
+//! Growing competitive depth: the longer a run has been, the further ahead it is worth fetching.
+//!
+//! Let D be the competitive depth. The window is `max(D, alpha x bytes consumed)`, and it grows
+//! only while the reader really waits. Each window costs one switch worth D bytes, so a run of x
+//! bytes pays about one switch for every factor (1 + alpha) of growth instead of one for every D:
+//! with alpha = 1/4, device time falls from 1.99 to 1.09 times the optimum's at 200 D. What is
+//! wasted at the end of a run stays at most `max(D, alpha x consumed)`, so the worst case over
+//! all run lengths is 2.044 instead of 2 (algorithm and closed form: `docs/design/0003`).
+//!
+//! Goes beyond li04, whose depth is the case alpha = 0.
+
+use alloc::boxed::Box;
+
+use super::{Depth, DeviceFacts, StreamFacts};
+use crate::spec::{Knows, Method, Param, Spec};
+use crate::units::Bytes;
+
+pub(super) const METHOD: Method<Box<dyn Depth>> = Method {
+    spec: Spec {
+        name: "growing",
+        summary: "competitive depth, growing with what the stream has consumed while it waits",
+        source: "li04 section 2, extended",
+        unfit: "runs that all end just past a window that has grown",
+        knows: Knows::Online,
+        params: &[Param {
+            name: "alpha_percent",
+            summary: "window over bytes consumed; 25 costs 4.4 points of worst case and wins 90 \
+                      of them on runs of 200 D",
+            default: 25,
+            min: 0,
+            max: 100,
+        }],
+    },
+    build: |values| Box::new(Growing { alpha_percent: values[0] }),
+};
+
+#[derive(Debug)]
+struct Growing {
+    alpha_percent: u64,
+}
+
+impl Depth for Growing {
+    fn limit(&self, stream: &StreamFacts, device: &DeviceFacts<'_>) -> Bytes {
+        let competitive = device.profile.competitive_depth(device.distance, stream.location);
+        let grown = Bytes(
+            u64::try_from(u128::from(stream.consumed.0) * u128::from(self.alpha_percent) / 100)
+                .unwrap_or(u64::MAX),
+        );
+        let allowed = if stream.waited { grown } else { grown.min(stream.last_window) };
+        competitive.max(allowed)
+    }
+}

@@ -1,0 +1,108 @@
+//! Detect: is this read part of a run, and which window should be fetched next?
+//!
+//! First stage of the pipeline, called by the engine in two cases only (wu10 section 4.1): a
+//! block wanted is missing, or the block wanted carries the lookahead mark. A plain hit never
+//! gets here, except for methods that ask to see every read. One detector belongs to one open
+//! file. It answers with windows:
+//!
+//! ```text
+//!  start                    mark at start + size - async_size
+//!    |------------------------#===================|
+//!    |                        |<--- async_size -->|
+//!    |<------------------ size ------------------>|
+//! ```
+//!
+//! The reader that reaches the mark triggers the next window while `async_size` blocks are still
+//! ahead of it. How large a window may get is not decided here: [`Ahead::limit`] comes from the
+//! depth stage. Nor is memory: the engine may cut a window, and says what it issued.
+
+pub mod legacy;
+pub mod none;
+pub mod ondemand;
+pub mod one_block;
+
+use alloc::boxed::Box;
+
+use crate::spec::Method;
+use crate::units::Block;
+
+/// The detect methods. One entry a method.
+pub static LIST: &[Method<Box<dyn Detect>>] =
+    &[ondemand::METHOD, legacy::METHOD, one_block::METHOD, none::METHOD];
+
+/// Why the detector is asked.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Cause {
+    /// The block is neither resident nor in flight.
+    Miss,
+    /// The block, resident or in flight, carried the lookahead mark.
+    Mark,
+}
+
+/// The access that made the engine ask.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Access {
+    /// The block wanted now.
+    pub block: Block,
+    /// Blocks still wanted from there on, `block` included.
+    pub count: u32,
+    /// The block this open file touched before.
+    pub previous: Option<Block>,
+}
+
+impl Access {
+    /// Whether the access continues the one before on this open file, or begins the file.
+    #[must_use]
+    pub fn is_sequential(&self) -> bool {
+        match self.previous {
+            None => self.block == Block(0),
+            Some(previous) => {
+                self.block == previous || Some(self.block.0) == previous.0.checked_add(1)
+            }
+        }
+    }
+}
+
+/// What to fetch. Blocks in it that are already cached are skipped by the engine.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Window {
+    /// First block.
+    pub start: Block,
+    /// Number of blocks; zero fetches nothing.
+    pub size: u32,
+    /// How many of them lie behind the mark, the marked one included; zero sets no mark.
+    pub async_size: u32,
+}
+
+/// What a detector may look at beside its own state.
+pub trait Ahead {
+    /// The longest window the depth stage and the memory allow, in blocks; at least 1.
+    fn limit(&self) -> u32;
+    /// The part of a steady window to keep behind the mark; `size` where asynchrony is free.
+    fn async_size(&self, size: u32) -> u32;
+    /// Whether a block is resident or in flight.
+    fn cached(&self, block: Block) -> bool;
+    /// Number of blocks of the file.
+    fn file_blocks(&self) -> u64;
+}
+
+/// Finds runs of one open file.
+pub trait Detect: core::fmt::Debug + Send {
+    /// Whether every read must be shown to [`Detect::read`]: the hit path is then closed.
+    fn sees_every_read(&self) -> bool {
+        false
+    }
+
+    /// A read begins (only called if [`Detect::sees_every_read`]).
+    fn read(&mut self, _access: &Access, _ahead: &dyn Ahead) -> Option<Window> {
+        None
+    }
+
+    /// A trigger fired.
+    fn trigger(&mut self, cause: Cause, access: &Access, ahead: &dyn Ahead) -> Option<Window>;
+
+    /// Whether a miss at this block means that a block fetched ahead was lost.
+    fn inside_window(&self, _block: Block) -> bool {
+        false
+    }
+}

@@ -1,0 +1,119 @@
+//! The ledger: counters kept by the engine that add up.
+//!
+//! Filled by the engine's stages, read by drivers at the end of a run. Blocks unless the name
+//! says otherwise. Two identities hold at every moment, and [`Ledger::check`] says so:
+//!
+//! ```text
+//! reads      = hits + late_hits + misses
+//! prefetched = used + evicted_unused + resident_unused + in_flight + failed
+//! ```
+//!
+//! The third one, elapsed = compute + driver + stall, belongs to a reader's own clock and is
+//! checked where that clock is: in the simulated world.
+
+use core::fmt;
+
+use crate::units::{Bytes, Nanos};
+
+/// See the [module](self).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Ledger {
+    /// Blocks asked for.
+    pub reads: u64,
+    /// Resident when asked for.
+    pub hits: u64,
+    /// In flight when asked for.
+    pub late_hits: u64,
+    /// Neither.
+    pub misses: u64,
+    /// Fetched before anyone asked.
+    pub prefetched: u64,
+    /// Prefetched, then accessed.
+    pub used: u64,
+    /// Prefetched, then given up or dropped without an access.
+    pub evicted_unused: u64,
+    /// Prefetched, resident, not accessed yet.
+    pub resident_unused: u64,
+    /// Prefetched, still on the way (asked for in the meantime or not).
+    pub in_flight: u64,
+    /// Prefetched, but the fetch failed.
+    pub failed: u64,
+    /// Blocks fetched because a reader asked for them.
+    pub demanded: u64,
+    /// Blocks of the demanded whose fetch failed.
+    pub demand_failed: u64,
+    /// Blocks given up or dropped, used ones included.
+    pub evicted: u64,
+    /// A miss inside a window: a block was given up before its reader came.
+    pub thrashed: u64,
+    /// Times a prefetch was cut or refused for want of memory.
+    pub refused_prefetches: u64,
+    /// Times a demand read waited for memory.
+    pub memory_waits: u64,
+    /// Fetches handed to the driver.
+    pub requests: u64,
+    /// Windows decided.
+    pub windows: u64,
+    /// Inputs that made no sense and changed nothing.
+    pub refused_inputs: u64,
+    /// Time readers waited for blocks, added up over readers.
+    pub stall: Nanos,
+    /// Bytes of the blocks in all fetches handed to the driver, the last one of a file whole.
+    pub request_bytes: Bytes,
+    /// Most memory held at once, bookkeeping included.
+    pub memory_peak: Bytes,
+}
+
+/// A counter that does not add up: which identity, and its two sides.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Imbalance {
+    /// The identity.
+    pub identity: &'static str,
+    /// Its left side.
+    pub left: u64,
+    /// Its right side.
+    pub right: u64,
+}
+
+impl fmt::Display for Imbalance {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {} is not {}", self.identity, self.left, self.right)
+    }
+}
+
+impl core::error::Error for Imbalance {}
+
+impl Ledger {
+    /// Blocks fetched ahead that nobody came for, so far.
+    #[must_use]
+    pub fn wasted(&self) -> u64 {
+        self.evicted_unused + self.resident_unused
+    }
+
+    /// Whether both identities hold.
+    ///
+    /// # Errors
+    /// The first one that does not.
+    pub fn check(&self) -> Result<(), Imbalance> {
+        let identities = [
+            (
+                "reads = hits + late_hits + misses",
+                self.reads,
+                self.hits + self.late_hits + self.misses,
+            ),
+            (
+                "prefetched = used + evicted_unused + resident_unused + in_flight + failed",
+                self.prefetched,
+                self.used
+                    + self.evicted_unused
+                    + self.resident_unused
+                    + self.in_flight
+                    + self.failed,
+            ),
+        ];
+        match identities.into_iter().find(|(_, left, right)| left != right) {
+            Some((identity, left, right)) => Err(Imbalance { identity, left, right }),
+            None => Ok(()),
+        }
+    }
+}

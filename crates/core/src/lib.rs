@@ -1,0 +1,50 @@
+//! forerun-core: the prefetching and caching engine as a pure state machine.
+//!
+//! A driver (virtual time: `forerun-sim`; real time: `forerun-io`) feeds [`Input`]s to an
+//! [`Engine`] and carries out the [`Output`]s it gets back. The engine decides what to fetch,
+//! when, how much, in which pieces, and what to give up. It never performs I/O, never looks at a
+//! clock, never starts a thread, never draws a random number and never touches a data byte.
+//!
+//! A read flows one way, and the modules are the stations:
+//!
+//! ```text
+//! Input::Read -> detect -> depth -> admit -> dispatch -> Output::Fetch
+//!                                                             |
+//! Output::Serve <- serve <- complete <- Input::Completed <----+
+//!                    |
+//!                 reclaim -> Output::Evict
+//! ```
+//!
+//! Beside the pipeline stand the [`table`] (which blocks are resident: the one thing drivers may
+//! look at from many threads), the [`ledger`] (counters that add up) and the [`journal`] (a run
+//! as text, replayable).
+
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+#[cfg(test)]
+extern crate std;
+
+pub mod depth;
+pub mod detect;
+pub mod device;
+pub mod engine;
+pub mod journal;
+pub mod ledger;
+pub mod preset;
+pub mod profile;
+pub mod protocol;
+pub mod reclaim;
+pub mod settings;
+pub mod spec;
+pub mod stream;
+pub mod table;
+pub mod units;
+
+pub use engine::Engine;
+pub use ledger::Ledger;
+pub use profile::Profile;
+pub use protocol::{Fetch, FetchOutcome, Input, Output, Served};
+pub use settings::Settings;
+pub use units::{Block, Bytes, DeviceId, ErrorCode, Extent, FileId, Nanos, ReadId, ReaderId, RequestId};

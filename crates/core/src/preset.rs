@@ -1,0 +1,206 @@
+//! Presets: named compositions of methods, ready to use.
+//!
+//! Read by the command line and the simulator; a preset with a memory size becomes
+//! [`Settings`]. Adding one is an entry in [`LIST`].
+
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::fmt;
+
+use crate::settings::{Settings, SettingsError};
+use crate::spec::Choice;
+use crate::units::Bytes;
+use crate::{depth, detect, reclaim};
+
+/// A named composition.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Preset {
+    /// Name as the user types it.
+    pub name: &'static str,
+    /// One line.
+    pub summary: &'static str,
+    /// Paper and section, or kernel version.
+    pub source: &'static str,
+    /// Detect method, with parameters that differ from its defaults.
+    pub detect: &'static str,
+    /// Depth method.
+    pub depth: &'static str,
+    /// Reclaim method.
+    pub reclaim: &'static str,
+    /// See [`Settings::unread_percent`].
+    pub unread_percent: u8,
+    /// See [`Settings::lean_async`].
+    pub lean_async: bool,
+}
+
+/// Name of the preset used when none is given.
+pub const DEFAULT: &str = "forerun";
+
+/// Three quarters of the memory for blocks not read yet: what one-pass readers want is memory
+/// ahead of them, and the last quarter keeps demand reads and what was read just now.
+const UNREAD_PERCENT: u8 = 75;
+
+/// All presets. One entry a preset.
+pub static LIST: &[Preset] = &[
+    Preset {
+        name: "forerun",
+        summary: "the default: on-demand detection, growing competitive depth, bounded streams",
+        source: "wu10 section 4; li04 section 2, extended",
+        detect: "ondemand",
+        depth: "growing",
+        reclaim: "lru",
+        unread_percent: UNREAD_PERCENT,
+        lean_async: true,
+    },
+    Preset {
+        name: "cp",
+        summary: "competitive prefetching: on-demand detection, competitive depth",
+        source: "li04 sections 2 and 3",
+        detect: "ondemand",
+        depth: "competitive",
+        reclaim: "lru",
+        unread_percent: 100,
+        lean_async: false,
+    },
+    Preset {
+        name: "ap",
+        summary: "aggressive prefetching: on-demand detection, 1 MiB depth",
+        source: "li04 section 4",
+        detect: "ondemand",
+        depth: "fixed(depth_bytes=1048576)",
+        reclaim: "lru",
+        unread_percent: 100,
+        lean_async: false,
+    },
+    Preset {
+        name: "linux-2.6.24",
+        summary: "on-demand readahead, 128 KiB: Linux since 2.6.23",
+        source: "wu10 section 4",
+        detect: "ondemand",
+        depth: "fixed",
+        reclaim: "lru",
+        unread_percent: 100,
+        lean_async: false,
+    },
+    Preset {
+        name: "linux-2.6.22",
+        summary: "legacy readahead with two windows, 128 KiB: Linux 2.6.0 to 2.6.22",
+        source: "wu10 section 3.2",
+        detect: "legacy",
+        depth: "fixed",
+        reclaim: "lru",
+        unread_percent: 100,
+        lean_async: false,
+    },
+    Preset {
+        name: "one-block",
+        summary: "one block ahead of every sequential read",
+        source: "kimbrel96 section 1",
+        detect: "one-block",
+        depth: "fixed",
+        reclaim: "lru",
+        unread_percent: 100,
+        lean_async: false,
+    },
+    Preset {
+        name: "none",
+        summary: "demand reads only",
+        source: "baseline",
+        detect: "none",
+        depth: "fixed",
+        reclaim: "lru",
+        unread_percent: 100,
+        lean_async: false,
+    },
+];
+
+/// No preset of that name.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct UnknownPreset {
+    /// What was asked for.
+    pub name: String,
+    /// Known names, the nearest first.
+    pub nearest: Vec<&'static str>,
+}
+
+impl fmt::Display for UnknownPreset {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "no preset {:?}: nearest are {}", self.name, self.nearest.join(", "))
+    }
+}
+
+impl core::error::Error for UnknownPreset {}
+
+/// The preset of that name.
+///
+/// # Errors
+/// An unknown name, with the three nearest known ones.
+pub fn find(name: &str) -> Result<&'static Preset, UnknownPreset> {
+    LIST.iter().find(|p| p.name == name).ok_or_else(|| {
+        let mut nearest: Vec<&'static str> = LIST.iter().map(|p| p.name).collect();
+        nearest.sort_by_key(|known| edit_distance(name, known));
+        nearest.truncate(3);
+        UnknownPreset { name: name.to_string(), nearest }
+    })
+}
+
+impl Preset {
+    /// The preset with this much memory, in 4 KiB blocks, 1 MiB longest fetch, 64 in flight.
+    ///
+    /// 1 MiB is where a request's fixed cost no longer shows on any device of today, and a reader
+    /// gets its first bytes before a long window is complete. 64 keep a flash array or a remote
+    /// store busy at that size.
+    ///
+    /// # Errors
+    /// Memory below the minimum or above the maximum.
+    pub fn settings(&self, memory: Bytes) -> Result<Settings, SettingsError> {
+        let settings = Settings {
+            memory,
+            block_bytes: 4096,
+            detect: Choice::parse("detect", detect::LIST, self.detect)?,
+            depth: Choice::parse("depth", depth::LIST, self.depth)?,
+            reclaim: Choice::parse("reclaim", reclaim::LIST, self.reclaim)?,
+            request_max: Bytes(1 << 20),
+            in_flight_max: 64,
+            unread_percent: self.unread_percent,
+            lean_async: self.lean_async,
+        };
+        settings.check()?;
+        Ok(settings)
+    }
+}
+
+/// Fewest insertions, deletions and replacements that turn one name into the other.
+fn edit_distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().take(64).collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.chars().take(64).enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, y) in b.iter().enumerate() {
+            let replaced = diagonal + usize::from(x != *y);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_preset_builds_and_survives_its_journal_line() {
+        for preset in LIST {
+            let settings = preset.settings(Bytes(64 << 20)).unwrap();
+            assert_eq!(settings.to_string().parse(), Ok(settings), "{}", preset.name);
+        }
+    }
+
+    #[test]
+    fn a_misspelt_preset_is_answered_with_the_nearest_names() {
+        assert_eq!(find("forrun").unwrap_err().nearest[0], "forerun");
+        assert_eq!(find("linux-2.6.23").unwrap_err().nearest.len(), 3);
+    }
+}

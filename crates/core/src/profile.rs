@@ -1,0 +1,196 @@
+//! What a device costs: a switching cost by distance, and a transfer rate by location.
+//!
+//! Measured by `forerun profile` or given; read by the depth methods. Both maps are a few points
+//! with straight lines between them, held flat beyond the ends, in integers. li04 section 3.1
+//! takes exactly these two maps from a disk: seek time by distance (its half revolution is part
+//! of the switching cost here) and transfer rate by location. For an object store the switching
+//! cost is the request latency and the rate that of one stream.
+
+use alloc::vec::Vec;
+use core::fmt;
+
+use crate::units::{Bytes, Nanos};
+
+/// At most this many points in either map: enough for a seek curve within a few per cent, and a
+/// bound on what a profile file can make the engine hold.
+pub const POINTS_MAX: usize = 64;
+
+/// Slowest and fastest rate a profile may state, bytes per second: 1 kB/s and 1 TB/s.
+pub const RATE_RANGE: core::ops::RangeInclusive<u64> = 1_000..=1_000_000_000_000;
+
+/// Longest switching cost a profile may state: one minute.
+pub const SWITCHING_MAX: Nanos = Nanos(60_000_000_000);
+
+/// Switching cost by distance and transfer rate by location.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Profile {
+    switching: Vec<(Bytes, Nanos)>,
+    rate: Vec<(Bytes, u64)>,
+}
+
+/// Why a profile was refused.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum ProfileError {
+    /// A map has no point, or more than [`POINTS_MAX`].
+    Points(usize),
+    /// Positions do not increase strictly; the index of the offending point.
+    Order(usize),
+    /// A rate outside [`RATE_RANGE`].
+    Rate(u64),
+    /// A switching cost above [`SWITCHING_MAX`].
+    Switching(Nanos),
+}
+
+impl fmt::Display for ProfileError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Points(n) => write!(f, "{n} points in a map: give 1 to {POINTS_MAX}"),
+            Self::Order(i) => write!(f, "point {i}: positions must increase from point to point"),
+            Self::Rate(r) => write!(
+                f,
+                "transfer rate of {r} bytes/s: must lie from {} to {}",
+                RATE_RANGE.start(),
+                RATE_RANGE.end()
+            ),
+            Self::Switching(t) => {
+                write!(f, "switching cost of {t} ns: must lie from 0 to {SWITCHING_MAX}")
+            }
+        }
+    }
+}
+
+impl core::error::Error for ProfileError {}
+
+impl Profile {
+    /// One switching cost whatever the distance, one rate everywhere.
+    ///
+    /// # Errors
+    /// Values outside [`RATE_RANGE`] or above [`SWITCHING_MAX`].
+    pub fn constant(switching: Nanos, bytes_per_second: u64) -> Result<Self, ProfileError> {
+        Self::new([(Bytes(0), switching)].into(), [(Bytes(0), bytes_per_second)].into())
+    }
+
+    /// A profile from its two maps: (distance, switching cost) and (location, bytes per second).
+    ///
+    /// # Errors
+    /// Empty or oversized maps, positions that do not increase, values out of range.
+    pub fn new(
+        switching: Vec<(Bytes, Nanos)>,
+        rate: Vec<(Bytes, u64)>,
+    ) -> Result<Self, ProfileError> {
+        check_order(&switching)?;
+        check_order(&rate)?;
+        if let Some(&(_, cost)) = switching.iter().find(|(_, cost)| *cost > SWITCHING_MAX) {
+            return Err(ProfileError::Switching(cost));
+        }
+        if let Some(&(_, r)) = rate.iter().find(|(_, r)| !RATE_RANGE.contains(r)) {
+            return Err(ProfileError::Rate(r));
+        }
+        Ok(Self { switching, rate })
+    }
+
+    /// The (distance, switching cost) points.
+    #[must_use]
+    pub fn switching_points(&self) -> &[(Bytes, Nanos)] {
+        &self.switching
+    }
+
+    /// The (location, bytes per second) points.
+    #[must_use]
+    pub fn rate_points(&self) -> &[(Bytes, u64)] {
+        &self.rate
+    }
+
+    /// What it costs to go `distance` away before a transfer can start.
+    #[must_use]
+    pub fn switching(&self, distance: Bytes) -> Nanos {
+        Nanos(interpolate(&self.switching, distance, |cost| cost.0))
+    }
+
+    /// How fast bytes come at `location`, in bytes per second.
+    #[must_use]
+    pub fn rate(&self, location: Bytes) -> u64 {
+        interpolate(&self.rate, location, |rate| rate)
+    }
+
+    /// The competitive depth: what the device could have transferred during one switch
+    /// (li04 section 2.1). Fetching that much per switch keeps total device time within twice
+    /// the offline optimum's.
+    #[must_use]
+    pub fn competitive_depth(&self, distance: Bytes, location: Bytes) -> Bytes {
+        let product =
+            u128::from(self.switching(distance).0) * u128::from(self.rate(location)) / 1_000_000_000;
+        Bytes(u64::try_from(product).unwrap_or(u64::MAX))
+    }
+}
+
+impl Default for Profile {
+    /// The device nobody measured: 8 ms and 80 MB/s, a disk of 2010 or a busy network volume.
+    /// It gives 640 KB, between the 540 KB of li04's drive and the 1 MiB its authors call
+    /// aggressive.
+    fn default() -> Self {
+        Self {
+            switching: [(Bytes(0), Nanos(8_000_000))].into(),
+            rate: [(Bytes(0), 80_000_000)].into(),
+        }
+    }
+}
+
+fn check_order<T>(points: &[(Bytes, T)]) -> Result<(), ProfileError> {
+    if points.is_empty() || points.len() > POINTS_MAX {
+        return Err(ProfileError::Points(points.len()));
+    }
+    match points.windows(2).position(|pair| pair[0].0 >= pair[1].0) {
+        Some(before) => Err(ProfileError::Order(before + 1)),
+        None => Ok(()),
+    }
+}
+
+/// The value at `x` on the line through the two neighbouring points.
+fn interpolate<T: Copy>(points: &[(Bytes, T)], x: Bytes, value: impl Fn(T) -> u64) -> u64 {
+    let after = points.partition_point(|(position, _)| *position <= x);
+    if after == 0 {
+        return points.first().map_or(0, |&(_, v)| value(v));
+    }
+    let (x0, y0) = (points[after - 1].0.0, value(points[after - 1].1));
+    let Some(&(Bytes(x1), y1)) = points.get(after) else { return y0 };
+    let y1 = value(y1);
+    let part = i128::from(x.0 - x0) * (i128::from(y1) - i128::from(y0)) / i128::from(x1 - x0);
+    (i128::from(y0) + part) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec;
+
+    #[test]
+    fn the_drive_of_li04_gives_about_540_kb() {
+        let drive = Profile::constant(Nanos(7_530_000 + 3_000_000), 51_300_000).unwrap();
+        assert_eq!(drive.competitive_depth(Bytes(0), Bytes(0)), Bytes(540_189));
+    }
+
+    #[test]
+    fn values_lie_on_lines_between_points_and_flat_beyond_them() {
+        let p = Profile::new(
+            vec![(Bytes(10), Nanos(100)), (Bytes(20), Nanos(300))],
+            vec![(Bytes(0), 60_000_000), (Bytes(100), 40_000_000)],
+        )
+        .unwrap();
+        assert_eq!(p.switching(Bytes(0)), Nanos(100));
+        assert_eq!(p.switching(Bytes(15)), Nanos(200));
+        assert_eq!(p.switching(Bytes(99)), Nanos(300));
+        assert_eq!(p.rate(Bytes(50)), 50_000_000);
+        assert_eq!(p.rate(Bytes(u64::MAX)), 40_000_000);
+    }
+
+    #[test]
+    fn maps_that_make_no_sense_are_refused() {
+        let ok = vec![(Bytes(0), 1_000_000)];
+        assert_eq!(Profile::new(vec![], ok.clone()), Err(ProfileError::Points(0)));
+        let twice = vec![(Bytes(5), Nanos(1)), (Bytes(5), Nanos(1))];
+        assert_eq!(Profile::new(twice, ok), Err(ProfileError::Order(1)));
+        assert_eq!(Profile::constant(Nanos(0), 0), Err(ProfileError::Rate(0)));
+    }
+}

@@ -1,0 +1,169 @@
+//! The membrane: everything that enters the engine and everything that leaves it.
+//!
+//! Both are closed enums, so a run is a list that can be written to a [journal](crate::journal),
+//! compared, replayed and fuzzed. Drivers build [`Input`]s, [`crate::Engine`] answers with
+//! [`Output`]s. An input that makes no sense (an unknown reader, a completion of nothing) is
+//! counted in the ledger as refused and changes nothing: the core cannot fail.
+
+use crate::profile::Profile;
+use crate::units::{Block, Bytes, DeviceId, ErrorCode, Extent, FileId, Nanos, ReadId, ReaderId, RequestId};
+
+/// Something that happened outside.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Input {
+    /// What is known about a device; before the first file on it, or when it is measured anew.
+    Device {
+        /// The device.
+        device: DeviceId,
+        /// Its switching cost and transfer rate.
+        profile: Profile,
+    },
+    /// A file (one version of it) is known from now on.
+    File {
+        /// Its number, not in use.
+        file: FileId,
+        /// The device that holds it.
+        device: DeviceId,
+        /// Where on the device it begins; seek distances are computed from it.
+        location: Bytes,
+        /// Its size; the last block may be partial.
+        bytes: Bytes,
+    },
+    /// A reader opened a known file.
+    Open {
+        /// The reader's number, not in use.
+        reader: ReaderId,
+        /// The file it reads.
+        file: FileId,
+    },
+    /// A reader wants blocks, the first of which is not a plain hit.
+    Read {
+        /// The number under which the answer comes; not in use.
+        read: ReadId,
+        /// Who asks.
+        reader: ReaderId,
+        /// The block this reader touched last, before `first`.
+        previous: Option<Block>,
+        /// The first block wanted.
+        first: Block,
+        /// How many blocks from there on; at least 1.
+        count: u32,
+        /// True when these blocks are asked for the first time: they are then counted as hits,
+        /// late hits or misses. False when a read that was answered in part comes back for more.
+        fresh: bool,
+    },
+    /// The bytes of an answered read were taken; its blocks may be given up again.
+    Release {
+        /// The answered read.
+        read: ReadId,
+    },
+    /// Resident blocks were read on the hit path for the first time since the engine armed them.
+    Touch {
+        /// Who read them.
+        reader: ReaderId,
+        /// First block.
+        first: Block,
+        /// Number of blocks.
+        count: u32,
+    },
+    /// Blocks this reader read on the hit path since it last reported, for the ledger.
+    Hits {
+        /// Who read them.
+        reader: ReaderId,
+        /// Number of blocks.
+        blocks: u64,
+    },
+    /// A fetch ended.
+    Completed {
+        /// The fetch.
+        request: RequestId,
+        /// How.
+        outcome: FetchOutcome,
+    },
+    /// The file changed: its blocks are dropped, and nothing still in flight for it is kept.
+    Invalidate {
+        /// The file.
+        file: FileId,
+        /// Its size from now on.
+        bytes: Bytes,
+    },
+    /// The reader closed the file; its unanswered reads are abandoned.
+    Close {
+        /// The reader.
+        reader: ReaderId,
+    },
+    /// The file is not needed any more: drop its blocks and its number. Refused while open.
+    Forget {
+        /// The file.
+        file: FileId,
+    },
+}
+
+/// How a fetch ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FetchOutcome {
+    /// All blocks arrived.
+    Done,
+    /// Only the first blocks arrived, because the file ended early.
+    Short {
+        /// How many did; fewer than were asked for.
+        blocks: u32,
+    },
+    /// Nothing usable arrived.
+    Failed {
+        /// The original error.
+        error: ErrorCode,
+    },
+}
+
+/// A fetch the driver must carry out into the frames the table names for its blocks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Fetch {
+    /// The number under which it completes.
+    pub request: RequestId,
+    /// Where to read.
+    pub device: DeviceId,
+    /// What to read.
+    pub extent: Extent,
+    /// Whether a reader waits for part of it; false for a pure prefetch.
+    pub demand: bool,
+}
+
+/// Something the driver must do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Output {
+    /// Start a fetch.
+    Fetch(Fetch),
+    /// A read can go on.
+    Serve {
+        /// The read, to be released once its bytes were taken.
+        read: ReadId,
+        /// What it gets.
+        served: Served,
+    },
+    /// Blocks were given up; they left the table before this was emitted.
+    Evict(Extent),
+    /// Nothing more to do for this input. Hand in the next one, or come back at `until` if no
+    /// input arrives before (no method keeps a timer yet, so it is always `None` today).
+    Idle {
+        /// When the engine wants to be woken.
+        until: Option<Nanos>,
+    },
+}
+
+/// The answer to a read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Served {
+    /// The first `count` blocks asked for are resident and stay so until the read is released.
+    Blocks {
+        /// At least 1, at most what was asked for; the driver comes back for the rest.
+        count: u32,
+    },
+    /// The first block asked for cannot be read. The read needs no release.
+    Failed {
+        /// The original error of the I/O.
+        error: ErrorCode,
+    },
+    /// The file ends before the first block asked for. The read needs no release.
+    End,
+}

@@ -1,0 +1,96 @@
+//! Two-list LRU: blocks enter the inactive list, and a second access earns the active one.
+//!
+//! Linux 2.6's page cache, where li05 calls it AccessHistory: blocks fetched ahead and blocks
+//! read stand in one order. A block enters the inactive list when it becomes resident. The first
+//! access marks it referenced, the second activates it. Victims come from the old end of the
+//! inactive list; when the active list is the longer one, its oldest blocks are deactivated.
+//!
+//! ```text
+//!   inserted -> [ newest  inactive  oldest ] -> victim, unless activated meanwhile
+//!                    ^ deactivated                    |
+//!               [ newest   active   oldest ] <--------+
+//! ```
+//!
+//! An activated block moves when it reaches the old end of the inactive list, not at once: that
+//! is what one three-byte link a block allows (see the design note 0002). It is neither
+//! scan-resistant nor does it know whose blocks it takes: under memory pressure blocks fetched
+//! ahead go before their readers come (li05 section 3).
+
+use alloc::boxed::Box;
+
+use super::{Blocks, Queue, Reclaim};
+use crate::spec::{Knows, Method, Spec};
+use crate::table::{Frame, flag};
+
+pub(super) const METHOD: Method<Box<dyn Reclaim>> = Method {
+    spec: Spec {
+        name: "lru",
+        summary: "two-list LRU, blocks read and blocks fetched ahead in one order",
+        source: "li05 section 2 (AccessHistory); Linux 2.6",
+        unfit: "more streams than memory: blocks fetched ahead are lost before they are read",
+        knows: Knows::Online,
+        params: &[],
+    },
+    build: |_| Box::new(TwoList::default()),
+};
+
+#[derive(Debug, Default)]
+struct TwoList {
+    inactive: Queue,
+    active: Queue,
+}
+
+impl TwoList {
+    /// Keeps the active list from outgrowing the inactive one.
+    fn balance(&mut self, blocks: &mut Blocks<'_>) {
+        while self.active.len() > self.inactive.len() {
+            let Some(frame) = self.active.pop(blocks.links) else { return };
+            blocks.table.clear(frame, flag::ACTIVE | flag::REFERENCED);
+            blocks.table.set(frame, flag::ARMED);
+            self.inactive.push(blocks.links, frame);
+        }
+    }
+}
+
+impl Reclaim for TwoList {
+    fn inserted(&mut self, blocks: &mut Blocks<'_>, frame: Frame) {
+        self.inactive.push(blocks.links, frame);
+    }
+
+    fn touched(&mut self, blocks: &mut Blocks<'_>, frame: Frame) {
+        if blocks.table.flags(frame) & flag::REFERENCED == 0 {
+            blocks.table.set(frame, flag::REFERENCED | flag::ARMED);
+        } else {
+            blocks.table.set(frame, flag::ACTIVE);
+        }
+    }
+
+    fn victim(&mut self, blocks: &mut Blocks<'_>) -> Option<Frame> {
+        // Each block is looked at once: pinned and activated ones go back, and if nothing else is
+        // left the second round finds what the balance has deactivated.
+        for _ in 0..2 {
+            self.balance(blocks);
+            for _ in 0..self.inactive.len() {
+                let frame = self.inactive.pop(blocks.links)?;
+                let flags = blocks.table.flags(frame);
+                if flags & flag::ACTIVE != 0 {
+                    self.active.push(blocks.links, frame);
+                } else if flags & flag::PINNED != 0 {
+                    self.inactive.push(blocks.links, frame);
+                } else {
+                    return Some(frame);
+                }
+            }
+        }
+        None
+    }
+
+    fn sweep(&mut self, blocks: &mut Blocks<'_>, gone: &dyn Fn(Frame) -> bool) {
+        self.inactive.sweep(blocks.links, gone);
+        self.active.sweep(blocks.links, gone);
+    }
+
+    fn len(&self) -> u32 {
+        self.inactive.len() + self.active.len()
+    }
+}

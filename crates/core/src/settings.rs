@@ -1,0 +1,194 @@
+//! What an engine is built from: plain data, checked once.
+//!
+//! A [preset](crate::preset) gives the composition, the user the memory. Written into the first
+//! line of a journal and read back from it, so a replay needs nothing else.
+
+use alloc::string::{String, ToString};
+use core::fmt;
+use core::str::FromStr;
+
+use crate::spec::{Choice, ChoiceError};
+use crate::table::Table;
+use crate::units::Bytes;
+use crate::{depth, detect, reclaim};
+
+/// Everything that decides how an engine behaves.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Settings {
+    /// Hard bound on blocks, in-flight buffers and bookkeeping together.
+    pub memory: Bytes,
+    /// Unit of caching; a power of two from 512 to 1 MiB. 4 KiB, a page, by default.
+    pub block_bytes: u32,
+    /// How patterns are found.
+    pub detect: Choice,
+    /// How far to fetch ahead.
+    pub depth: Choice,
+    /// What to give up.
+    pub reclaim: Choice,
+    /// Longest single fetch. Longer windows become several fetches, queued back to back.
+    pub request_max: Bytes,
+    /// Fetches a device is given at once; further ones wait in the engine's queue for it.
+    pub in_flight_max: u32,
+    /// How much of the memory, in per cent, all streams together may hold unread. 100 = no
+    /// bound of our own, as in Linux.
+    pub unread_percent: u8,
+    /// Start the next window late while the device never runs idle, so that the memory goes into
+    /// longer windows instead of two of them.
+    pub lean_async: bool,
+}
+
+/// Why settings were refused.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum SettingsError {
+    /// Not enough memory to work with.
+    Memory {
+        /// What was given.
+        given: Bytes,
+        /// The least that works with these blocks.
+        minimum: Bytes,
+    },
+    /// More memory than the table can number.
+    MemoryAbove {
+        /// What was given.
+        given: Bytes,
+        /// The most that works with these blocks.
+        maximum: Bytes,
+    },
+    /// A block size that is not a power of two from 512 to 1 MiB.
+    BlockBytes(u32),
+    /// A longest fetch below one block or above 1 GiB.
+    RequestMax(Bytes),
+    /// Zero or more than 1024 fetches in flight.
+    InFlight(u32),
+    /// A share of zero or above 100 %.
+    UnreadPercent(u8),
+    /// A method that does not exist or takes other parameters.
+    Choice(ChoiceError),
+    /// A settings line that cannot be read.
+    Line(String),
+}
+
+impl fmt::Display for SettingsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Memory { given, minimum } => {
+                write!(f, "memory of {given} bytes: must be at least {minimum} bytes")
+            }
+            Self::MemoryAbove { given, maximum } => write!(
+                f,
+                "memory of {given} bytes: at most {maximum} bytes with these blocks; larger \
+                 blocks allow more"
+            ),
+            Self::BlockBytes(b) => {
+                write!(f, "block size of {b} bytes: must be a power of two from 512 to 1048576")
+            }
+            Self::RequestMax(b) => {
+                write!(f, "longest fetch of {b} bytes: must lie from one block to 1073741824")
+            }
+            Self::InFlight(n) => write!(f, "{n} fetches in flight: must lie from 1 to 1024"),
+            Self::UnreadPercent(p) => {
+                write!(f, "{p} % of memory for unread blocks: must lie from 1 to 100")
+            }
+            Self::Choice(e) => e.fmt(f),
+            Self::Line(what) => write!(f, "settings line: {what}"),
+        }
+    }
+}
+
+impl core::error::Error for SettingsError {}
+
+impl From<ChoiceError> for SettingsError {
+    fn from(e: ChoiceError) -> Self {
+        Self::Choice(e)
+    }
+}
+
+impl Settings {
+    /// Checks every value against its range.
+    ///
+    /// # Errors
+    /// The first value out of range.
+    pub fn check(&self) -> Result<(), SettingsError> {
+        if !self.block_bytes.is_power_of_two() || !(512..=1 << 20).contains(&self.block_bytes) {
+            return Err(SettingsError::BlockBytes(self.block_bytes));
+        }
+        if !(u64::from(self.block_bytes)..=1 << 30).contains(&self.request_max.0) {
+            return Err(SettingsError::RequestMax(self.request_max));
+        }
+        if !(1..=1024).contains(&self.in_flight_max) {
+            return Err(SettingsError::InFlight(self.in_flight_max));
+        }
+        if !(1..=100).contains(&self.unread_percent) {
+            return Err(SettingsError::UnreadPercent(self.unread_percent));
+        }
+        let minimum = Table::memory_for(Table::FRAMES_MIN, self.block_bytes);
+        if self.memory < minimum {
+            return Err(SettingsError::Memory { given: self.memory, minimum });
+        }
+        let maximum = Table::memory_for(Table::FRAMES_MAX, self.block_bytes);
+        if self.memory > maximum {
+            return Err(SettingsError::MemoryAbove { given: self.memory, maximum });
+        }
+        Ok(())
+    }
+
+    /// How many blocks fit the memory once the bookkeeping is paid.
+    #[must_use]
+    pub fn frames(&self) -> u32 {
+        Table::frames_in(self.memory, self.block_bytes)
+    }
+}
+
+impl fmt::Display for Settings {
+    /// One line that [`FromStr`] reads back.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "memory_bytes={} block_bytes={} detect={} depth={} reclaim={} request_max_bytes={} \
+             in_flight_max={} unread_percent={} lean_async={}",
+            self.memory,
+            self.block_bytes,
+            self.detect,
+            self.depth,
+            self.reclaim,
+            self.request_max,
+            self.in_flight_max,
+            self.unread_percent,
+            self.lean_async,
+        )
+    }
+}
+
+impl FromStr for Settings {
+    type Err = SettingsError;
+
+    fn from_str(line: &str) -> Result<Self, SettingsError> {
+        let mut fields = line.split_ascii_whitespace();
+        let mut next = |name: &str| {
+            let field = fields.next().unwrap_or_default();
+            field
+                .strip_prefix(name)
+                .and_then(|rest| rest.strip_prefix('='))
+                .ok_or_else(|| SettingsError::Line([name, "= expected"].concat()))
+        };
+        fn value<T: FromStr>(name: &str, text: &str) -> Result<T, SettingsError> {
+            text.parse().map_err(|_| {
+                SettingsError::Line([name, "=", text, " cannot be read"].concat().to_string())
+            })
+        }
+        let settings = Self {
+            memory: Bytes(value("memory_bytes", next("memory_bytes")?)?),
+            block_bytes: value("block_bytes", next("block_bytes")?)?,
+            detect: Choice::parse("detect", detect::LIST, next("detect")?)?,
+            depth: Choice::parse("depth", depth::LIST, next("depth")?)?,
+            reclaim: Choice::parse("reclaim", reclaim::LIST, next("reclaim")?)?,
+            request_max: Bytes(value("request_max_bytes", next("request_max_bytes")?)?),
+            in_flight_max: value("in_flight_max", next("in_flight_max")?)?,
+            unread_percent: value("unread_percent", next("unread_percent")?)?,
+            lean_async: value("lean_async", next("lean_async")?)?,
+        };
+        settings.check()?;
+        Ok(settings)
+    }
+}

@@ -1,0 +1,224 @@
+//! The one-line description every method, preset, device and backend carries.
+//!
+//! A family's list holds [`Spec`]s; from them come, with no other edit, `forerun list`, the
+//! values and help of options, range checks, generated documentation and the conformance tests.
+
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::fmt;
+
+/// What a method must know of the future.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Knows {
+    /// Only the past.
+    Online,
+    /// Hints of what will be read.
+    Hinted,
+    /// The whole future: for comparison only.
+    Clairvoyant,
+}
+
+/// A parameter of a method.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Param {
+    /// Name, ending in its unit.
+    pub name: &'static str,
+    /// What it does, and why the default is what it is.
+    pub summary: &'static str,
+    /// Value when none is given.
+    pub default: u64,
+    /// Smallest accepted value.
+    pub min: u64,
+    /// Largest accepted value.
+    pub max: u64,
+}
+
+/// What a method is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Spec {
+    /// Name as the user types it.
+    pub name: &'static str,
+    /// One line.
+    pub summary: &'static str,
+    /// Paper and section, or kernel version.
+    pub source: &'static str,
+    /// The workload it is not fit for.
+    pub unfit: &'static str,
+    /// What it must know.
+    pub knows: Knows,
+    /// Its parameters.
+    pub params: &'static [Param],
+}
+
+/// An entry of a family's list: what it is and how it is built from its parameter values.
+pub struct Method<B> {
+    /// What it is.
+    pub spec: Spec,
+    /// Builds it; the values are in the order of `spec.params` and inside their ranges.
+    pub build: fn(&[u64]) -> B,
+}
+
+/// A method chosen from a family, with a value for each of its parameters.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Choice {
+    /// The method's spec.
+    pub spec: &'static Spec,
+    /// One value a parameter, in the spec's order, inside the ranges.
+    pub values: Vec<u64>,
+}
+
+/// Why a choice was refused.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum ChoiceError {
+    /// No method of that name.
+    Unknown {
+        /// The family.
+        family: &'static str,
+        /// What was asked for.
+        name: String,
+        /// What there is.
+        known: Vec<&'static str>,
+    },
+    /// The method has no parameter of that name.
+    UnknownParam {
+        /// The method.
+        method: &'static str,
+        /// What was asked for.
+        name: String,
+        /// What there is.
+        known: Vec<&'static str>,
+    },
+    /// Not a whole number.
+    NotANumber {
+        /// The parameter.
+        param: &'static str,
+        /// What was given.
+        value: String,
+    },
+    /// Outside the range.
+    Range {
+        /// The parameter.
+        param: &'static str,
+        /// What was given.
+        value: u64,
+        /// Smallest accepted value.
+        min: u64,
+        /// Largest accepted value.
+        max: u64,
+    },
+    /// Not of the form `name` or `name(param=value,..)`.
+    Form(String),
+}
+
+impl fmt::Display for ChoiceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unknown { family, name, known } => {
+                write!(f, "no {family} method {name:?}: there is {}", known.join(", "))
+            }
+            Self::UnknownParam { method, name, known } if known.is_empty() => {
+                write!(f, "{method} takes no parameters, so none called {name:?}")
+            }
+            Self::UnknownParam { method, name, known } => {
+                write!(f, "{method} has no parameter {name:?}: it takes {}", known.join(", "))
+            }
+            Self::NotANumber { param, value } => {
+                write!(f, "{param}={value:?}: must be a whole number")
+            }
+            Self::Range { param, value, min, max } => {
+                write!(f, "{param}={value}: must lie from {min} to {max}")
+            }
+            Self::Form(text) => {
+                write!(f, "{text:?} is not of the form name or name(param=value,..)")
+            }
+        }
+    }
+}
+
+impl core::error::Error for ChoiceError {}
+
+impl Choice {
+    /// The method with its defaults.
+    #[must_use]
+    pub fn of(spec: &'static Spec) -> Self {
+        Self { spec, values: spec.params.iter().map(|p| p.default).collect() }
+    }
+
+    /// The method with one parameter set.
+    ///
+    /// # Errors
+    /// An unknown parameter or a value out of its range.
+    pub fn with(mut self, param: &str, value: u64) -> Result<Self, ChoiceError> {
+        let Some(at) = self.spec.params.iter().position(|p| p.name == param) else {
+            return Err(ChoiceError::UnknownParam {
+                method: self.spec.name,
+                name: param.to_string(),
+                known: self.spec.params.iter().map(|p| p.name).collect(),
+            });
+        };
+        let Param { name, min, max, .. } = self.spec.params[at];
+        if !(min..=max).contains(&value) {
+            return Err(ChoiceError::Range { param: name, value, min, max });
+        }
+        self.values[at] = value;
+        Ok(self)
+    }
+
+    /// Reads `name` or `name(param=value,..)` against a family's list.
+    ///
+    /// # Errors
+    /// See [`ChoiceError`].
+    pub fn parse<B>(
+        family: &'static str,
+        list: &'static [Method<B>],
+        text: &str,
+    ) -> Result<Self, ChoiceError> {
+        let (name, args) = match text.split_once('(') {
+            None => (text, None),
+            Some((name, rest)) => match rest.strip_suffix(')') {
+                Some(args) => (name, Some(args)),
+                None => return Err(ChoiceError::Form(text.to_string())),
+            },
+        };
+        let Some(method) = list.iter().find(|m| m.spec.name == name) else {
+            return Err(ChoiceError::Unknown {
+                family,
+                name: name.to_string(),
+                known: list.iter().map(|m| m.spec.name).collect(),
+            });
+        };
+        let mut choice = Self::of(&method.spec);
+        for arg in args.into_iter().flat_map(|a| a.split(',')).filter(|a| !a.is_empty()) {
+            let Some((param, value)) = arg.split_once('=') else {
+                return Err(ChoiceError::Form(text.to_string()));
+            };
+            let Some(known) = method.spec.params.iter().find(|p| p.name == param) else {
+                return choice.with(param, 0);
+            };
+            let number = value.parse().map_err(|_| ChoiceError::NotANumber {
+                param: known.name,
+                value: value.to_string(),
+            })?;
+            choice = choice.with(param, number)?;
+        }
+        Ok(choice)
+    }
+
+    /// Builds the method from its family's list; the choice came from that list.
+    #[must_use]
+    pub fn build<B>(&self, list: &'static [Method<B>]) -> Option<B> {
+        list.iter().find(|m| m.spec.name == self.spec.name).map(|m| (m.build)(&self.values))
+    }
+}
+
+impl fmt::Display for Choice {
+    /// The form [`Choice::parse`] reads, every parameter spelled out.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.spec.name)?;
+        for (i, (param, value)) in self.spec.params.iter().zip(&self.values).enumerate() {
+            write!(f, "{}{}={value}", if i == 0 { '(' } else { ',' }, param.name)?;
+        }
+        if self.spec.params.is_empty() { Ok(()) } else { f.write_str(")") }
+    }
+}

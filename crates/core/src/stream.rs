@@ -1,0 +1,1 @@
+//! Streams: runs of prefetched, unread blocks, each with an owner.
