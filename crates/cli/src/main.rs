@@ -1,2 +1,3 @@
-//! forerun: the command line.
+//! The `forerun` binary.
+
 fn main() {}
