@@ -65,10 +65,13 @@ impl World<'_, '_> {
         self.read(reader)
     }
 
-    /// Takes the blocks of an answer and gives them free.
+    /// Takes the blocks of an answer and gives them free; at once if another read needs memory.
     fn take(&mut self, reader: usize, read: u32, blocks: u32) -> Result<(), WorldError> {
         self.taken(reader, u64::from(blocks));
         self.later.push_back(Input::Release { read: ReadId(read) });
+        if self.engine.is_starved() {
+            self.drain()?;
+        }
         self.readers[reader].state = State::Reading;
         self.read(reader)
     }
@@ -125,6 +128,9 @@ impl World<'_, '_> {
                 self.readers[reader].plain_hits += 1;
             }
             bytes += self.taken(reader, 1).0;
+            if reading.at + 1 == reading.piece_end {
+                self.queue_touch(reader, touched.take());
+            }
         }
         self.queue_touch(reader, touched);
         Bytes(bytes)

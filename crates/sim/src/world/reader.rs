@@ -11,12 +11,15 @@
 
 use core::fmt;
 
-use forerun_core::{Block, Bytes, Nanos};
+use forerun_core::{Block, Bytes, Engine, Nanos};
 
 use crate::report::ReaderReport;
 use crate::workload::{Step, Steps};
 
-/// One application read under way.
+/// Blocks of one piece of a read.
+const PIECE: u64 = Engine::READ_MAX as u64;
+
+/// One application read under way; longer ones than the engine takes go in pieces.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Reading {
     /// First byte wanted.
@@ -29,7 +32,9 @@ pub(super) struct Reading {
     pub(super) stop_block: u64,
     /// The block after the last one asked for.
     pub(super) end: u64,
-    /// Nothing of it has been shown to the engine yet.
+    /// The block after the last one of this piece: the engine takes no longer reads.
+    pub(super) piece_end: u64,
+    /// Nothing of this piece has been shown to the engine yet.
     pub(super) fresh: bool,
     /// Bytes taken so far.
     pub(super) taken: u64,
@@ -41,14 +46,10 @@ impl Reading {
         let offset = step.offset.0;
         let reach = |bytes: Bytes| offset.saturating_add(bytes.0).min(file.0);
         let (end, stop) = (reach(step.bytes), reach(step.take).min(reach(step.bytes)));
-        (offset < stop).then(|| Self {
-            offset,
-            stop,
-            at: offset / block_bytes,
-            stop_block: stop.div_ceil(block_bytes),
-            end: end.div_ceil(block_bytes),
-            fresh: true,
-            taken: 0,
+        (offset < stop).then(|| {
+            let (at, end) = (offset / block_bytes, end.div_ceil(block_bytes));
+            let (stop_block, piece_end) = (stop.div_ceil(block_bytes), end.min(at + PIECE));
+            Self { offset, stop, at, stop_block, end, piece_end, fresh: true, taken: 0 }
         })
     }
 
@@ -64,12 +65,16 @@ impl Reading {
         let to = (self.at * block_bytes).min(self.stop);
         let bytes = to.saturating_sub(from);
         self.taken += bytes;
+        if self.at == self.piece_end {
+            self.piece_end = self.end.min(self.at + PIECE);
+            self.fresh = true;
+        }
         bytes
     }
 
     /// How many blocks to ask the engine for.
     pub(super) fn wanted(&self) -> u32 {
-        u32::try_from(self.end - self.at).unwrap_or(u32::MAX)
+        u32::try_from(self.piece_end - self.at).unwrap_or(u32::MAX)
     }
 }
 
@@ -184,6 +189,22 @@ mod tests {
         assert_eq!(reading(10_000, 1, 1), None);
         assert_eq!(reading(0, 0, 0), None);
         assert_eq!(reading(u64::MAX, u64::MAX, u64::MAX), None);
+    }
+
+    #[test]
+    fn a_long_read_goes_in_pieces_each_fresh_at_first() {
+        let step = Step::read(0, 1 << 30, 0);
+        let mut read = Reading::begin(&step, Bytes(5000 * 4096), 4096).unwrap();
+        assert_eq!(read.wanted(), 1024);
+        read.fresh = false;
+        read.take(1000, 4096);
+        assert_eq!((read.wanted(), read.fresh), (24, false));
+        read.take(24, 4096);
+        assert_eq!((read.wanted(), read.fresh), (1024, true));
+        for _ in 0..3 {
+            read.take(1024, 4096);
+        }
+        assert_eq!(read.wanted(), 904);
     }
 
     #[test]
