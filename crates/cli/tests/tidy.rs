@@ -264,9 +264,9 @@ fn families(files: &Files) -> Vec<String> {
 
 /// The initialisers of the static and constant slices of a file.
 fn lists(text: &str) -> Vec<&str> {
-    text.split("= &[")
-        .skip(1)
-        .filter_map(|rest| rest.split("];").next())
+    text.match_indices("&[")
+        .filter(|(at, _)| text[..*at].trim_end().ends_with('='))
+        .filter_map(|(at, _)| text[at..].split("];").next())
         .collect()
 }
 
@@ -509,7 +509,8 @@ mod each_rule_can_fail {
 
     #[test]
     fn members_without_mod_or_entry() {
-        let parent = "pub mod listed;\nmod unlisted;\nstatic LIST: &[M] = &[listed::METHOD];\n";
+        let parent =
+            "pub mod listed;\nmod unlisted;\nstatic LIST: &[M] =\n    &[listed::METHOD];\n";
         let found = families(&files([
             ("crates/core/src/depth.rs", parent),
             ("crates/core/src/depth/listed.rs", ""),
