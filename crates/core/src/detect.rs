@@ -27,8 +27,12 @@ use crate::spec::Method;
 use crate::units::Block;
 
 /// The detect methods. One entry a method.
-pub static LIST: &[Method<Box<dyn Detect>>] =
-    &[ondemand::METHOD, legacy::METHOD, one_block::METHOD, none::METHOD];
+pub static LIST: &[Method<Box<dyn Detect>>] = &[
+    ondemand::METHOD,
+    legacy::METHOD,
+    one_block::METHOD,
+    none::METHOD,
+];
 
 /// Why the detector is asked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -100,6 +104,9 @@ pub trait Detect: core::fmt::Debug + Send {
 
     /// A trigger fired.
     fn trigger(&mut self, cause: Cause, access: &Access, ahead: &dyn Ahead) -> Option<Window>;
+
+    /// The memory allowed only the blocks before `end` of the last window.
+    fn cut(&mut self, _end: Block) {}
 
     /// Whether a miss at this block means that a block fetched ahead was lost.
     fn inside_window(&self, _block: Block) -> bool {

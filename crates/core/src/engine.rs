@@ -1,32 +1,301 @@
-//! The engine: inputs in, decisions out.
-use crate::{Input, Ledger, Nanos, Output, Settings, settings::SettingsError, table::Table};
+//! The engine: inputs in, decisions out, nothing else.
+//!
+//! Drivers call [`Engine::handle`] with one input, then [`Engine::poll`] until
+//! [`Output::Idle`]. The stages stand in the folder `engine/`, in the order a read passes them:
+//!
+//! ```text
+//! read      a demand read: hit, late hit or miss; serve it or let it wait
+//! window    detect + depth + admission: what to fetch ahead
+//! fetch     frames for the blocks, requests to the devices
+//! complete  blocks arrive or fail; reads that waited go on
+//! change    files change, readers close
+//! ```
+//!
+//! What a driver does between the calls (the hit path, its asynchronous queue, when `Hits` and
+//! `Release` are due) is written down in `docs/ARCHITECTURE.md`.
+//!
+//! The engine cannot fail: inputs that make no sense are counted and change nothing.
+
+mod change;
+mod complete;
+mod fetch;
+mod read;
+mod window;
+
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
 use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use crate::depth::{self, Depth};
+use crate::detect::{self, Detect};
+use crate::device::Device;
+use crate::fixed_map::FixedMap;
+use crate::ledger::Ledger;
+use crate::memory::Memory;
+use crate::protocol::{Input, Output};
+use crate::reclaim;
+use crate::request::Requests;
+use crate::settings::{Settings, SettingsError};
+use crate::stream::{STREAMS_MAX, Streams};
+use crate::table::{Frame, Table};
+use crate::units::{Block, Bytes, DeviceId, FileId, Nanos, ReadId, ReaderId};
+
+/// What an open file is charged: its entry, its detector, and room in the maps. The streams come
+/// on top as they appear; half the limit is charged ahead because vectors grow by doubling.
+const READER_BYTES: i64 = 512;
+/// What a read under way is charged: its entry and the frames it pins.
+const READ_BYTES: i64 = 512;
+/// What a fetch under way is charged: its entry and its waiters.
+const REQUEST_BYTES: i64 = 192;
 
 /// See the [module](self).
 #[derive(Debug)]
-pub struct Engine { settings: Settings, table: Arc<Table> }
+pub struct Engine {
+    settings: Settings,
+    depth: Box<dyn Depth>,
+    sees_every_read: bool,
+    memory: Memory,
+    files: FixedMap<FileId, File>,
+    readers: FixedMap<ReaderId, Reader>,
+    devices: FixedMap<DeviceId, Device>,
+    reads: FixedMap<ReadId, Read>,
+    requests: Requests,
+    /// Reads that wait for a frame, first come first served.
+    starved: VecDeque<ReadId>,
+    /// Streams with blocks ahead of their reader, over all readers.
+    active_streams: usize,
+    ledger: Ledger,
+    out: VecDeque<Output>,
+    now: Nanos,
+}
+
+#[derive(Debug)]
+struct File {
+    device: DeviceId,
+    location: Bytes,
+    bytes: Bytes,
+    blocks: u64,
+    readers: u32,
+}
+
+#[derive(Debug)]
+struct Reader {
+    file: FileId,
+    detect: Box<dyn Detect>,
+    streams: Streams,
+}
+
+/// A demand read under way.
+#[derive(Debug)]
+struct Read {
+    reader: ReaderId,
+    file: FileId,
+    previous: Option<Block>,
+    first: Block,
+    count: u32,
+    asked: Nanos,
+    /// Blocks served and not released yet; empty while it waits.
+    pinned: Vec<Frame>,
+    /// A fetch it waited for failed: its first block is fetched alone, and that error is its own.
+    alone: bool,
+}
 
 impl Engine {
+    /// Most blocks of one [`Input::Read`]; drivers split longer reads. 4 MiB of pages: more than
+    /// any window's first piece, and a bound on the work under one call.
+    pub const READ_MAX: u32 = 1024;
+
     /// A fresh engine.
     ///
     /// # Errors
     /// Settings out of range.
     pub fn new(settings: Settings) -> Result<Self, SettingsError> {
         settings.check()?;
-        let table = Arc::new(Table::new(settings.frames()));
-        Ok(Self { settings, table })
+        let missing = |family| {
+            SettingsError::Line(alloc::format!(
+                "a {family} method from another family's list"
+            ))
+        };
+        let depth = settings
+            .depth
+            .build(depth::LIST)
+            .ok_or_else(|| missing("depth"))?;
+        let detect = settings
+            .detect
+            .build(detect::LIST)
+            .ok_or_else(|| missing("detect"))?;
+        let reclaim = settings
+            .reclaim
+            .build(reclaim::LIST)
+            .ok_or_else(|| missing("reclaim"))?;
+        Ok(Self {
+            depth,
+            sees_every_read: detect.sees_every_read(),
+            memory: Memory::new(settings.frames(), settings.block_bytes, reclaim),
+            files: FixedMap::default(),
+            readers: FixedMap::default(),
+            devices: FixedMap::default(),
+            reads: FixedMap::default(),
+            requests: Requests::default(),
+            starved: VecDeque::new(),
+            active_streams: 0,
+            ledger: Ledger::default(),
+            out: VecDeque::new(),
+            now: Nanos(0),
+            settings,
+        })
     }
+
     /// The settings it was built from.
-    pub fn settings(&self) -> &Settings { &self.settings }
+    #[must_use]
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
     /// The resident table, to be looked up from any thread.
-    pub fn table(&self) -> &Arc<Table> { &self.table }
+    #[must_use]
+    pub fn table(&self) -> &Arc<Table> {
+        &self.memory.table
+    }
+
     /// Whether the hit path must be closed: the detect method wants to see every read, so the
     /// driver hands every read to the engine, hits included.
-    pub fn sees_every_read(&self) -> bool { false }
-    /// Takes one input; drain [`Engine::poll`] until [`Output::Idle`] before the next.
-    pub fn handle(&mut self, _now: Nanos, _input: Input) {}
-    /// The next output of the last input.
-    pub fn poll(&mut self) -> Output { Output::Idle { until: None } }
+    #[must_use]
+    pub fn sees_every_read(&self) -> bool {
+        self.sees_every_read
+    }
+
+    /// Whether a read waits for memory: the driver then hands in a `Release` as soon as it has
+    /// one, instead of with the next other input.
+    #[must_use]
+    pub fn is_starved(&self) -> bool {
+        !self.starved.is_empty()
+    }
+
+    /// Takes one input. Drain [`Engine::poll`] until [`Output::Idle`] before the next. `now` never
+    /// decides anything; it is recorded, and stall time is counted with it.
+    pub fn handle(&mut self, now: Nanos, input: Input) {
+        self.now = now;
+        let accepted = match input {
+            Input::Device { device, profile } => {
+                self.devices.entry(device).or_default().profile = profile;
+                Some(())
+            }
+            Input::File {
+                file,
+                device,
+                location,
+                bytes,
+            } => self.add_file(file, device, location, bytes),
+            Input::Open { reader, file } => self.open(reader, file),
+            Input::Read {
+                read,
+                reader,
+                previous,
+                first,
+                count,
+                fresh,
+            } => self.begin_read(read, reader, previous, first, count, fresh),
+            Input::Release { read } => self.release(read),
+            Input::Touch {
+                reader,
+                first,
+                count,
+            } => self.touch(reader, first, count),
+            Input::Hits { reader, blocks } => self.count_hits(reader, blocks),
+            Input::Completed { request, outcome } => self.complete(request, outcome),
+            Input::Invalidate { file, bytes } => self.invalidate(file, bytes),
+            Input::Close { reader } => self.close(reader),
+            Input::Forget { file } => self.forget(file),
+        };
+        if accepted.is_none() {
+            self.ledger.refused_inputs += 1;
+        }
+        self.pay_bookkeeping();
+        self.feed_starved();
+    }
+
+    /// The next output of the last input; [`Output::Idle`] once there is none left.
+    pub fn poll(&mut self) -> Output {
+        self.out.pop_front().unwrap_or(Output::Idle { until: None })
+    }
+
     /// The counters, as of now.
-    pub fn ledger(&self) -> Ledger { Ledger::default() }
+    #[must_use]
+    pub fn ledger(&self) -> Ledger {
+        Ledger {
+            memory_peak: self.memory.peak(),
+            ..self.ledger
+        }
+    }
+
+    fn add_file(
+        &mut self,
+        file: FileId,
+        device: DeviceId,
+        location: Bytes,
+        bytes: Bytes,
+    ) -> Option<()> {
+        if file.0 >= FileId::LIMIT || self.files.contains_key(&file) {
+            return None;
+        }
+        self.devices.entry(device).or_default();
+        let blocks = self.blocks_of(bytes);
+        self.files.insert(
+            file,
+            File {
+                device,
+                location,
+                bytes,
+                blocks,
+                readers: 0,
+            },
+        );
+        Some(())
+    }
+
+    fn open(&mut self, reader: ReaderId, file: FileId) -> Option<()> {
+        if self.readers.contains_key(&reader) {
+            return None;
+        }
+        let detect = self.settings.detect.build(detect::LIST)?;
+        self.files.get_mut(&file)?.readers += 1;
+        self.readers.insert(
+            reader,
+            Reader {
+                file,
+                detect,
+                streams: Streams::default(),
+            },
+        );
+        self.memory.charge(READER_BYTES);
+        Some(())
+    }
+
+    fn count_hits(&mut self, reader: ReaderId, blocks: u64) -> Option<()> {
+        self.readers.get(&reader)?;
+        self.ledger.reads = self.ledger.reads.saturating_add(blocks);
+        self.ledger.hits = self.ledger.hits.saturating_add(blocks);
+        Some(())
+    }
+
+    /// Number of blocks of a file, never more than block numbers exist.
+    fn blocks_of(&self, bytes: Bytes) -> u64 {
+        bytes
+            .0
+            .div_ceil(u64::from(self.settings.block_bytes))
+            .min(u64::from(u32::MAX))
+    }
+
+    /// Sets frames aside for bookkeeping that has grown, and returns those it no longer needs.
+    fn pay_bookkeeping(&mut self) {
+        self.memory.settle();
+        while self.memory.owes_frame() {
+            let Some(frame) = self.obtain() else { return };
+            self.memory.set_aside(frame);
+        }
+    }
 }
+
+const _: () = assert!(STREAMS_MAX <= 64, "READER_BYTES is reckoned for 64 streams");

@@ -25,7 +25,9 @@ use core::str::{FromStr, SplitAsciiWhitespace};
 use crate::profile::Profile;
 use crate::protocol::{Fetch, FetchOutcome, Input, Output, Served};
 use crate::settings::{Settings, SettingsError};
-use crate::units::{Block, Bytes, DeviceId, ErrorCode, Extent, FileId, Nanos, ReadId, ReaderId, RequestId};
+use crate::units::{
+    Block, Bytes, DeviceId, ErrorCode, Extent, FileId, Nanos, ReadId, ReaderId, RequestId,
+};
 
 /// First line of every journal; the number is the version of the format.
 pub const MAGIC: &str = "forerun-journal 1";
@@ -93,7 +95,9 @@ pub fn parse_head(first: &str, second: &str) -> Result<Settings, LineError> {
     if first.trim_end() != MAGIC {
         return Err(LineError::Magic);
     }
-    let settings = second.strip_prefix("settings ").ok_or(LineError::NoSettings)?;
+    let settings = second
+        .strip_prefix("settings ")
+        .ok_or(LineError::NoSettings)?;
     settings.parse().map_err(LineError::Settings)
 }
 
@@ -111,15 +115,30 @@ impl fmt::Display for Input {
         match self {
             Self::Device { device, profile } => {
                 write!(f, "device {device} switching ")?;
-                points(f, profile.switching_points().iter().map(|(at, v)| (at.0, v.0)))?;
+                points(
+                    f,
+                    profile.switching_points().iter().map(|(at, v)| (at.0, v.0)),
+                )?;
                 f.write_str(" rate ")?;
                 points(f, profile.rate_points().iter().map(|(at, v)| (at.0, *v)))
             }
-            Self::File { file, device, location, bytes } => {
+            Self::File {
+                file,
+                device,
+                location,
+                bytes,
+            } => {
                 write!(f, "file {file} device {device} at {location} bytes {bytes}")
             }
             Self::Open { reader, file } => write!(f, "open {reader} file {file}"),
-            Self::Read { read, reader, previous, first, count, fresh } => {
+            Self::Read {
+                read,
+                reader,
+                previous,
+                first,
+                count,
+                fresh,
+            } => {
                 write!(f, "read {read} reader {reader} previous ")?;
                 match previous {
                     Some(block) => write!(f, "{block}")?,
@@ -129,7 +148,11 @@ impl fmt::Display for Input {
                 write!(f, " first {first} count {count} {kind}")
             }
             Self::Release { read } => write!(f, "release {read}"),
-            Self::Touch { reader, first, count } => {
+            Self::Touch {
+                reader,
+                first,
+                count,
+            } => {
                 write!(f, "touch {reader} first {first} count {count}")
             }
             Self::Hits { reader, blocks } => write!(f, "hits {reader} blocks {blocks}"),
@@ -151,7 +174,12 @@ impl fmt::Display for Input {
 impl fmt::Display for Output {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Fetch(Fetch { request, device, extent, demand }) => {
+            Self::Fetch(Fetch {
+                request,
+                device,
+                extent,
+                demand,
+            }) => {
                 let kind = if *demand { "demand" } else { "ahead" };
                 write!(f, "fetch {request} device {device} {extent} {kind}")
             }
@@ -172,7 +200,11 @@ impl fmt::Display for Output {
 
 impl fmt::Display for Extent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "file {} first {} count {}", self.file, self.first, self.count)
+        write!(
+            f,
+            "file {} first {} count {}",
+            self.file, self.first, self.count
+        )
     }
 }
 
@@ -202,7 +234,10 @@ impl FromStr for Entry {
 }
 
 fn unexpected(expected: &'static str, found: &str) -> LineError {
-    LineError::Unexpected { expected, found: found.into() }
+    LineError::Unexpected {
+        expected,
+        found: found.into(),
+    }
 }
 
 struct Words<'a>(SplitAsciiWhitespace<'a>);
@@ -225,7 +260,11 @@ impl<'a> Words<'a> {
 
     fn keyword(&mut self, name: &'static str) -> Result<(), LineError> {
         let word = self.word(name)?;
-        if word == name { Ok(()) } else { Err(unexpected(name, word)) }
+        if word == name {
+            Ok(())
+        } else {
+            Err(unexpected(name, word))
+        }
     }
 
     fn flag(&mut self, yes: &'static str, no: &'static str) -> Result<bool, LineError> {
@@ -261,7 +300,11 @@ impl<'a> Words<'a> {
 
     fn profile(&mut self) -> Result<Profile, LineError> {
         self.keyword("switching")?;
-        let switching = self.points()?.into_iter().map(|(at, v)| (at, Nanos(v))).collect();
+        let switching = self
+            .points()?
+            .into_iter()
+            .map(|(at, v)| (at, Nanos(v)))
+            .collect();
         self.keyword("rate")?;
         Profile::new(switching, self.points()?)
             .map_err(|e| unexpected("a profile", &alloc::format!("{e}")))
@@ -282,8 +325,12 @@ impl<'a> Words<'a> {
         const EXPECTED: &str = "done, short or failed";
         Ok(match self.word(EXPECTED)? {
             "done" => FetchOutcome::Done,
-            "short" => FetchOutcome::Short { blocks: self.number("blocks")? },
-            "failed" => FetchOutcome::Failed { error: ErrorCode(self.number("an error")?) },
+            "short" => FetchOutcome::Short {
+                blocks: self.number("blocks")?,
+            },
+            "failed" => FetchOutcome::Failed {
+                error: ErrorCode(self.number("an error")?),
+            },
             other => return Err(unexpected(EXPECTED, other)),
         })
     }
@@ -313,7 +360,9 @@ impl<'a> Words<'a> {
                 count: self.field("count")?,
                 fresh: self.flag("fresh", "rest")?,
             },
-            "release" => Input::Release { read: ReadId(self.number("a read")?) },
+            "release" => Input::Release {
+                read: ReadId(self.number("a read")?),
+            },
             "touch" => Input::Touch {
                 reader: ReaderId(self.number("a reader")?),
                 first: Block(self.field("first")?),
@@ -331,8 +380,12 @@ impl<'a> Words<'a> {
                 file: FileId(self.number("a file")?),
                 bytes: Bytes(self.field("bytes")?),
             },
-            "close" => Input::Close { reader: ReaderId(self.number("a reader")?) },
-            "forget" => Input::Forget { file: FileId(self.number("a file")?) },
+            "close" => Input::Close {
+                reader: ReaderId(self.number("a reader")?),
+            },
+            "forget" => Input::Forget {
+                file: FileId(self.number("a file")?),
+            },
             other => return Err(unexpected(EXPECTED, other)),
         })
     }
@@ -354,9 +407,9 @@ impl<'a> Words<'a> {
             "idle" => Output::Idle {
                 until: match self.word("a time or -")? {
                     "-" => None,
-                    word => {
-                        Some(Nanos(word.parse().map_err(|_| unexpected("a time or -", word))?))
-                    }
+                    word => Some(Nanos(
+                        word.parse().map_err(|_| unexpected("a time or -", word))?,
+                    )),
                 },
             },
             other => return Err(unexpected(EXPECTED, other)),
@@ -366,8 +419,12 @@ impl<'a> Words<'a> {
     fn served(&mut self) -> Result<Served, LineError> {
         const EXPECTED: &str = "blocks, failed or end";
         Ok(match self.word(EXPECTED)? {
-            "blocks" => Served::Blocks { count: self.number("a count")? },
-            "failed" => Served::Failed { error: ErrorCode(self.number("an error")?) },
+            "blocks" => Served::Blocks {
+                count: self.number("a count")?,
+            },
+            "failed" => Served::Failed {
+                error: ErrorCode(self.number("an error")?),
+            },
             "end" => Served::End,
             other => return Err(unexpected(EXPECTED, other)),
         })

@@ -111,8 +111,15 @@ impl Ledger {
                     + self.failed,
             ),
         ];
-        match identities.into_iter().find(|(_, left, right)| left != right) {
-            Some((identity, left, right)) => Err(Imbalance { identity, left, right }),
+        match identities
+            .into_iter()
+            .find(|(_, left, right)| left != right)
+        {
+            Some((identity, left, right)) => Err(Imbalance {
+                identity,
+                left,
+                right,
+            }),
             None => Ok(()),
         }
     }

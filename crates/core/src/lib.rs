@@ -28,17 +28,20 @@ extern crate std;
 
 pub mod depth;
 pub mod detect;
-pub mod device;
+mod device;
 pub mod engine;
+mod fixed_map;
 pub mod journal;
 pub mod ledger;
+mod memory;
 pub mod preset;
 pub mod profile;
 pub mod protocol;
 pub mod reclaim;
+mod request;
 pub mod settings;
 pub mod spec;
-pub mod stream;
+mod stream;
 pub mod table;
 pub mod units;
 
@@ -47,4 +50,6 @@ pub use ledger::Ledger;
 pub use profile::Profile;
 pub use protocol::{Fetch, FetchOutcome, Input, Output, Served};
 pub use settings::Settings;
-pub use units::{Block, Bytes, DeviceId, ErrorCode, Extent, FileId, Nanos, ReadId, ReaderId, RequestId};
+pub use units::{
+    Block, Bytes, DeviceId, ErrorCode, Extent, FileId, Nanos, ReadId, ReaderId, RequestId,
+};

@@ -125,7 +125,12 @@ pub struct UnknownPreset {
 
 impl fmt::Display for UnknownPreset {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "no preset {:?}: nearest are {}", self.name, self.nearest.join(", "))
+        write!(
+            f,
+            "no preset {:?}: nearest are {}",
+            self.name,
+            self.nearest.join(", ")
+        )
     }
 }
 
@@ -140,7 +145,10 @@ pub fn find(name: &str) -> Result<&'static Preset, UnknownPreset> {
         let mut nearest: Vec<&'static str> = LIST.iter().map(|p| p.name).collect();
         nearest.sort_by_key(|known| edit_distance(name, known));
         nearest.truncate(3);
-        UnknownPreset { name: name.to_string(), nearest }
+        UnknownPreset {
+            name: name.to_string(),
+            nearest,
+        }
     })
 }
 
@@ -194,7 +202,12 @@ mod tests {
     fn every_preset_builds_and_survives_its_journal_line() {
         for preset in LIST {
             let settings = preset.settings(Bytes(64 << 20)).unwrap();
-            assert_eq!(settings.to_string().parse(), Ok(settings), "{}", preset.name);
+            assert_eq!(
+                settings.to_string().parse(),
+                Ok(settings),
+                "{}",
+                preset.name
+            );
         }
     }
 

@@ -54,7 +54,10 @@ impl fmt::Display for ProfileError {
                 RATE_RANGE.end()
             ),
             Self::Switching(t) => {
-                write!(f, "switching cost of {t} ns: must lie from 0 to {SWITCHING_MAX}")
+                write!(
+                    f,
+                    "switching cost of {t} ns: must lie from 0 to {SWITCHING_MAX}"
+                )
             }
         }
     }
@@ -68,7 +71,10 @@ impl Profile {
     /// # Errors
     /// Values outside [`RATE_RANGE`] or above [`SWITCHING_MAX`].
     pub fn constant(switching: Nanos, bytes_per_second: u64) -> Result<Self, ProfileError> {
-        Self::new([(Bytes(0), switching)].into(), [(Bytes(0), bytes_per_second)].into())
+        Self::new(
+            [(Bytes(0), switching)].into(),
+            [(Bytes(0), bytes_per_second)].into(),
+        )
     }
 
     /// A profile from its two maps: (distance, switching cost) and (location, bytes per second).
@@ -119,8 +125,8 @@ impl Profile {
     /// the offline optimum's.
     #[must_use]
     pub fn competitive_depth(&self, distance: Bytes, location: Bytes) -> Bytes {
-        let product =
-            u128::from(self.switching(distance).0) * u128::from(self.rate(location)) / 1_000_000_000;
+        let product = u128::from(self.switching(distance).0) * u128::from(self.rate(location))
+            / 1_000_000_000;
         Bytes(u64::try_from(product).unwrap_or(u64::MAX))
     }
 }
@@ -154,7 +160,9 @@ fn interpolate<T: Copy>(points: &[(Bytes, T)], x: Bytes, value: impl Fn(T) -> u6
         return points.first().map_or(0, |&(_, v)| value(v));
     }
     let (x0, y0) = (points[after - 1].0.0, value(points[after - 1].1));
-    let Some(&(Bytes(x1), y1)) = points.get(after) else { return y0 };
+    let Some(&(Bytes(x1), y1)) = points.get(after) else {
+        return y0;
+    };
     let y1 = value(y1);
     let part = i128::from(x.0 - x0) * (i128::from(y1) - i128::from(y0)) / i128::from(x1 - x0);
     (i128::from(y0) + part) as u64
@@ -188,7 +196,10 @@ mod tests {
     #[test]
     fn maps_that_make_no_sense_are_refused() {
         let ok = vec![(Bytes(0), 1_000_000)];
-        assert_eq!(Profile::new(vec![], ok.clone()), Err(ProfileError::Points(0)));
+        assert_eq!(
+            Profile::new(vec![], ok.clone()),
+            Err(ProfileError::Points(0))
+        );
         let twice = vec![(Bytes(5), Nanos(1)), (Bytes(5), Nanos(1))];
         assert_eq!(Profile::new(twice, ok), Err(ProfileError::Order(1)));
         assert_eq!(Profile::constant(Nanos(0), 0), Err(ProfileError::Rate(0)));

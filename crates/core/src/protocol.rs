@@ -6,7 +6,9 @@
 //! counted in the ledger as refused and changes nothing: the core cannot fail.
 
 use crate::profile::Profile;
-use crate::units::{Block, Bytes, DeviceId, ErrorCode, Extent, FileId, Nanos, ReadId, ReaderId, RequestId};
+use crate::units::{
+    Block, Bytes, DeviceId, ErrorCode, Extent, FileId, Nanos, ReadId, ReaderId, RequestId,
+};
 
 /// Something that happened outside.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -51,7 +51,11 @@ pub struct Queue {
 
 impl Default for Queue {
     fn default() -> Self {
-        Self { head: NO_LINK, tail: NO_LINK, len: 0 }
+        Self {
+            head: NO_LINK,
+            tail: NO_LINK,
+            len: 0,
+        }
     }
 }
 

@@ -73,7 +73,10 @@ impl fmt::Display for SettingsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Memory { given, minimum } => {
-                write!(f, "memory of {given} bytes: must be at least {minimum} bytes")
+                write!(
+                    f,
+                    "memory of {given} bytes: must be at least {minimum} bytes"
+                )
             }
             Self::MemoryAbove { given, maximum } => write!(
                 f,
@@ -81,14 +84,23 @@ impl fmt::Display for SettingsError {
                  blocks allow more"
             ),
             Self::BlockBytes(b) => {
-                write!(f, "block size of {b} bytes: must be a power of two from 512 to 1048576")
+                write!(
+                    f,
+                    "block size of {b} bytes: must be a power of two from 512 to 1048576"
+                )
             }
             Self::RequestMax(b) => {
-                write!(f, "longest fetch of {b} bytes: must lie from one block to 1073741824")
+                write!(
+                    f,
+                    "longest fetch of {b} bytes: must lie from one block to 1073741824"
+                )
             }
             Self::InFlight(n) => write!(f, "{n} fetches in flight: must lie from 1 to 1024"),
             Self::UnreadPercent(p) => {
-                write!(f, "{p} % of memory for unread blocks: must lie from 1 to 100")
+                write!(
+                    f,
+                    "{p} % of memory for unread blocks: must lie from 1 to 100"
+                )
             }
             Self::Choice(e) => e.fmt(f),
             Self::Line(what) => write!(f, "settings line: {what}"),
@@ -124,11 +136,17 @@ impl Settings {
         }
         let minimum = Table::memory_for(Table::FRAMES_MIN, self.block_bytes);
         if self.memory < minimum {
-            return Err(SettingsError::Memory { given: self.memory, minimum });
+            return Err(SettingsError::Memory {
+                given: self.memory,
+                minimum,
+            });
         }
         let maximum = Table::memory_for(Table::FRAMES_MAX, self.block_bytes);
         if self.memory > maximum {
-            return Err(SettingsError::MemoryAbove { given: self.memory, maximum });
+            return Err(SettingsError::MemoryAbove {
+                given: self.memory,
+                maximum,
+            });
         }
         Ok(())
     }

@@ -114,23 +114,51 @@ pub enum ChoiceError {
 impl fmt::Display for ChoiceError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Unknown { family, name, known } => {
-                write!(f, "no {family} method {name:?}: there is {}", known.join(", "))
+            Self::Unknown {
+                family,
+                name,
+                known,
+            } => {
+                write!(
+                    f,
+                    "no {family} method {name:?}: there is {}",
+                    known.join(", ")
+                )
             }
-            Self::UnknownParam { method, name, known } if known.is_empty() => {
+            Self::UnknownParam {
+                method,
+                name,
+                known,
+            } if known.is_empty() => {
                 write!(f, "{method} takes no parameters, so none called {name:?}")
             }
-            Self::UnknownParam { method, name, known } => {
-                write!(f, "{method} has no parameter {name:?}: it takes {}", known.join(", "))
+            Self::UnknownParam {
+                method,
+                name,
+                known,
+            } => {
+                write!(
+                    f,
+                    "{method} has no parameter {name:?}: it takes {}",
+                    known.join(", ")
+                )
             }
             Self::NotANumber { param, value } => {
                 write!(f, "{param}={value:?}: must be a whole number")
             }
-            Self::Range { param, value, min, max } => {
+            Self::Range {
+                param,
+                value,
+                min,
+                max,
+            } => {
                 write!(f, "{param}={value}: must lie from {min} to {max}")
             }
             Self::Form(text) => {
-                write!(f, "{text:?} is not of the form name or name(param=value,..)")
+                write!(
+                    f,
+                    "{text:?} is not of the form name or name(param=value,..)"
+                )
             }
         }
     }
@@ -142,7 +170,10 @@ impl Choice {
     /// The method with its defaults.
     #[must_use]
     pub fn of(spec: &'static Spec) -> Self {
-        Self { spec, values: spec.params.iter().map(|p| p.default).collect() }
+        Self {
+            spec,
+            values: spec.params.iter().map(|p| p.default).collect(),
+        }
     }
 
     /// The method with one parameter set.
@@ -159,7 +190,12 @@ impl Choice {
         };
         let Param { name, min, max, .. } = self.spec.params[at];
         if !(min..=max).contains(&value) {
-            return Err(ChoiceError::Range { param: name, value, min, max });
+            return Err(ChoiceError::Range {
+                param: name,
+                value,
+                min,
+                max,
+            });
         }
         self.values[at] = value;
         Ok(self)
@@ -189,7 +225,11 @@ impl Choice {
             });
         };
         let mut choice = Self::of(&method.spec);
-        for arg in args.into_iter().flat_map(|a| a.split(',')).filter(|a| !a.is_empty()) {
+        for arg in args
+            .into_iter()
+            .flat_map(|a| a.split(','))
+            .filter(|a| !a.is_empty())
+        {
             let Some((param, value)) = arg.split_once('=') else {
                 return Err(ChoiceError::Form(text.to_string()));
             };
@@ -208,7 +248,9 @@ impl Choice {
     /// Builds the method from its family's list; the choice came from that list.
     #[must_use]
     pub fn build<B>(&self, list: &'static [Method<B>]) -> Option<B> {
-        list.iter().find(|m| m.spec.name == self.spec.name).map(|m| (m.build)(&self.values))
+        list.iter()
+            .find(|m| m.spec.name == self.spec.name)
+            .map(|m| (m.build)(&self.values))
     }
 }
 
@@ -217,8 +259,17 @@ impl fmt::Display for Choice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.spec.name)?;
         for (i, (param, value)) in self.spec.params.iter().zip(&self.values).enumerate() {
-            write!(f, "{}{}={value}", if i == 0 { '(' } else { ',' }, param.name)?;
+            write!(
+                f,
+                "{}{}={value}",
+                if i == 0 { '(' } else { ',' },
+                param.name
+            )?;
         }
-        if self.spec.params.is_empty() { Ok(()) } else { f.write_str(")") }
+        if self.spec.params.is_empty() {
+            Ok(())
+        } else {
+            f.write_str(")")
+        }
     }
 }

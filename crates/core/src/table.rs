@@ -127,8 +127,12 @@ impl Table {
     pub fn new(frames: u32) -> Self {
         let frames = frames.clamp(1, Self::FRAMES_MAX);
         Self {
-            index: (0..Self::slots(frames)).map(|_| AtomicU32::new(EMPTY)).collect(),
-            words: (0..frames).map(|_| AtomicU64::new(u64::from(flag::VACANT))).collect(),
+            index: (0..Self::slots(frames))
+                .map(|_| AtomicU32::new(EMPTY))
+                .collect(),
+            words: (0..frames)
+                .map(|_| AtomicU64::new(u64::from(flag::VACANT)))
+                .collect(),
         }
     }
 
@@ -155,7 +159,11 @@ impl Table {
         let (mut low, mut high) = (0, Self::FRAMES_MAX);
         while low < high {
             let middle = low + (high - low).div_ceil(2);
-            if fits(middle) { low = middle } else { high = middle - 1 }
+            if fits(middle) {
+                low = middle
+            } else {
+                high = middle - 1
+            }
         }
         low
     }
@@ -183,10 +191,17 @@ impl Table {
                 // An index entry always names a frame of this table.
                 let word = self.words[frame.0 as usize].load(Ordering::Acquire);
                 if word & !0xff == wanted && word as u8 & flag::VACANT == 0 {
-                    return Some(Found { frame, flags: word as u8 });
+                    return Some(Found {
+                        frame,
+                        flags: word as u8,
+                    });
                 }
             }
-            slot = if slot + 1 == self.index.len() { 0 } else { slot + 1 };
+            slot = if slot + 1 == self.index.len() {
+                0
+            } else {
+                slot + 1
+            };
         }
         None
     }
@@ -209,7 +224,8 @@ impl Table {
     /// Takes the `ARMED` flag of a frame; true for the one caller that found it set.
     #[must_use]
     pub fn disarm(&self, frame: Frame) -> bool {
-        let word = self.words[frame.0 as usize].fetch_and(!u64::from(flag::ARMED), Ordering::AcqRel);
+        let word =
+            self.words[frame.0 as usize].fetch_and(!u64::from(flag::ARMED), Ordering::AcqRel);
         word as u8 & flag::ARMED != 0
     }
 
@@ -237,7 +253,11 @@ impl Table {
         let hash = hash(file, block);
         let mut slot = self.home(hash);
         while self.index[slot].load(Ordering::Relaxed) != EMPTY {
-            slot = if slot + 1 == self.index.len() { 0 } else { slot + 1 };
+            slot = if slot + 1 == self.index.len() {
+                0
+            } else {
+                slot + 1
+            };
         }
         let entry = (hash as u32 & !FRAME_MASK) | frame.0;
         self.index[slot].store(entry, Ordering::Release);
@@ -257,7 +277,11 @@ impl Table {
             if entry & FRAME_MASK == frame.0 {
                 break;
             }
-            slot = if slot + 1 == self.index.len() { 0 } else { slot + 1 };
+            slot = if slot + 1 == self.index.len() {
+                0
+            } else {
+                slot + 1
+            };
         }
         self.close_gap(slot);
     }

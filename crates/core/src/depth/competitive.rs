@@ -31,6 +31,8 @@ struct Competitive;
 
 impl Depth for Competitive {
     fn limit(&self, stream: &StreamFacts, device: &DeviceFacts<'_>) -> Bytes {
-        device.profile.competitive_depth(device.distance, stream.location)
+        device
+            .profile
+            .competitive_depth(device.distance, stream.location)
     }
 }

@@ -25,7 +25,11 @@ pub(super) const METHOD: Method<Box<dyn Depth>> = Method {
             max: 1 << 30,
         }],
     },
-    build: |values| Box::new(Fixed { depth: Bytes(values[0]) }),
+    build: |values| {
+        Box::new(Fixed {
+            depth: Bytes(values[0]),
+        })
+    },
 };
 
 #[derive(Debug)]

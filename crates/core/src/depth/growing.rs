@@ -31,7 +31,11 @@ pub(super) const METHOD: Method<Box<dyn Depth>> = Method {
             max: 100,
         }],
     },
-    build: |values| Box::new(Growing { alpha_percent: values[0] }),
+    build: |values| {
+        Box::new(Growing {
+            alpha_percent: values[0],
+        })
+    },
 };
 
 #[derive(Debug)]
@@ -41,12 +45,18 @@ struct Growing {
 
 impl Depth for Growing {
     fn limit(&self, stream: &StreamFacts, device: &DeviceFacts<'_>) -> Bytes {
-        let competitive = device.profile.competitive_depth(device.distance, stream.location);
+        let competitive = device
+            .profile
+            .competitive_depth(device.distance, stream.location);
         let grown = Bytes(
             u64::try_from(u128::from(stream.consumed.0) * u128::from(self.alpha_percent) / 100)
                 .unwrap_or(u64::MAX),
         );
-        let allowed = if stream.waited { grown } else { grown.min(stream.last_window) };
+        let allowed = if stream.waited {
+            grown
+        } else {
+            grown.min(stream.last_window)
+        };
         competitive.max(allowed)
     }
 }

@@ -45,7 +45,11 @@ struct OnDemand {
 
 impl OnDemand {
     fn open(&mut self, start: Block, size: u32, async_size: u32) -> Option<Window> {
-        let window = Window { start, size, async_size };
+        let window = Window {
+            start,
+            size,
+            async_size,
+        };
         self.window = Some(window);
         Some(window)
     }
@@ -60,8 +64,13 @@ impl OnDemand {
     /// Case 2.
     fn other_stream(&mut self, marked: Block, ahead: &dyn Ahead) -> Option<Window> {
         let limit = ahead.limit();
-        let missing = (1..=limit)
-            .find_map(|i| marked.0.checked_add(i).map(Block).filter(|b| !ahead.cached(*b)))?;
+        let missing = (1..=limit).find_map(|i| {
+            marked
+                .0
+                .checked_add(i)
+                .map(Block)
+                .filter(|b| !ahead.cached(*b))
+        })?;
         let size = next_size(missing.0 - marked.0, limit);
         self.open(missing, size, ahead.async_size(size))
     }
@@ -94,6 +103,13 @@ impl Detect for OnDemand {
         }
     }
 
+    fn cut(&mut self, end: Block) {
+        if let Some(window) = &mut self.window {
+            window.size = window.size.min(end.0.saturating_sub(window.start.0));
+            window.async_size = window.async_size.min(window.size);
+        }
+    }
+
     fn inside_window(&self, block: Block) -> bool {
         self.window.is_some_and(|w| {
             block >= w.start && u64::from(block.0) < u64::from(w.start.0) + u64::from(w.size)
@@ -115,7 +131,11 @@ fn initial_size(count: u32, limit: u32) -> u32 {
 
 /// Size of the window after one of `size` blocks.
 fn next_size(size: u32, limit: u32) -> u32 {
-    let grown = if size < limit / 16 { size.saturating_mul(4) } else { size.saturating_mul(2) };
+    let grown = if size < limit / 16 {
+        size.saturating_mul(4)
+    } else {
+        size.saturating_mul(2)
+    };
     grown.clamp(1, limit)
 }
 
@@ -125,11 +145,17 @@ mod tests {
 
     #[test]
     fn first_windows_follow_the_request() {
-        assert_eq!([1, 2, 8, 9, 100].map(|n| initial_size(n, 32)), [4, 4, 16, 32, 32]);
+        assert_eq!(
+            [1, 2, 8, 9, 100].map(|n| initial_size(n, 32)),
+            [4, 4, 16, 32, 32]
+        );
     }
 
     #[test]
     fn windows_grow_fourfold_while_tiny_then_double() {
-        assert_eq!([1, 2, 4, 16, 32].map(|n| next_size(n, 32)), [4, 4, 8, 32, 32]);
+        assert_eq!(
+            [1, 2, 4, 16, 32].map(|n| next_size(n, 32)),
+            [4, 4, 8, 32, 32]
+        );
     }
 }

@@ -44,7 +44,9 @@ impl TwoList {
     /// Keeps the active list from outgrowing the inactive one.
     fn balance(&mut self, blocks: &mut Blocks<'_>) {
         while self.active.len() > self.inactive.len() {
-            let Some(frame) = self.active.pop(blocks.links) else { return };
+            let Some(frame) = self.active.pop(blocks.links) else {
+                return;
+            };
             blocks.table.clear(frame, flag::ACTIVE | flag::REFERENCED);
             blocks.table.set(frame, flag::ARMED);
             self.inactive.push(blocks.links, frame);

@@ -1,0 +1,105 @@
+//! Completion: blocks arrive or fail, and the reads that waited go on.
+//!
+//! Control law of failures: a fetch may carry blocks nobody asked for, so its error says nothing
+//! about a reader's own block. Whoever waited for a failed fetch gets its first block fetched
+//! alone; only if that fails is the error the reader's. Failed prefetches are counted and
+//! otherwise forgotten.
+
+use super::{Engine, REQUEST_BYTES};
+use crate::protocol::{FetchOutcome, Served};
+use crate::request::Request;
+use crate::table::flag;
+use crate::units::{Block, Extent, ReadId, RequestId};
+
+impl Engine {
+    pub(super) fn complete(&mut self, id: RequestId, outcome: FetchOutcome) -> Option<()> {
+        if !self.requests.get(id)?.dispatched {
+            return None;
+        }
+        let request = self.requests.remove(id)?;
+        self.memory.charge(-REQUEST_BYTES);
+        let device = self.devices.get_mut(&request.device)?;
+        device.in_flight -= 1;
+        if device.in_flight == 0 && device.queue.is_empty() {
+            device.idled += 1;
+        }
+        if request.orphans.is_empty() {
+            self.settle_blocks(&request, outcome);
+        } else {
+            for frame in request.orphans {
+                self.memory.give_back(frame);
+            }
+        }
+        self.dispatch(request.device);
+        Some(())
+    }
+
+    fn settle_blocks(&mut self, request: &Request, outcome: FetchOutcome) {
+        let Extent { file, first, count } = request.extent;
+        let (arrived, failure) = match outcome {
+            FetchOutcome::Done => (count, Served::End),
+            FetchOutcome::Short { blocks } => (blocks.min(count), Served::End),
+            FetchOutcome::Failed { error } => (0, Served::Failed { error }),
+        };
+        for block in request.extent.blocks() {
+            if block.0 - first.0 < arrived {
+                self.arrive(file, block);
+            } else {
+                self.lose(file, block);
+            }
+        }
+        for &waiter in &request.waiters {
+            let lost = self.reads.get(&waiter).is_some_and(|r| {
+                request.extent.contains(r.first) && r.first.0 - first.0 >= arrived
+            });
+            if lost {
+                self.fail(waiter, count == 1, failure);
+            } else {
+                self.go_on(waiter);
+            }
+        }
+    }
+
+    fn arrive(&mut self, file: crate::FileId, block: Block) {
+        let Some(found) = self.memory.table.find(file, block) else {
+            return;
+        };
+        if found.flags & flag::UNREAD != 0 {
+            self.ledger.in_flight -= 1;
+            self.ledger.resident_unused += 1;
+        }
+        self.memory.table.set(found.frame, flag::ARMED);
+        self.memory.table.clear(found.frame, flag::FILLING);
+        self.memory.inserted(found.frame);
+    }
+
+    fn lose(&mut self, file: crate::FileId, block: Block) {
+        let Some(found) = self.memory.table.find(file, block) else {
+            return;
+        };
+        if found.flags & flag::UNREAD != 0 {
+            self.ledger.in_flight -= 1;
+            self.ledger.failed += 1;
+        } else {
+            self.ledger.demand_failed += 1;
+        }
+        self.memory.table.remove(found.frame);
+        self.memory.give_back(found.frame);
+    }
+
+    /// The first block of a waiting read did not arrive.
+    fn fail(&mut self, id: ReadId, fetched_alone: bool, failure: Served) {
+        let Some(read) = self.reads.get_mut(&id) else {
+            return;
+        };
+        if !read.pinned.is_empty() {
+            return;
+        }
+        if read.alone && fetched_alone {
+            self.answer(id, failure);
+        } else {
+            read.alone = true;
+            self.go_on(id);
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! Fetches: frames for the blocks, requests for the devices, dispatch in order.
+//!
+//! Called with an extent by the stages before. Blocks that are resident or in flight are skipped,
+//! so nothing is fetched twice; what remains becomes requests of at most `request_max` bytes,
+//! queued back to back so that a device that streams can stream. The first block of a demand may
+//! take any frame; everything else leaves a reserve for demands to come.
+
+use super::{Engine, REQUEST_BYTES};
+use crate::detect::Window;
+use crate::protocol::{Fetch, Output};
+use crate::request::Request;
+use crate::table::{Frame, flag};
+use crate::units::{Block, Bytes, DeviceId, Extent, FileId, RequestId};
+
+impl Engine {
+    /// Fetches what is missing of `extent`. `demand` says which blocks a reader asked for; the
+    /// window, if any, where the lookahead mark goes. Returns the first block that no frame was
+    /// found for, or `None` if all were.
+    pub(super) fn fetch(
+        &mut self,
+        extent: Extent,
+        demand: Option<Extent>,
+        window: Option<Window>,
+    ) -> Option<Block> {
+        let file = self.files.get(&extent.file)?;
+        let (device, blocks) = (file.device, file.blocks);
+        let left = blocks.saturating_sub(u64::from(extent.first.0));
+        let count = extent.count.min(u32::try_from(left).unwrap_or(u32::MAX));
+        let mark = window.and_then(|w| mark_of(&w));
+        let longest = (self.settings.request_max.0 / u64::from(self.settings.block_bytes)) as u32;
+        let mut open: Option<RequestId> = None;
+        let mut cut = None;
+        for block in (Extent { count, ..extent }).blocks() {
+            if self.memory.table.find(extent.file, block).is_some() {
+                self.close_request(open.take());
+                continue;
+            }
+            let asked = demand.is_some_and(|d| d.contains(block));
+            let frame = if demand.is_some_and(|d| d.first == block) {
+                self.obtain()
+            } else {
+                self.obtain_spare()
+            };
+            let Some(frame) = frame else {
+                cut = Some(block);
+                self.ledger.refused_prefetches += 1;
+                break;
+            };
+            let full = open
+                .and_then(|id| self.requests.get(id))
+                .map(|r| r.extent.count >= longest);
+            if full == Some(true) {
+                self.close_request(open.take());
+            }
+            let id = *open.get_or_insert_with(|| {
+                let extent = Extent {
+                    file: extent.file,
+                    first: block,
+                    count: 0,
+                };
+                let (waiters, orphans) = Default::default();
+                let (demand, dispatched) = (false, false);
+                let request = Request {
+                    device,
+                    extent,
+                    demand,
+                    dispatched,
+                    waiters,
+                    orphans,
+                };
+                self.requests.add(request)
+            });
+            self.reserve(id, frame, block, asked, mark == Some(block));
+        }
+        self.close_request(open);
+        self.dispatch(device);
+        cut
+    }
+
+    /// A frame for one more block of a request.
+    fn reserve(&mut self, id: RequestId, frame: Frame, block: Block, asked: bool, marked: bool) {
+        let Some(request) = self.requests.get_mut(id) else {
+            return;
+        };
+        request.extent.count += 1;
+        request.demand |= asked;
+        let mut flags = flag::FILLING;
+        if marked {
+            flags |= flag::MARK;
+        }
+        if asked {
+            self.ledger.demanded += 1;
+        } else {
+            flags |= flag::UNREAD;
+            self.ledger.prefetched += 1;
+            self.ledger.in_flight += 1;
+        }
+        self.memory
+            .table
+            .insert(frame, request.extent.file, block, flags);
+        self.memory.set_request(frame, id.0);
+    }
+
+    /// A request has all its blocks: into the device's queue.
+    fn close_request(&mut self, id: Option<RequestId>) {
+        let Some(id) = id else { return };
+        self.memory.charge(REQUEST_BYTES);
+        if let Some(request) = self.requests.get(id) {
+            self.devices
+                .entry(request.device)
+                .or_default()
+                .queue
+                .push_back(id);
+        }
+    }
+
+    /// Hands queued requests to the driver, as many as the device takes.
+    pub(super) fn dispatch(&mut self, id: DeviceId) {
+        while let Some(device) = self.devices.get_mut(&id)
+            && device.in_flight < self.settings.in_flight_max
+            && let Some(request) = device.queue.pop_front()
+        {
+            self.start(request);
+        }
+    }
+
+    fn start(&mut self, id: RequestId) {
+        let Some(request) = self.requests.get_mut(id) else {
+            return;
+        };
+        request.dispatched = true;
+        let Request {
+            device,
+            extent,
+            demand,
+            ..
+        } = *request;
+        let (position, bytes) = self.place(extent);
+        if let Some(device) = self.devices.get_mut(&device) {
+            device.in_flight += 1;
+            device.visit(position, bytes.0);
+        }
+        self.ledger.requests += 1;
+        self.ledger.request_bytes.0 += bytes.0;
+        self.out.push_back(Output::Fetch(Fetch {
+            request: id,
+            device,
+            extent,
+            demand,
+        }));
+    }
+
+    /// Where an extent lies on its device, and how many bytes of it exist.
+    fn place(&self, extent: Extent) -> (u64, Bytes) {
+        let unit = u64::from(self.settings.block_bytes);
+        let offset = u64::from(extent.first.0) * unit;
+        let Some(file) = self.files.get(&extent.file) else {
+            return (offset, Bytes(0));
+        };
+        let end = (extent.end() * unit).min(file.bytes.0);
+        (
+            file.location.0.saturating_add(offset),
+            Bytes(end.saturating_sub(offset)),
+        )
+    }
+
+    /// A frame, at the cost of a victim if need be.
+    pub(super) fn obtain(&mut self) -> Option<Frame> {
+        if let Some(frame) = self.memory.take_free() {
+            return Some(frame);
+        }
+        let victim = self.memory.victim()?;
+        self.evict(victim);
+        self.memory.give_back(victim);
+        self.memory.take_free()
+    }
+
+    /// A frame for a block nobody waits for: only while a reserve for demands remains.
+    fn obtain_spare(&mut self) -> Option<Frame> {
+        if self.memory.obtainable() <= self.memory.reserve() {
+            return None;
+        }
+        self.obtain()
+    }
+
+    /// The block of this frame leaves the table.
+    pub(super) fn evict(&mut self, frame: Frame) {
+        let (file, block) = self.memory.table.holds(frame);
+        if self.memory.table.flags(frame) & flag::UNREAD != 0 {
+            self.ledger.resident_unused -= 1;
+            self.ledger.evicted_unused += 1;
+        }
+        self.ledger.evicted += 1;
+        self.memory.table.remove(frame);
+        self.tell_evicted(file, block);
+    }
+
+    /// One `Evict` for a run of blocks given up together.
+    fn tell_evicted(&mut self, file: FileId, block: Block) {
+        if let Some(Output::Evict(run)) = self.out.back_mut()
+            && run.file == file
+            && run.end() == u64::from(block.0)
+        {
+            run.count += 1;
+            return;
+        }
+        self.out.push_back(Output::Evict(Extent {
+            file,
+            first: block,
+            count: 1,
+        }));
+    }
+}
+
+/// The block that carries the lookahead mark.
+fn mark_of(window: &Window) -> Option<Block> {
+    let before = window.size.checked_sub(window.async_size)?;
+    if window.async_size == 0 {
+        None
+    } else {
+        window.start.0.checked_add(before).map(Block)
+    }
+}

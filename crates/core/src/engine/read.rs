@@ -1,0 +1,302 @@
+//! Demand reads: hit, late hit or miss; serve or wait.
+//!
+//! Called by the engine for a new read, and again for a waiting one whenever a fetch it waited
+//! for ends. A read is answered as soon as its first block is resident, with as many of the
+//! following ones as are, and the driver comes back for the rest: so a read needs one frame to
+//! make progress, however long it is.
+
+use alloc::vec::Vec;
+
+use super::{Engine, READ_BYTES, Read};
+use crate::detect::{Access, Cause};
+use crate::protocol::{Output, Served};
+use crate::table::flag;
+use crate::units::{Block, Extent, FileId, ReadId, ReaderId, RequestId};
+
+/// Most blocks answered (and pinned) at once: 256 KiB of pages, enough to hide the round trip.
+const SERVE_MAX: u32 = 64;
+
+impl Engine {
+    pub(super) fn begin_read(
+        &mut self,
+        id: ReadId,
+        reader: ReaderId,
+        previous: Option<Block>,
+        first: Block,
+        count: u32,
+        fresh: bool,
+    ) -> Option<()> {
+        let file = self.readers.get(&reader)?.file;
+        if count == 0 || self.reads.contains_key(&id) {
+            return None;
+        }
+        let blocks = self.files.get(&file)?.blocks;
+        if u64::from(first.0) >= blocks {
+            self.out.push_back(Output::Serve {
+                read: id,
+                served: Served::End,
+            });
+            return Some(());
+        }
+        let left = u32::try_from(blocks - u64::from(first.0)).unwrap_or(u32::MAX);
+        let count = count.min(left).min(Self::READ_MAX);
+        if fresh {
+            self.classify(Extent { file, first, count });
+        }
+        let asked = self.now;
+        let pinned = Vec::new();
+        let read = Read {
+            reader,
+            file,
+            previous,
+            first,
+            count,
+            asked,
+            pinned,
+            alone: false,
+        };
+        self.reads.insert(id, read);
+        self.memory.charge(READ_BYTES);
+        if self.sees_every_read && fresh {
+            self.show_read(
+                reader,
+                Access {
+                    block: first,
+                    count,
+                    previous,
+                },
+            );
+        }
+        self.go_on(id);
+        Some(())
+    }
+
+    /// Counts each block as what it was when it was asked for.
+    fn classify(&mut self, extent: Extent) {
+        self.ledger.reads += u64::from(extent.count);
+        for block in extent.blocks() {
+            match self.memory.table.find(extent.file, block) {
+                None => self.ledger.misses += 1,
+                Some(found) if found.flags & flag::FILLING != 0 => self.ledger.late_hits += 1,
+                Some(_) => self.ledger.hits += 1,
+            }
+        }
+    }
+
+    /// Takes a waiting read as far as it gets: to an answer, to a fetch to wait for, or to the
+    /// queue for memory.
+    pub(super) fn go_on(&mut self, id: ReadId) {
+        if self.try_read(id).is_none() {
+            self.ledger.memory_waits += 1;
+            self.starved.push_back(id);
+        }
+    }
+
+    /// Reads that waited for memory try again, in order, while there is some.
+    pub(super) fn feed_starved(&mut self) {
+        while self.memory.obtainable() > 0
+            && let Some(id) = self.starved.pop_front()
+        {
+            if self.try_read(id).is_none() {
+                self.starved.push_front(id);
+                return;
+            }
+        }
+    }
+
+    /// `None` if not even one frame was to be had.
+    fn try_read(&mut self, id: ReadId) -> Option<()> {
+        let Some(read) = self.reads.get(&id).filter(|r| r.pinned.is_empty()) else {
+            return Some(());
+        };
+        let (file, first, reader, count) = (read.file, read.first, read.reader, read.count);
+        let access = Access {
+            block: first,
+            count,
+            previous: read.previous,
+        };
+        let alone = read.alone;
+        let past_end = self
+            .files
+            .get(&file)
+            .is_none_or(|f| u64::from(first.0) >= f.blocks);
+        if past_end {
+            self.answer(id, Served::End);
+            return Some(());
+        }
+        if self.memory.table.find(file, first).is_none() {
+            if alone {
+                self.fetch_alone(file, first);
+            } else {
+                self.miss(reader, access);
+            }
+        }
+        let found = self.memory.table.find(file, first)?;
+        if found.flags & flag::FILLING != 0 {
+            self.take_mark(reader, access);
+            self.wait_for(id, RequestId(self.memory.request_of(found.frame)));
+        } else {
+            self.serve(id);
+        }
+        Some(())
+    }
+
+    fn wait_for(&mut self, id: ReadId, request: RequestId) {
+        let Some(read) = self.reads.get(&id) else {
+            return;
+        };
+        if let Some(reader) = self.readers.get_mut(&read.reader)
+            && let Some(stream) = reader.streams.at_mut(read.first)
+        {
+            stream.waited = true;
+        }
+        if let Some(request) = self.requests.get_mut(request)
+            && !request.waiters.contains(&id)
+        {
+            request.waiters.push(id);
+        }
+    }
+
+    /// Answers with the run of resident blocks from the first one on.
+    fn serve(&mut self, id: ReadId) {
+        let Some(read) = self.reads.get_mut(&id) else {
+            return;
+        };
+        let (file, first, reader) = (read.file, read.first, read.reader);
+        let (count, mut previous) = (read.count, read.previous);
+        let limit = count
+            .min(SERVE_MAX)
+            .min((self.memory.table.frames() / 8).max(1));
+        let mut pinned = core::mem::take(&mut read.pinned);
+        for block in (Extent {
+            file,
+            first,
+            count: limit,
+        })
+        .blocks()
+        {
+            let Some(found) = self.memory.table.find(file, block) else {
+                break;
+            };
+            if found.flags & flag::FILLING != 0 {
+                break;
+            }
+            self.memory.pin(found.frame);
+            pinned.push(found.frame);
+            self.take_mark(
+                reader,
+                Access {
+                    block,
+                    count: count - (block.0 - first.0),
+                    previous,
+                },
+            );
+            self.access(found.frame, Some(block) != previous);
+            previous = Some(block);
+        }
+        let served = Served::Blocks {
+            count: pinned.len() as u32,
+        };
+        self.advance(
+            reader,
+            Extent {
+                file,
+                first,
+                count: pinned.len() as u32,
+            },
+        );
+        if let Some(read) = self.reads.get_mut(&id) {
+            read.pinned = pinned;
+        }
+        self.answer(id, served);
+    }
+
+    /// The lookahead mark counts when its block is asked for, resident or in flight: the reader
+    /// that waits then has two windows on the way, not one.
+    fn take_mark(&mut self, reader: ReaderId, access: Access) {
+        let Some(file) = self.readers.get(&reader).map(|r| r.file) else {
+            return;
+        };
+        if let Some(found) = self.memory.table.find(file, access.block)
+            && found.flags & flag::MARK != 0
+        {
+            self.memory.table.clear(found.frame, flag::MARK);
+            self.trigger(reader, Cause::Mark, access);
+        }
+    }
+
+    /// Answers a read. One that got blocks stays until it is released.
+    pub(super) fn answer(&mut self, id: ReadId, served: Served) {
+        let Some(read) = self.reads.get(&id) else {
+            return;
+        };
+        self.ledger.stall.0 += self.now.since(read.asked).0;
+        if read.pinned.is_empty() {
+            self.reads.remove(&id);
+            self.memory.charge(-READ_BYTES);
+        }
+        self.out.push_back(Output::Serve { read: id, served });
+    }
+
+    /// The bytes were taken.
+    pub(super) fn release(&mut self, id: ReadId) -> Option<()> {
+        if self.reads.get(&id)?.pinned.is_empty() {
+            return None;
+        }
+        let read = self.reads.remove(&id)?;
+        self.memory.charge(-READ_BYTES);
+        for frame in read.pinned {
+            self.memory.unpin(frame);
+        }
+        Some(())
+    }
+
+    /// First touches reported by the hit path.
+    pub(super) fn touch(&mut self, reader: ReaderId, first: Block, count: u32) -> Option<()> {
+        let file = self.readers.get(&reader)?.file;
+        let extent = Extent {
+            file,
+            first,
+            count: count.min(Self::READ_MAX),
+        };
+        for block in extent.blocks() {
+            if let Some(found) = self.memory.table.find(file, block)
+                && found.flags & flag::FILLING == 0
+            {
+                self.access(found.frame, true);
+            }
+        }
+        self.advance(reader, extent);
+        Some(())
+    }
+
+    /// A resident block was accessed. Reading on inside the block accessed last is not a new
+    /// access (the kernel's rule, too): small reads do not make a block look busy.
+    fn access(&mut self, frame: crate::table::Frame, new: bool) {
+        if self.memory.table.flags(frame) & flag::UNREAD != 0 {
+            self.memory.table.clear(frame, flag::UNREAD);
+            self.ledger.resident_unused -= 1;
+            self.ledger.used += 1;
+        }
+        if new {
+            self.memory.touched(frame);
+        }
+    }
+
+    fn advance(&mut self, reader: ReaderId, extent: Extent) {
+        let now = self.now;
+        self.change_streams(reader, |streams| {
+            streams.advance(extent.first, extent.count, now)
+        });
+    }
+
+    /// Fetches one block for a reader whose longer fetch failed.
+    fn fetch_alone(&mut self, file: FileId, block: Block) {
+        let extent = Extent {
+            file,
+            first: block,
+            count: 1,
+        };
+        self.fetch(extent, Some(extent), None);
+    }
+}

@@ -1,0 +1,253 @@
+//! Windows: ask the detector, tell it how deep, cut to the stream's share of memory.
+//!
+//! Called when a block is missing or carries the lookahead mark. This is where detect, depth and
+//! admission meet; what they decide goes to the fetch stage.
+//!
+//! Control law of the share: all streams with blocks ahead of their reader together may hold
+//! `unread_percent` of the memory, each the same part. A window may not take its stream above
+//! that part, but it may always be one block, so a stream never stops moving.
+//!
+//! Control law of asynchrony (`lean_async`): where the share limits the windows, two of them in
+//! memory mean each is half as long. Starting the next one early pays only if the device would
+//! otherwise run idle. So while it does not, the part behind the mark is halved window by window
+//! down to a sixteenth; once it does, the full part comes back.
+
+use super::Engine;
+use crate::depth::{DeviceFacts, StreamFacts};
+use crate::detect::{Access, Ahead, Cause, Window};
+use crate::stream::{Stream, Streams};
+use crate::table::Table;
+use crate::units::{Block, Bytes, Extent, FileId, ReaderId};
+
+/// The part behind the mark never shrinks below a sixteenth of the window.
+const LEAN_MAX: u8 = 4;
+
+struct View<'a> {
+    table: &'a Table,
+    file: FileId,
+    blocks: u64,
+    limit: u32,
+    lean: u8,
+}
+
+impl Ahead for View<'_> {
+    fn limit(&self) -> u32 {
+        self.limit
+    }
+
+    fn async_size(&self, size: u32) -> u32 {
+        (size >> self.lean).max(1)
+    }
+
+    fn cached(&self, block: Block) -> bool {
+        self.table.find(self.file, block).is_some()
+    }
+
+    fn file_blocks(&self) -> u64 {
+        self.blocks
+    }
+}
+
+/// What bounds the next window of a stream.
+struct Bounds {
+    limit: u32,
+    lean: u8,
+}
+
+impl Engine {
+    /// A block wanted is missing: fetch it, and ahead of it what the detector says.
+    pub(super) fn miss(&mut self, reader: ReaderId, access: Access) {
+        let Some((file, lost)) = self
+            .readers
+            .get(&reader)
+            .map(|r| (r.file, r.detect.inside_window(access.block)))
+        else {
+            return;
+        };
+        self.ledger.thrashed += u64::from(lost);
+        let demand = Extent {
+            file,
+            first: access.block,
+            count: access.count,
+        };
+        let window = self.decide(reader, Cause::Miss, access);
+        let ahead = window.map(|w| Extent {
+            file,
+            first: w.start,
+            count: w.size,
+        });
+        if !ahead.is_some_and(|w| w.contains(access.block)) {
+            self.fetch(demand, Some(demand), None);
+        }
+        self.open_window(reader, Some(demand), window);
+    }
+
+    /// A lookahead mark was reached.
+    pub(super) fn trigger(&mut self, reader: ReaderId, cause: Cause, access: Access) {
+        let window = self.decide(reader, cause, access);
+        self.open_window(reader, None, window);
+    }
+
+    /// Fetches a window and tells its detector if the memory allowed only a part of it.
+    fn open_window(&mut self, reader: ReaderId, demand: Option<Extent>, window: Option<Window>) {
+        let Some(window) = window else { return };
+        let Some(file) = self.readers.get(&reader).map(|r| r.file) else {
+            return;
+        };
+        let extent = Extent {
+            file,
+            first: window.start,
+            count: window.size,
+        };
+        if let Some(end) = self.fetch(extent, demand, Some(window))
+            && let Some(state) = self.readers.get_mut(&reader)
+        {
+            state.detect.cut(end);
+            self.change_streams(reader, |streams| streams.cut(window.start, end));
+        }
+    }
+
+    /// A read begins, for methods that see every one.
+    pub(super) fn show_read(&mut self, reader: ReaderId, access: Access) {
+        let Some(file) = self.readers.get(&reader).map(|r| r.file) else {
+            return;
+        };
+        let demand = Extent {
+            file,
+            first: access.block,
+            count: access.count,
+        };
+        // Two windows at most: the current one and the one ahead.
+        for _ in 0..2 {
+            let window = self.ask(reader, access, |detect, access, view| {
+                detect.read(access, view)
+            });
+            if window.is_none() {
+                return;
+            }
+            self.open_window(reader, Some(demand), window);
+        }
+    }
+
+    fn decide(&mut self, reader: ReaderId, cause: Cause, access: Access) -> Option<Window> {
+        self.ask(reader, access, |detect, access, view| {
+            detect.trigger(cause, access, view)
+        })
+    }
+
+    /// Puts a question to the reader's detector, and notes the window in its stream.
+    fn ask(
+        &mut self,
+        reader: ReaderId,
+        access: Access,
+        question: impl FnOnce(&mut dyn crate::detect::Detect, &Access, &dyn Ahead) -> Option<Window>,
+    ) -> Option<Window> {
+        let bounds = self.bounds(reader, access.block)?;
+        let state = self.readers.get_mut(&reader)?;
+        let blocks = self.files.get(&state.file)?.blocks;
+        let view = View {
+            table: &self.memory.table,
+            file: state.file,
+            blocks,
+            limit: bounds.limit,
+            lean: bounds.lean,
+        };
+        let window = question(state.detect.as_mut(), &access, &view)?;
+        if window.size == 0 || u64::from(window.start.0) >= blocks {
+            return None;
+        }
+        self.ledger.windows += 1;
+        self.note(reader, access.block, window, bounds.lean);
+        Some(window)
+    }
+
+    /// How long the next window may be, and how much of it should lie behind the mark.
+    fn bounds(&self, reader: ReaderId, block: Block) -> Option<Bounds> {
+        let state = self.readers.get(&reader)?;
+        let file = self.files.get(&state.file)?;
+        let device = self.devices.get(&file.device)?;
+        let unit = u64::from(self.settings.block_bytes);
+        let new = Stream::new(block, self.now);
+        let stream = state.streams.at(block).unwrap_or(&new);
+        let facts = StreamFacts {
+            consumed: Bytes(stream.consumed() * unit),
+            last_window: Bytes(u64::from(stream.last_window) * unit),
+            waited: stream.waited,
+            location: Bytes(file.location.0.saturating_add(u64::from(block.0) * unit)),
+        };
+        let device_facts = DeviceFacts {
+            profile: &device.profile,
+            distance: device.distance,
+        };
+        let deep = self
+            .depth
+            .limit(&facts, &device_facts)
+            .0
+            .div_ceil(unit)
+            .max(1);
+        let Some(share) = self.share(stream) else {
+            return Some(Bounds {
+                limit: saturate(deep),
+                lean: 0,
+            });
+        };
+        let lean = if !self.settings.lean_async || 2 * deep <= share {
+            0
+        } else if stream.last_window > 0 && stream.idle_seen == device.idled {
+            (stream.lean + 1).min(LEAN_MAX)
+        } else {
+            0
+        };
+        let room = share.saturating_sub(stream.ahead()).max(1);
+        Some(Bounds {
+            limit: saturate(deep.min(room)),
+            lean,
+        })
+    }
+
+    /// Blocks a stream may have ahead of its reader; `None` if there is no bound.
+    fn share(&self, stream: &Stream) -> Option<u64> {
+        let percent = u64::from(self.settings.unread_percent);
+        if percent == 100 {
+            return None;
+        }
+        let streams = self.active_streams + usize::from(stream.ahead() == 0);
+        Some(u64::from(self.memory.table.frames()) * percent / 100 / streams.max(1) as u64)
+    }
+
+    fn note(&mut self, reader: ReaderId, block: Block, window: Window, lean: u8) {
+        let now = self.now;
+        let idled = self.device_of(reader).map_or(0, |d| d.idled);
+        self.change_streams(reader, |streams| {
+            let stream = streams.at_or_begin(block, now);
+            stream.end = stream
+                .end
+                .max(u64::from(window.start.0) + u64::from(window.size));
+            stream.last_window = window.size;
+            stream.waited = false;
+            stream.idle_seen = idled;
+            stream.lean = lean;
+            stream.used = now;
+        });
+    }
+
+    fn device_of(&self, reader: ReaderId) -> Option<&crate::device::Device> {
+        let file = self.readers.get(&reader)?.file;
+        self.devices.get(&self.files.get(&file)?.device)
+    }
+
+    /// Changes a reader's streams and keeps the number of active ones right.
+    pub(super) fn change_streams(&mut self, reader: ReaderId, change: impl FnOnce(&mut Streams)) {
+        let Some(state) = self.readers.get_mut(&reader) else {
+            return;
+        };
+        let before = state.streams.active();
+        change(&mut state.streams);
+        let after = state.streams.active();
+        self.active_streams = self.active_streams + after - before;
+    }
+}
+
+fn saturate(blocks: u64) -> u32 {
+    u32::try_from(blocks).unwrap_or(u32::MAX)
+}

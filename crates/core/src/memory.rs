@@ -1,0 +1,209 @@
+//! The memory: frames, who holds them, and the hard bound.
+//!
+//! Used by the engine's stages, the only place where a frame changes hands. A frame is free, or
+//! holds a block (in flight, resident, or given up while a reader still copies it), or is set
+//! aside to pay for bookkeeping beyond the table's own: readers, streams, requests. So the sum of
+//! everything never exceeds the budget, whatever the driver opens.
+
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+
+use crate::fixed_map::FixedMap;
+use crate::reclaim::{Blocks, Queue, Reclaim};
+use crate::table::{Frame, Links, Table, flag};
+use crate::units::Bytes;
+
+#[derive(Debug)]
+pub(crate) struct Memory {
+    pub(crate) table: Arc<Table>,
+    links: Links,
+    reclaim: Box<dyn Reclaim>,
+    free: Queue,
+    /// Frames from here on were never used.
+    untouched: u32,
+    /// Frames set aside for bookkeeping.
+    aside: Queue,
+    /// Bookkeeping charged beyond the table's.
+    charged: u64,
+    /// Pins of a frame beyond the first one.
+    repinned: FixedMap<u32, u32>,
+    held: u32,
+    held_peak: u32,
+    block_bytes: u32,
+}
+
+impl Memory {
+    pub(crate) fn new(frames: u32, block_bytes: u32, reclaim: Box<dyn Reclaim>) -> Self {
+        Self {
+            table: Arc::new(Table::new(frames)),
+            links: Links::new(frames),
+            reclaim,
+            free: Queue::default(),
+            untouched: 0,
+            aside: Queue::default(),
+            charged: 0,
+            repinned: FixedMap::default(),
+            held: 0,
+            held_peak: 0,
+            block_bytes,
+        }
+    }
+
+    /// Frames that hold a block, now.
+    fn frames_usable(&self) -> u32 {
+        self.table.frames() - self.aside.len()
+    }
+
+    fn unheld(&self) -> u32 {
+        self.free.len() + (self.table.frames() - self.untouched)
+    }
+
+    /// Frames that could be had without waiting, free or reclaimable (pinned ones included).
+    pub(crate) fn obtainable(&self) -> u32 {
+        self.unheld() + self.reclaim.len()
+    }
+
+    /// Frames a prefetch must leave obtainable: a 32nd of them, at most 256, so that demand reads
+    /// never queue for memory that was given away to guesses.
+    pub(crate) fn reserve(&self) -> u32 {
+        (self.frames_usable() / 32).clamp(1, 256)
+    }
+
+    /// A frame without a victim.
+    pub(crate) fn take_free(&mut self) -> Option<Frame> {
+        let frame = self.free.pop(&mut self.links).or_else(|| {
+            let fresh = Frame(self.untouched);
+            (fresh.0 < self.table.frames()).then(|| {
+                self.untouched += 1;
+                fresh
+            })
+        })?;
+        self.held += 1;
+        self.held_peak = self.held_peak.max(self.held);
+        Some(frame)
+    }
+
+    /// The frame to give up next; its block is still in the table.
+    pub(crate) fn victim(&mut self) -> Option<Frame> {
+        self.reclaim.victim(&mut Blocks {
+            table: &self.table,
+            links: &mut self.links,
+        })
+    }
+
+    /// A vacant frame is free again, or will be once its readers have let go.
+    pub(crate) fn give_back(&mut self, frame: Frame) {
+        if self.table.flags(frame) & flag::PINNED == 0 {
+            self.held -= 1;
+            self.free.push(&mut self.links, frame);
+        }
+    }
+
+    /// The request that fills a frame in flight.
+    pub(crate) fn request_of(&self, frame: Frame) -> u32 {
+        self.links.get(frame)
+    }
+
+    pub(crate) fn set_request(&mut self, frame: Frame, request: u32) {
+        self.links.set(frame, request);
+    }
+
+    /// A block became resident.
+    pub(crate) fn inserted(&mut self, frame: Frame) {
+        self.reclaim.inserted(
+            &mut Blocks {
+                table: &self.table,
+                links: &mut self.links,
+            },
+            frame,
+        );
+    }
+
+    /// A resident block was accessed.
+    pub(crate) fn touched(&mut self, frame: Frame) {
+        self.reclaim.touched(
+            &mut Blocks {
+                table: &self.table,
+                links: &mut self.links,
+            },
+            frame,
+        );
+    }
+
+    /// Vacant frames leave the reclaim order.
+    pub(crate) fn sweep(&mut self) {
+        let table = Arc::clone(&self.table);
+        self.reclaim.sweep(
+            &mut Blocks {
+                table: &self.table,
+                links: &mut self.links,
+            },
+            &|frame| table.flags(frame) & flag::VACANT != 0,
+        );
+    }
+
+    /// A reader takes the bytes: not to be given up until [`Memory::unpin`].
+    pub(crate) fn pin(&mut self, frame: Frame) {
+        if self.table.flags(frame) & flag::PINNED == 0 {
+            self.table.set(frame, flag::PINNED);
+        } else {
+            *self.repinned.entry(frame.0).or_insert(0) += 1;
+        }
+    }
+
+    /// Ends one pin; a frame vacated meanwhile becomes free with its last one.
+    pub(crate) fn unpin(&mut self, frame: Frame) {
+        if let Some(more) = self.repinned.get_mut(&frame.0) {
+            *more -= 1;
+            if *more == 0 {
+                self.repinned.remove(&frame.0);
+            }
+            return;
+        }
+        self.table.clear(frame, flag::PINNED);
+        if self.table.flags(frame) & flag::VACANT != 0 {
+            self.give_back(frame);
+        }
+    }
+
+    /// Charges or (negative) returns bookkeeping beyond the table's own.
+    pub(crate) fn charge(&mut self, bytes: i64) {
+        self.charged = self.charged.saturating_add_signed(bytes);
+    }
+
+    /// Whether another frame must be set aside for what was charged. The last
+    /// [`Table::FRAMES_MIN`] are never taken: below them nothing could be read at all.
+    pub(crate) fn owes_frame(&self) -> bool {
+        self.charged > self.paid() && self.frames_usable() > Table::FRAMES_MIN
+    }
+
+    fn paid(&self) -> u64 {
+        u64::from(self.aside.len()) * u64::from(self.block_bytes)
+    }
+
+    /// Sets a vacant frame aside.
+    pub(crate) fn set_aside(&mut self, frame: Frame) {
+        self.held -= 1;
+        self.aside.push(&mut self.links, frame);
+    }
+
+    /// Frees frames set aside for bookkeeping that is gone.
+    pub(crate) fn settle(&mut self) {
+        while self.paid().saturating_sub(self.charged) >= u64::from(self.block_bytes) {
+            let Some(frame) = self.aside.pop(&mut self.links) else {
+                return;
+            };
+            self.free.push(&mut self.links, frame);
+        }
+    }
+
+    /// Most memory held at once, bookkeeping included.
+    pub(crate) fn peak(&self) -> Bytes {
+        let frames = self.held_peak.min(self.table.frames());
+        Bytes(
+            Table::bookkeeping(self.table.frames()).0
+                + u64::from(frames) * u64::from(self.block_bytes)
+                + self.charged.min(self.paid()),
+        )
+    }
+}
