@@ -113,3 +113,47 @@ pub trait Detect: core::fmt::Debug + Send {
         false
     }
 }
+
+/// Size of a stream's first window for a request of `count` blocks: rounded up to a power of two,
+/// times 4 up to a 32nd of the limit, times 2 up to a quarter, else the limit (wu10 section 4.3).
+fn initial_size(count: u32, limit: u32) -> u32 {
+    let rounded = count.checked_next_power_of_two().unwrap_or(limit);
+    if rounded <= limit / 32 {
+        rounded * 4
+    } else if rounded <= limit / 4 {
+        rounded * 2
+    } else {
+        limit
+    }
+}
+
+/// Size of the window after one of `size` blocks: times 4 below a 16th of the limit, else times 2.
+fn next_size(size: u32, limit: u32) -> u32 {
+    let grown = if size < limit / 16 {
+        size.saturating_mul(4)
+    } else {
+        size.saturating_mul(2)
+    };
+    grown.clamp(1, limit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn first_windows_follow_the_request() {
+        assert_eq!(
+            [1, 2, 8, 9, 100].map(|n| initial_size(n, 32)),
+            [4, 4, 16, 32, 32]
+        );
+    }
+
+    #[test]
+    fn windows_grow_fourfold_while_tiny_then_double() {
+        assert_eq!(
+            [1, 2, 4, 16, 32].map(|n| next_size(n, 32)),
+            [4, 4, 8, 32, 32]
+        );
+    }
+}

@@ -22,6 +22,9 @@ mod fetch;
 mod read;
 mod window;
 
+#[cfg(test)]
+mod tests;
+
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;

@@ -430,3 +430,65 @@ impl<'a> Words<'a> {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::string::ToString;
+
+    #[test]
+    fn lines_read_back_as_they_were_written() {
+        let lines = [
+            "< 0 device 0 switching 0:8000000,1000:9000000 rate 0:80000000",
+            "< 0 file 1 device 0 at 0 bytes 104857600",
+            "< 0 open 1 file 1",
+            "< 1200 read 7 reader 1 previous - first 0 count 16 fresh",
+            "< 1200 read 7 reader 1 previous 15 first 16 count 16 rest",
+            "< 1300 release 7",
+            "< 1300 touch 1 first 3 count 2",
+            "< 1300 hits 1 blocks 99",
+            "< 1400 completed 0 done",
+            "< 1400 completed 0 short 3",
+            "< 1400 completed 0 failed 5",
+            "< 1500 invalidate 1 bytes 0",
+            "< 1500 close 1",
+            "< 1500 forget 1",
+            "> fetch 0 device 0 file 1 first 0 count 64 demand",
+            "> fetch 1 device 0 file 1 first 64 count 64 ahead",
+            "> serve 7 blocks 16",
+            "> serve 7 failed 5",
+            "> serve 7 end",
+            "> evict file 1 first 0 count 9",
+            "> idle -",
+            "> idle 17",
+        ];
+        for line in lines {
+            assert_eq!(
+                line.parse::<Entry>().map(|e| e.to_string()),
+                Ok(line.to_string())
+            );
+        }
+    }
+
+    #[test]
+    fn a_bad_line_is_answered_with_what_should_stand_there() {
+        let error = |line: &str| line.parse::<Entry>().unwrap_err().to_string();
+        assert_eq!(
+            error("< 0 open x file 1"),
+            "\"x\" where a reader should stand"
+        );
+        assert_eq!(error("< 0 open 1"), "the line ends where file should stand");
+        assert_eq!(error("> idle - -"), "\"-\" after the end of the entry");
+        assert!(error("< 0 device 0 switching 0:1 rate 0:0").contains("transfer rate of 0"));
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_makes_the_reader_of_lines_panic(line in "[<>] [a-z0-9:,= -]{0,60}") {
+            let _ = line.parse::<Entry>();
+            let _ = parse_head(MAGIC, &line);
+            let _ = line.parse::<Settings>();
+        }
+    }
+}

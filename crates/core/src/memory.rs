@@ -27,8 +27,8 @@ pub(crate) struct Memory {
     charged: u64,
     /// Pins of a frame beyond the first one.
     repinned: FixedMap<u32, u32>,
-    held: u32,
-    held_peak: u32,
+    /// Most frames that were not free at once, those set aside included.
+    taken_peak: u32,
     block_bytes: u32,
 }
 
@@ -43,17 +43,17 @@ impl Memory {
             aside: Queue::default(),
             charged: 0,
             repinned: FixedMap::default(),
-            held: 0,
-            held_peak: 0,
+            taken_peak: 0,
             block_bytes,
         }
     }
 
-    /// Frames that hold a block, now.
+    /// Frames for blocks, now.
     fn frames_usable(&self) -> u32 {
         self.table.frames() - self.aside.len()
     }
 
+    /// Frames that hold nothing.
     fn unheld(&self) -> u32 {
         self.free.len() + (self.table.frames() - self.untouched)
     }
@@ -78,8 +78,8 @@ impl Memory {
                 fresh
             })
         })?;
-        self.held += 1;
-        self.held_peak = self.held_peak.max(self.held);
+        let taken = self.table.frames() - self.unheld();
+        self.taken_peak = self.taken_peak.max(taken);
         Some(frame)
     }
 
@@ -94,7 +94,6 @@ impl Memory {
     /// A vacant frame is free again, or will be once its readers have let go.
     pub(crate) fn give_back(&mut self, frame: Frame) {
         if self.table.flags(frame) & flag::PINNED == 0 {
-            self.held -= 1;
             self.free.push(&mut self.links, frame);
         }
     }
@@ -183,7 +182,6 @@ impl Memory {
 
     /// Sets a vacant frame aside.
     pub(crate) fn set_aside(&mut self, frame: Frame) {
-        self.held -= 1;
         self.aside.push(&mut self.links, frame);
     }
 
@@ -199,11 +197,7 @@ impl Memory {
 
     /// Most memory held at once, bookkeeping included.
     pub(crate) fn peak(&self) -> Bytes {
-        let frames = self.held_peak.min(self.table.frames());
-        Bytes(
-            Table::bookkeeping(self.table.frames()).0
-                + u64::from(frames) * u64::from(self.block_bytes)
-                + self.charged.min(self.paid()),
-        )
+        let frames = u64::from(self.taken_peak) * u64::from(self.block_bytes);
+        Bytes(Table::bookkeeping(self.table.frames()).0 + frames)
     }
 }

@@ -1,5 +1,10 @@
 //! The first windows of on-demand readahead, exactly (claim W1: wu10, Table 2).
 
+#![allow(
+    clippy::print_stdout,
+    reason = "the windows are shown, as the claim asks"
+)]
+
 use forerun_core::{
     Block, Bytes, DeviceId, Engine, FetchOutcome, FileId, Input, Nanos, Output, ReadId, ReaderId,
     RequestId, Served, preset,

@@ -22,7 +22,7 @@
 
 use alloc::boxed::Box;
 
-use super::{Access, Ahead, Cause, Detect, Window};
+use super::{Access, Ahead, Cause, Detect, Window, initial_size, next_size};
 use crate::spec::{Knows, Method, Spec};
 use crate::units::Block;
 
@@ -114,48 +114,5 @@ impl Detect for OnDemand {
         self.window.is_some_and(|w| {
             block >= w.start && u64::from(block.0) < u64::from(w.start.0) + u64::from(w.size)
         })
-    }
-}
-
-/// Size of a stream's first window for a request of `count` blocks.
-fn initial_size(count: u32, limit: u32) -> u32 {
-    let rounded = count.checked_next_power_of_two().unwrap_or(limit);
-    if rounded <= limit / 32 {
-        rounded * 4
-    } else if rounded <= limit / 4 {
-        rounded * 2
-    } else {
-        limit
-    }
-}
-
-/// Size of the window after one of `size` blocks.
-fn next_size(size: u32, limit: u32) -> u32 {
-    let grown = if size < limit / 16 {
-        size.saturating_mul(4)
-    } else {
-        size.saturating_mul(2)
-    };
-    grown.clamp(1, limit)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn first_windows_follow_the_request() {
-        assert_eq!(
-            [1, 2, 8, 9, 100].map(|n| initial_size(n, 32)),
-            [4, 4, 16, 32, 32]
-        );
-    }
-
-    #[test]
-    fn windows_grow_fourfold_while_tiny_then_double() {
-        assert_eq!(
-            [1, 2, 4, 16, 32].map(|n| next_size(n, 32)),
-            [4, 4, 8, 32, 32]
-        );
     }
 }
