@@ -5,7 +5,8 @@
 //!
 //! Control law of the share: all streams with blocks ahead of their reader together may hold
 //! `unread_percent` of the memory, each the same part. A window may not take its stream above
-//! that part, but it may always be one block, so a stream never stops moving.
+//! that part, but it always holds what was asked for, so a stream never stops moving and is never
+//! worse off than without a window.
 //!
 //! Control law of asynchrony (`lean_async`): where the share limits the windows, two of them in
 //! memory mean each is half as long. Starting the next one early pays only if the device would
@@ -65,6 +66,7 @@ impl Engine {
             return;
         };
         self.ledger.thrashed += u64::from(lost);
+        self.change_streams(reader, |streams| streams.lost(access.block));
         let demand = Extent {
             file,
             first: access.block,
@@ -142,7 +144,7 @@ impl Engine {
         access: Access,
         question: impl FnOnce(&mut dyn crate::detect::Detect, &Access, &dyn Ahead) -> Option<Window>,
     ) -> Option<Window> {
-        let bounds = self.bounds(reader, access.block)?;
+        let bounds = self.bounds(reader, &access)?;
         let state = self.readers.get_mut(&reader)?;
         let blocks = self.files.get(&state.file)?.blocks;
         let view = View {
@@ -162,7 +164,8 @@ impl Engine {
     }
 
     /// How long the next window may be, and how much of it should lie behind the mark.
-    fn bounds(&self, reader: ReaderId, block: Block) -> Option<Bounds> {
+    fn bounds(&self, reader: ReaderId, access: &Access) -> Option<Bounds> {
+        let block = access.block;
         let state = self.readers.get(&reader)?;
         let file = self.files.get(&state.file)?;
         let device = self.devices.get(&file.device)?;
@@ -198,7 +201,9 @@ impl Engine {
         } else {
             0
         };
-        let room = share.saturating_sub(stream.ahead()).max(1);
+        let room = share
+            .saturating_sub(stream.ahead())
+            .max(u64::from(access.count));
         Some(Bounds {
             limit: saturate(deep.min(room)),
             lean,

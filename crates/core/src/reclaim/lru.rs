@@ -96,3 +96,102 @@ impl Reclaim for TwoList {
         self.inactive.len() + self.active.len()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use std::collections::VecDeque;
+    use std::vec::Vec;
+
+    use super::*;
+    use crate::table::{Links, Table};
+    use crate::units::{Block, FileId};
+
+    /// The two lists as plain lists, oldest first: (frame, referenced, activated).
+    #[derive(Default)]
+    struct Model {
+        inactive: VecDeque<(u32, bool, bool)>,
+        active: VecDeque<u32>,
+    }
+
+    impl Model {
+        fn touch(&mut self, frame: u32) {
+            for entry in &mut self.inactive {
+                if entry.0 == frame {
+                    entry.2 |= entry.1;
+                    entry.1 = true;
+                }
+            }
+        }
+
+        fn victim(&mut self, pinned: &[u32]) -> Option<u32> {
+            for _ in 0..2 {
+                while self.active.len() > self.inactive.len() {
+                    let frame = self.active.pop_front()?;
+                    self.inactive.push_back((frame, false, false));
+                }
+                for _ in 0..self.inactive.len() {
+                    let entry = self.inactive.pop_front()?;
+                    if entry.2 {
+                        self.active.push_back(entry.0);
+                    } else if pinned.contains(&entry.0) {
+                        self.inactive.push_back(entry);
+                    } else {
+                        return Some(entry.0);
+                    }
+                }
+            }
+            None
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn gives_up_blocks_in_the_order_of_two_plain_lists(
+            steps in prop::collection::vec((0..4u8, 0..24u32), 0..300)
+        ) {
+            let table = Table::new(24);
+            let mut links = Links::new(24);
+            let mut lru = TwoList::default();
+            let mut model = Model::default();
+            let mut pinned: Vec<u32> = Vec::new();
+            let mut free: Vec<u32> = (0..24).collect();
+            for (what, n) in steps {
+                let mut blocks = Blocks { table: &table, links: &mut links };
+                let frame = Frame(n);
+                let resident = !free.contains(&n);
+                match what {
+                    0 if !resident => {
+                        free.retain(|f| *f != n);
+                        table.insert(frame, FileId(0), Block(n), flag::UNREAD);
+                        lru.inserted(&mut blocks, frame);
+                        model.inactive.push_back((n, false, false));
+                    }
+                    1 if resident => {
+                        lru.touched(&mut blocks, frame);
+                        model.touch(n);
+                    }
+                    2 if resident => {
+                        if pinned.contains(&n) {
+                            pinned.retain(|f| *f != n);
+                            table.clear(frame, flag::PINNED);
+                        } else {
+                            pinned.push(n);
+                            table.set(frame, flag::PINNED);
+                        }
+                    }
+                    3 => {
+                        let victim = lru.victim(&mut blocks).map(|f| f.0);
+                        prop_assert_eq!(victim, model.victim(&pinned));
+                        if let Some(n) = victim {
+                            table.remove(Frame(n));
+                            free.push(n);
+                        }
+                    }
+                    _ => {}
+                }
+                prop_assert_eq!(lru.len() as usize, model.inactive.len() + model.active.len());
+            }
+        }
+    }
+}
