@@ -142,7 +142,7 @@ mod tests {
         assert!(
             read("switching=8,rate=1MB")
                 .unwrap_err()
-                .contains("not a unit of duration")
+                .contains("\"8\" has no unit")
         );
         assert!(
             read("switching=8ms,rate=1B")

@@ -66,6 +66,13 @@ pub fn plain(error: &io::Error) -> String {
     }
 }
 
+fn no_folder(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => "no such directory".to_owned(),
+        _ => plain(error),
+    }
+}
+
 /// A file being written, which appears under its name when it is complete.
 #[derive(Debug)]
 pub struct NewFile {
@@ -101,7 +108,7 @@ impl NewFile {
                     .prefix(".forerun-")
                     .permissions(fs::Permissions::from_mode(0o666))
                     .tempfile_in(folder.unwrap_or(Path::new(".")))
-                    .map_err(|e| Failure::unusable(target, plain(&e)))?;
+                    .map_err(|e| Failure::unusable(target, no_folder(&e)))?;
                 Place::Beside(beside)
             }
         };
@@ -124,6 +131,17 @@ impl NewFile {
             .map_err(|e| Failure::broken(&self.target, e))
     }
 
+    /// Writes all of it and gives it its name.
+    ///
+    /// # Errors
+    /// It cannot be written; the old one, if there was one, is untouched.
+    pub fn write(self, content: &[u8]) -> Result<(), Failure> {
+        let mut writer = self.writer()?;
+        let written = writer.write_all(content).and_then(|()| writer.flush());
+        written.map_err(|e| Failure::broken(&self.target, plain(&e)))?;
+        self.finish()
+    }
+
     /// Gives the file its name. What was written through [`NewFile::writer`] must be flushed.
     ///
     /// # Errors
@@ -138,20 +156,6 @@ impl NewFile {
     }
 }
 
-/// Writes a whole file, or nothing.
-///
-/// # Errors
-/// The file cannot be written; the old one, if there was one, is untouched.
-pub fn write(target: &Path, text: &str) -> Result<(), Failure> {
-    let file = NewFile::create(target)?;
-    let mut writer = file.writer()?;
-    writer
-        .write_all(text.as_bytes())
-        .and_then(|()| writer.flush())
-        .map_err(|e| Failure::broken(target, e))?;
-    file.finish()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -160,14 +164,14 @@ mod tests {
     fn a_file_that_was_not_finished_leaves_the_old_one_and_no_trace() {
         let folder = tempfile::tempdir().unwrap();
         let target = folder.path().join("out");
-        write(&target, "old").unwrap();
+        NewFile::create(&target).unwrap().write(b"old").unwrap();
         {
             let file = NewFile::create(&target).unwrap();
             file.writer().unwrap().write_all(b"half").unwrap();
         }
         assert_eq!(fs::read_to_string(&target).unwrap(), "old");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
-        write(&target, "new").unwrap();
+        NewFile::create(&target).unwrap().write(b"new").unwrap();
         assert_eq!(fs::read_to_string(&target).unwrap(), "new");
     }
 

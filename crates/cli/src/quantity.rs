@@ -71,7 +71,15 @@ pub enum QuantityError {
         /// What it looks like.
         example: &'static str,
     },
-    /// The unit is missing or unknown.
+    /// There is no unit, and none goes without saying.
+    #[error("{text:?} has no unit: write it as in {example}")]
+    NoUnit {
+        /// What was given.
+        text: String,
+        /// What it looks like.
+        example: &'static str,
+    },
+    /// The unit is unknown.
     #[error("{unit:?} is not a unit of {kind}: write it as in {example}")]
     Unit {
         /// What was given.
@@ -136,37 +144,45 @@ fn parse(text: &str, kind: &Kind, smallest: &'static str) -> Result<u64, Quantit
     let text = text.trim();
     let is_number = |c: char| c.is_ascii_digit() || c == '.';
     let (number, unit) = text.split_at(text.find(|c| !is_number(c)).unwrap_or(text.len()));
-    let not_a_number = || QuantityError::Number {
+    let (whole, fraction) = split_number(number).ok_or_else(|| QuantityError::Number {
         text: text.to_owned(),
         kind: kind.name,
         example: kind.example,
-    };
-    let (whole, fraction) = split_number(number).ok_or_else(not_a_number)?;
-    let wanted = unit.trim().to_lowercase();
-    let Some(&(_, scale)) = kind.units.iter().find(|(name, _)| *name == wanted) else {
-        return Err(QuantityError::Unit {
-            unit: unit.trim().to_owned(),
-            kind: kind.name,
-            example: kind.example,
-        });
-    };
+    })?;
+    let scale = kind.scale(text, unit.trim())?;
     let too_large = || QuantityError::TooLarge {
         text: text.to_owned(),
         smallest,
     };
-    let whole: u64 = if whole.is_empty() {
-        0
-    } else {
-        whole.parse().map_err(|_| too_large())?
+    let whole = match whole {
+        "" => 0,
+        digits => digits.parse::<u64>().map_err(|_| too_large())?,
     };
     let part = scale_fraction(fraction, scale).ok_or_else(|| QuantityError::Fraction {
         text: text.to_owned(),
         smallest,
     })?;
-    whole
-        .checked_mul(scale)
-        .and_then(|n| n.checked_add(part))
-        .ok_or_else(too_large)
+    let scaled = whole.checked_mul(scale).ok_or_else(too_large)?;
+    scaled.checked_add(part).ok_or_else(too_large)
+}
+
+impl Kind {
+    /// How many of the smallest unit one of this unit is.
+    fn scale(&self, text: &str, unit: &str) -> Result<u64, QuantityError> {
+        let wanted = unit.to_lowercase();
+        match self.units.iter().find(|(name, _)| *name == wanted) {
+            Some((_, scale)) => Ok(*scale),
+            None if unit.is_empty() => Err(QuantityError::NoUnit {
+                text: text.to_owned(),
+                example: self.example,
+            }),
+            None => Err(QuantityError::Unit {
+                unit: unit.to_owned(),
+                kind: self.name,
+                example: self.example,
+            }),
+        }
+    }
 }
 
 /// The digits before and after the point; `None` unless there is at least one digit and at most
@@ -304,7 +320,11 @@ mod tests {
         ] {
             assert_eq!(parse_size(text).unwrap_err().to_string(), message);
         }
-        assert!(parse_duration("8").is_err(), "a duration needs its unit");
+        let no_unit = parse_duration("8").unwrap_err().to_string();
+        assert_eq!(
+            no_unit,
+            "\"8\" has no unit: write it as in 8ms, 200us or 1.5s"
+        );
     }
 
     #[test]

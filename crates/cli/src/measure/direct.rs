@@ -73,11 +73,8 @@ fn check_not_sparse(path: &Path, file: &File) -> Result<(), Failure> {
     if there.file_type().is_block_device() || stored >= there.len() / 2 {
         return Ok(());
     }
-    let why = format!(
-        "only {} of {} are stored, the rest are holes",
-        stored,
-        there.len()
-    );
+    let (stored, whole) = (size(Bytes(stored)), size(Bytes(there.len())));
+    let why = format!("only {stored} of {whole} are stored, the rest are holes");
     Err(Failure::unusable(path, why))
 }
 
