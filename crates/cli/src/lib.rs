@@ -11,6 +11,10 @@
 
 #![forbid(unsafe_code)]
 
+pub mod args;
+pub mod bench;
+pub mod commands;
+pub mod composition;
 pub mod emulation;
 pub mod failure;
 pub mod files;
@@ -18,3 +22,24 @@ pub mod measure;
 pub mod profile_file;
 pub mod progress;
 pub mod quantity;
+pub mod stack;
+pub mod stats;
+
+use std::io::Write;
+
+use args::{Args, Command};
+use failure::Failure;
+
+/// Runs a command with its output going to `out`.
+///
+/// # Errors
+/// See [`Failure`].
+pub fn run(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
+    match &args.command {
+        Command::Read(read) => commands::read::run(read, out),
+        Command::Profile(profile) => commands::profile::run(profile, out),
+        Command::Bench(bench) => commands::bench::run(bench, out),
+        Command::Replay(replay) => commands::replay::run(replay, out),
+        Command::List(list) => commands::list::run(list, out),
+    }
+}
