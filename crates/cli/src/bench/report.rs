@@ -89,10 +89,11 @@ fn per_second(bytes: u64, elapsed_ns: u64) -> u64 {
 fn slowest_over_mean(run: &Measured) -> f64 {
     let slowest = run.readers.iter().map(|time| time.0).max().unwrap_or(0);
     let sum: u128 = run.readers.iter().map(|time| u128::from(time.0)).sum();
+    let ratio = slowest as f64 * run.readers.len() as f64 / sum as f64;
     if sum == 0 {
         1.0
     } else {
-        slowest as f64 * run.readers.len() as f64 / sum as f64
+        (ratio * 1e3).round() / 1e3
     }
 }
 

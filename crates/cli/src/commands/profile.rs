@@ -17,7 +17,7 @@ use crate::files::NewFile;
 use crate::measure::{self, Direct, Subject};
 use crate::profile_file;
 use crate::progress;
-use crate::quantity::{rough_duration, rough_size, size};
+use crate::quantity::{rough_duration, rough_size};
 
 /// Runs the command.
 ///
@@ -49,7 +49,7 @@ fn write(target: NewFile, profile: &Profile, report: &str) -> Result<(), Failure
 fn report(path: &Path, bytes: Bytes, profile: &Profile) -> String {
     let distance = mean_distance(bytes);
     let depth = profile.competitive_depth(distance, Bytes(bytes.0 / 2));
-    let mut text = format!("{}, {}\n\n", path.display(), size(bytes));
+    let mut text = format!("{}, {}\n\n", path.display(), rough_size(bytes.0 as f64));
     let _ = writeln!(text, "{:>14}  {:>14}", "distance", "switching cost");
     for &(distance, cost) in profile.switching_points() {
         let far = rough_size(distance.0 as f64);
