@@ -1,7 +1,7 @@
 //! Interleaved: several sequential streams through one open file.
 //!
 //! One reader, one file cut into equal parts, one stream a part; reads take the streams in turn,
-//! or one at random. What a detector with a single window an open file finds hardest, and what a
+//! or one at random. Each stream may begin with several reads in a row. What a detector with a single window an open file finds hardest, and what a
 //! database scan by a thread pool, or an NFS server with one handle, looks like.
 //!
 //! ```text
@@ -34,6 +34,14 @@ pub(super) const METHOD: Method<Box<dyn Workload>> = Method {
                 max: 1 << 16,
             },
             Param {
+                name: "opening_reads",
+                summary: "reads a stream makes in a row when it begins; two misses in a row are \
+                          what opens a window in wu10, 1 leaves that out",
+                default: 2,
+                min: 1,
+                max: 1 << 16,
+            },
+            Param {
                 name: "random_order",
                 summary: "0: streams in turn; 1: a random stream each time",
                 default: 0,
@@ -49,8 +57,9 @@ pub(super) const METHOD: Method<Box<dyn Workload>> = Method {
             read_bytes: v[1],
             think_ns: v[2],
             streams: v[3],
-            random_order: v[4] != 0,
-            seed: v[5],
+            opening_reads: v[4],
+            random_order: v[5] != 0,
+            seed: v[6],
         })
     },
 };
@@ -66,6 +75,8 @@ pub struct Interleaved {
     pub think_ns: u64,
     /// Number of streams.
     pub streams: u64,
+    /// Reads a stream makes in a row when it begins.
+    pub opening_reads: u64,
     /// Whether a random stream reads next, instead of the next in turn.
     pub random_order: bool,
     /// Decides the random order.
@@ -74,7 +85,7 @@ pub struct Interleaved {
 
 impl Interleaved {
     /// The parts of the file, each a whole number of reads long except the last.
-    fn parts(&self) -> Vec<(u64, u64)> {
+    fn parts(&self) -> Vec<Part> {
         let read = self.read_bytes.max(1);
         let reads = self.file_bytes.div_ceil(read);
         let length = reads
@@ -83,10 +94,23 @@ impl Interleaved {
             .max(1);
         let start = |part: u64| part.saturating_mul(length).min(self.file_bytes);
         (0..self.streams.max(1))
-            .map(|part| (start(part), start(part + 1)))
-            .filter(|(start, end)| start < end)
+            .map(|part| Part {
+                at: start(part),
+                end: start(part + 1),
+                opening: self.opening_reads,
+            })
+            .filter(|part| part.at < part.end)
             .collect()
     }
+}
+
+/// What is left of a stream.
+#[derive(Clone, Copy, Debug)]
+struct Part {
+    at: u64,
+    end: u64,
+    /// Reads it still makes in a row.
+    opening: u64,
 }
 
 impl Workload for Interleaved {
@@ -101,20 +125,23 @@ impl Workload for Interleaved {
     fn steps(&self, _reader: usize) -> Steps<'_> {
         let mut random = Random::new(self.seed);
         let mut parts = self.parts();
-        let mut turn = 0;
+        let (mut turn, mut stays) = (0, false);
         Box::new(core::iter::from_fn(move || {
-            if self.random_order {
+            if self.random_order && !stays {
                 turn = random.below(parts.len() as u64) as usize;
             }
             let part = parts.get_mut(turn)?;
-            let (offset, bytes) = (part.0, self.read_bytes.max(1).min(part.1 - part.0));
-            part.0 += bytes;
-            turn = if part.0 == part.1 {
+            let (offset, bytes) = (part.at, self.read_bytes.max(1).min(part.end - part.at));
+            part.at += bytes;
+            part.opening = part.opening.saturating_sub(1);
+            let (is_done, opening) = (part.at == part.end, part.opening);
+            stays = opening > 0 && !is_done;
+            if is_done {
                 parts.remove(turn);
-                turn
-            } else {
-                turn + 1
-            };
+            }
+            if !is_done && !stays {
+                turn += 1;
+            }
             turn = if turn >= parts.len() { 0 } else { turn };
             Some(Step::read(offset, bytes, self.think_ns))
         }))
@@ -125,12 +152,13 @@ impl Workload for Interleaved {
 mod tests {
     use super::*;
 
-    fn offsets(random_order: bool, streams: u64) -> Vec<u64> {
+    fn offsets(random_order: bool, streams: u64, opening_reads: u64) -> Vec<u64> {
         let workload = Interleaved {
             file_bytes: 70,
             read_bytes: 10,
             think_ns: 0,
             streams,
+            opening_reads,
             random_order,
             seed: 3,
         };
@@ -139,13 +167,14 @@ mod tests {
 
     #[test]
     fn streams_take_turns_and_short_ones_drop_out() {
-        assert_eq!(offsets(false, 3), [0, 30, 60, 10, 40, 20, 50]);
+        assert_eq!(offsets(false, 3, 1), [0, 30, 60, 10, 40, 20, 50]);
+        assert_eq!(offsets(false, 3, 2), [0, 10, 30, 40, 60, 20, 50]);
     }
 
     #[test]
     fn every_byte_is_read_once_in_any_order() {
         for streams in [1, 2, 7, 100] {
-            let mut read = offsets(true, streams);
+            let mut read = offsets(true, streams, 2);
             read.sort_unstable();
             assert_eq!(read, [0, 10, 20, 30, 40, 50, 60]);
         }

@@ -49,7 +49,16 @@ impl Reading {
         (offset < stop).then(|| {
             let (at, end) = (offset / block_bytes, end.div_ceil(block_bytes));
             let (stop_block, piece_end) = (stop.div_ceil(block_bytes), end.min(at + PIECE));
-            Self { offset, stop, at, stop_block, end, piece_end, fresh: true, taken: 0 }
+            Self {
+                offset,
+                stop,
+                at,
+                stop_block,
+                end,
+                piece_end,
+                fresh: true,
+                taken: 0,
+            }
         })
     }
 

@@ -52,7 +52,11 @@ fn strided_and_backward_reads_do_not_amplify() {
         for (read, stride) in [(16384, 65536), (4096, 8192), (4096, 12288), (65536, 65536)] {
             let text =
                 format!("strided(read_bytes={read},stride_bytes={stride},backward={backward})");
-            let limit = if backward == 0 && read == stride { 1.02 } else { 1.05 };
+            let limit = if backward == 0 && read == stride {
+                1.02
+            } else {
+                1.05
+            };
             assert!(amplification(&text) <= limit, "{text}");
         }
     }

@@ -33,7 +33,12 @@ fn the_engine_counts_the_stall_that_readers_feel() {
     for preset in preset::LIST {
         for text in SMALL {
             let report = run(preset.name, DISK, text);
-            assert_eq!(report.ledger.stall, report.stall(), "{} {text}", preset.name);
+            assert_eq!(
+                report.ledger.stall,
+                report.stall(),
+                "{} {text}",
+                preset.name
+            );
             let utilisation = report.devices[0].utilisation(report.quiet);
             assert!((0.0..=1.0).contains(&utilisation), "{utilisation}");
         }
@@ -49,7 +54,10 @@ fn the_driver_costs_what_it_is_said_to_cost() {
     assert_eq!(reader.compute, Nanos(50 * 1_000));
     assert_eq!(reader.driver, Nanos(50 * 500_000));
     assert_eq!(reader.stall, Nanos(8_000_000 + 50 * 819_200));
-    assert_eq!(reader.elapsed.0, reader.compute.0 + reader.driver.0 + reader.stall.0);
+    assert_eq!(
+        reader.elapsed.0,
+        reader.compute.0 + reader.driver.0 + reader.stall.0
+    );
 }
 
 #[test]
@@ -59,7 +67,11 @@ fn copying_takes_time_at_its_rate_and_from_nobody_else() {
         let report = with_driver(preset.name, text, 0, 1_000_000_000);
         for reader in &report.readers {
             let least = 1_048_576;
-            assert!((least..least + 300).contains(&reader.driver.0), "{}", reader.driver);
+            assert!(
+                (least..least + 300).contains(&reader.driver.0),
+                "{}",
+                reader.driver
+            );
         }
     }
 }
@@ -68,5 +80,10 @@ fn copying_takes_time_at_its_rate_and_from_nobody_else() {
 fn computing_hides_fetching_where_it_is_read_ahead() {
     let text = "sequential(file_bytes=10000000,think_ns=1000000)";
     let (none, forerun) = (run("none", DISK, text), run("forerun", DISK, text));
-    assert!(forerun.stall().0 * 5 < none.stall().0, "{} {}", forerun.stall(), none.stall());
+    assert!(
+        forerun.stall().0 * 5 < none.stall().0,
+        "{} {}",
+        forerun.stall(),
+        none.stall()
+    );
 }

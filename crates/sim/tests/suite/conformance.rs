@@ -1,9 +1,9 @@
 //! Every device, bare and wrapped, meets the conformance suite.
 
 use forerun_core::Nanos;
+use forerun_sim::conformance;
 use forerun_sim::device::{self, Device, LIST};
 use forerun_sim::wrap::{Fault, Faults, Tracer};
-use forerun_sim::conformance;
 
 fn built(name: &str) -> Box<dyn Device> {
     device::parse(name).unwrap()
@@ -32,9 +32,17 @@ fn every_device_conforms_inside_every_wrapper() {
             };
             let name = method.spec.name;
             let fault = || Box::new(Fault::new(built(name), faults)) as Box<dyn Device>;
-            assert_eq!(conformance::device(&fault, seed), Ok(()), "fault({name}) seed {seed}");
+            assert_eq!(
+                conformance::device(&fault, seed),
+                Ok(()),
+                "fault({name}) seed {seed}"
+            );
             let both = || Box::new(Tracer::new(fault(), |_| ())) as Box<dyn Device>;
-            assert_eq!(conformance::device(&both, seed), Ok(()), "tracer(fault({name}))");
+            assert_eq!(
+                conformance::device(&both, seed),
+                Ok(()),
+                "tracer(fault({name}))"
+            );
         }
     }
 }

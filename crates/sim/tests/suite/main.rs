@@ -2,7 +2,10 @@
 //!
 //! `FORERUN_BLESS=1` rewrites the golden grid; `FORERUN_SWARM_SEEDS=n` runs more of the swarm.
 
-#![expect(clippy::print_stdout, reason = "tests print what they found for whoever reads a failure")]
+#![expect(
+    clippy::print_stdout,
+    reason = "tests print what they found for whoever reads a failure"
+)]
 
 mod amplification;
 mod clocks;

@@ -6,7 +6,11 @@ use crate::stage::{DISK, MEMORY, run};
 
 fn megabytes_per_second(preset: &str, readers: usize) -> f64 {
     let report = run(preset, DISK, &format!("many-readers(readers={readers})"));
-    assert!(report.ledger.memory_peak.0 <= MEMORY, "{}", report.ledger.memory_peak);
+    assert!(
+        report.ledger.memory_peak.0 <= MEMORY,
+        "{}",
+        report.ledger.memory_peak
+    );
     let rate = report.throughput_bytes_per_second() as f64 / 1e6;
     println!("{preset}, {readers} readers: {rate:.1} MB/s");
     rate
@@ -16,7 +20,10 @@ fn megabytes_per_second(preset: &str, readers: usize) -> f64 {
 fn forerun_reaches_its_numbers() {
     for (readers, least) in [(1, 78.0), (10, 66.0), (64, 55.0)] {
         let rate = megabytes_per_second("forerun", readers);
-        assert!(rate >= least, "{readers} readers: {rate:.1} MB/s, {least} wanted");
+        assert!(
+            rate >= least,
+            "{readers} readers: {rate:.1} MB/s, {least} wanted"
+        );
     }
 }
 

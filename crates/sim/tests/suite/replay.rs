@@ -30,12 +30,21 @@ fn every_recorded_journal_replays_without_difference() {
 #[test]
 fn a_changed_output_is_found_at_its_line() {
     let journal = text("forerun", 2 << 20, SMALL[0]);
-    let outputs = journal.lines().enumerate().filter(|(_, line)| line.starts_with('>'));
+    let outputs = journal
+        .lines()
+        .enumerate()
+        .filter(|(_, line)| line.starts_with('>'));
     for (at, line) in outputs.step_by(7) {
         let changed: Vec<String> = journal
             .lines()
             .enumerate()
-            .map(|(i, old)| if i == at { format!("{old}9") } else { old.to_owned() })
+            .map(|(i, old)| {
+                if i == at {
+                    format!("{old}9")
+                } else {
+                    old.to_owned()
+                }
+            })
             .map(|line| line.replace("demand9", "ahead").replace("ahead9", "demand"))
             .collect();
         match replay(changed.join("\n").as_bytes()) {
@@ -52,7 +61,10 @@ fn a_changed_output_is_found_at_its_line() {
 fn a_lost_or_added_output_is_found() {
     let journal = text("cp", 2 << 20, SMALL[0]);
     let lines: Vec<&str> = journal.lines().collect();
-    let at = lines.iter().position(|line| line.starts_with("> fetch")).unwrap();
+    let at = lines
+        .iter()
+        .position(|line| line.starts_with("> fetch"))
+        .unwrap();
     let mut lost = lines.clone();
     lost.remove(at);
     let mut added = lines.clone();
@@ -71,14 +83,29 @@ fn a_line_that_cannot_be_read_is_named_with_its_reason() {
     let mut lines: Vec<&str> = journal.lines().collect();
     lines[5] = "< 12 raed 3";
     let error = replay(lines.join("\n").as_bytes()).unwrap_err();
-    assert_eq!(error.to_string(), "line 6: \"raed\" where an input should stand");
-    assert!(matches!(replay(&b""[..]), Err(ReplayError::Line { line: 1, .. })));
+    assert_eq!(
+        error.to_string(),
+        "line 6: \"raed\" where an input should stand"
+    );
+    assert!(matches!(
+        replay(&b""[..]),
+        Err(ReplayError::Line { line: 1, .. })
+    ));
     let head = lines[0].to_owned() + "\nsetings";
-    assert!(matches!(replay(head.as_bytes()), Err(ReplayError::Line { line: 2, .. })));
+    assert!(matches!(
+        replay(head.as_bytes()),
+        Err(ReplayError::Line { line: 2, .. })
+    ));
     let binary = [journal.as_bytes(), b"\xff\xfe"].concat();
-    assert!(matches!(replay(&binary[..]), Err(ReplayError::NotText { .. })));
+    assert!(matches!(
+        replay(&binary[..]),
+        Err(ReplayError::NotText { .. })
+    ));
     let long = [journal.as_bytes(), &[b'x'; 1 << 17]].concat();
-    assert!(matches!(replay(&long[..]), Err(ReplayError::NotText { .. })));
+    assert!(matches!(
+        replay(&long[..]),
+        Err(ReplayError::NotText { .. })
+    ));
 }
 
 #[test]
@@ -92,7 +119,10 @@ fn time_that_runs_backward_is_refused() {
 fn a_journal_cut_off_in_the_middle_is_replayed_as_far_as_it_goes() {
     let journal = text("forerun", 2 << 20, SMALL[0]);
     let lines: Vec<&str> = journal.lines().collect();
-    let at = lines.iter().position(|line| line.starts_with("> fetch")).unwrap();
+    let at = lines
+        .iter()
+        .position(|line| line.starts_with("> fetch"))
+        .unwrap();
     let replayed = replay(lines[..at].join("\n").as_bytes()).unwrap();
     assert!(!replayed.complete);
 }

@@ -39,7 +39,9 @@ pub(crate) fn run_into(
 ) -> Report {
     let built = workload::parse(workload).unwrap();
     let scene = Scene::new(settings, device::parse(device).unwrap(), &*built);
-    scene.run(record).unwrap_or_else(|e| panic!("{device} {workload}: {e}"))
+    scene
+        .run(record)
+        .unwrap_or_else(|e| panic!("{device} {workload}: {e}"))
 }
 
 pub(crate) fn run(preset: &str, device: &str, workload: &str) -> Report {
