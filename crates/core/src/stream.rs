@@ -120,6 +120,14 @@ impl Streams {
         }
     }
 
+    /// A block is missing: nothing is ahead of its reader any more, whatever was fetched.
+    pub(crate) fn lost(&mut self, block: Block) {
+        if let Some(stream) = self.at_mut(block) {
+            stream.end = u64::from(block.0);
+            stream.touched = stream.touched.min(stream.end);
+        }
+    }
+
     /// How many have blocks ahead of their reader.
     pub(crate) fn active(&self) -> usize {
         self.0.iter().filter(|s| s.ahead() > 0).count()

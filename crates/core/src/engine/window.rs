@@ -5,7 +5,8 @@
 //!
 //! Control law of the share: all streams with blocks ahead of their reader together may hold
 //! `unread_percent` of the memory, each the same part. A window may not take its stream above
-//! that part, but it may always be one block, so a stream never stops moving.
+//! that part, but it always holds what was asked for, so a stream never stops moving and is never
+//! worse off than without a window.
 //!
 //! Control law of asynchrony (`lean_async`): where the share limits the windows, two of them in
 //! memory mean each is half as long. Starting the next one early pays only if the device would
@@ -16,7 +17,7 @@ use super::Engine;
 use crate::depth::{DeviceFacts, StreamFacts};
 use crate::detect::{Access, Ahead, Cause, Window};
 use crate::stream::{Stream, Streams};
-use crate::table::Table;
+use crate::table::{Table, flag};
 use crate::units::{Block, Bytes, Extent, FileId, ReaderId};
 
 /// The part behind the mark never shrinks below a sixteenth of the window.
@@ -25,7 +26,6 @@ const LEAN_MAX: u8 = 4;
 struct View<'a> {
     table: &'a Table,
     file: FileId,
-    blocks: u64,
     limit: u32,
     lean: u8,
 }
@@ -43,8 +43,10 @@ impl Ahead for View<'_> {
         self.table.find(self.file, block).is_some()
     }
 
-    fn file_blocks(&self) -> u64 {
-        self.blocks
+    fn unread(&self, block: Block) -> bool {
+        self.table
+            .find(self.file, block)
+            .is_some_and(|found| found.flags & flag::UNREAD != 0)
     }
 }
 
@@ -65,6 +67,7 @@ impl Engine {
             return;
         };
         self.ledger.thrashed += u64::from(lost);
+        self.change_streams(reader, |streams| streams.lost(access.block));
         let demand = Extent {
             file,
             first: access.block,
@@ -142,13 +145,12 @@ impl Engine {
         access: Access,
         question: impl FnOnce(&mut dyn crate::detect::Detect, &Access, &dyn Ahead) -> Option<Window>,
     ) -> Option<Window> {
-        let bounds = self.bounds(reader, access.block)?;
+        let bounds = self.bounds(reader, &access)?;
         let state = self.readers.get_mut(&reader)?;
         let blocks = self.files.get(&state.file)?.blocks;
         let view = View {
             table: &self.memory.table,
             file: state.file,
-            blocks,
             limit: bounds.limit,
             lean: bounds.lean,
         };
@@ -162,7 +164,8 @@ impl Engine {
     }
 
     /// How long the next window may be, and how much of it should lie behind the mark.
-    fn bounds(&self, reader: ReaderId, block: Block) -> Option<Bounds> {
+    fn bounds(&self, reader: ReaderId, access: &Access) -> Option<Bounds> {
+        let block = access.block;
         let state = self.readers.get(&reader)?;
         let file = self.files.get(&state.file)?;
         let device = self.devices.get(&file.device)?;
@@ -198,7 +201,9 @@ impl Engine {
         } else {
             0
         };
-        let room = share.saturating_sub(stream.ahead()).max(1);
+        let room = share
+            .saturating_sub(stream.ahead())
+            .max(u64::from(access.count));
         Some(Bounds {
             limit: saturate(deep.min(room)),
             lean,
