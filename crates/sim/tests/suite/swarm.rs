@@ -9,8 +9,9 @@
 //! and clocks add up; memory stays in its bound; every reader takes every byte it asked for that
 //! did not fail; and run again, the journal replays without a difference.
 
+use forerun_core::spec::{Choice, Method};
 use forerun_core::table::Table;
-use forerun_core::{Bytes, Nanos, Settings, preset};
+use forerun_core::{Bytes, Nanos, Settings, depth, detect, preset, reclaim};
 use forerun_sim::device::{self, Device};
 use forerun_sim::random::Random;
 use forerun_sim::workload::{self, Workload};
@@ -56,6 +57,11 @@ fn choose(seed: u64) -> Chosen {
 fn choose_settings(random: &mut Random) -> Settings {
     let preset = random.pick(preset::LIST).unwrap();
     let mut settings = preset.settings(Bytes(64 << 20)).unwrap();
+    if random.chance(300) {
+        settings.detect = choose_method(random, detect::LIST);
+        settings.depth = choose_method(random, depth::LIST);
+        settings.reclaim = choose_method(random, reclaim::LIST);
+    }
     settings.block_bytes = 512 << random.below(8);
     let minimum = Table::memory_for(Table::FRAMES_MIN, settings.block_bytes);
     settings.memory.0 = minimum.0 + random.magnitude(24);
@@ -65,6 +71,18 @@ fn choose_settings(random: &mut Random) -> Settings {
     settings.lean_async = random.chance(500);
     settings.check().unwrap();
     settings
+}
+
+/// A method of a family, with parameters from their ranges.
+fn choose_method<B>(random: &mut Random, list: &'static [Method<B>]) -> Choice {
+    let spec = &random.pick(list).unwrap().spec;
+    spec.params.iter().fold(Choice::of(spec), |choice, param| {
+        let value = param
+            .min
+            .saturating_add(random.magnitude(40))
+            .min(param.max);
+        choice.with(param.name, value).unwrap()
+    })
 }
 
 fn choose_device(random: &mut Random) -> String {
@@ -96,7 +114,11 @@ fn choose_faults(random: &mut Random) -> Faults {
 }
 
 fn choose_workload(random: &mut Random) -> String {
-    let file = random.magnitude(22);
+    let file = if random.chance(700) {
+        random.between(1 << 14, 1 << 22)
+    } else {
+        random.magnitude(22)
+    };
     let read = (1 + random.magnitude(17)).max(file >> 10);
     let think = random.magnitude(21);
     let seed = random.number();
