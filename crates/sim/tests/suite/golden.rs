@@ -73,11 +73,20 @@ fn line(preset: &str, device: &str, workload: &str) -> String {
     )
 }
 
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a test's own switch, printed where it counts"
+)]
+fn is_blessing() -> bool {
+    std::env::var_os("FORERUN_BLESS").is_some()
+}
+
 #[test]
 fn golden_grid_is_unchanged() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/grid.txt");
     let found = grid();
-    if std::env::var_os("FORERUN_BLESS").is_some() {
+    if is_blessing() {
+        println!("FORERUN_BLESS is set: {} is written anew", path.display());
         std::fs::write(&path, &found).unwrap();
         return;
     }

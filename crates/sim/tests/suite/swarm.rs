@@ -265,6 +265,10 @@ impl Seen {
     }
 }
 
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a test's own switch, printed with the seeds"
+)]
 fn number(name: &str, default: u64) -> u64 {
     std::env::var(name)
         .ok()
