@@ -13,7 +13,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use forerun_core::{Block, FileId, ReaderId, Served};
+use forerun_core::{Block, Engine, FileId, ReaderId, Served};
 
 use crate::catalog::Version;
 use crate::clock::coarse_seconds;
@@ -91,6 +91,16 @@ impl std::fmt::Debug for Reader {
     }
 }
 
+/// How far a segment of a read got.
+enum Filled {
+    /// All of it.
+    Whole,
+    /// To the end of the file, or to a block that cannot be read.
+    ToEnd,
+    /// The file changed, so what was read is of no use.
+    Changed,
+}
+
 /// The part of a read that is still to do.
 pub(crate) struct Span<'a> {
     /// The bytes to fill, those of the whole read.
@@ -102,8 +112,10 @@ pub(crate) struct Span<'a> {
     block_bytes: u64,
     /// The next block.
     pub(crate) at: Block,
-    /// Blocks from there on.
+    /// Blocks from there on in this segment, which is as much as the engine takes at once.
     pub(crate) left: u32,
+    /// Blocks after this segment.
+    beyond: u32,
     /// The block touched last.
     pub(crate) previous: Option<Block>,
 }
@@ -123,16 +135,24 @@ impl<'a> Span<'a> {
         }
         let first = offset / block_bytes;
         let at = Block(u32::try_from(first).ok()?);
-        let left = u32::try_from(end.div_ceil(block_bytes) - first).unwrap_or(u32::MAX);
+        let beyond = u32::try_from(end.div_ceil(block_bytes) - first).unwrap_or(u32::MAX);
         Some(Self {
             buf,
             offset,
             end,
             block_bytes,
             at,
-            left,
+            left: 0,
+            beyond,
             previous,
         })
+    }
+
+    /// Goes on to the next segment; false if there is none.
+    fn next_segment(&mut self) -> bool {
+        self.left = self.beyond.min(Engine::READ_MAX);
+        self.beyond -= self.left;
+        self.left > 0
     }
 
     /// The bytes of the next block that are wanted: where in the block they begin, and where they
@@ -231,7 +251,22 @@ impl Reader {
 
     /// Takes blocks until the span or the file ends; false if the file changed meanwhile.
     fn fill(&self, span: &mut Span<'_>, version: u64, fresh: bool) -> io::Result<bool> {
-        let mut fresh = fresh;
+        while span.next_segment() {
+            match self.fill_segment(span, version, fresh)? {
+                Filled::Whole => {}
+                Filled::ToEnd => return Ok(true),
+                Filled::Changed => return Ok(false),
+            }
+        }
+        Ok(true)
+    }
+
+    fn fill_segment(
+        &self,
+        span: &mut Span<'_>,
+        version: u64,
+        mut fresh: bool,
+    ) -> io::Result<Filled> {
         loop {
             if !self.shared.sees_every_read {
                 let hits = Hits::new(&self.shared, self.file, self.id).take(span);
@@ -240,22 +275,24 @@ impl Reader {
                 }
             }
             if span.left == 0 {
-                return Ok(true);
+                return Ok(Filled::Whole);
             }
             match self.ask(span, fresh)? {
-                Answer::Changed => return Ok(false),
+                Answer::Changed => return Ok(Filled::Changed),
                 Answer::Served(read, Served::Blocks { count }) => {
                     let taken = self.take_served(span, count, version);
                     self.shared.queue(Later::Release(read));
                     if !taken {
-                        return Ok(false);
+                        return Ok(Filled::Changed);
                     }
                 }
-                Answer::Served(..) if self.version.count() != version => return Ok(false),
+                Answer::Served(..) if self.version.count() != version => {
+                    return Ok(Filled::Changed);
+                }
                 Answer::Served(_, Served::Failed { error }) if span.taken() == 0 => {
                     return Err(io::Error::from_raw_os_error(error.0));
                 }
-                Answer::Served(..) => return Ok(true),
+                Answer::Served(..) => return Ok(Filled::ToEnd),
             }
             fresh = false;
         }
