@@ -61,6 +61,8 @@ struct JournalFile {
 pub(crate) struct Shared {
     pub(crate) table: Arc<Table>,
     pub(crate) arena: Arc<Arena>,
+    /// Blocks are two to this power bytes.
+    pub(crate) block_shift: u32,
     /// Tells this arena's frames from those of other drivers in the hazards.
     pub(crate) domain: u32,
     /// Whether every read must enter the engine.
@@ -106,6 +108,7 @@ impl Shared {
         static DOMAINS: AtomicU32 = AtomicU32::new(0);
         Arc::new(Self {
             table,
+            block_shift: arena.block_bytes().trailing_zeros(),
             arena,
             domain: DOMAINS.fetch_add(1, Ordering::Relaxed),
             sees_every_read,
