@@ -14,6 +14,10 @@ use std::sync::Arc;
 
 use forerun_core::table::Frame;
 
+/// The kernel places a mapping so that huge pages fit only if it is a multiple of them long. The
+/// rest of the last one is never touched.
+const HUGE_PAGE: usize = 2 << 20;
+
 /// See the [module](self).
 #[derive(Debug)]
 pub struct Arena {
@@ -38,7 +42,8 @@ impl Arena {
         let block_bytes = block_bytes as usize;
         let bytes = (frames as usize)
             .checked_mul(block_bytes)
-            .filter(|b| *b > 0)
+            .and_then(|bytes| bytes.checked_next_multiple_of(HUGE_PAGE))
+            .filter(|bytes| *bytes > 0)
             .ok_or_else(|| io::Error::from_raw_os_error(libc::EINVAL))?;
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
         let protection = libc::PROT_READ | libc::PROT_WRITE;

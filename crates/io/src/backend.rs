@@ -39,9 +39,12 @@ pub struct Entry {
     pub summary: &'static str,
     /// Where the idea comes from.
     pub source: &'static str,
-    /// Starts one that reports to the sink.
-    pub start: fn(Arc<dyn Sink>, &Setup) -> io::Result<Arc<dyn Backend>>,
+    /// Starts one.
+    pub start: Start,
 }
+
+/// Starts a backend that reports to the sink.
+pub type Start = fn(Arc<dyn Sink>, &Setup) -> io::Result<Arc<dyn Backend>>;
 
 /// What a backend may want to know before its first request.
 #[derive(Clone, Debug)]

@@ -347,7 +347,12 @@ impl Control {
         }
     }
 
-    /// Whether the table holds a block, exactly.
+    /// Whether a read waits for memory.
+    pub(crate) fn is_starved(&self) -> bool {
+        self.engine.is_starved()
+    }
+
+    /// The table; nobody changes it while the lock is held.
     pub(crate) fn table(&self) -> &forerun_core::table::Table {
         self.engine.table()
     }

@@ -38,6 +38,7 @@ mod numbers;
 pub mod reader;
 mod shared;
 pub mod source;
+mod span;
 mod wait;
 
 pub use backend::BackendChoice;

@@ -61,14 +61,16 @@ struct JournalFile {
 pub(crate) struct Shared {
     pub(crate) table: Arc<Table>,
     pub(crate) arena: Arc<Arena>,
+    /// Blocks are two to this power bytes.
+    pub(crate) block_shift: u32,
     /// Tells this arena's frames from those of other drivers in the hazards.
     pub(crate) domain: u32,
     /// Whether every read must enter the engine.
     pub(crate) sees_every_read: bool,
     control: Mutex<Control>,
     later: Mutex<Vec<Later>>,
-    /// Readers that wait for an answer.
-    waiting: AtomicU32,
+    /// Whether a read waits for memory, as of the last time the lock was left.
+    starved: AtomicBool,
     outbox: Mutex<Outbox>,
     backend: OnceLock<Arc<dyn Backend>>,
     halted: AtomicBool,
@@ -106,12 +108,13 @@ impl Shared {
         static DOMAINS: AtomicU32 = AtomicU32::new(0);
         Arc::new(Self {
             table,
+            block_shift: arena.block_bytes().trailing_zeros(),
             arena,
             domain: DOMAINS.fetch_add(1, Ordering::Relaxed),
             sees_every_read,
             control: Mutex::new(control),
             later: Mutex::default(),
-            waiting: AtomicU32::new(0),
+            starved: AtomicBool::new(false),
             outbox: Mutex::default(),
             backend: OnceLock::new(),
             halted: AtomicBool::new(false),
@@ -145,6 +148,7 @@ impl Shared {
     }
 
     fn leave(&self, mut control: MutexGuard<'_, Control>) {
+        self.publish_starved(&mut control);
         let woken = mem::take(&mut control.woken);
         if !control.fetches.is_empty() {
             self.outbox
@@ -163,6 +167,19 @@ impl Shared {
         self.submit();
         if journal_is_long {
             self.write_journal();
+        }
+    }
+
+    /// Tells those who release memory whether a read waits for it. A release that was queued before
+    /// it could see that is handed in here; one that comes later sees it.
+    fn publish_starved(&self, control: &mut Control) {
+        loop {
+            let starved = control.is_starved();
+            self.starved.store(starved, Ordering::SeqCst);
+            if !starved || self.later.lock().is_empty() {
+                return;
+            }
+            control.drain(&self.later);
         }
     }
 
@@ -201,8 +218,6 @@ impl Shared {
     pub(crate) fn read(&self, ask: &Ask<'_>) -> io::Result<Answer> {
         let seen = ask.source.identity()?;
         let waiter = Waiter::of_this_thread();
-        // Before the door queue is drained: a release that comes later sees that somebody waits.
-        self.waiting.fetch_add(1, Ordering::SeqCst);
         let begun = self.after_later(|control| {
             if control.stopped {
                 return Err(io::Error::from_raw_os_error(libc::ESHUTDOWN));
@@ -228,27 +243,25 @@ impl Shared {
             });
             Ok(true)
         });
-        let answer = match begun {
+        match begun {
             Ok(true) => {
                 let (read, served) = waiter.wait();
                 Ok(Answer::Served(read, served))
             }
             Ok(false) => Ok(Answer::Changed),
             Err(e) => Err(e),
-        };
-        self.waiting.fetch_sub(1, Ordering::SeqCst);
-        answer
+        }
     }
 
-    /// Queues something for the next who takes the lock. Readers may be waiting for memory that a
-    /// release gives back, and then nobody else may come: so it goes in at once.
+    /// Queues something for the next who takes the lock. A read may be waiting for the memory that
+    /// a release gives back, and then perhaps nobody else comes: so it goes in at once.
     pub(crate) fn queue(&self, later: Later) {
         let queued = {
             let mut queue = self.later.lock();
             queue.push(later);
             queue.len()
         };
-        let awaited = matches!(later, Later::Release(_)) && self.waiting.load(Ordering::SeqCst) > 0;
+        let awaited = matches!(later, Later::Release(_)) && self.starved.load(Ordering::SeqCst);
         if awaited || queued >= LATER_MAX {
             self.after_later(|_| ());
         }

@@ -205,7 +205,7 @@ impl OpenFile {
     /// came, or a direct read stopped inside a sector and cannot be continued from there.
     #[must_use]
     pub fn is_end(&self, n: usize, done: usize) -> bool {
-        n == 0 || (self.is_direct() && done % SECTOR != 0)
+        n == 0 || (self.is_direct() && !done.is_multiple_of(SECTOR))
     }
 
     /// Whether a failed read should be tried again as it is, or buffered.
