@@ -27,7 +27,7 @@ enum Event {
     Device { device: u8, switching: u32, rate: u32 },
     File { file: u8, device: u8, location: u32, bytes: u32 },
     Open { reader: u8, file: u8 },
-    Read { read: u8, reader: u8, previous: Option<u16>, first: u16, count: u16, fresh: bool },
+    Read { read: u8, reader: u8, previous: Option<u16>, head: u8, first: u16, count: u16, fresh: bool },
     Release { read: u8 },
     Touch { reader: u8, first: u16, count: u16 },
     Hits { reader: u8, blocks: u16 },
@@ -38,7 +38,7 @@ enum Event {
     Close { reader: u8 },
     Forget { file: u8 },
     /// Numbers as large as they get.
-    Far { read: u32, reader: u32, first: u32, count: u32 },
+    Far { read: u32, reader: u32, head: u32, first: u32, count: u32 },
 }
 
 impl Event {
@@ -64,10 +64,11 @@ impl Event {
             Self::Open { reader, file } => {
                 Input::Open { reader: ReaderId(few(reader)), file: FileId(few(file)) }
             }
-            Self::Read { read, reader, previous, first, count, fresh } => Input::Read {
+            Self::Read { read, reader, previous, head, first, count, fresh } => Input::Read {
                 read: ReadId(few(read)),
                 reader: ReaderId(few(reader)),
                 previous: previous.map(|block| Block(block.into())),
+                head: head.into(),
                 first: Block(first.into()),
                 count: count.into(),
                 fresh,
@@ -93,10 +94,11 @@ impl Event {
             }
             Self::Close { reader } => Input::Close { reader: ReaderId(few(reader)) },
             Self::Forget { file } => Input::Forget { file: FileId(few(file)) },
-            Self::Far { read, reader, first, count } => Input::Read {
+            Self::Far { read, reader, head, first, count } => Input::Read {
                 read: ReadId(read),
                 reader: ReaderId(reader % 8),
                 previous: None,
+                head,
                 first: Block(first),
                 count,
                 fresh: true,
