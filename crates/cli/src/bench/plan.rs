@@ -16,6 +16,7 @@ use super::pattern::{Pattern, Shape};
 use crate::args::{Bench, Clock, Storage};
 use crate::composition;
 use crate::failure::Failure;
+use crate::files;
 
 /// Steps counted for the progress bar at most: a tenth of a second's worth.
 const STEPS_COUNTED: u64 = 10_000_000;
@@ -96,6 +97,7 @@ impl Plan {
         check_kernel(args)?;
         check_clock(args)?;
         check_journal(args)?;
+        files::check_not_read(args.storage.journal.as_deref(), &args.paths)?;
         let entrants = args.preset.iter().map(|contender| match contender {
             Contender::Kernel => Ok(Entrant::Kernel),
             Contender::Preset(preset) => Ok(Entrant::Engine(

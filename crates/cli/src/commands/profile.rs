@@ -13,7 +13,7 @@ use forerun_core::{Bytes, Profile};
 
 use crate::args;
 use crate::failure::Failure;
-use crate::files::NewFile;
+use crate::files::{self, NewFile};
 use crate::measure::{self, Direct, Subject};
 use crate::profile_file;
 use crate::progress;
@@ -25,6 +25,7 @@ use crate::quantity::{rough_duration, rough_size};
 /// A path that cannot be measured, a read that failed, output that cannot be written.
 pub fn run(args: &args::Profile, out: &mut dyn Write) -> Result<(), Failure> {
     let mut device = Direct::open(&args.path)?;
+    files::check_not_read(args.output.as_deref(), std::slice::from_ref(&args.path))?;
     // Begun before the minutes of measuring, not found impossible after them.
     let target = args.output.as_deref().map(NewFile::create).transpose()?;
     let bar = progress::steps("measuring", measure::steps(device.bytes()));

@@ -351,3 +351,20 @@ fn more_open_files_than_descriptors() {
         "{message}"
     );
 }
+
+#[test]
+fn an_output_that_would_replace_an_input() {
+    let folder = Folder::new();
+    let file = folder.file("a", &super::bytes(16 << 20));
+    for command in [
+        format!("read --journal {file} {file}"),
+        format!("bench --journal {file} {file}"),
+        format!("profile {file} -o {file}"),
+    ] {
+        forerun(&command)
+            .code(2)
+            .stdout_eq("")
+            .stderr_eq("forerun: [..]/a: is to be read, so it is not written\n");
+    }
+    assert!(fs::read(&file).unwrap() == super::bytes(16 << 20));
+}
