@@ -2,7 +2,8 @@
 //!
 //! The oldest scheme there is. On a miss that continues the previous access, or starts a file,
 //! the blocks asked for and one more are fetched, and the last is marked; whoever reaches the
-//! mark triggers the rest of its read and one block more. It never gets ahead of a device that needs depth.
+//! mark triggers the rest of its read and one block more. It never gets ahead of a device that
+//! needs depth.
 
 use alloc::boxed::Box;
 

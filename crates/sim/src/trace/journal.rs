@@ -4,18 +4,19 @@
 //! another one would have done. Of the inputs it keeps files, opens and accesses:
 //!
 //! ```text
-//! read .. fresh  ->  an access, after the time since the reader's last answer
-//! touch          ->  an access without thinking: blocks hit for the first time
+//! read .. fresh  ->  an access from its head on, after the time since the reader's last answer
+//! touch          ->  an access without thinking: blocks hit for the first time, unless the next
+//!                    read says that they were its head
 //! ```
 //!
-//! What a journal does not hold is lost: blocks hit again, where inside a block an access began,
+//! What a journal does not hold is lost: reads that only hit again, where inside a block one began,
 //! and which part of a retried read was taken. Times contain the recorder's own copying.
 
 use std::collections::BTreeMap;
 use std::io::BufRead;
 
 use forerun_core::journal::{Entry, LineError, parse_head};
-use forerun_core::{Block, FileId, Input, Nanos, Output, ReadId, ReaderId, Settings};
+use forerun_core::{FileId, Input, Nanos, Output, ReadId, ReaderId, Settings};
 
 use super::Trace;
 use crate::lines::Lines;
@@ -64,6 +65,8 @@ struct Seen {
     reads: BTreeMap<ReadId, usize>,
     /// When each reader was last answered.
     answered: Vec<Nanos>,
+    /// How many of each reader's last steps are touches.
+    touched: Vec<usize>,
 }
 
 impl Seen {
@@ -94,12 +97,14 @@ impl Seen {
                     self.trace.readers.push(file);
                     self.trace.steps.push(Vec::new());
                     self.answered.push(self.now);
+                    self.touched.push(0);
                 }
             }
             Input::Read {
                 read,
                 reader,
                 first,
+                head,
                 count,
                 fresh,
                 ..
@@ -107,8 +112,8 @@ impl Seen {
                 if let Some(&reader) = self.reader_of.get(&reader) {
                     self.reads.insert(read, reader);
                     if fresh {
-                        let think = self.now.since(self.answered[reader]);
-                        self.access(reader, first, count, think);
+                        let head = head.min(first.0);
+                        self.read(reader, first.0 - head, u64::from(head) + u64::from(count));
                     }
                 }
             }
@@ -118,17 +123,34 @@ impl Seen {
                 count,
             } => {
                 if let Some(&reader) = self.reader_of.get(&reader) {
-                    self.access(reader, first, count, Nanos(0));
+                    self.touched[reader] += 1;
+                    self.access(reader, first.0, count.into(), Nanos(0));
                 }
             }
             _ => {}
         }
     }
 
-    fn access(&mut self, reader: usize, first: Block, count: u32, think: Nanos) {
-        self.answered[reader] = self.now;
-        let offset = u64::from(first.0) * self.block_bytes;
-        let bytes = u64::from(count) * self.block_bytes;
+    /// An access, which the touches of its own head are no part of.
+    fn read(&mut self, reader: usize, first: u32, blocks: u64) {
+        let start = u64::from(first) * self.block_bytes;
+        let end = start + blocks * self.block_bytes;
+        let own = |step: &Step| step.offset.0 >= start && step.offset.0 + step.bytes.0 <= end;
+        while self.touched[reader] > 0
+            && self.trace.steps[reader].pop_if(|step| own(step)).is_some()
+        {
+            self.touched[reader] -= 1;
+        }
+        self.touched[reader] = 0;
+        let think = self.now.since(self.answered[reader]);
+        self.access(reader, first, blocks, think);
+    }
+
+    fn access(&mut self, reader: usize, first: u32, blocks: u64, think: Nanos) {
+        let (offset, bytes) = (
+            u64::from(first) * self.block_bytes,
+            blocks * self.block_bytes,
+        );
         self.trace.steps[reader].push(Step::read(offset, bytes, think.0));
     }
 }
