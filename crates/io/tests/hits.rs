@@ -23,7 +23,7 @@ fn read_many(reader: &Reader, index: u64, mut state: u64) {
         } else {
             draw / 10 % BLOCKS
         };
-        let length = if draw % 3 == 0 {
+        let length = if draw.is_multiple_of(3) {
             buf.len()
         } else {
             BLOCK as usize
