@@ -74,7 +74,11 @@ pub(crate) struct Control {
     /// Threads whose answer is there.
     pub(crate) woken: Vec<Arc<Waiter>>,
     /// Requests to submit, in order.
-    pub(crate) fetches: Vec<Request>,
+    #[expect(
+        clippy::vec_box,
+        reason = "boxed once, on its way through several queues"
+    )]
+    pub(crate) fetches: Vec<Box<Request>>,
     /// Requests made and not completed.
     pub(crate) in_flight: u32,
     /// No read may begin any more.
@@ -324,7 +328,7 @@ impl Control {
         };
         self.in_flight += 1;
         let file = extent.file;
-        self.fetches.push(Request {
+        self.fetches.push(Box::new(Request {
             number,
             device,
             file,
@@ -336,7 +340,7 @@ impl Control {
             target,
             skip: 0,
             attempts: 0,
-        });
+        }));
     }
 
     /// Notes that a request is over.

@@ -46,7 +46,7 @@ const ATTEMPTS_MAX: u32 = 16;
 /// Requests on their way to the backend.
 #[derive(Default)]
 struct Outbox {
-    requests: VecDeque<Request>,
+    requests: VecDeque<Box<Request>>,
     /// Somebody is emptying it.
     busy: bool,
 }
@@ -202,7 +202,7 @@ impl Shared {
         }
     }
 
-    fn hand_over(&self, request: Request) {
+    fn hand_over(&self, request: Box<Request>) {
         hazard::wait_until_clear(self.domain, &request.target);
         let refusal = match self.backend.get() {
             _ if request.source.is_none() => libc::EBADF,
@@ -389,7 +389,7 @@ impl Shared {
     }
 
     /// A request ended: the engine hears of it, if the file is still the one it wanted.
-    fn completed(&self, mut request: Request, outcome: Outcome) {
+    fn completed(&self, mut request: Box<Request>, outcome: Outcome) {
         let source = request.source.clone();
         let seen = source.as_ref().map(|s| s.identity());
         self.after_later(|control| {
@@ -398,7 +398,7 @@ impl Shared {
             }
             match Self::judge(control, &mut request, outcome) {
                 Some(outcome) => {
-                    let Request { number, file, .. } = request;
+                    let Request { number, file, .. } = *request;
                     control.landed(file);
                     control.feed(Input::Completed {
                         request: number,
@@ -418,7 +418,7 @@ impl Shared {
 pub(crate) struct Port(pub(crate) Weak<Shared>);
 
 impl Sink for Port {
-    fn completed(&self, request: Request, outcome: Outcome) {
+    fn completed(&self, request: Box<Request>, outcome: Outcome) {
         if let Some(shared) = self.0.upgrade() {
             shared.completed(request, outcome);
         }

@@ -24,12 +24,12 @@ const SEED: u64 = 3;
 /// Keeps what completed.
 #[derive(Default)]
 struct Collected {
-    ended: Mutex<Vec<(Request, Outcome)>>,
+    ended: Mutex<Vec<(Box<Request>, Outcome)>>,
     more: Condvar,
 }
 
 impl Sink for Collected {
-    fn completed(&self, request: Request, outcome: Outcome) {
+    fn completed(&self, request: Box<Request>, outcome: Outcome) {
         self.ended.lock().unwrap().push((request, outcome));
         self.more.notify_all();
     }
@@ -37,7 +37,7 @@ impl Sink for Collected {
 
 impl Collected {
     /// Waits for `count` completions and takes them.
-    fn take(&self, count: usize) -> Vec<(Request, Outcome)> {
+    fn take(&self, count: usize) -> Vec<(Box<Request>, Outcome)> {
         let ended = self.ended.lock().unwrap();
         let waited = self
             .more
@@ -108,11 +108,17 @@ impl Bench {
         }
     }
 
-    fn request(&self, number: u32, source: &Arc<Source>, offset: u64, frames: &[u32]) -> Request {
+    fn request(
+        &self,
+        number: u32,
+        source: &Arc<Source>,
+        offset: u64,
+        frames: &[u32],
+    ) -> Box<Request> {
         let left = source.bytes().unwrap().saturating_sub(offset);
         // SAFETY: the tests give each frame to one request at a time.
         let target = unsafe { Target::new(self.arena.clone(), frames.iter().map(|f| Frame(*f))) };
-        Request {
+        Box::new(Request {
             number: RequestId(number),
             device: DeviceId(0),
             file: FileId(0),
@@ -124,17 +130,17 @@ impl Bench {
             target,
             skip: 0,
             attempts: 0,
-        }
+        })
     }
 
-    fn run(&self, request: Request) -> (Request, Outcome) {
+    fn run(&self, request: Box<Request>) -> (Box<Request>, Outcome) {
         self.backend.submit(request);
         self.sink.take(1).pop().unwrap()
     }
 }
 
 /// Whether a request brought what it should: all it asked for, from byte `skip` on.
-fn check((mut request, outcome): (Request, Outcome), index: u64) {
+fn check((mut request, outcome): (Box<Request>, Outcome), index: u64) {
     let n = outcome.unwrap();
     assert_eq!(n, request.bytes, "bytes at {}", request.offset);
     let (offset, skip) = (request.offset, request.skip);
