@@ -297,6 +297,11 @@ impl Shared {
         Ok(self.with(|control| control.settle(file, source, seen, &self.later)))
     }
 
+    /// Returns once nobody is in the middle of a change.
+    pub(crate) fn wait_for_changes(&self) {
+        drop(self.control.lock());
+    }
+
     /// Where a block lies, found with the table at rest.
     pub(crate) fn find_exactly(&self, file: FileId, block: Block) -> Option<Frame> {
         let control = self.control.lock();
@@ -314,7 +319,10 @@ impl Shared {
                 error: ErrorCode(error),
             })
         };
-        let version = control.catalog.get(request.file).map(|k| k.version.count());
+        let version = control
+            .catalog
+            .get(request.file)
+            .map(|k| k.version.wanted());
         if version != Some(request.version) {
             return failed(libc::ESTALE);
         }
