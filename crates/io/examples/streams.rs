@@ -12,7 +12,10 @@ use std::time::Instant;
 use forerun_core::{Bytes, Nanos, preset};
 use forerun_io::{Config, Driver, Emulation, generated};
 
-const DISK: Emulation = Emulation { switching: Nanos(8_000_000), bytes_per_second: 80_000_000 };
+const DISK: Emulation = Emulation {
+    switching: Nanos(8_000_000),
+    bytes_per_second: 80_000_000,
+};
 const READ_BYTES: usize = 64 << 10;
 
 fn run(preset: &preset::Preset, readers: u64, bytes: u64) -> Result<(), Box<dyn Error>> {
@@ -25,7 +28,9 @@ fn run(preset: &preset::Preset, readers: u64, bytes: u64) -> Result<(), Box<dyn 
             let driver = &driver;
             scope.spawn(move || {
                 let (mut buf, mut offset) = (vec![0; READ_BYTES], 0);
-                let Ok(reader) = driver.open_generated(1, index, bytes) else { return };
+                let Ok(reader) = driver.open_generated(1, index, bytes) else {
+                    return;
+                };
                 while let Ok(n) = reader.read_at(&mut buf, offset) {
                     assert_eq!(generated::check(1, index, offset, &buf[..n]), Ok(()));
                     offset += n as u64;
@@ -47,7 +52,7 @@ fn run(preset: &preset::Preset, readers: u64, bytes: u64) -> Result<(), Box<dyn 
         preset.name,
         (readers * bytes) as f64 / elapsed / 1e6,
         used.requests,
-        used.bytes.0 / used.requests.max(1) >> 10,
+        (used.bytes.0 / used.requests.max(1)) >> 10,
         used.continued,
         used.busy.0 as f64 / elapsed / 1e7,
         ledger.wasted()
