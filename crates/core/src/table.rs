@@ -314,7 +314,7 @@ impl Table {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use std::collections::HashMap;
+    use std::collections::BTreeMap;
     use std::vec::Vec;
 
     proptest! {
@@ -324,7 +324,7 @@ mod tests {
         ) {
             let table = Table::new(40);
             let mut free: Vec<Frame> = (0..40).map(Frame).collect();
-            let mut model = HashMap::new();
+            let mut model = BTreeMap::new();
             for (add, file, block) in steps {
                 let key = (FileId(file), Block(block));
                 if add && !model.contains_key(&key) {

@@ -92,6 +92,7 @@ pub(crate) struct Ask<'a> {
     pub(crate) file: FileId,
     pub(crate) source: &'a Source,
     pub(crate) previous: Option<Block>,
+    pub(crate) head: u32,
     pub(crate) first: Block,
     pub(crate) count: u32,
     pub(crate) fresh: bool,
@@ -228,6 +229,7 @@ impl Shared {
             let &Ask {
                 reader,
                 previous,
+                head,
                 first,
                 count,
                 fresh,
@@ -237,6 +239,7 @@ impl Shared {
                 read,
                 reader,
                 previous,
+                head,
                 first,
                 count,
                 fresh,

@@ -184,6 +184,7 @@ impl World<'_, '_> {
             read,
             reader: ReaderId(reader as u32),
             previous: reading.before,
+            head: reading.head(),
             first: Block(reading.at as u32),
             count: reading.wanted(),
             fresh,

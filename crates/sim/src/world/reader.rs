@@ -34,6 +34,8 @@ pub(super) struct Reading {
     pub(super) end: u64,
     /// The block after the last one of this piece: the engine takes no longer reads.
     pub(super) piece_end: u64,
+    /// Its first block.
+    pub(super) piece_begin: u64,
     /// Nothing of this piece has been shown to the engine yet.
     pub(super) fresh: bool,
     /// Bytes taken so far.
@@ -62,6 +64,7 @@ impl Reading {
                 at,
                 stop_block,
                 end,
+                piece_begin: at,
                 piece_end,
                 fresh: true,
                 taken: 0,
@@ -83,6 +86,7 @@ impl Reading {
         let bytes = to.saturating_sub(from);
         self.taken += bytes;
         if self.at == self.piece_end {
+            self.piece_begin = self.at;
             self.piece_end = self.end.min(self.at + PIECE);
             self.fresh = true;
             self.before = self.last();
@@ -93,6 +97,11 @@ impl Reading {
     /// The block before the next one.
     pub(super) fn last(&self) -> Option<Block> {
         Some(Block(u32::try_from(self.at.checked_sub(1)?).ok()?))
+    }
+
+    /// Blocks of this piece before the next one.
+    pub(super) fn head(&self) -> u32 {
+        u32::try_from(self.at - self.piece_begin).unwrap_or(u32::MAX)
     }
 
     /// How many blocks to ask the engine for.

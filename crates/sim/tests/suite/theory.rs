@@ -146,6 +146,7 @@ impl Rule {
 
     fn window(&self, consumed: u64, last: u64) -> u64 {
         let stream = StreamFacts {
+            asked: Bytes(0),
             consumed: Bytes(consumed),
             last_window: Bytes(last),
             waited: true,
