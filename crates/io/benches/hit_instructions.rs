@@ -3,7 +3,8 @@
 //! Counts repeat exactly where times do not, so this holds the hit path's cost on noisy machines.
 //! Without arguments it runs itself under valgrind, adds up what callgrind saw between entering
 //! and leaving [`measured`], less the copy itself, and fails above the limit. Where valgrind is
-//! missing it says so and passes. Part of `cargo test` and of `cargo bench`.
+//! missing it says so and passes. Part of `cargo bench`, and of `cargo test`, in the development
+//! profile without the limit.
 
 use std::error::Error;
 use std::hint::black_box;
@@ -113,8 +114,9 @@ fn outer() -> Result<(), Box<dyn Error>> {
         copying / HITS
     )?;
     assert!(other > 0, "callgrind counted nothing");
+    // What users run is optimised; the development profile only shows that the count works.
     assert!(
-        each <= LIMIT,
+        cfg!(debug_assertions) || each <= LIMIT,
         "{each} instructions a hit: at most {LIMIT} are allowed"
     );
     Ok(())
