@@ -105,17 +105,17 @@ fn too_little_memory_or_too_much() {
     forerun("read --memory 0 Cargo.toml")
         .code(2)
         .stderr_eq(str![[r#"
-forerun: --memory 0B: must be at least 271372 bytes (266KiB)
+forerun: --memory 0B: must be at least [..] bytes ([..]KiB)
 
 "#]]);
     forerun("bench --memory 64KiB").code(2).stderr_eq(str![[r#"
-forerun: --memory 64KiB: must be at least 271372 bytes (266KiB)
+forerun: --memory 64KiB: must be at least [..] bytes ([..]KiB)
 
 "#]]);
     forerun("bench --memory 1000TiB")
         .code(2)
         .stderr_eq(str![[r#"
-forerun: --memory 1000TiB: must be at most 68982946134 bytes
+forerun: --memory 1000TiB: must be at most [..] bytes
 
 "#]]);
 }
@@ -125,7 +125,7 @@ fn an_unknown_preset() {
     forerun("read --preset forrun Cargo.toml")
         .code(2)
         .stderr_eq(str![[r#"
-error: invalid value 'forrun' for '--preset <NAME>': no preset "forrun": nearest are forerun, none, cp
+error: invalid value 'forrun' for '--preset <NAME>': no preset "forrun": nearest are forerun, [..]
 
 For more information, try '--help'.
 
@@ -133,7 +133,7 @@ For more information, try '--help'.
     forerun("bench --preset cp,linux-2.6.23")
         .code(2)
         .stderr_eq(str![[r#"
-error: invalid value 'linux-2.6.23' for '--preset <A,B,..>': no preset "linux-2.6.23": nearest are linux-2.6.24, linux-2.6.22, one-block, or kernel
+error: invalid value 'linux-2.6.23' for '--preset <A,B,..>': no preset "linux-2.6.23": nearest are linux-2.6.24, linux-2.6.22, [..], or kernel
 
 For more information, try '--help'.
 
@@ -143,7 +143,7 @@ For more information, try '--help'.
 #[test]
 fn unknown_methods_and_parameters() {
     forerun("bench --depth deep").code(2).stderr_eq(str![[r#"
-error: invalid value 'deep' for '--depth <METHOD>': no depth method "deep": there is fixed, competitive, growing
+error: invalid value 'deep' for '--depth <METHOD>': no depth method "deep": there is fixed, [..]
 
 For more information, try '--help'.
 
@@ -164,8 +164,10 @@ error: invalid value 'fixed(depth=4096)' for '--depth <METHOD>': fixed has no pa
 For more information, try '--help'.
 
 "#]]);
-    forerun("bench --pattern zigzag").code(2).stderr_eq(str![[r#"
-error: invalid value 'zigzag' for '--pattern <NAME>': no pattern "zigzag": there is sequential, interleaved, strided, random, reordered
+    forerun("bench --pattern zigzag")
+        .code(2)
+        .stderr_eq(str![[r#"
+error: invalid value 'zigzag' for '--pattern <NAME>': no pattern "zigzag": there is sequential, [..]
 
 For more information, try '--help'.
 
@@ -181,7 +183,7 @@ For more information, try '--help'.
     forerun("bench --backend tape --file-bytes 1")
         .code(2)
         .stderr_eq(str![[r#"
-error: invalid value 'tape' for '--backend <NAME>': no backend "tape": there is auto, uring, pread, memory
+error: invalid value 'tape' for '--backend <NAME>': no backend "tape": there is auto, uring, [..]
 
 For more information, try '--help'.
 
