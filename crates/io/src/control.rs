@@ -149,8 +149,8 @@ impl Control {
     }
 
     /// Whether a file is at another version than the engine believes. If so, the new version
-    /// begins: first its number changes, then the old blocks go, so no block of it can be read
-    /// under the old number.
+    /// begins. Between the two changes of its number the old blocks go: a read that began under
+    /// the old number sees that it changed, and none begins in between.
     pub(crate) fn settle(
         &mut self,
         file: FileId,
@@ -176,11 +176,14 @@ impl Control {
             bytes: now.bytes.min(self.file_bytes_max()),
             ..now
         };
-        self.catalog.renew(file, now);
+        let version = self.catalog.renew(file, now);
         self.feed(Input::Invalidate {
             file,
             bytes: Bytes(now.bytes),
         });
+        if let Some(version) = version {
+            version.begun();
+        }
         true
     }
 
@@ -322,7 +325,7 @@ impl Control {
                 known.in_flight += 1;
                 let left = known.version.bytes().saturating_sub(offset);
                 let bytes = left.min(u64::from(extent.count) * block_bytes);
-                (known.location, known.version.count(), bytes)
+                (known.location, known.version.wanted(), bytes)
             }
             None => (Bytes(0), 0, 0),
         };

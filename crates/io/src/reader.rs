@@ -172,7 +172,11 @@ impl Reader {
         let version = self.version.count();
         let last = (buf.len() as u64).checked_sub(1)?.checked_add(offset)?;
         let (first, shift) = (offset >> shared.block_shift, shared.block_shift);
-        if first != last >> shift || last >= self.version.bytes() || shared.sees_every_read {
+        if first != last >> shift
+            || last >= self.version.bytes()
+            || shared.sees_every_read
+            || !version.is_multiple_of(2)
+        {
             return None;
         }
         let block = Block(first as u32);
@@ -189,7 +193,11 @@ impl Reader {
 
     /// Reads once; nothing if the file changed meanwhile.
     fn attempt(&self, buf: &mut [u8], offset: u64, fresh: bool) -> io::Result<Option<usize>> {
-        let version = self.version.count();
+        let mut version = self.version.count();
+        while !version.is_multiple_of(2) {
+            self.shared.wait_for_changes();
+            version = self.version.count();
+        }
         let bytes = self.version.bytes();
         let at_end = offset.saturating_add(buf.len() as u64) > bytes;
         if at_end && self.shared.look(self.file, &self.source)? {
@@ -265,7 +273,8 @@ impl Reader {
             reader: self.id,
             file: self.file,
             source: &self.source,
-            previous: span.previous,
+            previous: span.before,
+            head: span.head,
             first: span.at,
             count: span.left,
             fresh,

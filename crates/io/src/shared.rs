@@ -92,6 +92,7 @@ pub(crate) struct Ask<'a> {
     pub(crate) file: FileId,
     pub(crate) source: &'a Source,
     pub(crate) previous: Option<Block>,
+    pub(crate) head: u32,
     pub(crate) first: Block,
     pub(crate) count: u32,
     pub(crate) fresh: bool,
@@ -228,6 +229,7 @@ impl Shared {
             let &Ask {
                 reader,
                 previous,
+                head,
                 first,
                 count,
                 fresh,
@@ -237,6 +239,7 @@ impl Shared {
                 read,
                 reader,
                 previous,
+                head,
                 first,
                 count,
                 fresh,
@@ -297,6 +300,11 @@ impl Shared {
         Ok(self.with(|control| control.settle(file, source, seen, &self.later)))
     }
 
+    /// Returns once nobody is in the middle of a change.
+    pub(crate) fn wait_for_changes(&self) {
+        drop(self.control.lock());
+    }
+
     /// Where a block lies, found with the table at rest.
     pub(crate) fn find_exactly(&self, file: FileId, block: Block) -> Option<Frame> {
         let control = self.control.lock();
@@ -314,7 +322,10 @@ impl Shared {
                 error: ErrorCode(error),
             })
         };
-        let version = control.catalog.get(request.file).map(|k| k.version.count());
+        let version = control
+            .catalog
+            .get(request.file)
+            .map(|k| k.version.wanted());
         if version != Some(request.version) {
             return failed(libc::ESTALE);
         }

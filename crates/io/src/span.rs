@@ -23,6 +23,10 @@ pub(crate) struct Span<'a> {
     beyond: u32,
     /// The block touched last.
     pub(crate) previous: Option<Block>,
+    /// The block touched last before this segment.
+    pub(crate) before: Option<Block>,
+    /// Blocks of this segment taken.
+    pub(crate) head: u32,
 }
 
 impl<'a> Span<'a> {
@@ -50,6 +54,8 @@ impl<'a> Span<'a> {
             left: 0,
             beyond,
             previous,
+            before: previous,
+            head: 0,
         })
     }
 
@@ -57,6 +63,8 @@ impl<'a> Span<'a> {
     pub(crate) fn next_segment(&mut self) -> bool {
         self.left = self.beyond.min(Engine::READ_MAX);
         self.beyond -= self.left;
+        self.before = self.previous;
+        self.head = 0;
         self.left > 0
     }
 
@@ -74,6 +82,7 @@ impl<'a> Span<'a> {
     pub(crate) fn advance(&mut self) {
         self.previous = Some(self.at);
         self.left -= 1;
+        self.head += 1;
         self.at = Block(self.at.0.saturating_add(1));
     }
 

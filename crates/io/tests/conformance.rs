@@ -359,10 +359,13 @@ fn the_tracer_writes_a_line_for_each_request() {
     let inner = Box::new(|s| Ok(bare(s, &backend::memory::ENTRY, &setup)));
     bench.backend = Tracer::start(bench.sink.clone(), Box::new(page.clone()), inner).unwrap();
     let source = generated_source();
-    bench.run(bench.request(7, &source, BLOCK, &[1, 2]));
+    bench
+        .run(bench.request(7, &source, BLOCK, &[1, 2]))
+        .1
+        .unwrap();
     let mut gone = bench.request(8, &source, 0, &[1]);
     gone.source = None;
-    bench.run(gone);
+    bench.run(gone).1.unwrap_err();
     let text = String::from_utf8(page.0.lock().unwrap().clone()).unwrap();
     let lines: Vec<Vec<&str>> = text.lines().map(|l| l.split(' ').collect()).collect();
     assert_eq!(

@@ -9,7 +9,7 @@ use forerun_io::{BackendChoice, Config, Driver, Reader, generated};
 const SEED: u64 = 17;
 const BLOCK: u64 = 4096;
 const BLOCKS: u64 = 400;
-const READS: u64 = 4_000;
+const READS: u64 = 1_500;
 
 fn read_many(reader: &Reader, index: u64, mut state: u64) {
     let mut buf = vec![0; 3 * BLOCK as usize];
@@ -67,6 +67,50 @@ fn hits_stay_right_while_frames_change_hands() {
             );
             assert!(ledger.memory_peak <= Bytes(320 << 10));
         }
+    }
+}
+
+/// Large blocks, so that a copy takes long enough to be overtaken, and little more of them than
+/// frames, so that the block given up is often one that somebody reads.
+#[test]
+fn a_frame_is_not_filled_while_somebody_copies_out_of_it() {
+    const LARGE: u64 = 128 << 10;
+    for name in ["memory", "uring"] {
+        let mut settings = preset::find("none")
+            .unwrap()
+            .settings(Bytes(16 << 20))
+            .unwrap();
+        settings.block_bytes = LARGE as u32;
+        settings.memory = Bytes(65 * LARGE + (64 << 10));
+        let mut config = Config::new(settings);
+        config.backend = BackendChoice::named(name).unwrap();
+        let driver = Driver::new(config).unwrap();
+        let reader = driver.open_generated(SEED, 0, 90 * LARGE).unwrap();
+        std::thread::scope(|scope| {
+            for thread in 0..6_u64 {
+                let reader = &reader;
+                scope.spawn(move || {
+                    let (mut buf, mut state) = (vec![0; LARGE as usize], thread);
+                    for _ in 0..1_500 {
+                        state = state
+                            .wrapping_mul(6_364_136_223_846_793_005)
+                            .wrapping_add(99_991);
+                        let offset = (state >> 33) % 90 * LARGE;
+                        assert_eq!(reader.read_at(&mut buf, offset).unwrap(), buf.len());
+                        assert_eq!(generated::check(SEED, 0, offset, &buf), Ok(()));
+                    }
+                });
+            }
+        });
+        drop(reader);
+        let ledger = driver.finish().unwrap();
+        ledger.check().unwrap();
+        assert!(
+            ledger.hits > ledger.reads / 3,
+            "{} hits of {}",
+            ledger.hits,
+            ledger.reads
+        );
     }
 }
 

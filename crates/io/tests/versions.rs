@@ -15,10 +15,10 @@ use forerun_io::source::OpenFile;
 use forerun_io::{BackendChoice, Config, Driver, Reader, backend, generated};
 
 const PAGE: usize = 4096;
-const PAGES: usize = 64;
-const CHANGES: u64 = 25;
+const PAGES: usize = 512;
+const CHANGES: u64 = 20;
 /// Reads that go by between two changes.
-const READS: u64 = 12;
+const READS: u64 = 6;
 const READERS: u64 = 3;
 
 fn content(version: u64) -> Vec<u8> {
@@ -50,7 +50,7 @@ fn version_of(read: &[u8], first: usize) -> u64 {
 }
 
 fn driver(backend: &str, preset: &preset::Preset) -> Driver {
-    let mut config = Config::new(preset.settings(Bytes(512 << 10)).unwrap());
+    let mut config = Config::new(preset.settings(Bytes(6 << 20)).unwrap());
     config.backend = BackendChoice::named(backend).unwrap();
     Driver::new(config).unwrap()
 }
@@ -124,8 +124,8 @@ fn a_read_never_mixes_two_versions_of_a_rewritten_file() {
             };
             writer.write_all_at(&content(0), 0).unwrap();
             race(&driver, named.path(), change, |reader, turn| {
-                let first = turn as usize * 7 % PAGES;
-                let pages = 1 + turn as usize * 5 % (PAGES - first);
+                let first = turn as usize * 37 % PAGES;
+                let pages = 1 + turn as usize * 61 % (PAGES - first);
                 let before = newest.load(Ordering::SeqCst);
                 let mut buf = vec![0; pages * PAGE];
                 match reader.read_at(&mut buf, (first * PAGE) as u64) {
