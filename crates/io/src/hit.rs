@@ -6,6 +6,8 @@
 //!
 //! It does not wait and does not decide anything: whatever is not plain is the engine's.
 
+use std::ops::Range;
+
 use forerun_core::table::{Found, Frame, Table, flag};
 use forerun_core::{Block, FileId, ReaderId};
 
@@ -25,21 +27,42 @@ pub(crate) struct Hits<'a> {
     reader: ReaderId,
     /// First touches not queued yet: first block and count.
     touched: (Block, u32),
-    /// How far the frame found last lies from its block: files come into memory in runs, so the
-    /// next block is likely to lie as far, and a right guess saves the walk through the index.
-    pub(crate) lead: u32,
+    pub(crate) guess: Guess,
+}
+
+/// Where the next block probably lies: as far from its number as the last one. Files come into
+/// memory in runs, so it often does, and a right guess saves the walk through the index.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Guess {
+    /// Frame number less block number.
+    lead: u32,
+    /// Whether the last guess was right. Only then are the bytes called for before the frame was
+    /// looked at: where guesses fail, that would double the traffic.
+    sure: bool,
+}
+
+impl Guess {
+    pub(crate) fn from_bits(bits: u64) -> Self {
+        Self {
+            lead: bits as u32,
+            sure: bits >> 32 != 0,
+        }
+    }
+
+    pub(crate) fn to_bits(self) -> u64 {
+        u64::from(self.lead) | u64::from(self.sure) << 32
+    }
 }
 
 impl<'a> Hits<'a> {
-    /// For a reader whose last hit lay `lead` frames from its block.
-    pub(crate) fn new(shared: &'a Shared, file: FileId, reader: ReaderId, lead: u32) -> Self {
+    pub(crate) fn new(shared: &'a Shared, file: FileId, reader: ReaderId, guess: Guess) -> Self {
         Self {
             shared,
             table: &shared.table,
             file,
             reader,
             touched: (Block(0), 0),
-            lead,
+            guess,
         }
     }
 
@@ -79,7 +102,7 @@ impl<'a> Hits<'a> {
     }
 
     /// Takes the bytes of one block, from byte `from` of it on, if it is the one wanted and here.
-    #[inline]
+    #[inline(always)]
     fn take_one(
         &mut self,
         announcer: Announcer,
@@ -88,7 +111,7 @@ impl<'a> Hits<'a> {
         from: usize,
         into: &mut [u8],
     ) -> bool {
-        let Some(found) = self.locate(block) else {
+        let Some(found) = self.locate(block, from..from + into.len()) else {
             return false;
         };
         if found.flags & NOT_HERE != 0 {
@@ -110,18 +133,23 @@ impl<'a> Hits<'a> {
         true
     }
 
-    /// Where the block lies, if it is resident.
-    #[inline]
-    fn locate(&mut self, block: Block) -> Option<Found> {
-        let guess = Frame(block.0.wrapping_add(self.lead));
-        if guess.0 < self.table.frames() && self.table.still(guess, self.file, block) {
-            return Some(Found {
-                frame: guess,
-                flags: self.table.flags(guess),
-            });
+    /// Where the block lies, if it is resident. `bytes` are those wanted of it.
+    #[inline(always)]
+    fn locate(&mut self, block: Block, bytes: Range<usize>) -> Option<Found> {
+        let frame = Frame(block.0.wrapping_add(self.guess.lead));
+        if frame.0 < self.table.frames() {
+            if self.guess.sure {
+                self.shared.arena.call_for(frame, bytes);
+            }
+            if self.table.still(frame, self.file, block) {
+                self.guess.sure = true;
+                let flags = self.table.flags(frame);
+                return Some(Found { frame, flags });
+            }
         }
         let found = self.table.find(self.file, block)?;
-        self.lead = found.frame.0.wrapping_sub(block.0);
+        let lead = found.frame.0.wrapping_sub(block.0);
+        self.guess = Guess { lead, sure: false };
         Some(found)
     }
 

@@ -11,14 +11,14 @@
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use forerun_core::{Block, FileId, ReaderId, Served};
 
 use crate::catalog::Version;
 use crate::clock::coarse_seconds;
 use crate::control::Later;
-use crate::hit::Hits;
+use crate::hit::{Guess, Hits};
 use crate::shared::{Answer, Ask, Shared};
 use crate::source::Source;
 use crate::span::Span;
@@ -40,8 +40,8 @@ const NOWHERE: u64 = u64::MAX;
 pub(crate) struct Position {
     previous: AtomicU64,
     hits: AtomicU64,
-    /// See [`Hits`].
-    lead: AtomicU32,
+    /// A [`Guess`].
+    guess: AtomicU64,
 }
 
 impl Default for Position {
@@ -49,7 +49,7 @@ impl Default for Position {
         Self {
             previous: AtomicU64::new(NOWHERE),
             hits: AtomicU64::new(0),
-            lead: AtomicU32::new(0),
+            guess: AtomicU64::new(0),
         }
     }
 }
@@ -66,12 +66,15 @@ impl Position {
             .map(Block)
     }
 
-    /// The reader is at this block now, its last hit lay `lead` frames from it, and it had `hits`
-    /// more hits.
-    fn came_to(&self, previous: Option<Block>, lead: u32, hits: u64) {
+    fn guess(&self) -> Guess {
+        Guess::from_bits(self.guess.load(Ordering::Relaxed))
+    }
+
+    /// The reader is at this block now, guesses this for the next, and had `hits` more hits.
+    fn came_to(&self, previous: Option<Block>, guess: Guess, hits: u64) {
         let previous = previous.map_or(NOWHERE, |block| u64::from(block.0));
         self.previous.store(previous, Ordering::Relaxed);
-        self.lead.store(lead, Ordering::Relaxed);
+        self.guess.store(guess.to_bits(), Ordering::Relaxed);
         if hits > 0 {
             self.hits.fetch_add(hits, Ordering::Relaxed);
         }
@@ -182,12 +185,11 @@ impl Reader {
         let block = Block(first as u32);
         let from = (offset - (first << shift)) as usize;
         let position = &*self.position;
-        let lead = position.lead.load(Ordering::Relaxed);
-        let mut hits = Hits::new(shared, self.file, self.id, lead);
+        let mut hits = Hits::new(shared, self.file, self.id, position.guess());
         if !hits.take_single(block, position.previous(), from, buf) {
             return None;
         }
-        position.came_to(Some(block), hits.lead, 1);
+        position.came_to(Some(block), hits.guess, 1);
         (self.version.count() == version).then_some(buf.len())
     }
 
@@ -209,8 +211,8 @@ impl Reader {
             return Ok((self.version.count() == version).then_some(0));
         };
         let done = self.fill(&mut span, version, fresh);
-        let lead = self.position.lead.load(Ordering::Relaxed);
-        self.position.came_to(span.previous, lead, 0);
+        self.position
+            .came_to(span.previous, self.position.guess(), 0);
         Ok((done? && self.version.count() == version).then(|| span.taken()))
     }
 
@@ -261,11 +263,10 @@ impl Reader {
     }
 
     fn take_hits(&self, span: &mut Span<'_>, fresh: bool) {
-        let lead = self.position.lead.load(Ordering::Relaxed);
-        let mut hits = Hits::new(&self.shared, self.file, self.id, lead);
+        let mut hits = Hits::new(&self.shared, self.file, self.id, self.position.guess());
         let taken = hits.take(span);
         let counted = if fresh { taken } else { 0 };
-        self.position.came_to(span.previous, hits.lead, counted);
+        self.position.came_to(span.previous, hits.guess, counted);
     }
 
     fn ask(&self, span: &Span<'_>, fresh: bool) -> io::Result<Answer> {
