@@ -49,7 +49,7 @@ unit: ## all tests in release, the libraries' also with debug assertions
 
 .PHONY: doc
 doc: ## the documentation builds without a warning
-	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --document-private-items
+	RUSTDOCFLAGS="-D warnings -A rustdoc::private-intra-doc-links" $(CARGO) doc --workspace --no-deps --document-private-items
 
 .PHONY: bench
 bench: ## instruction counts under callgrind, and ratios against rivals in one run
