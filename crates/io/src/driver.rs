@@ -61,12 +61,11 @@ impl Config {
         }
     }
 
+    /// What the engine is told of devices. The emulated one is checked even if not asked.
     fn profile(&self) -> Result<Profile, Error> {
-        Ok(match (&self.profile, &self.emulate) {
-            (Some(profile), _) => profile.clone(),
-            (None, Some(e)) => Profile::constant(e.switching, e.bytes_per_second)?,
-            (None, None) => Profile::default(),
-        })
+        let constant = |e: &Emulation| Profile::constant(e.switching, e.bytes_per_second);
+        let emulated = self.emulate.as_ref().map(constant).transpose()?;
+        Ok(self.profile.clone().or(emulated).unwrap_or_default())
     }
 }
 
