@@ -1,7 +1,7 @@
 //! The driver: builds everything from a [`Config`], opens files, and ends the run.
 //!
 //! Used by the command line, the mount and Python. It owns the backend and its threads; readers
-//! share the [middle](crate::shared) with it and may outlive it, with what is resident then.
+//! share its middle, the engine's lock, with it and may outlive it, with what is resident then.
 
 use std::io::Write;
 use std::path::Path;
