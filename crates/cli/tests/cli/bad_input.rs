@@ -125,7 +125,7 @@ fn an_unknown_preset() {
     forerun("read --preset forrun Cargo.toml")
         .code(2)
         .stderr_eq(str![[r#"
-error: invalid value 'forrun' for '--preset <NAME>': no preset "forrun": nearest are forerun, none, cp
+error: invalid value 'forrun' for '--preset <NAME>': no preset "forrun": nearest are forerun, mount, none
 
 For more information, try '--help'.
 
