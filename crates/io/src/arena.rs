@@ -5,7 +5,7 @@
 //! used yet is not resident. The mapping begins on a page, so frames are aligned to the smaller
 //! of a page and a block, which direct I/O needs.
 //!
-//! It knows nothing of who owns a frame: the engine's table and the [hazards](crate::hazard) do,
+//! It knows nothing of who owns a frame: the engine's table and the hazards of the hit path do,
 //! and every copy in or out states on which of the two it relies.
 
 use std::io;

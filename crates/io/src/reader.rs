@@ -1,7 +1,7 @@
 //! An open file, read at any offset from any thread.
 //!
 //! [`Reader::read_at`] behaves as `pread(2)`. It goes block by block: as long as blocks are
-//! resident it takes them on the [hit path](crate::hit), without a lock; where one is not, the
+//! resident it takes them on the hit path, without a lock; where one is not, the
 //! rest of the read enters the engine and waits.
 //!
 //! All bytes of one read come from one version of the file. Its number is noted when the read

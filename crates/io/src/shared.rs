@@ -14,7 +14,6 @@
 //! under the lock and emptied by one thread at a time. A backend may complete a request inside
 //! `submit`: the thread that empties the outbox then finds more in it, and nothing nests.
 
-use std::collections::VecDeque;
 use std::io::{self, Write};
 use std::mem;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -30,6 +29,8 @@ use crate::arena::Arena;
 use crate::backend::{Backend, Outcome, Request, Sink};
 use crate::control::{Control, Later};
 use crate::hazard;
+use crate::journal_file::JournalFile;
+use crate::outbox::Outbox;
 use crate::source::{Identity, Source};
 use crate::wait::Waiter;
 
@@ -42,20 +43,6 @@ const JOURNAL_CHUNK: usize = 64 * 1024;
 
 /// How often the missing rest of a read is asked for before it counts as lost.
 const ATTEMPTS_MAX: u32 = 16;
-
-/// Requests on their way to the backend.
-#[derive(Default)]
-struct Outbox {
-    requests: VecDeque<Box<Request>>,
-    /// Somebody is emptying it.
-    busy: bool,
-}
-
-/// Where the journal goes.
-struct JournalFile {
-    write: Option<Box<dyn Write + Send>>,
-    failed: Option<io::Error>,
-}
 
 /// See the [module](self).
 pub(crate) struct Shared {
@@ -71,11 +58,11 @@ pub(crate) struct Shared {
     later: Mutex<Vec<Later>>,
     /// Whether a read waits for memory, as of the last time the lock was left.
     starved: AtomicBool,
-    outbox: Mutex<Outbox>,
+    outbox: Outbox,
     backend: OnceLock<Arc<dyn Backend>>,
     halted: AtomicBool,
     landed: Condvar,
-    journal: Mutex<JournalFile>,
+    journal: JournalFile,
 }
 
 /// What a read that entered the engine came back with.
@@ -116,14 +103,11 @@ impl Shared {
             control: Mutex::new(control),
             later: Mutex::default(),
             starved: AtomicBool::new(false),
-            outbox: Mutex::default(),
+            outbox: Outbox::default(),
             backend: OnceLock::new(),
             halted: AtomicBool::new(false),
             landed: Condvar::new(),
-            journal: Mutex::new(JournalFile {
-                write: journal,
-                failed: None,
-            }),
+            journal: JournalFile::new(journal),
         })
     }
 
@@ -152,10 +136,7 @@ impl Shared {
         self.publish_starved(&mut control);
         let woken = mem::take(&mut control.woken);
         if !control.fetches.is_empty() {
-            self.outbox
-                .lock()
-                .requests
-                .extend(control.fetches.drain(..));
+            self.outbox.put(control.fetches.drain(..));
         }
         let journal_is_long = control
             .journal
@@ -186,20 +167,9 @@ impl Shared {
 
     /// Empties the outbox, unless somebody is at it, who will then find what we put in.
     fn submit(&self) {
-        loop {
-            let request = {
-                let mut outbox = self.outbox.lock();
-                if outbox.busy {
-                    return;
-                }
-                let Some(request) = outbox.requests.pop_front() else {
-                    return;
-                };
-                outbox.busy = true;
-                request
-            };
+        while let Some(request) = self.outbox.begin() {
             self.hand_over(request);
-            self.outbox.lock().busy = false;
+            self.outbox.end();
         }
     }
 
@@ -366,37 +336,22 @@ impl Shared {
     }
 
     fn write_journal(&self) {
-        let mut journal = self.journal.lock();
-        let lines = self
-            .control
-            .lock()
-            .journal
-            .as_mut()
-            .map(mem::take)
-            .unwrap_or_default();
-        let JournalFile {
-            write: Some(write),
-            failed,
-        } = &mut *journal
-        else {
-            return;
+        let lines = || {
+            self.control
+                .lock()
+                .journal
+                .as_mut()
+                .map(mem::take)
+                .unwrap_or_default()
         };
-        if failed.is_none() {
-            *failed = write.write_all(lines.as_bytes()).err();
-        }
+        self.journal.write(lines);
     }
 
     /// Writes the last lines and closes the journal.
     pub(crate) fn close_journal(&self) -> io::Result<()> {
         self.write_journal();
-        let mut journal = self.journal.lock();
-        let write = journal.write.take();
         self.control.lock().journal = None;
-        match (journal.failed.take(), write) {
-            (Some(error), _) => Err(error),
-            (None, Some(mut write)) => write.flush(),
-            (None, None) => Ok(()),
-        }
+        self.journal.close()
     }
 
     /// A request ended: the engine hears of it, if the file is still the one it wanted.

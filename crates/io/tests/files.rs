@@ -84,6 +84,17 @@ fn settings_below_the_minimum_and_rates_out_of_range_are_refused() {
         error_permille: 1001,
         ..Default::default()
     });
+    config.emulate = Some(forerun_io::Emulation {
+        switching: forerun_core::Nanos(0),
+        bytes_per_second: 0,
+    });
+    config.profile = Some(forerun_core::Profile::default());
+    assert!(matches!(Driver::new(config), Err(Error::Profile(_))));
+    let mut config = Config::new(preset::LIST[0].settings(Bytes(16 << 20)).unwrap());
+    config.fault = Some(forerun_io::FaultPlan {
+        error_permille: 1001,
+        ..Default::default()
+    });
     assert!(matches!(
         Driver::new(config),
         Err(Error::FaultRate { value: 1001, .. })

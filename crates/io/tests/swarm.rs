@@ -5,6 +5,8 @@
 //! ledger must add up and memory stay below its bound. A seed that fails is printed first; run it
 //! alone with `FORERUN_SWARM_FIRST`. `FORERUN_SWARM_SEEDS` sets how many run, 100 by default.
 
+use std::path::Path;
+
 use forerun_core::{Bytes, Nanos, preset};
 use forerun_io::{BackendChoice, Clock, Config, Driver, FaultPlan, Reader, generated};
 
@@ -104,6 +106,26 @@ fn read(reader: &Reader, random: &mut Random, seed: u64, index: u64, bytes: u64,
     }
 }
 
+/// Opens a file of a seed: made as it is read, or written before.
+fn open(driver: &Driver, written: Option<&Path>, seed: u64, index: u64, bytes: u64) -> Reader {
+    match written {
+        Some(dir) => driver.open(&dir.join(index.to_string())),
+        None => driver.open_generated(seed, index, bytes),
+    }
+    .unwrap()
+}
+
+/// Writes the files of a seed.
+fn write_files(seed: u64, files: &[u64]) -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    for (index, bytes) in files.iter().enumerate() {
+        let mut content = vec![0; *bytes as usize];
+        generated::fill(seed, index as u64, 0, &mut content);
+        std::fs::write(dir.path().join(index.to_string()), content).unwrap();
+    }
+    dir
+}
+
 fn run(seed: u64) {
     let mut random = Random(seed);
     let config = draw_config(&mut random, seed);
@@ -114,6 +136,8 @@ fn run(seed: u64) {
     let files: Vec<u64> = (0..1 + random.below(3))
         .map(|_| random.below(600_000))
         .collect();
+    let written = random.chance(30).then(|| write_files(seed, &files));
+    let written = written.as_ref().map(|dir| dir.path());
     std::thread::scope(|scope| {
         for thread in 0..threads {
             let (driver, files) = (&driver, &files);
@@ -122,7 +146,7 @@ fn run(seed: u64) {
                 for _ in 0..2 {
                     let index = random.below(files.len() as u64);
                     let bytes = files[index as usize];
-                    let reader = driver.open_generated(seed, index, bytes).unwrap();
+                    let reader = open(driver, written, seed, index, bytes);
                     read(&reader, &mut random, seed, index, bytes, faulty);
                 }
             });

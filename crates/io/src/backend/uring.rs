@@ -1,7 +1,7 @@
 //! The io_uring backend: one ring, submissions under a lock, one thread for completions.
 //!
 //! Requests go to the kernel as they come, so it sees the whole queue and no thread blocks for
-//! each of them. A request into one run of frames uses the [registered] memory, one
+//! each of them. A request into one run of frames uses registered memory, one
 //! into scattered frames a vector. What has no descriptor (generated content) is read by a small
 //! pool of [`super::pread`] threads.
 //!
