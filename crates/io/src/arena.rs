@@ -22,6 +22,8 @@ const HUGE_PAGE: usize = 2 << 20;
 /// Size of a line of the processor's cache.
 #[cfg(target_arch = "x86_64")]
 const LINE: usize = 64;
+/// Bytes called for ahead of a copy: 16 lines, about what a processor keeps on the way at once.
+const CALLED_MAX: usize = 16 * LINE;
 
 /// See the [module](self).
 #[derive(Debug)]
@@ -114,9 +116,10 @@ impl Arena {
 
     /// Calls for bytes of a frame that will probably be copied out next. On random hits half the
     /// time goes into waiting for them, and this starts that wait before the frame is looked up,
-    /// for all lines at once. The first half of the copy, so to speak, and its cost is the copy's.
-    #[inline(never)]
+    /// for the first [`CALLED_MAX`] bytes; by their end the processor has seen the run and goes on.
+    #[inline]
     pub(crate) fn call_for(&self, frame: Frame, bytes: Range<usize>) {
+        let bytes = bytes.start..bytes.end.min(bytes.start + CALLED_MAX);
         #[cfg(target_arch = "x86_64")]
         {
             use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
