@@ -21,8 +21,15 @@ use thread_priority::unix::{
 };
 use thread_priority::{ThreadPriority, ThreadPriorityValue};
 
-/// Above ordinary programs and below the kernel's own threads, which start at 50.
-const FIFO_PRIORITY: u8 = 20;
+/// Who goes before whom, all before ordinary programs and after the kernel's own threads, which
+/// start at 50.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Priority {
+    /// The disks.
+    Disk = 20,
+    /// What is measured: both sides, so that what else runs here is not measured with them.
+    Measured = 10,
+}
 
 /// Now.
 #[must_use]
@@ -40,11 +47,12 @@ fn timespec(at: Nanos) -> Timespec {
     }
 }
 
-/// Makes the calling thread punctual. Answers whether it got real-time priority.
-pub fn be_punctual() -> bool {
+/// Makes the calling thread, and what it starts from now on, punctual. Answers whether it got
+/// real-time priority.
+pub fn be_punctual(priority: Priority) -> bool {
     // The slack of real-time threads is 0 anyway; this is for where the priority is refused.
     let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
-    let Ok(value) = ThreadPriorityValue::try_from(FIFO_PRIORITY) else {
+    let Ok(value) = ThreadPriorityValue::try_from(priority as u8) else {
         return false;
     };
     let policy = ThreadSchedulePolicy::Realtime(RealtimeThreadSchedulePolicy::Fifo);

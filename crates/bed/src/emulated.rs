@@ -25,7 +25,7 @@ use std::{fmt, io};
 use forerun_core::{Bytes, Nanos};
 use forerun_sim::device::{self, Completion, Device, Outcome, Request};
 
-use crate::clock::{self, Bell};
+use crate::clock::{self, Bell, Priority};
 
 /// What a disk has done, readable while it runs.
 #[derive(Debug, Default)]
@@ -88,7 +88,7 @@ impl<J: Send + 'static> Emulated<J> {
         let meter = Arc::new(Meter::default());
         let (rung, metered) = (bell.clone(), meter.clone());
         let thread = thread::Builder::new().name(name.into()).spawn(move || {
-            let punctual = clock::be_punctual();
+            let punctual = clock::be_punctual(Priority::Disk);
             metered.is_realtime.store(punctual, Ordering::Relaxed);
             let Ok(device) = device::parse(&device) else {
                 return;

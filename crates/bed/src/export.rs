@@ -28,7 +28,7 @@ use fuser::{
 };
 
 use crate::bed::Disks;
-use crate::clock;
+use crate::clock::{self, Priority};
 use crate::emulated::Emulated;
 use crate::status::DiskUsage;
 use crate::store::Store;
@@ -154,7 +154,7 @@ impl Export {
             _ => return Err(Errno::EPERM),
         };
         if on {
-            clock::be_punctual();
+            clock::be_punctual(Priority::Disk);
         }
         self.is_delayed.store(on, Ordering::Relaxed);
         Ok(())

@@ -74,7 +74,7 @@ fn line(row: &Row) -> String {
     let most = row.runs_mb_per_second.iter().copied().fold(0.0, f64::max);
     let resident = row
         .resident_max_bytes
-        .map_or("-".into(), |b| (b >> 20).to_string());
+        .map_or_else(|| "-".into(), |b| (b >> 20).to_string());
     format!(
         "{:>7}  {:24}{:>7.1} {:>13} {:>7.2} {:>7.2} {:>7.2} {:>8.0} {:>6.0}% {:>6.0} {:>6}",
         row.readers,
