@@ -157,7 +157,7 @@ fn check(bed: &Bed) -> Result<(), String> {
         }
         _ => {}
     }
-    if bed.queue.read_ahead_bytes % 1024 != 0 {
+    if !bed.queue.read_ahead_bytes.is_multiple_of(1024) {
         return Err("queue.read_ahead_bytes: must be a multiple of 1024".into());
     }
     if !bed

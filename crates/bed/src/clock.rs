@@ -27,6 +27,8 @@ use thread_priority::{ThreadPriority, ThreadPriorityValue};
 pub enum Priority {
     /// The disks.
     Disk = 20,
+    /// Who receives for them: it copies, and a disk whose moment has come must not wait for that.
+    Export = 15,
     /// What is measured: both sides, so that what else runs here is not measured with them.
     Measured = 10,
 }

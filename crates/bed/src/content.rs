@@ -46,24 +46,22 @@ pub fn expand(tag: u64, block: &mut [u8]) {
 #[must_use]
 pub fn recognize(block: &Block) -> Option<u64> {
     let tag = u64::from_le_bytes(*block.first_chunk()?);
-    (tag != 0 && follows(tag, block)).then_some(tag)
+    (tag != 0 && follows(tag, 0, block)).then_some(tag)
 }
 
-/// Whether this is the block of the tag, or its beginning.
+/// Whether these are the bytes of the tag's block from `skip` on.
 #[must_use]
-pub fn follows(tag: u64, block: &[u8]) -> bool {
+pub fn follows(tag: u64, skip: usize, bytes: &[u8]) -> bool {
     let mut expected = [0; BLOCK_BYTES];
-    let Some(expected) = expected.get_mut(..block.len()) else {
-        return false;
-    };
     // The first words tell almost every foreign block without computing the rest.
-    let head = block.len().min(16);
-    expand(tag, &mut expected[..head]);
-    if expected[..head] != block[..head] {
-        return false;
+    if skip == 0 && bytes.len() >= 16 {
+        expand(tag, &mut expected[..16]);
+        if expected[..16] != bytes[..16] {
+            return false;
+        }
     }
-    expand(tag, expected);
-    expected == block
+    expand(tag, &mut expected);
+    expected.get(skip..skip.saturating_add(bytes.len())) == Some(bytes)
 }
 
 #[cfg(test)]
@@ -75,9 +73,12 @@ mod tests {
         let mut block = [0; BLOCK_BYTES];
         expand(tag(7, 3, 11), &mut block);
         assert_eq!(recognize(&block), Some(tag(7, 3, 11)));
-        assert!(follows(tag(7, 3, 11), &block[..100]));
+        assert!(follows(tag(7, 3, 11), 0, &block[..100]));
+        assert!(follows(tag(7, 3, 11), 4_000, &block[4_000..]));
         block[BLOCK_BYTES - 1] ^= 1;
         assert_eq!(recognize(&block), None);
+        assert!(!follows(tag(7, 3, 11), 4_000, &block[4_000..]));
+        assert!(!follows(tag(7, 3, 11), 4_000, &block[..100]));
         assert_eq!(recognize(&[0; BLOCK_BYTES]), None);
     }
 

@@ -230,7 +230,7 @@ mod tests {
         (0..count)
             .map(|id| {
                 let draw = content::tag(1, 1, id);
-                if draw % 2 == 0 {
+                if draw.is_multiple_of(2) {
                     at = draw >> 20;
                 }
                 let bytes = 4096 * (1 + (draw >> 8) % 64);

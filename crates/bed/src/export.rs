@@ -154,7 +154,7 @@ impl Export {
             _ => return Err(Errno::EPERM),
         };
         if on {
-            clock::be_punctual(Priority::Disk);
+            clock::be_punctual(Priority::Export);
         }
         self.is_delayed.store(on, Ordering::Relaxed);
         Ok(())

@@ -64,7 +64,7 @@ mod tests {
         let bytes = std::fs::read(folder.path().join("0001")).unwrap();
         assert_eq!(bytes.len(), 1_500_000);
         for (index, block) in (0..).zip(bytes.chunks(BLOCK_BYTES)) {
-            assert!(content::follows(content::tag(3, 1, index), block));
+            assert!(content::follows(content::tag(3, 1, index), 0, block));
         }
     }
 }

@@ -164,8 +164,8 @@ mod tests {
         Plan::new(&bed::parse(text).unwrap(), &place).to_string()
     }
 
-    const RAID0: &str = "\
- 1 make /run/forerun-bed/export, /run/forerun-bed/files, /run/forerun-bed/mount
+    const RAID0: &str =
+        " 1 make /run/forerun-bed/export, /run/forerun-bed/files, /run/forerun-bed/mount
  2 make /dev/shm/forerun-bed-run-forerun-bed for the images
  3 serve 4 x 2000000000 bytes on /run/forerun-bed/export, each a \
         switching(cost_ns=8000000,rate_bytes_per_second=80000000)

@@ -168,17 +168,18 @@ fn rate(bytes: u64, seconds: f64) -> f64 {
     }
 }
 
-/// Compares what arrived with what was written. Reads that do not begin at a block's begin are
-/// checked from the next block on.
+/// Compares what arrived with what was written, block by block.
 fn check(seed: u64, file: u64, at: u64, bytes: &[u8]) -> Result<(), String> {
     let size = BLOCK_BYTES as u64;
-    let first = at.div_ceil(size);
-    let skip = usize::try_from(first * size - at).unwrap_or(usize::MAX);
-    let blocks = bytes.get(skip..).unwrap_or_default().chunks(BLOCK_BYTES);
-    for (index, block) in (first..).zip(blocks) {
-        if !content::follows(content::tag(seed, file, index), block) {
+    let mut index = at / size;
+    let mut skip = usize::try_from(at % size).unwrap_or(0);
+    let mut rest = bytes;
+    while !rest.is_empty() {
+        let (piece, after) = rest.split_at(rest.len().min(BLOCK_BYTES - skip));
+        if !content::follows(content::tag(seed, file, index), skip, piece) {
             return Err(format!("block {index} is not what was written"));
         }
+        (index, skip, rest) = (index + 1, 0, after);
     }
     Ok(())
 }
