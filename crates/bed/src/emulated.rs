@@ -283,7 +283,11 @@ mod tests {
         off.sort_by(f64::total_cmp);
         let total = (real_before.0 - began.0) as f64 / model_before.0 as f64;
         assert!((1.0..1.01).contains(&total), "total {total}");
-        assert!(off[off.len() / 2] < 0.01, "median {}", off[off.len() / 2]);
+        if disk.meter().is_realtime.load(Ordering::Relaxed) {
+            assert!(off[off.len() / 2] < 0.01, "median {}", off[off.len() / 2]);
+        } else {
+            println!("skipped: single times, which need real-time priority");
+        }
     }
 
     #[test]
