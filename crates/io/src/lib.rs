@@ -1,1 +1,52 @@
-//! forerun-io
+//! forerun-io: the engine in real time, over files, devices and threads.
+//!
+//! The command line builds a [`Driver`] from a [`Config`], opens [`Reader`]s and reads; the same
+//! engine that the simulator drives decides what is fetched ahead. One read's way:
+//!
+//! ```text
+//! Reader::read_at --> hit: resident? copy, done            (no lock, no system call)
+//!        | no
+//!        v
+//!     shared: lock { engine } --> outbox --> tracer > fault > throttle > uring | pread | memory
+//!        ^                                                                   |
+//!        +------------------------ completed, from a backend's thread -------+
+//! ```
+//!
+//! | module | what it holds |
+//! | --- | --- |
+//! | [`driver`], [`reader`] | the face |
+//! | `hit`, `hazard` | resident blocks, lock-free |
+//! | `shared`, `control`, `outbox`, `wait`, `journal_file` | the engine's lock and what passes through it |
+//! | `catalog`, [`source`] | which files, which version of them, where bytes come from |
+//! | [`arena`] | the memory |
+//! | [`backend`] | what carries fetches out, and wrappers |
+//! | [`generated`] | content that need not be stored |
+//!
+//! It never decides what to fetch or to give up, and never sees the simulator.
+
+pub mod arena;
+pub mod backend;
+mod catalog;
+mod clock;
+mod control;
+pub mod driver;
+pub mod error;
+pub mod generated;
+mod hazard;
+mod hit;
+mod journal_file;
+mod numbers;
+mod outbox;
+pub mod reader;
+mod shared;
+pub mod source;
+mod span;
+mod wait;
+
+pub use backend::BackendChoice;
+pub use backend::wrap::fault::FaultPlan;
+pub use backend::wrap::throttle::{DeviceUse, Emulation};
+pub use clock::Clock;
+pub use driver::{Config, Driver};
+pub use error::Error;
+pub use reader::Reader;

@@ -1,0 +1,125 @@
+//! A preset in virtual time: the same plan, in the simulator, on the emulated device.
+//!
+//! Called by `commands::bench` for `--clock virtual`. The device is `forerun-sim`'s switching
+//! device with the costs of `--emulate`, or with a measured `--profile` as a whole; without
+//! either, the device nobody measured. With both, the device has the one's costs and the engine
+//! believes the other's, as in real time. The driver is free and copying takes no time: what
+//! differs from a run in real time is the machine, not the decisions.
+
+use std::fmt;
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::Path;
+
+use forerun_core::{Nanos, Profile, Settings};
+use forerun_sim::device::switching::Switching;
+use forerun_sim::device::{Completion, Device, Request, Usage};
+use forerun_sim::{Report, Scene, Text, WorldError};
+use indicatif::ProgressBar;
+
+use super::plan::Plan;
+use super::{DeviceUse, Measured};
+use crate::args::Storage;
+use crate::failure::Failure;
+use crate::files::NewFile;
+use crate::profile_file;
+
+/// Runs the plan once.
+///
+/// # Errors
+/// A journal that cannot be written, or an engine that breaks a rule.
+pub fn run(plan: &Plan, settings: &Settings, bar: &ProgressBar) -> Result<Measured, Failure> {
+    let workload = plan.workload()?;
+    let scene = Scene::new(settings.clone(), Believed::new(&plan.storage)?, &workload);
+    let report = match &plan.storage.journal {
+        None => scene.run(&mut ()).map_err(broken_rule)?,
+        Some(path) => recorded(scene, path)?,
+    };
+    bar.inc(report.bytes.0);
+    Ok(Measured {
+        elapsed: report.elapsed,
+        readers: report.readers.iter().map(|reader| reader.elapsed).collect(),
+        bytes: report.bytes.0,
+        device: Some(DeviceUse {
+            requests: report.device_requests(),
+            bytes: report.device_bytes().0,
+        }),
+        ledger: Some(report.ledger),
+        block_bytes: report.block_bytes,
+    })
+}
+
+/// Runs a scene with its journal written, also if the run ends in a broken rule.
+fn recorded(scene: Scene<'_>, path: &Path) -> Result<Report, Failure> {
+    let file = NewFile::create(path)?;
+    let mut text = Text::new(Utf8(file.writer()?));
+    let report = scene.run(&mut text);
+    let flush = |Utf8(mut writer): Utf8| writer.flush().map_err(|_| fmt::Error);
+    let written = text.finish().and_then(flush);
+    written.map_err(|_| Failure::broken(path, "the journal cannot be written"))?;
+    file.finish()?;
+    report.map_err(broken_rule)
+}
+
+fn broken_rule(error: WorldError) -> Failure {
+    Failure::Run(format!("simulation: {error}"))
+}
+
+/// A file as a writer of text.
+struct Utf8(BufWriter<File>);
+
+impl fmt::Write for Utf8 {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.0.write_all(text.as_bytes()).map_err(|_| fmt::Error)
+    }
+}
+
+/// A device of which the engine is told something else.
+#[derive(Debug)]
+struct Believed {
+    device: Switching,
+    profile: Profile,
+}
+
+impl Believed {
+    fn new(storage: &Storage) -> Result<Self, Failure> {
+        let measured = storage
+            .profile
+            .as_deref()
+            .map(profile_file::load)
+            .transpose()?;
+        let emulated = storage.emulate.map(|emulation| emulation.profile());
+        let device = emulated.or_else(|| measured.clone()).unwrap_or_default();
+        let profile = measured.unwrap_or_else(|| device.clone());
+        Ok(Self {
+            device: Switching::new(device),
+            profile,
+        })
+    }
+}
+
+impl Device for Believed {
+    fn profile(&self) -> Profile {
+        self.profile.clone()
+    }
+
+    fn submit(&mut self, now: Nanos, request: Request) {
+        self.device.submit(now, request);
+    }
+
+    fn next_event(&self) -> Option<Nanos> {
+        self.device.next_event()
+    }
+
+    fn advance(&mut self, now: Nanos, done: &mut Vec<Completion>) {
+        self.device.advance(now, done);
+    }
+
+    fn usage(&self) -> Usage {
+        self.device.usage()
+    }
+
+    fn servers(&self) -> u32 {
+        self.device.servers()
+    }
+}

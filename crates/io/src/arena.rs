@@ -1,0 +1,295 @@
+//! The memory all blocks live in: one anonymous mapping, frame `f` at `f * block_bytes`.
+//!
+//! Made once by the driver; filled by backends through a [`Target`], read by the hit path and by
+//! readers that were served. Nothing is touched before a block needs it, so memory that is not
+//! used yet is not resident. The mapping begins on a page, so frames are aligned to the smaller
+//! of a page and a block, which direct I/O needs.
+//!
+//! It knows nothing of who owns a frame: the engine's table and the hazards of the hit path do,
+//! and every copy in or out states on which of the two it relies.
+
+use std::io;
+use std::ops::Range;
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use forerun_core::table::Frame;
+
+/// The kernel places a mapping so that huge pages fit only if it is a multiple of them long. The
+/// rest of the last one is never touched.
+const HUGE_PAGE: usize = 2 << 20;
+
+/// Size of a line of the processor's cache.
+#[cfg(target_arch = "x86_64")]
+const LINE: usize = 64;
+/// Bytes called for ahead of a copy: 16 lines, about what a processor keeps on the way at once.
+const CALLED_MAX: usize = 16 * LINE;
+
+/// See the [module](self).
+#[derive(Debug)]
+pub struct Arena {
+    base: NonNull<u8>,
+    bytes: usize,
+    block_bytes: usize,
+    frames: u32,
+}
+
+// SAFETY: the arena is an address range, not access to it. Every access goes through an unsafe
+// function whose caller guarantees that nobody else uses those frames in a conflicting way.
+unsafe impl Send for Arena {}
+// SAFETY: as above.
+unsafe impl Sync for Arena {}
+
+impl Arena {
+    /// Maps room for `frames` blocks.
+    ///
+    /// # Errors
+    /// The address space or the commit limit does not allow it.
+    pub fn new(frames: u32, block_bytes: u32) -> io::Result<Self> {
+        let block_bytes = block_bytes as usize;
+        let bytes = (frames as usize)
+            .checked_mul(block_bytes)
+            .and_then(|bytes| bytes.checked_next_multiple_of(HUGE_PAGE))
+            .filter(|bytes| *bytes > 0)
+            .ok_or_else(|| io::Error::from_raw_os_error(libc::EINVAL))?;
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        // SAFETY: a fresh anonymous mapping at an address of the kernel's choice overlaps nothing.
+        let base = unsafe { libc::mmap(std::ptr::null_mut(), bytes, protection, flags, -1, 0) };
+        if base == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        // Fewer translation misses on random hits; a refusal changes nothing.
+        // SAFETY: the range is the mapping just made, and the advice does not change its content.
+        unsafe { libc::madvise(base, bytes, libc::MADV_HUGEPAGE) };
+        let base = NonNull::new(base.cast()).ok_or_else(|| io::Error::other("mapped at zero"))?;
+        Ok(Self {
+            base,
+            bytes,
+            block_bytes,
+            frames,
+        })
+    }
+
+    /// Size of a frame.
+    #[must_use]
+    pub fn block_bytes(&self) -> usize {
+        self.block_bytes
+    }
+
+    /// Number of frames.
+    #[must_use]
+    pub fn frames(&self) -> u32 {
+        self.frames
+    }
+
+    /// Where the mapping begins.
+    #[must_use]
+    pub fn base(&self) -> *mut u8 {
+        self.base.as_ptr()
+    }
+
+    /// Size of the mapping.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Where a frame begins. A frame that does not exist is taken modulo their number: the
+    /// address stays inside the mapping whatever the caller computed.
+    #[must_use]
+    pub(crate) fn address(&self, frame: Frame) -> *mut u8 {
+        debug_assert!(
+            frame.0 < self.frames,
+            "frame {} of {}",
+            frame.0,
+            self.frames
+        );
+        let frame = if frame.0 < self.frames {
+            frame.0
+        } else {
+            frame.0 % self.frames
+        };
+        // SAFETY: `frame < frames`, so the offset lies inside the mapping.
+        unsafe { self.base().add(frame as usize * self.block_bytes) }
+    }
+
+    /// Calls for bytes of a frame that will probably be copied out next. On random hits half the
+    /// time goes into waiting for them, and this starts that wait before the frame is looked up,
+    /// for the first [`CALLED_MAX`] bytes; by their end the processor has seen the run and goes on.
+    #[inline]
+    pub(crate) fn call_for(&self, frame: Frame, bytes: Range<usize>) {
+        let bytes = bytes.start..bytes.end.min(bytes.start + CALLED_MAX);
+        #[cfg(target_arch = "x86_64")]
+        {
+            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+            let base = self.address(frame).cast_const().cast::<i8>();
+            for line in bytes.step_by(LINE) {
+                // SAFETY: a prefetch of any address has no effect but on the caches.
+                unsafe { _mm_prefetch::<_MM_HINT_T0>(base.wrapping_add(line)) };
+            }
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        let _ = (frame, bytes);
+    }
+
+    /// Copies bytes of one frame, from byte `from` of it on, into `into`.
+    ///
+    /// # Safety
+    /// The frame is not written until this returns: the caller holds a pin or a hazard on it.
+    pub(crate) unsafe fn copy_out(&self, frame: Frame, from: usize, into: &mut [u8]) {
+        debug_assert!(from + into.len() <= self.block_bytes);
+        let count = into.len().min(self.block_bytes.saturating_sub(from));
+        // SAFETY: the source lies inside one frame of the mapping and nobody writes it (the
+        // caller's promise); the destination is an exclusive borrow of other memory.
+        unsafe {
+            std::ptr::copy_nonoverlapping(self.address(frame).add(from), into.as_mut_ptr(), count);
+        }
+    }
+}
+
+impl Drop for Arena {
+    fn drop(&mut self) {
+        // SAFETY: the range is our mapping, and nobody can hold its addresses any more: targets
+        // and readers keep the arena alive by an `Arc`.
+        unsafe { libc::munmap(self.base.as_ptr().cast(), self.bytes) };
+    }
+}
+
+/// Frames that lie side by side.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Run {
+    /// The first.
+    pub first: Frame,
+    /// How many.
+    pub count: u32,
+}
+
+/// The frames a fetch fills, in the order of its blocks.
+#[derive(Debug)]
+pub struct Target {
+    arena: Arc<Arena>,
+    runs: Vec<Run>,
+}
+
+impl Target {
+    /// The frames to fill, neighbours joined.
+    ///
+    /// # Safety
+    /// From the moment the target is handed to a backend until it is dropped nobody else reads or
+    /// writes these frames, and no frame occurs twice. Frames outside the arena are left out.
+    pub unsafe fn new(arena: Arc<Arena>, frames: impl IntoIterator<Item = Frame>) -> Self {
+        let mut runs: Vec<Run> = Vec::new();
+        for frame in frames.into_iter().filter(|f| f.0 < arena.frames) {
+            match runs.last_mut() {
+                Some(run) if run.first.0 + run.count == frame.0 => run.count += 1,
+                _ => runs.push(Run {
+                    first: frame,
+                    count: 1,
+                }),
+            }
+        }
+        Self { arena, runs }
+    }
+
+    /// A target without frames, for a fetch that can only fail.
+    #[must_use]
+    pub fn empty(arena: Arc<Arena>) -> Self {
+        Self {
+            arena,
+            runs: Vec::new(),
+        }
+    }
+
+    /// The arena the frames lie in.
+    #[must_use]
+    pub fn arena(&self) -> &Arc<Arena> {
+        &self.arena
+    }
+
+    /// The runs of frames.
+    #[must_use]
+    pub fn runs(&self) -> &[Run] {
+        &self.runs
+    }
+
+    /// Room in all frames together.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.runs.iter().map(|r| r.count as usize).sum::<usize>() * self.arena.block_bytes
+    }
+
+    /// Puts the memory from byte `skip` on into `pieces`, at most `limit` of them.
+    pub fn pieces(&self, skip: usize, limit: usize, pieces: &mut Vec<libc::iovec>) {
+        pieces.clear();
+        let mut skip = skip;
+        for run in &self.runs {
+            let bytes = run.count as usize * self.arena.block_bytes;
+            if skip >= bytes {
+                skip -= bytes;
+                continue;
+            }
+            if pieces.len() == limit {
+                return;
+            }
+            // SAFETY: `skip` is inside the run, and the run inside the mapping.
+            let base = unsafe { self.arena.address(run.first).add(skip) };
+            pieces.push(libc::iovec {
+                iov_base: base.cast(),
+                iov_len: bytes - skip,
+            });
+            skip = 0;
+        }
+    }
+
+    /// Calls `fill` with each run's memory from byte `skip` on and the position of it in the
+    /// target, until `end`.
+    pub fn fill(&mut self, skip: usize, end: usize, mut fill: impl FnMut(usize, &mut [u8])) {
+        let mut start = 0;
+        for run in &self.runs {
+            let bytes = run.count as usize * self.arena.block_bytes;
+            let (from, to) = (skip.max(start), end.min(start + bytes));
+            if from < to {
+                // SAFETY: the range lies inside the run, nobody else uses its frames (the promise
+                // of `new`), and `&mut self` makes this the one slice of them.
+                let slice = unsafe {
+                    let base = self.arena.address(run.first).add(from - start);
+                    std::slice::from_raw_parts_mut(base, to - from)
+                };
+                fill(from, slice);
+            }
+            start += bytes;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn neighbours_join_and_pieces_begin_where_asked() {
+        let arena = Arc::new(Arena::new(8, 512).unwrap());
+        let frames = [3, 4, 5, 0, 7].map(Frame);
+        // SAFETY: nobody else uses this arena.
+        let mut target = unsafe { Target::new(arena.clone(), frames) };
+        assert_eq!(target.runs().len(), 3);
+        assert_eq!(target.bytes(), 5 * 512);
+        let mut pieces = Vec::new();
+        target.pieces(600, 8, &mut pieces);
+        assert_eq!(
+            pieces.iter().map(|p| p.iov_len).collect::<Vec<_>>(),
+            [936, 512, 512]
+        );
+        target.pieces(0, 2, &mut pieces);
+        assert_eq!(pieces.len(), 2);
+        let mut seen = Vec::new();
+        target.fill(1000, 2000, |at, slice| seen.push((at, slice.len())));
+        assert_eq!(seen, [(1000, 536), (1536, 464)]);
+    }
+
+    #[test]
+    fn a_mapping_without_size_is_refused() {
+        assert!(Arena::new(0, 4096).is_err());
+    }
+}

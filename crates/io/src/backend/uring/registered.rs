@@ -1,0 +1,79 @@
+//! The arena's memory, registered with a ring piece by piece as it is first used.
+//!
+//! A read into registered memory saves the kernel from looking up and pinning its pages each
+//! time. Registering makes memory resident, so it is done in chunks when a request first falls
+//! into one: memory nobody uses stays unused. Where the kernel refuses (an old one, the limit of
+//! locked memory) reads simply go unregistered.
+
+use std::sync::Arc;
+
+use io_uring::IoUring;
+use parking_lot::Mutex;
+
+use crate::arena::Arena;
+
+/// Small enough that registering one is not felt, large enough that few requests straddle two.
+const CHUNK_BYTES: usize = 16 << 20;
+
+/// The most chunks a ring takes (`IORING_MAX_REG_BUFFERS`); memory beyond goes unregistered.
+const CHUNKS_MAX: usize = 1 << 14;
+
+/// See the [module](self).
+pub(super) struct Registered {
+    arena: Arc<Arena>,
+    chunks: Mutex<Vec<State>>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    Unused,
+    Registered,
+    Refused,
+}
+
+impl Registered {
+    /// Reserves the ring's table of chunks; with none if the kernel has no such table.
+    pub(super) fn new(ring: &IoUring, arena: Arc<Arena>) -> Self {
+        let chunks = arena.bytes().div_ceil(CHUNK_BYTES).min(CHUNKS_MAX);
+        let reserved = ring
+            .submitter()
+            .register_buffers_sparse(chunks as u32)
+            .is_ok();
+        let chunks = Mutex::new(vec![State::Unused; if reserved { chunks } else { 0 }]);
+        Self { arena, chunks }
+    }
+
+    /// The chunk that holds `length` bytes from `address` on, registered now if it was not.
+    pub(super) fn chunk(&self, ring: &IoUring, address: usize, length: usize) -> Option<u16> {
+        let from = address.checked_sub(self.arena.base() as usize)?;
+        let chunk = from / CHUNK_BYTES;
+        if length == 0 || (from + length - 1) / CHUNK_BYTES != chunk {
+            return None;
+        }
+        let mut chunks = self.chunks.lock();
+        let state = chunks.get_mut(chunk)?;
+        if *state == State::Unused {
+            *state = self.register(ring, chunk);
+        }
+        (*state == State::Registered).then_some(chunk as u16)
+    }
+
+    fn register(&self, ring: &IoUring, chunk: usize) -> State {
+        let start = chunk * CHUNK_BYTES;
+        let length = CHUNK_BYTES.min(self.arena.bytes() - start);
+        let base = self.arena.base().wrapping_add(start).cast();
+        let piece = [libc::iovec {
+            iov_base: base,
+            iov_len: length,
+        }];
+        // SAFETY: the range lies in the arena, which this struct keeps mapped as long as the ring
+        // exists; what the kernel writes there is decided by the requests alone.
+        match unsafe {
+            ring.submitter()
+                .register_buffers_update(chunk as u32, &piece, None)
+        } {
+            Ok(()) => State::Registered,
+            Err(_) => State::Refused,
+        }
+    }
+}

@@ -1,0 +1,250 @@
+//! The files the engine knows: open ones, and closed ones whose blocks may still be cached.
+//!
+//! Part of what the engine's lock protects. Two opens of one inode (or of the same generated
+//! content) share one number, one descriptor and their blocks. When the last reader closes, the
+//! descriptor goes and the number stays, so that a reopened file is still warm; past
+//! [`CLOSED_MAX`] closed files the one closed longest ago is forgotten.
+//!
+//! ```text
+//! open by path --> inode known? --yes--> same version? --yes--> share number and blocks
+//!                       |                      | no: drop its blocks, a new version begins
+//!                       no: next number
+//! ```
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use forerun_core::{Bytes, DeviceId, FileId};
+
+use crate::numbers::Numbered;
+use crate::source::{Identity, Source};
+
+/// Closed files remembered. Each costs about 300 bytes; four thousand are the working set of a
+/// build or a web server.
+pub(crate) const CLOSED_MAX: usize = 4096;
+
+/// Space left between files on the device the engine imagines, so that the first byte of one
+/// never seems to continue the last of another.
+const GAP_BYTES: u64 = 1 << 20;
+
+/// What makes two opens the same file.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Key {
+    Inode(u64, u64),
+    Generated { seed: u64, index: u64, bytes: u64 },
+}
+
+/// What readers look at without a lock.
+#[derive(Debug)]
+pub(crate) struct Version {
+    /// Twice the number of changes so far; odd while one is being made, from before the first
+    /// block of the old version goes until after the last one went.
+    count: AtomicU64,
+    bytes: AtomicU64,
+    /// The second in which the file was last looked at; see [`crate::clock::coarse_seconds`].
+    checked: AtomicU64,
+}
+
+impl Version {
+    fn new(bytes: u64) -> Self {
+        Self {
+            count: AtomicU64::new(0),
+            bytes: AtomicU64::new(bytes),
+            checked: AtomicU64::new(0),
+        }
+    }
+
+    /// The number of this version: all bytes of one read belong to one number, which is even.
+    pub(crate) fn count(&self) -> u64 {
+        self.count.load(Ordering::Acquire)
+    }
+
+    /// The number that blocks fetched from now on belong to.
+    pub(crate) fn wanted(&self) -> u64 {
+        self.count().next_multiple_of(2)
+    }
+
+    /// The size of the file.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Acquire)
+    }
+
+    /// Whether nobody has looked at the file in this second; true for one caller.
+    pub(crate) fn check_is_due(&self, second: u64) -> bool {
+        self.checked.load(Ordering::Relaxed) != second
+            && self.checked.swap(second, Ordering::Relaxed) != second
+    }
+
+    /// A new version begins; blocks of the old one are still there.
+    fn begin(&self, bytes: u64) {
+        self.bytes.store(bytes, Ordering::Release);
+        self.count.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// The blocks of the old version are gone.
+    pub(crate) fn begun(&self) {
+        self.count.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+/// A file the engine knows.
+#[derive(Debug)]
+pub(crate) struct Known {
+    pub(crate) key: Key,
+    pub(crate) location: Bytes,
+    pub(crate) identity: Option<Identity>,
+    pub(crate) version: Arc<Version>,
+    /// While a reader has it open.
+    pub(crate) source: Option<Arc<Source>>,
+    pub(crate) readers: u32,
+    pub(crate) in_flight: u32,
+    closed_at: u64,
+}
+
+/// See the [module](self).
+#[derive(Debug, Default)]
+pub(crate) struct Catalog {
+    files: Numbered<Known>,
+    by_key: HashMap<Key, FileId>,
+    closed: BTreeMap<u64, FileId>,
+    closes: u64,
+    /// Where the next file begins, for each device.
+    free_from: HashMap<DeviceId, u64>,
+}
+
+impl Catalog {
+    pub(crate) fn find(&self, key: &Key) -> Option<FileId> {
+        self.by_key.get(key).copied()
+    }
+
+    pub(crate) fn get(&self, file: FileId) -> Option<&Known> {
+        self.files.get(file.0)
+    }
+
+    pub(crate) fn get_mut(&mut self, file: FileId) -> Option<&mut Known> {
+        self.files.get_mut(file.0)
+    }
+
+    /// Whether another file can be numbered.
+    pub(crate) fn has_room(&self) -> bool {
+        self.files.next() < FileId::LIMIT
+    }
+
+    /// Adds a file that is not known.
+    pub(crate) fn add(
+        &mut self,
+        key: Key,
+        device: DeviceId,
+        identity: Option<Identity>,
+        bytes: u64,
+    ) -> FileId {
+        let free_from = self.free_from.entry(device).or_default();
+        let location = Bytes(*free_from);
+        let end = location.0.saturating_add(bytes).saturating_add(GAP_BYTES);
+        *free_from = end.checked_next_multiple_of(GAP_BYTES).unwrap_or(0);
+        let version = Arc::new(Version::new(bytes));
+        let file = FileId(self.files.insert(Known {
+            key,
+            location,
+            identity,
+            version,
+            source: None,
+            readers: 0,
+            in_flight: 0,
+            closed_at: 0,
+        }));
+        self.by_key.insert(key, file);
+        file
+    }
+
+    /// Begins a new version; [`Version::begun`] once the old blocks are gone.
+    pub(crate) fn renew(&mut self, file: FileId, identity: Identity) -> Option<Arc<Version>> {
+        let known = self.files.get_mut(file.0)?;
+        known.identity = Some(identity);
+        known.version.begin(identity.bytes);
+        Some(known.version.clone())
+    }
+
+    /// A reader opened the file; its source is kept if the file had none.
+    pub(crate) fn opened(&mut self, file: FileId, source: Arc<Source>) -> Option<Arc<Source>> {
+        let known = self.files.get_mut(file.0)?;
+        self.closed.remove(&known.closed_at);
+        known.readers += 1;
+        Some(known.source.get_or_insert(source).clone())
+    }
+
+    /// A reader closed the file.
+    pub(crate) fn closed(&mut self, file: FileId) {
+        let Some(known) = self.files.get_mut(file.0) else {
+            return;
+        };
+        known.readers = known.readers.saturating_sub(1);
+        if known.readers == 0 {
+            known.source = None;
+            self.closes += 1;
+            known.closed_at = self.closes;
+            self.closed.insert(self.closes, file);
+        }
+    }
+
+    /// Takes out the file closed longest ago, if there are too many and nothing is in flight.
+    pub(crate) fn take_surplus(&mut self) -> Option<FileId> {
+        if self.closed.len() <= CLOSED_MAX && self.has_room() {
+            return None;
+        }
+        let idle = |file: &FileId| self.files.get(file.0).is_some_and(|k| k.in_flight == 0);
+        let (&at, &file) = self.closed.iter().find(|(_, file)| idle(file))?;
+        self.closed.remove(&at);
+        let known = self.files.remove(file.0)?;
+        self.by_key.remove(&known.key);
+        Some(file)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn add(catalog: &mut Catalog, index: u64) -> FileId {
+        let key = Key::Generated {
+            seed: 0,
+            index,
+            bytes: 10,
+        };
+        let file = catalog.find(&key);
+        let file = file.unwrap_or_else(|| catalog.add(key, DeviceId(0), None, 10));
+        catalog.opened(
+            file,
+            Arc::new(Source::Generated {
+                seed: 0,
+                index,
+                bytes: 10,
+            }),
+        );
+        file
+    }
+
+    #[test]
+    fn closed_files_stay_known_until_there_are_too_many() {
+        let mut catalog = Catalog::default();
+        for index in 0..CLOSED_MAX as u64 + 2 {
+            let file = add(&mut catalog, index);
+            catalog.closed(file);
+        }
+        let first = add(&mut catalog, 0);
+        assert_eq!(first, FileId(0));
+        assert_eq!(catalog.take_surplus(), Some(FileId(1)));
+        assert_eq!(catalog.take_surplus(), None);
+        assert_eq!(add(&mut catalog, 77_777), FileId(1));
+        assert_eq!(catalog.get(FileId(2)).unwrap().location, Bytes(4 << 20));
+    }
+
+    #[test]
+    fn a_look_is_due_once_a_second() {
+        let version = Version::new(1);
+        assert!(version.check_is_due(5));
+        assert!(!version.check_is_due(5));
+        assert!(version.check_is_due(6));
+    }
+}

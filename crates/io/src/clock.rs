@@ -1,0 +1,78 @@
+//! The time a driver tells its engine.
+//!
+//! Asked by the [engine's lock holder](crate::control) before each input, so the times in a
+//! journal never go back. A logical clock makes two runs of one thread equal line for line; it
+//! only counts, so nothing that waits can be built on it.
+
+use std::time::Instant;
+
+use forerun_core::Nanos;
+
+/// Which time the engine is told.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Clock {
+    /// Nanoseconds since the driver was built.
+    #[default]
+    Monotonic,
+    /// The number of inputs so far: for tests that compare journals.
+    Logical,
+}
+
+/// A running clock.
+#[derive(Debug)]
+pub(crate) enum Ticker {
+    Since(Instant),
+    Count(u64),
+}
+
+impl Ticker {
+    pub(crate) fn start(clock: Clock) -> Self {
+        match clock {
+            Clock::Monotonic => Self::Since(Instant::now()),
+            Clock::Logical => Self::Count(0),
+        }
+    }
+
+    pub(crate) fn now(&mut self) -> Nanos {
+        match self {
+            Self::Since(start) => nanos_since(*start),
+            Self::Count(count) => {
+                *count += 1;
+                Nanos(*count)
+            }
+        }
+    }
+}
+
+/// Nanoseconds since `start`; 584 years fit.
+pub(crate) fn nanos_since(start: Instant) -> Nanos {
+    Nanos(u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX))
+}
+
+/// Whole seconds of the coarse monotonic clock, plus one so that zero means never. It is read
+/// without a system call and is exact to a few milliseconds, which is enough for a rule of once
+/// a second.
+pub(crate) fn coarse_seconds() -> u64 {
+    let mut now = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: `now` is a valid, writable timespec for the duration of the call.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC_COARSE, &mut now) };
+    now.tv_sec as u64 + 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_logical_clock_counts_and_a_real_one_does_not_go_back() {
+        let mut logical = Ticker::start(Clock::Logical);
+        assert_eq!((logical.now(), logical.now()), (Nanos(1), Nanos(2)));
+        let mut real = Ticker::start(Clock::Monotonic);
+        let first = real.now();
+        assert!(real.now() >= first);
+        assert!(coarse_seconds() > 0);
+    }
+}

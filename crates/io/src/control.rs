@@ -1,0 +1,366 @@
+//! What the engine's lock protects: the engine, and what must change together with it.
+//!
+//! [`Shared`](crate::shared::Shared) takes the lock and calls in here; nothing in here blocks. One
+//! input goes in, its outputs are carried out as far as that takes no time (an answer is put where
+//! its reader waits, a fetch becomes a request), and the rest is left in two lists for the lock
+//! holder: threads to wake and requests to submit.
+//!
+//! It does not submit, wake or write anything itself: those take time, or come back in.
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::mem;
+use std::sync::Arc;
+
+use forerun_core::journal::Entry;
+use forerun_core::table::flag;
+use forerun_core::{
+    Block, Bytes, DeviceId, Engine, Fetch, FileId, Input, Ledger, Output, Profile, ReadId,
+    ReaderId, Served,
+};
+use parking_lot::Mutex;
+
+use crate::arena::{Arena, Target};
+use crate::backend::Request;
+use crate::catalog::{Catalog, Key};
+use crate::clock::Ticker;
+use crate::numbers::Numbered;
+use crate::reader::Position;
+use crate::source::{Identity, Source};
+use crate::wait::Waiter;
+
+/// What reached the engine's door without its lock, to be handed in before the next real input.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Later {
+    Touch {
+        reader: ReaderId,
+        first: Block,
+        count: u32,
+    },
+    Release(ReadId),
+}
+
+impl From<Later> for Input {
+    fn from(later: Later) -> Self {
+        match later {
+            Later::Touch {
+                reader,
+                first,
+                count,
+            } => Input::Touch {
+                reader,
+                first,
+                count,
+            },
+            Later::Release(read) => Input::Release { read },
+        }
+    }
+}
+
+/// See the [module](self).
+#[derive(Debug)]
+pub(crate) struct Control {
+    engine: Engine,
+    ticker: Ticker,
+    arena: Arc<Arena>,
+    profile: Profile,
+    /// Lines not written yet, if a journal is kept.
+    pub(crate) journal: Option<String>,
+    pub(crate) catalog: Catalog,
+    readers: Numbered<Arc<Position>>,
+    reads: Numbered<Arc<Waiter>>,
+    devices: HashMap<u64, DeviceId>,
+    taken: Vec<Later>,
+    /// Threads whose answer is there.
+    pub(crate) woken: Vec<Arc<Waiter>>,
+    /// Requests to submit, in order.
+    #[expect(
+        clippy::vec_box,
+        reason = "boxed once, on its way through several queues"
+    )]
+    pub(crate) fetches: Vec<Box<Request>>,
+    /// Requests made and not completed.
+    pub(crate) in_flight: u32,
+    /// No read may begin any more.
+    pub(crate) stopped: bool,
+}
+
+impl Control {
+    pub(crate) fn new(
+        engine: Engine,
+        ticker: Ticker,
+        arena: Arc<Arena>,
+        profile: Profile,
+        journal: bool,
+    ) -> Self {
+        let head = || forerun_core::journal::head(engine.settings()) + "\n";
+        Self {
+            journal: journal.then(head),
+            engine,
+            ticker,
+            arena,
+            profile,
+            catalog: Catalog::default(),
+            readers: Numbered::default(),
+            reads: Numbered::default(),
+            devices: HashMap::new(),
+            taken: Vec::new(),
+            woken: Vec::new(),
+            fetches: Vec::new(),
+            in_flight: 0,
+            stopped: false,
+        }
+    }
+
+    /// Hands one input to the engine and carries out its outputs.
+    pub(crate) fn feed(&mut self, input: Input) {
+        let now = self.ticker.now();
+        if let Some(journal) = &mut self.journal {
+            // Writing to a string does not fail.
+            let _ = writeln!(journal, "{}", Entry::Input(now, input.clone()));
+        }
+        self.engine.handle(now, input);
+        loop {
+            let output = self.engine.poll();
+            match output {
+                Output::Idle { .. } => return,
+                Output::Fetch(fetch) => self.fetch(&fetch),
+                Output::Serve { read, served } => self.serve(read, served),
+                // The blocks left the table already, and frames need no work.
+                Output::Evict(_) => {}
+            }
+            if let Some(journal) = &mut self.journal {
+                let _ = writeln!(journal, "{}", Entry::Output(output));
+            }
+        }
+    }
+
+    /// Hands in what was queued without the lock, in order.
+    pub(crate) fn drain(&mut self, later: &Mutex<Vec<Later>>) {
+        mem::swap(&mut *later.lock(), &mut self.taken);
+        let mut taken = mem::take(&mut self.taken);
+        for event in taken.drain(..) {
+            if let Later::Release(read) = event {
+                self.reads.remove(read.0);
+            }
+            self.feed(event.into());
+        }
+        self.taken = taken;
+    }
+
+    /// Whether a file is at another version than the engine believes. If so, the new version
+    /// begins. Between the two changes of its number the old blocks go: a read that began under
+    /// the old number sees that it changed, and none begins in between.
+    pub(crate) fn settle(
+        &mut self,
+        file: FileId,
+        source: &Source,
+        seen: Option<Identity>,
+        later: &Mutex<Vec<Later>>,
+    ) -> bool {
+        let Some(known) = self.catalog.get(file) else {
+            return false;
+        };
+        if known.identity == seen {
+            return false;
+        }
+        // The look was before the lock; somebody else's may have been after it.
+        let Ok(Some(now)) = source.identity() else {
+            return false;
+        };
+        if known.identity == Some(now) {
+            return false;
+        }
+        self.drain(later);
+        let now = Identity {
+            bytes: now.bytes.min(self.file_bytes_max()),
+            ..now
+        };
+        let version = self.catalog.renew(file, now);
+        self.feed(Input::Invalidate {
+            file,
+            bytes: Bytes(now.bytes),
+        });
+        if let Some(version) = version {
+            version.begun();
+        }
+        true
+    }
+
+    /// The largest file whose blocks can be numbered.
+    pub(crate) fn file_bytes_max(&self) -> u64 {
+        u64::from(u32::MAX) * self.arena.block_bytes() as u64
+    }
+
+    /// The number of a file, which is told to the engine if it is new.
+    pub(crate) fn file(
+        &mut self,
+        key: Key,
+        place: u64,
+        identity: Option<Identity>,
+        bytes: u64,
+    ) -> FileId {
+        if let Some(file) = self.catalog.find(&key) {
+            return file;
+        }
+        let device = self.device(place);
+        let file = self.catalog.add(key, device, identity, bytes);
+        let location = self.catalog.get(file).map_or(Bytes(0), |k| k.location);
+        self.feed(Input::File {
+            file,
+            device,
+            location,
+            bytes: Bytes(bytes),
+        });
+        file
+    }
+
+    /// The number of a device, which is told to the engine if it is new.
+    fn device(&mut self, place: u64) -> DeviceId {
+        // More devices than numbers share the last one: slower, but nothing breaks.
+        let next = DeviceId(self.devices.len().min(usize::from(u16::MAX)) as u16);
+        let device = *self.devices.entry(place).or_insert(next);
+        if device == next {
+            self.feed(Input::Device {
+                device,
+                profile: self.profile.clone(),
+            });
+        }
+        device
+    }
+
+    /// Numbers a reader and opens it.
+    pub(crate) fn open(&mut self, file: FileId, position: Arc<Position>) -> ReaderId {
+        let reader = ReaderId(self.readers.insert(position));
+        self.feed(Input::Open { reader, file });
+        reader
+    }
+
+    /// Closes a reader.
+    pub(crate) fn close(&mut self, reader: ReaderId, file: FileId) {
+        let Some(position) = self.readers.get(reader.0).cloned() else {
+            return;
+        };
+        self.report_hits(reader, &position);
+        self.feed(Input::Close { reader });
+        self.readers.remove(reader.0);
+        self.catalog.closed(file);
+    }
+
+    /// Forgets files that were closed long ago, if too many are.
+    pub(crate) fn forget_surplus(&mut self, later: &Mutex<Vec<Later>>) {
+        while let Some(file) = self.catalog.take_surplus() {
+            self.drain(later);
+            self.feed(Input::Forget { file });
+        }
+    }
+
+    /// Begins a read whose answer goes to `waiter`.
+    pub(crate) fn begin_read(&mut self, waiter: Arc<Waiter>, read: impl FnOnce(ReadId) -> Input) {
+        let number = ReadId(self.reads.insert(waiter));
+        self.feed(read(number));
+    }
+
+    fn serve(&mut self, read: ReadId, served: Served) {
+        let Some(waiter) = self.reads.get(read.0).cloned() else {
+            return;
+        };
+        waiter.answer(read, served);
+        self.woken.push(waiter);
+        if !matches!(served, Served::Blocks { .. }) {
+            self.reads.remove(read.0);
+        }
+    }
+
+    fn report_hits(&mut self, reader: ReaderId, position: &Position) {
+        let blocks = position.take_hits();
+        if blocks > 0 {
+            self.feed(Input::Hits { reader, blocks });
+        }
+    }
+
+    /// The counters, hits so far included.
+    pub(crate) fn ledger(&mut self) -> Ledger {
+        let readers: Vec<_> = self
+            .readers
+            .iter()
+            .map(|(n, p)| (ReaderId(n), p.clone()))
+            .collect();
+        for (reader, position) in readers {
+            self.report_hits(reader, &position);
+        }
+        self.engine.ledger()
+    }
+
+    /// Turns a fetch into a request for the frames its blocks have right now.
+    fn fetch(&mut self, fetch: &Fetch) {
+        let Fetch {
+            request: number,
+            device,
+            extent,
+            ..
+        } = *fetch;
+        let block_bytes = self.arena.block_bytes() as u64;
+        let offset = u64::from(extent.first.0) * block_bytes;
+        let table = self.engine.table();
+        let filling = |block| {
+            let found = table.find(extent.file, block)?;
+            (found.flags & flag::FILLING != 0).then_some(found.frame)
+        };
+        let frames: Option<Vec<_>> = extent.blocks().map(filling).collect();
+        let target = match frames {
+            // SAFETY: the engine reserved these frames for this fetch and gives them to nobody
+            // until it completed; readers that still copy out of them are waited for before the
+            // request is submitted (`hazard::wait_until_clear`).
+            Some(frames) => unsafe { Target::new(self.arena.clone(), frames) },
+            None => Target::empty(self.arena.clone()),
+        };
+        let known = self.catalog.get_mut(extent.file);
+        let source = known
+            .as_ref()
+            .filter(|_| target.bytes() > 0)
+            .and_then(|k| k.source.clone());
+        let (location, version, bytes) = match known {
+            Some(known) => {
+                known.in_flight += 1;
+                let left = known.version.bytes().saturating_sub(offset);
+                let bytes = left.min(u64::from(extent.count) * block_bytes);
+                (known.location, known.version.wanted(), bytes)
+            }
+            None => (Bytes(0), 0, 0),
+        };
+        self.in_flight += 1;
+        let file = extent.file;
+        self.fetches.push(Box::new(Request {
+            number,
+            device,
+            file,
+            version,
+            source,
+            location,
+            offset,
+            bytes,
+            target,
+            skip: 0,
+            attempts: 0,
+        }));
+    }
+
+    /// Notes that a request is over.
+    pub(crate) fn landed(&mut self, file: FileId) {
+        self.in_flight = self.in_flight.saturating_sub(1);
+        if let Some(known) = self.catalog.get_mut(file) {
+            known.in_flight = known.in_flight.saturating_sub(1);
+        }
+    }
+
+    /// Whether a read waits for memory.
+    pub(crate) fn is_starved(&self) -> bool {
+        self.engine.is_starved()
+    }
+
+    /// The table; nobody changes it while the lock is held.
+    pub(crate) fn table(&self) -> &forerun_core::table::Table {
+        self.engine.table()
+    }
+}

@@ -1,0 +1,296 @@
+//! The driver: builds everything from a [`Config`], opens files, and ends the run.
+//!
+//! Used by the command line, the mount and Python. It owns the backend and its threads; readers
+//! share its middle, the engine's lock, with it and may outlive it, with what is resident then.
+
+use std::io::Write;
+use std::path::Path;
+use std::sync::Arc;
+
+use forerun_core::{Engine, Ledger, Profile, Settings};
+
+use crate::arena::Arena;
+use crate::backend::wrap::fault::{Fault, FaultPlan};
+use crate::backend::wrap::throttle::{DeviceUse, Emulation, Throttle};
+use crate::backend::wrap::tracer::Tracer;
+use crate::backend::{Backend, BackendChoice, Setup, Sink};
+use crate::catalog::Key;
+use crate::clock::{Clock, Ticker};
+use crate::control::Control;
+use crate::error::Error;
+use crate::reader::{Position, Reader};
+use crate::shared::{Port, Shared};
+use crate::source::{self, OpenFile, Source};
+
+/// The place where generated content lies, and everything when a device is emulated.
+const IMAGINED: u64 = u64::MAX;
+
+/// What a driver is built from.
+pub struct Config {
+    /// How the engine behaves, and how much memory it has.
+    pub settings: Settings,
+    /// What carries fetches out.
+    pub backend: BackendChoice,
+    /// What devices cost; the emulated device's values, or [`Profile::default`], if not given.
+    pub profile: Option<Profile>,
+    /// A device to emulate in front of the real ones.
+    pub emulate: Option<Emulation>,
+    /// What shall go wrong.
+    pub fault: Option<FaultPlan>,
+    /// Where a line for each request goes.
+    pub trace: Option<Box<dyn Write + Send>>,
+    /// Where the journal goes.
+    pub journal: Option<Box<dyn Write + Send>>,
+    /// Which time the engine is told.
+    pub clock: Clock,
+}
+
+impl Config {
+    /// These settings, on the best backend there is, with nothing around it.
+    #[must_use]
+    pub fn new(settings: Settings) -> Self {
+        Self {
+            settings,
+            backend: BackendChoice::Auto,
+            profile: None,
+            emulate: None,
+            fault: None,
+            trace: None,
+            journal: None,
+            clock: Clock::Monotonic,
+        }
+    }
+
+    /// What the engine is told of devices. The emulated one is checked even if not asked.
+    fn profile(&self) -> Result<Profile, Error> {
+        let constant = |e: &Emulation| Profile::constant(e.switching, e.bytes_per_second);
+        let emulated = self.emulate.as_ref().map(constant).transpose()?;
+        Ok(self.profile.clone().or(emulated).unwrap_or_default())
+    }
+}
+
+/// See the [module](self).
+pub struct Driver {
+    shared: Arc<Shared>,
+    stack: Stack,
+    emulated: bool,
+}
+
+/// The backend with its wrappers, and those of them that are asked for something later.
+struct Stack {
+    top: Arc<dyn Backend>,
+    throttle: Option<Arc<Throttle>>,
+    tracer: Option<Arc<Tracer>>,
+}
+
+impl Stack {
+    /// Starts the backend inside the wrappers asked for, from the outermost in.
+    fn start(
+        port: Arc<dyn Sink>,
+        setup: &Setup,
+        backend: BackendChoice,
+        emulate: Option<Emulation>,
+        fault: Option<FaultPlan>,
+        trace: Option<Box<dyn Write + Send>>,
+    ) -> Result<Self, Error> {
+        let (mut throttle, mut tracer) = (None, None);
+        let bare = |sink| backend.start(&sink, setup);
+        let mut throttled = |sink: Arc<dyn Sink>| -> Result<Arc<dyn Backend>, Error> {
+            let Some(emulation) = emulate else {
+                return bare(sink);
+            };
+            let wrapped = Throttle::start(sink, emulation, Box::new(bare))?;
+            throttle = Some(wrapped.clone());
+            Ok(wrapped)
+        };
+        let faulty = |sink: Arc<dyn Sink>| -> Result<Arc<dyn Backend>, Error> {
+            let Some(plan) = fault else {
+                return throttled(sink);
+            };
+            Ok(Fault::start(sink, plan, Box::new(throttled))?)
+        };
+        let top: Arc<dyn Backend> = match trace {
+            None => faulty(port)?,
+            Some(write) => {
+                let wrapped = Tracer::start(port, write, Box::new(faulty))?;
+                tracer = Some(wrapped.clone());
+                wrapped
+            }
+        };
+        Ok(Self {
+            top,
+            throttle,
+            tracer,
+        })
+    }
+}
+
+impl Driver {
+    /// Builds the engine, maps its memory and starts the backend.
+    ///
+    /// # Errors
+    /// Settings, emulation or fault rates out of range; no memory; no backend.
+    pub fn new(config: Config) -> Result<Self, Error> {
+        source::raise_descriptor_limit();
+        let profile = config.profile()?;
+        let Config {
+            settings,
+            backend,
+            emulate,
+            fault,
+            trace,
+            journal,
+            clock,
+            ..
+        } = config;
+        let (block_bytes, in_flight_max) = (settings.block_bytes, settings.in_flight_max);
+        let engine = Engine::new(settings)?;
+        let (table, sees_every_read) = (engine.table().clone(), engine.sees_every_read());
+        let arena = Arena::new(table.frames(), block_bytes).map_err(|source| {
+            let bytes = u64::from(table.frames()) * u64::from(block_bytes);
+            Error::Memory { bytes, source }
+        })?;
+        let arena = Arc::new(arena);
+        let ticker = Ticker::start(clock);
+        let control = Control::new(engine, ticker, arena.clone(), profile, journal.is_some());
+        let shared = Shared::new(control, table, arena.clone(), sees_every_read, journal);
+        let port = Arc::new(Port(Arc::downgrade(&shared)));
+        let setup = Setup {
+            arena,
+            in_flight_max,
+        };
+        let stack = Stack::start(port, &setup, backend, emulate, fault, trace)?;
+        shared.connect(stack.top.clone());
+        Ok(Self {
+            shared,
+            stack,
+            emulated: emulate.is_some(),
+        })
+    }
+
+    /// Opens a file or block device.
+    ///
+    /// # Errors
+    /// Each names the path: missing, unreadable, a directory, without positions, too large, or no
+    /// descriptor left.
+    pub fn open(&self, path: &Path) -> Result<Reader, Error> {
+        let file = OpenFile::open(path)?;
+        let named = |source| Error::Open {
+            path: path.into(),
+            source,
+        };
+        let identity = file.identity().map_err(named)?;
+        let (device, inode) = identity.inode;
+        let place = if self.emulated { IMAGINED } else { device };
+        let source = Arc::new(Source::File(file));
+        let name = || path.display().to_string();
+        self.open_source(Key::Inode(device, inode), place, source, name)
+    }
+
+    /// Opens content that is made from a seed as it is read; see [`crate::generated`].
+    ///
+    /// # Errors
+    /// More bytes than blocks can be numbered.
+    pub fn open_generated(&self, seed: u64, index: u64, bytes: u64) -> Result<Reader, Error> {
+        let source = Arc::new(Source::Generated { seed, index, bytes });
+        let name = || format!("generated file {index}");
+        self.open_source(
+            Key::Generated { seed, index, bytes },
+            IMAGINED,
+            source,
+            name,
+        )
+    }
+
+    fn open_source(
+        &self,
+        key: Key,
+        place: u64,
+        source: Arc<Source>,
+        name: impl Fn() -> String,
+    ) -> Result<Reader, Error> {
+        let failed = |source| Error::Open {
+            path: name().into(),
+            source,
+        };
+        let identity = source.identity().map_err(failed)?;
+        let bytes = identity.map_or_else(|| source.bytes().map_err(failed), |i| Ok(i.bytes))?;
+        self.shared.with(|control| {
+            let limit = control.file_bytes_max();
+            if bytes > limit {
+                return Err(Error::TooLarge {
+                    name: name(),
+                    bytes,
+                    limit,
+                });
+            }
+            self.shared.forget_surplus(control);
+            if !control.catalog.has_room() {
+                return Err(Error::TooManyFiles {
+                    limit: forerun_core::FileId::LIMIT,
+                });
+            }
+            let file = control.file(key, place, identity, bytes);
+            self.shared.settle(control, file, &source, identity);
+            let position = Arc::<Position>::default();
+            let reader = control.open(file, position.clone());
+            let gone = || failed(std::io::Error::from_raw_os_error(libc::ENOENT));
+            let source = control
+                .catalog
+                .opened(file, source.clone())
+                .ok_or_else(gone)?;
+            let version = control.catalog.get(file).ok_or_else(gone)?.version.clone();
+            Ok(Reader::new(
+                self.shared.clone(),
+                reader,
+                file,
+                version,
+                source,
+                position,
+            ))
+        })
+    }
+
+    /// The counters, as of now.
+    #[must_use]
+    pub fn ledger(&self) -> Ledger {
+        self.shared.ledger()
+    }
+
+    /// What the emulated device was asked for; none if none is emulated.
+    #[must_use]
+    pub fn device_use(&self) -> Option<DeviceUse> {
+        self.stack.throttle.as_ref().map(|t| t.used())
+    }
+
+    /// Ends the run: waits for what is in flight, ends the threads, writes out journal and trace.
+    /// Readers that are still open keep what is resident and get `ESHUTDOWN` for the rest.
+    ///
+    /// # Errors
+    /// The journal or the trace could not be written.
+    pub fn finish(self) -> Result<Ledger, Error> {
+        self.shared.halt();
+        let ledger = self.shared.ledger();
+        self.shared.close_journal().map_err(Error::Journal)?;
+        if let Some(tracer) = &self.stack.tracer {
+            tracer.flush().map_err(Error::Trace)?;
+        }
+        Ok(ledger)
+    }
+}
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        self.shared.halt();
+        // Who wants to know of errors calls `finish`.
+        let _ = self.shared.close_journal();
+    }
+}
+
+impl std::fmt::Debug for Driver {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Driver")
+            .field("emulated", &self.emulated)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,105 @@
+//! What can go wrong when a driver is built, a file opened, or a run finished.
+//!
+//! Returned by [`crate::Driver`]. Every message names the path or the value, so a command line
+//! can print it as it is. Errors of reads are plain [`std::io::Error`]s with the original code:
+//! a reader must not see a difference to `pread(2)`.
+
+use std::io;
+use std::path::PathBuf;
+
+use forerun_core::profile::ProfileError;
+use forerun_core::settings::SettingsError;
+
+/// See the [module](self).
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The settings are out of range.
+    #[error("{0}")]
+    Settings(#[from] SettingsError),
+    /// The emulated device is out of range.
+    #[error("emulated device: {0}")]
+    Profile(#[from] ProfileError),
+    /// The file cannot be opened.
+    #[error("{}: {source}", path.display())]
+    Open {
+        /// The path as given.
+        path: PathBuf,
+        /// The original error.
+        source: io::Error,
+    },
+    /// A directory.
+    #[error("{}: is a directory", path.display())]
+    Directory {
+        /// The path as given.
+        path: PathBuf,
+    },
+    /// A pipe, socket or character device: nothing that can be read at an offset.
+    #[error("{}: is not a regular file or block device", path.display())]
+    NotAFile {
+        /// The path as given.
+        path: PathBuf,
+    },
+    /// No file descriptor is left.
+    #[error("{}: too many open files (the limit is {limit}; raise it with ulimit -n)", path.display())]
+    TooManyOpenFiles {
+        /// The path as given.
+        path: PathBuf,
+        /// The hard limit of descriptors.
+        limit: u64,
+    },
+    /// The file has more blocks than can be numbered.
+    #[error("{name}: {bytes} bytes are more than the {limit} that blocks of this size can number")]
+    TooLarge {
+        /// The path or the name of generated content.
+        name: String,
+        /// Its size.
+        bytes: u64,
+        /// The largest size.
+        limit: u64,
+    },
+    /// More files are open than can be numbered.
+    #[error("{limit} files are open: no more can be numbered")]
+    TooManyFiles {
+        /// The limit.
+        limit: u32,
+    },
+    /// No backend of that name.
+    #[error("no backend {name:?}: there is auto, {}", known.join(", "))]
+    UnknownBackend {
+        /// What was asked for.
+        name: String,
+        /// What there is.
+        known: Vec<&'static str>,
+    },
+    /// A rate of injected faults above one thousand.
+    #[error("fault rate {name} of {value} per mille: must lie from 0 to 1000")]
+    FaultRate {
+        /// Which rate.
+        name: &'static str,
+        /// What was given.
+        value: u32,
+    },
+    /// Memory for the blocks cannot be mapped.
+    #[error("cannot map {bytes} bytes of memory: {source}")]
+    Memory {
+        /// How much was asked for.
+        bytes: u64,
+        /// The original error.
+        source: io::Error,
+    },
+    /// The backend cannot start.
+    #[error("cannot start the {name} backend: {source}")]
+    Backend {
+        /// Which.
+        name: &'static str,
+        /// The original error.
+        source: io::Error,
+    },
+    /// The journal cannot be written.
+    #[error("journal: {0}")]
+    Journal(io::Error),
+    /// The trace cannot be written.
+    #[error("trace: {0}")]
+    Trace(io::Error),
+}

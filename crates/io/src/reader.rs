@@ -1,0 +1,319 @@
+//! An open file, read at any offset from any thread.
+//!
+//! [`Reader::read_at`] behaves as `pread(2)`. It goes block by block: as long as blocks are
+//! resident it takes them on the hit path, without a lock; where one is not, the
+//! rest of the read enters the engine and waits.
+//!
+//! All bytes of one read come from one version of the file. Its number is noted when the read
+//! begins and compared when it ends; if it changed in between, the read begins again. The file is
+//! looked at (`fstat`) when it is opened, whenever a read enters the engine, after each fetch,
+//! when a read reaches the end of the file, and else once a second.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use forerun_core::{Block, FileId, ReaderId, Served};
+
+use crate::catalog::Version;
+use crate::clock::coarse_seconds;
+use crate::control::Later;
+use crate::hit::{Guess, Hits};
+use crate::shared::{Answer, Ask, Shared};
+use crate::source::Source;
+use crate::span::Span;
+
+/// A read begins again at most this often; a file that changes faster than it can be read is an
+/// error, not a loop.
+const RESTARTS_MAX: u32 = 16;
+
+/// How often a block that must be there is looked up before the engine's lock is taken for it.
+const LOOKS_MAX: u32 = 64;
+
+/// No block was touched yet: larger than any block number.
+const NOWHERE: u64 = u64::MAX;
+
+/// What a reader keeps between reads. On cache lines of its own (processors fetch them in pairs):
+/// every hit writes here, and readers on other processors must not feel it.
+#[derive(Debug)]
+#[repr(align(128))]
+pub(crate) struct Position {
+    previous: AtomicU64,
+    hits: AtomicU64,
+    /// A [`Guess`].
+    guess: AtomicU64,
+}
+
+impl Default for Position {
+    fn default() -> Self {
+        Self {
+            previous: AtomicU64::new(NOWHERE),
+            hits: AtomicU64::new(0),
+            guess: AtomicU64::new(0),
+        }
+    }
+}
+
+impl Position {
+    /// The hits not reported to the engine yet; they are from now on.
+    pub(crate) fn take_hits(&self) -> u64 {
+        self.hits.swap(0, Ordering::Relaxed)
+    }
+
+    fn previous(&self) -> Option<Block> {
+        u32::try_from(self.previous.load(Ordering::Relaxed))
+            .ok()
+            .map(Block)
+    }
+
+    fn guess(&self) -> Guess {
+        Guess::from_bits(self.guess.load(Ordering::Relaxed))
+    }
+
+    /// The reader is at this block now, guesses this for the next, and had `hits` more hits.
+    fn came_to(&self, previous: Option<Block>, guess: Guess, hits: u64) {
+        let previous = previous.map_or(NOWHERE, |block| u64::from(block.0));
+        self.previous.store(previous, Ordering::Relaxed);
+        self.guess.store(guess.to_bits(), Ordering::Relaxed);
+        if hits > 0 {
+            self.hits.fetch_add(hits, Ordering::Relaxed);
+        }
+    }
+}
+
+/// An open file. Closed when dropped.
+pub struct Reader {
+    shared: Arc<Shared>,
+    id: ReaderId,
+    file: FileId,
+    version: Arc<Version>,
+    source: Arc<Source>,
+    position: Arc<Position>,
+}
+
+impl std::fmt::Debug for Reader {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self {
+            id, file, source, ..
+        } = self;
+        write!(f, "Reader {{ id: {id}, file: {file}, source: {source:?} }}")
+    }
+}
+
+/// How far a segment of a read got.
+enum Filled {
+    /// All of it.
+    Whole,
+    /// To the end of the file, or to a block that cannot be read.
+    ToEnd,
+    /// The file changed, so what was read is of no use.
+    Changed,
+}
+
+impl Reader {
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        id: ReaderId,
+        file: FileId,
+        version: Arc<Version>,
+        source: Arc<Source>,
+        position: Arc<Position>,
+    ) -> Self {
+        Self {
+            shared,
+            id,
+            file,
+            version,
+            source,
+            position,
+        }
+    }
+
+    /// The size of the file, as of the last look at it.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.version.bytes()
+    }
+
+    /// Reads at an offset, as `pread(2)`: the number of bytes is smaller than the buffer only at
+    /// the end of the file, or if a later part of it cannot be read; zero is the end.
+    ///
+    /// # Errors
+    /// The original error of the device, if not one byte could be read before it. `ResourceBusy`
+    /// if the file changes all the time. `ESHUTDOWN` after [`crate::Driver::finish`].
+    pub fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
+        if self.look_is_due() {
+            self.shared.look(self.file, &self.source)?;
+        }
+        if let Some(taken) = self.take_single(buf, offset) {
+            return Ok(taken);
+        }
+        let mut fresh = true;
+        for _ in 0..RESTARTS_MAX {
+            if let Some(taken) = self.attempt(buf, offset, fresh)? {
+                return Ok(taken);
+            }
+            fresh = false;
+        }
+        Err(io::Error::new(
+            io::ErrorKind::ResourceBusy,
+            "the file keeps changing while it is read",
+        ))
+    }
+
+    #[inline]
+    fn look_is_due(&self) -> bool {
+        matches!(&*self.source, Source::File(_)) && self.version.check_is_due(coarse_seconds())
+    }
+
+    /// The whole of a read inside one resident block. Most small reads are, and this does for them
+    /// what [`Reader::attempt`] does for any, without its bookkeeping; it counts nothing unless it
+    /// succeeds.
+    #[inline]
+    fn take_single(&self, buf: &mut [u8], offset: u64) -> Option<usize> {
+        let shared = &*self.shared;
+        let version = self.version.count();
+        let last = (buf.len() as u64).checked_sub(1)?.checked_add(offset)?;
+        let (first, shift) = (offset >> shared.block_shift, shared.block_shift);
+        if first != last >> shift
+            || last >= self.version.bytes()
+            || shared.sees_every_read
+            || !version.is_multiple_of(2)
+        {
+            return None;
+        }
+        let block = Block(first as u32);
+        let from = (offset - (first << shift)) as usize;
+        let position = &*self.position;
+        let mut hits = Hits::new(shared, self.file, self.id, position.guess());
+        if !hits.take_single(block, position.previous(), from, buf) {
+            return None;
+        }
+        position.came_to(Some(block), hits.guess, 1);
+        (self.version.count() == version).then_some(buf.len())
+    }
+
+    /// Reads once; nothing if the file changed meanwhile.
+    fn attempt(&self, buf: &mut [u8], offset: u64, fresh: bool) -> io::Result<Option<usize>> {
+        let mut version = self.version.count();
+        while !version.is_multiple_of(2) {
+            self.shared.wait_for_changes();
+            version = self.version.count();
+        }
+        let bytes = self.version.bytes();
+        let at_end = offset.saturating_add(buf.len() as u64) > bytes;
+        if at_end && self.shared.look(self.file, &self.source)? {
+            return Ok(None);
+        }
+        let shift = self.shared.block_shift;
+        let previous = self.position.previous();
+        let Some(mut span) = Span::new(buf, offset, bytes, shift, previous) else {
+            return Ok((self.version.count() == version).then_some(0));
+        };
+        let done = self.fill(&mut span, version, fresh);
+        self.position
+            .came_to(span.previous, self.position.guess(), 0);
+        Ok((done? && self.version.count() == version).then(|| span.taken()))
+    }
+
+    /// Takes blocks until the span or the file ends; false if the file changed meanwhile.
+    fn fill(&self, span: &mut Span<'_>, version: u64, fresh: bool) -> io::Result<bool> {
+        while span.next_segment() {
+            match self.fill_segment(span, version, fresh)? {
+                Filled::Whole => {}
+                Filled::ToEnd => return Ok(true),
+                Filled::Changed => return Ok(false),
+            }
+        }
+        Ok(true)
+    }
+
+    fn fill_segment(
+        &self,
+        span: &mut Span<'_>,
+        version: u64,
+        mut fresh: bool,
+    ) -> io::Result<Filled> {
+        loop {
+            if !self.shared.sees_every_read {
+                self.take_hits(span, fresh);
+            }
+            if span.left == 0 {
+                return Ok(Filled::Whole);
+            }
+            match self.ask(span, fresh)? {
+                Answer::Changed => return Ok(Filled::Changed),
+                Answer::Served(read, Served::Blocks { count }) => {
+                    let taken = self.take_served(span, count, version);
+                    self.shared.queue(Later::Release(read));
+                    if !taken {
+                        return Ok(Filled::Changed);
+                    }
+                }
+                Answer::Served(..) if self.version.count() != version => {
+                    return Ok(Filled::Changed);
+                }
+                Answer::Served(_, Served::Failed { error }) if span.taken() == 0 => {
+                    return Err(io::Error::from_raw_os_error(error.0));
+                }
+                Answer::Served(..) => return Ok(Filled::ToEnd),
+            }
+            fresh = false;
+        }
+    }
+
+    fn take_hits(&self, span: &mut Span<'_>, fresh: bool) {
+        let mut hits = Hits::new(&self.shared, self.file, self.id, self.position.guess());
+        let taken = hits.take(span);
+        let counted = if fresh { taken } else { 0 };
+        self.position.came_to(span.previous, hits.guess, counted);
+    }
+
+    fn ask(&self, span: &Span<'_>, fresh: bool) -> io::Result<Answer> {
+        self.shared.read(&Ask {
+            reader: self.id,
+            file: self.file,
+            source: &self.source,
+            previous: span.before,
+            head: span.head,
+            first: span.at,
+            count: span.left,
+            fresh,
+        })
+    }
+
+    /// Copies blocks the engine pinned for this read; false if the file changed meanwhile.
+    fn take_served(&self, span: &mut Span<'_>, count: u32, version: u64) -> bool {
+        for _ in 0..count.min(span.left) {
+            let Some(frame) = self.find_served(span.at, version) else {
+                return false;
+            };
+            let (from, into) = span.piece();
+            // SAFETY: the frame was found under the version this read was served in, so it is the
+            // one the engine pinned for it, and it stays as it is until the read is released.
+            unsafe { self.shared.arena.copy_out(frame, from, into) };
+            span.advance();
+        }
+        true
+    }
+
+    /// The frame of a pinned block. A lookup beside a change of the table may miss it, so it is
+    /// tried again, at last with the table at rest.
+    fn find_served(&self, block: Block, version: u64) -> Option<forerun_core::table::Frame> {
+        let table = &self.shared.table;
+        let found = (0..LOOKS_MAX).find_map(|_| {
+            std::hint::spin_loop();
+            table.find(self.file, block).map(|found| found.frame)
+        });
+        let frame = found.or_else(|| self.shared.find_exactly(self.file, block));
+        // The number of the version changes before its blocks go, so a frame found before that
+        // is ours, whatever happens from here on.
+        frame.filter(|_| self.version.count() == version)
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        self.shared.close(self.id, self.file);
+    }
+}

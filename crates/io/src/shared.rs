@@ -1,0 +1,392 @@
+//! The driver's middle: the engine's lock, the door queue beside it, and the way to the backend.
+//!
+//! Entered by readers (a read that is not a plain hit), by the driver (open, close, ledger) and by
+//! backend threads (a request ended). There is no thread of its own: whoever has an input takes
+//! the lock, hands it in, leaves, and then wakes, submits and writes what came of it.
+//!
+//! ```text
+//! touches, releases --> later --+
+//! reads, completions ---------> lock { drain later; feed input } --> outbox --> backend
+//!                                                              \--> answers --> readers
+//! ```
+//!
+//! Requests reach the backend in the order of the engine's decisions, because the outbox is filled
+//! under the lock and emptied by one thread at a time. A backend may complete a request inside
+//! `submit`: the thread that empties the outbox then finds more in it, and nothing nests.
+
+use std::io::{self, Write};
+use std::mem;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
+
+use forerun_core::table::{Frame, Table};
+use forerun_core::{
+    Block, ErrorCode, FetchOutcome, FileId, Input, Ledger, ReadId, ReaderId, Served,
+};
+use parking_lot::{Condvar, Mutex, MutexGuard};
+
+use crate::arena::Arena;
+use crate::backend::{Backend, Outcome, Request, Sink};
+use crate::control::{Control, Later};
+use crate::hazard;
+use crate::journal_file::JournalFile;
+use crate::outbox::Outbox;
+use crate::source::{Identity, Source};
+use crate::wait::Waiter;
+
+/// Touches and releases queued before somebody takes the lock for them alone: bounds their memory
+/// and how long a block's first touch goes unnoticed.
+const LATER_MAX: usize = 256;
+
+/// Bytes of journal lines gathered before they are written.
+const JOURNAL_CHUNK: usize = 64 * 1024;
+
+/// How often the missing rest of a read is asked for before it counts as lost.
+const ATTEMPTS_MAX: u32 = 16;
+
+/// See the [module](self).
+pub(crate) struct Shared {
+    pub(crate) table: Arc<Table>,
+    pub(crate) arena: Arc<Arena>,
+    /// Blocks are two to this power bytes.
+    pub(crate) block_shift: u32,
+    /// Tells this arena's frames from those of other drivers in the hazards.
+    pub(crate) domain: u32,
+    /// Whether every read must enter the engine.
+    pub(crate) sees_every_read: bool,
+    control: Mutex<Control>,
+    later: Mutex<Vec<Later>>,
+    /// Whether a read waits for memory, as of the last time the lock was left.
+    starved: AtomicBool,
+    outbox: Outbox,
+    backend: OnceLock<Arc<dyn Backend>>,
+    halted: AtomicBool,
+    landed: Condvar,
+    journal: JournalFile,
+}
+
+/// What a read that entered the engine came back with.
+pub(crate) enum Answer {
+    /// The file is another by now: begin again.
+    Changed,
+    /// The engine's answer, under this number.
+    Served(ReadId, Served),
+}
+
+/// A read for the engine.
+pub(crate) struct Ask<'a> {
+    pub(crate) reader: ReaderId,
+    pub(crate) file: FileId,
+    pub(crate) source: &'a Source,
+    pub(crate) previous: Option<Block>,
+    pub(crate) head: u32,
+    pub(crate) first: Block,
+    pub(crate) count: u32,
+    pub(crate) fresh: bool,
+}
+
+impl Shared {
+    pub(crate) fn new(
+        control: Control,
+        table: Arc<Table>,
+        arena: Arc<Arena>,
+        sees_every_read: bool,
+        journal: Option<Box<dyn Write + Send>>,
+    ) -> Arc<Self> {
+        static DOMAINS: AtomicU32 = AtomicU32::new(0);
+        Arc::new(Self {
+            table,
+            block_shift: arena.block_bytes().trailing_zeros(),
+            arena,
+            domain: DOMAINS.fetch_add(1, Ordering::Relaxed),
+            sees_every_read,
+            control: Mutex::new(control),
+            later: Mutex::default(),
+            starved: AtomicBool::new(false),
+            outbox: Outbox::default(),
+            backend: OnceLock::new(),
+            halted: AtomicBool::new(false),
+            landed: Condvar::new(),
+            journal: JournalFile::new(journal),
+        })
+    }
+
+    /// The backend, once it stands on this driver's sink.
+    pub(crate) fn connect(&self, backend: Arc<dyn Backend>) {
+        let _ = self.backend.set(backend);
+    }
+
+    /// Does something under the lock, then what came of it without the lock.
+    pub(crate) fn with<R>(&self, work: impl FnOnce(&mut Control) -> R) -> R {
+        let mut control = self.control.lock();
+        let result = work(&mut control);
+        self.leave(control);
+        result
+    }
+
+    /// Does something under the lock after what was queued at the door.
+    pub(crate) fn after_later<R>(&self, work: impl FnOnce(&mut Control) -> R) -> R {
+        self.with(|control| {
+            control.drain(&self.later);
+            work(control)
+        })
+    }
+
+    fn leave(&self, mut control: MutexGuard<'_, Control>) {
+        self.publish_starved(&mut control);
+        let woken = mem::take(&mut control.woken);
+        if !control.fetches.is_empty() {
+            self.outbox.put(control.fetches.drain(..));
+        }
+        let journal_is_long = control
+            .journal
+            .as_ref()
+            .is_some_and(|j| j.len() >= JOURNAL_CHUNK);
+        drop(control);
+        for waiter in woken {
+            waiter.wake();
+        }
+        self.submit();
+        if journal_is_long {
+            self.write_journal();
+        }
+    }
+
+    /// Tells those who release memory whether a read waits for it. A release that was queued before
+    /// it could see that is handed in here; one that comes later sees it.
+    fn publish_starved(&self, control: &mut Control) {
+        loop {
+            let starved = control.is_starved();
+            self.starved.store(starved, Ordering::SeqCst);
+            if !starved || self.later.lock().is_empty() {
+                return;
+            }
+            control.drain(&self.later);
+        }
+    }
+
+    /// Empties the outbox, unless somebody is at it, who will then find what we put in.
+    fn submit(&self) {
+        while let Some(request) = self.outbox.begin() {
+            self.hand_over(request);
+            self.outbox.end();
+        }
+    }
+
+    fn hand_over(&self, request: Box<Request>) {
+        hazard::wait_until_clear(self.domain, &request.target);
+        let refusal = match self.backend.get() {
+            _ if request.source.is_none() => libc::EBADF,
+            Some(backend) if !self.halted.load(Ordering::Acquire) => {
+                return backend.submit(request);
+            }
+            _ => libc::ESHUTDOWN,
+        };
+        self.completed(request, Err(refusal));
+    }
+
+    /// Asks the engine for blocks and waits for its answer.
+    pub(crate) fn read(&self, ask: &Ask<'_>) -> io::Result<Answer> {
+        let seen = ask.source.identity()?;
+        let waiter = Waiter::of_this_thread();
+        let begun = self.after_later(|control| {
+            if control.stopped {
+                return Err(io::Error::from_raw_os_error(libc::ESHUTDOWN));
+            }
+            if control.settle(ask.file, ask.source, seen, &self.later) {
+                return Ok(false);
+            }
+            let &Ask {
+                reader,
+                previous,
+                head,
+                first,
+                count,
+                fresh,
+                ..
+            } = ask;
+            control.begin_read(waiter.clone(), |read| Input::Read {
+                read,
+                reader,
+                previous,
+                head,
+                first,
+                count,
+                fresh,
+            });
+            Ok(true)
+        });
+        match begun {
+            Ok(true) => {
+                let (read, served) = waiter.wait();
+                Ok(Answer::Served(read, served))
+            }
+            Ok(false) => Ok(Answer::Changed),
+            Err(e) => Err(e),
+        }
+    }
+
+    /// Queues something for the next who takes the lock. A read may be waiting for the memory that
+    /// a release gives back, and then perhaps nobody else comes: so it goes in at once.
+    pub(crate) fn queue(&self, later: Later) {
+        let queued = {
+            let mut queue = self.later.lock();
+            queue.push(later);
+            queue.len()
+        };
+        let awaited = matches!(later, Later::Release(_)) && self.starved.load(Ordering::SeqCst);
+        if awaited || queued >= LATER_MAX {
+            self.after_later(|_| ());
+        }
+    }
+
+    /// [`Control::settle`] for a caller that holds the lock.
+    pub(crate) fn settle(
+        &self,
+        control: &mut Control,
+        file: FileId,
+        source: &Source,
+        seen: Option<Identity>,
+    ) {
+        control.settle(file, source, seen, &self.later);
+    }
+
+    /// [`Control::forget_surplus`] for a caller that holds the lock.
+    pub(crate) fn forget_surplus(&self, control: &mut Control) {
+        control.forget_surplus(&self.later);
+    }
+
+    /// Closes a reader, and forgets files that were closed long ago.
+    pub(crate) fn close(&self, reader: ReaderId, file: FileId) {
+        self.after_later(|control| {
+            control.close(reader, file);
+            self.forget_surplus(control);
+        });
+    }
+
+    /// Looks whether the file changed; if so the new version begins.
+    pub(crate) fn look(&self, file: FileId, source: &Source) -> io::Result<bool> {
+        let seen = source.identity()?;
+        Ok(self.with(|control| control.settle(file, source, seen, &self.later)))
+    }
+
+    /// Returns once nobody is in the middle of a change.
+    pub(crate) fn wait_for_changes(&self) {
+        drop(self.control.lock());
+    }
+
+    /// Where a block lies, found with the table at rest.
+    pub(crate) fn find_exactly(&self, file: FileId, block: Block) -> Option<Frame> {
+        let control = self.control.lock();
+        control.table().find(file, block).map(|found| found.frame)
+    }
+
+    /// How a request that ended ends for the engine; none if its rest must be asked for again.
+    fn judge(
+        control: &mut Control,
+        request: &mut Request,
+        outcome: Outcome,
+    ) -> Option<FetchOutcome> {
+        let failed = |error| {
+            Some(FetchOutcome::Failed {
+                error: ErrorCode(error),
+            })
+        };
+        let version = control
+            .catalog
+            .get(request.file)
+            .map(|k| k.version.wanted());
+        if version != Some(request.version) {
+            return failed(libc::ESTALE);
+        }
+        match outcome {
+            Ok(n) if n >= request.bytes => Some(FetchOutcome::Done),
+            Ok(n) => {
+                let block_bytes = request.target.arena().block_bytes();
+                request.skip = n as usize / block_bytes * block_bytes;
+                request.attempts += 1;
+                if request.attempts < ATTEMPTS_MAX {
+                    None
+                } else {
+                    failed(libc::EIO)
+                }
+            }
+            Err(error) => failed(error),
+        }
+    }
+
+    /// Forbids reads from now on, waits until nothing is in flight, and halts the backend.
+    pub(crate) fn halt(&self) {
+        {
+            let mut control = self.control.lock();
+            control.stopped = true;
+            while control.in_flight > 0 {
+                self.landed.wait(&mut control);
+            }
+        }
+        self.halted.store(true, Ordering::Release);
+        if let Some(backend) = self.backend.get() {
+            backend.stop();
+        }
+    }
+
+    /// The counters as of now.
+    pub(crate) fn ledger(&self) -> Ledger {
+        self.with(Control::ledger)
+    }
+
+    fn write_journal(&self) {
+        let lines = || {
+            self.control
+                .lock()
+                .journal
+                .as_mut()
+                .map(mem::take)
+                .unwrap_or_default()
+        };
+        self.journal.write(lines);
+    }
+
+    /// Writes the last lines and closes the journal.
+    pub(crate) fn close_journal(&self) -> io::Result<()> {
+        self.write_journal();
+        self.control.lock().journal = None;
+        self.journal.close()
+    }
+
+    /// A request ended: the engine hears of it, if the file is still the one it wanted.
+    fn completed(&self, mut request: Box<Request>, outcome: Outcome) {
+        let source = request.source.clone();
+        let seen = source.as_ref().map(|s| s.identity());
+        self.after_later(|control| {
+            if let (Some(source), Some(Ok(seen))) = (&source, seen) {
+                control.settle(request.file, source, seen, &self.later);
+            }
+            match Self::judge(control, &mut request, outcome) {
+                Some(outcome) => {
+                    let Request { number, file, .. } = *request;
+                    control.landed(file);
+                    control.feed(Input::Completed {
+                        request: number,
+                        outcome,
+                    });
+                    if control.in_flight == 0 {
+                        self.landed.notify_all();
+                    }
+                }
+                None => control.fetches.push(request),
+            }
+        });
+    }
+}
+
+/// The driver as the backend sees it. Weak, because the driver owns the backend.
+pub(crate) struct Port(pub(crate) Weak<Shared>);
+
+impl Sink for Port {
+    fn completed(&self, request: Box<Request>, outcome: Outcome) {
+        if let Some(shared) = self.0.upgrade() {
+            shared.completed(request, outcome);
+        }
+    }
+}
