@@ -44,6 +44,9 @@ pub struct Disks {
     pub image_bytes: u64,
     /// A device of the simulator: `name` or `name(param=value,..)`.
     pub device: String,
+    /// Whether the kernel is told that going elsewhere costs: bfq waits for a reader's next request
+    /// only then. The loop driver says no unless the file behind it lies on a disk that does.
+    pub is_rotational: bool,
 }
 
 /// The file system.

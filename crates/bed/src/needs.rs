@@ -56,6 +56,10 @@ fn missing(
         "no program losetup (package util-linux)",
     );
     need(
+        is_program("ionice"),
+        "no program ionice (package util-linux)",
+    );
+    need(
         is_program(mkfs),
         &format!("no program {mkfs} (package {package})"),
     );

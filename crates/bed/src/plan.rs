@@ -121,8 +121,13 @@ impl Plan {
                 disks.device
             ),
             Step::Attach(image) => {
+                let kind = if disks.is_rotational {
+                    ", rotational"
+                } else {
+                    ""
+                };
                 format!(
-                    "attach a free loop device to {}, direct I/O",
+                    "attach a free loop device to {}, direct I/O{kind}",
                     image.display()
                 )
             }
@@ -169,10 +174,10 @@ mod tests {
  2 make /dev/shm/forerun-bed-run-forerun-bed for the images
  3 serve 4 x 2000000000 bytes on /run/forerun-bed/export, each a \
         switching(cost_ns=8000000,rate_bytes_per_second=80000000)
- 4 attach a free loop device to /run/forerun-bed/export/disk0, direct I/O
- 5 attach a free loop device to /run/forerun-bed/export/disk1, direct I/O
- 6 attach a free loop device to /run/forerun-bed/export/disk2, direct I/O
- 7 attach a free loop device to /run/forerun-bed/export/disk3, direct I/O
+ 4 attach a free loop device to /run/forerun-bed/export/disk0, direct I/O, rotational
+ 5 attach a free loop device to /run/forerun-bed/export/disk1, direct I/O, rotational
+ 6 attach a free loop device to /run/forerun-bed/export/disk2, direct I/O, rotational
+ 7 attach a free loop device to /run/forerun-bed/export/disk3, direct I/O, rotational
  8 make btrfs_raid0 on the loop devices
  9 write 64 x 64000000 bytes into /run/forerun-bed/files, seed 1
 10 mount it read-only on /run/forerun-bed/files

@@ -150,6 +150,17 @@ fn parse(text: &str) -> Result<Vec<Thing>, serde_json::Error> {
     text.lines().map(serde_json::from_str).collect()
 }
 
+/// The things of a bed, without opening its state: somebody may be at work on it.
+///
+/// # Errors
+/// No bed there.
+pub fn things(folder: &Path) -> Result<Vec<Thing>, Failure> {
+    let path = folder.join(MADE);
+    let text = fs::read_to_string(&path).at(&path)?;
+    let whole = text.rfind('\n').map_or(0, |last| last + 1);
+    parse(&text[..whole]).at(&path)
+}
+
 fn lock(file: &File, path: &Path) -> Result<(), Failure> {
     flock(file, FlockOperation::NonBlockingLockExclusive)
         .map_err(|_| Failure::at(path, "another forerun-bed is at work on this bed"))
@@ -217,6 +228,7 @@ mod tests {
         let said = |r: Result<State, Failure>| r.unwrap_err().to_string();
         assert!(said(State::open(place.path())).contains("another forerun-bed"));
         assert!(said(State::create(place.path(), &a_bed())).contains("a bed is up"));
+        assert!(things(place.path()).unwrap().is_empty());
         drop(state);
         let other = tempfile::tempdir().unwrap();
         fs::write(other.path().join("x"), "").unwrap();

@@ -1,7 +1,7 @@
 //! `status`: what of a bed is there, and what its disks have done.
 //!
 //! Called by `main`. Looks at the list of things made and at the export's `usage`; changes nothing,
-//! and works on half a bed too.
+//! and works on half a bed too, and while `table` is at work.
 
 use std::io::Write;
 use std::path::Path;
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::emulated::Meter;
 use crate::failure::{At, Failure};
 use crate::plan::Place;
-use crate::state::{self, State};
+use crate::state;
 
 /// What a disk has done since the delay was turned on.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -65,15 +65,14 @@ pub fn usage(place: &Place) -> Result<Vec<DiskUsage>, Failure> {
 /// No bed there.
 pub fn run(folder: &Path, out: &mut dyn Write) -> Result<(), Failure> {
     let bed = state::bed(folder)?;
-    let state = State::open(folder)?;
-    let place = Place::of(state.folder())?;
+    let place = Place::of(folder)?;
     let mut text = format!(
         "{} on {} x {}\n",
         bed.file_system.kind.name(),
         bed.disks.count,
         bed.disks.device
     );
-    for thing in state.things() {
+    for thing in state::things(folder)? {
         let is = if thing.exists()? {
             "is there"
         } else {

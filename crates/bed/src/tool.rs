@@ -1,9 +1,10 @@
-//! Other people's programs: losetup and the mkfs family, nothing else.
+//! Other people's programs: losetup, ionice and the mkfs family, nothing else.
 //!
 //! Run to their end without a shell; what they complain about becomes the message. `needs` checks
 //! beforehand that they are there.
 
 use std::ffi::OsStr;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::failure::Failure;
@@ -30,6 +31,15 @@ pub fn run(
         "{program}: {status}: {}",
         complaint.join("; ")
     )))
+}
+
+/// A command that runs a program at the I/O priority of ordinary programs. One at real-time
+/// priority gets that of real-time programs otherwise, and bfq is another scheduler then: fair.
+#[must_use]
+pub fn at_ordinary_io_priority(program: &Path) -> Command {
+    let mut command = Command::new("ionice");
+    command.args(["-c", "2", "-n", "4"]).arg(program);
+    command
 }
 
 #[cfg(test)]

@@ -54,7 +54,7 @@ fn carry_out(step: &Step, bed: &Bed, place: &Place, state: &mut State) -> Result
             })?;
             serve::start(state.folder())
         }
-        Step::Attach(image) => attach(image, state),
+        Step::Attach(image) => attach(image, bed, state),
         Step::Format(kind) => format(*kind, &loops(bed, place)?),
         Step::Fill(path) => {
             let kind = bed.file_system.kind.mount_type().to_owned();
@@ -97,21 +97,24 @@ fn make_images(path: &Path, bed: &Bed, state: &mut State) -> Result<(), Failure>
     fs::DirBuilder::new().mode(0o700).create(path).at(path)
 }
 
-fn attach(image: &Path, state: &mut State) -> Result<(), Failure> {
+fn attach(image: &Path, bed: &Bed, state: &mut State) -> Result<(), Failure> {
     state.record(Thing::Loop {
         image: image.into(),
     })?;
     let arguments = ["--find", "--show", "--direct-io=on"].map(AsRef::as_ref);
     let device = tool::run("losetup", arguments.into_iter().chain([image.as_os_str()]))?;
-    for name in ["scheduler", "read_ahead_kb"] {
-        let before = kernel::queue_setting(Path::new(&device), name)?;
+    let device = Path::new(&device);
+    for name in ["scheduler", "read_ahead_kb", "rotational"] {
+        let before = kernel::queue_setting(device, name)?;
         state.record(Thing::Setting {
             image: image.into(),
             name: name.into(),
             before,
         })?;
     }
-    Ok(())
+    // Before a file system is made: they ask for it too.
+    let is_rotational = u8::from(bed.disks.is_rotational);
+    kernel::set_queue(device, "rotational", &is_rotational.to_string())
 }
 
 /// The loop devices of a bed, in the order of its disks.

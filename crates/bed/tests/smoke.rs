@@ -16,6 +16,7 @@ const BED: &str = r#"
 count = 1
 image_bytes = 200_000_000
 device = "switching(cost_ns=1000000,rate_bytes_per_second=80000000)"
+is_rotational = true
 [file_system]
 kind = "ext4"
 [files]

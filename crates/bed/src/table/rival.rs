@@ -8,7 +8,7 @@
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use forerun_core::Profile;
@@ -21,6 +21,7 @@ use crate::failure::{At, Failure};
 use crate::kernel;
 use crate::state;
 use crate::thing::Thing;
+use crate::tool;
 
 use super::side::Bench;
 
@@ -52,7 +53,7 @@ impl Rival {
         let profile = folder.join(state::PROFILE);
         fs::write(&profile, profile_text(bench.bed)?).at(&profile)?;
         let log = folder.join(state::RIVAL_LOG);
-        let mut child = Command::new(program)
+        let mut child = tool::at_ordinary_io_priority(program)
             .arg("mount")
             .args([&bench.place.files, &path])
             .args(["--memory", &bench.comparison.memory_bytes.to_string()])

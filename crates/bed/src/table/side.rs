@@ -16,6 +16,7 @@ use crate::read::Readings;
 use crate::state::State;
 use crate::status::{self, DiskUsage};
 use crate::thing::Thing;
+use crate::tool;
 
 use super::Comparison;
 use super::rival::Rival;
@@ -103,7 +104,7 @@ impl Bench<'_> {
 
     fn read(&mut self, folder: &Path, readers: usize) -> Result<Readings, Failure> {
         let program = std::env::current_exe().at(folder)?;
-        let mut command = Command::new(program);
+        let mut command = tool::at_ordinary_io_priority(&program);
         command
             .arg("read")
             .arg(folder)
