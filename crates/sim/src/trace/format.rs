@@ -56,6 +56,9 @@ pub struct Format {
     pub source: &'static str,
     /// The form of a line or record, as error messages show it.
     pub form: &'static str,
+    /// Whether its reader tells it from other formats. One that does not gives way to a format
+    /// that fits the beginning of the file.
+    pub is_marked: bool,
     /// What of a request it can say.
     pub holds: Holds,
     /// Begins to read.

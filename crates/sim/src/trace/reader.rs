@@ -61,15 +61,20 @@ pub fn read(
     format: Option<&'static Format>,
     options: &Options,
 ) -> Result<Records, TraceError> {
-    let fail = |cause| TraceError::new(name, format.map(|f| f.name), None, cause, None);
+    let fail = |cause| {
+        let at = Some(Position::Byte(0));
+        TraceError::new(name, format.map(|f| f.name), at, cause, None)
+    };
     let source = Source::new(file).map_err(fail)?;
     let unknown = || match source.head() {
         [] => Cause::Empty,
         _ => Cause::Unknown,
     };
-    let format = format
-        .or_else(|| Format::guess(source.head(), source.is_whole()))
-        .ok_or_else(|| fail(unknown()))?;
+    let guess = || Format::guess(source.head(), source.is_whole());
+    if let Some(format) = format.filter(|format| !format.is_marked) {
+        refuse_other(name, format, guess(), source.head())?;
+    }
+    let format = format.or_else(guess).ok_or_else(|| fail(unknown()))?;
     Ok(Records {
         file: name.to_owned(),
         format,
@@ -79,6 +84,29 @@ pub fn read(
         found: 0,
         state: State::Reading,
     })
+}
+
+/// An error if a format that anything might be of was named where another one fits.
+fn refuse_other(
+    name: &str,
+    format: &'static Format,
+    guess: Option<&'static Format>,
+    head: &[u8],
+) -> Result<(), TraceError> {
+    match guess.map(|guess| guess.name) {
+        Some(other) if other != format.name => {
+            let at = Some(Position::Byte(0));
+            let cause = Cause::form(head, format.form);
+            Err(TraceError::new(
+                name,
+                Some(format.name),
+                at,
+                cause,
+                Some(other),
+            ))
+        }
+        _ => Ok(()),
+    }
 }
 
 impl Records {

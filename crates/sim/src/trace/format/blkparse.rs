@@ -23,6 +23,7 @@ pub const FORMAT: Format = Format {
     summary: "text of Linux's blkparse, the queued (Q) requests",
     source: "blkparse(1), output description; blkparse_fmt.c",
     form: FORM,
+    is_marked: true,
     holds: Holds {
         places: Places::Sectors,
         device: true,

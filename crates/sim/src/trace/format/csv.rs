@@ -32,6 +32,7 @@ pub const FORMAT: Format = Format {
     summary: "columns named by a header, or libCacheSim's time, object, size",
     source: "libCacheSim, doc/quickstart_cachesim.md (csv); the names are forerun's",
     form: FORM,
+    is_marked: true,
     holds: Holds {
         places: Places::All,
         device: true,

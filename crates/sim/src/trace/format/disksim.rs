@@ -21,6 +21,7 @@ pub const FORMAT: Format = Format {
     summary: "DiskSim's ascii requests (times in ms with decimals) and MQSim's (whole ns)",
     source: "DiskSim 4.0 manual, chapter 9.1; MQSim's README, trace-based workloads",
     form: FORM,
+    is_marked: true,
     holds: Holds {
         places: Places::Sectors,
         device: true,

@@ -25,6 +25,7 @@ pub const FORMAT: Format = Format {
     summary: "DiskSim's validation requests with measured response times",
     source: "DiskSim 4.0 manual, chapter 9.1 (validate); disksim_iotrace.c",
     form: FORM,
+    is_marked: true,
     holds: Holds {
         places: Places::Sectors,
         op: true,

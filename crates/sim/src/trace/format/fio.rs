@@ -25,6 +25,7 @@ pub const FORMAT: Format = Format {
     summary: "fio's iolog, versions 2 and 3",
     source: "fio documentation, Trace file format v2 and v3; iolog.c",
     form: VERSION_3,
+    is_marked: true,
     holds: Holds {
         places: Places::Bytes,
         device: true,

@@ -15,6 +15,7 @@ pub const FORMAT: Format = Format {
     summary: "buffer-cache reference strings of the LIRS work",
     source: "Jiang and Zhang, LIRS, SIGMETRICS 2002; the traces its authors published",
     form: FORM,
+    is_marked: true,
     holds: BLOCKS_ONLY,
     reader,
     writer,

@@ -20,6 +20,7 @@ pub const FORMAT: Format = Format {
     summary: "MSR Cambridge block traces, csv without header",
     source: "Narayanan, Donnelly, Rowstron, Write Off-Loading, FAST 2008; the traces' README",
     form: FORM,
+    is_marked: true,
     holds: Holds {
         places: Places::Bytes,
         device: true,

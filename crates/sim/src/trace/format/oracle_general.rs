@@ -4,7 +4,8 @@
 //! `next` is the index of the next request for the same object, or -1 (also 2^63 - 1) for none.
 //! What is read here computes next uses itself, so `next` is only checked to be possible.
 //!
-//! Nothing marks a file as of this format: it is guessed last, and text is refused. To write it,
+//! Nothing marks a file as of this format: it is guessed last, and text and whatever fits another
+//! format are refused. To write it,
 //! the future must be known, so all requests are kept until the end, 20 bytes each and what the
 //! numbering of objects takes; there is a limit to how many.
 
@@ -23,6 +24,7 @@ pub const FORMAT: Format = Format {
     summary: "libCacheSim's binary requests with next use, one object each",
     source: "libCacheSim, traceReader/customizedReader/oracle",
     form: FORM,
+    is_marked: false,
     holds: Holds {
         places: Places::Objects,
         // A request without a time gets zero.

@@ -19,6 +19,7 @@ pub const FORMAT: Format = Format {
     summary: "block, optional disk and computing time, one reference a line",
     source: "forerun",
     form: FORM,
+    is_marked: true,
     holds: Holds {
         device: true,
         compute: true,

@@ -19,6 +19,7 @@ pub const FORMAT: Format = Format {
     summary: "SPC traces of the UMass repository: Financial, WebSearch",
     source: "SPC Trace File Format Specification, revision 1.0.1",
     form: FORM,
+    is_marked: true,
     holds: Holds {
         places: Places::Sectors,
         device: true,

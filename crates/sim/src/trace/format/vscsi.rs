@@ -27,6 +27,7 @@ pub const FORMAT: Format = Format {
     summary: "binary records of virtual SCSI disks, versions 1 and 2",
     source: "Waldspurger et al., SHARDS, FAST 2015; libCacheSim, traceReader/customizedReader",
     form: FORM,
+    is_marked: true,
     holds: Holds {
         places: Places::Sectors,
         op: true,
