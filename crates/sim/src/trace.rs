@@ -5,9 +5,9 @@
 //! was served and its think time is over. It keeps the list in memory, 32 bytes an access. A
 //! [`journal`] becomes one.
 //!
-//! Published traces, in any of the [`format`]s, are [`read`] as a stream of [`Record`]s in
-//! bounded memory, to be counted ([`Summary`]), written in another format ([`convert`]), or
-//! simulated:
+//! Published traces, in any of the formats of [`format::LIST`], are [`read`] as a stream of
+//! [`Record`]s in bounded memory, to be counted ([`Summary`]), written in another format
+//! ([`mod@convert`]), or simulated:
 //!
 //! ```text
 //! file -> decompressed -> lines or records -> one format -> sorting window -> Record, Record, ..
@@ -18,10 +18,10 @@ pub mod error;
 mod fields;
 pub mod format;
 pub mod journal;
-mod reader;
-mod record;
+pub mod reader;
+pub mod record;
 mod source;
-mod summary;
+pub mod summary;
 mod window;
 
 pub use error::{Cause, Position, TraceError};

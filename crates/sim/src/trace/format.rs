@@ -23,9 +23,12 @@ pub mod vscsi;
 
 use std::io::Write;
 
+use forerun_core::spec::ChoiceError;
+
 use super::error::Cause;
 use super::fields::SECTOR;
 use super::record::{Place, Record};
+use super::source::MARK;
 
 /// The formats, in the order of guessing. One entry a format.
 pub static LIST: &[Format] = &[
@@ -186,6 +189,18 @@ pub trait Encode {
     }
 }
 
+/// The format a user names.
+///
+/// # Errors
+/// There is none of this name; the error lists what there is.
+pub fn parse(name: &str) -> Result<&'static Format, ChoiceError> {
+    Format::named(name).ok_or_else(|| ChoiceError::Unknown {
+        family: "trace format",
+        name: name.to_owned(),
+        known: LIST.iter().map(|format| format.name).collect(),
+    })
+}
+
 impl Format {
     /// The format of this name.
     #[must_use]
@@ -203,7 +218,10 @@ impl Format {
     /// Whether the reader finds a request and no fault in the beginning of a trace.
     fn fits(&self, head: &[u8], is_whole: bool) -> bool {
         let mut decoder = (self.reader)(&Options::default());
-        let mut rest = head;
+        let mut rest = match decoder.unit() {
+            Unit::Line => head.strip_prefix(MARK).unwrap_or(head),
+            Unit::Bytes(_) => head,
+        };
         let mut found = false;
         for _ in 0..GUESS_UNITS {
             let unit;
@@ -270,7 +288,8 @@ mod tests {
             );
             assert!(LIST[..at].iter().all(|other| other.name != format.name));
         }
-        assert!(Format::named("lisr").is_none());
+        let message = parse("lisr").unwrap_err().to_string();
+        assert!(message.contains("\"lisr\": there is fio, "), "{message}");
     }
 
     #[test]

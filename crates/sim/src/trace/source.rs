@@ -25,6 +25,9 @@ const WINDOW_MAX: u32 = 128 << 20;
 /// The longest line: a csv row with long names fits hundreds of times.
 pub(super) const LINE_MAX: usize = 64 << 10;
 
+/// What some editors put before UTF-8; it is no part of the first line.
+pub(super) const MARK: &[u8] = b"\xef\xbb\xbf";
+
 type Bytes = Box<dyn Read>;
 
 /// See the [module](self).
@@ -109,6 +112,9 @@ impl Source {
         self.byte += read as u64;
         while let Some(b'\n' | b'\r') = self.unit.last() {
             self.unit.pop();
+        }
+        if self.line == 1 && self.unit.starts_with(MARK) {
+            self.unit.drain(..MARK.len());
         }
         Ok(read > 0)
     }
@@ -280,6 +286,7 @@ mod tests {
     fn lines_end_with_or_without_their_end() {
         assert_eq!(lines(b"a\r\n\nb".to_vec()).unwrap(), ["a", "", "b"]);
         assert_eq!(lines(Vec::new()).unwrap(), [""; 0]);
+        assert_eq!(lines(b"\xef\xbb\xbfa\n".to_vec()).unwrap(), ["a"]);
         assert!(lines(vec![b'x'; LINE_MAX]).is_ok());
         let long = lines(vec![b'x'; LINE_MAX + 1]);
         assert_eq!(long, Err(Cause::LongLine { max: LINE_MAX }));

@@ -1,10 +1,10 @@
 //! DiskSim's ascii format, and the block traces of MQSim, which differ in the unit of time only.
 //!
-//! `time device first_sector sectors flags`: bit 0 of the flags is set for a read. DiskSim writes
-//! times in milliseconds with decimals, MQSim in whole nanoseconds. So a time with a decimal point
-//! is milliseconds, and one without is nanoseconds, unless [`Options::whole_time_ns`] says
-//! otherwise. The first time above zero decides for the file; the other kind later is an error,
-//! because one of the two would be wrong by six orders of magnitude.
+//! `time device first_sector sectors flags`: bit 0 of the hexadecimal flags is set for a read.
+//! DiskSim writes times in milliseconds with decimals, MQSim in whole nanoseconds. So a time with
+//! a decimal point is milliseconds, and one without is nanoseconds, unless
+//! [`Options::whole_time_ns`] says otherwise. The first time above zero decides for the file; the
+//! other kind later is an error, because one of the two would be wrong by six orders of magnitude.
 
 use forerun_core::Nanos;
 
@@ -75,13 +75,21 @@ impl DiskSim {
     }
 }
 
+/// Flags are written in hexadecimal, without a prefix.
+fn flag_bits(word: &[u8]) -> Result<u32, Cause> {
+    let text = core::str::from_utf8(word).ok();
+    text.filter(|text| !text.starts_with('+'))
+        .and_then(|text| u32::from_str_radix(text, 16).ok())
+        .ok_or_else(|| Cause::field("flags", word, "a hexadecimal number below 2^32"))
+}
+
 impl Decode for DiskSim {
     fn take(&mut self, line: &[u8]) -> Result<Option<Record>, Cause> {
         if is_comment(line) {
             return Ok(None);
         }
         let [time, device, first, count, flags] = words(line, FORM)?;
-        let reads = small("flags", flags)? & 1 == 1;
+        let reads = flag_bits(flags)? & 1 == 1;
         Ok(Some(Record {
             arrival: Some(Nanos(self.time(time)?)),
             device: small("device", device)?,
@@ -120,6 +128,14 @@ mod tests {
             .filter_map(Result::transpose)
             .map(|record| record.map(|r| arrival_of(&r)))
             .collect()
+    }
+
+    #[test]
+    fn flags_are_hexadecimal() {
+        assert_eq!(flag_bits(b"1f"), Ok(31));
+        assert!(flag_bits(b"+1").is_err());
+        assert!(flag_bits(b"0x1").is_err());
+        assert!(flag_bits(b"").is_err());
     }
 
     #[test]
