@@ -50,7 +50,7 @@ pub struct Access {
     pub block: Block,
     /// Blocks still wanted from there on, `block` included.
     pub count: u32,
-    /// The block this open file touched before.
+    /// The block this open file touched last before the read began.
     pub previous: Option<Block>,
 }
 
@@ -86,8 +86,8 @@ pub trait Ahead {
     fn async_size(&self, size: u32) -> u32;
     /// Whether a block is resident or in flight.
     fn cached(&self, block: Block) -> bool;
-    /// Number of blocks of the file.
-    fn file_blocks(&self) -> u64;
+    /// Whether a block was fetched ahead and nobody has come for it yet.
+    fn unread(&self, block: Block) -> bool;
 }
 
 /// Finds runs of one open file.

@@ -46,7 +46,7 @@ pub static LIST: &[Preset] = &[
         name: "forerun",
         summary: "the default: on-demand detection, growing competitive depth, bounded streams",
         source: "wu10 section 4; li04 section 2, extended",
-        detect: "ondemand",
+        detect: "ondemand(density_percent=50,context=1)",
         depth: "growing",
         reclaim: "lru",
         unread_percent: UNREAD_PERCENT,

@@ -44,7 +44,8 @@ pub enum Input {
         read: ReadId,
         /// Who asks.
         reader: ReaderId,
-        /// The block this reader touched last, before `first`.
+        /// The block this reader touched last before the application's read began. Not one of
+        /// that read's own: a random read whose first half is cached must not look sequential.
         previous: Option<Block>,
         /// The first block wanted.
         first: Block,

@@ -1,1 +1,33 @@
-//! forerun-sim
+//! forerun-sim: the engine driven in virtual time, over modelled devices.
+//!
+//! The [`world`] plays the driver: it runs the readers of a [`workload`] (or a [`trace`]) as
+//! processes that think and read, hands what they want to one [`forerun_core::Engine`], and lets
+//! [`device`]s take virtual time to fetch. No clock, no thread, no byte of data: a run is decided
+//! by its [`Scene`] and ends in the same [`Report`] on every machine.
+//!
+//! ```text
+//! workload -> readers -> [hit path: table] -> engine -> fetches -> devices -> completions
+//!                 ^                             |                                 |
+//!                 +---------- serve ------------+<--------------------------------+
+//! ```
+//!
+//! Because the engine here is the engine that reads real files, what the simulator says about a
+//! policy is what production does; and [`replay`] takes the journal of a real run and checks
+//! decision for decision that the engine still decides so.
+
+#![forbid(unsafe_code)]
+
+pub mod conformance;
+pub mod device;
+pub mod random;
+pub mod record;
+pub mod replay;
+pub mod report;
+pub mod trace;
+pub mod workload;
+pub mod world;
+pub mod wrap;
+
+pub use record::{Record, Text};
+pub use report::{DeviceReport, ReaderReport, Report, Summary};
+pub use world::{Scene, WorldError};

@@ -17,7 +17,7 @@ use super::Engine;
 use crate::depth::{DeviceFacts, StreamFacts};
 use crate::detect::{Access, Ahead, Cause, Window};
 use crate::stream::{Stream, Streams};
-use crate::table::Table;
+use crate::table::{Table, flag};
 use crate::units::{Block, Bytes, Extent, FileId, ReaderId};
 
 /// The part behind the mark never shrinks below a sixteenth of the window.
@@ -26,7 +26,6 @@ const LEAN_MAX: u8 = 4;
 struct View<'a> {
     table: &'a Table,
     file: FileId,
-    blocks: u64,
     limit: u32,
     lean: u8,
 }
@@ -44,8 +43,10 @@ impl Ahead for View<'_> {
         self.table.find(self.file, block).is_some()
     }
 
-    fn file_blocks(&self) -> u64 {
-        self.blocks
+    fn unread(&self, block: Block) -> bool {
+        self.table
+            .find(self.file, block)
+            .is_some_and(|found| found.flags & flag::UNREAD != 0)
     }
 }
 
@@ -150,7 +151,6 @@ impl Engine {
         let view = View {
             table: &self.memory.table,
             file: state.file,
-            blocks,
             limit: bounds.limit,
             lean: bounds.lean,
         };

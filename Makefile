@@ -1,0 +1,68 @@
+# The single entry point. `make` alone lists what there is.
+#
+# Nothing is installed: a tool that is missing is named and its step left out, so that what can
+# be checked is checked on every machine.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := list
+
+CARGO ?= cargo
+FORERUN = $${CARGO_TARGET_DIR:-target}/release/forerun
+# The disk the demonstration is about: 8 ms a switch, 80 MB/s.
+DISK := switching=8ms,rate=80MB/s
+FUZZ_SECONDS ?= 60
+
+have = $(CARGO) $(1) --version >/dev/null 2>&1
+missing = echo "make: $(1) is missing, so $(2)"
+
+.PHONY: list
+list: ## this list
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 14
+
+.PHONY: demo
+demo: ## ten readers on an emulated disk: Linux's readahead, competitive, forerun (under 2.5 minutes)
+	$(CARGO) build --release --package forerun
+	$(FORERUN) bench --emulate $(DISK) --readers 10 --file-bytes 100MB --read-bytes 64KiB \
+	    --memory 256MiB --preset linux-2.6.24,cp,forerun
+
+.PHONY: test
+test: format lint unit doc ## everything that must hold: format, lints, all tests, documentation
+
+.PHONY: format
+format: ## is the source formatted?
+	@if $(call have,fmt); then $(CARGO) fmt --all --check; \
+	else $(call missing,rustfmt,the format is not checked); fi
+
+.PHONY: lint
+lint: ## clippy, warnings are errors
+	@if $(call have,clippy); then $(CARGO) clippy --workspace --all-targets -- -D warnings; \
+	else $(call missing,clippy,lints are not checked); fi
+
+# Release is what users run, and the only profile in which ratios of speed mean anything. The
+# libraries run once more in the development profile, which has debug assertions and overflow
+# checks; the command line does not, because its runs take the emulated device's time, not ours.
+.PHONY: unit
+unit: ## all tests in release, the libraries' also with debug assertions
+	$(CARGO) test --workspace --release
+	$(CARGO) test --workspace --exclude forerun --tests
+
+.PHONY: doc
+doc: ## the documentation builds without a warning
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --document-private-items
+
+.PHONY: bench
+bench: ## instruction counts under callgrind, and ratios against rivals in one run
+	@if command -v valgrind >/dev/null; then :; \
+	else $(call missing,valgrind,instructions are not counted); fi
+	$(CARGO) bench --workspace
+
+.PHONY: fuzz
+fuzz: ## each fuzz target for FUZZ_SECONDS
+	@if ! [ -d fuzz ]; then echo "make: no fuzz targets yet"; \
+	elif ! $(CARGO) +nightly --version >/dev/null 2>&1; then \
+	  $(call missing,the nightly toolchain,nothing is fuzzed); \
+	elif ! $(CARGO) +nightly fuzz --version >/dev/null 2>&1; then \
+	  $(call missing,cargo-fuzz,nothing is fuzzed); \
+	else for target in $$($(CARGO) +nightly fuzz list); do \
+	  $(CARGO) +nightly fuzz run "$$target" -- -max_total_time=$(FUZZ_SECONDS); done; fi

@@ -1,0 +1,140 @@
+//! Conformance: what every device must do, whatever it models.
+//!
+//! Run over all of [`device::LIST`](crate::device::LIST) and all wrappers by the tests; a new
+//! device is in it by being listed. A device under test gets a seeded stream of requests, in
+//! bursts and with pauses, some adjacent and some not, and must
+//!
+//! - end each request exactly once, not before it was submitted, and in the order of time,
+//! - end everything, if it is asked again at the times it names,
+//! - name no event in the past of what it has already done,
+//! - count what it was given, and work no more than its servers can in the time it took,
+//! - do it all again the same, from the same start.
+
+use std::collections::BTreeMap;
+
+use forerun_core::{Bytes, Nanos};
+
+use crate::device::{Completion, Device, Request};
+use crate::random::Random;
+
+/// Requests a device is given.
+const REQUESTS: u64 = 400;
+
+/// Checks the device that `make` builds.
+///
+/// # Errors
+/// The first requirement it does not meet, in words.
+pub fn device(make: &dyn Fn() -> Box<dyn Device>, seed: u64) -> Result<(), String> {
+    let first = exercise(&mut *make(), seed)?;
+    let second = exercise(&mut *make(), seed)?;
+    if first == second {
+        Ok(())
+    } else {
+        Err("two equal runs end differently".into())
+    }
+}
+
+fn exercise(device: &mut dyn Device, seed: u64) -> Result<Vec<Completion>, String> {
+    let mut random = Random::new(seed);
+    let mut run = Run {
+        device,
+        open: BTreeMap::new(),
+        all: Vec::new(),
+        now: Nanos(0),
+    };
+    let (mut at, mut bytes) = (0, 0);
+    for id in 0..REQUESTS {
+        if random.chance(400) {
+            run.wait_until(Nanos(run.now.0 + random.below(20_000_000)))?;
+        }
+        if !random.chance(500) {
+            at = random.below(1 << 36);
+        }
+        let size = random.between(1, 1 << 20);
+        run.submit(Request {
+            id,
+            at: Bytes(at),
+            bytes: Bytes(size),
+        });
+        at += size;
+        bytes += size;
+    }
+    run.wait_until(Nanos(u64::MAX))?;
+    run.check_usage(bytes)?;
+    Ok(run.all)
+}
+
+struct Run<'a> {
+    device: &'a mut dyn Device,
+    open: BTreeMap<u64, Nanos>,
+    all: Vec<Completion>,
+    now: Nanos,
+}
+
+impl Run<'_> {
+    fn submit(&mut self, request: Request) {
+        self.open.insert(request.id, self.now);
+        self.device.submit(self.now, request);
+    }
+
+    /// Lets the device work until then, at the times it asks for.
+    fn wait_until(&mut self, end: Nanos) -> Result<(), String> {
+        while let Some(next) = self.device.next_event().filter(|next| *next <= end) {
+            self.now = self.now.max(next);
+            let before = self.all.len();
+            self.device.advance(self.now, &mut self.all);
+            for at in before..self.all.len() {
+                self.check(at)?;
+            }
+            if self
+                .device
+                .next_event()
+                .is_some_and(|again| again <= next && again < self.now)
+            {
+                return Err(format!("asks to be called at {next} again and again"));
+            }
+        }
+        if end.0 == u64::MAX {
+            return match self.open.first_key_value() {
+                Some((id, _)) => Err(format!("request {id} never ends")),
+                None => Ok(()),
+            };
+        }
+        self.now = end;
+        Ok(())
+    }
+
+    fn check(&mut self, at: usize) -> Result<(), String> {
+        let ended = self.all[at];
+        let Some(submitted) = self.open.remove(&ended.id) else {
+            return Err(format!("request {} ends without being open", ended.id));
+        };
+        if ended.at < submitted || ended.at > self.now {
+            return Err(format!(
+                "request {} ends at {}, out of its time",
+                ended.id, ended.at
+            ));
+        }
+        if at > 0 && ended.at < self.all[at - 1].at {
+            return Err(format!(
+                "request {} ends before the one shown before it",
+                ended.id
+            ));
+        }
+        Ok(())
+    }
+
+    fn check_usage(&self, bytes: u64) -> Result<(), String> {
+        let usage = self.device.usage();
+        if usage.requests != REQUESTS || usage.bytes.0 != bytes || usage.switches > REQUESTS {
+            return Err(format!(
+                "counts {usage:?} for {REQUESTS} requests of {bytes} bytes"
+            ));
+        }
+        let capacity = u128::from(self.now.0) * u128::from(self.device.servers());
+        if u128::from(usage.busy.0) > capacity {
+            return Err(format!("works {} ns in {} ns", usage.busy, self.now));
+        }
+        Ok(())
+    }
+}

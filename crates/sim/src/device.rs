@@ -1,0 +1,171 @@
+//! Devices: what a disk, or anything that serves requests, does with them in virtual time.
+//!
+//! The world submits requests and asks when to come back; a device keeps its own queue, so it
+//! may reorder (schedulers) and serve several at once (arrays, flash, object stores). Time only
+//! moves where the world moves it:
+//!
+//! ```text
+//! submit(now, request) ... next_event() -> t ... advance(t, &mut done) -> completions
+//! ```
+//!
+//! A new device is one file in `device/`, one `mod` line here and one entry in [`LIST`]; it then
+//! runs in the conformance suite, the golden grid and the swarm with no other edit. Wrappers
+//! around any device are in [`wrap`](crate::wrap).
+//!
+//! A device moves no bytes and knows no files, only positions on itself.
+
+pub mod instant;
+pub mod switching;
+
+use forerun_core::spec::{Choice, ChoiceError, Method};
+use forerun_core::{Bytes, ErrorCode, Nanos, Profile};
+
+/// The devices. One entry a device.
+pub static LIST: &[Method<Box<dyn Device>>] = &[instant::METHOD, switching::METHOD];
+
+/// One transfer asked of a device.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Request {
+    /// The asker's name for it, not in use on this device.
+    pub id: u64,
+    /// Where on the device it begins.
+    pub at: Bytes,
+    /// How much to transfer.
+    pub bytes: Bytes,
+}
+
+impl Request {
+    /// The position after the last byte.
+    #[must_use]
+    pub fn end(&self) -> Bytes {
+        Bytes(self.at.0.saturating_add(self.bytes.0))
+    }
+}
+
+/// How a request ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Outcome {
+    /// Everything was transferred.
+    Done,
+    /// Only the first bytes were.
+    Short {
+        /// How many; fewer than were asked for.
+        bytes: Bytes,
+    },
+    /// Nothing usable was.
+    Failed {
+        /// The device's error.
+        error: ErrorCode,
+    },
+}
+
+/// A request that ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Completion {
+    /// The request.
+    pub id: u64,
+    /// When it ended.
+    pub at: Nanos,
+    /// How.
+    pub outcome: Outcome,
+}
+
+/// What a device has done so far.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Usage {
+    /// Requests accepted.
+    pub requests: u64,
+    /// Bytes asked of it.
+    pub bytes: Bytes,
+    /// Requests that did not continue where the one before ended.
+    pub switches: u64,
+    /// Time its servers worked, or will work on what was accepted, added up over servers.
+    pub busy: Nanos,
+}
+
+/// Something that serves requests in virtual time.
+pub trait Device: core::fmt::Debug {
+    /// What an engine is told about this device; what `forerun profile` would measure on it.
+    fn profile(&self) -> Profile;
+
+    /// Accepts a request. `now` never decreases from call to call, of this or of
+    /// [`advance`](Device::advance).
+    fn submit(&mut self, now: Nanos, request: Request);
+
+    /// When to call [`advance`](Device::advance) next; `None` while there is nothing to wait for.
+    fn next_event(&self) -> Option<Nanos>;
+
+    /// Moves on to `now` and appends every request that has ended by then, in the order of time.
+    /// Each request ends exactly once.
+    fn advance(&mut self, now: Nanos, done: &mut Vec<Completion>);
+
+    /// What it did so far.
+    fn usage(&self) -> Usage;
+
+    /// How many requests it can work on at once: `busy` grows at most this much faster than time.
+    fn servers(&self) -> u32 {
+        1
+    }
+}
+
+impl<D: Device + ?Sized> Device for Box<D> {
+    fn profile(&self) -> Profile {
+        (**self).profile()
+    }
+    fn submit(&mut self, now: Nanos, request: Request) {
+        (**self).submit(now, request);
+    }
+    fn next_event(&self) -> Option<Nanos> {
+        (**self).next_event()
+    }
+    fn advance(&mut self, now: Nanos, done: &mut Vec<Completion>) {
+        (**self).advance(now, done);
+    }
+    fn usage(&self) -> Usage {
+        (**self).usage()
+    }
+    fn servers(&self) -> u32 {
+        (**self).servers()
+    }
+}
+
+/// Builds a device from `name` or `name(param=value,..)`.
+///
+/// # Errors
+/// An unknown device or parameter, or a value out of its range.
+pub fn parse(text: &str) -> Result<Box<dyn Device>, ChoiceError> {
+    let choice = Choice::parse("device", LIST, text)?;
+    choice
+        .build(LIST)
+        .ok_or_else(|| ChoiceError::Form(text.to_owned()))
+}
+
+/// The time `bytes` take at `rate` bytes per second, rounded up to a nanosecond.
+#[must_use]
+pub fn transfer_time(bytes: Bytes, rate: u64) -> Nanos {
+    let nanos = (u128::from(bytes.0) * 1_000_000_000).div_ceil(u128::from(rate.max(1)));
+    Nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_device_is_built_from_its_name_and_parameters() {
+        let device = parse("switching(cost_ns=5000,rate_bytes_per_second=1000000)").unwrap();
+        assert_eq!(
+            device.profile(),
+            Profile::constant(Nanos(5000), 1_000_000).unwrap()
+        );
+        assert!(parse("swiching").is_err());
+        assert!(parse("switching(cost_ns=99999999999999)").is_err());
+    }
+
+    #[test]
+    fn transfer_time_rounds_up_and_never_overflows() {
+        assert_eq!(transfer_time(Bytes(1), 3), Nanos(333_333_334));
+        assert_eq!(transfer_time(Bytes(0), 0), Nanos(0));
+        assert_eq!(transfer_time(Bytes(u64::MAX), 1), Nanos(u64::MAX));
+    }
+}

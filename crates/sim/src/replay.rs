@@ -1,0 +1,247 @@
+//! Replay: a journal is fed to a fresh engine, which must take the same decisions again.
+//!
+//! Called with the journal of a run, simulated or real. The head gives the settings; every input
+//! line is handed to the engine, every output line compared with what the engine says next. The
+//! text is read line by line, so a journal of any length takes no memory beyond the engine's.
+//!
+//! ```text
+//! < input   -> Engine::handle          (the outputs before must have been drained)
+//! > output  <- Engine::poll, compared
+//! ```
+//!
+//! `idle -` may be written or left out: the next input says the same. A journal may stop in the
+//! middle of an input's outputs (the recorder was killed); the count says whether it did.
+//!
+//! It runs no device and no reader, and it knows nothing of who recorded the journal.
+
+use std::io::{self, BufRead, Read};
+
+use forerun_core::journal::{Entry, LineError, parse_head};
+use forerun_core::{Engine, Nanos, Output};
+
+/// The longest line of a journal: 64 profile points of 42 characters in each map fit ten times.
+const LINE_MAX: u64 = 64 << 10;
+
+/// What was replayed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Replayed {
+    /// Inputs handed to the engine.
+    pub inputs: u64,
+    /// Outputs compared.
+    pub outputs: u64,
+    /// The time of the last input.
+    pub last: Nanos,
+    /// Whether the journal ended where the engine was drained.
+    pub complete: bool,
+}
+
+/// The first decision that differs.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Difference {
+    /// The line of the journal, from 1.
+    pub line: u64,
+    /// What the journal says there; an input line where it says the engine was drained.
+    pub expected: String,
+    /// What the engine says.
+    pub got: String,
+    /// The input that caused it.
+    pub input: String,
+    /// The line of that input.
+    pub input_line: u64,
+}
+
+/// Why a journal was not replayed to its end.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum ReplayError {
+    /// The engine decides otherwise.
+    Difference(Box<Difference>),
+    /// A line that cannot be read.
+    Line {
+        /// Its number, from 1.
+        line: u64,
+        /// What is wrong with it.
+        error: LineError,
+    },
+    /// A line that is too long, or not text.
+    NotText {
+        /// Its number, from 1.
+        line: u64,
+    },
+    /// An input earlier than the one before.
+    Time {
+        /// Its line, from 1.
+        line: u64,
+    },
+    /// The text could not be read.
+    Io(io::Error),
+}
+
+impl core::fmt::Display for ReplayError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            Self::Difference(d) => write!(
+                f,
+                "line {}: the journal says {:?}, the engine {:?}, after line {}: {:?}",
+                d.line, d.expected, d.got, d.input_line, d.input
+            ),
+            Self::Line { line, error } => write!(f, "line {line}: {error}"),
+            Self::NotText { line } => write!(f, "line {line}: not text, or too long"),
+            Self::Time { line } => write!(f, "line {line}: earlier than the input before"),
+            Self::Io(e) => e.fmt(f),
+        }
+    }
+}
+
+impl core::error::Error for ReplayError {}
+
+/// Replays a journal.
+///
+/// # Errors
+/// The first difference, or the first line that cannot be used.
+pub fn replay(journal: impl BufRead) -> Result<Replayed, ReplayError> {
+    let mut lines = Lines {
+        journal,
+        line: 0,
+        text: String::new(),
+    };
+    lines.next()?;
+    let first = lines.text.clone();
+    lines.next()?;
+    let settings = parse_head(&first, &lines.text).map_err(|error| {
+        let line = if error == LineError::Magic { 1 } else { 2 };
+        ReplayError::Line { line, error }
+    })?;
+    let settings_error = |e| ReplayError::Line {
+        line: 2,
+        error: LineError::Settings(e),
+    };
+    let mut player = Player {
+        engine: Engine::new(settings).map_err(settings_error)?,
+        drained: true,
+        input: String::new(),
+        input_line: 2,
+        replayed: Replayed::default(),
+    };
+    while lines.next()? {
+        player.line(&lines)?;
+    }
+    Ok(player.end())
+}
+
+struct Player {
+    engine: Engine,
+    drained: bool,
+    input: String,
+    input_line: u64,
+    replayed: Replayed,
+}
+
+impl Player {
+    fn line<R: BufRead>(&mut self, lines: &Lines<R>) -> Result<(), ReplayError> {
+        if lines.text.is_empty() {
+            return Ok(());
+        }
+        let entry: Entry = lines.text.parse().map_err(|error| ReplayError::Line {
+            line: lines.line,
+            error,
+        })?;
+        match entry {
+            Entry::Input(now, input) => {
+                self.drain(lines)?;
+                if now < self.replayed.last {
+                    return Err(ReplayError::Time { line: lines.line });
+                }
+                self.replayed.last = now;
+                self.replayed.inputs += 1;
+                self.input.clone_from(&lines.text);
+                self.input_line = lines.line;
+                self.engine.handle(now, input);
+                self.drained = false;
+                Ok(())
+            }
+            Entry::Output(expected) => self.compare(lines, expected),
+        }
+    }
+
+    /// The journal says the engine was drained: by an input, or by the end.
+    fn drain<R: BufRead>(&mut self, lines: &Lines<R>) -> Result<(), ReplayError> {
+        if self.drained {
+            return Ok(());
+        }
+        match self.engine.poll() {
+            Output::Idle { until: None } => {
+                self.drained = true;
+                Ok(())
+            }
+            got => Err(self.difference(lines, &got.to_string())),
+        }
+    }
+
+    fn compare<R: BufRead>(
+        &mut self,
+        lines: &Lines<R>,
+        expected: Output,
+    ) -> Result<(), ReplayError> {
+        if self.drained {
+            return Err(self.difference(lines, "nothing more"));
+        }
+        let got = self.engine.poll();
+        if got != expected {
+            return Err(self.difference(lines, &Entry::Output(got).to_string()));
+        }
+        self.replayed.outputs += 1;
+        self.drained = matches!(got, Output::Idle { .. });
+        Ok(())
+    }
+
+    fn difference<R: BufRead>(&self, lines: &Lines<R>, got: &str) -> ReplayError {
+        ReplayError::Difference(Box::new(Difference {
+            line: lines.line,
+            expected: lines.text.clone(),
+            got: got.to_owned(),
+            input: self.input.clone(),
+            input_line: self.input_line,
+        }))
+    }
+
+    fn end(mut self) -> Replayed {
+        let drained = self.drained || matches!(self.engine.poll(), Output::Idle { .. });
+        self.replayed.complete = drained;
+        self.replayed
+    }
+}
+
+/// The lines of a text, one at a time, none longer than [`LINE_MAX`].
+struct Lines<R> {
+    journal: R,
+    line: u64,
+    text: String,
+}
+
+impl<R: BufRead> Lines<R> {
+    /// Reads the next line into `text`; false at the end.
+    fn next(&mut self) -> Result<bool, ReplayError> {
+        self.line += 1;
+        let mut bytes = std::mem::take(&mut self.text).into_bytes();
+        bytes.clear();
+        let mut limited = (&mut self.journal).take(LINE_MAX);
+        let read = limited
+            .read_until(b'\n', &mut bytes)
+            .map_err(ReplayError::Io)?;
+        if read as u64 == LINE_MAX && bytes.last() != Some(&b'\n') {
+            return Err(ReplayError::NotText { line: self.line });
+        }
+        while matches!(bytes.last(), Some(b'\n' | b'\r')) {
+            bytes.pop();
+        }
+        self.text =
+            String::from_utf8(bytes).map_err(|_| ReplayError::NotText { line: self.line })?;
+        Ok(read > 0)
+    }
+}
+
+/// Replays any bytes at all; for fuzzing. Must return, whatever they are.
+pub fn replay_bytes(bytes: &[u8]) -> Result<Replayed, ReplayError> {
+    replay(bytes)
+}

@@ -1,0 +1,162 @@
+//! Workloads: which readers there are, and what each of them reads, when.
+//!
+//! A workload says its files, its readers (open files) and, for each reader, a lazy sequence of
+//! [`Step`]s; the [world](crate::world) runs every reader as one sequential process: think, read,
+//! think, read. A sequence is an iterator with bounded state, so a workload of any length takes
+//! no memory, and everything random in it comes from its `seed` parameter.
+//!
+//! A new workload is one file in `workload/`, one `mod` line here and one entry in [`LIST`].
+//! Recorded accesses are a workload too, but not one made of parameters: see
+//! [`trace`](crate::trace).
+
+pub mod interleaved;
+pub mod many_readers;
+pub mod random;
+pub mod reordered;
+pub mod retried;
+pub mod sequential;
+pub mod strided;
+
+use forerun_core::spec::{Choice, ChoiceError, Method, Param};
+use forerun_core::{Bytes, Nanos};
+
+/// The workloads. One entry a workload.
+pub static LIST: &[Method<Box<dyn Workload>>] = &[
+    sequential::METHOD,
+    interleaved::METHOD,
+    many_readers::METHOD,
+    strided::METHOD,
+    random::METHOD,
+    reordered::METHOD,
+    retried::METHOD,
+];
+
+/// One application read, and the computing before it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Step {
+    /// Computing time before the read.
+    pub think: Nanos,
+    /// Where in the file it begins.
+    pub offset: Bytes,
+    /// How many bytes are asked for. What lies past the end of the file is not read.
+    pub bytes: Bytes,
+    /// How many bytes are taken before the read returns: all of them, or fewer where the
+    /// application cannot take more (a full socket) and comes back later for the rest.
+    pub take: Bytes,
+}
+
+impl Step {
+    /// A read of `bytes` at `offset`, all taken.
+    #[must_use]
+    pub fn read(offset: u64, bytes: u64, think: u64) -> Self {
+        let bytes = Bytes(bytes);
+        Self {
+            think: Nanos(think),
+            offset: Bytes(offset),
+            bytes,
+            take: bytes,
+        }
+    }
+}
+
+/// What one reader does, in order.
+pub type Steps<'a> = Box<dyn Iterator<Item = Step> + 'a>;
+
+/// Files, readers, and what they read.
+pub trait Workload: core::fmt::Debug {
+    /// The sizes of the files.
+    fn files(&self) -> Vec<Bytes>;
+    /// The file each reader opens, as an index into [`files`](Workload::files).
+    fn readers(&self) -> Vec<usize>;
+    /// What a reader does. The same sequence whenever it is asked for.
+    fn steps(&self, reader: usize) -> Steps<'_>;
+}
+
+/// Builds a workload from `name` or `name(param=value,..)`.
+///
+/// # Errors
+/// An unknown workload or parameter, or a value out of its range.
+pub fn parse(text: &str) -> Result<Box<dyn Workload>, ChoiceError> {
+    let choice = Choice::parse("workload", LIST, text)?;
+    choice
+        .build(LIST)
+        .ok_or_else(|| ChoiceError::Form(text.to_owned()))
+}
+
+/// The largest file a workload may have: what 32-bit block numbers reach at 512-byte blocks.
+const FILE_MAX: u64 = 1 << 41;
+
+pub(crate) const FILE_BYTES: Param = Param {
+    name: "file_bytes",
+    summary: "size of each file; 100 MB is long against every ramp and short to simulate",
+    default: 100_000_000,
+    min: 0,
+    max: FILE_MAX,
+};
+
+pub(crate) const READ_BYTES: Param = Param {
+    name: "read_bytes",
+    summary: "bytes a read asks for; 64 KiB is what copying programs use",
+    default: 64 << 10,
+    min: 1,
+    max: 1 << 30,
+};
+
+pub(crate) const THINK_NS: Param = Param {
+    name: "think_ns",
+    summary: "computing time before each read",
+    default: 0,
+    min: 0,
+    max: 3_600_000_000_000,
+};
+
+pub(crate) const SEED: Param = Param {
+    name: "seed",
+    summary: "decides everything random",
+    default: 1,
+    min: 0,
+    max: u64::MAX,
+};
+
+/// Consecutive reads over `[start, end)`, the last one cut at `end`.
+pub(crate) fn run(start: u64, end: u64, read_bytes: u64) -> impl Iterator<Item = (u64, u64)> {
+    let step = read_bytes.max(1);
+    let reads = end.saturating_sub(start).div_ceil(step);
+    (0..reads).map(move |i| {
+        let offset = start + i * step;
+        (offset, step.min(end - offset))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_covers_its_range_once() {
+        let reads: Vec<_> = run(10, 35, 10).collect();
+        assert_eq!(reads, [(10, 10), (20, 10), (30, 5)]);
+        assert_eq!(run(5, 5, 10).count(), 0);
+    }
+
+    #[test]
+    fn every_workload_builds_with_its_defaults_and_stays_inside_its_files() {
+        for method in LIST {
+            let workload = parse(method.spec.name).unwrap();
+            let (files, readers) = (workload.files(), workload.readers());
+            for (reader, file) in readers.into_iter().enumerate() {
+                let size = files[file];
+                for step in workload.steps(reader).take(2000) {
+                    assert!(step.offset < size, "{}: {step:?}", method.spec.name);
+                    assert!(step.take <= step.bytes, "{}: {step:?}", method.spec.name);
+                }
+                let again: Vec<_> = workload.steps(reader).take(100).collect();
+                assert!(
+                    workload.steps(reader).take(100).eq(again),
+                    "{}",
+                    method.spec.name
+                );
+            }
+        }
+    }
+}

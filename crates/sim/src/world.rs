@@ -1,0 +1,327 @@
+//! The world: readers, one engine and devices, in one virtual time.
+//!
+//! [`Scene::run`] is the whole driver. It keeps a heap of wakings (readers that finished thinking
+//! or copying, fetches whose set-up is paid) and asks each device for its next event; the earliest
+//! happens next, devices before readers, otherwise in the order in which they came about. So the
+//! run is decided by the scene alone.
+//!
+//! ```text
+//!        wakings (heap)          devices (next_event)
+//!              \                    /
+//!               earliest first: now
+//!              /                    \
+//!   reader: hit path on the table    completion
+//!              \                    /
+//!          later queue drained, then Engine::handle, then poll until idle:
+//!          Fetch -> device     Serve -> reader wakes     Evict -> journal
+//! ```
+//!
+//! The driver contract is the one of the real-time driver: plain hits are taken from the table
+//! without the engine; first touches and releases go into a queue that is drained before the
+//! next read, completion or close; hits are reported before a close.
+//!
+//! It moves no data. What the engine may never do is checked on every output by the guard, every
+//! reader's clock must add up, and the ledger must balance, or the run ends in an error.
+
+mod carry;
+mod error;
+mod guard;
+mod layout;
+mod process;
+mod reader;
+
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, BinaryHeap, VecDeque};
+use std::sync::Arc;
+
+use forerun_core::table::Table;
+use forerun_core::{Bytes, DeviceId, Engine, FileId, Input, Nanos, ReaderId, Settings};
+
+use crate::device::{Device, Request};
+use crate::record::{Digest, Record};
+use crate::report::{DeviceReport, Report};
+use crate::workload::Workload;
+pub use error::WorldError;
+use guard::Guard;
+use layout::{File, place};
+use reader::{Reader, State};
+
+/// Everything that decides a run.
+#[derive(Debug)]
+pub struct Scene<'a> {
+    /// How the engine behaves.
+    pub settings: Settings,
+    /// The devices; file number i of the workload lies on device i modulo their number.
+    pub devices: Vec<Box<dyn Device + 'a>>,
+    /// Who reads what.
+    pub workload: &'a dyn Workload,
+    /// Processor time the driver takes from a reader for each fetch, before it reaches the
+    /// device. Zero if the driver is free.
+    pub driver_per_fetch: Nanos,
+    /// Bytes per second at which bytes are handed to readers; 0 if that takes no time.
+    pub copy_bytes_per_second: u64,
+    /// The run ends in an error after so many events, because something runs in circles.
+    pub events_max: u64,
+}
+
+impl<'a> Scene<'a> {
+    /// A scene on one device, with a driver that costs nothing.
+    #[must_use]
+    pub fn new(settings: Settings, device: impl Device + 'a, workload: &'a dyn Workload) -> Self {
+        Self {
+            settings,
+            devices: vec![Box::new(device)],
+            workload,
+            driver_per_fetch: Nanos(0),
+            copy_bytes_per_second: 0,
+            events_max: u64::MAX,
+        }
+    }
+
+    /// Runs until every reader is done and every fetch has ended.
+    ///
+    /// # Errors
+    /// A scene that makes no sense, or an engine that breaks a rule, hangs or miscounts.
+    pub fn run(self, record: &mut dyn Record) -> Result<Report, WorldError> {
+        let mut world = World::new(self, record)?;
+        world.set_up()?;
+        while let Some(next) = world.next() {
+            world.now = world.now.max(next);
+            world.count()?;
+            world.step()?;
+        }
+        world.finish()
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Event {
+    Wake(usize),
+    Submit {
+        device: usize,
+        id: u64,
+        at: Bytes,
+        bytes: Bytes,
+    },
+}
+
+struct World<'a, 'r> {
+    engine: Engine,
+    table: Arc<Table>,
+    record: &'r mut dyn Record,
+    digest: Digest,
+    guard: Guard,
+    now: Nanos,
+    events: u64,
+    events_max: u64,
+    /// What happens next, by time and then by order of arrival.
+    heap: BinaryHeap<Reverse<(Nanos, u64, Event)>>,
+    pushed: u64,
+    devices: Vec<Box<dyn Device + 'a>>,
+    files: Vec<File>,
+    readers: Vec<Reader<'a>>,
+    /// Touches and releases on their way to the engine.
+    later: VecDeque<Input>,
+    /// Who waits under each read number.
+    reads: Vec<Option<usize>>,
+    free_reads: BTreeSet<u32>,
+    driver_per_fetch: Nanos,
+    copy_bytes_per_second: u64,
+    block_bytes: u64,
+}
+
+impl<'a, 'r> World<'a, 'r> {
+    fn new(scene: Scene<'a>, record: &'r mut dyn Record) -> Result<Self, WorldError> {
+        let Scene {
+            settings,
+            devices,
+            workload,
+            ..
+        } = scene;
+        if devices.is_empty() || devices.len() > usize::from(u16::MAX) + 1 {
+            return Err(WorldError::Devices(devices.len()));
+        }
+        let block_bytes = u64::from(settings.block_bytes);
+        record.begin(&settings);
+        let engine = Engine::new(settings).map_err(WorldError::Settings)?;
+        let files = place(&workload.files(), devices.len(), block_bytes)?;
+        let opened = workload.readers();
+        if opened.len() > FileId::LIMIT as usize {
+            return Err(WorldError::Count(opened.len()));
+        }
+        if let Some(reader) = opened.iter().position(|file| *file >= files.len()) {
+            return Err(WorldError::NoFile(reader));
+        }
+        let reader = |(at, file)| Reader::new(file, workload.steps(at));
+        Ok(Self {
+            table: Arc::clone(engine.table()),
+            engine,
+            record,
+            digest: Digest::default(),
+            guard: Guard::default(),
+            now: Nanos(0),
+            events: 0,
+            events_max: scene.events_max,
+            heap: BinaryHeap::new(),
+            pushed: 0,
+            devices,
+            files,
+            readers: opened.into_iter().enumerate().map(reader).collect(),
+            later: VecDeque::new(),
+            reads: Vec::new(),
+            free_reads: BTreeSet::new(),
+            driver_per_fetch: scene.driver_per_fetch,
+            copy_bytes_per_second: scene.copy_bytes_per_second,
+            block_bytes,
+        })
+    }
+
+    /// Devices, files and readers are announced, and every reader begins to think.
+    fn set_up(&mut self) -> Result<(), WorldError> {
+        for device in 0..self.devices.len() {
+            let profile = self.devices[device].profile();
+            self.handle(Input::Device {
+                device: DeviceId(device as u16),
+                profile,
+            })?;
+        }
+        for at in 0..self.files.len() {
+            let File {
+                device,
+                location,
+                bytes,
+                ..
+            } = self.files[at];
+            let (file, device) = (FileId(at as u32), DeviceId(device as u16));
+            self.handle(Input::File {
+                file,
+                device,
+                location,
+                bytes,
+            })?;
+        }
+        for reader in 0..self.readers.len() {
+            let file = FileId(self.readers[reader].file as u32);
+            self.handle(Input::Open {
+                reader: ReaderId(reader as u32),
+                file,
+            })?;
+        }
+        (0..self.readers.len()).try_for_each(|reader| self.think(reader))
+    }
+
+    /// When something happens next.
+    fn next(&self) -> Option<Nanos> {
+        let waking = self.heap.peek().map(|Reverse((at, ..))| *at);
+        self.devices
+            .iter()
+            .filter_map(|device| device.next_event())
+            .chain(waking)
+            .min()
+    }
+
+    /// One device's completions, or one waking.
+    fn step(&mut self) -> Result<(), WorldError> {
+        let now = self.now;
+        let due = |at: Option<Nanos>| at.is_some_and(|at| at <= now);
+        if let Some(device) = self
+            .devices
+            .iter()
+            .position(|device| due(device.next_event()))
+        {
+            let mut done = Vec::new();
+            self.devices[device].advance(now, &mut done);
+            return done
+                .into_iter()
+                .try_for_each(|one| self.complete(device, one));
+        }
+        match self.heap.pop() {
+            Some(Reverse((_, _, Event::Wake(reader)))) => self.wake(reader),
+            Some(Reverse((
+                _,
+                _,
+                Event::Submit {
+                    device,
+                    id,
+                    at,
+                    bytes,
+                },
+            ))) => {
+                self.devices[device].submit(now, Request { id, at, bytes });
+                Ok(())
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn count(&mut self) -> Result<(), WorldError> {
+        self.events += 1;
+        if self.events > self.events_max {
+            return Err(WorldError::Events(self.events_max));
+        }
+        Ok(())
+    }
+
+    fn push(&mut self, at: Nanos, event: Event) {
+        self.pushed += 1;
+        self.heap.push(Reverse((at, self.pushed, event)));
+    }
+
+    fn rule<T>(&self, rule: String) -> Result<T, WorldError> {
+        Err(WorldError::Rule {
+            now: self.now,
+            rule,
+        })
+    }
+
+    fn keep(&self, rule: guard::Rule) -> Result<(), WorldError> {
+        rule.or_else(|rule| self.rule(rule))
+    }
+
+    /// Everything has come to rest: the accounts are closed and checked.
+    fn finish(mut self) -> Result<Report, WorldError> {
+        self.drain()?;
+        let waits = |(_, reader): &(usize, &Reader<'_>)| reader.state != State::Done;
+        let stuck: Vec<usize> = self
+            .readers
+            .iter()
+            .enumerate()
+            .filter(waits)
+            .map(|(at, _)| at)
+            .collect();
+        if !stuck.is_empty() {
+            return Err(WorldError::Stuck {
+                now: self.now,
+                readers: stuck,
+            });
+        }
+        if self.guard.in_flight() > 0 {
+            return self.rule(format!("{} fetches never ended", self.guard.in_flight()));
+        }
+        let ledger = self.engine.ledger();
+        ledger.check().map_err(WorldError::Ledger)?;
+        let readers: Vec<_> = self.readers.iter().map(|reader| reader.report).collect();
+        if let Some(reader) = readers.iter().position(|reader| !reader.adds_up()) {
+            return Err(WorldError::Clock(reader));
+        }
+        let accounts = self.devices.iter().map(|device| DeviceReport {
+            usage: device.usage(),
+            servers: device.servers(),
+        });
+        Ok(Report {
+            ledger,
+            elapsed: readers
+                .iter()
+                .map(|reader| reader.elapsed)
+                .max()
+                .unwrap_or_default(),
+            quiet: self.now,
+            bytes: Bytes(readers.iter().map(|reader| reader.bytes.0).sum()),
+            devices: accounts.collect(),
+            readers,
+            digest: self.digest.0,
+            events: self.events,
+            block_bytes: self.block_bytes as u32,
+        })
+    }
+}

@@ -1,0 +1,205 @@
+//! Readers in the world: they think, take what the table has, ask the engine for the rest.
+//!
+//! Called by the event loop when a reader wakes. This half of the driver contract is the hit
+//! path: blocks that are plain hits are taken straight from the table; the first touch of an
+//! armed block is noted and told later; only what is missing, marked or in flight makes a
+//! [`Input::Read`]. It never carries out an output: that is [`carry`](super::carry).
+
+use forerun_core::table::flag;
+use forerun_core::{Block, Bytes, FileId, Input, Nanos, ReadId, ReaderId};
+
+use super::reader::{Reading, State};
+use super::{Event, World, WorldError};
+use crate::device::transfer_time;
+use crate::workload::Step;
+
+impl World<'_, '_> {
+    /// The reader's next step begins with thinking; or there is none, and it closes.
+    pub(super) fn think(&mut self, reader: usize) -> Result<(), WorldError> {
+        let one = &mut self.readers[reader];
+        one.reading = None;
+        match one.steps.next() {
+            Some(step) => {
+                one.state = State::Thinking(step);
+                one.report.compute.0 = one.report.compute.0.saturating_add(step.think.0);
+                one.wake = Nanos(self.now.0.saturating_add(step.think.0));
+                self.push(self.readers[reader].wake, Event::Wake(reader));
+                Ok(())
+            }
+            None => self.close(reader),
+        }
+    }
+
+    fn close(&mut self, reader: usize) -> Result<(), WorldError> {
+        let id = ReaderId(reader as u32);
+        self.drain()?;
+        let blocks = std::mem::take(&mut self.readers[reader].plain_hits);
+        if blocks > 0 {
+            self.handle(Input::Hits { reader: id, blocks })?;
+        }
+        self.readers[reader].state = State::Done;
+        self.readers[reader].report.elapsed = self.now;
+        self.handle(Input::Close { reader: id })
+    }
+
+    pub(super) fn wake(&mut self, reader: usize) -> Result<(), WorldError> {
+        let one = &mut self.readers[reader];
+        if one.wake > self.now {
+            let wake = one.wake;
+            self.push(wake, Event::Wake(reader));
+            return Ok(());
+        }
+        match one.state {
+            State::Thinking(step) => self.begin(reader, &step),
+            State::Taking { read, blocks } => self.take(reader, read, blocks),
+            State::Reading => self.read(reader),
+            State::Waiting { .. } | State::Done => Ok(()),
+        }
+    }
+
+    fn begin(&mut self, reader: usize, step: &Step) -> Result<(), WorldError> {
+        let one = &mut self.readers[reader];
+        one.report.reads += 1;
+        one.reading = Reading::begin(step, self.files[one.file].bytes, self.block_bytes);
+        one.state = State::Reading;
+        self.read(reader)
+    }
+
+    /// Takes the blocks of an answer and gives them free; at once if another read needs memory.
+    fn take(&mut self, reader: usize, read: u32, blocks: u32) -> Result<(), WorldError> {
+        self.taken(reader, u64::from(blocks));
+        self.later.push_back(Input::Release { read: ReadId(read) });
+        if self.engine.is_starved() {
+            self.drain()?;
+        }
+        self.readers[reader].state = State::Reading;
+        self.read(reader)
+    }
+
+    /// Moves a reader past blocks it took; says how many bytes it wanted of them.
+    fn taken(&mut self, reader: usize, blocks: u64) -> Bytes {
+        let one = &mut self.readers[reader];
+        let Some(reading) = &mut one.reading else {
+            return Bytes(0);
+        };
+        let bytes = reading.take(blocks, self.block_bytes);
+        one.previous = reading.at.checked_sub(1).map(|last| Block(last as u32));
+        one.report.bytes.0 += bytes;
+        Bytes(bytes)
+    }
+
+    /// Goes on with a read: what the table has, then the engine for the rest.
+    fn read(&mut self, reader: usize) -> Result<(), WorldError> {
+        if !self.engine.sees_every_read() {
+            let bytes = self.hits(reader);
+            let one = &mut self.readers[reader];
+            one.wake = self.now;
+            if self.copy_bytes_per_second > 0 && bytes.0 > 0 {
+                one.charge(self.now, transfer_time(bytes, self.copy_bytes_per_second));
+                let wake = one.wake;
+                self.push(wake, Event::Wake(reader));
+                return Ok(());
+            }
+        }
+        match self.readers[reader].reading {
+            Some(reading) if !reading.is_complete() => self.ask(reader),
+            _ => self.think(reader),
+        }
+    }
+
+    /// The hit path: no engine. Takes resident blocks up to the first that is not a plain hit.
+    fn hits(&mut self, reader: usize) -> Bytes {
+        let file = FileId(self.readers[reader].file as u32);
+        let mut bytes = 0;
+        let mut touched: Option<(Block, u32)> = None;
+        while let Some(reading) = self.readers[reader].reading.filter(|r| !r.is_complete()) {
+            let block = Block(reading.at as u32);
+            let Some(found) = self.table.find(file, block) else {
+                break;
+            };
+            if found.flags & (flag::FILLING | flag::MARK | flag::VACANT) != 0 {
+                break;
+            }
+            let again = self.readers[reader].previous == Some(block);
+            if found.flags & flag::ARMED != 0 && !again && self.table.disarm(found.frame) {
+                touched = self.touch(reader, touched, block);
+            }
+            if reading.fresh {
+                self.readers[reader].plain_hits += 1;
+            }
+            bytes += self.taken(reader, 1).0;
+            if reading.at + 1 == reading.piece_end {
+                self.queue_touch(reader, touched.take());
+            }
+        }
+        self.queue_touch(reader, touched);
+        Bytes(bytes)
+    }
+
+    /// Adds a block to the run of touched ones; a run it does not continue is queued.
+    fn touch(
+        &mut self,
+        reader: usize,
+        run: Option<(Block, u32)>,
+        block: Block,
+    ) -> Option<(Block, u32)> {
+        match run {
+            Some((first, count)) if first.0.checked_add(count) == Some(block.0) => {
+                Some((first, count + 1))
+            }
+            run => {
+                self.queue_touch(reader, run);
+                Some((block, 1))
+            }
+        }
+    }
+
+    fn queue_touch(&mut self, reader: usize, run: Option<(Block, u32)>) {
+        if let Some((first, count)) = run {
+            let reader = ReaderId(reader as u32);
+            self.later.push_back(Input::Touch {
+                reader,
+                first,
+                count,
+            });
+        }
+    }
+
+    /// Asks the engine for the rest of a read, and waits.
+    fn ask(&mut self, reader: usize) -> Result<(), WorldError> {
+        self.drain()?;
+        let read = self.number_read(reader);
+        let one = &mut self.readers[reader];
+        self.files[one.file].last_reader = Some(reader);
+        one.state = State::Waiting {
+            since: self.now,
+            driver: Nanos(0),
+        };
+        let Some(reading) = &mut one.reading else {
+            return Ok(());
+        };
+        let fresh = std::mem::replace(&mut reading.fresh, false);
+        let input = Input::Read {
+            read,
+            reader: ReaderId(reader as u32),
+            previous: one.previous,
+            first: Block(reading.at as u32),
+            count: reading.wanted(),
+            fresh,
+        };
+        self.handle(input)
+    }
+
+    /// The smallest free read number.
+    fn number_read(&mut self, reader: usize) -> ReadId {
+        let free = self
+            .free_reads
+            .pop_first()
+            .unwrap_or(self.reads.len() as u32);
+        match self.reads.get_mut(free as usize) {
+            Some(slot) => *slot = Some(reader),
+            None => self.reads.push(Some(reader)),
+        }
+        ReadId(free)
+    }
+}

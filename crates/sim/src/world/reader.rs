@@ -1,0 +1,237 @@
+//! A reader of the world: one open file, one sequential process, one clock of its own.
+//!
+//! ```text
+//! think ---> read: [hits] -> ask engine -> wait -> take -> [hits] -> ... ---> think ---> ...
+//! compute    |---------- driver: starting fetches, copying; stall: waiting --|
+//! ```
+//!
+//! The clock is kept by adding up each part where it happens, and compared with the time the
+//! reader was done: `elapsed = compute + driver + stall`. What the driver does for a reader that
+//! waits is taken off its stall: the processor is busy, the reader does not wait for the device.
+
+use core::fmt;
+
+use forerun_core::{Block, Bytes, Engine, Nanos};
+
+use crate::report::ReaderReport;
+use crate::workload::{Step, Steps};
+
+/// Blocks of one piece of a read.
+const PIECE: u64 = Engine::READ_MAX as u64;
+
+/// One application read under way; longer ones than the engine takes go in pieces.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Reading {
+    /// First byte wanted.
+    pub(super) offset: u64,
+    /// The byte after the last one that is taken.
+    pub(super) stop: u64,
+    /// The next block.
+    pub(super) at: u64,
+    /// The block after the last one that is taken.
+    pub(super) stop_block: u64,
+    /// The block after the last one asked for.
+    pub(super) end: u64,
+    /// The block after the last one of this piece: the engine takes no longer reads.
+    pub(super) piece_end: u64,
+    /// Nothing of this piece has been shown to the engine yet.
+    pub(super) fresh: bool,
+    /// Bytes taken so far.
+    pub(super) taken: u64,
+}
+
+impl Reading {
+    /// The read a step asks for of a file of this size; `None` if nothing of it is in the file.
+    pub(super) fn begin(step: &Step, file: Bytes, block_bytes: u64) -> Option<Self> {
+        let offset = step.offset.0;
+        let reach = |bytes: Bytes| offset.saturating_add(bytes.0).min(file.0);
+        let (end, stop) = (reach(step.bytes), reach(step.take).min(reach(step.bytes)));
+        (offset < stop).then(|| {
+            let (at, end) = (offset / block_bytes, end.div_ceil(block_bytes));
+            let (stop_block, piece_end) = (stop.div_ceil(block_bytes), end.min(at + PIECE));
+            Self {
+                offset,
+                stop,
+                at,
+                stop_block,
+                end,
+                piece_end,
+                fresh: true,
+                taken: 0,
+            }
+        })
+    }
+
+    /// Whether everything was taken.
+    pub(super) fn is_complete(&self) -> bool {
+        self.at >= self.stop_block
+    }
+
+    /// Takes the next `blocks` blocks and says how many bytes of them were wanted.
+    pub(super) fn take(&mut self, blocks: u64, block_bytes: u64) -> u64 {
+        let from = (self.at * block_bytes).max(self.offset);
+        self.at += blocks;
+        let to = (self.at * block_bytes).min(self.stop);
+        let bytes = to.saturating_sub(from);
+        self.taken += bytes;
+        if self.at == self.piece_end {
+            self.piece_end = self.end.min(self.at + PIECE);
+            self.fresh = true;
+        }
+        bytes
+    }
+
+    /// How many blocks to ask the engine for.
+    pub(super) fn wanted(&self) -> u32 {
+        u32::try_from(self.piece_end - self.at).unwrap_or(u32::MAX)
+    }
+}
+
+/// What a reader does right now.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum State {
+    /// Computes, then begins the read of this step.
+    Thinking(Step),
+    /// Goes on with its read when it is woken.
+    Reading,
+    /// Waits for an answer since then; the driver worked so long for it meanwhile.
+    Waiting { since: Nanos, driver: Nanos },
+    /// Was answered; takes this many blocks when it is woken.
+    Taking { read: u32, blocks: u32 },
+    /// Closed its file.
+    Done,
+}
+
+/// See the [module](self).
+pub(super) struct Reader<'a> {
+    pub(super) file: usize,
+    pub(super) steps: Steps<'a>,
+    pub(super) state: State,
+    pub(super) reading: Option<Reading>,
+    pub(super) previous: Option<Block>,
+    /// Blocks hit on the hit path, not reported yet.
+    pub(super) plain_hits: u64,
+    /// When the processor is free again of what the driver does for this reader.
+    pub(super) free_at: Nanos,
+    /// When it goes on, unless it waits.
+    pub(super) wake: Nanos,
+    pub(super) report: ReaderReport,
+}
+
+impl fmt::Debug for Reader<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reader")
+            .field("file", &self.file)
+            .field("state", &self.state)
+            .finish()
+    }
+}
+
+impl<'a> Reader<'a> {
+    pub(super) fn new(file: usize, steps: Steps<'a>) -> Self {
+        Self {
+            file,
+            steps,
+            state: State::Done,
+            reading: None,
+            previous: None,
+            plain_hits: 0,
+            free_at: Nanos(0),
+            wake: Nanos(0),
+            report: ReaderReport::default(),
+        }
+    }
+
+    /// The driver works `cost` for this reader, from now or from when it is done with what it
+    /// does for it already. Says when that work is done.
+    pub(super) fn charge(&mut self, now: Nanos, cost: Nanos) -> Nanos {
+        self.free_at = Nanos(self.free_at.max(now).0.saturating_add(cost.0));
+        self.report.driver.0 = self.report.driver.0.saturating_add(cost.0);
+        match &mut self.state {
+            State::Waiting { driver, .. } => driver.0 = driver.0.saturating_add(cost.0),
+            State::Done => self.report.driver.0 -= cost.0,
+            _ => self.wake.0 = self.wake.0.saturating_add(cost.0),
+        }
+        self.free_at
+    }
+
+    /// The wait is over: the reader goes on as soon as the processor is free.
+    pub(super) fn answered(&mut self, now: Nanos, next: State) {
+        if let State::Waiting { since, driver } = self.state {
+            self.wake = now.max(self.free_at);
+            let stalled = self.wake.since(since).since(driver);
+            self.report.stall.0 = self.report.stall.0.saturating_add(stalled.0);
+        }
+        self.state = next;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reading(offset: u64, bytes: u64, take: u64) -> Option<Reading> {
+        let (bytes, take) = (Bytes(bytes), Bytes(take));
+        let step = Step {
+            think: Nanos(0),
+            offset: Bytes(offset),
+            bytes,
+            take,
+        };
+        Reading::begin(&step, Bytes(10_000), 4096)
+    }
+
+    #[test]
+    fn a_read_covers_the_blocks_its_bytes_lie_in() {
+        let mut read = reading(4000, 200, 200).unwrap();
+        assert_eq!((read.at, read.stop_block, read.end), (0, 2, 2));
+        assert_eq!(read.take(1, 4096), 96);
+        assert_eq!(read.take(1, 4096), 104);
+        assert!(read.is_complete());
+    }
+
+    #[test]
+    fn nothing_past_the_end_of_the_file_is_read() {
+        let mut read = reading(8192, 1 << 40, 1 << 40).unwrap();
+        assert_eq!(read.wanted(), 1);
+        assert_eq!(read.take(1, 4096), 1808);
+        assert_eq!(reading(10_000, 1, 1), None);
+        assert_eq!(reading(0, 0, 0), None);
+        assert_eq!(reading(u64::MAX, u64::MAX, u64::MAX), None);
+    }
+
+    #[test]
+    fn a_long_read_goes_in_pieces_each_fresh_at_first() {
+        let step = Step::read(0, 1 << 30, 0);
+        let mut read = Reading::begin(&step, Bytes(5000 * 4096), 4096).unwrap();
+        assert_eq!(read.wanted(), 1024);
+        read.fresh = false;
+        read.take(1000, 4096);
+        assert_eq!((read.wanted(), read.fresh), (24, false));
+        read.take(24, 4096);
+        assert_eq!((read.wanted(), read.fresh), (1024, true));
+        for _ in 0..3 {
+            read.take(1024, 4096);
+        }
+        assert_eq!(read.wanted(), 904);
+    }
+
+    #[test]
+    fn a_retried_read_asks_for_more_than_it_takes() {
+        let read = reading(0, 10_000, 4096).unwrap();
+        assert_eq!((read.wanted(), read.stop_block), (3, 1));
+    }
+
+    #[test]
+    fn work_of_the_driver_during_a_wait_is_no_stall() {
+        let mut reader = Reader::new(0, Box::new(core::iter::empty()));
+        reader.state = State::Waiting {
+            since: Nanos(10),
+            driver: Nanos(0),
+        };
+        assert_eq!(reader.charge(Nanos(10), Nanos(5)), Nanos(15));
+        reader.answered(Nanos(40), State::Reading);
+        assert_eq!((reader.wake, reader.report.stall), (Nanos(40), Nanos(25)));
+        assert_eq!(reader.report.driver, Nanos(5));
+    }
+}

@@ -1,0 +1,57 @@
+//! Every device, bare and wrapped, meets the conformance suite.
+
+use forerun_core::Nanos;
+use forerun_sim::conformance;
+use forerun_sim::device::{self, Device, LIST};
+use forerun_sim::wrap::{Fault, Faults, Tracer};
+
+fn built(name: &str) -> Box<dyn Device> {
+    device::parse(name).unwrap()
+}
+
+#[test]
+fn every_device_conforms() {
+    for method in LIST {
+        for seed in 0..20 {
+            let result = conformance::device(&|| built(method.spec.name), seed);
+            assert_eq!(result, Ok(()), "{} seed {seed}", method.spec.name);
+        }
+    }
+}
+
+#[test]
+fn every_device_conforms_inside_every_wrapper() {
+    for method in LIST {
+        for seed in 0..20 {
+            let faults = Faults {
+                seed,
+                failed_per_mille: 100,
+                short_per_mille: 100,
+                delayed_per_mille: 300,
+                delay_max: Nanos(50_000_000),
+            };
+            let name = method.spec.name;
+            let fault = || Box::new(Fault::new(built(name), faults)) as Box<dyn Device>;
+            assert_eq!(
+                conformance::device(&fault, seed),
+                Ok(()),
+                "fault({name}) seed {seed}"
+            );
+            let both = || Box::new(Tracer::new(fault(), |_| ())) as Box<dyn Device>;
+            assert_eq!(
+                conformance::device(&both, seed),
+                Ok(()),
+                "tracer(fault({name}))"
+            );
+        }
+    }
+}
+
+#[test]
+fn every_device_is_described() {
+    for method in LIST {
+        let spec = &method.spec;
+        assert!(!spec.summary.is_empty() && !spec.source.is_empty() && !spec.unfit.is_empty());
+        assert!(built(spec.name).servers() >= 1);
+    }
+}

@@ -1,0 +1,21 @@
+//! The simulator's tests, one program: each module is one kind of evidence.
+//!
+//! `FORERUN_BLESS=1` rewrites the golden grid; `FORERUN_SWARM_SEEDS=n` runs more of the swarm.
+
+#![expect(
+    clippy::print_stdout,
+    reason = "tests print what they found for whoever reads a failure"
+)]
+
+mod amplification;
+mod clocks;
+mod conformance;
+mod determinism;
+mod golden;
+mod numbers;
+mod ramping;
+mod replay;
+mod stage;
+mod swarm;
+mod theory;
+mod windows;
