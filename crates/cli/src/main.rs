@@ -1,2 +1,54 @@
-//! forerun: the command line.
-fn main() {}
+//! The `forerun` binary: reads the environment once, parses the arguments, runs the command and
+//! turns how it ended into an exit code. Everything else is in the library.
+
+#![forbid(unsafe_code)]
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::AsFd;
+use std::process::ExitCode;
+
+use clap::Parser;
+use clap::error::ErrorKind;
+use forerun::args::Args;
+use forerun::failure::Failure;
+use tracing_subscriber::EnvFilter;
+
+#[allow(
+    clippy::disallowed_methods,
+    reason = "the one place that reads the environment"
+)]
+fn main() -> ExitCode {
+    let log = std::env::var("FORERUN_LOG").unwrap_or_else(|_| "warn".to_owned());
+    tracing_subscriber::fmt()
+        .with_env_filter(EnvFilter::builder().parse_lossy(log))
+        .with_writer(io::stderr)
+        .init();
+    let args = match Args::try_parse() {
+        Ok(args) => args,
+        Err(error) => {
+            // A closed pipe behind --help is nobody's error.
+            let _ = error.print();
+            let asked_for = matches!(
+                error.kind(),
+                ErrorKind::DisplayHelp | ErrorKind::DisplayVersion
+            );
+            return ExitCode::from(if asked_for { 0 } else { 2 });
+        }
+    };
+    match output().and_then(|mut out| forerun::run(&args, &mut out)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            if !matches!(failure, Failure::OutputClosed) {
+                let _ = writeln!(io::stderr(), "forerun: {failure}");
+            }
+            failure.exit_code()
+        }
+    }
+}
+
+/// Standard output without the line buffer of `std`, which would copy every byte of a file.
+fn output() -> Result<File, Failure> {
+    let descriptor = io::stdout().as_fd().try_clone_to_owned();
+    descriptor.map(File::from).map_err(|e| Failure::output(&e))
+}

@@ -1,0 +1,327 @@
+//! Every command, flag and default of the command line, in one place.
+//!
+//! `main` parses into [`Args`]; each command gets its own struct from here and no other input.
+//! Values are checked as they are parsed: sizes, durations and rates by `quantity`, presets and
+//! methods against the lists in `forerun-core`, so a new method shows up in the help and among
+//! the accepted values with no edit here. What needs more than one flag to decide (memory against
+//! block size, `kernel` against `--emulate`) is checked where the command starts.
+
+use std::path::PathBuf;
+
+use clap::{Args as Group, Parser, Subcommand, ValueEnum};
+use forerun_core::spec::{Choice, Method};
+use forerun_core::{Bytes, Nanos, depth, detect, preset, reclaim};
+use forerun_io::BackendChoice;
+
+use crate::bench::pattern::{self, Pattern};
+use crate::bench::plan::Contender;
+use crate::emulation::Emulation;
+use crate::quantity::{parse_duration, parse_size};
+
+/// Reads files ahead, measures what that gives, and replays what it decided.
+#[derive(Debug, Parser)]
+#[command(
+    name = "forerun",
+    version,
+    max_term_width = 100,
+    arg_required_else_help = true
+)]
+#[command(
+    after_help = "Sizes: 64KiB, 1MiB, 100MB (KiB = 1024, kB = 1000). Durations: 8ms. Rates: 80MB/s.\n\
+    Exit codes: 0 done, 1 tried and failed, 2 cannot be tried.\n\
+    FORERUN_LOG=debug in the environment shows what happens, on stderr."
+)]
+pub struct Args {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Write files to standard output, read ahead
+    Read(Read),
+    /// Measure the switching cost and transfer rate of a device
+    Profile(Profile),
+    /// Compare presets, and the kernel, on a workload
+    Bench(Bench),
+    /// Make the decisions of a journal again and compare them
+    Replay(Replay),
+    /// Show the presets, methods, devices and backends there are
+    List(List),
+}
+
+/// Which methods, and how much memory they get.
+#[derive(Clone, Debug, Group)]
+pub struct Composition {
+    /// Memory for everything: blocks, buffers in flight and bookkeeping
+    #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = parse_size)]
+    pub memory: Bytes,
+
+    /// Detect method in place of the preset's, as name or name(param=value,..)
+    #[arg(long, value_name = "METHOD", long_help = methods_help("detect", detect::LIST))]
+    #[arg(value_parser = |text: &str| Choice::parse("detect", detect::LIST, text))]
+    pub detect: Option<Choice>,
+
+    /// Depth method in place of the preset's, as name or name(param=value,..)
+    #[arg(long, value_name = "METHOD", long_help = methods_help("depth", depth::LIST))]
+    #[arg(value_parser = |text: &str| Choice::parse("depth", depth::LIST, text))]
+    pub depth: Option<Choice>,
+
+    /// Reclaim method in place of the preset's, as name or name(param=value,..)
+    #[arg(long, value_name = "METHOD", long_help = methods_help("reclaim", reclaim::LIST))]
+    #[arg(value_parser = |text: &str| Choice::parse("reclaim", reclaim::LIST, text))]
+    pub reclaim: Option<Choice>,
+}
+
+/// What lies under the engine.
+#[derive(Clone, Debug, Group)]
+pub struct Storage {
+    /// Profile of the device, as `forerun profile` writes it
+    #[arg(long, value_name = "FILE")]
+    pub profile: Option<PathBuf>,
+
+    /// Slow the device down to one of this cost, as in switching=8ms,rate=80MB/s
+    #[arg(long, value_name = "COST")]
+    pub emulate: Option<Emulation>,
+
+    /// How to read from the device (see `forerun list backends`) [default: the best that works]
+    #[arg(long, value_name = "NAME")]
+    pub backend: Option<BackendChoice>,
+
+    /// Record every decision to this file, for `forerun replay`
+    #[arg(long, value_name = "FILE")]
+    pub journal: Option<PathBuf>,
+}
+
+/// `forerun read`.
+#[derive(Debug, Group)]
+pub struct Read {
+    /// Named composition of methods (see `forerun list presets`)
+    #[arg(long, value_name = "NAME", default_value = preset::DEFAULT)]
+    #[arg(value_parser = |name: &str| preset::find(name))]
+    pub preset: &'static preset::Preset,
+
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub composition: Composition,
+
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub storage: Storage,
+
+    /// Where to begin in each file; past its end is nothing, not an error
+    #[arg(long, value_name = "SIZE", default_value = "0", value_parser = parse_size)]
+    pub offset: Bytes,
+
+    /// How much to read of each file at most [default: to its end]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    pub length: Option<Bytes>,
+
+    /// Bytes asked for at once
+    #[arg(long, value_name = "SIZE", default_value = "128KiB", value_parser = parse_read_bytes)]
+    pub read_bytes: Bytes,
+
+    /// Print the counters to standard error at the end
+    #[arg(long)]
+    pub stats: bool,
+
+    /// What to read, one after the other
+    #[arg(value_name = "FILE", required = true)]
+    pub files: Vec<PathBuf>,
+}
+
+/// `forerun profile`.
+#[derive(Debug, Group)]
+pub struct Profile {
+    /// A large file, or a block device
+    #[arg(value_name = "PATH")]
+    pub path: PathBuf,
+
+    /// Write the profile to this file, for --profile
+    #[arg(long, short, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+}
+
+/// `forerun bench`.
+#[derive(Debug, Group)]
+pub struct Bench {
+    /// Presets to compare, with commas between; `kernel` is plain buffered reads, cold
+    #[arg(long, value_name = "A,B,..", value_delimiter = ',', default_value = preset::DEFAULT)]
+    pub preset: Vec<Contender>,
+
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub composition: Composition,
+
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub storage: Storage,
+
+    /// How many readers at once, each with an open file of its own [default: one a FILE]
+    #[arg(long, value_name = "N")]
+    #[arg(value_parser = |text: &str| parse_count(text, READERS_MAX))]
+    pub readers: Option<u32>,
+
+    /// All readers read the same file instead of one each
+    #[arg(long)]
+    pub shared: bool,
+
+    /// Size of each file, where it is not given by a FILE
+    #[arg(long, value_name = "SIZE", default_value = "100MB", value_parser = parse_size)]
+    pub file_bytes: Bytes,
+
+    /// Bytes asked for at once
+    #[arg(long, value_name = "SIZE", default_value = "64KiB", value_parser = parse_read_bytes)]
+    pub read_bytes: Bytes,
+
+    /// Order in which a reader reads its file, as name or name(param=value,..)
+    #[arg(long, value_name = "NAME", default_value = "sequential", long_help = pattern::help())]
+    pub pattern: Pattern,
+
+    /// Time a reader computes between two reads
+    #[arg(long, value_name = "TIME", default_value = "0ns", value_parser = parse_duration)]
+    pub think: Nanos,
+
+    /// How often to run each preset; they take turns, and medians are printed
+    #[arg(long, value_name = "N", default_value = "1")]
+    #[arg(value_parser = |text: &str| parse_count(text, RUNS_MAX))]
+    pub runs: u32,
+
+    /// Real time, or the simulator's virtual time on the emulated device
+    #[arg(long, value_enum, value_name = "CLOCK", default_value_t = Clock::Real)]
+    pub clock: Clock,
+
+    /// Decides the generated content and the random patterns
+    #[arg(long, value_name = "N", default_value = "1")]
+    pub seed: u64,
+
+    /// How to print the result
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = Format::Table)]
+    pub format: Format,
+
+    /// Files to read, or one directory to make them in; without, content comes from the seed
+    #[arg(value_name = "DIR|FILE")]
+    pub paths: Vec<PathBuf>,
+}
+
+/// `forerun replay`.
+#[derive(Debug, Group)]
+pub struct Replay {
+    /// A journal written by `read --journal` or `bench --journal`
+    #[arg(value_name = "JOURNAL")]
+    pub journal: PathBuf,
+}
+
+/// `forerun list`.
+#[derive(Debug, Group)]
+pub struct List {
+    /// What to show [default: everything]
+    #[arg(value_enum, value_name = "WHAT")]
+    pub what: Option<Listed>,
+
+    /// How to print it
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = ListFormat::Table)]
+    pub format: ListFormat,
+}
+
+/// Parts of the list.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+#[allow(missing_docs)]
+pub enum Listed {
+    Presets,
+    Methods,
+    Devices,
+    Backends,
+}
+
+/// Which clock a bench runs by.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+#[allow(missing_docs)]
+pub enum Clock {
+    Real,
+    Virtual,
+}
+
+/// How a bench prints its result.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum Format {
+    /// For people
+    Table,
+    /// For spreadsheets
+    Csv,
+    /// One object a preset, one a line
+    Json,
+}
+
+/// How the list is printed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum ListFormat {
+    /// For people
+    Table,
+    /// One object
+    Json,
+}
+
+/// Most readers of a bench: each is a thread, and this many still start within a second.
+const READERS_MAX: u32 = 16_384;
+
+/// Most runs of a bench: the median of more would say nothing new.
+const RUNS_MAX: u32 = 1_000;
+
+/// Most bytes asked for at once: a reader holds a buffer of that size.
+const READ_BYTES_MAX: u64 = 1 << 30;
+
+fn parse_read_bytes(text: &str) -> Result<Bytes, String> {
+    let bytes = parse_size(text).map_err(|e| e.to_string())?;
+    if (1..=READ_BYTES_MAX).contains(&bytes.0) {
+        Ok(bytes)
+    } else {
+        Err(format!("must lie from 1 to {READ_BYTES_MAX} bytes"))
+    }
+}
+
+fn parse_count(text: &str, max: u32) -> Result<u32, String> {
+    let count = text.parse().ok().filter(|count| (1..=max).contains(count));
+    count.ok_or_else(|| format!("must be a whole number from 1 to {max}"))
+}
+
+/// The methods of a family with their parameters, for `--help`.
+fn methods_help<B>(family: &str, list: &[Method<B>]) -> String {
+    use std::fmt::Write;
+    let mut help = format!("The {family} method in place of the preset's:\n");
+    for Method { spec, .. } in list {
+        let _ = write!(help, "\n- {}: {}", spec.name, spec.summary);
+        for p in spec.params {
+            let _ = write!(
+                help,
+                "\n    {}={} ({} to {}): {}",
+                p.name, p.default, p.min, p.max, p.summary
+            );
+        }
+    }
+    help
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn the_definition_is_consistent() {
+        Args::command().debug_assert();
+    }
+
+    proptest! {
+        #[test]
+        fn any_arguments_are_parsed_or_refused(
+            words in proptest::collection::vec("\\PC{0,12}|--[a-z]{1,10}|read|bench|replay", 0..8)
+        ) {
+            let _ = Args::try_parse_from(std::iter::once("forerun".to_owned()).chain(words));
+        }
+    }
+}

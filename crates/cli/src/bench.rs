@@ -1,0 +1,52 @@
+//! The bench: one workload, several contenders, in turns, on one device.
+//!
+//! ```text
+//! args -> plan ------> content (files made or generated)
+//!           |
+//!           +-> engine   a preset in real time, through forerun-io  \
+//!           +-> kernel   plain buffered reads, cold                  } -> Measured -> report
+//!           +-> modelled a preset in virtual time, in forerun-sim   /
+//! ```
+//!
+//! What a reader reads comes from `forerun-sim`'s workloads in all three, so a run in real time
+//! and one in virtual time are the same run. `readers` holds the threads of the two that need any.
+//!
+//! It measures whole runs as an application sees them. It does not profile, and does not judge:
+//! what is good enough stands in the tests that call it.
+
+pub mod content;
+pub mod engine;
+pub mod kernel;
+pub mod modelled;
+pub mod pattern;
+pub mod plan;
+pub mod readers;
+pub mod report;
+
+use forerun_core::{Ledger, Nanos};
+
+/// One run of one contender.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Measured {
+    /// From the start of all readers to the end of the last.
+    pub elapsed: Nanos,
+    /// How long each reader took.
+    pub readers: Vec<Nanos>,
+    /// Bytes the readers got.
+    pub bytes: u64,
+    /// What the device was asked.
+    pub device: Option<DeviceUse>,
+    /// The engine's counters; the kernel shows none.
+    pub ledger: Option<Ledger>,
+    /// Block size the ledger counts in.
+    pub block_bytes: u32,
+}
+
+/// What a device was asked during a run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct DeviceUse {
+    /// Requests.
+    pub requests: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}

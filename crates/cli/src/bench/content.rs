@@ -1,0 +1,152 @@
+//! The files of a bench: given, made in a directory, or generated as they are read.
+//!
+//! Made and generated files hold the same bytes, a function of the seed, the file's index and the
+//! position, so whoever reads them can check every byte. A directory's files are named after what
+//! they hold and are made once; later benches find them there. Files the user gives are read but
+//! not checked: nobody knows what should be in them. Nothing is deleted.
+
+use std::fs::{self, File};
+use std::io::{self, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use forerun_io::generated;
+
+use crate::failure::Failure;
+use crate::files::{self, NewFile, plain};
+use crate::progress;
+
+/// Files are made in pieces of this size.
+const PIECE_BYTES: usize = 1 << 20;
+
+/// One file of a bench.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct BenchFile {
+    /// Where it lies; generated as it is read if nowhere.
+    pub path: Option<PathBuf>,
+    /// Its size.
+    pub bytes: u64,
+    /// Its index under the seed, if its bytes are known.
+    pub index: Option<u64>,
+}
+
+/// See the [module](self).
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Content {
+    files: Vec<BenchFile>,
+    seed: u64,
+}
+
+impl Content {
+    /// Decides which files there are; none is made yet.
+    ///
+    /// # Errors
+    /// A path that is no readable file, or a directory among other paths.
+    pub fn new(paths: &[PathBuf], count: usize, bytes: u64, seed: u64) -> Result<Self, Failure> {
+        let known = |path: Option<PathBuf>, i: usize| BenchFile {
+            path,
+            bytes,
+            index: Some(i as u64),
+        };
+        let files = match paths {
+            [] => (0..count).map(|i| known(None, i)).collect(),
+            [folder] if folder.is_dir() => {
+                let name = |i| folder.join(format!("forerun-bench-{seed}-{i}-{bytes}"));
+                (0..count).map(|i| known(Some(name(i)), i)).collect()
+            }
+            given => given
+                .iter()
+                .map(|path| of_the_user(path))
+                .collect::<Result<_, _>>()?,
+        };
+        Ok(Self { files, seed })
+    }
+
+    /// The files, at least one.
+    #[must_use]
+    pub fn files(&self) -> &[BenchFile] {
+        &self.files
+    }
+
+    /// The seed under which their bytes are known.
+    #[must_use]
+    pub fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    /// Makes the files that should lie in a directory and do not.
+    ///
+    /// # Errors
+    /// A file that cannot be written, or is there with another size.
+    pub fn make(&self) -> Result<(), Failure> {
+        let wanted: Vec<_> = self
+            .files
+            .iter()
+            .filter_map(missing)
+            .collect::<Result<_, _>>()?;
+        let bar = progress::bytes(
+            "making files",
+            wanted.iter().map(|(_, _, bytes)| bytes).sum(),
+        );
+        for (path, index, bytes) in wanted {
+            make_one(path, self.seed, index, bytes, &|n| bar.inc(n))?;
+        }
+        bar.finish_and_clear();
+        Ok(())
+    }
+}
+
+/// A file the user named, with its size; a block device's is where it ends.
+fn of_the_user(path: &Path) -> Result<BenchFile, Failure> {
+    files::check(path)?;
+    let end = File::open(path).and_then(|mut file| file.seek(SeekFrom::End(0)));
+    let bytes = end.map_err(|e| Failure::unusable(path, plain(&e)))?;
+    Ok(BenchFile {
+        path: Some(path.to_owned()),
+        bytes,
+        index: None,
+    })
+}
+
+/// The file if it must be made.
+fn missing(file: &BenchFile) -> Option<Result<(&Path, u64, u64), Failure>> {
+    let (path, index) = (file.path.as_deref()?, file.index?);
+    match fs::metadata(path) {
+        Ok(there) if there.len() == file.bytes => None,
+        Ok(there) => {
+            let why = format!(
+                "is there with {} bytes instead of {}",
+                there.len(),
+                file.bytes
+            );
+            Some(Err(Failure::unusable(path, why)))
+        }
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Some(Ok((path, index, file.bytes))),
+        Err(e) => Some(Err(Failure::unusable(path, plain(&e)))),
+    }
+}
+
+fn make_one(
+    path: &Path,
+    seed: u64,
+    index: u64,
+    bytes: u64,
+    made: &dyn Fn(u64),
+) -> Result<(), Failure> {
+    let file = NewFile::create(path)?;
+    let mut writer = file.writer()?;
+    let mut piece = vec![0; PIECE_BYTES];
+    for offset in (0..bytes).step_by(PIECE_BYTES) {
+        let piece = &mut piece[..(bytes - offset).min(PIECE_BYTES as u64) as usize];
+        generated::fill(seed, index, offset, piece);
+        writer
+            .write_all(piece)
+            .map_err(|e| Failure::broken(path, plain(&e)))?;
+        made(piece.len() as u64);
+    }
+    // On the device before the bench: dirty pages cannot be dropped from the page cache.
+    let stored = writer.into_inner().map_err(io::IntoInnerError::into_error);
+    stored
+        .and_then(|file| file.sync_all())
+        .map_err(|e| Failure::broken(path, plain(&e)))?;
+    file.finish()
+}

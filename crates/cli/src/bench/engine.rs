@@ -1,0 +1,60 @@
+//! A preset in real time: the readers' threads over one driver.
+//!
+//! Called by `commands::bench`. Every run has a driver, and so a memory, of its own: nothing a
+//! run read is there for the next. Files are opened before the clock starts; generated ones by
+//! index, so that readers of one index share a file.
+
+use std::io;
+
+use forerun_core::Settings;
+use forerun_io::{Driver, Reader};
+use indicatif::ProgressBar;
+
+use super::plan::Plan;
+use super::readers::{self, Source};
+use super::{DeviceUse, Measured};
+use crate::failure::Failure;
+use crate::stack::Stack;
+
+impl Source for Reader {
+    fn read_at(&mut self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        Reader::read_at(self, buffer, offset)
+    }
+}
+
+/// Runs the plan once.
+///
+/// # Errors
+/// A file that cannot be opened or read, a wrong byte, counters that do not add up.
+pub fn run(plan: &Plan, settings: &Settings, bar: &ProgressBar) -> Result<Measured, Failure> {
+    let stack = Stack::build(settings.clone(), &plan.storage)?;
+    let opened = plan
+        .readers
+        .iter()
+        .map(|&file| open(stack.driver(), plan, file));
+    let times = opened
+        .collect::<Result<Vec<_>, _>>()
+        .and_then(|readers| readers::run(plan, bar, readers));
+    let ledger = stack.finish();
+    let (times, ledger) = (times?, ledger?);
+    Ok(Measured {
+        elapsed: times.elapsed,
+        readers: times.readers,
+        bytes: times.bytes,
+        device: Some(DeviceUse {
+            requests: ledger.requests,
+            bytes: ledger.request_bytes.0,
+        }),
+        ledger: Some(ledger),
+        block_bytes: settings.block_bytes,
+    })
+}
+
+fn open(driver: &Driver, plan: &Plan, file: usize) -> Result<Reader, Failure> {
+    let file = &plan.content.files()[file];
+    let opened = match (&file.path, file.index) {
+        (Some(path), _) => driver.open(path),
+        (None, index) => driver.open_generated(plan.seed, index.unwrap_or_default(), file.bytes),
+    };
+    opened.map_err(|e| Failure::Usage(e.to_string()))
+}

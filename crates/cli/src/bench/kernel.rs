@@ -1,0 +1,109 @@
+//! The contender `kernel`: plain buffered `pread(2)` on a cold page cache, Linux's own readahead.
+//!
+//! Called by `commands::bench`. Before a run the pages of each file are dropped with
+//! `POSIX_FADV_DONTNEED`, which needs no privilege and leaves other files alone. Requests and
+//! bytes are the block device's own counters over the run, so other users of the device are in
+//! them; hits, waste and memory are not shown by the kernel and stay empty.
+//!
+//! It does not set `read_ahead_kb`: what is measured is the system as it stands.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::{FileExt, MetadataExt};
+
+use indicatif::ProgressBar;
+use rustix::fs::{Advice, fadvise, major, minor};
+
+use super::plan::Plan;
+use super::readers::{self, Source};
+use super::{DeviceUse, Measured};
+use crate::failure::Failure;
+use crate::files::plain;
+
+/// Sectors in `/sys/dev/block/*/stat` are of this size whatever the device's are.
+const SECTOR_BYTES: u64 = 512;
+
+impl Source for File {
+    fn read_at(&mut self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        FileExt::read_at(self, buffer, offset)
+    }
+}
+
+/// Runs the plan once.
+///
+/// # Errors
+/// A file that cannot be opened or read, or holds wrong bytes.
+pub fn run(plan: &Plan, bar: &ProgressBar) -> Result<Measured, Failure> {
+    let files = plan.readers.iter().map(|&file| open_cold(plan, file));
+    let files = files.collect::<Result<Vec<_>, _>>()?;
+    let device = files
+        .first()
+        .and_then(|file| file.metadata().ok())
+        .map(|m| m.dev());
+    let before = device.and_then(counters);
+    let times = readers::run(plan, bar, files)?;
+    let used = device
+        .and_then(counters)
+        .zip(before)
+        .map(|(after, before)| DeviceUse {
+            requests: after.requests.saturating_sub(before.requests),
+            bytes: after.bytes.saturating_sub(before.bytes),
+        });
+    Ok(Measured {
+        elapsed: times.elapsed,
+        readers: times.readers,
+        bytes: times.bytes,
+        device: used,
+        ledger: None,
+        block_bytes: 4096,
+    })
+}
+
+fn open_cold(plan: &Plan, file: usize) -> Result<File, Failure> {
+    let path = plan.content.files()[file]
+        .path
+        .as_deref()
+        .unwrap_or("".as_ref());
+    let file = File::open(path).map_err(|e| Failure::unusable(path, plain(&e)))?;
+    fadvise(&file, 0, None, Advice::DontNeed).map_err(|e| {
+        Failure::broken(path, format!("cannot be dropped from the page cache: {e}"))
+    })?;
+    Ok(file)
+}
+
+/// What a block device has been asked since the system started, if it says so: file systems that
+/// lie on none, or on several, do not.
+fn counters(device: u64) -> Option<DeviceUse> {
+    let path = format!("/sys/dev/block/{}:{}/stat", major(device), minor(device));
+    parse_counters(&fs::read_to_string(path).ok()?)
+}
+
+/// Reads completed are the first number, sectors read the third (Documentation/block/stat.rst).
+fn parse_counters(text: &str) -> Option<DeviceUse> {
+    let mut numbers = text.split_ascii_whitespace().map(str::parse::<u64>);
+    let requests = numbers.next()?.ok()?;
+    let sectors = numbers.nth(1)?.ok()?;
+    Some(DeviceUse {
+        requests,
+        bytes: sectors.saturating_mul(SECTOR_BYTES),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_block_layers_counters_are_read_by_position() {
+        let text = "  110  7  2048  40  5 6 7 8 0 9 10";
+        assert_eq!(
+            parse_counters(text),
+            Some(DeviceUse {
+                requests: 110,
+                bytes: 1 << 20
+            })
+        );
+        assert_eq!(parse_counters("1 2"), None);
+        assert_eq!(parse_counters(""), None);
+    }
+}

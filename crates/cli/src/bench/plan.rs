@@ -1,0 +1,227 @@
+//! What a bench will do, checked as a whole before anything is made or read.
+//!
+//! Built from the arguments by `commands::bench`; the runs take everything from here. The checks
+//! are those that need more than one flag: what cannot be combined is refused with the reason and
+//! what to do instead.
+
+use std::str::FromStr;
+
+use forerun_core::Settings;
+use forerun_core::preset::{self, Preset};
+use forerun_core::{Bytes, Nanos};
+use forerun_sim::workload::{Steps, Workload};
+
+use super::content::Content;
+use super::pattern::{Pattern, Shape};
+use crate::args::{Bench, Clock, Storage};
+use crate::composition;
+use crate::failure::Failure;
+
+/// Who reads.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Contender {
+    /// Plain buffered reads through the page cache, cold.
+    Kernel,
+    /// The engine.
+    Preset(&'static Preset),
+}
+
+/// A contender, ready to run.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Entrant {
+    /// Plain buffered reads.
+    Kernel,
+    /// A preset's name, and the engine's settings with everything put in place of its parts.
+    Engine(&'static str, Settings),
+}
+
+impl Entrant {
+    /// Name as the user types it.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Kernel => "kernel",
+            Self::Engine(name, _) => name,
+        }
+    }
+}
+
+impl FromStr for Contender {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        if name == "kernel" {
+            return Ok(Self::Kernel);
+        }
+        preset::find(name)
+            .map(Self::Preset)
+            .map_err(|e| format!("{e}, or kernel"))
+    }
+}
+
+/// See the [module](self).
+#[derive(Debug)]
+pub struct Plan {
+    /// Who takes part.
+    pub entrants: Vec<Entrant>,
+    /// What lies under the engine.
+    pub storage: Storage,
+    /// The files.
+    pub content: Content,
+    /// The file of each reader.
+    pub readers: Vec<usize>,
+    /// Order of reads.
+    pub pattern: Pattern,
+    /// Bytes a read asks for.
+    pub read_bytes: u64,
+    /// Computing time before a read.
+    pub think: Nanos,
+    /// Runs of each contender.
+    pub runs: u32,
+    /// Which time.
+    pub clock: Clock,
+    /// Decides content and patterns.
+    pub seed: u64,
+}
+
+impl Plan {
+    /// Checks the arguments and makes what they ask for; files are made by [`Content::make`].
+    ///
+    /// # Errors
+    /// Arguments that cannot be combined, or used at all.
+    pub fn new(args: &Bench) -> Result<Self, Failure> {
+        check_kernel(args)?;
+        check_clock(args)?;
+        check_journal(args)?;
+        let entrants = args.preset.iter().map(|contender| match contender {
+            Contender::Kernel => Ok(Entrant::Kernel),
+            Contender::Preset(preset) => Ok(Entrant::Engine(
+                preset.name,
+                composition::settings(preset, &args.composition)?,
+            )),
+        });
+        let readers = args.readers.unwrap_or(args.paths.len().max(1) as u32) as usize;
+        let own = if args.shared { 1 } else { readers };
+        let content = Content::new(&args.paths, own, args.file_bytes.0, args.seed)?;
+        let files = content.files().len().min(own);
+        let plan = Self {
+            entrants: entrants.collect::<Result<_, Failure>>()?,
+            storage: args.storage.clone(),
+            content,
+            readers: (0..readers).map(|reader| reader % files).collect(),
+            pattern: args.pattern.clone(),
+            read_bytes: args.read_bytes.0,
+            think: args.think,
+            runs: args.runs,
+            clock: args.clock,
+            seed: args.seed,
+        };
+        // Every reader's workload once, so that a value out of range is found before a run.
+        plan.workload()?;
+        Ok(plan)
+    }
+
+    /// What one reader does, as a workload of its own.
+    ///
+    /// # Errors
+    /// A value out of the pattern's range.
+    pub fn workload_of(&self, reader: usize) -> Result<Box<dyn Workload>, Failure> {
+        let shape = Shape {
+            file_bytes: self.content.files()[self.readers[reader]].bytes,
+            read_bytes: self.read_bytes,
+            think: self.think,
+            seed: self.seed.wrapping_add(reader as u64),
+        };
+        self.pattern.workload(&shape).map_err(Failure::Usage)
+    }
+
+    /// What all readers do, for the simulator.
+    ///
+    /// # Errors
+    /// A value out of the pattern's range.
+    pub fn workload(&self) -> Result<Together, Failure> {
+        let readers = (0..self.readers.len()).map(|reader| self.workload_of(reader));
+        Ok(Together {
+            files: self
+                .content
+                .files()
+                .iter()
+                .map(|file| Bytes(file.bytes))
+                .collect(),
+            files_of: self.readers.clone(),
+            readers: readers.collect::<Result<_, _>>()?,
+        })
+    }
+
+    /// Bytes all readers ask for, for the progress bar.
+    ///
+    /// # Errors
+    /// A value out of the pattern's range.
+    pub fn bytes_asked(&self) -> Result<u64, Failure> {
+        let workload = self.workload()?;
+        let of = |reader| workload.steps(reader).map(|step| step.take.0).sum::<u64>();
+        Ok((0..self.readers.len()).map(of).sum())
+    }
+}
+
+/// Several single readers as one workload.
+#[derive(Debug)]
+pub struct Together {
+    files: Vec<Bytes>,
+    files_of: Vec<usize>,
+    readers: Vec<Box<dyn Workload>>,
+}
+
+impl Workload for Together {
+    fn files(&self) -> Vec<Bytes> {
+        self.files.clone()
+    }
+
+    fn readers(&self) -> Vec<usize> {
+        self.files_of.clone()
+    }
+
+    fn steps(&self, reader: usize) -> Steps<'_> {
+        self.readers[reader].steps(0)
+    }
+}
+
+fn check_kernel(args: &Bench) -> Result<(), Failure> {
+    if !args.preset.contains(&Contender::Kernel) {
+        return Ok(());
+    }
+    let refused = |why: &str| Err(Failure::Usage(format!("--preset kernel: {why}")));
+    if args.clock == Clock::Virtual {
+        return refused("the simulator does not model the kernel; linux-2.6.24 is its algorithm");
+    }
+    if args.storage.emulate.is_some() {
+        return refused("the kernel cannot be slowed down by --emulate; linux-2.6.24 can be");
+    }
+    if args.paths.is_empty() {
+        return refused("the kernel reads real files only: give a DIR or FILE");
+    }
+    Ok(())
+}
+
+fn check_clock(args: &Bench) -> Result<(), Failure> {
+    if args.clock == Clock::Real {
+        return Ok(());
+    }
+    let refused = |why: &str| Err(Failure::Usage(format!("--clock virtual: {why}")));
+    if !args.paths.is_empty() {
+        return refused("reads no real files: leave DIR and FILE out and give --file-bytes");
+    }
+    if args.storage.backend.is_some() {
+        return refused("uses no backend: leave --backend out");
+    }
+    Ok(())
+}
+
+fn check_journal(args: &Bench) -> Result<(), Failure> {
+    let one_engine = args.runs == 1 && matches!(args.preset[..], [Contender::Preset(_)]);
+    if args.storage.journal.is_none() || one_engine {
+        return Ok(());
+    }
+    let why = "records one run of one engine: give one preset (not kernel) and one run";
+    Err(Failure::Usage(format!("--journal: {why}")))
+}

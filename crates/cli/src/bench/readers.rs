@@ -1,0 +1,167 @@
+//! The readers of a bench in real time: a thread each, started together, checked as they read.
+//!
+//! Called by `engine` and `kernel` with an open file for each reader. Readers wait at a gate until
+//! all of them exist; the clock starts when it opens. The first failure, or wrong byte, stops all
+//! of them and is what the run returns.
+
+use std::io;
+use std::sync::RwLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use forerun_core::Nanos;
+use forerun_io::generated;
+use indicatif::ProgressBar;
+
+use super::plan::Plan;
+use crate::failure::Failure;
+
+/// A reader needs a frame or two: 64 KiB would do, and 16,384 readers then take 4 GiB of
+/// address space, not 128.
+const STACK_BYTES: usize = 256 << 10;
+
+/// An open file of one reader.
+pub trait Source: Send {
+    /// As `pread(2)`.
+    ///
+    /// # Errors
+    /// Those of the read.
+    fn read_at(&mut self, buffer: &mut [u8], offset: u64) -> io::Result<usize>;
+}
+
+/// How long it took.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Times {
+    /// From the opening of the gate to the end of the last reader.
+    pub elapsed: Nanos,
+    /// Each reader's time.
+    pub readers: Vec<Nanos>,
+    /// Bytes they got.
+    pub bytes: u64,
+}
+
+/// What all threads share.
+struct Race<'a> {
+    plan: &'a Plan,
+    bar: &'a ProgressBar,
+    gate: RwLock<()>,
+    stopped: AtomicBool,
+}
+
+/// Runs a reader over each source, in the plan's order of readers.
+///
+/// # Errors
+/// The first failure of any reader, or a thread that cannot be started.
+pub fn run<S: Source>(plan: &Plan, bar: &ProgressBar, sources: Vec<S>) -> Result<Times, Failure> {
+    let race = Race {
+        plan,
+        bar,
+        gate: RwLock::new(()),
+        stopped: AtomicBool::new(false),
+    };
+    thread::scope(|scope| {
+        let closed = race.gate.write();
+        let mut threads = Vec::new();
+        let mut refused = None;
+        for (reader, mut source) in sources.into_iter().enumerate() {
+            let race = &race;
+            let builder = thread::Builder::new().stack_size(STACK_BYTES);
+            match builder.spawn_scoped(scope, move || race.reader(reader, &mut source)) {
+                Ok(thread) => threads.push(thread),
+                Err(e) => {
+                    race.stopped.store(true, Ordering::Relaxed);
+                    refused = Some(Failure::Run(format!("cannot start reader {reader}: {e}")));
+                    break;
+                }
+            }
+        }
+        let begun = Instant::now();
+        drop(closed);
+        let ended: Vec<_> = threads.into_iter().map(|thread| thread.join()).collect();
+        let mut times = Times {
+            elapsed: nanos(begun.elapsed()),
+            readers: Vec::new(),
+            bytes: 0,
+        };
+        let mut failures: Vec<_> = refused.into_iter().collect();
+        for end in ended {
+            match end {
+                Ok(Ok((time, bytes))) => {
+                    times.readers.push(time);
+                    times.bytes += bytes;
+                }
+                Ok(Err(failure)) => failures.push(failure),
+                Err(_) => failures.push(Failure::Run("a reader's thread panicked".to_owned())),
+            }
+        }
+        match failures.into_iter().next() {
+            Some(failure) => Err(failure),
+            None => Ok(times),
+        }
+    })
+}
+
+impl Race<'_> {
+    /// One reader from the gate to its end: its time and its bytes.
+    fn reader(&self, reader: usize, source: &mut dyn Source) -> Result<(Nanos, u64), Failure> {
+        let workload = self.plan.workload_of(reader)?;
+        let mut buffer = Vec::with_capacity(self.plan.read_bytes as usize);
+        drop(self.gate.read());
+        let begun = Instant::now();
+        let mut bytes = 0;
+        for step in workload.steps(0) {
+            if self.stopped.load(Ordering::Relaxed) {
+                break;
+            }
+            if step.think > Nanos(0) {
+                thread::sleep(Duration::from_nanos(step.think.0));
+            }
+            buffer.resize(step.take.0 as usize, 0);
+            let wanted = &mut buffer;
+            let read = self.read(reader, source, wanted, step.offset.0);
+            read.inspect_err(|_| self.stopped.store(true, Ordering::Relaxed))?;
+            bytes += step.take.0;
+            self.bar.inc(step.take.0);
+        }
+        Ok((nanos(begun.elapsed()), bytes))
+    }
+
+    /// Fills the buffer from `offset` on and checks what came.
+    fn read(
+        &self,
+        reader: usize,
+        source: &mut dyn Source,
+        buffer: &mut [u8],
+        offset: u64,
+    ) -> Result<(), Failure> {
+        let failed =
+            |at: u64, why: String| Failure::Run(format!("reader {reader}, byte {at}: {why}"));
+        let mut got = 0;
+        while got < buffer.len() {
+            let at = offset + got as u64;
+            match source.read_at(&mut buffer[got..], at) {
+                Ok(0) => {
+                    return Err(failed(
+                        at,
+                        "the file ends here, but did not before".to_owned(),
+                    ));
+                }
+                Ok(count) => got += count,
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(failed(at, e.to_string())),
+            }
+        }
+        let content = &self.plan.content;
+        let file = &content.files()[self.plan.readers[reader]];
+        match file.index {
+            Some(index) => generated::check(content.seed(), index, offset, buffer)
+                .map_err(|at| failed(at, "wrong byte".to_owned())),
+            None => Ok(()),
+        }
+    }
+}
+
+fn nanos(time: Duration) -> Nanos {
+    Nanos(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
+}

@@ -1,0 +1,185 @@
+//! What a bench prints: a row a contender, as a table, CSV or JSON lines.
+//!
+//! Called by `commands::bench` with the runs of each contender. The row is the run of median
+//! elapsed time as a whole, not a median of each number by itself: so its counters still add up.
+//! Fields that a contender cannot know (the kernel's hits) are empty, or `null`.
+
+use std::fmt;
+use std::io::Write;
+
+use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+use serde::Serialize;
+
+use super::Measured;
+use super::plan::Plan;
+use crate::args::{Clock, Format};
+use crate::failure::Failure;
+use crate::quantity::{rough_duration, rough_size};
+
+/// One contender's result. Blocks are counted in `block_bytes`; units end the other names.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+#[allow(missing_docs)]
+pub struct Row {
+    pub preset: &'static str,
+    pub clock: &'static str,
+    pub pattern: &'static str,
+    pub runs: u32,
+    pub readers: usize,
+    pub read_bytes: u64,
+    pub bytes: u64,
+    pub elapsed_ns: u64,
+    pub throughput_bytes_per_second: u64,
+    pub slowest_reader_over_mean: f64,
+    pub device_requests: Option<u64>,
+    pub device_bytes: Option<u64>,
+    pub request_bytes_mean: Option<u64>,
+    pub block_bytes: u32,
+    pub hits: Option<u64>,
+    pub late_hits: Option<u64>,
+    pub misses: Option<u64>,
+    pub prefetched: Option<u64>,
+    pub wasted_bytes: Option<u64>,
+    pub stall_ns: Option<u64>,
+    pub memory_peak_bytes: Option<u64>,
+}
+
+impl Row {
+    /// The row of a contender from its runs, of which there is at least one.
+    #[must_use]
+    pub fn new(preset: &'static str, plan: &Plan, runs: &mut [Measured]) -> Option<Self> {
+        runs.sort_by_key(|run| run.elapsed);
+        let run = runs.get(runs.len().saturating_sub(1) / 2)?;
+        let ledger = run.ledger.as_ref();
+        let device = run.device;
+        Some(Self {
+            preset,
+            clock: match plan.clock {
+                Clock::Real => "real",
+                Clock::Virtual => "virtual",
+            },
+            pattern: plan.pattern.name(),
+            runs: plan.runs,
+            readers: plan.readers.len(),
+            read_bytes: plan.read_bytes,
+            bytes: run.bytes,
+            elapsed_ns: run.elapsed.0,
+            throughput_bytes_per_second: per_second(run.bytes, run.elapsed.0),
+            slowest_reader_over_mean: slowest_over_mean(run),
+            device_requests: device.map(|d| d.requests),
+            device_bytes: device.map(|d| d.bytes),
+            request_bytes_mean: device.map(|d| d.bytes.checked_div(d.requests).unwrap_or(0)),
+            block_bytes: run.block_bytes,
+            hits: ledger.map(|l| l.hits),
+            late_hits: ledger.map(|l| l.late_hits),
+            misses: ledger.map(|l| l.misses),
+            prefetched: ledger.map(|l| l.prefetched),
+            wasted_bytes: ledger.map(|l| l.wasted() * u64::from(run.block_bytes)),
+            stall_ns: ledger.map(|l| l.stall.0),
+            memory_peak_bytes: ledger.map(|l| l.memory_peak.0),
+        })
+    }
+}
+
+fn per_second(bytes: u64, elapsed_ns: u64) -> u64 {
+    let rate = u128::from(bytes) * 1_000_000_000 / u128::from(elapsed_ns.max(1));
+    u64::try_from(rate).unwrap_or(u64::MAX)
+}
+
+/// How much longer the slowest reader took than the mean one: 1 is fair.
+fn slowest_over_mean(run: &Measured) -> f64 {
+    let slowest = run.readers.iter().map(|time| time.0).max().unwrap_or(0);
+    let sum: u128 = run.readers.iter().map(|time| u128::from(time.0)).sum();
+    if sum == 0 {
+        1.0
+    } else {
+        slowest as f64 * run.readers.len() as f64 / sum as f64
+    }
+}
+
+/// Prints the rows.
+///
+/// # Errors
+/// Output that cannot be written.
+pub fn print(rows: &[Row], format: Format, out: &mut dyn Write) -> Result<(), Failure> {
+    let text = match format {
+        Format::Table => table(rows),
+        Format::Csv => csv(rows).map_err(unprintable)?,
+        Format::Json => json(rows).map_err(unprintable)?,
+    };
+    out.write_all(text.as_bytes())
+        .map_err(|e| Failure::output(&e))
+}
+
+fn unprintable(error: impl fmt::Display) -> Failure {
+    Failure::Run(format!("cannot print the result: {error}"))
+}
+
+fn json(rows: &[Row]) -> serde_json::Result<String> {
+    rows.iter()
+        .map(|row| Ok(serde_json::to_string(row)? + "\n"))
+        .collect()
+}
+
+fn csv(rows: &[Row]) -> Result<String, Box<dyn std::error::Error>> {
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    rows.iter().try_for_each(|row| writer.serialize(row))?;
+    Ok(String::from_utf8(
+        writer.into_inner().map_err(|e| e.to_string())?,
+    )?)
+}
+
+const HEAD: [&str; 13] = [
+    "preset",
+    "MB/s",
+    "elapsed",
+    "slowest/mean",
+    "requests",
+    "mean request",
+    "fetched/asked",
+    "hits",
+    "late hits",
+    "misses",
+    "wasted",
+    "stall",
+    "memory",
+];
+
+fn table(rows: &[Row]) -> String {
+    let mut table = Table::new();
+    table
+        .load_preset(presets::NOTHING)
+        .set_content_arrangement(ContentArrangement::Disabled);
+    table.set_header(HEAD);
+    table.add_rows(rows.iter().map(cells));
+    for column in table.column_iter_mut().skip(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table
+        .lines()
+        .map(|line| format!("{}\n", line.trim_end()))
+        .collect()
+}
+
+fn cells(row: &Row) -> [String; 13] {
+    let count = |n: Option<u64>| n.map_or("-".to_owned(), |n| n.to_string());
+    let bytes = |n: Option<u64>| n.map_or("-".to_owned(), |n| rough_size(n as f64));
+    let time = |n: Option<u64>| n.map_or("-".to_owned(), |n| rough_duration(n.into()));
+    let amplification = row.device_bytes.filter(|_| row.bytes > 0);
+    [
+        row.preset.to_owned(),
+        format!("{:.1}", row.throughput_bytes_per_second as f64 / 1e6),
+        rough_duration(row.elapsed_ns.into()),
+        format!("{:.2}", row.slowest_reader_over_mean),
+        count(row.device_requests),
+        bytes(row.request_bytes_mean),
+        amplification.map_or("-".to_owned(), |n| {
+            format!("{:.3}", n as f64 / row.bytes as f64)
+        }),
+        count(row.hits),
+        count(row.late_hits),
+        count(row.misses),
+        bytes(row.wasted_bytes),
+        time(row.stall_ns),
+        bytes(row.memory_peak_bytes),
+    ]
+}

@@ -1,0 +1,8 @@
+//! The commands, one file each. A command takes its arguments and two streams, and returns how it
+//! ended; it prints nothing but through those streams and never exits by itself.
+
+pub mod bench;
+pub mod list;
+pub mod profile;
+pub mod read;
+pub mod replay;

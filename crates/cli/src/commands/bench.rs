@@ -1,0 +1,60 @@
+//! `forerun bench`: runs a plan's entrants in turns and prints a row for each.
+//!
+//! In turns, because a machine that is busy for a minute should not fall on one of them alone.
+//! What a run is, is decided in `bench`; here is the order of things, the progress bar and which
+//! kind of run each needs.
+
+use std::io::Write;
+
+use indicatif::ProgressBar;
+use rustix::process::{Resource, getrlimit, setrlimit};
+
+use crate::args::{Bench, Clock};
+use crate::bench::plan::{Entrant, Plan};
+use crate::bench::report::{self, Row};
+use crate::bench::{Measured, engine, kernel, modelled};
+use crate::failure::Failure;
+use crate::progress;
+
+/// Runs the command.
+///
+/// # Errors
+/// Arguments that cannot be combined, a failed read, a wrong byte.
+pub fn run(args: &Bench, out: &mut dyn Write) -> Result<(), Failure> {
+    let plan = Plan::new(args)?;
+    raise_descriptor_limit();
+    plan.content.make()?;
+    let bytes = plan.bytes_asked()?;
+    let mut runs: Vec<Vec<Measured>> = vec![Vec::new(); plan.entrants.len()];
+    for turn in 0..plan.runs {
+        for (entrant, runs) in plan.entrants.iter().zip(&mut runs) {
+            let what = format!("{} {}/{}", entrant.name(), turn + 1, plan.runs);
+            let bar = progress::bytes(&what, bytes);
+            runs.push(one(&plan, entrant, &bar)?);
+            bar.finish_and_clear();
+        }
+    }
+    let rows = plan.entrants.iter().zip(&mut runs);
+    let rows: Vec<Row> = rows
+        .filter_map(|(e, runs)| Row::new(e.name(), &plan, runs))
+        .collect();
+    report::print(&rows, args.format, out)
+}
+
+fn one(plan: &Plan, entrant: &Entrant, bar: &ProgressBar) -> Result<Measured, Failure> {
+    match (entrant, plan.clock) {
+        (Entrant::Kernel, _) => kernel::run(plan, bar),
+        (Entrant::Engine(_, settings), Clock::Real) => engine::run(plan, settings, bar),
+        (Entrant::Engine(_, settings), Clock::Virtual) => modelled::run(plan, settings, bar),
+    }
+}
+
+/// A reader of its own file needs a descriptor; the soft limit is often 1024 where thousands are
+/// allowed. What is still too many is reported by the open that fails.
+fn raise_descriptor_limit() {
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    if let Err(e) = setrlimit(Resource::Nofile, limit) {
+        tracing::debug!("the limit of open files stays: {e}");
+    }
+}

@@ -1,0 +1,174 @@
+//! `forerun list`: every preset, method, device and backend there is, from the lists themselves.
+//!
+//! Nothing is written down here: the lists in `forerun-core`, `forerun-sim` and `forerun-io` say
+//! what there is, so a new method appears by its one entry. The table is for people, the JSON
+//! object for whatever builds menus, completions or documentation.
+
+use std::io::Write;
+
+use comfy_table::{ContentArrangement, Table, presets};
+use forerun_core::preset::Preset;
+use forerun_core::spec::{Knows, Method, Spec};
+use forerun_core::{depth, detect, preset, reclaim};
+use forerun_io::backend;
+use serde_json::{Map, Value, json};
+
+use crate::args::{List, ListFormat, Listed};
+use crate::failure::Failure;
+
+/// A family of methods: its name and their specs.
+type Family = (&'static str, Vec<&'static Spec>);
+
+/// Runs the command.
+///
+/// # Errors
+/// Output that cannot be written.
+pub fn run(args: &List, out: &mut dyn Write) -> Result<(), Failure> {
+    let text = match args.format {
+        ListFormat::Table => table(args.what),
+        ListFormat::Json => format!("{}\n", json_of(args.what)),
+    };
+    out.write_all(text.as_bytes())
+        .map_err(|e| Failure::output(&e))
+}
+
+fn shown(what: Option<Listed>, part: Listed) -> bool {
+    what.is_none_or(|what| what == part)
+}
+
+fn families(what: Option<Listed>) -> Vec<Family> {
+    let mut families = Vec::new();
+    if shown(what, Listed::Methods) {
+        families.push(("detect", specs(detect::LIST)));
+        families.push(("depth", specs(depth::LIST)));
+        families.push(("reclaim", specs(reclaim::LIST)));
+    }
+    if shown(what, Listed::Devices) {
+        families.push(("devices", specs(forerun_sim::device::LIST)));
+    }
+    families
+}
+
+fn specs<B>(list: &'static [Method<B>]) -> Vec<&'static Spec> {
+    list.iter().map(|method| &method.spec).collect()
+}
+
+fn table(what: Option<Listed>) -> String {
+    let mut parts = Vec::new();
+    if shown(what, Listed::Presets) {
+        let rows = preset::LIST
+            .iter()
+            .map(|p| [p.name, p.summary, p.source].map(str::to_owned));
+        let rows = rows
+            .zip(preset::LIST)
+            .map(|([name, summary, source], preset)| {
+                vec![name, summary, source, composition(preset)]
+            });
+        parts.push(section("presets", rows.collect()));
+    }
+    for (family, specs) in families(what) {
+        let rows = specs.iter().map(|spec| {
+            vec![
+                spec.name.to_owned(),
+                spec.summary.to_owned(),
+                spec.source.to_owned(),
+                params(spec),
+            ]
+        });
+        parts.push(section(family, rows.collect()));
+    }
+    if shown(what, Listed::Backends) {
+        let rows = backend::LIST
+            .iter()
+            .map(|b| [b.name, b.summary, b.source].map(str::to_owned));
+        parts.push(section("backends", rows.map(Vec::from).collect()));
+    }
+    parts.join("\n")
+}
+
+/// The title, then one line an entry, the columns aligned.
+fn section(title: &str, rows: Vec<Vec<String>>) -> String {
+    let mut table = Table::new();
+    table
+        .load_preset(presets::NOTHING)
+        .set_content_arrangement(ContentArrangement::Disabled);
+    table.add_rows(rows);
+    let lines: String = table
+        .lines()
+        .map(|line| format!(" {}\n", line.trim_end()))
+        .collect();
+    format!("{title}\n{lines}")
+}
+
+fn composition(preset: &Preset) -> String {
+    format!(
+        "detect={} depth={} reclaim={} unread_percent={} lean_async={}",
+        preset.detect, preset.depth, preset.reclaim, preset.unread_percent, preset.lean_async
+    )
+}
+
+fn params(spec: &Spec) -> String {
+    let params = spec
+        .params
+        .iter()
+        .map(|p| format!("{}={} ({}..={})", p.name, p.default, p.min, p.max));
+    params.collect::<Vec<_>>().join(", ")
+}
+
+fn json_of(what: Option<Listed>) -> Value {
+    let mut all = Map::new();
+    if shown(what, Listed::Presets) {
+        all.insert(
+            "presets".into(),
+            preset::LIST.iter().map(json_of_preset).collect(),
+        );
+    }
+    for (family, specs) in families(what) {
+        all.insert(family.into(), specs.into_iter().map(json_of_spec).collect());
+    }
+    if shown(what, Listed::Backends) {
+        let backends = backend::LIST.iter();
+        let backends =
+            backends.map(|b| json!({"name": b.name, "summary": b.summary, "source": b.source}));
+        all.insert("backends".into(), backends.collect());
+    }
+    Value::Object(all)
+}
+
+fn json_of_preset(preset: &Preset) -> Value {
+    json!({
+        "name": preset.name,
+        "summary": preset.summary,
+        "source": preset.source,
+        "detect": preset.detect,
+        "depth": preset.depth,
+        "reclaim": preset.reclaim,
+        "unread_percent": preset.unread_percent,
+        "lean_async": preset.lean_async,
+        "default": preset.name == preset::DEFAULT,
+    })
+}
+
+fn json_of_spec(spec: &Spec) -> Value {
+    let params = spec.params.iter().map(|p| {
+        json!({
+            "name": p.name,
+            "summary": p.summary,
+            "default": p.default,
+            "min": p.min,
+            "max": p.max,
+        })
+    });
+    json!({
+        "name": spec.name,
+        "summary": spec.summary,
+        "source": spec.source,
+        "unfit": spec.unfit,
+        "knows": match spec.knows {
+            Knows::Online => "past",
+            Knows::Hinted => "hints",
+            Knows::Clairvoyant => "future",
+        },
+        "params": params.collect::<Value>(),
+    })
+}

@@ -1,0 +1,74 @@
+//! `forerun read`: files to standard output through the engine, like `cat` with reading ahead.
+//!
+//! All files are checked before the first byte is printed; one that fails later stops the command
+//! there, with the bytes before it written. A range past the end of a file is empty. Writing to a
+//! pipe nobody reads any more ends the command quietly. `--stats` prints the ledger and the time,
+//! whether or not the reading succeeded.
+
+use std::io::{Write, stderr};
+use std::path::Path;
+use std::time::Instant;
+
+use forerun_core::Nanos;
+use forerun_io::Driver;
+
+use crate::args;
+use crate::composition::settings;
+use crate::failure::Failure;
+use crate::files;
+use crate::stack::Stack;
+use crate::stats;
+
+/// Runs the command.
+///
+/// # Errors
+/// Bad input, a read or write that failed.
+pub fn run(args: &args::Read, out: &mut dyn Write) -> Result<(), Failure> {
+    args.files.iter().try_for_each(|file| files::check(file))?;
+    let stack = Stack::build(settings(args.preset, &args.composition)?, &args.storage)?;
+    let begun = Instant::now();
+    let mut bytes = 0;
+    let copied = args.files.iter().try_for_each(|file| {
+        copy(stack.driver(), file, args, &mut |piece| {
+            bytes += piece.len() as u64;
+            out.write_all(piece).map_err(|e| Failure::output(&e))
+        })
+    });
+    let elapsed = Nanos(u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX));
+    let ledger = stack.finish();
+    if let (true, Ok(ledger)) = (args.stats, &ledger) {
+        let _ = stderr().write_all(stats::lines(ledger, elapsed, bytes).as_bytes());
+    }
+    copied.and(ledger.map(drop))
+}
+
+/// Gives the wanted range of one file to `take`, piece by piece.
+fn copy(
+    driver: &Driver,
+    path: &Path,
+    args: &args::Read,
+    take: &mut dyn FnMut(&[u8]) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let reader = driver
+        .open(path)
+        .map_err(|e| Failure::Usage(e.to_string()))?;
+    let mut buffer = vec![0; args.read_bytes.0 as usize];
+    let end = args
+        .length
+        .map_or(u64::MAX, |length| args.offset.0.saturating_add(length.0));
+    let mut at = args.offset.0;
+    while at < end {
+        let wanted = buffer
+            .len()
+            .min(usize::try_from(end - at).unwrap_or(usize::MAX));
+        match reader.read_at(&mut buffer[..wanted], at) {
+            Ok(0) => break,
+            Ok(count) => {
+                take(&buffer[..count])?;
+                at += count as u64;
+            }
+            Err(e) => return Err(Failure::broken(path, format!("read at byte {at}: {e}"))),
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,91 @@
+//! From a preset, a memory size and the methods put in place of the preset's, to settings.
+//!
+//! Called by `read` and `bench` once a preset. Whether a combination is accepted is for
+//! `forerun-core` to say; here its refusal only gets the name of the flag.
+
+use forerun_core::Settings;
+use forerun_core::preset::Preset;
+use forerun_core::settings::SettingsError;
+
+use crate::args::Composition;
+use crate::failure::Failure;
+use crate::quantity::size;
+
+/// The settings of a preset with what the user put in place of its parts.
+///
+/// # Errors
+/// Memory the engine cannot work with; the message names the limit.
+pub fn settings(preset: &Preset, wanted: &Composition) -> Result<Settings, Failure> {
+    let mut settings = preset.settings(wanted.memory).map_err(name_the_flag)?;
+    for (own, other) in [
+        (&mut settings.detect, &wanted.detect),
+        (&mut settings.depth, &wanted.depth),
+        (&mut settings.reclaim, &wanted.reclaim),
+    ] {
+        if let Some(other) = other {
+            own.clone_from(other);
+        }
+    }
+    settings.check().map_err(name_the_flag)?;
+    Ok(settings)
+}
+
+fn name_the_flag(error: SettingsError) -> Failure {
+    match error {
+        SettingsError::Memory { given, minimum } => Failure::Usage(format!(
+            "--memory {}: must be at least {minimum} bytes ({})",
+            size(given),
+            size((minimum.0.div_ceil(1 << 10) << 10).into()),
+        )),
+        SettingsError::MemoryAbove { given, maximum } => Failure::Usage(format!(
+            "--memory {}: must be at most {maximum} bytes",
+            size(given)
+        )),
+        other => other.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use forerun_core::spec::Choice;
+    use forerun_core::{Bytes, depth, preset};
+
+    use super::*;
+
+    fn memory(memory: u64) -> Composition {
+        Composition {
+            memory: Bytes(memory),
+            detect: None,
+            depth: None,
+            reclaim: None,
+        }
+    }
+
+    #[test]
+    fn an_override_replaces_the_presets_method_and_nothing_else() {
+        let preset = preset::find("linux-2.6.24").unwrap();
+        let plain = settings(preset, &memory(1 << 26)).unwrap();
+        let choice = Choice::parse("depth", depth::LIST, "fixed(depth_bytes=1048576)").unwrap();
+        let wanted = Composition {
+            depth: Some(choice.clone()),
+            ..memory(1 << 26)
+        };
+        let deeper = settings(preset, &wanted).unwrap();
+        assert_eq!(
+            deeper,
+            Settings {
+                depth: choice,
+                ..plain
+            }
+        );
+    }
+
+    #[test]
+    fn too_little_memory_names_the_minimum() {
+        let preset = preset::find("forerun").unwrap();
+        for given in [0, 1, 4096] {
+            let message = settings(preset, &memory(given)).unwrap_err().to_string();
+            assert!(message.contains("must be at least"), "{message}");
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! Files of the user: is this one readable, and writing one whole or not at all.
+//!
+//! Called by every command that takes a path. [`check`] looks at a file before any work starts, so
+//! that a missing last file stops a command before it printed the first; a file that goes away
+//! later is the driver's to report. [`NewFile`] writes beside the target and renames at the end:
+//! a command that fails or is interrupted leaves the old file, or none, but never half of one.
+
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Read, Write};
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use tempfile::NamedTempFile;
+
+use crate::failure::Failure;
+
+/// Makes sure that a file can be read: it is there, a regular file or a block device, and opens.
+///
+/// # Errors
+/// Says which of these does not hold.
+pub fn check(path: &Path) -> Result<(), Failure> {
+    let kind = fs::metadata(path)
+        .map_err(|e| Failure::unusable(path, plain(&e)))?
+        .file_type();
+    if kind.is_dir() {
+        return Err(Failure::unusable(path, "is a directory"));
+    }
+    // Opening a pipe or a terminal would wait for somebody, and neither can be read ahead.
+    if !kind.is_file() && !kind.is_block_device() {
+        return Err(Failure::unusable(
+            path,
+            "is neither a regular file nor a block device",
+        ));
+    }
+    File::open(path).map_err(|e| Failure::unusable(path, plain(&e)))?;
+    Ok(())
+}
+
+/// A small text file of the user, whole.
+///
+/// # Errors
+/// It cannot be read, is larger than `bytes_max` or is not text.
+pub fn read_text(path: &Path, bytes_max: u64) -> Result<String, Failure> {
+    check(path)?;
+    let mut text = String::new();
+    File::open(path)
+        .and_then(|file| file.take(bytes_max + 1).read_to_string(&mut text))
+        .map_err(|e| Failure::unusable(path, plain(&e)))?;
+    if text.len() as u64 > bytes_max {
+        return Err(Failure::unusable(
+            path,
+            format!("larger than {bytes_max} bytes"),
+        ));
+    }
+    Ok(text)
+}
+
+/// The message of an I/O error without its number, for the common kinds.
+#[must_use]
+pub fn plain(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => "no such file".to_owned(),
+        io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
+        io::ErrorKind::InvalidData => "is not text".to_owned(),
+        _ => error.to_string(),
+    }
+}
+
+fn no_folder(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => "no such directory".to_owned(),
+        _ => plain(error),
+    }
+}
+
+/// A file being written, which appears under its name when it is complete.
+#[derive(Debug)]
+pub struct NewFile {
+    target: PathBuf,
+    place: Place,
+}
+
+#[derive(Debug)]
+enum Place {
+    /// To be renamed over the target.
+    Beside(NamedTempFile),
+    /// The target is there and no regular file (`/dev/null`, a pipe): written as it goes.
+    Direct(File),
+}
+
+impl NewFile {
+    /// Begins a file.
+    ///
+    /// # Errors
+    /// Its directory cannot be written.
+    pub fn create(target: &Path) -> Result<Self, Failure> {
+        let unusable = |e: io::Error| Failure::unusable(target, plain(&e));
+        let place = match fs::metadata(target) {
+            Ok(there) if there.is_dir() => {
+                return Err(Failure::unusable(target, "is a directory"));
+            }
+            Ok(there) if !there.is_file() => {
+                Place::Direct(File::options().write(true).open(target).map_err(unusable)?)
+            }
+            _ => {
+                let folder = target.parent().filter(|p| !p.as_os_str().is_empty());
+                let beside = tempfile::Builder::new()
+                    .prefix(".forerun-")
+                    .permissions(fs::Permissions::from_mode(0o666))
+                    .tempfile_in(folder.unwrap_or(Path::new(".")))
+                    .map_err(|e| Failure::unusable(target, no_folder(&e)))?;
+                Place::Beside(beside)
+            }
+        };
+        Ok(Self {
+            target: target.to_owned(),
+            place,
+        })
+    }
+
+    /// A handle to write to; several are one file with one position.
+    ///
+    /// # Errors
+    /// No descriptor is left.
+    pub fn writer(&self) -> Result<BufWriter<File>, Failure> {
+        let file = match &self.place {
+            Place::Beside(temporary) => temporary.as_file().try_clone(),
+            Place::Direct(file) => file.try_clone(),
+        };
+        file.map(BufWriter::new)
+            .map_err(|e| Failure::broken(&self.target, e))
+    }
+
+    /// Writes all of it and gives it its name.
+    ///
+    /// # Errors
+    /// It cannot be written; the old one, if there was one, is untouched.
+    pub fn write(self, content: &[u8]) -> Result<(), Failure> {
+        let mut writer = self.writer()?;
+        let written = writer.write_all(content).and_then(|()| writer.flush());
+        written.map_err(|e| Failure::broken(&self.target, plain(&e)))?;
+        self.finish()
+    }
+
+    /// Gives the file its name. What was written through [`NewFile::writer`] must be flushed.
+    ///
+    /// # Errors
+    /// It cannot be renamed.
+    pub fn finish(self) -> Result<(), Failure> {
+        if let Place::Beside(temporary) = self.place {
+            temporary
+                .persist(&self.target)
+                .map_err(|e| Failure::broken(&self.target, e.error))?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_was_not_finished_leaves_the_old_one_and_no_trace() {
+        let folder = tempfile::tempdir().unwrap();
+        let target = folder.path().join("out");
+        NewFile::create(&target).unwrap().write(b"old").unwrap();
+        {
+            let file = NewFile::create(&target).unwrap();
+            file.writer().unwrap().write_all(b"half").unwrap();
+        }
+        assert_eq!(fs::read_to_string(&target).unwrap(), "old");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+        NewFile::create(&target).unwrap().write(b"new").unwrap();
+        assert_eq!(fs::read_to_string(&target).unwrap(), "new");
+    }
+
+    #[test]
+    fn what_cannot_be_read_ahead_is_refused_before_it_is_opened() {
+        let folder = tempfile::tempdir().unwrap();
+        assert!(
+            check(folder.path())
+                .unwrap_err()
+                .to_string()
+                .ends_with("is a directory")
+        );
+        let missing = folder.path().join("missing");
+        assert!(
+            check(&missing)
+                .unwrap_err()
+                .to_string()
+                .ends_with("no such file")
+        );
+        assert!(
+            check(Path::new("/dev/null"))
+                .unwrap_err()
+                .to_string()
+                .contains("neither")
+        );
+    }
+
+    #[test]
+    fn a_text_file_is_bounded() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("text");
+        fs::write(&path, "12345").unwrap();
+        assert_eq!(read_text(&path, 5).unwrap(), "12345");
+        assert!(
+            read_text(&path, 4)
+                .unwrap_err()
+                .to_string()
+                .ends_with("larger than 4 bytes")
+        );
+        fs::write(&path, b"\xff\xfe").unwrap();
+        assert!(
+            read_text(&path, 5)
+                .unwrap_err()
+                .to_string()
+                .ends_with("is not text")
+        );
+    }
+}

@@ -1,0 +1,45 @@
+//! The command line of forerun, as a library so that tests and fuzz targets reach its parts.
+//!
+//! ```text
+//! main -> args -> commands/{read, profile, bench, replay, list} -> forerun-io, forerun-sim
+//! ```
+//!
+//! `args` holds every flag, `commands` one file a command, `failure` the exit codes. The parsers
+//! (`quantity`, `emulation`, `profile_file`) and the methods behind a command (`measure`,
+//! `bench`) do not know the command line. Decisions about reading ahead are none of this crate's:
+//! it builds settings, hands them to a driver, and shows what came out.
+
+#![forbid(unsafe_code)]
+
+pub mod args;
+pub mod bench;
+pub mod commands;
+pub mod composition;
+pub mod emulation;
+pub mod failure;
+pub mod files;
+pub mod measure;
+pub mod profile_file;
+pub mod progress;
+pub mod quantity;
+pub mod stack;
+pub mod stats;
+
+use std::io::Write;
+
+use args::{Args, Command};
+use failure::Failure;
+
+/// Runs a command with its output going to `out`.
+///
+/// # Errors
+/// See [`Failure`].
+pub fn run(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
+    match &args.command {
+        Command::Read(read) => commands::read::run(read, out),
+        Command::Profile(profile) => commands::profile::run(profile, out),
+        Command::Bench(bench) => commands::bench::run(bench, out),
+        Command::Replay(replay) => commands::replay::run(replay, out),
+        Command::List(list) => commands::list::run(list, out),
+    }
+}

@@ -1,0 +1,42 @@
+//! Progress bars on standard error, for people.
+//!
+//! Used by `profile` and `bench`. Nothing is drawn when standard error is no terminal, so logs and
+//! pipes stay clean; nothing a program should read goes through here.
+
+use std::io::{IsTerminal, stderr};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+/// Redraws a second: enough to look alive, few enough to cost the readers nothing.
+const REDRAWS_PER_SECOND: u8 = 5;
+
+/// A bar that counts steps.
+#[must_use]
+pub fn steps(what: &str, total: u64) -> ProgressBar {
+    bar(what, total, "{msg} [{bar:40}] {pos}/{len} {eta}")
+}
+
+/// A bar that counts bytes.
+#[must_use]
+pub fn bytes(what: &str, total: u64) -> ProgressBar {
+    bar(
+        what,
+        total,
+        "{msg} [{bar:40}] {decimal_bytes}/{decimal_total_bytes} {decimal_bytes_per_sec} {eta}",
+    )
+}
+
+fn bar(what: &str, total: u64, template: &str) -> ProgressBar {
+    let target = if stderr().is_terminal() {
+        ProgressDrawTarget::stderr_with_hz(REDRAWS_PER_SECOND)
+    } else {
+        ProgressDrawTarget::hidden()
+    };
+    // A template that cannot be parsed would be a slip above; the default style still works.
+    let style = ProgressStyle::with_template(template)
+        .unwrap_or_else(|_| ProgressStyle::default_bar())
+        .progress_chars("=> ");
+    ProgressBar::with_draw_target(Some(total), target)
+        .with_style(style)
+        .with_message(what.to_owned())
+}

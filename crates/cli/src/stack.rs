@@ -1,0 +1,71 @@
+//! A driver in real time, what lies under it, and the journal it writes.
+//!
+//! Built by `read` and `bench` from settings and the storage flags. The journal gets its name
+//! when the run has ended, also when it ended in a failure: that is the run one wants to look at.
+
+use forerun_core::{Ledger, Settings};
+use forerun_io::{Config, Driver};
+
+use crate::args::Storage;
+use crate::failure::Failure;
+use crate::files::NewFile;
+use crate::profile_file;
+
+/// See the [module](self).
+#[derive(Debug)]
+pub struct Stack {
+    driver: Driver,
+    journal: Option<NewFile>,
+}
+
+impl Stack {
+    /// Builds the driver.
+    ///
+    /// # Errors
+    /// A profile that cannot be read, a journal that cannot be begun, a backend there is not.
+    pub fn build(settings: Settings, storage: &Storage) -> Result<Self, Failure> {
+        let mut config = Config::new(settings);
+        config.backend = storage.backend.unwrap_or_default();
+        config.profile = storage
+            .profile
+            .as_deref()
+            .map(profile_file::load)
+            .transpose()?;
+        config.emulate = storage.emulate.map(|emulation| forerun_io::Emulation {
+            switching: emulation.switching,
+            bytes_per_second: emulation.bytes_per_second,
+        });
+        let journal = storage
+            .journal
+            .as_deref()
+            .map(NewFile::create)
+            .transpose()?;
+        if let Some(file) = &journal {
+            config.journal = Some(Box::new(file.writer()?));
+        }
+        let driver = Driver::new(config).map_err(|e| Failure::Usage(e.to_string()))?;
+        Ok(Self { driver, journal })
+    }
+
+    /// The driver.
+    #[must_use]
+    pub fn driver(&self) -> &Driver {
+        &self.driver
+    }
+
+    /// Ends the run: the counters, and the journal under its name. Readers must be closed.
+    ///
+    /// # Errors
+    /// A journal that could not be written, or counters that do not add up.
+    pub fn finish(self) -> Result<Ledger, Failure> {
+        let ledger = self
+            .driver
+            .finish()
+            .map_err(|e| Failure::Run(e.to_string()))?;
+        self.journal.map_or(Ok(()), NewFile::finish)?;
+        ledger
+            .check()
+            .map_err(|e| Failure::Run(format!("the counters do not add up: {e}")))?;
+        Ok(ledger)
+    }
+}

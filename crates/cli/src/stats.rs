@@ -1,0 +1,43 @@
+//! The counters of a run for people and programs: one `name value` a line, units in the names.
+//!
+//! Printed to standard error by `read --stats`. The names are the ledger's own, so the identities
+//! written there (`reads = hits + late_hits + misses`) can be checked by eye.
+
+use std::fmt::Write;
+
+use forerun_core::{Ledger, Nanos};
+
+/// The lines, for a run that took this long and gave this many bytes.
+#[must_use]
+pub fn lines(ledger: &Ledger, elapsed: Nanos, bytes: u64) -> String {
+    let rate = u128::from(bytes) * 1_000_000_000 / u128::from(elapsed.0.max(1));
+    let mut text = format!("throughput_bytes_per_second {rate}\n");
+    for (name, value) in [
+        ("bytes", bytes),
+        ("elapsed_ns", elapsed.0),
+        ("stall_ns", ledger.stall.0),
+        ("reads", ledger.reads),
+        ("hits", ledger.hits),
+        ("late_hits", ledger.late_hits),
+        ("misses", ledger.misses),
+        ("prefetched", ledger.prefetched),
+        ("used", ledger.used),
+        ("evicted_unused", ledger.evicted_unused),
+        ("resident_unused", ledger.resident_unused),
+        ("in_flight", ledger.in_flight),
+        ("failed", ledger.failed),
+        ("demanded", ledger.demanded),
+        ("demand_failed", ledger.demand_failed),
+        ("evicted", ledger.evicted),
+        ("thrashed", ledger.thrashed),
+        ("refused_prefetches", ledger.refused_prefetches),
+        ("memory_waits", ledger.memory_waits),
+        ("windows", ledger.windows),
+        ("requests", ledger.requests),
+        ("request_bytes", ledger.request_bytes.0),
+        ("memory_peak_bytes", ledger.memory_peak.0),
+    ] {
+        let _ = writeln!(text, "{name} {value}");
+    }
+    text
+}

@@ -1,0 +1,208 @@
+//! `forerun bench`: tiny runs in both clocks, over generated, made and given files.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use serde_json::Value;
+use snapbox::str;
+
+use super::{Folder, bytes, forerun, output_of};
+
+const KEYS: [&str; 13] = [
+    "preset",
+    "readers",
+    "bytes",
+    "elapsed_ns",
+    "throughput_bytes_per_second",
+    "device_requests",
+    "request_bytes_mean",
+    "hits",
+    "late_hits",
+    "misses",
+    "wasted_bytes",
+    "stall_ns",
+    "memory_peak_bytes",
+];
+
+type Row = BTreeMap<String, Value>;
+
+fn rows(arguments: &str) -> Vec<Row> {
+    let text = output_of(&format!("bench --format json {arguments}"));
+    text.lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}
+
+fn number(row: &Row, key: &str) -> u64 {
+    row[key]
+        .as_u64()
+        .unwrap_or_else(|| panic!("{key}: {:?}", row[key]))
+}
+
+#[test]
+fn a_row_a_preset_with_every_key_in_both_clocks() {
+    for clock in ["real", "virtual"] {
+        let presets = "forerun,cp,ap,linux-2.6.24,linux-2.6.22,one-block,none";
+        let rows = rows(&format!(
+            "--clock {clock} --preset {presets} --file-bytes 1MB --readers 3"
+        ));
+        assert_eq!(rows.len(), 7);
+        for (row, preset) in rows.iter().zip(presets.split(',')) {
+            assert_eq!(row["preset"], preset);
+            assert_eq!(row["clock"], clock);
+            assert!(KEYS.iter().all(|key| row.contains_key(*key)), "{row:?}");
+            assert_eq!(
+                (number(row, "readers"), number(row, "bytes")),
+                (3, 3_000_000)
+            );
+            let asked = number(row, "hits") + number(row, "late_hits") + number(row, "misses");
+            // 64 KiB reads are whole blocks but the last: nothing is asked for twice.
+            assert_eq!(asked, 3 * 245);
+            assert!(number(row, "memory_peak_bytes") <= 256 << 20);
+        }
+    }
+}
+
+#[test]
+fn virtual_time_is_the_same_every_time() {
+    let text = "bench --clock virtual --readers 2 --file-bytes 10MB --preset cp,linux-2.6.24";
+    forerun(text).success().stdout_eq(str![[r#"
+ preset        MB/s   elapsed  slowest/mean  requests  mean request  fetched/asked  hits  late hits  misses  wasted     stall   memory
+ cp            48.8  410.0 ms          1.01        36      555.6 kB          1.000  4542        310      32     0 B  811.0 ms  21.0 MB
+ linux-2.6.24  22.9  874.0 ms          1.01       154      129.9 kB          1.000  2432       2420      32     0 B    1.74 s  21.0 MB
+
+"#]]);
+}
+
+#[test]
+fn every_pattern_runs_in_both_clocks_and_asks_for_the_same_bytes() {
+    for pattern in [
+        "sequential",
+        "interleaved(streams=4)",
+        "strided",
+        "random",
+        "reordered",
+    ] {
+        let run = |clock: &str| {
+            rows(&format!(
+                "--pattern {pattern} --clock {clock} --file-bytes 2MB --read-bytes 10000"
+            ))
+        };
+        let (real, modelled) = (run("real"), run("virtual"));
+        assert_eq!(real[0]["bytes"], modelled[0]["bytes"], "{pattern}");
+        assert!(number(&real[0], "bytes") > 0, "{pattern}");
+    }
+}
+
+#[test]
+fn csv_has_a_head_and_a_line_a_preset() {
+    let text = output_of("bench --format csv --file-bytes 100kB --preset cp,none");
+    let lines: Vec<_> = text.lines().collect();
+    assert_eq!(lines.len(), 3);
+    assert!(
+        KEYS.iter()
+            .all(|key| lines[0].split(',').any(|column| column == *key)),
+        "{text}"
+    );
+    assert!(
+        lines[1].starts_with("cp,real,sequential,") && lines[2].starts_with("none,"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_shared_file_is_fetched_once() {
+    let rows = rows("--shared --readers 4 --file-bytes 1MB --emulate switching=1ms,rate=80MB/s");
+    assert_eq!(number(&rows[0], "bytes"), 4_000_000);
+    assert!(
+        number(&rows[0], "device_bytes") <= 1_003_520,
+        "{:?}",
+        rows[0]
+    );
+}
+
+#[test]
+fn files_are_made_once_checked_and_read_by_the_kernel_too() {
+    let folder = Folder::new();
+    let bench = format!(
+        "--preset kernel,forerun --readers 2 --file-bytes 300000 --runs 3 {}",
+        folder.name("")
+    );
+    let first = rows(&bench);
+    assert_eq!(first[0]["preset"], "kernel");
+    assert_eq!(first[0]["hits"], Value::Null);
+    assert_eq!(number(&first[0], "bytes"), 600_000);
+    let made: Vec<_> = fs::read_dir(folder.path(""))
+        .unwrap()
+        .map(|e| e.unwrap().path())
+        .collect();
+    assert_eq!(made.len(), 2);
+    rows(&bench);
+    let mut content = fs::read(&made[0]).unwrap();
+    content[123_456] ^= 1;
+    fs::write(&made[0], content).unwrap();
+    for preset in ["kernel", "forerun", "none"] {
+        forerun(&format!(
+            "bench --preset {preset} --readers 2 --file-bytes 300000 {}",
+            folder.name("")
+        ))
+        .code(1)
+        .stdout_eq("")
+        .stderr_eq("forerun: reader [..], byte 123456: wrong byte\n");
+    }
+    fs::write(&made[0], "short").unwrap();
+    forerun(&format!(
+        "bench --readers 2 --file-bytes 300000 {}",
+        folder.name("")
+    ))
+    .code(2)
+    .stderr_eq("forerun: [..]: is there with 5 bytes instead of 300000\n");
+}
+
+#[test]
+fn given_files_have_a_reader_each() {
+    let folder = Folder::new();
+    let (a, b) = (
+        folder.file("a", &bytes(100_000)),
+        folder.file("b", &bytes(5)),
+    );
+    let rows_of_each = rows(&format!("{a} {b}"));
+    assert_eq!(
+        (
+            number(&rows_of_each[0], "readers"),
+            number(&rows_of_each[0], "bytes")
+        ),
+        (2, 100_005)
+    );
+    assert_eq!(
+        number(&rows(&format!("--readers 5 {a} {b}"))[0], "bytes"),
+        300_010
+    );
+    assert_eq!(
+        number(&rows(&format!("--readers 5 --shared {a} {b}"))[0], "bytes"),
+        500_000
+    );
+}
+
+#[test]
+fn empty_files_are_read_in_no_time() {
+    for clock in ["real", "virtual"] {
+        let rows = rows(&format!("--clock {clock} --file-bytes 0 --readers 2"));
+        assert_eq!(
+            (
+                number(&rows[0], "bytes"),
+                number(&rows[0], "device_requests")
+            ),
+            (0, 0)
+        );
+    }
+}
+
+#[test]
+fn readers_that_think_take_longer() {
+    let think = "--file-bytes 1MB --think 5ms --read-bytes 100kB";
+    for clock in ["real", "virtual"] {
+        let elapsed = number(&rows(&format!("--clock {clock} {think}"))[0], "elapsed_ns");
+        assert!(elapsed >= 50_000_000, "{clock}: {elapsed}");
+    }
+}

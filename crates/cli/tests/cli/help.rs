@@ -1,0 +1,186 @@
+//! Help texts: what a user reads first, so a change to them should be seen.
+
+use snapbox::str;
+
+use super::{forerun, output_of};
+
+#[test]
+fn the_overview() {
+    forerun("--help").success().stdout_eq(str![[r#"
+Reads files ahead, measures what that gives, and replays what it decided
+
+Usage: forerun <COMMAND>
+
+Commands:
+  read     Write files to standard output, read ahead
+  profile  Measure the switching cost and transfer rate of a device
+  bench    Compare presets, and the kernel, on a workload
+  replay   Make the decisions of a journal again and compare them
+  list     Show the presets, methods, devices and backends there are
+  help     Print this message or the help of the given subcommand(s)
+
+Options:
+  -h, --help     Print help
+  -V, --version  Print version
+
+Sizes: 64KiB, 1MiB, 100MB (KiB = 1024, kB = 1000). Durations: 8ms. Rates: 80MB/s.
+Exit codes: 0 done, 1 tried and failed, 2 cannot be tried.
+FORERUN_LOG=debug in the environment shows what happens, on stderr.
+
+"#]]);
+}
+
+#[test]
+fn without_a_command_the_overview_is_shown_and_nothing_done() {
+    forerun("").code(2).stdout_eq("");
+}
+
+#[test]
+fn read() {
+    forerun("read -h").success().stdout_eq(str![[r#"
+Write files to standard output, read ahead
+
+Usage: forerun read [OPTIONS] <FILE>...
+
+Arguments:
+  <FILE>...  What to read, one after the other
+
+Options:
+      --preset <NAME>      Named composition of methods (see `forerun list presets`) [default:
+                           forerun]
+      --memory <SIZE>      Memory for everything: blocks, buffers in flight and bookkeeping
+                           [default: 256MiB]
+      --detect <METHOD>    Detect method in place of the preset's, as name or name(param=value,..)
+      --depth <METHOD>     Depth method in place of the preset's, as name or name(param=value,..)
+      --reclaim <METHOD>   Reclaim method in place of the preset's, as name or name(param=value,..)
+      --profile <FILE>     Profile of the device, as `forerun profile` writes it
+      --emulate <COST>     Slow the device down to one of this cost, as in switching=8ms,rate=80MB/s
+      --backend <NAME>     How to read from the device (see `forerun list backends`) [default: the
+                           best that works]
+      --journal <FILE>     Record every decision to this file, for `forerun replay`
+      --offset <SIZE>      Where to begin in each file; past its end is nothing, not an error
+                           [default: 0]
+      --length <SIZE>      How much to read of each file at most [default: to its end]
+      --read-bytes <SIZE>  Bytes asked for at once [default: 128KiB]
+      --stats              Print the counters to standard error at the end
+  -h, --help               Print help (see more with '--help')
+
+"#]]);
+}
+
+#[test]
+fn profile() {
+    forerun("profile -h").success().stdout_eq(str![[r#"
+Measure the switching cost and transfer rate of a device
+
+Usage: forerun profile [OPTIONS] <PATH>
+
+Arguments:
+  <PATH>  A large file, or a block device
+
+Options:
+  -o, --output <FILE>  Write the profile to this file, for --profile
+  -h, --help           Print help
+
+"#]]);
+}
+
+#[test]
+fn bench() {
+    forerun("bench -h").success().stdout_eq(str![[r#"
+Compare presets, and the kernel, on a workload
+
+Usage: forerun bench [OPTIONS] [DIR|FILE]...
+
+Arguments:
+  [DIR|FILE]...  Files to read, or one directory to make them in; without, content comes from the
+                 seed
+
+Options:
+      --preset <A,B,..>    Presets to compare, with commas between; `kernel` is plain buffered
+                           reads, cold [default: forerun]
+      --memory <SIZE>      Memory for everything: blocks, buffers in flight and bookkeeping
+                           [default: 256MiB]
+      --detect <METHOD>    Detect method in place of the preset's, as name or name(param=value,..)
+      --depth <METHOD>     Depth method in place of the preset's, as name or name(param=value,..)
+      --reclaim <METHOD>   Reclaim method in place of the preset's, as name or name(param=value,..)
+      --profile <FILE>     Profile of the device, as `forerun profile` writes it
+      --emulate <COST>     Slow the device down to one of this cost, as in switching=8ms,rate=80MB/s
+      --backend <NAME>     How to read from the device (see `forerun list backends`) [default: the
+                           best that works]
+      --journal <FILE>     Record every decision to this file, for `forerun replay`
+      --readers <N>        How many readers at once, each with an open file of its own [default: one
+                           a FILE]
+      --shared             All readers read the same file instead of one each
+      --file-bytes <SIZE>  Size of each file, where it is not given by a FILE [default: 100MB]
+      --read-bytes <SIZE>  Bytes asked for at once [default: 64KiB]
+      --pattern <NAME>     Order in which a reader reads its file, as name or name(param=value,..)
+                           [default: sequential]
+      --think <TIME>       Time a reader computes between two reads [default: 0ns]
+      --runs <N>           How often to run each preset; they take turns, and medians are printed
+                           [default: 1]
+      --clock <CLOCK>      Real time, or the simulator's virtual time on the emulated device
+                           [default: real] [possible values: real, virtual]
+      --seed <N>           Decides the generated content and the random patterns [default: 1]
+      --format <FORMAT>    How to print the result [default: table] [possible values: table, csv,
+                           json]
+  -h, --help               Print help (see more with '--help')
+
+"#]]);
+}
+
+#[test]
+fn replay() {
+    forerun("replay -h").success().stdout_eq(str![[r#"
+Make the decisions of a journal again and compare them
+
+Usage: forerun replay <JOURNAL>
+
+Arguments:
+  <JOURNAL>  A journal written by `read --journal` or `bench --journal`
+
+Options:
+  -h, --help  Print help
+
+"#]]);
+}
+
+#[test]
+fn list() {
+    forerun("list -h").success().stdout_eq(str![[r#"
+Show the presets, methods, devices and backends there are
+
+Usage: forerun list [OPTIONS] [WHAT]
+
+Arguments:
+  [WHAT]  What to show [default: everything] [possible values: presets, methods, devices, backends]
+
+Options:
+      --format <FORMAT>  How to print it [default: table] [possible values: table, json]
+  -h, --help             Print help (see more with '--help')
+
+"#]]);
+}
+
+#[test]
+fn the_long_help_names_every_method_and_pattern_with_its_parameters() {
+    let help = output_of("bench --help");
+    for word in [
+        "ondemand",
+        "growing",
+        "alpha_percent=25 (0 to 100)",
+        "lru",
+        "strided",
+        "backward",
+    ] {
+        assert!(help.contains(word), "{word} is missing:\n{help}");
+    }
+}
+
+#[test]
+fn the_version() {
+    forerun("--version").success().stdout_eq(str![[r#"
+forerun 0.1.0
+
+"#]]);
+}

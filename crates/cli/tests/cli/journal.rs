@@ -1,0 +1,105 @@
+//! Journals: what `read` and `bench` record, `replay` decides again.
+
+use std::fs;
+
+use super::{Folder, bytes, forerun, output_of};
+
+#[test]
+fn every_preset_replays_in_both_clocks() {
+    let folder = Folder::new();
+    let journal = folder.name("journal");
+    for preset in [
+        "forerun",
+        "cp",
+        "ap",
+        "linux-2.6.24",
+        "linux-2.6.22",
+        "one-block",
+        "none",
+    ] {
+        for clock in ["real", "virtual"] {
+            let run = format!("--clock {clock} --preset {preset} --memory 1MiB --readers 4");
+            output_of(&format!(
+                "bench {run} --file-bytes 500kB --journal {journal}"
+            ));
+            let said = output_of(&format!("replay {journal}"));
+            assert!(said.starts_with("the same decisions: "), "{run}: {said}");
+        }
+    }
+}
+
+#[test]
+fn read_records_too_and_leaves_no_other_file() {
+    let folder = Folder::new();
+    let (file, journal) = (folder.file("a", &bytes(300_000)), folder.name("journal"));
+    output_of(&format!(
+        "read --journal {journal} --stats --length 0 {file}"
+    ));
+    output_of(&format!("replay {journal}"));
+    assert_eq!(fs::read_dir(folder.path("")).unwrap().count(), 2);
+}
+
+#[test]
+fn a_changed_decision_is_shown_with_its_line() {
+    let folder = Folder::new();
+    let journal = folder.name("journal");
+    output_of(&format!(
+        "bench --clock virtual --file-bytes 1MB --preset ap --journal {journal}"
+    ));
+    let text = fs::read_to_string(&journal).unwrap();
+    let (line, fetch) = text
+        .lines()
+        .enumerate()
+        .find(|(_, l)| l.starts_with("> fetch"))
+        .unwrap();
+    let changed = folder.file(
+        "changed",
+        text.replacen(fetch, "> evict file 0 first 1 count 1", 1)
+            .as_bytes(),
+    );
+    forerun(&format!("replay {changed}"))
+        .code(1)
+        .stdout_eq("")
+        .stderr_eq(format!(
+            "forerun: {changed}: line {} differs\n  journal: > evict file 0 first 1 count 1\n  \
+         engine:  {fetch}\n  after line [..]: < 0 read [..]\n",
+            line + 1,
+        ));
+}
+
+#[test]
+fn what_is_no_journal_is_bad_input_with_its_line() {
+    let folder = Folder::new();
+    let journal = folder.name("journal");
+    output_of(&format!(
+        "bench --clock virtual --file-bytes 10kB --journal {journal}"
+    ));
+    let text = fs::read_to_string(&journal).unwrap();
+    let cases = [
+        (String::new(), "line 1: not a journal[..]"),
+        ("hello\n".to_owned(), "line 1: not a journal[..]"),
+        ("forerun-journal 1\n".to_owned(), "line 2: [..]"),
+        (
+            text.replacen("detect=", "detects=", 1),
+            "line 2: settings line: detect= expected",
+        ),
+        (
+            text.replacen("< 0 file", "< zero file", 1),
+            "line 4: \"zero\" where a time should stand",
+        ),
+        (
+            text.replacen("< 0 file", "< 0 pipe", 1),
+            "line 4: \"pipe\" where an input should stand",
+        ),
+        (format!("{text}\u{0}\u{1}\n"), "line [..]"),
+    ];
+    for (text, message) in cases {
+        let broken = folder.file("broken", text.as_bytes());
+        forerun(&format!("replay {broken}"))
+            .code(2)
+            .stdout_eq("")
+            .stderr_eq(format!("forerun: {broken}: {message}\n"));
+    }
+    let binary = folder.file("binary", &bytes(100_000));
+    forerun(&format!("replay {binary}")).code(2);
+}

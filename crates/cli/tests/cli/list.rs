@@ -1,0 +1,68 @@
+//! `forerun list`: everything in the lists of core, sim and io is shown.
+
+use forerun_core::{depth, detect, preset, reclaim};
+use serde_json::Value;
+
+use super::output_of;
+
+#[test]
+fn every_preset_and_method_has_a_line() {
+    let text = output_of("list");
+    let names = preset::LIST.iter().map(|p| p.name);
+    let names = names.chain(detect::LIST.iter().map(|m| m.spec.name));
+    let names = names.chain(depth::LIST.iter().map(|m| m.spec.name));
+    let names = names.chain(reclaim::LIST.iter().map(|m| m.spec.name));
+    let names = names.chain(forerun_sim::device::LIST.iter().map(|m| m.spec.name));
+    for name in names {
+        let line = text
+            .lines()
+            .find(|line| line.split_whitespace().next() == Some(name));
+        assert!(
+            line.is_some_and(|line| line.len() > name.len() + 20),
+            "{name}:\n{text}"
+        );
+    }
+    for title in [
+        "presets", "detect", "depth", "reclaim", "devices", "backends",
+    ] {
+        assert!(text.lines().any(|line| line == title), "{title}:\n{text}");
+    }
+}
+
+#[test]
+fn a_part_is_shown_alone() {
+    assert!(output_of("list presets").starts_with("presets\n  forerun"));
+    let methods = output_of("list methods");
+    assert!(
+        methods.starts_with("detect\n") && !methods.contains("presets"),
+        "{methods}"
+    );
+    assert!(output_of("list devices").contains("switching"));
+    assert!(output_of("list backends").contains("pread"));
+}
+
+#[test]
+fn json_is_one_object_with_a_key_a_family() {
+    let all: Value = serde_json::from_str(&output_of("list --format json")).unwrap();
+    let keys: Vec<_> = all
+        .as_object()
+        .unwrap()
+        .keys()
+        .map(String::as_str)
+        .collect();
+    assert_eq!(
+        keys,
+        [
+            "backends", "depth", "detect", "devices", "presets", "reclaim"
+        ]
+    );
+    assert_eq!(all["presets"].as_array().unwrap().len(), preset::LIST.len());
+    let fixed = all["depth"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|m| m["name"] == "fixed")
+        .unwrap();
+    assert_eq!(fixed["params"][0]["name"], "depth_bytes");
+    assert_eq!(fixed["params"][0]["default"], 131_072);
+}

@@ -1,0 +1,78 @@
+//! The command line as a user meets it: the binary is run, and what it prints and how it ends is
+//! compared with the text written here. `SNAPSHOTS=overwrite cargo test -p forerun` writes the
+//! texts anew after a change that is meant.
+
+mod bad_input;
+mod bench;
+mod help;
+mod journal;
+mod list;
+mod profile;
+mod read;
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+use snapbox::cmd::{OutputAssert, cargo_bin};
+use tempfile::TempDir;
+
+/// Runs the binary with these words as arguments.
+fn forerun(arguments: &str) -> OutputAssert {
+    snapbox::cmd::Command::new(cargo_bin!("forerun"))
+        .args(arguments.split_whitespace())
+        .assert()
+}
+
+/// What the binary printed, where it must be looked into; it must have ended well.
+fn output_of(arguments: &str) -> String {
+    let Output {
+        stdout,
+        stderr,
+        status,
+    } = Command::new(cargo_bin!("forerun"))
+        .args(arguments.split_whitespace())
+        .output()
+        .unwrap();
+    assert!(
+        status.success(),
+        "{arguments}: {}",
+        String::from_utf8_lossy(&stderr)
+    );
+    String::from_utf8(stdout).unwrap()
+}
+
+/// A folder with one file in it.
+struct Folder {
+    folder: TempDir,
+}
+
+impl Folder {
+    fn new() -> Self {
+        Self {
+            folder: tempfile::tempdir().unwrap(),
+        }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// A file with these bytes; its path as an argument.
+    fn file(&self, name: &str, bytes: &[u8]) -> String {
+        fs::write(self.path(name), bytes).unwrap();
+        self.name(name)
+    }
+
+    /// A path in the folder as an argument.
+    fn name(&self, name: &str) -> String {
+        self.path(name).into_os_string().into_string().unwrap()
+    }
+}
+
+/// Bytes that differ from place to place.
+fn bytes(count: usize) -> Vec<u8> {
+    (0..count)
+        .map(|i| (i.wrapping_mul(2_654_435_761) >> 13) as u8)
+        .collect()
+}
