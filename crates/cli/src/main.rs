@@ -12,6 +12,7 @@ use clap::Parser;
 use clap::error::ErrorKind;
 use forerun::args::Args;
 use forerun::failure::Failure;
+use forerun::mount::options;
 use tracing_subscriber::EnvFilter;
 
 #[allow(
@@ -24,7 +25,7 @@ fn main() -> ExitCode {
         .with_env_filter(EnvFilter::builder().parse_lossy(log))
         .with_writer(io::stderr)
         .init();
-    let args = match Args::try_parse() {
+    let args = match Args::try_parse_from(options::expand(std::env::args_os())) {
         Ok(args) => args,
         Err(error) => {
             // A closed pipe behind --help is nobody's error.
