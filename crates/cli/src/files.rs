@@ -2,12 +2,12 @@
 //!
 //! Called by every command that takes a path. [`check`] looks at a file before any work starts, so
 //! that a missing last file stops a command before it printed the first; a file that goes away
-//! later is the driver's to report. [`NewFile`] writes beside the target and renames at the end:
+//! later is the driver's to report. What is written must be none of what is read. [`NewFile`] writes beside the target and renames at the end:
 //! a command that fails or is interrupted leaves the old file, or none, but never half of one.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Read, Write};
-use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use tempfile::NamedTempFile;
@@ -36,16 +36,29 @@ pub fn check(path: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Opens a file that is read once from its start: here a pipe is as good.
+///
+/// # Errors
+/// It is a directory, or cannot be opened.
+pub fn open_stream(path: &Path) -> Result<File, Failure> {
+    let unusable = |e: io::Error| Failure::unusable(path, plain(&e));
+    let file = File::open(path).map_err(unusable)?;
+    if file.metadata().map_err(unusable)?.is_dir() {
+        return Err(Failure::unusable(path, "is a directory"));
+    }
+    Ok(file)
+}
+
 /// A small text file of the user, whole.
 ///
 /// # Errors
 /// It cannot be read, is larger than `bytes_max` or is not text.
 pub fn read_text(path: &Path, bytes_max: u64) -> Result<String, Failure> {
-    check(path)?;
     let mut text = String::new();
-    File::open(path)
-        .and_then(|file| file.take(bytes_max + 1).read_to_string(&mut text))
-        .map_err(|e| Failure::unusable(path, plain(&e)))?;
+    let read = open_stream(path)?
+        .take(bytes_max + 1)
+        .read_to_string(&mut text);
+    read.map_err(|e| Failure::unusable(path, plain(&e)))?;
     if text.len() as u64 > bytes_max {
         return Err(Failure::unusable(
             path,
@@ -53,6 +66,28 @@ pub fn read_text(path: &Path, bytes_max: u64) -> Result<String, Failure> {
         ));
     }
     Ok(text)
+}
+
+/// Makes sure that a file to be written is none of those to be read: it would replace them.
+///
+/// # Errors
+/// It is.
+pub fn check_not_read(target: Option<&Path>, read: &[PathBuf]) -> Result<(), Failure> {
+    let identity = |path: &Path| {
+        fs::metadata(path)
+            .ok()
+            .map(|there| (there.dev(), there.ino()))
+    };
+    let Some((target, written)) = target.and_then(|path| Some((path, identity(path)?))) else {
+        return Ok(());
+    };
+    if read.iter().any(|path| identity(path) == Some(written)) {
+        return Err(Failure::unusable(
+            target,
+            "is to be read, so it is not written",
+        ));
+    }
+    Ok(())
 }
 
 /// The message of an I/O error without its number, for the common kinds.
@@ -98,6 +133,10 @@ impl NewFile {
         let place = match fs::metadata(target) {
             Ok(there) if there.is_dir() => {
                 return Err(Failure::unusable(target, "is a directory"));
+            }
+            // Nobody means to write a few lines over the beginning of a disk.
+            Ok(there) if there.file_type().is_block_device() => {
+                return Err(Failure::unusable(target, "is a block device"));
             }
             Ok(there) if !there.is_file() => {
                 Place::Direct(File::options().write(true).open(target).map_err(unusable)?)
@@ -197,6 +236,17 @@ mod tests {
                 .to_string()
                 .contains("neither")
         );
+    }
+
+    #[test]
+    fn a_file_that_is_read_is_not_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let (file, other) = (folder.path().join("a"), folder.path().join("b"));
+        NewFile::create(&file).unwrap().write(b"a").unwrap();
+        let read = [folder.path().join("./a")];
+        assert!(check_not_read(Some(&file), &read).is_err());
+        assert!(check_not_read(Some(&other), &read).is_ok());
+        assert!(check_not_read(None, &read).is_ok());
     }
 
     #[test]

@@ -4,7 +4,7 @@
 #![forbid(unsafe_code)]
 
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
 use std::process::ExitCode;
 
@@ -24,6 +24,9 @@ fn main() -> ExitCode {
     tracing_subscriber::fmt()
         .with_env_filter(EnvFilter::builder().parse_lossy(log))
         .with_writer(io::stderr)
+        .with_ansi(io::stderr().is_terminal())
+        .with_target(false)
+        .without_time()
         .init();
     let args = match Args::try_parse_from(options::expand(std::env::args_os())) {
         Ok(args) => args,

@@ -13,20 +13,23 @@ const REDRAWS_PER_SECOND: u8 = 5;
 /// A bar that counts steps.
 #[must_use]
 pub fn steps(what: &str, total: u64) -> ProgressBar {
-    bar(what, total, "{msg} [{bar:40}] {pos}/{len} {eta}")
+    bar(what, Some(total), "{msg} [{bar:40}] {pos}/{len} {eta}")
 }
 
-/// A bar that counts bytes.
+/// A bar that counts bytes; without a total it only shows how many there were.
 #[must_use]
-pub fn bytes(what: &str, total: u64) -> ProgressBar {
-    bar(
-        what,
-        total,
-        "{msg} [{bar:40}] {decimal_bytes}/{decimal_total_bytes} {decimal_bytes_per_sec} {eta}",
-    )
+pub fn bytes(what: &str, total: Option<u64>) -> ProgressBar {
+    let rate = "{decimal_bytes_per_sec}";
+    let template = match total {
+        Some(_) => {
+            format!("{{msg}} [{{bar:40}}] {{decimal_bytes}}/{{decimal_total_bytes}} {rate} {{eta}}")
+        }
+        None => format!("{{msg}} {{decimal_bytes}} {rate}"),
+    };
+    bar(what, total, &template)
 }
 
-fn bar(what: &str, total: u64, template: &str) -> ProgressBar {
+fn bar(what: &str, total: Option<u64>, template: &str) -> ProgressBar {
     let target = if stderr().is_terminal() {
         ProgressDrawTarget::stderr_with_hz(REDRAWS_PER_SECOND)
     } else {
@@ -36,7 +39,7 @@ fn bar(what: &str, total: u64, template: &str) -> ProgressBar {
     let style = ProgressStyle::with_template(template)
         .unwrap_or_else(|_| ProgressStyle::default_bar())
         .progress_chars("=> ");
-    ProgressBar::with_draw_target(Some(total), target)
+    ProgressBar::with_draw_target(total, target)
         .with_style(style)
         .with_message(what.to_owned())
 }

@@ -20,6 +20,8 @@ pub static LIST: &[Method<Box<dyn Depth>>] = &[fixed::METHOD, competitive::METHO
 /// What is known of a stream when its next window is sized.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct StreamFacts {
+    /// Bytes its reader asks for now, and surely takes.
+    pub asked: Bytes,
     /// Bytes the stream has consumed since it began.
     pub consumed: Bytes,
     /// Its last window.

@@ -48,6 +48,8 @@ pub enum Cause {
 pub struct Access {
     /// The block wanted now.
     pub block: Block,
+    /// Blocks of the same read before it.
+    pub head: u32,
     /// Blocks still wanted from there on, `block` included.
     pub count: u32,
     /// The block this open file touched last before the read began.
@@ -55,6 +57,21 @@ pub struct Access {
 }
 
 impl Access {
+    /// The same read, seen from a later block of it.
+    #[must_use]
+    pub(crate) fn at(&self, block: Block) -> Self {
+        let passed = block.0.saturating_sub(self.block.0);
+        let (head, count) = (
+            self.head.saturating_add(passed),
+            self.count.saturating_sub(passed),
+        );
+        Self {
+            block,
+            head,
+            count,
+            previous: self.previous,
+        }
+    }
     /// Whether the access continues the one before on this open file, or begins the file.
     #[must_use]
     pub fn is_sequential(&self) -> bool {

@@ -31,7 +31,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use crate::depth::{self, Depth};
-use crate::detect::{self, Detect};
+use crate::detect::{self, Access, Detect};
 use crate::device::Device;
 use crate::fixed_map::FixedMap;
 use crate::ledger::Ledger;
@@ -42,7 +42,7 @@ use crate::request::Requests;
 use crate::settings::{Settings, SettingsError};
 use crate::stream::{STREAMS_MAX, Streams};
 use crate::table::{Frame, Table};
-use crate::units::{Block, Bytes, DeviceId, FileId, Nanos, ReadId, ReaderId};
+use crate::units::{Bytes, DeviceId, FileId, Nanos, ReadId, ReaderId};
 
 /// What an open file is charged: its entry, its detector, and room in the maps. The streams come
 /// on top as they appear; half the limit is charged ahead because vectors grow by doubling.
@@ -94,9 +94,8 @@ struct Reader {
 struct Read {
     reader: ReaderId,
     file: FileId,
-    previous: Option<Block>,
-    first: Block,
-    count: u32,
+    /// Its first block, and how many from there on.
+    access: Access,
     asked: Nanos,
     /// Blocks served and not released yet; empty while it waits.
     pinned: Vec<Frame>,
@@ -196,10 +195,19 @@ impl Engine {
                 read,
                 reader,
                 previous,
+                head,
                 first,
                 count,
                 fresh,
-            } => self.begin_read(read, reader, previous, first, count, fresh),
+            } => {
+                let access = Access {
+                    block: first,
+                    head,
+                    count,
+                    previous,
+                };
+                self.begin_read(read, reader, access, fresh)
+            }
             Input::Release { read } => self.release(read),
             Input::Touch {
                 reader,

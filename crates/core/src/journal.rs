@@ -10,7 +10,7 @@
 //! < 0 device 0 switching 0:8000000 rate 0:80000000
 //! < 0 file 1 device 0 at 0 bytes 104857600
 //! < 0 open 1 file 1
-//! < 1200 read 7 reader 1 previous - first 0 count 16 fresh
+//! < 1200 read 7 reader 1 previous - head 0 first 0 count 16 fresh
 //! > fetch 0 device 0 file 1 first 0 count 64 demand
 //! ```
 //!
@@ -135,6 +135,7 @@ impl fmt::Display for Input {
                 read,
                 reader,
                 previous,
+                head,
                 first,
                 count,
                 fresh,
@@ -145,7 +146,7 @@ impl fmt::Display for Input {
                     None => f.write_str("-")?,
                 }
                 let kind = if *fresh { "fresh" } else { "rest" };
-                write!(f, " first {first} count {count} {kind}")
+                write!(f, " head {head} first {first} count {count} {kind}")
             }
             Self::Release { read } => write!(f, "release {read}"),
             Self::Touch {
@@ -356,6 +357,7 @@ impl<'a> Words<'a> {
                 read: ReadId(self.number("a read")?),
                 reader: ReaderId(self.field("reader")?),
                 previous: self.previous()?,
+                head: self.field("head")?,
                 first: Block(self.field("first")?),
                 count: self.field("count")?,
                 fresh: self.flag("fresh", "rest")?,
@@ -443,8 +445,8 @@ mod tests {
             "< 0 device 0 switching 0:8000000,1000:9000000 rate 0:80000000",
             "< 0 file 1 device 0 at 0 bytes 104857600",
             "< 0 open 1 file 1",
-            "< 1200 read 7 reader 1 previous - first 0 count 16 fresh",
-            "< 1200 read 7 reader 1 previous 15 first 16 count 16 rest",
+            "< 1200 read 7 reader 1 previous - head 0 first 0 count 16 fresh",
+            "< 1200 read 7 reader 1 previous 15 head 4 first 20 count 12 rest",
             "< 1300 release 7",
             "< 1300 touch 1 first 3 count 2",
             "< 1300 hits 1 blocks 99",

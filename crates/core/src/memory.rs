@@ -129,6 +129,17 @@ impl Memory {
         );
     }
 
+    /// The reader of an unread block has closed the file.
+    pub(crate) fn abandoned(&mut self, frame: Frame) {
+        self.reclaim.abandoned(
+            &mut Blocks {
+                table: &self.table,
+                links: &mut self.links,
+            },
+            frame,
+        );
+    }
+
     /// Vacant frames leave the reclaim order.
     pub(crate) fn sweep(&mut self) {
         let table = Arc::clone(&self.table);

@@ -53,6 +53,16 @@ pub static LIST: &[Preset] = &[
         lean_async: true,
     },
     Preset {
+        name: "mount",
+        summary: "forerun below another cache: keeps what is not read yet, gives up what was",
+        source: "as forerun; li05 section 3.1",
+        detect: "ondemand(density_percent=50,context=1)",
+        depth: "growing",
+        reclaim: "exclusive",
+        unread_percent: UNREAD_PERCENT,
+        lean_async: true,
+    },
+    Preset {
         name: "cp",
         summary: "competitive prefetching: on-demand detection, competitive depth",
         source: "li04 sections 2 and 3",

@@ -47,6 +47,8 @@ pub enum Input {
         /// The block this reader touched last before the application's read began. Not one of
         /// that read's own: a random read whose first half is cached must not look sequential.
         previous: Option<Block>,
+        /// Blocks of the same read before `first`: taken as plain hits, or answered already.
+        head: u32,
         /// The first block wanted.
         first: Block,
         /// How many blocks from there on; at least 1.

@@ -5,6 +5,7 @@
 //! threaded through the table's links. It does not take frames back itself: the engine removes
 //! the victim from the table, counts it and reuses its frame.
 
+pub mod exclusive;
 pub mod lru;
 
 use alloc::boxed::Box;
@@ -13,7 +14,7 @@ use crate::spec::Method;
 use crate::table::{Frame, Links, NO_LINK, Table};
 
 /// The reclaim methods. One entry a method.
-pub static LIST: &[Method<Box<dyn Reclaim>>] = &[lru::METHOD];
+pub static LIST: &[Method<Box<dyn Reclaim>>] = &[lru::METHOD, exclusive::METHOD];
 
 /// The blocks and their links, as a reclaim method sees them.
 #[derive(Debug)]
@@ -28,6 +29,8 @@ pub trait Reclaim: core::fmt::Debug + Send {
     fn inserted(&mut self, blocks: &mut Blocks<'_>, frame: Frame);
     /// An access to a resident block was reported.
     fn touched(&mut self, blocks: &mut Blocks<'_>, frame: Frame);
+    /// The reader for whom an unread block was fetched has closed the file.
+    fn abandoned(&mut self, _blocks: &mut Blocks<'_>, _frame: Frame) {}
     /// Gives up one block: it leaves the method's order and is not pinned. `None` if every block
     /// is pinned or there is none.
     fn victim(&mut self, blocks: &mut Blocks<'_>) -> Option<Frame>;
@@ -94,7 +97,7 @@ impl Queue {
     }
 
     /// Drops the frames for which `gone` holds and keeps the order of the others.
-    pub(crate) fn sweep(&mut self, links: &mut Links, gone: impl Fn(Frame) -> bool) {
+    pub(crate) fn sweep(&mut self, links: &mut Links, mut gone: impl FnMut(Frame) -> bool) {
         for _ in 0..self.len {
             let Some(frame) = self.pop(links) else { return };
             if !gone(frame) {

@@ -128,6 +128,19 @@ impl Streams {
         }
     }
 
+    /// The runs of blocks ahead of the reader.
+    pub(crate) fn ahead(&self) -> Vec<(Block, u32)> {
+        let ahead = self.0.iter().filter(|s| s.ahead() > 0);
+        ahead
+            .filter_map(|s| {
+                Some((
+                    Block(u32::try_from(s.touched).ok()?),
+                    u32::try_from(s.ahead()).ok()?,
+                ))
+            })
+            .collect()
+    }
+
     /// How many have blocks ahead of their reader.
     pub(crate) fn active(&self) -> usize {
         self.0.iter().filter(|s| s.ahead() > 0).count()

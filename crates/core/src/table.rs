@@ -106,6 +106,7 @@ const fn word(file: FileId, block: Block, flags: u8) -> u64 {
 
 /// Multiplicative hashing with the odd constant nearest 2^64 / golden ratio, then a fold: blocks
 /// of one file spread over the index, and the fold makes the low bits depend on all of them.
+#[inline]
 const fn hash(file: FileId, block: Block) -> u64 {
     let key = word(file, block, 0) >> 8;
     let mixed = (key ^ (key >> 29)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -169,12 +170,14 @@ impl Table {
     }
 
     /// Number of frames.
+    #[inline]
     #[must_use]
     pub fn frames(&self) -> u32 {
         self.words.len() as u32
     }
 
     /// Looks a block up.
+    #[inline]
     #[must_use]
     pub fn find(&self, file: FileId, block: Block) -> Option<Found> {
         let wanted = word(file, block, 0);
@@ -208,6 +211,7 @@ impl Table {
 
     /// Whether the frame still holds this block, with its bytes. With sequential consistency, so
     /// that a hazard announced before cannot be overlooked by whoever vacates the frame after.
+    #[inline]
     #[must_use]
     pub fn still(&self, frame: Frame, file: FileId, block: Block) -> bool {
         let word_now = self.words[frame.0 as usize].load(Ordering::SeqCst);
@@ -216,12 +220,14 @@ impl Table {
     }
 
     /// Whether the frame is free of any block, for assertions of whoever fills frames.
+    #[inline]
     #[must_use]
     pub fn flags(&self, frame: Frame) -> u8 {
         self.words[frame.0 as usize].load(Ordering::Acquire) as u8
     }
 
     /// Takes the `ARMED` flag of a frame; true for the one caller that found it set.
+    #[inline]
     #[must_use]
     pub fn disarm(&self, frame: Frame) -> bool {
         let word =
@@ -229,6 +235,7 @@ impl Table {
         word as u8 & flag::ARMED != 0
     }
 
+    #[inline]
     fn home(&self, hash: u64) -> usize {
         ((u128::from(hash) * self.index.len() as u128) >> 64) as usize
     }
@@ -314,7 +321,7 @@ impl Table {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use std::collections::HashMap;
+    use std::collections::BTreeMap;
     use std::vec::Vec;
 
     proptest! {
@@ -324,7 +331,7 @@ mod tests {
         ) {
             let table = Table::new(40);
             let mut free: Vec<Frame> = (0..40).map(Frame).collect();
-            let mut model = HashMap::new();
+            let mut model = BTreeMap::new();
             for (add, file, block) in steps {
                 let key = (FileId(file), Block(block));
                 if add && !model.contains_key(&key) {

@@ -51,6 +51,7 @@ fn windows_of_a_copy(blocks: u32) -> Vec<(u32, u32, u32)> {
                 read,
                 reader,
                 previous,
+                head: 0,
                 first,
                 count: 1,
                 fresh: true,

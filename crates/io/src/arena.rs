@@ -5,14 +5,25 @@
 //! used yet is not resident. The mapping begins on a page, so frames are aligned to the smaller
 //! of a page and a block, which direct I/O needs.
 //!
-//! It knows nothing of who owns a frame: the engine's table and the [hazards](crate::hazard) do,
+//! It knows nothing of who owns a frame: the engine's table and the hazards of the hit path do,
 //! and every copy in or out states on which of the two it relies.
 
 use std::io;
+use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
 use forerun_core::table::Frame;
+
+/// The kernel places a mapping so that huge pages fit only if it is a multiple of them long. The
+/// rest of the last one is never touched.
+const HUGE_PAGE: usize = 2 << 20;
+
+/// Size of a line of the processor's cache.
+#[cfg(target_arch = "x86_64")]
+const LINE: usize = 64;
+/// Bytes called for ahead of a copy: 16 lines, about what a processor keeps on the way at once.
+const CALLED_MAX: usize = 16 * LINE;
 
 /// See the [module](self).
 #[derive(Debug)]
@@ -38,7 +49,8 @@ impl Arena {
         let block_bytes = block_bytes as usize;
         let bytes = (frames as usize)
             .checked_mul(block_bytes)
-            .filter(|b| *b > 0)
+            .and_then(|bytes| bytes.checked_next_multiple_of(HUGE_PAGE))
+            .filter(|bytes| *bytes > 0)
             .ok_or_else(|| io::Error::from_raw_os_error(libc::EINVAL))?;
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
         let protection = libc::PROT_READ | libc::PROT_WRITE;
@@ -100,6 +112,25 @@ impl Arena {
         };
         // SAFETY: `frame < frames`, so the offset lies inside the mapping.
         unsafe { self.base().add(frame as usize * self.block_bytes) }
+    }
+
+    /// Calls for bytes of a frame that will probably be copied out next. On random hits half the
+    /// time goes into waiting for them, and this starts that wait before the frame is looked up,
+    /// for the first [`CALLED_MAX`] bytes; by their end the processor has seen the run and goes on.
+    #[inline]
+    pub(crate) fn call_for(&self, frame: Frame, bytes: Range<usize>) {
+        let bytes = bytes.start..bytes.end.min(bytes.start + CALLED_MAX);
+        #[cfg(target_arch = "x86_64")]
+        {
+            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+            let base = self.address(frame).cast_const().cast::<i8>();
+            for line in bytes.step_by(LINE) {
+                // SAFETY: a prefetch of any address has no effect but on the caches.
+                unsafe { _mm_prefetch::<_MM_HINT_T0>(base.wrapping_add(line)) };
+            }
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        let _ = (frame, bytes);
     }
 
     /// Copies bytes of one frame, from byte `from` of it on, into `into`.

@@ -107,13 +107,13 @@ pub type Outcome = Result<u64, i32>;
 pub trait Sink: Send + Sync {
     /// The request ended. Called once for each request, from any thread, possibly from inside
     /// [`Backend::submit`].
-    fn completed(&self, request: Request, outcome: Outcome);
+    fn completed(&self, request: Box<Request>, outcome: Outcome);
 }
 
 /// Carries out requests.
 pub trait Backend: Send + Sync {
     /// Starts a request. The caller submits one at a time, in the order of the engine's decisions.
-    fn submit(&self, request: Request);
+    fn submit(&self, request: Box<Request>);
 
     /// Ends its threads once nothing is in flight any more. Nothing is submitted afterwards.
     fn stop(&self);

@@ -38,7 +38,8 @@ pub(crate) enum Key {
 /// What readers look at without a lock.
 #[derive(Debug)]
 pub(crate) struct Version {
-    /// Counts the versions; changes before the first block of a new version is fetched.
+    /// Twice the number of changes so far; odd while one is being made, from before the first
+    /// block of the old version goes until after the last one went.
     count: AtomicU64,
     bytes: AtomicU64,
     /// The second in which the file was last looked at; see [`crate::clock::coarse_seconds`].
@@ -54,9 +55,14 @@ impl Version {
         }
     }
 
-    /// The number of this version: all bytes of one read belong to one number.
+    /// The number of this version: all bytes of one read belong to one number, which is even.
     pub(crate) fn count(&self) -> u64 {
         self.count.load(Ordering::Acquire)
+    }
+
+    /// The number that blocks fetched from now on belong to.
+    pub(crate) fn wanted(&self) -> u64 {
+        self.count().next_multiple_of(2)
     }
 
     /// The size of the file.
@@ -70,9 +76,15 @@ impl Version {
             && self.checked.swap(second, Ordering::Relaxed) != second
     }
 
+    /// A new version begins; blocks of the old one are still there.
     fn begin(&self, bytes: u64) {
         self.bytes.store(bytes, Ordering::Release);
-        self.count.fetch_add(1, Ordering::AcqRel);
+        self.count.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// The blocks of the old version are gone.
+    pub(crate) fn begun(&self) {
+        self.count.fetch_add(1, Ordering::SeqCst);
     }
 }
 
@@ -146,12 +158,12 @@ impl Catalog {
         file
     }
 
-    /// Begins a new version.
-    pub(crate) fn renew(&mut self, file: FileId, identity: Identity) {
-        if let Some(known) = self.files.get_mut(file.0) {
-            known.identity = Some(identity);
-            known.version.begin(identity.bytes);
-        }
+    /// Begins a new version; [`Version::begun`] once the old blocks are gone.
+    pub(crate) fn renew(&mut self, file: FileId, identity: Identity) -> Option<Arc<Version>> {
+        let known = self.files.get_mut(file.0)?;
+        known.identity = Some(identity);
+        known.version.begin(identity.bytes);
+        Some(known.version.clone())
     }
 
     /// A reader opened the file; its source is kept if the file had none.

@@ -74,7 +74,11 @@ pub(crate) struct Control {
     /// Threads whose answer is there.
     pub(crate) woken: Vec<Arc<Waiter>>,
     /// Requests to submit, in order.
-    pub(crate) fetches: Vec<Request>,
+    #[expect(
+        clippy::vec_box,
+        reason = "boxed once, on its way through several queues"
+    )]
+    pub(crate) fetches: Vec<Box<Request>>,
     /// Requests made and not completed.
     pub(crate) in_flight: u32,
     /// No read may begin any more.
@@ -145,8 +149,8 @@ impl Control {
     }
 
     /// Whether a file is at another version than the engine believes. If so, the new version
-    /// begins: first its number changes, then the old blocks go, so no block of it can be read
-    /// under the old number.
+    /// begins. Between the two changes of its number the old blocks go: a read that began under
+    /// the old number sees that it changed, and none begins in between.
     pub(crate) fn settle(
         &mut self,
         file: FileId,
@@ -172,11 +176,14 @@ impl Control {
             bytes: now.bytes.min(self.file_bytes_max()),
             ..now
         };
-        self.catalog.renew(file, now);
+        let version = self.catalog.renew(file, now);
         self.feed(Input::Invalidate {
             file,
             bytes: Bytes(now.bytes),
         });
+        if let Some(version) = version {
+            version.begun();
+        }
         true
     }
 
@@ -318,13 +325,13 @@ impl Control {
                 known.in_flight += 1;
                 let left = known.version.bytes().saturating_sub(offset);
                 let bytes = left.min(u64::from(extent.count) * block_bytes);
-                (known.location, known.version.count(), bytes)
+                (known.location, known.version.wanted(), bytes)
             }
             None => (Bytes(0), 0, 0),
         };
         self.in_flight += 1;
         let file = extent.file;
-        self.fetches.push(Request {
+        self.fetches.push(Box::new(Request {
             number,
             device,
             file,
@@ -336,7 +343,7 @@ impl Control {
             target,
             skip: 0,
             attempts: 0,
-        });
+        }));
     }
 
     /// Notes that a request is over.

@@ -1,7 +1,7 @@
 //! The driver: builds everything from a [`Config`], opens files, and ends the run.
 //!
 //! Used by the command line, the mount and Python. It owns the backend and its threads; readers
-//! share the [middle](crate::shared) with it and may outlive it, with what is resident then.
+//! share its middle, the engine's lock, with it and may outlive it, with what is resident then.
 
 use std::io::Write;
 use std::path::Path;
@@ -61,12 +61,11 @@ impl Config {
         }
     }
 
+    /// What the engine is told of devices. The emulated one is checked even if not asked.
     fn profile(&self) -> Result<Profile, Error> {
-        Ok(match (&self.profile, &self.emulate) {
-            (Some(profile), _) => profile.clone(),
-            (None, Some(e)) => Profile::constant(e.switching, e.bytes_per_second)?,
-            (None, None) => Profile::default(),
-        })
+        let constant = |e: &Emulation| Profile::constant(e.switching, e.bytes_per_second);
+        let emulated = self.emulate.as_ref().map(constant).transpose()?;
+        Ok(self.profile.clone().or(emulated).unwrap_or_default())
     }
 }
 

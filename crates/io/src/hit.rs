@@ -6,13 +6,15 @@
 //!
 //! It does not wait and does not decide anything: whatever is not plain is the engine's.
 
-use forerun_core::table::{Table, flag};
+use std::ops::Range;
+
+use forerun_core::table::{Found, Frame, Table, flag};
 use forerun_core::{Block, FileId, ReaderId};
 
 use crate::control::Later;
 use crate::hazard::{self, Announcer};
-use crate::reader::Span;
 use crate::shared::Shared;
+use crate::span::Span;
 
 /// With any of these a hit enters the engine; armed blocks are only reported.
 const NOT_HERE: u8 = flag::FILLING | flag::MARK | flag::VACANT;
@@ -25,35 +27,91 @@ pub(crate) struct Hits<'a> {
     reader: ReaderId,
     /// First touches not queued yet: first block and count.
     touched: (Block, u32),
+    pub(crate) guess: Guess,
+}
+
+/// Where the next block probably lies: as far from its number as the last one. Files come into
+/// memory in runs, so it often does, and a right guess saves the walk through the index.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Guess {
+    /// Frame number less block number.
+    lead: u32,
+    /// Whether the last guess was right. Only then are the bytes called for before the frame was
+    /// looked at: where guesses fail, that would double the traffic.
+    sure: bool,
+}
+
+impl Guess {
+    pub(crate) fn from_bits(bits: u64) -> Self {
+        Self {
+            lead: bits as u32,
+            sure: bits >> 32 != 0,
+        }
+    }
+
+    pub(crate) fn to_bits(self) -> u64 {
+        u64::from(self.lead) | u64::from(self.sure) << 32
+    }
 }
 
 impl<'a> Hits<'a> {
-    pub(crate) fn new(shared: &'a Shared, file: FileId, reader: ReaderId) -> Self {
+    pub(crate) fn new(shared: &'a Shared, file: FileId, reader: ReaderId, guess: Guess) -> Self {
         Self {
             shared,
             table: &shared.table,
             file,
             reader,
             touched: (Block(0), 0),
+            guess,
         }
     }
 
     /// Takes plain hits from the front of the span; how many there were.
-    #[inline]
-    pub(crate) fn take(mut self, span: &mut Span<'_>) -> u64 {
+    pub(crate) fn take(&mut self, span: &mut Span<'_>) -> u64 {
         let Some(announcer) = hazard::announcer() else {
             return 0;
         };
         let before = span.left;
-        while span.left > 0 && self.take_one(announcer, span) {}
+        while span.left > 0 {
+            let (at, previous) = (span.at, span.previous);
+            let (from, into) = span.piece();
+            if !self.take_one(announcer, at, previous, from, into) {
+                break;
+            }
+            span.advance();
+        }
         self.queue_touched();
         u64::from(before - span.left)
     }
 
+    /// Takes bytes of one block alone.
     #[inline]
-    fn take_one(&mut self, announcer: Announcer, span: &mut Span<'_>) -> bool {
-        let block = span.at;
-        let Some(found) = self.table.find(self.file, block) else {
+    pub(crate) fn take_single(
+        &mut self,
+        block: Block,
+        previous: Option<Block>,
+        from: usize,
+        into: &mut [u8],
+    ) -> bool {
+        let taken = hazard::announcer()
+            .is_some_and(|announcer| self.take_one(announcer, block, previous, from, into));
+        if self.touched.1 > 0 {
+            self.queue_touched();
+        }
+        taken
+    }
+
+    /// Takes the bytes of one block, from byte `from` of it on, if it is the one wanted and here.
+    #[inline(always)]
+    fn take_one(
+        &mut self,
+        announcer: Announcer,
+        block: Block,
+        previous: Option<Block>,
+        from: usize,
+        into: &mut [u8],
+    ) -> bool {
+        let Some(found) = self.locate(block, from..from + into.len()) else {
             return false;
         };
         if found.flags & NOT_HERE != 0 {
@@ -63,21 +121,39 @@ impl<'a> Hits<'a> {
         if !self.table.still(found.frame, self.file, block) {
             return false;
         }
-        let (from, into) = span.piece();
         // SAFETY: the frame held the block after the hazard was announced, so whoever fills it
         // anew waits until the hazard is lifted, below.
         unsafe { self.shared.arena.copy_out(found.frame, from, into) };
         let armed = found.flags & flag::ARMED != 0;
-        let again = span.previous == Some(block);
-        let first_touch = armed && !again && self.table.disarm(found.frame);
+        let first_touch = armed && previous != Some(block) && self.table.disarm(found.frame);
         drop(hazard);
         if first_touch {
             self.touch(block);
         }
-        span.advance();
         true
     }
 
+    /// Where the block lies, if it is resident. `bytes` are those wanted of it.
+    #[inline(always)]
+    fn locate(&mut self, block: Block, bytes: Range<usize>) -> Option<Found> {
+        let frame = Frame(block.0.wrapping_add(self.guess.lead));
+        if frame.0 < self.table.frames() {
+            if self.guess.sure {
+                self.shared.arena.call_for(frame, bytes);
+            }
+            if self.table.still(frame, self.file, block) {
+                self.guess.sure = true;
+                let flags = self.table.flags(frame);
+                return Some(Found { frame, flags });
+            }
+        }
+        let found = self.table.find(self.file, block)?;
+        let lead = found.frame.0.wrapping_sub(block.0);
+        self.guess = Guess { lead, sure: false };
+        Some(found)
+    }
+
+    /// Notes a first touch.
     #[cold]
     fn touch(&mut self, block: Block) {
         let (first, count) = self.touched;

@@ -16,7 +16,7 @@
 //! | --- | --- |
 //! | [`driver`], [`reader`] | the face |
 //! | `hit`, `hazard` | resident blocks, lock-free |
-//! | `shared`, `control`, `wait` | the engine's lock and what passes through it |
+//! | `shared`, `control`, `outbox`, `wait`, `journal_file` | the engine's lock and what passes through it |
 //! | `catalog`, [`source`] | which files, which version of them, where bytes come from |
 //! | [`arena`] | the memory |
 //! | [`backend`] | what carries fetches out, and wrappers |
@@ -34,10 +34,13 @@ pub mod error;
 pub mod generated;
 mod hazard;
 mod hit;
+mod journal_file;
 mod numbers;
+mod outbox;
 pub mod reader;
 mod shared;
 pub mod source;
+mod span;
 mod wait;
 
 pub use backend::BackendChoice;

@@ -1,7 +1,7 @@
 //! An open file, read at any offset from any thread.
 //!
 //! [`Reader::read_at`] behaves as `pread(2)`. It goes block by block: as long as blocks are
-//! resident it takes them on the [hit path](crate::hit), without a lock; where one is not, the
+//! resident it takes them on the hit path, without a lock; where one is not, the
 //! rest of the read enters the engine and waits.
 //!
 //! All bytes of one read come from one version of the file. Its number is noted when the read
@@ -13,14 +13,15 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use forerun_core::{Block, Engine, FileId, ReaderId, Served};
+use forerun_core::{Block, FileId, ReaderId, Served};
 
 use crate::catalog::Version;
 use crate::clock::coarse_seconds;
 use crate::control::Later;
-use crate::hit::Hits;
+use crate::hit::{Guess, Hits};
 use crate::shared::{Answer, Ask, Shared};
 use crate::source::Source;
+use crate::span::Span;
 
 /// A read begins again at most this often; a file that changes faster than it can be read is an
 /// error, not a loop.
@@ -32,11 +33,15 @@ const LOOKS_MAX: u32 = 64;
 /// No block was touched yet: larger than any block number.
 const NOWHERE: u64 = u64::MAX;
 
-/// What a reader keeps between reads.
+/// What a reader keeps between reads. On cache lines of its own (processors fetch them in pairs):
+/// every hit writes here, and readers on other processors must not feel it.
 #[derive(Debug)]
+#[repr(align(128))]
 pub(crate) struct Position {
     previous: AtomicU64,
     hits: AtomicU64,
+    /// A [`Guess`].
+    guess: AtomicU64,
 }
 
 impl Default for Position {
@@ -44,6 +49,7 @@ impl Default for Position {
         Self {
             previous: AtomicU64::new(NOWHERE),
             hits: AtomicU64::new(0),
+            guess: AtomicU64::new(0),
         }
     }
 }
@@ -54,21 +60,24 @@ impl Position {
         self.hits.swap(0, Ordering::Relaxed)
     }
 
-    fn count_hits(&self, hits: u64) {
-        if hits > 0 {
-            self.hits.fetch_add(hits, Ordering::Relaxed);
-        }
-    }
-
     fn previous(&self) -> Option<Block> {
         u32::try_from(self.previous.load(Ordering::Relaxed))
             .ok()
             .map(Block)
     }
 
-    fn set_previous(&self, previous: Option<Block>) {
+    fn guess(&self) -> Guess {
+        Guess::from_bits(self.guess.load(Ordering::Relaxed))
+    }
+
+    /// The reader is at this block now, guesses this for the next, and had `hits` more hits.
+    fn came_to(&self, previous: Option<Block>, guess: Guess, hits: u64) {
         let previous = previous.map_or(NOWHERE, |block| u64::from(block.0));
         self.previous.store(previous, Ordering::Relaxed);
+        self.guess.store(guess.to_bits(), Ordering::Relaxed);
+        if hits > 0 {
+            self.hits.fetch_add(hits, Ordering::Relaxed);
+        }
     }
 }
 
@@ -99,84 +108,6 @@ enum Filled {
     ToEnd,
     /// The file changed, so what was read is of no use.
     Changed,
-}
-
-/// The part of a read that is still to do.
-pub(crate) struct Span<'a> {
-    /// The bytes to fill, those of the whole read.
-    buf: &'a mut [u8],
-    /// Where in the file the read begins.
-    offset: u64,
-    /// Where in the file it ends.
-    end: u64,
-    block_bytes: u64,
-    /// The next block.
-    pub(crate) at: Block,
-    /// Blocks from there on in this segment, which is as much as the engine takes at once.
-    pub(crate) left: u32,
-    /// Blocks after this segment.
-    beyond: u32,
-    /// The block touched last.
-    pub(crate) previous: Option<Block>,
-}
-
-impl<'a> Span<'a> {
-    /// The read of `buf` at `offset`, in a file of `file_bytes`; none if nothing lies there.
-    fn new(
-        buf: &'a mut [u8],
-        offset: u64,
-        file_bytes: u64,
-        block_bytes: u64,
-        previous: Option<Block>,
-    ) -> Option<Self> {
-        let end = offset.saturating_add(buf.len() as u64).min(file_bytes);
-        if offset >= end {
-            return None;
-        }
-        let first = offset / block_bytes;
-        let at = Block(u32::try_from(first).ok()?);
-        let beyond = u32::try_from(end.div_ceil(block_bytes) - first).unwrap_or(u32::MAX);
-        Some(Self {
-            buf,
-            offset,
-            end,
-            block_bytes,
-            at,
-            left: 0,
-            beyond,
-            previous,
-        })
-    }
-
-    /// Goes on to the next segment; false if there is none.
-    fn next_segment(&mut self) -> bool {
-        self.left = self.beyond.min(Engine::READ_MAX);
-        self.beyond -= self.left;
-        self.left > 0
-    }
-
-    /// The bytes of the next block that are wanted: where in the block they begin, and where they
-    /// go.
-    pub(crate) fn piece(&mut self) -> (usize, &mut [u8]) {
-        let block = u64::from(self.at.0) * self.block_bytes;
-        let from = self.offset.max(block);
-        let to = self.end.min(block + self.block_bytes).max(from);
-        let into = (from - self.offset) as usize..(to - self.offset) as usize;
-        ((from - block) as usize, &mut self.buf[into])
-    }
-
-    /// The next block was taken.
-    pub(crate) fn advance(&mut self) {
-        self.previous = Some(self.at);
-        self.left -= 1;
-        self.at = Block(self.at.0.saturating_add(1));
-    }
-
-    /// Bytes taken so far.
-    fn taken(&self) -> usize {
-        let reached = u64::from(self.at.0) * self.block_bytes;
-        (reached.clamp(self.offset, self.end) - self.offset) as usize
-    }
 }
 
 impl Reader {
@@ -211,6 +142,12 @@ impl Reader {
     /// The original error of the device, if not one byte could be read before it. `ResourceBusy`
     /// if the file changes all the time. `ESHUTDOWN` after [`crate::Driver::finish`].
     pub fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
+        if self.look_is_due() {
+            self.shared.look(self.file, &self.source)?;
+        }
+        if let Some(taken) = self.take_single(buf, offset) {
+            return Ok(taken);
+        }
         let mut fresh = true;
         for _ in 0..RESTARTS_MAX {
             if let Some(taken) = self.attempt(buf, offset, fresh)? {
@@ -224,29 +161,59 @@ impl Reader {
         ))
     }
 
+    #[inline]
+    fn look_is_due(&self) -> bool {
+        matches!(&*self.source, Source::File(_)) && self.version.check_is_due(coarse_seconds())
+    }
+
+    /// The whole of a read inside one resident block. Most small reads are, and this does for them
+    /// what [`Reader::attempt`] does for any, without its bookkeeping; it counts nothing unless it
+    /// succeeds.
+    #[inline]
+    fn take_single(&self, buf: &mut [u8], offset: u64) -> Option<usize> {
+        let shared = &*self.shared;
+        let version = self.version.count();
+        let last = (buf.len() as u64).checked_sub(1)?.checked_add(offset)?;
+        let (first, shift) = (offset >> shared.block_shift, shared.block_shift);
+        if first != last >> shift
+            || last >= self.version.bytes()
+            || shared.sees_every_read
+            || !version.is_multiple_of(2)
+        {
+            return None;
+        }
+        let block = Block(first as u32);
+        let from = (offset - (first << shift)) as usize;
+        let position = &*self.position;
+        let mut hits = Hits::new(shared, self.file, self.id, position.guess());
+        if !hits.take_single(block, position.previous(), from, buf) {
+            return None;
+        }
+        position.came_to(Some(block), hits.guess, 1);
+        (self.version.count() == version).then_some(buf.len())
+    }
+
     /// Reads once; nothing if the file changed meanwhile.
     fn attempt(&self, buf: &mut [u8], offset: u64, fresh: bool) -> io::Result<Option<usize>> {
-        let version = self.version.count();
+        let mut version = self.version.count();
+        while !version.is_multiple_of(2) {
+            self.shared.wait_for_changes();
+            version = self.version.count();
+        }
         let bytes = self.version.bytes();
         let at_end = offset.saturating_add(buf.len() as u64) > bytes;
-        if self.look_is_due(at_end) && self.shared.look(self.file, &self.source)? {
+        if at_end && self.shared.look(self.file, &self.source)? {
             return Ok(None);
         }
-        let block_bytes = self.shared.arena.block_bytes() as u64;
+        let shift = self.shared.block_shift;
         let previous = self.position.previous();
-        let Some(mut span) = Span::new(buf, offset, bytes, block_bytes, previous) else {
+        let Some(mut span) = Span::new(buf, offset, bytes, shift, previous) else {
             return Ok((self.version.count() == version).then_some(0));
         };
         let done = self.fill(&mut span, version, fresh);
-        self.position.set_previous(span.previous);
+        self.position
+            .came_to(span.previous, self.position.guess(), 0);
         Ok((done? && self.version.count() == version).then(|| span.taken()))
-    }
-
-    fn look_is_due(&self, at_end: bool) -> bool {
-        match &*self.source {
-            Source::File(_) => at_end || self.version.check_is_due(coarse_seconds()),
-            Source::Generated { .. } => false,
-        }
     }
 
     /// Takes blocks until the span or the file ends; false if the file changed meanwhile.
@@ -269,10 +236,7 @@ impl Reader {
     ) -> io::Result<Filled> {
         loop {
             if !self.shared.sees_every_read {
-                let hits = Hits::new(&self.shared, self.file, self.id).take(span);
-                if fresh {
-                    self.position.count_hits(hits);
-                }
+                self.take_hits(span, fresh);
             }
             if span.left == 0 {
                 return Ok(Filled::Whole);
@@ -298,12 +262,20 @@ impl Reader {
         }
     }
 
+    fn take_hits(&self, span: &mut Span<'_>, fresh: bool) {
+        let mut hits = Hits::new(&self.shared, self.file, self.id, self.position.guess());
+        let taken = hits.take(span);
+        let counted = if fresh { taken } else { 0 };
+        self.position.came_to(span.previous, hits.guess, counted);
+    }
+
     fn ask(&self, span: &Span<'_>, fresh: bool) -> io::Result<Answer> {
         self.shared.read(&Ask {
             reader: self.id,
             file: self.file,
             source: &self.source,
-            previous: span.previous,
+            previous: span.before,
+            head: span.head,
             first: span.at,
             count: span.left,
             fresh,

@@ -14,7 +14,6 @@
 //! under the lock and emptied by one thread at a time. A backend may complete a request inside
 //! `submit`: the thread that empties the outbox then finds more in it, and nothing nests.
 
-use std::collections::VecDeque;
 use std::io::{self, Write};
 use std::mem;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -30,6 +29,8 @@ use crate::arena::Arena;
 use crate::backend::{Backend, Outcome, Request, Sink};
 use crate::control::{Control, Later};
 use crate::hazard;
+use crate::journal_file::JournalFile;
+use crate::outbox::Outbox;
 use crate::source::{Identity, Source};
 use crate::wait::Waiter;
 
@@ -43,24 +44,12 @@ const JOURNAL_CHUNK: usize = 64 * 1024;
 /// How often the missing rest of a read is asked for before it counts as lost.
 const ATTEMPTS_MAX: u32 = 16;
 
-/// Requests on their way to the backend.
-#[derive(Default)]
-struct Outbox {
-    requests: VecDeque<Request>,
-    /// Somebody is emptying it.
-    busy: bool,
-}
-
-/// Where the journal goes.
-struct JournalFile {
-    write: Option<Box<dyn Write + Send>>,
-    failed: Option<io::Error>,
-}
-
 /// See the [module](self).
 pub(crate) struct Shared {
     pub(crate) table: Arc<Table>,
     pub(crate) arena: Arc<Arena>,
+    /// Blocks are two to this power bytes.
+    pub(crate) block_shift: u32,
     /// Tells this arena's frames from those of other drivers in the hazards.
     pub(crate) domain: u32,
     /// Whether every read must enter the engine.
@@ -69,11 +58,11 @@ pub(crate) struct Shared {
     later: Mutex<Vec<Later>>,
     /// Whether a read waits for memory, as of the last time the lock was left.
     starved: AtomicBool,
-    outbox: Mutex<Outbox>,
+    outbox: Outbox,
     backend: OnceLock<Arc<dyn Backend>>,
     halted: AtomicBool,
     landed: Condvar,
-    journal: Mutex<JournalFile>,
+    journal: JournalFile,
 }
 
 /// What a read that entered the engine came back with.
@@ -90,6 +79,7 @@ pub(crate) struct Ask<'a> {
     pub(crate) file: FileId,
     pub(crate) source: &'a Source,
     pub(crate) previous: Option<Block>,
+    pub(crate) head: u32,
     pub(crate) first: Block,
     pub(crate) count: u32,
     pub(crate) fresh: bool,
@@ -106,20 +96,18 @@ impl Shared {
         static DOMAINS: AtomicU32 = AtomicU32::new(0);
         Arc::new(Self {
             table,
+            block_shift: arena.block_bytes().trailing_zeros(),
             arena,
             domain: DOMAINS.fetch_add(1, Ordering::Relaxed),
             sees_every_read,
             control: Mutex::new(control),
             later: Mutex::default(),
             starved: AtomicBool::new(false),
-            outbox: Mutex::default(),
+            outbox: Outbox::default(),
             backend: OnceLock::new(),
             halted: AtomicBool::new(false),
             landed: Condvar::new(),
-            journal: Mutex::new(JournalFile {
-                write: journal,
-                failed: None,
-            }),
+            journal: JournalFile::new(journal),
         })
     }
 
@@ -148,10 +136,7 @@ impl Shared {
         self.publish_starved(&mut control);
         let woken = mem::take(&mut control.woken);
         if !control.fetches.is_empty() {
-            self.outbox
-                .lock()
-                .requests
-                .extend(control.fetches.drain(..));
+            self.outbox.put(control.fetches.drain(..));
         }
         let journal_is_long = control
             .journal
@@ -182,24 +167,13 @@ impl Shared {
 
     /// Empties the outbox, unless somebody is at it, who will then find what we put in.
     fn submit(&self) {
-        loop {
-            let request = {
-                let mut outbox = self.outbox.lock();
-                if outbox.busy {
-                    return;
-                }
-                let Some(request) = outbox.requests.pop_front() else {
-                    return;
-                };
-                outbox.busy = true;
-                request
-            };
+        while let Some(request) = self.outbox.begin() {
             self.hand_over(request);
-            self.outbox.lock().busy = false;
+            self.outbox.end();
         }
     }
 
-    fn hand_over(&self, request: Request) {
+    fn hand_over(&self, request: Box<Request>) {
         hazard::wait_until_clear(self.domain, &request.target);
         let refusal = match self.backend.get() {
             _ if request.source.is_none() => libc::EBADF,
@@ -225,6 +199,7 @@ impl Shared {
             let &Ask {
                 reader,
                 previous,
+                head,
                 first,
                 count,
                 fresh,
@@ -234,6 +209,7 @@ impl Shared {
                 read,
                 reader,
                 previous,
+                head,
                 first,
                 count,
                 fresh,
@@ -294,6 +270,11 @@ impl Shared {
         Ok(self.with(|control| control.settle(file, source, seen, &self.later)))
     }
 
+    /// Returns once nobody is in the middle of a change.
+    pub(crate) fn wait_for_changes(&self) {
+        drop(self.control.lock());
+    }
+
     /// Where a block lies, found with the table at rest.
     pub(crate) fn find_exactly(&self, file: FileId, block: Block) -> Option<Frame> {
         let control = self.control.lock();
@@ -311,7 +292,10 @@ impl Shared {
                 error: ErrorCode(error),
             })
         };
-        let version = control.catalog.get(request.file).map(|k| k.version.count());
+        let version = control
+            .catalog
+            .get(request.file)
+            .map(|k| k.version.wanted());
         if version != Some(request.version) {
             return failed(libc::ESTALE);
         }
@@ -352,41 +336,26 @@ impl Shared {
     }
 
     fn write_journal(&self) {
-        let mut journal = self.journal.lock();
-        let lines = self
-            .control
-            .lock()
-            .journal
-            .as_mut()
-            .map(mem::take)
-            .unwrap_or_default();
-        let JournalFile {
-            write: Some(write),
-            failed,
-        } = &mut *journal
-        else {
-            return;
+        let lines = || {
+            self.control
+                .lock()
+                .journal
+                .as_mut()
+                .map(mem::take)
+                .unwrap_or_default()
         };
-        if failed.is_none() {
-            *failed = write.write_all(lines.as_bytes()).err();
-        }
+        self.journal.write(lines);
     }
 
     /// Writes the last lines and closes the journal.
     pub(crate) fn close_journal(&self) -> io::Result<()> {
         self.write_journal();
-        let mut journal = self.journal.lock();
-        let write = journal.write.take();
         self.control.lock().journal = None;
-        match (journal.failed.take(), write) {
-            (Some(error), _) => Err(error),
-            (None, Some(mut write)) => write.flush(),
-            (None, None) => Ok(()),
-        }
+        self.journal.close()
     }
 
     /// A request ended: the engine hears of it, if the file is still the one it wanted.
-    fn completed(&self, mut request: Request, outcome: Outcome) {
+    fn completed(&self, mut request: Box<Request>, outcome: Outcome) {
         let source = request.source.clone();
         let seen = source.as_ref().map(|s| s.identity());
         self.after_later(|control| {
@@ -395,7 +364,7 @@ impl Shared {
             }
             match Self::judge(control, &mut request, outcome) {
                 Some(outcome) => {
-                    let Request { number, file, .. } = request;
+                    let Request { number, file, .. } = *request;
                     control.landed(file);
                     control.feed(Input::Completed {
                         request: number,
@@ -415,7 +384,7 @@ impl Shared {
 pub(crate) struct Port(pub(crate) Weak<Shared>);
 
 impl Sink for Port {
-    fn completed(&self, request: Request, outcome: Outcome) {
+    fn completed(&self, request: Box<Request>, outcome: Outcome) {
         if let Some(shared) = self.0.upgrade() {
             shared.completed(request, outcome);
         }

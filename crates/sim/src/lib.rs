@@ -19,6 +19,7 @@
 
 pub mod conformance;
 pub mod device;
+mod lines;
 pub mod random;
 pub mod record;
 pub mod replay;

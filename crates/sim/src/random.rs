@@ -40,6 +40,13 @@ impl Random {
         low.saturating_add(self.below(high.saturating_sub(low).saturating_add(1)))
     }
 
+    /// A number below 2^`bits`, small ones as likely as large ones: the number of bits is drawn
+    /// first. At most 63 bits.
+    pub fn magnitude(&mut self, bits: u32) -> u64 {
+        let drawn = self.between(0, u64::from(bits.min(63)));
+        self.below(1 << drawn)
+    }
+
     /// True `per_mille` times in a thousand.
     pub fn chance(&mut self, per_mille: u64) -> bool {
         self.below(1000) < per_mille

@@ -5,7 +5,7 @@
 //! [`forerun_core::journal`]. A drained engine (`idle -`) is not written: the next input, or the
 //! end, says the same.
 //!
-//! The [`Digest`] is computed always, because it is cheap: two runs with equal digests took the
+//! The digest is computed always, because it is cheap: two runs with equal digests took the
 //! same decisions at the same times (up to a 2^-64 chance). It says that runs differ, never where;
 //! for that, compare journals.
 

@@ -14,13 +14,12 @@
 //!
 //! It runs no device and no reader, and it knows nothing of who recorded the journal.
 
-use std::io::{self, BufRead, Read};
+use std::io::{self, BufRead};
 
 use forerun_core::journal::{Entry, LineError, parse_head};
 use forerun_core::{Engine, Nanos, Output};
 
-/// The longest line of a journal: 64 profile points of 42 characters in each map fit ten times.
-const LINE_MAX: u64 = 64 << 10;
+use crate::lines::{Lines, LinesError};
 
 /// What was replayed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -95,16 +94,21 @@ impl core::fmt::Display for ReplayError {
 
 impl core::error::Error for ReplayError {}
 
+impl From<LinesError> for ReplayError {
+    fn from(e: LinesError) -> Self {
+        match e {
+            LinesError::NotText { line } => Self::NotText { line },
+            LinesError::Io(e) => Self::Io(e),
+        }
+    }
+}
+
 /// Replays a journal.
 ///
 /// # Errors
 /// The first difference, or the first line that cannot be used.
 pub fn replay(journal: impl BufRead) -> Result<Replayed, ReplayError> {
-    let mut lines = Lines {
-        journal,
-        line: 0,
-        text: String::new(),
-    };
+    let mut lines = Lines::new(journal);
     lines.next()?;
     let first = lines.text.clone();
     lines.next()?;
@@ -209,35 +213,6 @@ impl Player {
         let drained = self.drained || matches!(self.engine.poll(), Output::Idle { .. });
         self.replayed.complete = drained;
         self.replayed
-    }
-}
-
-/// The lines of a text, one at a time, none longer than [`LINE_MAX`].
-struct Lines<R> {
-    journal: R,
-    line: u64,
-    text: String,
-}
-
-impl<R: BufRead> Lines<R> {
-    /// Reads the next line into `text`; false at the end.
-    fn next(&mut self) -> Result<bool, ReplayError> {
-        self.line += 1;
-        let mut bytes = std::mem::take(&mut self.text).into_bytes();
-        bytes.clear();
-        let mut limited = (&mut self.journal).take(LINE_MAX);
-        let read = limited
-            .read_until(b'\n', &mut bytes)
-            .map_err(ReplayError::Io)?;
-        if read as u64 == LINE_MAX && bytes.last() != Some(&b'\n') {
-            return Err(ReplayError::NotText { line: self.line });
-        }
-        while matches!(bytes.last(), Some(b'\n' | b'\r')) {
-            bytes.pop();
-        }
-        self.text =
-            String::from_utf8(bytes).map_err(|_| ReplayError::NotText { line: self.line })?;
-        Ok(read > 0)
     }
 }
 

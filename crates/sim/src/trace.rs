@@ -2,9 +2,12 @@
 //!
 //! A list of (reader, offset, bytes, think), in the order in which each reader made them; the
 //! world plays it back closed-loop: a reader's next access begins when the one before was served
-//! and its think time is over. The formats of published traces become this.
+//! and its think time is over. A [`journal`] becomes this, and the formats of published traces
+//! will.
 //!
 //! It keeps the list in memory, 32 bytes an access.
+
+pub mod journal;
 
 use forerun_core::Bytes;
 

@@ -83,10 +83,8 @@ impl Content {
             .iter()
             .filter_map(missing)
             .collect::<Result<_, _>>()?;
-        let bar = progress::bytes(
-            "making files",
-            wanted.iter().map(|(_, _, bytes)| bytes).sum(),
-        );
+        let bytes = wanted.iter().map(|(_, _, bytes)| bytes).sum();
+        let bar = progress::bytes("making files", Some(bytes));
         for (path, index, bytes) in wanted {
             make_one(path, self.seed, index, bytes, &|n| bar.inc(n))?;
         }

@@ -9,7 +9,7 @@
 
 use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt};
 
 use indicatif::ProgressBar;
 use rustix::fs::{Advice, fadvise, major, minor};
@@ -36,10 +36,7 @@ impl Source for File {
 pub fn run(plan: &Plan, bar: &ProgressBar) -> Result<Measured, Failure> {
     let files = plan.readers.iter().map(|&file| open_cold(plan, file));
     let files = files.collect::<Result<Vec<_>, _>>()?;
-    let device = files
-        .first()
-        .and_then(|file| file.metadata().ok())
-        .map(|m| m.dev());
+    let device = files.first().and_then(device_of);
     let before = device.and_then(counters);
     let times = readers::run(plan, bar, files)?;
     let used = device
@@ -69,6 +66,16 @@ fn open_cold(plan: &Plan, file: usize) -> Result<File, Failure> {
         Failure::broken(path, format!("cannot be dropped from the page cache: {e}"))
     })?;
     Ok(file)
+}
+
+/// The device a file lies on, or the block device it is.
+fn device_of(file: &File) -> Option<u64> {
+    let there = file.metadata().ok()?;
+    Some(if there.file_type().is_block_device() {
+        there.rdev()
+    } else {
+        there.dev()
+    })
 }
 
 /// What a block device has been asked since the system started, if it says so: file systems that

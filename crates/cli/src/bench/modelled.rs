@@ -2,16 +2,19 @@
 //!
 //! Called by `commands::bench` for `--clock virtual`. The device is `forerun-sim`'s switching
 //! device with the costs of `--emulate`, or with a measured `--profile` as a whole; without
-//! either, the device nobody measured. The driver is free and copying takes no time: what differs
-//! from a run in real time is the machine, not the decisions.
+//! either, the device nobody measured. With both, the device has the one's costs and the engine
+//! believes the other's, as in real time. The driver is free and copying takes no time: what
+//! differs from a run in real time is the machine, not the decisions.
 
 use std::fmt;
 use std::fs::File;
 use std::io::{BufWriter, Write};
+use std::path::Path;
 
-use forerun_core::{Profile, Settings};
+use forerun_core::{Nanos, Profile, Settings};
 use forerun_sim::device::switching::Switching;
-use forerun_sim::{Record, Scene, Text};
+use forerun_sim::device::{Completion, Device, Request, Usage};
+use forerun_sim::{Report, Scene, Text, WorldError};
 use indicatif::ProgressBar;
 
 use super::plan::Plan;
@@ -27,21 +30,10 @@ use crate::profile_file;
 /// A journal that cannot be written, or an engine that breaks a rule.
 pub fn run(plan: &Plan, settings: &Settings, bar: &ProgressBar) -> Result<Measured, Failure> {
     let workload = plan.workload()?;
-    let device = Switching::new(profile(&plan.storage)?);
-    let scene = Scene::new(settings.clone(), device, &workload);
+    let scene = Scene::new(settings.clone(), Believed::new(&plan.storage)?, &workload);
     let report = match &plan.storage.journal {
-        None => play(scene, &mut ())?,
-        Some(path) => {
-            let file = NewFile::create(path)?;
-            let mut text = Text::new(Utf8(file.writer()?));
-            let report = play(scene, &mut text)?;
-            let written = text
-                .finish()
-                .and_then(|Utf8(mut writer)| writer.flush().map_err(|_| fmt::Error));
-            written.map_err(|_| Failure::broken(path, "the journal cannot be written"))?;
-            file.finish()?;
-            report
-        }
+        None => scene.run(&mut ()).map_err(broken_rule)?,
+        Some(path) => recorded(scene, path)?,
     };
     bar.inc(report.bytes.0);
     Ok(Measured {
@@ -57,10 +49,20 @@ pub fn run(plan: &Plan, settings: &Settings, bar: &ProgressBar) -> Result<Measur
     })
 }
 
-fn play(scene: Scene<'_>, record: &mut dyn Record) -> Result<forerun_sim::Report, Failure> {
-    scene
-        .run(record)
-        .map_err(|e| Failure::Run(format!("simulation: {e}")))
+/// Runs a scene with its journal written, also if the run ends in a broken rule.
+fn recorded(scene: Scene<'_>, path: &Path) -> Result<Report, Failure> {
+    let file = NewFile::create(path)?;
+    let mut text = Text::new(Utf8(file.writer()?));
+    let report = scene.run(&mut text);
+    let flush = |Utf8(mut writer): Utf8| writer.flush().map_err(|_| fmt::Error);
+    let written = text.finish().and_then(flush);
+    written.map_err(|_| Failure::broken(path, "the journal cannot be written"))?;
+    file.finish()?;
+    report.map_err(broken_rule)
+}
+
+fn broken_rule(error: WorldError) -> Failure {
+    Failure::Run(format!("simulation: {error}"))
 }
 
 /// A file as a writer of text.
@@ -72,10 +74,52 @@ impl fmt::Write for Utf8 {
     }
 }
 
-fn profile(storage: &Storage) -> Result<Profile, Failure> {
-    match (&storage.emulate, &storage.profile) {
-        (Some(emulation), _) => Ok(emulation.profile()),
-        (None, Some(path)) => profile_file::load(path),
-        (None, None) => Ok(Profile::default()),
+/// A device of which the engine is told something else.
+#[derive(Debug)]
+struct Believed {
+    device: Switching,
+    profile: Profile,
+}
+
+impl Believed {
+    fn new(storage: &Storage) -> Result<Self, Failure> {
+        let measured = storage
+            .profile
+            .as_deref()
+            .map(profile_file::load)
+            .transpose()?;
+        let emulated = storage.emulate.map(|emulation| emulation.profile());
+        let device = emulated.or_else(|| measured.clone()).unwrap_or_default();
+        let profile = measured.unwrap_or_else(|| device.clone());
+        Ok(Self {
+            device: Switching::new(device),
+            profile,
+        })
+    }
+}
+
+impl Device for Believed {
+    fn profile(&self) -> Profile {
+        self.profile.clone()
+    }
+
+    fn submit(&mut self, now: Nanos, request: Request) {
+        self.device.submit(now, request);
+    }
+
+    fn next_event(&self) -> Option<Nanos> {
+        self.device.next_event()
+    }
+
+    fn advance(&mut self, now: Nanos, done: &mut Vec<Completion>) {
+        self.device.advance(now, done);
+    }
+
+    fn usage(&self) -> Usage {
+        self.device.usage()
+    }
+
+    fn servers(&self) -> u32 {
+        self.device.servers()
     }
 }

@@ -9,13 +9,17 @@ use std::str::FromStr;
 use forerun_core::Settings;
 use forerun_core::preset::{self, Preset};
 use forerun_core::{Bytes, Nanos};
-use forerun_sim::workload::{Steps, Workload};
+use forerun_sim::workload::{Step, Steps, Workload};
 
 use super::content::Content;
 use super::pattern::{Pattern, Shape};
 use crate::args::{Bench, Clock, Storage};
 use crate::composition;
 use crate::failure::Failure;
+use crate::files;
+
+/// Steps counted for the progress bar at most: a tenth of a second's worth.
+const STEPS_COUNTED: u64 = 10_000_000;
 
 /// Who reads.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -93,6 +97,7 @@ impl Plan {
         check_kernel(args)?;
         check_clock(args)?;
         check_journal(args)?;
+        files::check_not_read(args.storage.journal.as_deref(), &args.paths)?;
         let entrants = args.preset.iter().map(|contender| match contender {
             Contender::Kernel => Ok(Entrant::Kernel),
             Contender::Preset(preset) => Ok(Entrant::Engine(
@@ -100,21 +105,22 @@ impl Plan {
                 composition::settings(preset, &args.composition)?,
             )),
         });
-        let readers = args.readers.unwrap_or(args.paths.len().max(1) as u32) as usize;
-        let own = if args.shared { 1 } else { readers };
-        let content = Content::new(&args.paths, own, args.file_bytes.0, args.seed)?;
+        let wanted = &args.workload;
+        let readers = wanted.readers.unwrap_or(args.paths.len().max(1) as u32) as usize;
+        let own = if wanted.shared { 1 } else { readers };
+        let content = Content::new(&args.paths, own, wanted.file_bytes.0, wanted.seed)?;
         let files = content.files().len().min(own);
         let plan = Self {
             entrants: entrants.collect::<Result<_, Failure>>()?,
             storage: args.storage.clone(),
             content,
             readers: (0..readers).map(|reader| reader % files).collect(),
-            pattern: args.pattern.clone(),
-            read_bytes: args.read_bytes.0,
-            think: args.think,
+            pattern: wanted.pattern.clone(),
+            read_bytes: wanted.read_bytes.0,
+            think: wanted.think,
             runs: args.runs,
             clock: args.clock,
-            seed: args.seed,
+            seed: wanted.seed,
         };
         // Every reader's workload once, so that a value out of range is found before a run.
         plan.workload()?;
@@ -153,14 +159,19 @@ impl Plan {
         })
     }
 
-    /// Bytes all readers ask for, for the progress bar.
+    /// Bytes all readers ask for, for the progress bar; none if counting them would itself take
+    /// time a person notices.
     ///
     /// # Errors
     /// A value out of the pattern's range.
-    pub fn bytes_asked(&self) -> Result<u64, Failure> {
+    pub fn bytes_asked(&self) -> Result<Option<u64>, Failure> {
         let workload = self.workload()?;
-        let of = |reader| workload.steps(reader).map(|step| step.take.0).sum::<u64>();
-        Ok((0..self.readers.len()).map(of).sum())
+        let steps = (0..self.readers.len()).flat_map(|reader| workload.steps(reader));
+        let mut counted = steps.zip(1..);
+        let sum = |sum: u64, (step, at): (Step, u64)| {
+            (at <= STEPS_COUNTED).then(|| sum.saturating_add(step.take.0))
+        };
+        Ok(counted.try_fold(0, sum))
     }
 }
 

@@ -7,7 +7,7 @@
 use std::io;
 use std::sync::RwLock;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
+use std::thread::{self, Scope, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
 use forerun_core::Nanos;
@@ -49,6 +49,9 @@ struct Race<'a> {
     stopped: AtomicBool,
 }
 
+/// What one reader came to: its time and its bytes.
+type End = Result<(Nanos, u64), Failure>;
+
 /// Runs a reader over each source, in the plan's order of readers.
 ///
 /// # Errors
@@ -62,49 +65,52 @@ pub fn run<S: Source>(plan: &Plan, bar: &ProgressBar, sources: Vec<S>) -> Result
     };
     thread::scope(|scope| {
         let closed = race.gate.write();
-        let mut threads = Vec::new();
-        let mut refused = None;
-        for (reader, mut source) in sources.into_iter().enumerate() {
-            let race = &race;
-            let builder = thread::Builder::new().stack_size(STACK_BYTES);
-            match builder.spawn_scoped(scope, move || race.reader(reader, &mut source)) {
-                Ok(thread) => threads.push(thread),
-                Err(e) => {
-                    race.stopped.store(true, Ordering::Relaxed);
-                    refused = Some(Failure::Run(format!("cannot start reader {reader}: {e}")));
-                    break;
-                }
-            }
-        }
+        let readers = sources.into_iter().enumerate();
+        let threads: Vec<_> = readers
+            .map(|(reader, source)| race.start(scope, reader, source))
+            .collect();
         let begun = Instant::now();
         drop(closed);
-        let ended: Vec<_> = threads.into_iter().map(|thread| thread.join()).collect();
-        let mut times = Times {
-            elapsed: nanos(begun.elapsed()),
-            readers: Vec::new(),
-            bytes: 0,
-        };
-        let mut failures: Vec<_> = refused.into_iter().collect();
-        for end in ended {
-            match end {
-                Ok(Ok((time, bytes))) => {
-                    times.readers.push(time);
-                    times.bytes += bytes;
-                }
-                Ok(Err(failure)) => failures.push(failure),
-                Err(_) => failures.push(Failure::Run("a reader's thread panicked".to_owned())),
-            }
-        }
-        match failures.into_iter().next() {
-            Some(failure) => Err(failure),
-            None => Ok(times),
-        }
+        // All of them are waited for before the first failure is looked at.
+        let ends: Vec<End> = threads
+            .into_iter()
+            .map(|thread| thread.and_then(join))
+            .collect();
+        let elapsed = nanos(begun.elapsed());
+        let ends: Vec<_> = ends.into_iter().collect::<Result<_, _>>()?;
+        let bytes = ends.iter().map(|(_, bytes)| bytes).sum();
+        Ok(Times {
+            elapsed,
+            readers: ends.into_iter().map(|(time, _)| time).collect(),
+            bytes,
+        })
     })
 }
 
+fn join(thread: ScopedJoinHandle<'_, End>) -> End {
+    thread
+        .join()
+        .unwrap_or_else(|_| Err(Failure::Run("a reader's thread panicked".to_owned())))
+}
+
 impl Race<'_> {
-    /// One reader from the gate to its end: its time and its bytes.
-    fn reader(&self, reader: usize, source: &mut dyn Source) -> Result<(Nanos, u64), Failure> {
+    /// Starts a reader's thread, which waits at the gate.
+    fn start<'scope, S: Source + 'scope>(
+        &'scope self,
+        scope: &'scope Scope<'scope, '_>,
+        reader: usize,
+        mut source: S,
+    ) -> Result<ScopedJoinHandle<'scope, End>, Failure> {
+        let builder = thread::Builder::new().stack_size(STACK_BYTES);
+        let started = builder.spawn_scoped(scope, move || self.reader(reader, &mut source));
+        started.map_err(|e| {
+            self.stopped.store(true, Ordering::Relaxed);
+            Failure::Run(format!("cannot start reader {reader}: {e}"))
+        })
+    }
+
+    /// One reader from the gate to its end.
+    fn reader(&self, reader: usize, source: &mut dyn Source) -> End {
         let workload = self.plan.workload_of(reader)?;
         let mut buffer = Vec::with_capacity(self.plan.read_bytes as usize);
         drop(self.gate.read());

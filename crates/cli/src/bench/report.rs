@@ -47,8 +47,7 @@ impl Row {
     /// The row of a contender from its runs, of which there is at least one.
     #[must_use]
     pub fn new(preset: &'static str, plan: &Plan, runs: &mut [Measured]) -> Option<Self> {
-        runs.sort_by_key(|run| run.elapsed);
-        let run = runs.get(runs.len().saturating_sub(1) / 2)?;
+        let run = median(runs)?;
         let ledger = run.ledger.as_ref();
         let device = run.device;
         Some(Self {
@@ -80,6 +79,12 @@ impl Row {
     }
 }
 
+/// The run of median elapsed time; of two in the middle, the faster.
+fn median(runs: &mut [Measured]) -> Option<&Measured> {
+    runs.sort_by_key(|run| run.elapsed);
+    runs.get(runs.len().saturating_sub(1) / 2)
+}
+
 fn per_second(bytes: u64, elapsed_ns: u64) -> u64 {
     let rate = u128::from(bytes) * 1_000_000_000 / u128::from(elapsed_ns.max(1));
     u64::try_from(rate).unwrap_or(u64::MAX)
@@ -89,10 +94,11 @@ fn per_second(bytes: u64, elapsed_ns: u64) -> u64 {
 fn slowest_over_mean(run: &Measured) -> f64 {
     let slowest = run.readers.iter().map(|time| time.0).max().unwrap_or(0);
     let sum: u128 = run.readers.iter().map(|time| u128::from(time.0)).sum();
+    let ratio = slowest as f64 * run.readers.len() as f64 / sum as f64;
     if sum == 0 {
         1.0
     } else {
-        slowest as f64 * run.readers.len() as f64 / sum as f64
+        (ratio * 1e3).round() / 1e3
     }
 }
 
@@ -182,4 +188,45 @@ fn cells(row: &Row) -> [String; 13] {
         time(row.stall_ns),
         bytes(row.memory_peak_bytes),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use forerun_core::Nanos;
+
+    use super::*;
+
+    fn run(readers: &[u64]) -> Measured {
+        let readers: Vec<_> = readers.iter().copied().map(Nanos).collect();
+        Measured {
+            elapsed: readers.iter().copied().max().unwrap_or_default(),
+            readers,
+            bytes: 1_000,
+            device: None,
+            ledger: None,
+            block_bytes: 4096,
+        }
+    }
+
+    #[test]
+    fn rates_survive_no_time_and_many_bytes() {
+        assert_eq!(per_second(1_000, 500), 2_000_000_000);
+        assert_eq!(per_second(0, 0), 0);
+        assert_eq!(per_second(u64::MAX, 1), u64::MAX);
+    }
+
+    #[test]
+    fn fairness_is_the_slowest_over_the_mean() {
+        assert_eq!(slowest_over_mean(&run(&[100, 100])), 1.0);
+        assert_eq!(slowest_over_mean(&run(&[50, 150])), 1.5);
+        assert_eq!(slowest_over_mean(&run(&[0, 0])), 1.0);
+        assert_eq!(slowest_over_mean(&run(&[])), 1.0);
+    }
+
+    #[test]
+    fn the_median_run_is_the_lower_of_two_in_the_middle() {
+        let mut runs = [run(&[9]), run(&[1]), run(&[5]), run(&[7])];
+        assert_eq!(median(&mut runs).map(|run| run.elapsed), Some(Nanos(5)));
+        assert_eq!(median(&mut []), None);
+    }
 }

@@ -13,11 +13,11 @@ use forerun_core::{Bytes, Profile};
 
 use crate::args;
 use crate::failure::Failure;
-use crate::files::NewFile;
+use crate::files::{self, NewFile};
 use crate::measure::{self, Direct, Subject};
 use crate::profile_file;
 use crate::progress;
-use crate::quantity::{rough_duration, rough_size, size};
+use crate::quantity::{rough_duration, rough_size};
 
 /// Runs the command.
 ///
@@ -25,6 +25,7 @@ use crate::quantity::{rough_duration, rough_size, size};
 /// A path that cannot be measured, a read that failed, output that cannot be written.
 pub fn run(args: &args::Profile, out: &mut dyn Write) -> Result<(), Failure> {
     let mut device = Direct::open(&args.path)?;
+    files::check_not_read(args.output.as_deref(), std::slice::from_ref(&args.path))?;
     // Begun before the minutes of measuring, not found impossible after them.
     let target = args.output.as_deref().map(NewFile::create).transpose()?;
     let bar = progress::steps("measuring", measure::steps(device.bytes()));
@@ -49,7 +50,7 @@ fn write(target: NewFile, profile: &Profile, report: &str) -> Result<(), Failure
 fn report(path: &Path, bytes: Bytes, profile: &Profile) -> String {
     let distance = mean_distance(bytes);
     let depth = profile.competitive_depth(distance, Bytes(bytes.0 / 2));
-    let mut text = format!("{}, {}\n\n", path.display(), size(bytes));
+    let mut text = format!("{}, {}\n\n", path.display(), rough_size(bytes.0 as f64));
     let _ = writeln!(text, "{:>14}  {:>14}", "distance", "switching cost");
     for &(distance, cost) in profile.switching_points() {
         let far = rough_size(distance.0 as f64);

@@ -25,6 +25,7 @@ use crate::stats;
 /// Bad input, a read or write that failed.
 pub fn run(args: &args::Read, out: &mut dyn Write) -> Result<(), Failure> {
     args.files.iter().try_for_each(|file| files::check(file))?;
+    files::check_not_read(args.storage.journal.as_deref(), &args.files)?;
     let stack = Stack::build(settings(args.preset, &args.composition)?, &args.storage)?;
     let begun = Instant::now();
     let mut bytes = 0;

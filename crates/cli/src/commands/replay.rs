@@ -4,7 +4,6 @@
 //! counts if every decision is the same, 1 and the first difference with its line if not, 2 if
 //! the journal cannot be read as one.
 
-use std::fs::File;
 use std::io::{BufReader, Write};
 
 use forerun_sim::replay::{Difference, ReplayError, Replayed, replay};
@@ -20,8 +19,7 @@ use crate::quantity::rough_duration;
 /// A journal that cannot be read, or whose decisions differ.
 pub fn run(args: &Replay, out: &mut dyn Write) -> Result<(), Failure> {
     let path = &args.journal;
-    files::check(path)?;
-    let journal = File::open(path).map_err(|e| Failure::unusable(path, files::plain(&e)))?;
+    let journal = files::open_stream(path)?;
     let replayed = replay(BufReader::new(journal)).map_err(|error| match error {
         ReplayError::Difference(difference) => Failure::broken(path, describe(&difference)),
         ReplayError::Io(e) => Failure::broken(path, e),

@@ -17,7 +17,7 @@ use crate::failure::Failure;
 use crate::files;
 use crate::quantity::size;
 
-/// See the [module](self).
+/// A file or block device opened for direct reads.
 #[derive(Debug)]
 pub struct Direct {
     file: File,

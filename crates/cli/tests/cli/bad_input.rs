@@ -125,7 +125,7 @@ fn an_unknown_preset() {
     forerun("read --preset forrun Cargo.toml")
         .code(2)
         .stderr_eq(str![[r#"
-error: invalid value 'forrun' for '--preset <NAME>': no preset "forrun": nearest are forerun, none, cp
+error: invalid value 'forrun' for '--preset <NAME>': no preset "forrun": nearest are forerun, mount, none
 
 For more information, try '--help'.
 
@@ -350,4 +350,21 @@ fn more_open_files_than_descriptors() {
         message.contains("too many open files (the limit is 40"),
         "{message}"
     );
+}
+
+#[test]
+fn an_output_that_would_replace_an_input() {
+    let folder = Folder::new();
+    let file = folder.file("a", &super::bytes(16 << 20));
+    for command in [
+        format!("read --journal {file} {file}"),
+        format!("bench --journal {file} {file}"),
+        format!("profile {file} -o {file}"),
+    ] {
+        forerun(&command)
+            .code(2)
+            .stdout_eq("")
+            .stderr_eq("forerun: [..]/a: is to be read, so it is not written\n");
+    }
+    assert!(fs::read(&file).unwrap() == super::bytes(16 << 20));
 }

@@ -48,22 +48,26 @@ Arguments:
 Options:
       --preset <NAME>      Named composition of methods (see `forerun list presets`) [default:
                            forerun]
-      --memory <SIZE>      Memory for everything: blocks, buffers in flight and bookkeeping
-                           [default: 256MiB]
-      --detect <METHOD>    Detect method in place of the preset's, as name or name(param=value,..)
-      --depth <METHOD>     Depth method in place of the preset's, as name or name(param=value,..)
-      --reclaim <METHOD>   Reclaim method in place of the preset's, as name or name(param=value,..)
-      --profile <FILE>     Profile of the device, as `forerun profile` writes it
-      --emulate <COST>     Slow the device down to one of this cost, as in switching=8ms,rate=80MB/s
-      --backend <NAME>     How to read from the device (see `forerun list backends`) [default: the
-                           best that works]
-      --journal <FILE>     Record every decision to this file, for `forerun replay`
       --offset <SIZE>      Where to begin in each file; past its end is nothing, not an error
                            [default: 0]
       --length <SIZE>      How much to read of each file at most [default: to its end]
       --read-bytes <SIZE>  Bytes asked for at once [default: 128KiB]
       --stats              Print the counters to standard error at the end
   -h, --help               Print help (see more with '--help')
+
+Engine:
+      --memory <SIZE>     Memory for everything: blocks, buffers in flight and bookkeeping [default:
+                          256MiB]
+      --detect <METHOD>   Detect method in place of the preset's, as name or name(param=value,..)
+      --depth <METHOD>    Depth method in place of the preset's, as name or name(param=value,..)
+      --reclaim <METHOD>  Reclaim method in place of the preset's, as name or name(param=value,..)
+
+Storage:
+      --profile <FILE>  Profile of the device, as `forerun profile` writes it
+      --emulate <COST>  Slow the device down to one of this cost, as in switching=8ms,rate=80MB/s
+      --backend <NAME>  How to read from the device (see `forerun list backends`) [default: the best
+                        that works]
+      --journal <FILE>  Record every decision to this file, for `forerun replay`
 
 "#]]);
 }
@@ -97,18 +101,17 @@ Arguments:
                  seed
 
 Options:
-      --preset <A,B,..>    Presets to compare, with commas between; `kernel` is plain buffered
-                           reads, cold [default: forerun]
-      --memory <SIZE>      Memory for everything: blocks, buffers in flight and bookkeeping
-                           [default: 256MiB]
-      --detect <METHOD>    Detect method in place of the preset's, as name or name(param=value,..)
-      --depth <METHOD>     Depth method in place of the preset's, as name or name(param=value,..)
-      --reclaim <METHOD>   Reclaim method in place of the preset's, as name or name(param=value,..)
-      --profile <FILE>     Profile of the device, as `forerun profile` writes it
-      --emulate <COST>     Slow the device down to one of this cost, as in switching=8ms,rate=80MB/s
-      --backend <NAME>     How to read from the device (see `forerun list backends`) [default: the
-                           best that works]
-      --journal <FILE>     Record every decision to this file, for `forerun replay`
+      --preset <A,B,..>  Presets to compare, with commas between; `kernel` is plain buffered reads,
+                         cold [default: forerun]
+      --runs <N>         How often to run each preset; they take turns, and the median run is
+                         printed [default: 1]
+      --clock <CLOCK>    Real time, or the simulator's virtual time on the emulated device [default:
+                         real] [possible values: real, virtual]
+      --format <FORMAT>  How to print the result [default: table] [possible values: table, csv,
+                         json]
+  -h, --help             Print help (see more with '--help')
+
+Workload:
       --readers <N>        How many readers at once, each with an open file of its own [default: one
                            a FILE]
       --shared             All readers read the same file instead of one each
@@ -117,14 +120,21 @@ Options:
       --pattern <NAME>     Order in which a reader reads its file, as name or name(param=value,..)
                            [default: sequential]
       --think <TIME>       Time a reader computes between two reads [default: 0ns]
-      --runs <N>           How often to run each preset; they take turns, and medians are printed
-                           [default: 1]
-      --clock <CLOCK>      Real time, or the simulator's virtual time on the emulated device
-                           [default: real] [possible values: real, virtual]
       --seed <N>           Decides the generated content and the random patterns [default: 1]
-      --format <FORMAT>    How to print the result [default: table] [possible values: table, csv,
-                           json]
-  -h, --help               Print help (see more with '--help')
+
+Engine:
+      --memory <SIZE>     Memory for everything: blocks, buffers in flight and bookkeeping [default:
+                          256MiB]
+      --detect <METHOD>   Detect method in place of the preset's, as name or name(param=value,..)
+      --depth <METHOD>    Depth method in place of the preset's, as name or name(param=value,..)
+      --reclaim <METHOD>  Reclaim method in place of the preset's, as name or name(param=value,..)
+
+Storage:
+      --profile <FILE>  Profile of the device, as `forerun profile` writes it
+      --emulate <COST>  Slow the device down to one of this cost, as in switching=8ms,rate=80MB/s
+      --backend <NAME>  How to read from the device (see `forerun list backends`) [default: the best
+                        that works]
+      --journal <FILE>  Record every decision to this file, for `forerun replay`
 
 "#]]);
 }

@@ -1,7 +1,10 @@
 //! `forerun list`: everything in the lists of core, sim and io is shown.
 
+use std::process::{Command, Stdio};
+
 use forerun_core::{depth, detect, preset, reclaim};
 use serde_json::Value;
+use snapbox::cmd::cargo_bin;
 
 use super::output_of;
 
@@ -65,4 +68,20 @@ fn json_is_one_object_with_a_key_a_family() {
         .unwrap();
     assert_eq!(fixed["params"][0]["name"], "depth_bytes");
     assert_eq!(fixed["params"][0]["default"], 131_072);
+}
+
+#[test]
+fn nobody_reading_it_is_no_error() {
+    for arguments in ["list", "--help", "list --format json"] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let output = Command::new(cargo_bin!("forerun"))
+            .args(arguments.split_whitespace())
+            .stdout(writer)
+            .stderr(Stdio::piped())
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(0), "{arguments}");
+        assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{arguments}");
+    }
 }

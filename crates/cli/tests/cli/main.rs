@@ -20,6 +20,8 @@ use tempfile::TempDir;
 /// Runs the binary with these words as arguments.
 fn forerun(arguments: &str) -> OutputAssert {
     snapbox::cmd::Command::new(cargo_bin!("forerun"))
+        .env_remove("COLUMNS")
+        .env_remove("FORERUN_LOG")
         .args(arguments.split_whitespace())
         .assert()
 }

@@ -34,5 +34,6 @@ impl Depth for Competitive {
         device
             .profile
             .competitive_depth(device.distance, stream.location)
+            .max(stream.asked)
     }
 }

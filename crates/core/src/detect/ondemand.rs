@@ -14,7 +14,7 @@
 //!    with context, a miss behind more read blocks than it asks for: a stream among others.
 //! 4. Any other miss is random: exactly what was asked for is fetched, the window stays.
 //!
-//! Sizes: first window and ramp as in [`initial_size`] and [`next_size`]. With a limit of 32 pages
+//! Sizes: first window and ramp as in `initial_size` and `next_size`. With a limit of 32 pages
 //! and reads of one page this gives wu10's Table 2: (0, 4, 3), (4, 8, 8), (12, 16, 16).
 
 use alloc::boxed::Box;
@@ -135,14 +135,15 @@ impl OnDemand {
     }
 }
 
-/// Whether the blocks before a miss were read, more of them than it asks for: one read that
-/// happens to lie behind another is not enough.
+/// Whether the blocks before a read were read, more of them than it asks for: one read that
+/// happens to lie behind another, or to overlap it, is not enough.
 fn follows_its_own_past(access: &Access, ahead: &dyn Ahead) -> bool {
-    let behind = access.count.min(ahead.limit()).saturating_add(1);
-    let Some(first) = access.block.0.checked_sub(behind) else {
+    let asked = access.head.saturating_add(access.count);
+    let begin = access.block.0.saturating_sub(access.head);
+    let Some(first) = begin.checked_sub(asked.saturating_add(1)) else {
         return false;
     };
-    (first..access.block.0)
+    (first..begin)
         .rev()
         .map(Block)
         .all(|b| ahead.cached(b) && !ahead.unread(b))

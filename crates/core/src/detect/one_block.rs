@@ -2,7 +2,8 @@
 //!
 //! The oldest scheme there is. On a miss that continues the previous access, or starts a file,
 //! the blocks asked for and one more are fetched, and the last is marked; whoever reaches the
-//! mark triggers one block more. It never gets ahead of a device that needs depth.
+//! mark triggers the rest of its read and one block more. It never gets ahead of a device that
+//! needs depth.
 
 use alloc::boxed::Box;
 
@@ -31,7 +32,7 @@ impl Detect for OneBlock {
                 let next = access.block.0.checked_add(1)?;
                 Some(Window {
                     start: next.into(),
-                    size: 1,
+                    size: access.count,
                     async_size: 1,
                 })
             }

@@ -10,7 +10,7 @@ use super::{Engine, READ_BYTES, READER_BYTES, REQUEST_BYTES};
 use crate::detect;
 use crate::stream::Streams;
 use crate::table::{Frame, flag};
-use crate::units::{Bytes, FileId, ReadId, ReaderId, RequestId};
+use crate::units::{Bytes, Extent, FileId, ReadId, ReaderId, RequestId};
 
 impl Engine {
     pub(super) fn invalidate(&mut self, file: FileId, bytes: Bytes) -> Option<()> {
@@ -29,6 +29,7 @@ impl Engine {
     pub(super) fn close(&mut self, id: ReaderId) -> Option<()> {
         self.readers.get(&id)?;
         self.abandon_reads(id);
+        self.abandon_streams(id);
         self.change_streams(id, Streams::clear);
         let reader = self.readers.remove(&id)?;
         self.memory.charge(-READER_BYTES);
@@ -123,6 +124,24 @@ impl Engine {
             let fresh = self.settings.detect.build(detect::LIST);
             if let (Some(reader), Some(fresh)) = (self.readers.get_mut(&id), fresh) {
                 reader.detect = fresh;
+            }
+        }
+    }
+
+    /// What was fetched ahead for a reader, and nobody came for, is the first to go (li05 section
+    /// 3.2: pages whose owner has closed the file).
+    fn abandon_streams(&mut self, id: ReaderId) {
+        let Some(reader) = self.readers.get(&id) else {
+            return;
+        };
+        let file = reader.file;
+        for (first, count) in reader.streams.ahead() {
+            for block in (Extent { file, first, count }).blocks() {
+                if let Some(found) = self.memory.table.find(file, block)
+                    && found.flags & (flag::UNREAD | flag::FILLING) == flag::UNREAD
+                {
+                    self.memory.abandoned(found.frame);
+                }
             }
         }
     }

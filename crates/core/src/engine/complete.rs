@@ -50,7 +50,7 @@ impl Engine {
         }
         for &waiter in &request.waiters {
             let lost = self.reads.get(&waiter).is_some_and(|r| {
-                request.extent.contains(r.first) && r.first.0 - first.0 >= arrived
+                request.extent.contains(r.access.block) && r.access.block.0 - first.0 >= arrived
             });
             if lost {
                 self.fail(waiter, count == 1, failure);

@@ -21,16 +21,15 @@ impl Engine {
         &mut self,
         id: ReadId,
         reader: ReaderId,
-        previous: Option<Block>,
-        first: Block,
-        count: u32,
+        mut access: Access,
         fresh: bool,
     ) -> Option<()> {
         let file = self.readers.get(&reader)?.file;
-        if count == 0 || self.reads.contains_key(&id) {
+        if access.count == 0 || self.reads.contains_key(&id) {
             return None;
         }
         let blocks = self.files.get(&file)?.blocks;
+        let first = access.block;
         if u64::from(first.0) >= blocks {
             self.out.push_back(Output::Serve {
                 read: id,
@@ -39,18 +38,20 @@ impl Engine {
             return Some(());
         }
         let left = u32::try_from(blocks - u64::from(first.0)).unwrap_or(u32::MAX);
-        let count = count.min(left).min(Self::READ_MAX);
+        access.count = access.count.min(left).min(Self::READ_MAX);
         if fresh {
-            self.classify(Extent { file, first, count });
+            self.classify(Extent {
+                file,
+                first,
+                count: access.count,
+            });
         }
         let asked = self.now;
         let pinned = Vec::new();
         let read = Read {
             reader,
             file,
-            previous,
-            first,
-            count,
+            access,
             asked,
             pinned,
             alone: false,
@@ -58,14 +59,7 @@ impl Engine {
         self.reads.insert(id, read);
         self.memory.charge(READ_BYTES);
         if self.sees_every_read && fresh {
-            self.show_read(
-                reader,
-                Access {
-                    block: first,
-                    count,
-                    previous,
-                },
-            );
+            self.show_read(reader, access);
         }
         self.go_on(id);
         Some(())
@@ -109,13 +103,8 @@ impl Engine {
         let Some(read) = self.reads.get(&id).filter(|r| r.pinned.is_empty()) else {
             return Some(());
         };
-        let (file, first, reader, count) = (read.file, read.first, read.reader, read.count);
-        let access = Access {
-            block: first,
-            count,
-            previous: read.previous,
-        };
-        let alone = read.alone;
+        let (file, reader, access, alone) = (read.file, read.reader, read.access, read.alone);
+        let first = access.block;
         let past_end = self
             .files
             .get(&file)
@@ -146,7 +135,7 @@ impl Engine {
             return;
         };
         if let Some(reader) = self.readers.get_mut(&read.reader)
-            && let Some(stream) = reader.streams.at_mut(read.first)
+            && let Some(stream) = reader.streams.at_mut(read.access.block)
         {
             stream.waited = true;
         }
@@ -162,9 +151,10 @@ impl Engine {
         let Some(read) = self.reads.get_mut(&id) else {
             return;
         };
-        let (file, first, reader) = (read.file, read.first, read.reader);
-        let (count, mut previous) = (read.count, read.previous);
-        let limit = count
+        let (file, reader, access) = (read.file, read.reader, read.access);
+        let (first, mut previous) = (access.block, access.previous);
+        let limit = access
+            .count
             .min(SERVE_MAX)
             .min((self.memory.table.frames() / 8).max(1));
         let mut pinned = core::mem::take(&mut read.pinned);
@@ -183,14 +173,7 @@ impl Engine {
             }
             self.memory.pin(found.frame);
             pinned.push(found.frame);
-            self.take_mark(
-                reader,
-                Access {
-                    block,
-                    count: count - (block.0 - first.0),
-                    previous,
-                },
-            );
+            self.take_mark(reader, access.at(block));
             self.access(found.frame, Some(block) != previous);
             previous = Some(block);
         }

@@ -173,6 +173,7 @@ impl Engine {
         let new = Stream::new(block, self.now);
         let stream = state.streams.at(block).unwrap_or(&new);
         let facts = StreamFacts {
+            asked: Bytes(u64::from(access.count) * unit),
             consumed: Bytes(stream.consumed() * unit),
             last_window: Bytes(u64::from(stream.last_window) * unit),
             waited: stream.waited,

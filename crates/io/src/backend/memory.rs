@@ -26,7 +26,7 @@ fn start(sink: Arc<dyn Sink>, _setup: &Setup) -> io::Result<Arc<dyn Backend>> {
 }
 
 impl Backend for Memory {
-    fn submit(&self, mut request: Request) {
+    fn submit(&self, mut request: Box<Request>) {
         let outcome = read_here(&mut request);
         self.sink.completed(request, outcome);
     }

@@ -29,7 +29,7 @@ const THREADS: u32 = 16;
 
 #[derive(Default)]
 struct Queue {
-    requests: VecDeque<Request>,
+    requests: VecDeque<Box<Request>>,
     stopping: bool,
 }
 
@@ -87,7 +87,7 @@ impl Shared {
         }
     }
 
-    fn next(&self) -> Option<Request> {
+    fn next(&self) -> Option<Box<Request>> {
         let mut queue = self.queue.lock();
         loop {
             if let Some(request) = queue.requests.pop_front() {
@@ -102,7 +102,7 @@ impl Shared {
 }
 
 impl Backend for Pool {
-    fn submit(&self, request: Request) {
+    fn submit(&self, request: Box<Request>) {
         self.shared.queue.lock().requests.push_back(request);
         self.shared.arrived.notify_one();
     }

@@ -1,7 +1,7 @@
 //! The io_uring backend: one ring, submissions under a lock, one thread for completions.
 //!
 //! Requests go to the kernel as they come, so it sees the whole queue and no thread blocks for
-//! each of them. A request into one run of frames uses the [registered](registered) memory, one
+//! each of them. A request into one run of frames uses registered memory, one
 //! into scattered frames a vector. What has no descriptor (generated content) is read by a small
 //! pool of [`super::pread`] threads.
 //!
@@ -43,7 +43,7 @@ const SIDE_THREADS: u32 = 2;
 
 /// A request the kernel has, and the vector it reads while it has it.
 struct Flight {
-    request: Request,
+    request: Box<Request>,
     descriptor: types::Fd,
     pieces: Vec<libc::iovec>,
     done: usize,
@@ -121,7 +121,7 @@ impl Flights {
 }
 
 impl Flight {
-    fn new(request: Request, descriptor: RawFd) -> Box<Self> {
+    fn new(request: Box<Request>, descriptor: RawFd) -> Box<Self> {
         let (done, descriptor) = (request.skip, types::Fd(descriptor));
         Box::new(Self {
             request,
@@ -275,7 +275,7 @@ const ENTER_GETEVENTS: u32 = 1;
 
 impl Uring {
     /// Reads what has no descriptor: on the side pool, or here if it could not start.
-    fn submit_aside(&self, mut request: Request) {
+    fn submit_aside(&self, mut request: Box<Request>) {
         let start = || pread::Pool::start(self.shared.sink.clone(), SIDE_THREADS).ok();
         match self.side.get_or_init(start) {
             Some(pool) => pool.submit(request),
@@ -288,7 +288,7 @@ impl Uring {
 }
 
 impl Backend for Uring {
-    fn submit(&self, request: Request) {
+    fn submit(&self, request: Box<Request>) {
         match request.source.as_deref() {
             Some(Source::File(file)) => {
                 let descriptor = file.as_raw_fd();

@@ -1,7 +1,7 @@
 //! Wrappers: what fits around any backend.
 //!
-//! Each is a [`Backend`](super::Backend) that passes requests on to the one it wraps and a
-//! [`Sink`](super::Sink) that passes their outcomes back. It is built from a function that starts
+//! Each is a [`Backend`] that passes requests on to the one it wraps and a
+//! [`Sink`] that passes their outcomes back. It is built from a function that starts
 //! the wrapped one on a given sink, because the sink must exist first.
 
 pub mod fault;

@@ -8,11 +8,12 @@
 //!   filling, and **no block is fetched twice at once**;
 //! - a served block is resident and not filling;
 //! - an error is shown only where a fetch of that very block has just failed with it;
-//! - a block in flight is not evicted.
+//! - a block in flight is not evicted;
+//! - at the end nothing is in flight, and no frame is pinned or waits to be filled.
 
 use std::collections::{BTreeMap, btree_map};
 
-use forerun_core::table::{Table, flag};
+use forerun_core::table::{Frame, Table, flag};
 use forerun_core::units::Extent;
 use forerun_core::{Block, ErrorCode, Fetch, FileId, RequestId};
 
@@ -29,9 +30,16 @@ pub(super) struct Guard {
 pub(super) type Rule = Result<(), String>;
 
 impl Guard {
-    /// Number of fetches in flight.
-    pub(super) fn in_flight(&self) -> usize {
-        self.fetches.len()
+    /// The run is over: nothing may be under way any more.
+    pub(super) fn at_rest(&self, table: &Table) -> Rule {
+        if let Some(request) = self.fetches.keys().next() {
+            return Err(format!("request {request} never ended"));
+        }
+        let held = |frame: &Frame| table.flags(*frame) & (flag::PINNED | flag::FILLING) != 0;
+        match (0..table.frames()).map(Frame).find(held) {
+            Some(frame) => Err(format!("frame {} is still held at the end", frame.0)),
+            None => Ok(()),
+        }
     }
 
     /// A fetch starts, of a file with this many blocks.

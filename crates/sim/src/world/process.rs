@@ -60,7 +60,8 @@ impl World<'_, '_> {
     fn begin(&mut self, reader: usize, step: &Step) -> Result<(), WorldError> {
         let one = &mut self.readers[reader];
         one.report.reads += 1;
-        one.reading = Reading::begin(step, self.files[one.file].bytes, self.block_bytes);
+        let bytes = self.files[one.file].bytes;
+        one.reading = Reading::begin(step, bytes, self.block_bytes, one.previous);
         one.state = State::Reading;
         self.read(reader)
     }
@@ -83,7 +84,7 @@ impl World<'_, '_> {
             return Bytes(0);
         };
         let bytes = reading.take(blocks, self.block_bytes);
-        one.previous = reading.at.checked_sub(1).map(|last| Block(last as u32));
+        one.previous = reading.last();
         one.report.bytes.0 += bytes;
         Bytes(bytes)
     }
@@ -182,7 +183,8 @@ impl World<'_, '_> {
         let input = Input::Read {
             read,
             reader: ReaderId(reader as u32),
-            previous: one.previous,
+            previous: reading.before,
+            head: reading.head(),
             first: Block(reading.at as u32),
             count: reading.wanted(),
             fresh,

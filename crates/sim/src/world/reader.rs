@@ -34,15 +34,24 @@ pub(super) struct Reading {
     pub(super) end: u64,
     /// The block after the last one of this piece: the engine takes no longer reads.
     pub(super) piece_end: u64,
+    /// Its first block.
+    pub(super) piece_begin: u64,
     /// Nothing of this piece has been shown to the engine yet.
     pub(super) fresh: bool,
     /// Bytes taken so far.
     pub(super) taken: u64,
+    /// The block touched before this piece began: a detector judges whole reads by it.
+    pub(super) before: Option<Block>,
 }
 
 impl Reading {
     /// The read a step asks for of a file of this size; `None` if nothing of it is in the file.
-    pub(super) fn begin(step: &Step, file: Bytes, block_bytes: u64) -> Option<Self> {
+    pub(super) fn begin(
+        step: &Step,
+        file: Bytes,
+        block_bytes: u64,
+        before: Option<Block>,
+    ) -> Option<Self> {
         let offset = step.offset.0;
         let reach = |bytes: Bytes| offset.saturating_add(bytes.0).min(file.0);
         let (end, stop) = (reach(step.bytes), reach(step.take).min(reach(step.bytes)));
@@ -55,9 +64,11 @@ impl Reading {
                 at,
                 stop_block,
                 end,
+                piece_begin: at,
                 piece_end,
                 fresh: true,
                 taken: 0,
+                before,
             }
         })
     }
@@ -75,10 +86,22 @@ impl Reading {
         let bytes = to.saturating_sub(from);
         self.taken += bytes;
         if self.at == self.piece_end {
+            self.piece_begin = self.at;
             self.piece_end = self.end.min(self.at + PIECE);
             self.fresh = true;
+            self.before = self.last();
         }
         bytes
+    }
+
+    /// The block before the next one.
+    pub(super) fn last(&self) -> Option<Block> {
+        Some(Block(u32::try_from(self.at.checked_sub(1)?).ok()?))
+    }
+
+    /// Blocks of this piece before the next one.
+    pub(super) fn head(&self) -> u32 {
+        u32::try_from(self.at - self.piece_begin).unwrap_or(u32::MAX)
     }
 
     /// How many blocks to ask the engine for.
@@ -178,7 +201,7 @@ mod tests {
             bytes,
             take,
         };
-        Reading::begin(&step, Bytes(10_000), 4096)
+        Reading::begin(&step, Bytes(10_000), 4096, None)
     }
 
     #[test]
@@ -203,13 +226,19 @@ mod tests {
     #[test]
     fn a_long_read_goes_in_pieces_each_fresh_at_first() {
         let step = Step::read(0, 1 << 30, 0);
-        let mut read = Reading::begin(&step, Bytes(5000 * 4096), 4096).unwrap();
+        let mut read = Reading::begin(&step, Bytes(5000 * 4096), 4096, Some(Block(7))).unwrap();
         assert_eq!(read.wanted(), 1024);
         read.fresh = false;
         read.take(1000, 4096);
-        assert_eq!((read.wanted(), read.fresh), (24, false));
+        assert_eq!(
+            (read.wanted(), read.fresh, read.before),
+            (24, false, Some(Block(7)))
+        );
         read.take(24, 4096);
-        assert_eq!((read.wanted(), read.fresh), (1024, true));
+        assert_eq!(
+            (read.wanted(), read.fresh, read.before),
+            (1024, true, Some(Block(1023)))
+        );
         for _ in 0..3 {
             read.take(1024, 4096);
         }

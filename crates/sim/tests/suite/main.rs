@@ -15,6 +15,7 @@ mod golden;
 mod numbers;
 mod ramping;
 mod replay;
+mod scenes;
 mod stage;
 mod swarm;
 mod theory;

@@ -1,11 +1,11 @@
 //! Replay finds no difference in what was recorded, and every difference in what was changed.
 
 use forerun_core::preset;
-use forerun_sim::Text;
 use forerun_sim::replay::{ReplayError, replay, replay_bytes};
+use forerun_sim::{Scene, Text, device, trace};
 use proptest::prelude::*;
 
-use crate::stage::{DISK, SMALL, run_into, settings};
+use crate::stage::{DISK, MEMORY, SMALL, run, run_into, settings};
 
 fn text(preset: &str, memory: u64, workload: &str) -> String {
     let mut text = Text::new(String::new());
@@ -127,10 +127,33 @@ fn a_journal_cut_off_in_the_middle_is_replayed_as_far_as_it_goes() {
     assert!(!replayed.complete);
 }
 
+/// Recorded under one preset, read again under another: as if the workload itself had been run.
+#[test]
+fn a_journal_is_a_workload_for_other_presets() {
+    for workload in [SMALL[0], SMALL[3], SMALL[7]] {
+        let journal = text("none", MEMORY, workload);
+        let (recorded, trace) = trace::journal::trace(journal.as_bytes()).unwrap();
+        assert_eq!(recorded, settings("none", MEMORY));
+        for preset in ["none", "forerun"] {
+            let direct = run(preset, DISK, workload);
+            let device = device::parse(DISK).unwrap();
+            let again = Scene::new(settings(preset, MEMORY), device, &trace)
+                .run(&mut ())
+                .unwrap();
+            let (direct, again) = (direct.elapsed.0, again.elapsed.0);
+            assert!(
+                direct.abs_diff(again) <= direct / 50,
+                "{workload}: {direct} {again}"
+            );
+        }
+    }
+}
+
 proptest! {
     #[test]
     fn no_text_makes_replay_panic(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
         let _ = replay_bytes(&bytes);
+        let _ = trace::journal::trace(&bytes[..]);
     }
 
     /// Words of journals in any order, under a good head: deep into the engine.
@@ -155,6 +178,7 @@ proptest! {
             changed += "\n";
             changed += &words.join(" ");
             let _ = replay_bytes(changed.as_bytes());
+            let _ = trace::journal::trace(changed.as_bytes());
         }
     }
 }

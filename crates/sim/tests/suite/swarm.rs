@@ -1,1 +1,302 @@
-//! swarm
+//! The swarm: a seed chooses everything, and whatever it chose, everything must hold.
+//!
+//! The seed is printed before its run. 1000 seeds, or `FORERUN_SWARM_SEEDS`; a failing one is
+//! run alone with `FORERUN_SWARM_FIRST=seed FORERUN_SWARM_SEEDS=1`.
+//!
+//! What holds of every run: it ends (no reader waits for ever, and not for a million events more
+//! than its reads explain); no block is fetched twice at once, no error is shown to a reader
+//! whose block did not fail, no block is served that is not there (the world's guard); ledger
+//! and clocks add up; memory stays in its bound; every reader takes every byte it asked for that
+//! did not fail; and run again, the journal replays without a difference.
+
+use forerun_core::spec::{Choice, Method};
+use forerun_core::table::Table;
+use forerun_core::{Bytes, Nanos, Settings, depth, detect, preset, reclaim};
+use forerun_sim::device::{self, Device};
+use forerun_sim::random::Random;
+use forerun_sim::workload::{self, Workload};
+use forerun_sim::wrap::{Fault, Faults};
+use forerun_sim::{Report, Scene, Text, replay};
+
+struct Chosen {
+    settings: Settings,
+    devices: Vec<String>,
+    faults: Faults,
+    workload: String,
+    driver: Nanos,
+    copy_rate: u64,
+}
+
+fn choose(seed: u64) -> Chosen {
+    let mut random = Random::new(seed);
+    let workload = choose_workload(&mut random);
+    let devices = (0..random.between(1, 3))
+        .map(|_| choose_device(&mut random))
+        .collect();
+    let driver = Nanos(if random.chance(300) {
+        random.below(2_000_000)
+    } else {
+        0
+    });
+    let copy_rate = if random.chance(300) {
+        random.between(1 << 20, 1 << 33)
+    } else {
+        0
+    };
+    let faults = choose_faults(&mut random);
+    Chosen {
+        settings: choose_settings(&mut random),
+        devices,
+        faults,
+        workload,
+        driver,
+        copy_rate,
+    }
+}
+
+fn choose_settings(random: &mut Random) -> Settings {
+    let preset = random.pick(preset::LIST).unwrap();
+    let mut settings = preset.settings(Bytes(64 << 20)).unwrap();
+    if random.chance(300) {
+        settings.detect = choose_method(random, detect::LIST);
+        settings.depth = choose_method(random, depth::LIST);
+        settings.reclaim = choose_method(random, reclaim::LIST);
+    }
+    settings.block_bytes = 512 << random.below(8);
+    let minimum = Table::memory_for(Table::FRAMES_MIN, settings.block_bytes);
+    settings.memory.0 = minimum.0 + random.magnitude(24);
+    settings.request_max.0 = u64::from(settings.block_bytes) << random.below(9);
+    settings.in_flight_max = 1 << random.below(8);
+    settings.unread_percent = random.between(1, 100) as u8;
+    settings.lean_async = random.chance(500);
+    settings.check().unwrap();
+    settings
+}
+
+/// A method of a family, with parameters from their ranges.
+fn choose_method<B>(random: &mut Random, list: &'static [Method<B>]) -> Choice {
+    let spec = &random.pick(list).unwrap().spec;
+    spec.params.iter().fold(Choice::of(spec), |choice, param| {
+        let value = param
+            .min
+            .saturating_add(random.magnitude(40))
+            .min(param.max);
+        choice.with(param.name, value).unwrap()
+    })
+}
+
+fn choose_device(random: &mut Random) -> String {
+    match random.below(4) {
+        0 => "instant".into(),
+        _ => format!(
+            "switching(cost_ns={},rate_bytes_per_second={})",
+            random.below(10_000_000),
+            random.between(1_000_000, 1_000_000_000)
+        ),
+    }
+}
+
+fn choose_faults(random: &mut Random) -> Faults {
+    let rate = |random: &mut Random, most: u64| {
+        if random.chance(500) {
+            0
+        } else {
+            random.between(1, most) as u16
+        }
+    };
+    Faults {
+        seed: random.number(),
+        failed_per_mille: rate(random, 300),
+        short_per_mille: rate(random, 300),
+        delayed_per_mille: rate(random, 500),
+        delay_max: Nanos(random.below(100_000_000)),
+    }
+}
+
+fn choose_workload(random: &mut Random) -> String {
+    let file = if random.chance(700) {
+        random.between(1 << 14, 1 << 22)
+    } else {
+        random.magnitude(22)
+    };
+    let read = (1 + random.magnitude(17)).max(file >> 10);
+    let think = random.magnitude(21);
+    let seed = random.number();
+    let all = format!("file_bytes={file},think_ns={think}");
+    let read_bytes = format!("read_bytes={read}");
+    let (few, flag) = (random.between(1, 40), random.below(2));
+    match random.below(workload::LIST.len() as u64) {
+        0 => format!("sequential({all},{read_bytes})"),
+        1 => {
+            format!("interleaved({all},{read_bytes},streams={few},random_order={flag},seed={seed})")
+        }
+        2 => format!("many-readers({all},{read_bytes},readers={few},shared={flag})"),
+        3 => format!(
+            "strided({all},{read_bytes},stride_bytes={},backward={flag})",
+            random.between(read.min(file >> 10).max(1), 4 * read)
+        ),
+        4 => format!(
+            "random({all},{read_bytes},reads={},align_bytes={},seed={seed})",
+            random.below(300),
+            random.between(1, 8192)
+        ),
+        5 => format!("reordered({all},{read_bytes},band={few},seed={seed})"),
+        _ => format!(
+            "retried({all},ask_bytes={},take_bytes={read})",
+            random.between(read, 1 << 23)
+        ),
+    }
+}
+
+/// Bytes each reader asks for and can get, and whether it makes any reads at all.
+fn asked(workload: &dyn Workload, reader: usize) -> u64 {
+    let size = workload.files()[workload.readers()[reader]].0;
+    workload
+        .steps(reader)
+        .map(|s| s.take.0.min(size.saturating_sub(s.offset.0)))
+        .sum()
+}
+
+fn run(chosen: &Chosen, text: &mut Text<String>) -> Report {
+    let workload = workload::parse(&chosen.workload).unwrap();
+    let device = |(at, name): (usize, &String)| {
+        let faults = Faults {
+            seed: chosen.faults.seed ^ at as u64,
+            ..chosen.faults
+        };
+        Box::new(Fault::new(device::parse(name).unwrap(), faults)) as Box<dyn Device>
+    };
+    let blocks: u64 = (0..workload.readers().len())
+        .map(|reader| {
+            workload
+                .steps(reader)
+                .map(|s| 2 + s.bytes.0 / 512)
+                .sum::<u64>()
+        })
+        .sum();
+    let scene = Scene {
+        settings: chosen.settings.clone(),
+        devices: chosen.devices.iter().enumerate().map(device).collect(),
+        workload: &*workload,
+        driver_per_fetch: chosen.driver,
+        copy_bytes_per_second: chosen.copy_rate,
+        events_max: 1_000_000 + 20 * blocks,
+    };
+    scene.run(text).unwrap_or_else(|e| panic!("{e}"))
+}
+
+fn check(chosen: &Chosen, report: &Report) {
+    let Chosen {
+        settings,
+        faults,
+        workload,
+        ..
+    } = chosen;
+    assert!(
+        report.ledger.memory_peak <= settings.memory,
+        "{}",
+        report.ledger.memory_peak
+    );
+    assert_eq!(report.ledger.in_flight, 0);
+    assert_eq!(report.ledger.refused_inputs, 0);
+    for device in &report.devices {
+        assert!(device.utilisation(report.quiet) <= 1.0);
+    }
+    let workload = workload::parse(workload).unwrap();
+    let is_clean = faults.failed_per_mille == 0 && faults.short_per_mille == 0;
+    for (reader, one) in report.readers.iter().enumerate() {
+        let asked = asked(&*workload, reader);
+        assert!(
+            one.bytes.0 <= asked,
+            "reader {reader} took {} of {asked}",
+            one.bytes
+        );
+        if is_clean {
+            assert_eq!((one.bytes.0, one.errors), (asked, 0), "reader {reader}");
+        }
+        if faults.failed_per_mille == 0 {
+            assert_eq!(one.errors, 0, "reader {reader}");
+        }
+    }
+}
+
+/// What the swarm went through: a swarm that never gets into trouble proves little.
+#[derive(Debug, Default)]
+struct Seen {
+    events: u64,
+    errors: u64,
+    failed: u64,
+    evicted: u64,
+    evicted_unused: u64,
+    late_hits: u64,
+    memory_waits: u64,
+    refused_prefetches: u64,
+    thrashed: u64,
+}
+
+impl Seen {
+    fn add(&mut self, report: &Report) {
+        let ledger = &report.ledger;
+        self.events += report.events;
+        self.errors += report
+            .readers
+            .iter()
+            .map(|reader| reader.errors)
+            .sum::<u64>();
+        self.failed += ledger.failed;
+        self.evicted += ledger.evicted;
+        self.evicted_unused += ledger.evicted_unused;
+        self.late_hits += ledger.late_hits;
+        self.memory_waits += ledger.memory_waits;
+        self.refused_prefetches += ledger.refused_prefetches;
+        self.thrashed += ledger.thrashed;
+    }
+
+    fn is_hard(&self) -> bool {
+        let all = [
+            self.errors,
+            self.failed,
+            self.evicted,
+            self.evicted_unused,
+            self.late_hits,
+        ];
+        let scarce = [self.memory_waits, self.refused_prefetches, self.thrashed];
+        all.iter().chain(&scarce).all(|count| *count > 0)
+    }
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a test's own switch, printed with the seeds"
+)]
+fn number(name: &str, default: u64) -> u64 {
+    std::env::var(name)
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(default)
+}
+
+#[test]
+fn swarm_of_seeds_holds_every_invariant() {
+    let first = number("FORERUN_SWARM_FIRST", 0);
+    let seeds = number("FORERUN_SWARM_SEEDS", 1000);
+    let mut seen = Seen::default();
+    for seed in first..first + seeds {
+        let chosen = choose(seed);
+        println!(
+            "seed {seed}: {} on {:?}, {:?}, {}",
+            chosen.workload, chosen.devices, chosen.faults, chosen.settings
+        );
+        let mut text = Text::new(String::new());
+        let report = run(&chosen, &mut text);
+        check(&chosen, &report);
+        seen.add(&report);
+        if seed % 8 == 0 {
+            let journal = text.finish().unwrap();
+            let replayed = replay::replay(journal.as_bytes()).unwrap_or_else(|e| panic!("{e}"));
+            assert!(replayed.complete);
+        }
+    }
+    println!("{seeds} seeds: {seen:?}");
+    assert!(seeds < 1000 || seen.is_hard(), "{seen:?}");
+}

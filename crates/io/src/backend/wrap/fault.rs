@@ -100,7 +100,7 @@ impl Draw {
 struct Late {
     start: Instant,
     arrival: u64,
-    request: Request,
+    request: Box<Request>,
 }
 
 impl PartialEq for Late {
@@ -209,7 +209,7 @@ impl Shared {
 }
 
 impl Backend for Fault {
-    fn submit(&self, request: Request) {
+    fn submit(&self, request: Box<Request>) {
         let Shared {
             plan,
             sink,
@@ -261,7 +261,7 @@ impl Backend for Fault {
 }
 
 impl Sink for Shared {
-    fn completed(&self, request: Request, outcome: Outcome) {
+    fn completed(&self, request: Box<Request>, outcome: Outcome) {
         let cut = self.pending.lock().cuts.remove(&request.number);
         let outcome = match (outcome, cut) {
             (Ok(n), Some(cut)) => Ok(n.min(cut)),

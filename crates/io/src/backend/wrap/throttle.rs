@@ -59,7 +59,7 @@ pub struct DeviceUse {
 struct Ticket {
     number: RequestId,
     deadline: Nanos,
-    arrived: Option<(Request, Outcome)>,
+    arrived: Option<(Box<Request>, Outcome)>,
 }
 
 /// One device.
@@ -182,7 +182,7 @@ impl Station {
     }
 
     /// Waits for the first request in the queue: its deadline, then its bytes.
-    fn next(&self) -> Option<(Request, Outcome)> {
+    fn next(&self) -> Option<(Box<Request>, Outcome)> {
         let mut server = self.server.lock();
         loop {
             match server.queue.front() {
@@ -202,7 +202,7 @@ impl Station {
     }
 
     /// Keeps what the wrapped backend brought for its deadline; gives it back if nobody waits.
-    fn keep(&self, request: Request, outcome: Outcome) -> Option<(Request, Outcome)> {
+    fn keep(&self, request: Box<Request>, outcome: Outcome) -> Option<(Box<Request>, Outcome)> {
         let mut server = self.server.lock();
         let awaited = |t: &&mut Ticket| t.number == request.number && t.arrived.is_none();
         let Some(ticket) = server.queue.iter_mut().find(awaited) else {
@@ -215,7 +215,7 @@ impl Station {
 }
 
 impl Backend for Throttle {
-    fn submit(&self, request: Request) {
+    fn submit(&self, request: Box<Request>) {
         let station = self.station(request.device);
         {
             let mut server = station.server.lock();
@@ -248,7 +248,7 @@ impl Backend for Throttle {
 }
 
 impl Sink for Shared {
-    fn completed(&self, request: Request, outcome: Outcome) {
+    fn completed(&self, request: Box<Request>, outcome: Outcome) {
         let station = self.stations.lock().get(&request.device).cloned();
         let undelivered = match station {
             Some(station) => station.keep(request, outcome),

@@ -99,7 +99,7 @@ impl Lines {
 }
 
 impl Backend for Tracer {
-    fn submit(&self, request: Request) {
+    fn submit(&self, request: Box<Request>) {
         let now = nanos_since(self.record.start);
         self.record
             .lines
@@ -115,7 +115,7 @@ impl Backend for Tracer {
 }
 
 impl Sink for Record {
-    fn completed(&self, request: Request, outcome: Outcome) {
+    fn completed(&self, request: Box<Request>, outcome: Outcome) {
         let ended = nanos_since(self.start);
         let told = match outcome {
             Ok(n) if n >= request.bytes => "ok".to_owned(),
@@ -129,7 +129,7 @@ impl Sink for Record {
             device,
             file,
             ..
-        } = &request;
+        } = &*request;
         let (offset, bytes) = (request.offset + request.skip as u64, request.wanted());
         lines.line(&format!(
             "{number} {device} {file} {offset} {bytes} {begun} {ended} {told}"

@@ -1,0 +1,391 @@
+//! What every backend must do, bare and inside every wrapper.
+//!
+//! One suite, [`suite`], run over each entry of the list and over each wrapper around it; a new
+//! backend is covered by being listed. Below it, what each wrapper must do beyond that.
+
+use std::io::Write;
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::{Duration, Instant};
+
+use forerun_core::table::Frame;
+use forerun_core::{Bytes, DeviceId, FileId, Nanos, RequestId};
+use forerun_io::arena::{Arena, Target};
+use forerun_io::backend::wrap::fault::{Fault, FaultPlan};
+use forerun_io::backend::wrap::throttle::{Emulation, Throttle};
+use forerun_io::backend::wrap::tracer::Tracer;
+use forerun_io::backend::{self, Backend, BackendChoice, Outcome, Request, Setup, Sink};
+use forerun_io::generated;
+use forerun_io::source::{OpenFile, Source};
+
+const BLOCK: u64 = 4096;
+const FRAMES: u32 = 600;
+const SEED: u64 = 3;
+
+/// Keeps what completed.
+#[derive(Default)]
+struct Collected {
+    ended: Mutex<Vec<(Box<Request>, Outcome)>>,
+    more: Condvar,
+}
+
+impl Sink for Collected {
+    fn completed(&self, request: Box<Request>, outcome: Outcome) {
+        self.ended.lock().unwrap().push((request, outcome));
+        self.more.notify_all();
+    }
+}
+
+impl Collected {
+    /// Waits for `count` completions and takes them.
+    fn take(&self, count: usize) -> Vec<(Box<Request>, Outcome)> {
+        let ended = self.ended.lock().unwrap();
+        let waited = self
+            .more
+            .wait_timeout_while(ended, Duration::from_secs(30), |ended| ended.len() < count);
+        let mut ended = waited.unwrap().0;
+        assert_eq!(
+            ended.len(),
+            count,
+            "requests that never ended, or ended twice"
+        );
+        std::mem::take(&mut ended)
+    }
+}
+
+/// A backend under test and what it needs.
+struct Bench {
+    backend: Arc<dyn Backend>,
+    sink: Arc<Collected>,
+    arena: Arc<Arena>,
+}
+
+type Wrap = fn(Arc<dyn Sink>, &'static backend::Entry, &Setup) -> Arc<dyn Backend>;
+
+fn bare(sink: Arc<dyn Sink>, entry: &'static backend::Entry, setup: &Setup) -> Arc<dyn Backend> {
+    BackendChoice::Only(entry).start(&sink, setup).unwrap()
+}
+
+/// The bare backend and each wrapper in a setting that changes nothing.
+const WRAPS: &[(&str, Wrap)] = &[
+    ("bare", bare),
+    ("tracer", |sink, entry, setup| {
+        Tracer::start(
+            sink,
+            Box::new(std::io::sink()),
+            Box::new(|s| Ok(bare(s, entry, setup))),
+        )
+        .unwrap()
+    }),
+    ("fault", |sink, entry, setup| {
+        let plan = FaultPlan {
+            delay_permille: 100,
+            delay_max: Nanos(100_000),
+            ..FaultPlan::default()
+        };
+        Fault::start(sink, plan, Box::new(|s| Ok(bare(s, entry, setup)))).unwrap()
+    }),
+    ("throttle", |sink, entry, setup| {
+        let fast = Emulation {
+            switching: Nanos(1_000),
+            bytes_per_second: 20_000_000_000,
+        };
+        Throttle::start(sink, fast, Box::new(|s| Ok(bare(s, entry, setup)))).unwrap()
+    }),
+];
+
+impl Bench {
+    fn new(entry: &'static backend::Entry, wrap: Wrap) -> Self {
+        let arena = Arc::new(Arena::new(FRAMES, BLOCK as u32).unwrap());
+        let sink = Arc::new(Collected::default());
+        let setup = Setup {
+            arena: arena.clone(),
+            in_flight_max: 64,
+        };
+        Self {
+            backend: wrap(sink.clone(), entry, &setup),
+            sink,
+            arena,
+        }
+    }
+
+    fn request(
+        &self,
+        number: u32,
+        source: &Arc<Source>,
+        offset: u64,
+        frames: &[u32],
+    ) -> Box<Request> {
+        let left = source.bytes().unwrap().saturating_sub(offset);
+        // SAFETY: the tests give each frame to one request at a time.
+        let target = unsafe { Target::new(self.arena.clone(), frames.iter().map(|f| Frame(*f))) };
+        Box::new(Request {
+            number: RequestId(number),
+            device: DeviceId(0),
+            file: FileId(0),
+            version: 0,
+            source: Some(source.clone()),
+            location: Bytes(0),
+            offset,
+            bytes: left.min(frames.len() as u64 * BLOCK),
+            target,
+            skip: 0,
+            attempts: 0,
+        })
+    }
+
+    fn run(&self, request: Box<Request>) -> (Box<Request>, Outcome) {
+        self.backend.submit(request);
+        self.sink.take(1).pop().unwrap()
+    }
+}
+
+/// Whether a request brought what it should: all it asked for, from byte `skip` on.
+fn check((mut request, outcome): (Box<Request>, Outcome), index: u64) {
+    let n = outcome.unwrap();
+    assert_eq!(n, request.bytes, "bytes at {}", request.offset);
+    let (offset, skip) = (request.offset, request.skip);
+    request.target.fill(skip, n as usize, |at, slice| {
+        assert_eq!(
+            generated::check(SEED, index, offset + at as u64, slice),
+            Ok(())
+        );
+    });
+}
+
+fn temporary(index: u64, bytes: u64) -> (tempfile::NamedTempFile, Arc<Source>) {
+    let mut content = vec![0; bytes as usize];
+    generated::fill(SEED, index, 0, &mut content);
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    file.write_all(&content).unwrap();
+    let source = Source::File(OpenFile::open(file.path()).unwrap());
+    (file, Arc::new(source))
+}
+
+/// What every backend must do with a source, whatever it is around it.
+fn suite(bench: &Bench, source: &Arc<Source>, index: u64) {
+    let bytes = source.bytes().unwrap();
+    // One run of frames, scattered frames, frames in reverse, a single one.
+    for frames in [&[0, 1, 2, 3][..], &[9, 4, 5, 77], &[3, 2, 1, 0], &[599]] {
+        check(
+            bench.run(bench.request(1, source, 2 * BLOCK, frames)),
+            index,
+        );
+    }
+    // The unaligned tail, and room behind it.
+    let last = bytes / BLOCK * BLOCK;
+    check(bench.run(bench.request(2, source, last, &[7])), index);
+    check(
+        bench.run(bench.request(3, source, last, &[7, 8, 30])),
+        index,
+    );
+    // At and past the end.
+    for offset in [last + BLOCK, last + 1000 * BLOCK] {
+        let (_, outcome) = bench.run(bench.request(4, source, offset, &[5]));
+        assert_eq!(outcome, Ok(0));
+    }
+    // The rest of a request of which the front is there already.
+    let mut rest = bench.request(5, source, 0, &[20, 21, 40]);
+    rest.skip = BLOCK as usize;
+    check(bench.run(rest), index);
+    // Many at once, each ends once.
+    for number in 0..FRAMES / 2 {
+        let offset = u64::from(number) * BLOCK % last;
+        bench
+            .backend
+            .submit(bench.request(number, source, offset, &[2 * number, 2 * number + 1]));
+    }
+    let mut ended = bench.sink.take(FRAMES as usize / 2);
+    ended.sort_by_key(|(request, _)| request.number);
+    ended.dedup_by_key(|(request, _)| request.number);
+    assert_eq!(ended.len(), FRAMES as usize / 2);
+    ended.into_iter().for_each(|one| check(one, index));
+}
+
+#[test]
+fn every_backend_in_every_wrapper_passes_the_suite() {
+    const BYTES: u64 = 40 * BLOCK + 1234;
+    for entry in backend::LIST {
+        for (name, wrap) in WRAPS {
+            println!("{} in {name}", entry.name);
+            let bench = Bench::new(entry, *wrap);
+            let (_file, source) = temporary(4, BYTES);
+            suite(&bench, &source, 4);
+            let made = Source::Generated {
+                seed: SEED,
+                index: 5,
+                bytes: BYTES,
+            };
+            suite(&bench, &Arc::new(made), 5);
+            bench.backend.stop();
+        }
+    }
+}
+
+#[test]
+fn an_error_comes_back_as_what_it_was() {
+    for entry in backend::LIST {
+        for (_, wrap) in WRAPS {
+            let bench = Bench::new(entry, *wrap);
+            // Nothing is mapped at address zero, so reading one's own memory there is an error.
+            let memory = std::path::Path::new("/proc/self/mem");
+            let source = Arc::new(Source::File(OpenFile::open(memory).unwrap()));
+            let (_, outcome) = bench.run(bench.request(1, &source, 0, &[1, 2]));
+            assert_eq!(outcome, Err(libc::EIO), "{}", entry.name);
+            let mut gone = bench.request(2, &source, 0, &[1]);
+            gone.source = None;
+            assert_eq!(bench.run(gone).1, Err(libc::EBADF), "{}", entry.name);
+            bench.backend.stop();
+        }
+    }
+}
+
+fn generated_source() -> Arc<Source> {
+    Arc::new(Source::Generated {
+        seed: SEED,
+        index: 1,
+        bytes: 1 << 20,
+    })
+}
+
+#[test]
+fn injected_errors_and_short_reads_are_as_planned() {
+    let run = |plan: FaultPlan| -> Vec<Outcome> {
+        let wrap = |sink: Arc<dyn Sink>, setup: &Setup| {
+            Fault::start(
+                sink,
+                plan,
+                Box::new(|s| Ok(bare(s, &backend::memory::ENTRY, setup))),
+            )
+            .unwrap()
+        };
+        let mut bench = Bench::new(&backend::memory::ENTRY, bare);
+        let setup = Setup {
+            arena: bench.arena.clone(),
+            in_flight_max: 64,
+        };
+        bench.backend = wrap(bench.sink.clone(), &setup);
+        let source = generated_source();
+        let outcomes = (0..200)
+            .map(|n| bench.run(bench.request(n, &source, 0, &[1, 2])).1)
+            .collect();
+        bench.backend.stop();
+        outcomes
+    };
+    let errors = FaultPlan {
+        error_permille: 300,
+        error: libc::ENODEV,
+        ..FaultPlan::default()
+    };
+    let outcomes = run(errors);
+    let failed = outcomes.iter().filter(|o| **o == Err(libc::ENODEV)).count();
+    assert!((30..90).contains(&failed), "{failed} of 200 failed");
+    assert_eq!(outcomes, run(errors), "the same seed must do the same");
+    assert_ne!(outcomes, run(FaultPlan { seed: 1, ..errors }));
+    let short = FaultPlan {
+        short_permille: 1000,
+        ..FaultPlan::default()
+    };
+    assert!(
+        run(short)
+            .iter()
+            .all(|o| matches!(o, Ok(n) if (1..2 * BLOCK).contains(n)))
+    );
+}
+
+#[test]
+fn an_emulated_disk_takes_its_time_and_answers_in_order() {
+    let mut bench = Bench::new(&backend::pread::ENTRY, bare);
+    let setup = Setup {
+        arena: bench.arena.clone(),
+        in_flight_max: 64,
+    };
+    let disk = Emulation {
+        switching: Nanos(5_000_000),
+        bytes_per_second: 80_000_000,
+    };
+    let inner = Box::new(|s| Ok(bare(s, &backend::pread::ENTRY, &setup)));
+    let throttle = Throttle::start(bench.sink.clone(), disk, inner).unwrap();
+    bench.backend = throttle.clone();
+    let source = generated_source();
+    let start = Instant::now();
+    // Three that follow each other, one elsewhere: two switches and four transfers of 8 KiB.
+    for (number, offset) in [(0, 0), (1, 8192), (2, 16384), (3, 200 * BLOCK)] {
+        bench
+            .backend
+            .submit(bench.request(number, &source, offset, &[2 * number, 2 * number + 1]));
+    }
+    let ended = bench.sink.take(4);
+    let least = Duration::from_nanos(2 * 5_000_000 + 4 * 8192 * 1_000_000_000 / 80_000_000);
+    assert!(
+        start.elapsed() >= least,
+        "{:?} is less than {least:?}",
+        start.elapsed()
+    );
+    assert_eq!(
+        ended.iter().map(|(r, _)| r.number.0).collect::<Vec<_>>(),
+        [0, 1, 2, 3]
+    );
+    let used = throttle.used();
+    assert_eq!(
+        (used.requests, used.continued, used.bytes),
+        (4, 2, Bytes(4 * 8192))
+    );
+    assert!(used.busy.0.abs_diff(least.as_nanos() as u64) < 10);
+    bench.backend.stop();
+}
+
+/// Text that a test reads while somebody else writes it.
+#[derive(Clone, Default)]
+struct Page(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Page {
+    fn write(&mut self, buf: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().write(buf)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn the_tracer_writes_a_line_for_each_request() {
+    let mut bench = Bench::new(&backend::memory::ENTRY, bare);
+    let setup = Setup {
+        arena: bench.arena.clone(),
+        in_flight_max: 64,
+    };
+    let page = Page::default();
+    let inner = Box::new(|s| Ok(bare(s, &backend::memory::ENTRY, &setup)));
+    bench.backend = Tracer::start(bench.sink.clone(), Box::new(page.clone()), inner).unwrap();
+    let source = generated_source();
+    bench
+        .run(bench.request(7, &source, BLOCK, &[1, 2]))
+        .1
+        .unwrap();
+    let mut gone = bench.request(8, &source, 0, &[1]);
+    gone.source = None;
+    bench.run(gone).1.unwrap_err();
+    let text = String::from_utf8(page.0.lock().unwrap().clone()).unwrap();
+    let lines: Vec<Vec<&str>> = text.lines().map(|l| l.split(' ').collect()).collect();
+    assert_eq!(
+        lines[0].join(" "),
+        forerun_io::backend::wrap::tracer::COLUMNS
+    );
+    assert_eq!(lines[1][..5], ["7", "0", "0", "4096", "8192"]);
+    assert_eq!(lines[1][7..], ["ok"]);
+    assert_eq!(lines[2][7..], ["error", "9"]);
+}
+
+#[test]
+fn names_choose_backends_and_wrong_ones_are_answered_with_the_list() {
+    assert!(matches!("auto".parse(), Ok(BackendChoice::Auto)));
+    for entry in backend::LIST {
+        assert!(matches!(entry.name.parse(), Ok(BackendChoice::Only(e)) if e.name == entry.name));
+    }
+    let error = "floppy".parse::<BackendChoice>().unwrap_err().to_string();
+    assert!(
+        backend::LIST.iter().all(|e| error.contains(e.name)),
+        "{error}"
+    );
+}

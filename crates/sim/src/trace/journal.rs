@@ -1,0 +1,156 @@
+//! A journal as a trace: what a real run read, to be read again under another preset or device.
+//!
+//! Where [`replay`](crate::replay) asks whether the engine still decides the same, this asks what
+//! another one would have done. Of the inputs it keeps files, opens and accesses:
+//!
+//! ```text
+//! read .. fresh  ->  an access from its head on, after the time since the reader's last answer
+//! touch          ->  an access without thinking: blocks hit for the first time, unless the next
+//!                    read says that they were its head
+//! ```
+//!
+//! What a journal does not hold is lost: reads that only hit again, where inside a block one began,
+//! and which part of a retried read was taken. Times contain the recorder's own copying.
+
+use std::collections::BTreeMap;
+use std::io::BufRead;
+
+use forerun_core::journal::{Entry, LineError, parse_head};
+use forerun_core::{FileId, Input, Nanos, Output, ReadId, ReaderId, Settings};
+
+use super::Trace;
+use crate::lines::Lines;
+use crate::replay::ReplayError;
+use crate::workload::Step;
+
+/// Reads a journal as a trace; also says the settings it was recorded with.
+///
+/// # Errors
+/// The first line that cannot be read.
+pub fn trace(journal: impl BufRead) -> Result<(Settings, Trace), ReplayError> {
+    let mut lines = Lines::new(journal);
+    lines.next()?;
+    let first = lines.text.clone();
+    lines.next()?;
+    let settings = parse_head(&first, &lines.text).map_err(|error| {
+        let line = if error == LineError::Magic { 1 } else { 2 };
+        ReplayError::Line { line, error }
+    })?;
+    let mut seen = Seen {
+        block_bytes: u64::from(settings.block_bytes),
+        ..Seen::default()
+    };
+    while lines.next()? {
+        if !lines.text.is_empty() {
+            let line = lines.line;
+            let entry = lines
+                .text
+                .parse()
+                .map_err(|error| ReplayError::Line { line, error })?;
+            seen.entry(&entry);
+        }
+    }
+    Ok((settings, seen.trace))
+}
+
+/// What was seen so far. Numbers of files and readers are reused in a journal; here each opening
+/// and each version is one of its own.
+#[derive(Default)]
+struct Seen {
+    block_bytes: u64,
+    now: Nanos,
+    trace: Trace,
+    file_of: BTreeMap<FileId, usize>,
+    reader_of: BTreeMap<ReaderId, usize>,
+    reads: BTreeMap<ReadId, usize>,
+    /// When each reader was last answered.
+    answered: Vec<Nanos>,
+    /// How many of each reader's last steps are touches.
+    touched: Vec<usize>,
+}
+
+impl Seen {
+    fn entry(&mut self, entry: &Entry) {
+        match entry {
+            Entry::Input(now, input) => {
+                self.now = *now;
+                self.input(input);
+            }
+            Entry::Output(Output::Serve { read, .. }) => {
+                if let Some(reader) = self.reads.remove(read) {
+                    self.answered[reader] = self.now;
+                }
+            }
+            Entry::Output(_) => {}
+        }
+    }
+
+    fn input(&mut self, input: &Input) {
+        match *input {
+            Input::File { file, bytes, .. } => {
+                self.file_of.insert(file, self.trace.files.len());
+                self.trace.files.push(bytes);
+            }
+            Input::Open { reader, file } => {
+                if let Some(&file) = self.file_of.get(&file) {
+                    self.reader_of.insert(reader, self.trace.readers.len());
+                    self.trace.readers.push(file);
+                    self.trace.steps.push(Vec::new());
+                    self.answered.push(self.now);
+                    self.touched.push(0);
+                }
+            }
+            Input::Read {
+                read,
+                reader,
+                first,
+                head,
+                count,
+                fresh,
+                ..
+            } => {
+                if let Some(&reader) = self.reader_of.get(&reader) {
+                    self.reads.insert(read, reader);
+                    if fresh {
+                        let head = head.min(first.0);
+                        self.read(reader, first.0 - head, u64::from(head) + u64::from(count));
+                    }
+                }
+            }
+            Input::Touch {
+                reader,
+                first,
+                count,
+            } => {
+                if let Some(&reader) = self.reader_of.get(&reader) {
+                    self.touched[reader] += 1;
+                    self.access(reader, first.0, count.into(), Nanos(0));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// An access, which the touches of its own head are no part of.
+    fn read(&mut self, reader: usize, first: u32, blocks: u64) {
+        let start = u64::from(first) * self.block_bytes;
+        let end = start + blocks * self.block_bytes;
+        let own = |step: &Step| step.offset.0 >= start && step.offset.0 + step.bytes.0 <= end;
+        while self.touched[reader] > 0
+            && self.trace.steps[reader].pop_if(|step| own(step)).is_some()
+        {
+            self.touched[reader] -= 1;
+        }
+        self.touched[reader] = 0;
+        let think = self.now.since(self.answered[reader]);
+        self.access(reader, first, blocks, think);
+    }
+
+    fn access(&mut self, reader: usize, first: u32, blocks: u64, think: Nanos) {
+        let (offset, bytes) = (
+            u64::from(first) * self.block_bytes,
+            blocks * self.block_bytes,
+        );
+        self.trace.steps[reader].push(Step::read(offset, bytes, think.0));
+    }
+}

@@ -1,0 +1,135 @@
+//! Scenes that make no sense end in an error, empty ones in an empty report; never in a panic.
+
+use forerun_core::{Bytes, Nanos, preset};
+use forerun_sim::trace::{Access, Trace};
+use forerun_sim::workload::{Steps, Workload};
+use forerun_sim::{Report, Scene, WorldError, device, workload};
+
+use crate::stage::{DISK, MEMORY, settings};
+
+fn scene(workload: &dyn Workload) -> Scene<'_> {
+    Scene::new(
+        settings("forerun", MEMORY),
+        device::parse(DISK).unwrap(),
+        workload,
+    )
+}
+
+fn run(workload: &dyn Workload) -> Result<Report, WorldError> {
+    scene(workload).run(&mut ())
+}
+
+#[derive(Debug)]
+struct Odd {
+    files: Vec<Bytes>,
+    readers: Vec<usize>,
+}
+
+impl Workload for Odd {
+    fn files(&self) -> Vec<Bytes> {
+        self.files.clone()
+    }
+    fn readers(&self) -> Vec<usize> {
+        self.readers.clone()
+    }
+    fn steps(&self, _reader: usize) -> Steps<'_> {
+        Box::new(core::iter::empty())
+    }
+}
+
+#[test]
+fn scenes_that_make_no_sense_are_refused() {
+    let nobody = Odd {
+        files: vec![],
+        readers: vec![],
+    };
+    let mut homeless = scene(&nobody);
+    homeless.devices.clear();
+    assert_eq!(homeless.run(&mut ()), Err(WorldError::Devices(0)));
+    let stranger = Odd {
+        files: vec![Bytes(1)],
+        readers: vec![0, 1],
+    };
+    assert_eq!(run(&stranger), Err(WorldError::NoFile(1)));
+    let vast = Odd {
+        files: vec![Bytes(1), Bytes(u64::MAX)],
+        readers: vec![],
+    };
+    assert_eq!(run(&vast), Err(WorldError::FileSize(1)));
+    let mut poor = scene(&nobody);
+    poor.settings.memory = Bytes(0);
+    assert!(matches!(poor.run(&mut ()), Err(WorldError::Settings(_))));
+}
+
+#[test]
+fn a_run_longer_than_allowed_is_stopped() {
+    let long = workload::parse("sequential").unwrap();
+    let mut scene = scene(&*long);
+    scene.events_max = 100;
+    assert_eq!(scene.run(&mut ()), Err(WorldError::Events(100)));
+}
+
+#[test]
+fn nobody_reading_nothing_takes_no_time() {
+    let nobody = Odd {
+        files: vec![],
+        readers: vec![],
+    };
+    let idle = Odd {
+        files: vec![Bytes(0), Bytes(5)],
+        readers: vec![1, 0],
+    };
+    for workload in [nobody, idle] {
+        let report = run(&workload).unwrap();
+        assert_eq!((report.elapsed, report.bytes), (Nanos(0), Bytes(0)));
+        assert_eq!(report.throughput_bytes_per_second(), 0);
+        assert_eq!(report.summary("x").request_bytes_mean, 0);
+    }
+}
+
+/// Reads at and past the end of the file, of no bytes, of more bytes than there are.
+#[test]
+fn reads_past_the_end_take_what_there_is() {
+    let access = |offset, bytes| Access {
+        reader: 0,
+        offset,
+        bytes,
+        think_ns: 1,
+    };
+    let accesses = [
+        access(4090, u64::MAX),
+        access(5000, 1),
+        access(u64::MAX, u64::MAX),
+        access(0, 0),
+        access(4999, 1),
+    ];
+    let trace = Trace::new(vec![Bytes(5000)], vec![0], accesses).unwrap();
+    for preset in preset::LIST {
+        let device = device::parse(DISK).unwrap();
+        let report = Scene::new(settings(preset.name, MEMORY), device, &trace).run(&mut ());
+        let reader = report.unwrap().readers[0];
+        assert_eq!(
+            (reader.bytes, reader.reads, reader.errors),
+            (Bytes(911), 5, 0)
+        );
+        assert_eq!(reader.compute, Nanos(5));
+    }
+}
+
+/// Two files on two devices: neither waits for the other.
+#[test]
+fn devices_work_side_by_side() {
+    let text = "many-readers(file_bytes=10000000,readers=2)";
+    let pair = workload::parse(text).unwrap();
+    let mut scene = scene(&*pair);
+    scene.devices.push(device::parse(DISK).unwrap());
+    let report = scene.run(&mut ()).unwrap();
+    assert!(
+        report
+            .devices
+            .iter()
+            .all(|device| device.usage.switches == 1)
+    );
+    assert_eq!(report.readers[0].elapsed, report.readers[1].elapsed);
+    assert!(report.elapsed < Nanos(8_000_000 + 126_000_000));
+}

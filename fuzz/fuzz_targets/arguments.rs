@@ -1,0 +1,43 @@
+//! The argument parser and everything a command checks before it looks at a file.
+//!
+//! Words are the lines of the input. Must hold: no panic, and what was accepted makes settings or
+//! a message.
+
+#![no_main]
+
+use clap::Parser;
+use forerun::args::{Args, Command};
+use forerun::bench::pattern::Shape;
+use forerun::bench::plan::Contender;
+use forerun::composition::settings;
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|text: &str| {
+    let words = std::iter::once("forerun").chain(text.lines());
+    let Ok(args) = Args::try_parse_from(words) else { return };
+    match args.command {
+        Command::Read(read) => {
+            let _ = settings(read.preset, &read.composition);
+        }
+        Command::Bench(bench) => {
+            for contender in &bench.preset {
+                if let Contender::Preset(preset) = contender {
+                    let _ = settings(preset, &bench.composition);
+                }
+            }
+            let wanted = bench.workload;
+            let shape = Shape {
+                file_bytes: wanted.file_bytes.0,
+                read_bytes: wanted.read_bytes.0,
+                think: wanted.think,
+                seed: wanted.seed,
+            };
+            if let Ok(workload) = wanted.pattern.workload(&shape) {
+                for step in workload.steps(0).take(64) {
+                    assert!(step.offset.0.saturating_add(step.take.0) <= shape.file_bytes);
+                }
+            }
+        }
+        Command::Profile(_) | Command::Replay(_) | Command::List(_) => {}
+    }
+});
