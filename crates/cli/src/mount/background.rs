@@ -47,7 +47,9 @@ pub fn start() -> Result<(), Failure> {
     let mut said = String::new();
     if let Some(output) = child.stdout.take() {
         // One line, not all there is: the mount may keep its output open.
-        BufReader::new(output).read_line(&mut said).map_err(cannot)?;
+        BufReader::new(output)
+            .read_line(&mut said)
+            .map_err(cannot)?;
     }
     match said.trim_end().split_once(' ') {
         None if said.trim_end() == READY => Ok(()),
