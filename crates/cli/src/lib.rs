@@ -42,7 +42,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
         Command::Bench(bench) => commands::bench::run(bench, out),
         Command::Replay(replay) => commands::replay::run(replay, out),
         Command::Mount(mount) => commands::mount::run(mount),
-        Command::Top(top) => commands::top::run(top),
+        Command::Top(top) => commands::top::run(top, out),
         Command::Ctl(ctl) => commands::ctl::run(ctl, out),
         Command::List(list) => commands::list::run(list, out),
     }

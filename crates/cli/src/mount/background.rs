@@ -14,7 +14,6 @@
 //!   | exit 2
 //! ```
 
-use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
@@ -34,11 +33,11 @@ const READY: &str = "ready";
 /// What went wrong there.
 pub fn start() -> Result<(), Failure> {
     let cannot = |e: io::Error| Failure::Run(format!("cannot start the mount: {e}"));
-    let mut words = expand(std::env::args_os()).into_iter();
-    let name = words.next().unwrap_or_else(|| OsString::from("forerun"));
+    let words = expand(std::env::args_os());
     let mut child = Command::new(std::env::current_exe().map_err(cannot)?)
-        .arg0(name)
-        .args(words)
+        // Not the name mount(8) may have called us by: the words are expanded already.
+        .arg0("forerun")
+        .args(words.iter().skip(1))
         .arg("--report-ready")
         .stdin(Stdio::null())
         .stdout(Stdio::piped())

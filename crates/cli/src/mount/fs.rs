@@ -31,7 +31,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use forerun_core::Ledger;
 use forerun_io::{DeviceUse, Driver, Error as DriverError};
-use rustix::fs::{FileType, StatVfs};
+use rustix::fs::{FileType, Mode, OFlags, SeekFrom, StatVfs};
 use rustix::io::Errno;
 
 use attributes::{Attributes, Key};
@@ -153,11 +153,11 @@ impl SourceFs {
         rustix::fs::readlinkat(&link, "", Vec::new()).map(|target| target.into_bytes())
     }
 
-    /// Opens a regular file for a process.
+    /// Opens a regular file for a thread of some program.
     ///
     /// # Errors
     /// `EMFILE` if no descriptor is left, and those of the source.
-    pub fn open(&self, node: Node, process: u32) -> Result<Opened, Errno> {
+    pub fn open(&self, node: Node, thread: u32) -> Result<Opened, Errno> {
         let descriptor = self.descriptor(node)?;
         let version = Attributes::of(&descriptor, "")?.version;
         let reader = {
@@ -167,7 +167,7 @@ impl SourceFs {
             opened.map_err(|error| errno(&error))?
         };
         let unchanged = self.nodes.opened(node, &descriptor, version)?;
-        let handle = self.files.add(OpenFile::new(node, process, reader));
+        let handle = self.files.add(OpenFile::new(node, thread, reader));
         Ok(Opened { handle, unchanged })
     }
 
@@ -201,6 +201,18 @@ impl SourceFs {
             drop(file);
             self.nodes.closed(node);
         }
+    }
+
+    /// Where the next bytes or the next hole of a file begin, from `at` on.
+    ///
+    /// # Errors
+    /// `ENXIO` past the last, and those of the source.
+    pub fn seek(&self, node: Node, at: SeekFrom) -> Result<u64, Errno> {
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let descriptor = self.descriptor(node)?;
+        let path = beneath::path_of(&descriptor);
+        let file = rustix::fs::open(path, flags, Mode::empty())?;
+        rustix::fs::seek(file, at)
     }
 
     /// Opens a folder.

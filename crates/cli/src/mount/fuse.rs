@@ -24,10 +24,10 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use fuser::{
     BackgroundSession, Config, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags,
     Generation, INodeNo, InitFlags, KernelConfig, LockOwner, OpenFlags, ReplyAttr, ReplyData,
-    ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyOpen, ReplyStatfs, ReplyXattr,
-    Request, Session, SessionACL,
+    ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs,
+    ReplyXattr, Request, Session, SessionACL,
 };
-use rustix::fs::FileType as Kind;
+use rustix::fs::{FileType as Kind, SeekFrom};
 
 use self::buffers::Buffers;
 use self::overflow::Overflow;
@@ -50,6 +50,11 @@ const BACKGROUND_MAX: u16 = 1024;
 /// Threads that take requests. Twice what can wait for data inside them on a small machine, and
 /// few enough to stay warm; more readers than this go to overflow threads.
 const THREADS: usize = 16;
+
+/// The kernel's numbers for the two kinds of seeking a file system must help with.
+const SEEK_DATA: i32 = 3;
+/// See [`SEEK_DATA`].
+const SEEK_HOLE: i32 = 4;
 
 /// Threads that never wait for data, so that there is always one to take the next request.
 const THREADS_FREE: usize = 2;
@@ -168,6 +173,27 @@ impl Filesystem for Adapter {
         } else {
             self.reading.fetch_sub(1, Ordering::Relaxed);
             self.overflow.run(Box::new(read));
+        }
+    }
+
+    fn lseek(
+        &self,
+        _: &Request,
+        node: INodeNo,
+        _: FileHandle,
+        offset: i64,
+        whence: i32,
+        reply: ReplyLseek,
+    ) {
+        let at = match (u64::try_from(offset), whence) {
+            (Ok(offset), SEEK_DATA) => SeekFrom::Data(offset),
+            (Ok(offset), SEEK_HOLE) => SeekFrom::Hole(offset),
+            // The kernel knows sizes and positions itself and asks for nothing else.
+            _ => return reply.error(Errno::EINVAL),
+        };
+        match self.fs.seek(Node(node.0), at) {
+            Ok(found) => reply.offset(found.cast_signed()),
+            Err(error) => reply.error(errno(error)),
         }
     }
 

@@ -60,6 +60,8 @@ pub struct OpenFileReport {
     pub path: String,
     /// The process that opened it.
     pub process: u32,
+    /// The name of its program; empty if it is gone, and only its children are left.
+    pub program: String,
     /// Its size.
     pub file_bytes: u64,
     /// Times the kernel asked for bytes.
@@ -112,6 +114,7 @@ impl Watched {
     fn open_files(&self) -> Vec<OpenFileReport> {
         let report = |file: Arc<super::fs::file::OpenFile>| {
             let (requests, read_bytes, at_bytes) = file.counts();
+            let (process, program) = process_of(file.thread);
             OpenFileReport {
                 path: self
                     .fs
@@ -119,7 +122,8 @@ impl Watched {
                     .path(file.node)
                     .to_string_lossy()
                     .into_owned(),
-                process: file.process,
+                process,
+                program,
                 file_bytes: file.reader.bytes(),
                 requests,
                 read_bytes,
@@ -138,6 +142,17 @@ impl Watched {
             kernel_readahead_bytes: readahead::get(&self.mountpoint).ok().map(|b| b.0),
         }
     }
+}
+
+/// The process of a thread, and the name of its program: FUSE tells threads.
+fn process_of(thread: u32) -> (u32, String) {
+    let status = std::fs::read_to_string(format!("/proc/{thread}/status")).unwrap_or_default();
+    let field = |name: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name));
+        line.unwrap_or_default().trim()
+    };
+    let process = field("Tgid:").parse().unwrap_or(thread);
+    (process, field("Name:").to_owned())
 }
 
 fn counters(ledger: &Ledger) -> serde_json::Map<String, serde_json::Value> {

@@ -75,6 +75,10 @@ fn a_killed_daemon_leaves_readers_an_error_and_can_be_started_again() {
         );
     };
     gone(file.read_at(&mut [0; 10], 1_000_000).unwrap_err());
+    // What the kernel was told of names and attributes holds for another second.
+    eventually("the attributes go", || {
+        fs::metadata(mounted.point("a")).is_err()
+    });
     gone(fs::metadata(mounted.point("a")).unwrap_err());
     let flags = ["--control", control.to_str().unwrap()];
     mounted.daemon = start(mounted.folder.path(), &flags);

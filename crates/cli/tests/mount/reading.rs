@@ -13,7 +13,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use fastrand::Rng;
-use rustix::fs::{OFlags, copy_file_range, sendfile};
+use rustix::fs::{OFlags, sendfile};
 
 use super::{Mounted, bytes, folder};
 
@@ -83,25 +83,33 @@ fn by_readv(file: &mut File, at: u64, length: usize) -> Vec<u8> {
     joined
 }
 
-/// `sendfile` or `copy_file_range` into a file that has a name for nobody.
-fn by_copying(file: &File, at: u64, length: usize, whole: bool) -> Vec<u8> {
-    let mut to = tempfile::tempfile().unwrap();
+/// `sendfile` into a file that has a name for nobody.
+fn by_sendfile(file: &File, at: u64, length: usize) -> Vec<u8> {
+    let to = tempfile::tempfile().unwrap();
     let mut offset = at;
     while offset < at + length as u64 {
         let left = length - (offset - at) as usize;
-        let count = if whole {
-            sendfile(&to, file, Some(&mut offset), left).unwrap()
-        } else {
-            copy_file_range(file, Some(&mut offset), &to, None, left).unwrap()
-        };
-        if count == 0 {
+        if sendfile(&to, file, Some(&mut offset), left).unwrap() == 0 {
             break;
         }
     }
-    to.seek(SeekFrom::Start(0)).unwrap();
-    let mut copied = Vec::new();
-    to.read_to_end(&mut copied).unwrap();
-    copied
+    content_of(to)
+}
+
+/// What copying programs do: `copy_file_range`, which the kernel refuses between different file
+/// systems, and then what is left.
+fn by_copying(mut file: &File, at: u64, length: usize) -> Vec<u8> {
+    let mut to = tempfile::tempfile().unwrap();
+    file.seek(SeekFrom::Start(at)).unwrap();
+    std::io::copy(&mut file.take(length as u64), &mut to).unwrap();
+    content_of(to)
+}
+
+fn content_of(mut file: File) -> Vec<u8> {
+    let mut content = Vec::new();
+    file.seek(SeekFrom::Start(0)).unwrap();
+    file.read_to_end(&mut content).unwrap();
+    content
 }
 
 fn by_direct(file: &File, at: u64, length: usize) -> (u64, Vec<u8>) {
@@ -127,8 +135,8 @@ fn check_once(random: &mut Rng, path: &Path, whole: &[u8]) {
     let (how, at, got) = match random.u8(0..6) {
         0 | 1 => ("pread", at, by_pread(&file, at, length)),
         2 => ("readv", at, by_readv(&mut file, at, length)),
-        3 => ("sendfile", at, by_copying(&file, at, length, true)),
-        4 => ("copy_file_range", at, by_copying(&file, at, length, false)),
+        3 => ("sendfile", at, by_sendfile(&file, at, length)),
+        4 => ("copy", at, by_copying(&file, at, length)),
         _ => {
             let (at, got) = by_direct(&direct(), at, length);
             ("O_DIRECT", at, got)
@@ -310,4 +318,28 @@ fn a_slow_read_does_not_hold_up_other_files() {
         assert!(answered < Duration::from_secs(4), "{answered:?}");
     });
     assert!(begun.elapsed() > Duration::from_secs(6));
+}
+
+#[test]
+fn holes_are_found_where_the_source_has_them() {
+    let folder = folder();
+    let file = File::create(folder.path().join("source/sparse")).unwrap();
+    file.set_len(10 << 20).unwrap();
+    file.write_at(&[1; 4096], 4 << 20).unwrap();
+    file.sync_all().unwrap();
+    let Some(mounted) = Mounted::of(folder, &[]) else {
+        return;
+    };
+    let seek = |path: std::path::PathBuf, from| {
+        rustix::fs::seek(File::open(path).unwrap(), from).map_err(|e| e.raw_os_error())
+    };
+    for at in [0, 1 << 20, 4 << 20, 5 << 20, 11 << 20] {
+        for from in [
+            rustix::fs::SeekFrom::Data(at),
+            rustix::fs::SeekFrom::Hole(at),
+        ] {
+            let same = seek(mounted.source("sparse"), from);
+            assert_eq!(seek(mounted.point("sparse"), from), same, "{from:?}");
+        }
+    }
 }

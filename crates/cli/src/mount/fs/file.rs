@@ -16,8 +16,8 @@ use super::nodes::Node;
 pub struct OpenFile {
     /// Which file.
     pub node: Node,
-    /// The process that opened it.
-    pub process: u32,
+    /// The thread that opened it, which is what FUSE tells.
+    pub thread: u32,
     /// Reads it.
     pub reader: Reader,
     /// Times the kernel asked for bytes.
@@ -31,10 +31,10 @@ pub struct OpenFile {
 impl OpenFile {
     /// A file just opened.
     #[must_use]
-    pub fn new(node: Node, process: u32, reader: Reader) -> Self {
+    pub fn new(node: Node, thread: u32, reader: Reader) -> Self {
         Self {
             node,
-            process,
+            thread,
             reader,
             requests: AtomicU64::new(0),
             bytes: AtomicU64::new(0),
