@@ -88,9 +88,15 @@ fn missing(path: &Path, error: &io::Error) -> Failure {
 /// The real path of a mount point, once no dead mount of ours is on it.
 fn cleared(mountpoint: &Path) -> Result<PathBuf, Failure> {
     for _ in 0..STALE_MAX {
-        match mountpoint.canonicalize() {
-            Err(e) if Errno::from_io_error(&e) == Some(Errno::NOTCONN) => clear(mountpoint)?,
-            path => return path.map_err(|e| missing(mountpoint, &e)),
+        // Unlike attributes, the kernel never answers this one from what it was told before.
+        match rustix::fs::statfs(mountpoint) {
+            Err(Errno::NOTCONN) => clear(mountpoint)?,
+            Err(error) => return Err(missing(mountpoint, &error.into())),
+            Ok(_) => {
+                return mountpoint
+                    .canonicalize()
+                    .map_err(|e| missing(mountpoint, &e));
+            }
         }
     }
     Err(Failure::unusable(

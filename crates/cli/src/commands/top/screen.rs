@@ -124,7 +124,7 @@ fn table<'a>(report: &Report, rates: &Rates, rows_max: usize) -> Table<'a> {
     let row = |file: &&crate::mount::report::OpenFileReport| {
         let at = file.at_bytes as f64 * 100.0 / file.file_bytes.max(1) as f64;
         Row::new([
-            Cell::from(format!("{}", rough_size(rate(file)))),
+            Cell::from(rough_size(rate(file))),
             Cell::from(format!("{at:.0} %")),
             Cell::from(rough_size(file.file_bytes as f64)),
             Cell::from(format!("{} {}", file.process, file.program)),
@@ -182,6 +182,15 @@ mod tests {
         snapbox::assert_data_eq!(
             text,
             snapbox::str![[r#"
+forerun  /data on /fast   up 2.00 s
+read     2.05 MB/s   hits 97.0 %   late 2.0 %   misses 1.0 %   readers wait 0.2
+fetched  2.05 MB/s   requests 4.0/s   windows 0.0/s   unread 0 B   wasted 12.3 kB   failed 0 B
+memory   most so far 268.4 MB   waits 0   thrashed 0   refused 0   device busy 99 %
+
+READ/S     AT     SIZE       PROCESS                  FILE
+21.5 MB    43 %   100.0 MB   4711 tar                 logs/?[2J
+500.0 kB   1 %    100.0 MB   4711 tar                 slow
+
 "#]]
         );
     }
