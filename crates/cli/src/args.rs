@@ -6,6 +6,8 @@
 //! the accepted values with no edit here. What needs more than one flag to decide (memory against
 //! block size, `kernel` against `--emulate`) is checked where the command starts.
 
+mod mount;
+
 use std::path::PathBuf;
 
 use clap::{Args as Group, Parser, Subcommand, ValueEnum};
@@ -13,6 +15,7 @@ use forerun_core::spec::{Choice, Method};
 use forerun_core::{Bytes, Nanos, depth, detect, preset, reclaim};
 use forerun_io::BackendChoice;
 
+pub use self::mount::{Ctl, Mount, Order, Top};
 use crate::bench::pattern::{self, Pattern};
 use crate::bench::plan::Contender;
 use crate::emulation::Emulation;
@@ -48,6 +51,12 @@ pub enum Command {
     Bench(Bench),
     /// Make the decisions of a journal again and compare them
     Replay(Replay),
+    /// Mount a directory so that any program reads it ahead
+    Mount(Mount),
+    /// Watch a running mount in the terminal
+    Top(Top),
+    /// Ask a running mount, or change what can be changed
+    Ctl(Ctl),
     /// Show the presets, methods, devices and backends there are
     List(List),
 }

@@ -2,7 +2,10 @@
 //! ended; it prints nothing but through those streams and never exits by itself.
 
 pub mod bench;
+pub mod ctl;
 pub mod list;
+pub mod mount;
 pub mod profile;
 pub mod read;
 pub mod replay;
+pub mod top;

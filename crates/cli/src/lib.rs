@@ -1,7 +1,7 @@
 //! The command line of forerun, as a library so that tests and fuzz targets reach its parts.
 //!
 //! ```text
-//! main -> args -> commands/{read, profile, bench, replay, list} -> forerun-io, forerun-sim
+//! main -> args -> commands/{read, profile, bench, replay, mount, ..} -> forerun-io, forerun-sim
 //! ```
 //!
 //! `args` holds every flag, `commands` one file a command, `failure` the exit codes. The parsers
@@ -19,6 +19,7 @@ pub mod emulation;
 pub mod failure;
 pub mod files;
 pub mod measure;
+pub mod mount;
 pub mod profile_file;
 pub mod progress;
 pub mod quantity;
@@ -40,6 +41,9 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
         Command::Profile(profile) => commands::profile::run(profile, out),
         Command::Bench(bench) => commands::bench::run(bench, out),
         Command::Replay(replay) => commands::replay::run(replay, out),
+        Command::Mount(mount) => commands::mount::run(mount),
+        Command::Top(top) => commands::top::run(top, out),
+        Command::Ctl(ctl) => commands::ctl::run(ctl, out),
         Command::List(list) => commands::list::run(list, out),
     }
 }

@@ -12,14 +12,19 @@ use clap::Parser;
 use clap::error::ErrorKind;
 use forerun::args::Args;
 use forerun::failure::Failure;
+use forerun::mount::options;
 use tracing_subscriber::EnvFilter;
+
+/// What is worth a line unless the user says otherwise. `fuser` warns of every request that is left
+/// to the kernel's default, and takes a reader that was killed for an error.
+const LOG: &str = "warn,fuser=error,fuser::reply=off";
 
 #[allow(
     clippy::disallowed_methods,
     reason = "the one place that reads the environment"
 )]
 fn main() -> ExitCode {
-    let log = std::env::var("FORERUN_LOG").unwrap_or_else(|_| "warn".to_owned());
+    let log = std::env::var("FORERUN_LOG").unwrap_or_else(|_| LOG.to_owned());
     tracing_subscriber::fmt()
         .with_env_filter(EnvFilter::builder().parse_lossy(log))
         .with_writer(io::stderr)
@@ -27,7 +32,7 @@ fn main() -> ExitCode {
         .with_target(false)
         .without_time()
         .init();
-    let args = match Args::try_parse() {
+    let args = match Args::try_parse_from(options::expand(std::env::args_os())) {
         Ok(args) => args,
         Err(error) => {
             // A closed pipe behind --help is nobody's error.

@@ -24,17 +24,7 @@ impl Stack {
     /// # Errors
     /// A profile that cannot be read, a journal that cannot be begun, a backend there is not.
     pub fn build(settings: Settings, storage: &Storage) -> Result<Self, Failure> {
-        let mut config = Config::new(settings);
-        config.backend = storage.backend.unwrap_or_default();
-        config.profile = storage
-            .profile
-            .as_deref()
-            .map(profile_file::load)
-            .transpose()?;
-        config.emulate = storage.emulate.map(|emulation| forerun_io::Emulation {
-            switching: emulation.switching,
-            bytes_per_second: emulation.bytes_per_second,
-        });
+        let mut config = config(settings, storage)?;
         let journal = storage
             .journal
             .as_deref()
@@ -68,4 +58,23 @@ impl Stack {
             .map_err(|e| Failure::Run(format!("the counters do not add up: {e}")))?;
         Ok(ledger)
     }
+}
+
+/// What a driver is built from, but for the journal.
+///
+/// # Errors
+/// A profile that cannot be read.
+pub fn config(settings: Settings, storage: &Storage) -> Result<Config, Failure> {
+    let mut config = Config::new(settings);
+    config.backend = storage.backend.unwrap_or_default();
+    config.profile = storage
+        .profile
+        .as_deref()
+        .map(profile_file::load)
+        .transpose()?;
+    config.emulate = storage.emulate.map(|emulation| forerun_io::Emulation {
+        switching: emulation.switching,
+        bytes_per_second: emulation.bytes_per_second,
+    });
+    Ok(config)
 }

@@ -7,14 +7,25 @@ use std::fmt::Write;
 
 use forerun_core::{Ledger, Nanos};
 
+/// How many counters a ledger has.
+const COUNTERS: usize = 21;
+
 /// The lines, for a run that took this long and gave this many bytes.
 #[must_use]
 pub fn lines(ledger: &Ledger, elapsed: Nanos, bytes: u64) -> String {
     let rate = u128::from(bytes) * 1_000_000_000 / u128::from(elapsed.0.max(1));
     let mut text = format!("throughput_bytes_per_second {rate}\n");
-    for (name, value) in [
-        ("bytes", bytes),
-        ("elapsed_ns", elapsed.0),
+    let run = [("bytes", bytes), ("elapsed_ns", elapsed.0)];
+    for (name, value) in run.into_iter().chain(counters(ledger)) {
+        let _ = writeln!(text, "{name} {value}");
+    }
+    text
+}
+
+/// All counters of a ledger, under its own names with their units.
+#[must_use]
+pub fn counters(ledger: &Ledger) -> [(&'static str, u64); COUNTERS] {
+    [
         ("stall_ns", ledger.stall.0),
         ("reads", ledger.reads),
         ("hits", ledger.hits),
@@ -36,8 +47,5 @@ pub fn lines(ledger: &Ledger, elapsed: Nanos, bytes: u64) -> String {
         ("requests", ledger.requests),
         ("request_bytes", ledger.request_bytes.0),
         ("memory_peak_bytes", ledger.memory_peak.0),
-    ] {
-        let _ = writeln!(text, "{name} {value}");
-    }
-    text
+    ]
 }

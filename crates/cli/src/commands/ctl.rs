@@ -1,0 +1,36 @@
+//! `forerun ctl`: asks a running mount, or changes what can be changed, over its control socket.
+//!
+//! Prints one JSON object, for people and programs alike. What a mount answers stands in
+//! [`crate::mount::report`].
+
+use std::io::Write;
+
+use serde::Serialize;
+
+use crate::args::{Ctl, Order};
+use crate::failure::Failure;
+use crate::mount::control::{Answer, Question, ask};
+
+/// Runs the command.
+///
+/// # Errors
+/// Nobody listens, or it could not be done.
+pub fn run(args: &Ctl, out: &mut dyn Write) -> Result<(), Failure> {
+    let question = match args.order {
+        Order::Stats => Question::Stats,
+        Order::Limits => Question::Limits,
+        Order::Set { kernel_readahead } => Question::SetKernelReadahead {
+            bytes: kernel_readahead.0,
+        },
+    };
+    match ask(&args.socket, question)? {
+        Answer::Stats(report) => print(&report, out),
+        Answer::Limits(limits) => print(&limits, out),
+        Answer::Error(error) => Err(Failure::broken(&args.socket, error)),
+    }
+}
+
+fn print(value: &impl Serialize, out: &mut dyn Write) -> Result<(), Failure> {
+    let text = serde_json::to_string_pretty(value).map_err(|e| Failure::output(&e.into()))?;
+    writeln!(out, "{text}").map_err(|e| Failure::output(&e))
+}

@@ -1,0 +1,80 @@
+//! What happened between two reports, per second.
+//!
+//! Used by `top`. A counter that went back belongs to a mount that was started anew; its rate is
+//! then zero, once.
+
+use std::collections::HashMap;
+
+use crate::mount::report::Report;
+
+/// See the [module](self).
+#[derive(Clone, Debug, Default)]
+pub(super) struct Rates {
+    counters: HashMap<String, f64>,
+    /// Bytes a second for each open file, by its path and process.
+    files: HashMap<(String, u32), f64>,
+    /// How much of the time the emulated device was busy.
+    pub(super) device_busy: f64,
+}
+
+impl Rates {
+    /// Averages over the life of the mount.
+    pub(super) fn since_start(now: &Report) -> Self {
+        let mut start = now.clone();
+        start.elapsed_ns = 0;
+        start.counters.clear();
+        start.open_files.clear();
+        if let Some(device) = &mut start.device {
+            device.busy_ns = 0;
+        }
+        Self::between(&start, now)
+    }
+
+    /// From one report to a later one.
+    pub(super) fn between(before: &Report, now: &Report) -> Self {
+        let elapsed_ns = now.elapsed_ns.saturating_sub(before.elapsed_ns).max(1) as f64;
+        let rate = |before: u64, now: u64| now.saturating_sub(before) as f64 * 1e9 / elapsed_ns;
+        let counters = now.counters.iter().map(|(name, value)| {
+            let value = value.as_u64().unwrap_or(0);
+            (name.clone(), rate(count(before, name), value))
+        });
+        let key = |file: &crate::mount::report::OpenFileReport| (file.path.clone(), file.process);
+        let read: HashMap<_, _> = before
+            .open_files
+            .iter()
+            .map(|file| (key(file), file.read_bytes))
+            .collect();
+        let files = now.open_files.iter().map(|file| {
+            let before = read.get(&key(file)).copied().unwrap_or(0);
+            (key(file), rate(before, file.read_bytes))
+        });
+        let busy = |report: &Report| report.device.as_ref().map_or(0, |device| device.busy_ns);
+        Self {
+            counters: counters.collect(),
+            files: files.collect(),
+            device_busy: rate(busy(before), busy(now)) / 1e9,
+        }
+    }
+
+    /// Of a counter.
+    pub(super) fn of(&self, name: &str) -> f64 {
+        self.counters.get(name).copied().unwrap_or(0.0)
+    }
+
+    /// Of an open file.
+    pub(super) fn of_file(&self, path: &str, process: u32) -> f64 {
+        self.files
+            .get(&(path.to_owned(), process))
+            .copied()
+            .unwrap_or(0.0)
+    }
+}
+
+/// A counter of a report.
+pub(super) fn count(report: &Report, name: &str) -> u64 {
+    report
+        .counters
+        .get(name)
+        .and_then(serde_json::Value::as_u64)
+        .unwrap_or(0)
+}

@@ -1,0 +1,197 @@
+//! The screen of `top`: a report and its rates as cells, in the terminal or as text.
+//!
+//! ```text
+//! forerun  /data on /fast                                   up 12 min
+//! read      76.1 MB/s   hits 97.9 %   late 1.9 %   misses 0.2 %
+//! fetched   78.0 MB/s   requests 95.2/s   wasted 0 B   failed 0 B
+//! memory    most so far 268.4 MB   waits 0   thrashed 0   device 99 % busy
+//!
+//! READ/S      AT    SIZE      PROCESS          FILE
+//! 7.61 MB     43 %  100.0 MB  4711 tar         logs/a
+//! ```
+
+use forerun_core::Nanos;
+use ratatui::buffer::Buffer;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::style::{Style, Stylize};
+use ratatui::text::{Line, Span};
+use ratatui::widgets::{Cell, Row, Table, Widget};
+
+use super::rates::{Rates, count};
+use crate::mount::report::Report;
+use crate::quantity::{rough_duration, rough_size};
+
+/// Lines above the files.
+const HEAD_LINES: u16 = 5;
+
+/// Draws a screen.
+pub(super) fn draw(report: &Report, rates: &Rates, area: Rect, into: &mut Buffer) {
+    let [head, files] =
+        Layout::vertical([Constraint::Length(HEAD_LINES), Constraint::Fill(1)]).areas(area);
+    for (line, row) in lines(report, rates).into_iter().zip(head.rows()) {
+        line.render(row, into);
+    }
+    table(report, rates, usize::from(files.height)).render(files, into);
+}
+
+/// A screen as text, without what is empty at the ends of lines.
+pub(super) fn as_text(report: &Report, rates: &Rates, (columns, rows): (u16, u16)) -> String {
+    let area = Rect::new(0, 0, columns, rows);
+    let mut cells = Buffer::empty(area);
+    draw(report, rates, area, &mut cells);
+    let row = |y: u16| {
+        let row: String = (0..columns).map(|x| cells[(x, y)].symbol()).collect();
+        format!("{}\n", row.trim_end())
+    };
+    let text: String = (0..rows).map(row).collect();
+    format!("{}\n", text.trim_end())
+}
+
+fn lines<'a>(report: &Report, rates: &Rates) -> [Line<'a>; 4] {
+    let block = report.block_bytes as f64;
+    let reads = rates.of("reads").max(f64::MIN_POSITIVE);
+    let share = |name: &str| format!("{:.1} %", rates.of(name) / reads * 100.0);
+    let bytes = |name: &str| rough_size(count(report, name) as f64 * block);
+    let plain = |name: &str| count(report, name).to_string();
+    let mut memory = vec![
+        (
+            "most so far",
+            rough_size(count(report, "memory_peak_bytes") as f64),
+        ),
+        ("waits", plain("memory_waits")),
+        ("thrashed", plain("thrashed")),
+        ("refused", plain("refused_prefetches")),
+    ];
+    if report.device.is_some() {
+        memory.push(("device busy", format!("{:.0} %", rates.device_busy * 100.0)));
+    }
+    let title = format!("{} on {}", report.source, report.mountpoint);
+    [
+        line(
+            "forerun",
+            title,
+            &[("up", rough_duration(Nanos(report.elapsed_ns)))],
+        ),
+        line(
+            "read",
+            format!("{}/s", rough_size(rates.of("reads") * block)),
+            &[
+                ("hits", share("hits")),
+                ("late", share("late_hits")),
+                ("misses", share("misses")),
+                ("readers wait", format!("{:.1}", rates.of("stall_ns") / 1e9)),
+            ],
+        ),
+        line(
+            "fetched",
+            format!("{}/s", rough_size(rates.of("request_bytes"))),
+            &[
+                ("requests", format!("{:.1}/s", rates.of("requests"))),
+                ("windows", format!("{:.1}/s", rates.of("windows"))),
+                ("unread", bytes("resident_unused")),
+                ("wasted", bytes("evicted_unused")),
+                ("failed", bytes("failed")),
+            ],
+        ),
+        line("memory", String::new(), &memory),
+    ]
+}
+
+fn line<'a>(name: &'a str, value: String, more: &[(&'a str, String)]) -> Line<'a> {
+    let mut spans = vec![Span::from(format!("{name:<9}")).bold(), Span::from(value)];
+    for (index, (name, value)) in more.iter().enumerate() {
+        let gap = if index == 0 && spans[1].content.is_empty() {
+            ""
+        } else {
+            "   "
+        };
+        spans.push(Span::from(format!("{gap}{name} ")).dim());
+        spans.push(Span::from(value.clone()));
+    }
+    Line::from(spans)
+}
+
+/// The open files, the busiest first, as many as fit.
+fn table<'a>(report: &Report, rates: &Rates, rows_max: usize) -> Table<'a> {
+    let rate =
+        |file: &crate::mount::report::OpenFileReport| rates.of_file(&file.path, file.process);
+    let mut files: Vec<_> = report.open_files.iter().collect();
+    files.sort_by(|a, b| {
+        rate(b)
+            .total_cmp(&rate(a))
+            .then_with(|| a.path.cmp(&b.path))
+    });
+    let row = |file: &&crate::mount::report::OpenFileReport| {
+        let at = file.at_bytes as f64 * 100.0 / file.file_bytes.max(1) as f64;
+        Row::new([
+            Cell::from(rough_size(rate(file))),
+            Cell::from(format!("{at:.0} %")),
+            Cell::from(rough_size(file.file_bytes as f64)),
+            Cell::from(format!("{} {}", file.process, file.program)),
+            Cell::from(file.path.replace(|c: char| c.is_control(), "?")),
+        ])
+    };
+    let widths = [
+        Constraint::Length(10),
+        Constraint::Length(6),
+        Constraint::Length(10),
+        Constraint::Length(24),
+        Constraint::Fill(1),
+    ];
+    let head = Row::new(["READ/S", "AT", "SIZE", "PROCESS", "FILE"]);
+    Table::new(files.iter().take(rows_max).map(row), widths)
+        .header(head.style(Style::new().reversed()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mount::report::{DeviceReport, OpenFileReport};
+
+    #[test]
+    fn a_report_becomes_a_screen() {
+        let counters = serde_json::json!({
+            "reads": 1000, "hits": 970, "late_hits": 20, "misses": 10, "stall_ns": 500_000_000,
+            "requests": 8, "request_bytes": 4_096_000, "memory_peak_bytes": 268_435_456,
+            "evicted_unused": 3,
+        });
+        let file = |path: &str, read_bytes| OpenFileReport {
+            path: path.into(),
+            process: 4711,
+            program: "tar".into(),
+            file_bytes: 100_000_000,
+            requests: 1,
+            read_bytes,
+            at_bytes: read_bytes,
+        };
+        let report = Report {
+            source: "/data".into(),
+            mountpoint: "/fast".into(),
+            elapsed_ns: 2_000_000_000,
+            block_bytes: 4096,
+            counters: counters.as_object().unwrap().clone(),
+            known_files: 3,
+            open_files: vec![file("slow", 1_000_000), file("logs/\u{1b}[2J", 43_000_000)],
+            device: Some(DeviceReport {
+                requests: 8,
+                bytes: 4_096_000,
+                busy_ns: 1_980_000_000,
+            }),
+        };
+        let text = as_text(&report, &Rates::since_start(&report), (100, 9));
+        snapbox::assert_data_eq!(
+            text,
+            snapbox::str![[r#"
+forerun  /data on /fast   up 2.00 s
+read     2.05 MB/s   hits 97.0 %   late 2.0 %   misses 1.0 %   readers wait 0.2
+fetched  2.05 MB/s   requests 4.0/s   windows 0.0/s   unread 0 B   wasted 12.3 kB   failed 0 B
+memory   most so far 268.4 MB   waits 0   thrashed 0   refused 0   device busy 99 %
+
+READ/S     AT     SIZE       PROCESS                  FILE
+21.5 MB    43 %   100.0 MB   4711 tar                 logs/?[2J
+500.0 kB   1 %    100.0 MB   4711 tar                 slow
+
+"#]]
+        );
+    }
+}

@@ -1,0 +1,100 @@
+//! A mount in the background that is known to work before the command returns.
+//!
+//! Called by the command unless `--foreground`. A process with threads cannot fork, so the same
+//! binary is started once more with `--report-ready`, and says on its standard output how it
+//! went:
+//!
+//! ```text
+//! forerun mount A B
+//!   |-- starts --> forerun mount A B --report-ready
+//!   |                | checks, mounts, serves
+//!   |<-- "ready" ----| lets go of the terminal and of the working directory
+//!   | exit 0         | goes on
+//!   |<-- "2 B: is not empty", exit
+//!   | exit 2
+//! ```
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Write};
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+
+use rustix::io::Errno;
+
+use super::options::expand;
+use crate::failure::Failure;
+
+/// The word that says the mount works.
+const READY: &str = "ready";
+
+/// Starts the mount this process was asked for in the background, and waits until it works.
+///
+/// # Errors
+/// What went wrong there.
+pub fn start() -> Result<(), Failure> {
+    let cannot = |e: io::Error| Failure::Run(format!("cannot start the mount: {e}"));
+    let words = expand(std::env::args_os());
+    let mut child = Command::new(std::env::current_exe().map_err(cannot)?)
+        // Not the name mount(8) may have called us by: the words are expanded already.
+        .arg0("forerun")
+        .args(words.iter().skip(1))
+        .arg("--report-ready")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .map_err(cannot)?;
+    let mut said = String::new();
+    if let Some(output) = child.stdout.take() {
+        // One line, not all there is: the mount may keep its output open.
+        BufReader::new(output)
+            .read_line(&mut said)
+            .map_err(cannot)?;
+    }
+    match said.trim_end().split_once(' ') {
+        None if said.trim_end() == READY => Ok(()),
+        Some(("2", why)) => Err(Failure::Usage(why.to_owned())),
+        Some((_, why)) => Err(Failure::Run(why.to_owned())),
+        None => {
+            let ended = child.wait().map_err(cannot)?;
+            Err(Failure::Run(format!(
+                "the mount ended before it worked: {ended}"
+            )))
+        }
+    }
+}
+
+/// Leaves the session of whoever started this: its terminal's signals are not for us.
+pub fn leave_session() {
+    // It fails for the leader of a process group, which a child just started is not.
+    let _ = rustix::process::setsid();
+}
+
+/// Says that the mount works, and lets go of everything that belongs to whoever started this.
+///
+/// # Errors
+/// They are gone already.
+pub fn report_ready() -> io::Result<()> {
+    let mut output = io::stdout().lock();
+    writeln!(output, "{READY}")?;
+    output.flush()?;
+    let nothing = File::options().read(true).write(true).open("/dev/null")?;
+    rustix::stdio::dup2_stdin(&nothing)?;
+    rustix::stdio::dup2_stdout(&nothing)?;
+    rustix::stdio::dup2_stderr(&nothing)?;
+    Ok(rustix::process::chdir("/")?)
+}
+
+/// Says what went wrong instead.
+pub fn report_failure(failure: &Failure) {
+    let code = if matches!(failure, Failure::Usage(_)) {
+        2
+    } else {
+        1
+    };
+    let message = failure.to_string().replace('\n', " ");
+    match writeln!(io::stdout(), "{code} {message}") {
+        Ok(()) => {}
+        Err(error) if Errno::from_io_error(&error) == Some(Errno::PIPE) => {}
+        Err(error) => tracing::warn!("{message}: {error}"),
+    }
+}

@@ -1,0 +1,171 @@
+//! The control socket: a line of JSON asks, a line of JSON answers.
+//!
+//! Served for `forerun ctl` and `forerun top`, on one thread: an answer takes microseconds, and
+//! whoever connects without asking is dropped after a second. Only the mount's own user gets in.
+//!
+//! What can be changed while a mount runs is the kernel's readahead. The engine's settings cannot:
+//! its memory is mapped once, and its journal begins with its settings.
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use forerun_core::Bytes;
+use rustix::fs::Mode;
+use rustix::process::umask;
+use serde::{Deserialize, Serialize};
+
+use super::readahead;
+use super::report::{Limits, Report, Watched};
+use crate::failure::Failure;
+use crate::files::plain;
+
+/// A request is a few words; whoever sends more is no client of ours.
+const REQUEST_BYTES_MAX: u64 = 4096;
+
+/// How long a client may take to ask.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// What is asked.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Question {
+    /// What the mount did so far.
+    Stats,
+    /// What holds.
+    Limits,
+    /// Let the kernel read this far ahead; answered with what holds then.
+    SetKernelReadahead {
+        /// How far.
+        bytes: u64,
+    },
+}
+
+/// What is answered.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Answer {
+    /// To `Stats`.
+    Stats(Box<Report>),
+    /// To the others.
+    Limits(Limits),
+    /// It could not be done.
+    Error(String),
+}
+
+/// The socket of a running mount. Goes away when dropped.
+#[derive(Debug)]
+pub struct Control {
+    path: PathBuf,
+}
+
+impl Control {
+    /// Makes the socket and serves it.
+    ///
+    /// # Errors
+    /// Something else is there, or a mount that runs.
+    pub fn start(path: &Path, watched: Arc<Watched>) -> Result<Self, Failure> {
+        let refused = |e: io::Error| Failure::unusable(path, plain(&e));
+        let path = std::path::absolute(path).map_err(refused)?;
+        clear(&path)?;
+        let before = umask(Mode::RWXG | Mode::RWXO);
+        let bound = UnixListener::bind(&path);
+        umask(before);
+        let listener = bound.map_err(refused)?;
+        let serve = move || {
+            for stream in listener.incoming().flatten() {
+                // A client that went away has nothing to complain about.
+                let _ = answer(&watched, &stream);
+            }
+        };
+        thread::Builder::new()
+            .name("forerun-control".into())
+            .spawn(serve)
+            .map_err(refused)?;
+        Ok(Self { path })
+    }
+}
+
+impl Drop for Control {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+/// Removes the socket of a mount that is no more.
+fn clear(path: &Path) -> Result<(), Failure> {
+    match UnixStream::connect(path) {
+        Ok(_) => Err(Failure::unusable(path, "another mount listens here")),
+        Err(e) if e.kind() == io::ErrorKind::ConnectionRefused => {
+            let is_socket =
+                |m: std::fs::Metadata| std::os::unix::fs::FileTypeExt::is_socket(&m.file_type());
+            if !std::fs::symlink_metadata(path).is_ok_and(is_socket) {
+                return Err(Failure::unusable(path, "is there, and is no socket"));
+            }
+            std::fs::remove_file(path).map_err(|e| Failure::unusable(path, plain(&e)))
+        }
+        // Nothing there, or binding will say what is wrong.
+        Err(_) => Ok(()),
+    }
+}
+
+fn answer(watched: &Watched, stream: &UnixStream) -> io::Result<()> {
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    let mut line = String::new();
+    BufReader::new(stream.take(REQUEST_BYTES_MAX)).read_line(&mut line)?;
+    let answer = match serde_json::from_str(&line) {
+        Ok(question) => respond(watched, question),
+        Err(error) => Answer::Error(format!("not a question: {error}")),
+    };
+    let mut text = serde_json::to_string(&answer)?;
+    text.push('\n');
+    let mut stream = stream;
+    stream.write_all(text.as_bytes())
+}
+
+fn respond(watched: &Watched, question: Question) -> Answer {
+    match question {
+        Question::Stats => match watched.report() {
+            Some(report) => Answer::Stats(Box::new(report)),
+            None => Answer::Error("the mount has ended".into()),
+        },
+        Question::Limits => Answer::Limits(watched.limits()),
+        Question::SetKernelReadahead { bytes } => {
+            match readahead::set(&watched.mountpoint, Bytes(bytes)) {
+                Ok(()) => Answer::Limits(watched.limits()),
+                Err(error) => Answer::Error(format!("the kernel's readahead: {error}")),
+            }
+        }
+    }
+}
+
+/// Asks a running mount.
+///
+/// # Errors
+/// Nobody listens, or what listens is no mount.
+pub fn ask(path: &Path, question: Question) -> Result<Answer, Failure> {
+    let failed = |e: io::Error| Failure::broken(path, plain(&e));
+    let mut stream = UnixStream::connect(path).map_err(|e| match e.kind() {
+        io::ErrorKind::ConnectionRefused => Failure::unusable(path, "no mount listens here"),
+        _ => Failure::unusable(path, plain(&e)),
+    })?;
+    stream
+        .set_read_timeout(Some(10 * PATIENCE))
+        .map_err(failed)?;
+    let mut line = serde_json::to_string(&question).map_err(|e| failed(e.into()))?;
+    line.push('\n');
+    stream.write_all(line.as_bytes()).map_err(failed)?;
+    let mut answer = String::new();
+    BufReader::new(stream)
+        .read_line(&mut answer)
+        .map_err(failed)?;
+    match serde_json::from_str(&answer) {
+        Ok(Answer::Error(error)) => Err(Failure::broken(path, error)),
+        Ok(answer) => Ok(answer),
+        Err(error) => Err(Failure::broken(path, format!("not an answer: {error}"))),
+    }
+}

@@ -1,0 +1,453 @@
+//! The file system of a mount, apart from FUSE: every operation as a function, tested without a
+//! kernel.
+//!
+//! Called by the [FUSE adapter](super::fuse) from many threads, and by the watch, the control
+//! socket and the metrics. Bytes come from forerun-io, everything else from the source by system
+//! calls made at once and never cached here: the kernel caches names and attributes for us.
+//!
+//! ```text
+//! lookup, getattr --> nodes (number <-> folder and name) --> beneath, attributes --> SOURCE
+//! open            --> nodes: which file? --> Driver::open --> file: Reader, one each open
+//! read            --> slots --> Reader::read_at
+//! changed         --> open files whose source has another version by now
+//! ```
+//!
+//! Whether a caller may do something is decided by the caller's kernel from mode, owner and access
+//! lists (`default_permissions`, POSIX ACLs), never by what the daemon may do. There is no
+//! operation that writes: the mount is read-only, and the kernel says `EROFS` before anyone asks.
+
+pub mod attributes;
+pub mod beneath;
+pub mod file;
+pub mod listing;
+pub mod nodes;
+pub mod slots;
+
+use std::ffi::{OsStr, OsString};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use forerun_core::Ledger;
+use forerun_io::{DeviceUse, Driver, Error as DriverError};
+use rustix::fs::{FileType, Mode, OFlags, SeekFrom, StatVfs};
+use rustix::io::Errno;
+
+use attributes::{Attributes, Key};
+use file::OpenFile;
+use listing::{Listing, Name};
+use nodes::{Node, Nodes, Place};
+use slots::Slots;
+
+/// No name, link target or list of attributes is longer: `XATTR_SIZE_MAX` and `XATTR_LIST_MAX`.
+const XATTR_BYTES_MAX: usize = 64 * 1024;
+
+/// Folders between a node and SOURCE: a path has at most 4096 bytes, so 2048 names.
+const DEPTH_MAX: usize = 2048;
+
+/// The folder under the mount point, if that is inside SOURCE: whoever comes by must see what
+/// was there before, since asking for what is there now would ask ourselves.
+#[derive(Debug)]
+pub struct Covered {
+    /// The folder it is in.
+    pub parent: Key,
+    /// Its name there.
+    pub name: OsString,
+    /// Itself, from before it was covered.
+    pub folder: Arc<OwnedFd>,
+}
+
+/// A file the kernel was told of.
+#[derive(Debug)]
+pub struct Found {
+    /// Its number.
+    pub node: Node,
+    /// Its attributes.
+    pub attributes: Attributes,
+}
+
+/// A file that was opened.
+#[derive(Clone, Copy, Debug)]
+pub struct Opened {
+    /// Its number as an open file.
+    pub handle: u64,
+    /// What the kernel has of it is still right.
+    pub unchanged: bool,
+}
+
+/// See the [module](self).
+#[derive(Debug)]
+pub struct SourceFs {
+    nodes: Nodes,
+    covered: Option<Covered>,
+    files: Slots<OpenFile>,
+    folders: Slots<Listing>,
+    /// None once the mount has ended.
+    driver: RwLock<Option<Driver>>,
+}
+
+impl SourceFs {
+    /// The file system of a folder.
+    ///
+    /// # Errors
+    /// It is not there, not a folder, or not accessible.
+    pub fn new(source: &Path, covered: Option<Covered>, driver: Driver) -> Result<Self, Errno> {
+        let root = beneath::open_root(source)?;
+        let attributes = Attributes::of(&root, "")?;
+        Ok(Self {
+            nodes: Nodes::new(Arc::new(root), &attributes),
+            covered,
+            files: Slots::default(),
+            folders: Slots::default(),
+            driver: Some(driver).into(),
+        })
+    }
+
+    /// Finds a name in a folder. The kernel is told of it, and must [`forget`](Self::forget) it.
+    ///
+    /// # Errors
+    /// `ENOENT`, and whatever else the source says.
+    pub fn lookup(&self, parent: Node, name: &OsStr) -> Result<Found, Errno> {
+        beneath::check_name(name)?;
+        let folder = self.descriptor(parent)?;
+        let covered = self.covered_by(parent, name)?;
+        let attributes = match covered {
+            Some(covered) => Attributes::of(covered, "")?,
+            None => Attributes::of(&folder, name)?,
+        };
+        let node = self.nodes.found(parent, name, &attributes);
+        if let Some(covered) = covered {
+            self.nodes.keep_folder(node, covered);
+        }
+        Ok(Found { node, attributes })
+    }
+
+    /// The kernel forgot a node this many times.
+    pub fn forget(&self, node: Node, lookups: u64) {
+        self.nodes.forget(node, lookups);
+    }
+
+    /// The attributes of a node as they are now.
+    ///
+    /// # Errors
+    /// `ESTALE` if it is not where it was found any more.
+    pub fn attributes(&self, node: Node) -> Result<Attributes, Errno> {
+        let place = self.nodes.place(node)?;
+        if let Some(descriptor) = &place.descriptor {
+            return Attributes::of(descriptor, "");
+        }
+        if self.covered_by(place.parent, &place.name)?.is_some() {
+            return Attributes::of(self.descriptor(node)?, "");
+        }
+        let folder = self.descriptor(place.parent)?;
+        same(&place, Attributes::of(&folder, place.name.as_os_str()))
+    }
+
+    /// Where a symbolic link leads, as it is written there.
+    ///
+    /// # Errors
+    /// `EINVAL` if it is no link.
+    pub fn read_link(&self, node: Node) -> Result<Vec<u8>, Errno> {
+        let link = self.descriptor(node)?;
+        rustix::fs::readlinkat(&link, "", Vec::new()).map(|target| target.into_bytes())
+    }
+
+    /// Opens a regular file for a thread of some program.
+    ///
+    /// # Errors
+    /// `EMFILE` if no descriptor is left, and those of the source.
+    pub fn open(&self, node: Node, thread: u32) -> Result<Opened, Errno> {
+        let descriptor = self.descriptor(node)?;
+        let version = Attributes::of(&descriptor, "")?.version;
+        let reader = {
+            let driver = self.driver.read().unwrap_or_else(PoisonError::into_inner);
+            let driver = driver.as_ref().ok_or(Errno::SHUTDOWN)?;
+            let opened = driver.open(&beneath::path_of(&descriptor));
+            opened.map_err(|error| errno(&error))?
+        };
+        let unchanged = self.nodes.opened(node, &descriptor, version)?;
+        let handle = self.files.add(OpenFile::new(node, thread, reader));
+        Ok(Opened { handle, unchanged })
+    }
+
+    /// Reads of an open file, as `pread(2)` but for the end: a buffer that is not filled met it.
+    ///
+    /// # Errors
+    /// Those of the source.
+    pub fn read(&self, handle: u64, buffer: &mut [u8], offset: u64) -> Result<usize, Errno> {
+        let file = self.files.get(handle)?;
+        let mut filled = 0;
+        while filled < buffer.len() {
+            let read = file
+                .reader
+                .read_at(&mut buffer[filled..], offset + filled as u64);
+            match read {
+                Ok(0) => break,
+                Ok(count) => filled += count,
+                // What came before the error is the answer; the next read begins with it.
+                Err(_) if filled > 0 => break,
+                Err(error) => return Err(beneath::errno(&error)),
+            }
+        }
+        file.count(offset, filled);
+        Ok(filled)
+    }
+
+    /// Closes an open file.
+    pub fn release(&self, handle: u64) {
+        if let Some(file) = self.files.remove(handle) {
+            let node = file.node;
+            drop(file);
+            self.nodes.closed(node);
+        }
+    }
+
+    /// Where the next bytes or the next hole of a file begin, from `at` on.
+    ///
+    /// # Errors
+    /// `ENXIO` past the last, and those of the source.
+    pub fn seek(&self, node: Node, at: SeekFrom) -> Result<u64, Errno> {
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let descriptor = self.descriptor(node)?;
+        let path = beneath::path_of(&descriptor);
+        let file = rustix::fs::open(path, flags, Mode::empty())?;
+        rustix::fs::seek(file, at)
+    }
+
+    /// Opens a folder.
+    ///
+    /// # Errors
+    /// Those of the source.
+    pub fn open_folder(&self, node: Node) -> Result<u64, Errno> {
+        let folder = beneath::open_for_listing(self.descriptor(node)?)?;
+        Ok(self.folders.add(Listing::new(folder)))
+    }
+
+    /// Gives the names of a folder from a position on, with the number each will have, until one
+    /// is not taken.
+    ///
+    /// # Errors
+    /// Those of the source.
+    pub fn read_folder(
+        &self,
+        handle: u64,
+        from: u64,
+        take: &mut dyn FnMut(Node, &Name) -> bool,
+    ) -> Result<(), Errno> {
+        let folder = self.folders.get(handle)?;
+        folder.read(from, &mut |name| {
+            take(self.nodes.number_on_device(name.inode), name)
+        })
+    }
+
+    /// As [`read_folder`](Self::read_folder), each name looked up; none where that is not possible
+    /// and for `.` and `..`, which the kernel looks up by itself.
+    ///
+    /// # Errors
+    /// Those of the source.
+    pub fn read_folder_found(
+        &self,
+        node: Node,
+        handle: u64,
+        from: u64,
+        take: &mut dyn FnMut(Option<&Found>, &Name) -> bool,
+    ) -> Result<(), Errno> {
+        let folder = self.folders.get(handle)?;
+        folder.read(from, &mut |name| {
+            let dots = matches!(name.name.as_bytes(), b"." | b"..");
+            let found = (!dots)
+                .then(|| self.lookup(node, &name.name).ok())
+                .flatten();
+            let taken = take(found.as_ref(), name);
+            if let Some(found) = found.filter(|_| !taken) {
+                self.forget(found.node, 1);
+            }
+            taken
+        })
+    }
+
+    /// Closes an open folder.
+    pub fn release_folder(&self, handle: u64) {
+        self.folders.remove(handle);
+    }
+
+    /// The file system a node is on.
+    ///
+    /// # Errors
+    /// Those of the source.
+    pub fn space(&self, node: Node) -> Result<StatVfs, Errno> {
+        rustix::fs::fstatvfs(self.descriptor(node)?)
+    }
+
+    /// An extended attribute.
+    ///
+    /// # Errors
+    /// `ENODATA` if there is none of that name.
+    pub fn xattr(&self, node: Node, name: &OsStr) -> Result<Vec<u8>, Errno> {
+        let descriptor = self.descriptor(node)?;
+        let mut value = vec![0; XATTR_BYTES_MAX];
+        let path = beneath::path_of(&descriptor);
+        let bytes = rustix::fs::getxattr(path, name, &mut value[..])?;
+        value.truncate(bytes);
+        Ok(value)
+    }
+
+    /// The names of all extended attributes, each with a zero byte behind it.
+    ///
+    /// # Errors
+    /// Those of the source.
+    pub fn xattrs(&self, node: Node) -> Result<Vec<u8>, Errno> {
+        let descriptor = self.descriptor(node)?;
+        let mut names = vec![0; XATTR_BYTES_MAX];
+        let bytes = rustix::fs::listxattr(beneath::path_of(&descriptor), &mut names[..])?;
+        names.truncate(bytes);
+        Ok(names)
+    }
+
+    /// Open files whose source has changed since the kernel read of them. From now on no old byte
+    /// of them is given out, so the caller can have the kernel drop those it has.
+    #[must_use]
+    pub fn changed(&self) -> Vec<Node> {
+        let mut changed = Vec::new();
+        for held in self.nodes.held() {
+            let Ok(now) = Attributes::of(&held.descriptor, "") else {
+                continue;
+            };
+            if now.version != held.seen {
+                self.look(held.node);
+                self.nodes.saw(held.node, now.version);
+                changed.push(held.node);
+            }
+        }
+        changed
+    }
+
+    /// Has the readers of a file notice that it changed: a read past its end looks at the source.
+    fn look(&self, node: Node) {
+        if let Some(file) = self.files.all().iter().find(|file| file.node == node) {
+            let _ = file.reader.read_at(&mut [0], i64::MAX as u64);
+        }
+    }
+
+    /// The open files.
+    #[must_use]
+    pub fn open_files(&self) -> Vec<Arc<OpenFile>> {
+        self.files.all()
+    }
+
+    /// The table of nodes, for reports.
+    #[must_use]
+    pub fn nodes(&self) -> &Nodes {
+        &self.nodes
+    }
+
+    /// The counters, and what the emulated device was asked for; none once the mount has ended.
+    #[must_use]
+    pub fn counters(&self) -> Option<(Ledger, Option<DeviceUse>)> {
+        let driver = self.driver.read().unwrap_or_else(PoisonError::into_inner);
+        driver
+            .as_ref()
+            .map(|driver| (driver.ledger(), driver.device_use()))
+    }
+
+    /// Takes the driver out, so that it can be ended. Nothing is opened from then on.
+    #[must_use]
+    pub fn take_driver(&self) -> Option<Driver> {
+        self.driver
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take()
+    }
+
+    /// A descriptor that stands for a node, made from its folder's if none is kept.
+    fn descriptor(&self, node: Node) -> Result<Arc<OwnedFd>, Errno> {
+        // From the node up to a folder whose descriptor is kept, then down again.
+        let mut way = Vec::new();
+        let mut at = node;
+        let mut folder = loop {
+            let place = self.nodes.place(at)?;
+            if let Some(descriptor) = place.descriptor {
+                break descriptor;
+            }
+            if way.len() == DEPTH_MAX {
+                return Err(Errno::STALE);
+            }
+            let parent = place.parent;
+            way.push((at, place));
+            at = parent;
+        };
+        for (node, place) in way.into_iter().rev() {
+            let (child, attributes) = self.step(&folder, &place)?;
+            if attributes.kind == FileType::Directory {
+                self.nodes.keep_folder(node, &child);
+            }
+            folder = child;
+        }
+        Ok(folder)
+    }
+
+    fn step(&self, folder: &OwnedFd, place: &Place) -> Result<(Arc<OwnedFd>, Attributes), Errno> {
+        let child = match self.covered_by(place.parent, &place.name)? {
+            Some(covered) => covered.clone(),
+            None => Arc::new(beneath::open_child(folder, &place.name).map_err(stale)?),
+        };
+        let attributes = same(place, Attributes::of(&child, ""))?;
+        Ok((child, attributes))
+    }
+
+    /// The folder under the mount point, if this is its name.
+    fn covered_by(&self, parent: Node, name: &OsStr) -> Result<Option<&Arc<OwnedFd>>, Errno> {
+        let Some(covered) = self.covered.as_ref().filter(|c| c.name == name) else {
+            return Ok(None);
+        };
+        let is_parent = self.nodes.place(parent)?.key == covered.parent;
+        Ok(is_parent.then_some(&covered.folder))
+    }
+}
+
+/// The attributes, if they are still those of the file that was found at this place.
+fn same(place: &Place, now: Result<Attributes, Errno>) -> Result<Attributes, Errno> {
+    let now = now.map_err(stale)?;
+    if now.key == place.key {
+        Ok(now)
+    } else {
+        Err(Errno::STALE)
+    }
+}
+
+/// A node that is not where it was found may be elsewhere: the kernel looks again.
+fn stale(error: Errno) -> Errno {
+    match error {
+        Errno::NOENT | Errno::NOTDIR | Errno::LOOP => Errno::STALE,
+        other => other,
+    }
+}
+
+fn errno(error: &DriverError) -> Errno {
+    match error {
+        DriverError::Open { source, .. } => beneath::errno(source),
+        DriverError::Directory { .. } => Errno::ISDIR,
+        DriverError::TooManyOpenFiles { .. } => Errno::MFILE,
+        DriverError::TooManyFiles { .. } => Errno::NFILE,
+        DriverError::TooLarge { .. } => Errno::FBIG,
+        _ => Errno::IO,
+    }
+}
+
+/// A descriptor for something that is about to be covered; see [`Covered`].
+///
+/// # Errors
+/// Those of the source.
+pub fn covered(mountpoint: &Path) -> Result<Covered, Errno> {
+    let (Some(parent), Some(name)) = (mountpoint.parent(), mountpoint.file_name()) else {
+        return Err(Errno::INVAL);
+    };
+    let parent = beneath::open_root(parent)?;
+    let folder = beneath::open_child(parent.as_fd(), name)?;
+    Ok(Covered {
+        parent: Attributes::of(&parent, "")?.key,
+        name: name.to_owned(),
+        folder: Arc::new(folder),
+    })
+}

@@ -1,0 +1,105 @@
+//! What a file is, as `statx(2)` tells it: its key, its version, its attributes.
+//!
+//! Taken by the [file system](super) for every answer about a file. The *key* (device and inode)
+//! says which file it is, the *version* (size and both change times) which content it has, and the
+//! time of birth tells a file from a later one that was given the same inode number.
+//!
+//! It knows no numbers but the source's; how files are numbered outside is `nodes`' business.
+
+use std::os::fd::AsFd;
+
+use rustix::fs::{AtFlags, FileType, Statx, StatxFlags, StatxTimestamp, statx};
+use rustix::io::Errno;
+
+/// Which file: device and inode, as long as it lives.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Key {
+    /// Major and minor number of its device.
+    pub device: (u32, u32),
+    /// Its inode on that device.
+    pub inode: u64,
+}
+
+/// A time since the epoch: seconds, and nanoseconds on top of them.
+pub type Time = (i64, u32);
+
+/// Which content a file has: it changed if any of these did.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Version {
+    /// Its size.
+    pub bytes: u64,
+    /// When its content changed last.
+    pub modified: Time,
+    /// When its inode changed last; this one nobody can set back.
+    pub changed: Time,
+}
+
+/// See the [module](self).
+#[derive(Clone, Debug)]
+pub struct Attributes {
+    /// Which file.
+    pub key: Key,
+    /// Which content.
+    pub version: Version,
+    /// Directory, regular file, symbolic link and so on.
+    pub kind: FileType,
+    /// Permission bits, set-user-id and the like included.
+    pub permissions: u16,
+    /// Hard links to it.
+    pub links: u32,
+    /// Its owner.
+    pub user: u32,
+    /// Its group.
+    pub group: u32,
+    /// Space it takes, in units of 512 bytes.
+    pub sectors: u64,
+    /// The size of reads it likes.
+    pub read_bytes: u32,
+    /// When it was read last.
+    pub accessed: Time,
+    /// When it was made; zero where the file system does not know.
+    pub born: Time,
+    /// Major and minor number, if it is a device itself.
+    pub names_device: (u32, u32),
+}
+
+impl Attributes {
+    /// Those of `name` in `folder`, without following a link; of `folder` itself if `name` is
+    /// empty.
+    ///
+    /// # Errors
+    /// Those of `statx(2)`.
+    pub fn of(folder: impl AsFd, name: impl rustix::path::Arg) -> Result<Self, Errno> {
+        let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::EMPTY_PATH | AtFlags::NO_AUTOMOUNT;
+        let wanted = StatxFlags::BASIC_STATS | StatxFlags::BTIME;
+        statx(folder, name, flags, wanted).map(|stat| Self::from(&stat))
+    }
+}
+
+impl From<&Statx> for Attributes {
+    fn from(stat: &Statx) -> Self {
+        let time = |t: StatxTimestamp| (t.tv_sec, t.tv_nsec);
+        let mode = u32::from(stat.stx_mode);
+        Self {
+            key: Key {
+                device: (stat.stx_dev_major, stat.stx_dev_minor),
+                inode: stat.stx_ino,
+            },
+            version: Version {
+                bytes: stat.stx_size,
+                modified: time(stat.stx_mtime),
+                changed: time(stat.stx_ctime),
+            },
+            kind: FileType::from_raw_mode(mode),
+            permissions: stat.stx_mode & 0o7777,
+            links: stat.stx_nlink,
+            user: stat.stx_uid,
+            group: stat.stx_gid,
+            sectors: stat.stx_blocks,
+            read_bytes: stat.stx_blksize,
+            accessed: time(stat.stx_atime),
+            born: time(stat.stx_btime),
+            names_device: (stat.stx_rdev_major, stat.stx_rdev_minor),
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! Opening below SOURCE, one name at a time, so that nothing leads out of it.
+//!
+//! The only file of the mount that opens anything of the source. A name is one component, never
+//! `.` or `..`; it is opened relative to its folder's descriptor with `openat2(2)` and
+//! `RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_SYMLINKS`: the kernel refuses whatever
+//! would leave the folder, also when somebody renames things at the same moment. Links are opened
+//! as links (`O_PATH | O_NOFOLLOW`), never followed: following is the caller's kernel's work, in
+//! the caller's name space.
+//!
+//! Descriptors are `O_PATH`: they say which file, and neither read it nor wake a device.
+
+use std::ffi::OsStr;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Mode, OFlags, ResolveFlags};
+use rustix::io::Errno;
+
+/// The folder that is SOURCE. Here links are followed: the user named them.
+///
+/// # Errors
+/// Those of `open(2)`.
+pub fn open_root(path: &Path) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    rustix::fs::open(path, flags, Mode::empty())
+}
+
+/// Whatever has this name in the folder, links as links.
+///
+/// # Errors
+/// `EINVAL` for a name that is not one component, else those of `openat2(2)`.
+pub fn open_child(folder: impl AsFd, name: &OsStr) -> Result<OwnedFd, Errno> {
+    check_name(name)?;
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    openat2(folder, name, flags)
+}
+
+/// A folder for listing, from its `O_PATH` descriptor.
+///
+/// # Errors
+/// Those of `openat2(2)`.
+pub fn open_for_listing(folder: impl AsFd) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    openat2(folder, OsStr::new("."), flags)
+}
+
+fn openat2(folder: impl AsFd, name: &OsStr, flags: OFlags) -> Result<OwnedFd, Errno> {
+    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS | ResolveFlags::NO_SYMLINKS;
+    loop {
+        match rustix::fs::openat2(&folder, name, flags, Mode::empty(), resolve) {
+            // A rename elsewhere made the kernel unsure; it asks to be asked again.
+            Err(Errno::AGAIN | Errno::INTR) => {}
+            opened => return opened,
+        }
+    }
+}
+
+/// One component that can be looked up.
+///
+/// # Errors
+/// `EINVAL` if it is empty, `.`, `..`, or has a slash or a zero byte in it.
+pub fn check_name(name: &OsStr) -> Result<(), Errno> {
+    let bytes = name.as_bytes();
+    let special = matches!(bytes, b"" | b"." | b"..");
+    if special || bytes.contains(&b'/') || bytes.contains(&0) {
+        return Err(Errno::INVAL);
+    }
+    Ok(())
+}
+
+/// The path by which this process reaches what the descriptor stands for, whatever its name is by
+/// now, or if it has none any more.
+#[must_use]
+pub fn path_of(descriptor: &OwnedFd) -> PathBuf {
+    format!("/proc/self/fd/{}", descriptor.as_raw_fd()).into()
+}
+
+/// The number of an I/O error.
+#[must_use]
+pub fn errno(error: &io::Error) -> Errno {
+    Errno::from_io_error(error).unwrap_or(Errno::IO)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn no_name_leads_out_of_its_folder() {
+        let outside = tempfile::tempdir().unwrap();
+        let inside = outside.path().join("in");
+        fs::create_dir(&inside).unwrap();
+        symlink("..", inside.join("up")).unwrap();
+        let root = open_root(&inside).unwrap();
+        for name in ["", ".", "..", "../in", "/etc", "a/b", "a\0b"] {
+            assert_eq!(
+                open_child(&root, OsStr::new(name)).unwrap_err(),
+                Errno::INVAL,
+                "{name:?}"
+            );
+        }
+        let link = open_child(&root, OsStr::new("up")).unwrap();
+        assert_eq!(open_for_listing(&link).unwrap_err(), Errno::NOTDIR);
+        assert_eq!(
+            open_child(&link, OsStr::new("in")).unwrap_err(),
+            Errno::NOTDIR
+        );
+    }
+}

@@ -1,0 +1,122 @@
+//! An open folder, listed from any position.
+//!
+//! Used by the [file system](super) for `readdir`. Positions are the source's own cookies, so a
+//! listing that goes on after a pause, or begins again, sees what it would see in the source,
+//! also while names come and go. Entries are read a buffer at a time; what does not fit the
+//! kernel's answer waits for the next one.
+
+use std::collections::VecDeque;
+use std::ffi::{OsStr, OsString};
+use std::mem::MaybeUninit;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::sync::Mutex;
+
+use rustix::fs::{FileType, RawDir, SeekFrom, seek};
+use rustix::io::Errno;
+
+use super::attributes::Attributes;
+use crate::mount::lock;
+
+/// One system call brings a few hundred names; more only delays the first answer.
+const BUFFER_BYTES: usize = 32 * 1024;
+
+/// A name in a folder.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Name {
+    /// The name, `.` and `..` included.
+    pub name: OsString,
+    /// Its inode in the source.
+    pub inode: u64,
+    /// What it is, if the source's folder says so.
+    pub kind: FileType,
+    /// Where the next name is.
+    pub next: u64,
+}
+
+#[derive(Debug)]
+struct Position {
+    folder: OwnedFd,
+    /// The position of the first of `ahead`, or of what is read next.
+    at: u64,
+    ahead: VecDeque<Name>,
+}
+
+/// See the [module](self).
+#[derive(Debug)]
+pub struct Listing {
+    position: Mutex<Position>,
+}
+
+impl Listing {
+    /// The listing of a folder that was opened for reading.
+    #[must_use]
+    pub fn new(folder: OwnedFd) -> Self {
+        let position = Position {
+            folder,
+            at: 0,
+            ahead: VecDeque::new(),
+        };
+        Self {
+            position: position.into(),
+        }
+    }
+
+    /// Gives names from a position on to `take`, until it does not take one or there are no more.
+    ///
+    /// # Errors
+    /// Those of `getdents64(2)`.
+    pub fn read(&self, from: u64, take: &mut dyn FnMut(&Name) -> bool) -> Result<(), Errno> {
+        let mut position = lock(&self.position);
+        position.go_to(from)?;
+        loop {
+            while let Some(name) = position.ahead.front() {
+                if !take(name) {
+                    return Ok(());
+                }
+                position.at = name.next;
+                position.ahead.pop_front();
+            }
+            if !position.read_ahead()? {
+                return Ok(());
+            }
+        }
+    }
+}
+
+impl Position {
+    fn go_to(&mut self, from: u64) -> Result<(), Errno> {
+        // From the start means: as the folder is now.
+        if from != self.at || from == 0 {
+            seek(&self.folder, SeekFrom::Start(from))?;
+            self.ahead.clear();
+            self.at = from;
+        }
+        Ok(())
+    }
+
+    /// Reads one buffer of names; false at the end.
+    fn read_ahead(&mut self) -> Result<bool, Errno> {
+        let mut buffer = [MaybeUninit::uninit(); BUFFER_BYTES];
+        let mut names = RawDir::new(&self.folder, &mut buffer);
+        while let Some(name) = names.next() {
+            let name = name?;
+            let kind = match name.file_type() {
+                // Some file systems do not say; programs that walk trees want to know.
+                FileType::Unknown => Attributes::of(&self.folder, name.file_name())
+                    .map_or(FileType::Unknown, |attributes| attributes.kind),
+                known => known,
+            };
+            self.ahead.push_back(Name {
+                name: OsStr::from_bytes(name.file_name().to_bytes()).to_owned(),
+                inode: name.ino(),
+                kind,
+                next: name.next_entry_cookie(),
+            });
+            if names.is_buffer_empty() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}

@@ -1,0 +1,311 @@
+//! The files the kernel knows of: their numbers, where they were found, how often they were named.
+//!
+//! Used by the [file system](super), which makes all system calls; this is a table behind a lock.
+//! A *node* is what the kernel calls an inode of ours. On SOURCE's own device its number is the
+//! source's inode number, so that `stat` shows the same as in the source; the root is 1, as FUSE
+//! wants, and a file of another device mounted below SOURCE is numbered from [`FOREIGN`] up.
+//!
+//! No descriptor is kept for a file that is not open: it would keep the space of a deleted file.
+//! A file is found again by its folder and name and must still have its key, else the answer is
+//! `ESTALE` and the kernel looks its name up again. Descriptors of the last [`FOLDERS_MAX`]
+//! folders used are kept, because everything goes through them.
+//!
+//! A node ends when the kernel has forgotten it as often as it was told of it, and nothing has it
+//! open.
+
+use std::collections::{HashMap, VecDeque};
+use std::ffi::{OsStr, OsString};
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+use rustix::io::Errno;
+
+use super::attributes::{Attributes, Key, Time, Version};
+use crate::mount::lock;
+
+/// The number of a file as the kernel knows it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct Node(pub u64);
+
+/// SOURCE itself. FUSE fixes the number.
+pub const ROOT: Node = Node(1);
+
+/// Where numbers begin that are not the source's: above any inode number a disk file system uses.
+const FOREIGN: u64 = 1 << 63;
+
+/// Folders whose descriptor is kept. A thousand cover the paths in use at any time; each pins its
+/// folder and takes one of some twenty thousand descriptors a process may have.
+const FOLDERS_MAX: usize = 1024;
+
+/// Where a node was found, and what stands for it.
+#[derive(Clone, Debug)]
+pub struct Place {
+    /// Which file it must be.
+    pub key: Key,
+    /// Its folder, and its name there.
+    pub parent: Node,
+    /// See `parent`.
+    pub name: OsString,
+    /// Its descriptor, while it is open or as a folder in use.
+    pub descriptor: Option<Arc<OwnedFd>>,
+}
+
+/// A file that is open, for whoever looks whether it changed.
+#[derive(Clone, Debug)]
+pub struct Held {
+    /// Which file.
+    pub node: Node,
+    /// Its descriptor.
+    pub descriptor: Arc<OwnedFd>,
+    /// The version whose bytes the kernel has.
+    pub seen: Version,
+}
+
+#[derive(Debug)]
+struct Known {
+    place: Place,
+    born: Time,
+    lookups: u64,
+    opens: u32,
+    seen: Option<Version>,
+}
+
+#[derive(Debug)]
+struct Table {
+    nodes: HashMap<u64, Known>,
+    foreign: HashMap<Key, u64>,
+    next_foreign: u64,
+    folders: VecDeque<Node>,
+    device: (u32, u32),
+}
+
+/// See the [module](self).
+#[derive(Debug)]
+pub struct Nodes {
+    table: Mutex<Table>,
+}
+
+impl Nodes {
+    /// A table that knows the root only.
+    #[must_use]
+    pub fn new(root: Arc<OwnedFd>, attributes: &Attributes) -> Self {
+        let place = Place {
+            key: attributes.key,
+            parent: ROOT,
+            name: OsString::new(),
+            descriptor: Some(root),
+        };
+        let known = Known {
+            place,
+            born: attributes.born,
+            lookups: 1,
+            opens: 0,
+            seen: None,
+        };
+        let table = Table {
+            nodes: HashMap::from([(ROOT.0, known)]),
+            foreign: HashMap::new(),
+            next_foreign: FOREIGN,
+            folders: VecDeque::new(),
+            device: attributes.key.device,
+        };
+        Self {
+            table: table.into(),
+        }
+    }
+
+    /// The kernel is told of a file found here; its number.
+    pub fn found(&self, parent: Node, name: &OsStr, attributes: &Attributes) -> Node {
+        let mut table = lock(&self.table);
+        let node = table.number(&attributes.key);
+        let known = table.nodes.entry(node.0).or_insert_with(|| Known {
+            place: Place {
+                key: attributes.key,
+                parent,
+                name: name.to_owned(),
+                descriptor: None,
+            },
+            born: attributes.born,
+            lookups: 0,
+            opens: 0,
+            seen: None,
+        });
+        if known.born != attributes.born {
+            // Another file got the number of one that is gone.
+            known.born = attributes.born;
+            known.place.descriptor = None;
+            known.seen = None;
+        }
+        known.place.parent = parent;
+        if known.place.name != name {
+            known.place.name = name.to_owned();
+        }
+        known.lookups += 1;
+        node
+    }
+
+    /// The kernel forgot this many lookups.
+    pub fn forget(&self, node: Node, lookups: u64) {
+        let mut table = lock(&self.table);
+        if let Some(known) = table.nodes.get_mut(&node.0) {
+            known.lookups = known.lookups.saturating_sub(lookups);
+        }
+        table.end_if_unused(node);
+    }
+
+    /// Where a node is.
+    ///
+    /// # Errors
+    /// `ESTALE` if it is none of ours.
+    pub fn place(&self, node: Node) -> Result<Place, Errno> {
+        let table = lock(&self.table);
+        let known = table.nodes.get(&node.0).ok_or(Errno::STALE)?;
+        Ok(known.place.clone())
+    }
+
+    /// Keeps the descriptor of a folder, and lets go of the one kept longest if there are many.
+    pub fn keep_folder(&self, node: Node, descriptor: &Arc<OwnedFd>) {
+        let mut table = lock(&self.table);
+        let Some(known) = table.nodes.get_mut(&node.0) else {
+            return;
+        };
+        if known.place.descriptor.is_some() {
+            return;
+        }
+        known.place.descriptor = Some(descriptor.clone());
+        table.folders.push_back(node);
+        if table.folders.len() > FOLDERS_MAX {
+            table.let_a_folder_go();
+        }
+    }
+
+    /// A file was opened, by this descriptor and in this version. Whether the kernel may keep what
+    /// it has of it.
+    ///
+    /// # Errors
+    /// `ESTALE` if it is none of ours.
+    pub fn opened(
+        &self,
+        node: Node,
+        descriptor: &Arc<OwnedFd>,
+        version: Version,
+    ) -> Result<bool, Errno> {
+        let mut table = lock(&self.table);
+        let known = table.nodes.get_mut(&node.0).ok_or(Errno::STALE)?;
+        known.opens += 1;
+        known
+            .place
+            .descriptor
+            .get_or_insert_with(|| descriptor.clone());
+        Ok(known.seen.replace(version) == Some(version))
+    }
+
+    /// An open file was closed.
+    pub fn closed(&self, node: Node) {
+        let mut table = lock(&self.table);
+        if let Some(known) = table.nodes.get_mut(&node.0) {
+            known.opens = known.opens.saturating_sub(1);
+            if known.opens == 0 {
+                known.place.descriptor = None;
+            }
+        }
+        table.end_if_unused(node);
+    }
+
+    /// The open files.
+    #[must_use]
+    pub fn held(&self) -> Vec<Held> {
+        let table = lock(&self.table);
+        let open = table.nodes.iter().filter(|(_, known)| known.opens > 0);
+        open.filter_map(|(&number, known)| {
+            Some(Held {
+                node: Node(number),
+                descriptor: known.place.descriptor.clone()?,
+                seen: known.seen?,
+            })
+        })
+        .collect()
+    }
+
+    /// The kernel has nothing older than this version any more.
+    pub fn saw(&self, node: Node, version: Version) {
+        if let Some(known) = lock(&self.table).nodes.get_mut(&node.0) {
+            known.seen = Some(version);
+        }
+    }
+
+    /// The number a file would have, without telling the kernel of it.
+    #[must_use]
+    pub fn number_on_device(&self, inode: u64) -> Node {
+        let mut table = lock(&self.table);
+        let device = table.device;
+        table.number(&Key { device, inode })
+    }
+
+    /// The path of a node below SOURCE, as it was when it was last looked up.
+    #[must_use]
+    pub fn path(&self, node: Node) -> PathBuf {
+        let table = lock(&self.table);
+        let mut names = Vec::new();
+        let mut at = node;
+        // A folder moved below its own former child would make a circle; no path is that deep.
+        while let Some(known) = table
+            .nodes
+            .get(&at.0)
+            .filter(|_| at != ROOT && names.len() < 4096)
+        {
+            names.push(known.place.name.clone());
+            at = known.place.parent;
+        }
+        names.iter().rev().collect()
+    }
+
+    /// How many files the kernel knows of.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        lock(&self.table).nodes.len()
+    }
+}
+
+impl Table {
+    fn number(&mut self, key: &Key) -> Node {
+        let is_root = self
+            .nodes
+            .get(&ROOT.0)
+            .is_some_and(|root| root.place.key == *key);
+        if is_root {
+            return ROOT;
+        }
+        if key.device == self.device && (ROOT.0 + 1..FOREIGN).contains(&key.inode) {
+            return Node(key.inode);
+        }
+        let next = self.next_foreign;
+        let number = *self.foreign.entry(*key).or_insert(next);
+        if number == next {
+            self.next_foreign += 1;
+        }
+        Node(number)
+    }
+
+    fn end_if_unused(&mut self, node: Node) {
+        let unused = |known: &Known| known.lookups == 0 && known.opens == 0;
+        if node != ROOT && self.nodes.get(&node.0).is_some_and(unused) {
+            let ended = self.nodes.remove(&node.0);
+            if node.0 >= FOREIGN
+                && let Some(known) = ended
+            {
+                self.foreign.remove(&known.place.key);
+            }
+        }
+    }
+
+    fn let_a_folder_go(&mut self) {
+        if let Some(node) = self.folders.pop_front()
+            && let Some(known) = self.nodes.get_mut(&node.0)
+            && known.opens == 0
+        {
+            known.place.descriptor = None;
+        }
+    }
+}

@@ -1,0 +1,419 @@
+//! FUSE's side of a mount: requests of the kernel in, answers out, nothing decided.
+//!
+//! `fuser` parses requests on a few threads of its own, each with its own channel to the kernel,
+//! and calls in here; every operation is one call of [`SourceFs`] and a translation of what came
+//! back. Reads are the only ones that may take long: most are done right here, and once nearly all
+//! threads wait for data, further reads go to [`overflow`] threads, so that a blocked read never
+//! blocks another request.
+//!
+//! What is told to the kernel, and why: names and attributes are good for [`TTL`]; data stays in
+//! its page cache until the file has another version (`FOPEN_KEEP_CACHE`, `AUTO_INVAL_DATA`, the
+//! watch); links are cached; access lists are checked by it (`POSIX_ACL` beside
+//! `default_permissions`); requests may be a mebibyte long and many at once.
+
+pub mod buffers;
+pub mod overflow;
+
+use std::ffi::OsStr;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use fuser::{
+    BackgroundSession, Config, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags,
+    Generation, INodeNo, InitFlags, KernelConfig, LockOwner, OpenFlags, ReplyAttr, ReplyData,
+    ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs,
+    ReplyXattr, Request, Session, SessionACL,
+};
+use rustix::fs::{FileType as Kind, SeekFrom};
+
+use self::buffers::Buffers;
+use self::overflow::Overflow;
+use super::fs::attributes::{Attributes, Time};
+use super::fs::nodes::{Node, ROOT};
+use super::fs::{Found, SourceFs};
+
+/// How long the kernel may believe a name or an attribute: the longest time a change in the source
+/// goes unnoticed. A second, as network file systems use; a shorter one costs a round trip for
+/// almost every `stat`.
+pub const TTL: Duration = Duration::from_secs(1);
+
+/// The longest request: 256 pages are the kernel's default limit (`fs.fuse.max_pages_limit`).
+const REQUEST_BYTES_MAX: u32 = 1 << 20;
+
+/// Reads the kernel may have under way that no program waits for yet. Beyond this its readahead
+/// stops for everyone; 256 readers with two windows each stay below.
+const BACKGROUND_MAX: u16 = 1024;
+
+/// Threads that take requests. Twice what can wait for data inside them on a small machine, and
+/// few enough to stay warm; more readers than this go to overflow threads.
+const THREADS: usize = 16;
+
+/// The kernel's numbers for the two kinds of seeking a file system must help with.
+const SEEK_DATA: i32 = 3;
+/// See [`SEEK_DATA`].
+const SEEK_HOLE: i32 = 4;
+
+/// Threads that never wait for data, so that there is always one to take the next request.
+const THREADS_FREE: usize = 2;
+
+/// See the [module](self).
+#[derive(Debug)]
+struct Adapter {
+    fs: Arc<SourceFs>,
+    buffers: Arc<Buffers>,
+    overflow: Overflow,
+    /// Requesting threads that are in a read.
+    reading: AtomicUsize,
+}
+
+/// Serves a mounted file system on this channel, on threads of its own, until it is unmounted.
+///
+/// # Errors
+/// The kernel does not speak FUSE as we do, or threads cannot start.
+pub fn serve(fs: Arc<SourceFs>, channel: OwnedFd, everyone: bool) -> io::Result<BackgroundSession> {
+    let adapter = Adapter {
+        fs,
+        buffers: Arc::default(),
+        overflow: Overflow::default(),
+        reading: AtomicUsize::new(0),
+    };
+    let acl = if everyone {
+        SessionACL::All
+    } else {
+        SessionACL::Owner
+    };
+    let mut config = Config::default();
+    config.acl = acl;
+    config.n_threads = Some(THREADS);
+    config.clone_fd = true;
+    Session::from_fd(adapter, channel, acl, config)?.spawn()
+}
+
+impl Filesystem for Adapter {
+    fn init(&mut self, _: &Request, config: &mut KernelConfig) -> io::Result<()> {
+        // What the kernel does not have is only slower, or checked once more.
+        for wanted in [
+            InitFlags::FUSE_PARALLEL_DIROPS,
+            InitFlags::FUSE_AUTO_INVAL_DATA,
+            InitFlags::FUSE_DO_READDIRPLUS,
+            InitFlags::FUSE_READDIRPLUS_AUTO,
+            InitFlags::FUSE_CACHE_SYMLINKS,
+            InitFlags::FUSE_ASYNC_DIO,
+            InitFlags::FUSE_POSIX_ACL,
+        ] {
+            if let Err(missing) = config.add_capabilities(wanted) {
+                tracing::debug!("the kernel has no {missing:?}");
+            }
+        }
+        let _ = config.set_max_write(REQUEST_BYTES_MAX);
+        let _ = config.set_max_background(BACKGROUND_MAX);
+        let _ = config.set_congestion_threshold(BACKGROUND_MAX);
+        Ok(())
+    }
+
+    fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
+        match self.fs.lookup(Node(parent.0), name) {
+            Ok(found) => reply.entry(&TTL, &found_attr(&found), generation(&found.attributes)),
+            Err(error) => reply.error(errno(error)),
+        }
+    }
+
+    fn forget(&self, _: &Request, node: INodeNo, lookups: u64) {
+        self.fs.forget(Node(node.0), lookups);
+    }
+
+    fn getattr(&self, _: &Request, node: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
+        match self.fs.attributes(Node(node.0)) {
+            Ok(attributes) => {
+                reply.attr(&TTL, &attr(&attributes, shown(Node(node.0), &attributes)))
+            }
+            Err(error) => reply.error(errno(error)),
+        }
+    }
+
+    fn readlink(&self, _: &Request, node: INodeNo, reply: ReplyData) {
+        match self.fs.read_link(Node(node.0)) {
+            Ok(target) => reply.data(&target),
+            Err(error) => reply.error(errno(error)),
+        }
+    }
+
+    fn open(&self, request: &Request, node: INodeNo, _: OpenFlags, reply: ReplyOpen) {
+        match self.fs.open(Node(node.0), request.pid()) {
+            Ok(opened) => {
+                let mut flags = FopenFlags::FOPEN_NOFLUSH;
+                flags.set(FopenFlags::FOPEN_KEEP_CACHE, opened.unchanged);
+                reply.opened(FileHandle(opened.handle), flags);
+            }
+            Err(error) => reply.error(errno(error)),
+        }
+    }
+
+    fn read(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        handle: FileHandle,
+        offset: u64,
+        size: u32,
+        _: OpenFlags,
+        _: Option<LockOwner>,
+        reply: ReplyData,
+    ) {
+        let read = {
+            let (fs, buffers) = (self.fs.clone(), self.buffers.clone());
+            move || answer_read(&fs, &buffers, handle.0, offset, size, reply)
+        };
+        if self.reading.fetch_add(1, Ordering::Relaxed) < THREADS - THREADS_FREE {
+            read();
+            self.reading.fetch_sub(1, Ordering::Relaxed);
+        } else {
+            self.reading.fetch_sub(1, Ordering::Relaxed);
+            self.overflow.run(Box::new(read));
+        }
+    }
+
+    fn lseek(
+        &self,
+        _: &Request,
+        node: INodeNo,
+        _: FileHandle,
+        offset: i64,
+        whence: i32,
+        reply: ReplyLseek,
+    ) {
+        let at = match (u64::try_from(offset), whence) {
+            (Ok(offset), SEEK_DATA) => SeekFrom::Data(offset),
+            (Ok(offset), SEEK_HOLE) => SeekFrom::Hole(offset),
+            // The kernel knows sizes and positions itself and asks for nothing else.
+            _ => return reply.error(Errno::EINVAL),
+        };
+        match self.fs.seek(Node(node.0), at) {
+            Ok(found) => reply.offset(found.cast_signed()),
+            Err(error) => reply.error(errno(error)),
+        }
+    }
+
+    fn release(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        handle: FileHandle,
+        _: OpenFlags,
+        _: Option<LockOwner>,
+        _: bool,
+        reply: ReplyEmpty,
+    ) {
+        self.fs.release(handle.0);
+        reply.ok();
+    }
+
+    fn opendir(&self, _: &Request, node: INodeNo, _: OpenFlags, reply: ReplyOpen) {
+        match self.fs.open_folder(Node(node.0)) {
+            Ok(handle) => reply.opened(FileHandle(handle), FopenFlags::empty()),
+            Err(error) => reply.error(errno(error)),
+        }
+    }
+
+    fn readdir(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        handle: FileHandle,
+        from: u64,
+        mut reply: ReplyDirectory,
+    ) {
+        let read = self.fs.read_folder(handle.0, from, &mut |node, name| {
+            !reply.add(INodeNo(node.0), name.next, kind(name.kind), &name.name)
+        });
+        match read {
+            Ok(()) => reply.ok(),
+            Err(error) => reply.error(errno(error)),
+        }
+    }
+
+    fn readdirplus(
+        &self,
+        _: &Request,
+        node: INodeNo,
+        handle: FileHandle,
+        from: u64,
+        mut reply: ReplyDirectoryPlus,
+    ) {
+        let fs = &self.fs;
+        let read = fs.read_folder_found(Node(node.0), handle.0, from, &mut |found, name| {
+            let (number, attr, generation) = match found {
+                Some(found) => {
+                    let generation = generation(&found.attributes);
+                    (INodeNo(found.node.0), found_attr(found), generation)
+                }
+                // Number zero: a name without attributes.
+                None => (INodeNo(0), nameless(name.inode, name.kind), Generation(0)),
+            };
+            !reply.add(number, name.next, &name.name, &TTL, &attr, generation)
+        });
+        match read {
+            Ok(()) => reply.ok(),
+            Err(error) => reply.error(errno(error)),
+        }
+    }
+
+    fn releasedir(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        handle: FileHandle,
+        _: OpenFlags,
+        reply: ReplyEmpty,
+    ) {
+        self.fs.release_folder(handle.0);
+        reply.ok();
+    }
+
+    fn statfs(&self, _: &Request, node: INodeNo, reply: ReplyStatfs) {
+        match self.fs.space(Node(node.0)) {
+            Ok(space) => {
+                let short = |value: u64| u32::try_from(value).unwrap_or(u32::MAX);
+                reply.statfs(
+                    space.f_blocks,
+                    space.f_bfree,
+                    space.f_bavail,
+                    space.f_files,
+                    space.f_ffree,
+                    short(space.f_bsize),
+                    short(space.f_namemax),
+                    short(space.f_frsize),
+                );
+            }
+            Err(error) => reply.error(errno(error)),
+        }
+    }
+
+    fn getxattr(&self, _: &Request, node: INodeNo, name: &OsStr, size: u32, reply: ReplyXattr) {
+        answer_xattr(self.fs.xattr(Node(node.0), name), size, reply);
+    }
+
+    fn listxattr(&self, _: &Request, node: INodeNo, size: u32, reply: ReplyXattr) {
+        answer_xattr(self.fs.xattrs(Node(node.0)), size, reply);
+    }
+}
+
+fn answer_read(
+    fs: &SourceFs,
+    buffers: &Buffers,
+    handle: u64,
+    offset: u64,
+    size: u32,
+    reply: ReplyData,
+) {
+    let mut buffer = buffers.take(size as usize);
+    match fs.read(handle, &mut buffer, offset) {
+        Ok(count) => reply.data(&buffer[..count]),
+        Err(error) => reply.error(errno(error)),
+    }
+    buffers.give_back(buffer);
+}
+
+fn answer_xattr(value: Result<Vec<u8>, rustix::io::Errno>, size: u32, reply: ReplyXattr) {
+    match value {
+        Ok(value) if size == 0 => reply.size(u32::try_from(value.len()).unwrap_or(u32::MAX)),
+        Ok(value) if value.len() > size as usize => reply.error(Errno::ERANGE),
+        Ok(value) => reply.data(&value),
+        Err(error) => reply.error(errno(error)),
+    }
+}
+
+fn errno(error: rustix::io::Errno) -> Errno {
+    Errno::from_i32(error.raw_os_error())
+}
+
+/// The inode number programs see: the source's where the node's number is ours.
+fn shown(node: Node, attributes: &Attributes) -> u64 {
+    if node == ROOT {
+        attributes.key.inode
+    } else {
+        node.0
+    }
+}
+
+fn found_attr(found: &Found) -> FileAttr {
+    attr(&found.attributes, found.node.0)
+}
+
+/// Tells the file from a later one with the same number.
+fn generation(attributes: &Attributes) -> Generation {
+    let (seconds, nanoseconds) = attributes.born;
+    let seconds = seconds.cast_unsigned();
+    Generation(
+        seconds
+            .wrapping_mul(1_000_000_000)
+            .wrapping_add(u64::from(nanoseconds)),
+    )
+}
+
+fn attr(attributes: &Attributes, number: u64) -> FileAttr {
+    let (major, minor) = attributes.names_device;
+    FileAttr {
+        ino: INodeNo(number),
+        size: attributes.version.bytes,
+        blocks: attributes.sectors,
+        atime: time(attributes.accessed),
+        mtime: time(attributes.version.modified),
+        ctime: time(attributes.version.changed),
+        crtime: UNIX_EPOCH,
+        kind: kind(attributes.kind),
+        perm: attributes.permissions,
+        nlink: attributes.links,
+        uid: attributes.user,
+        gid: attributes.group,
+        // The kernel's own layout of a device number in 32 bits.
+        rdev: (minor & 0xff) | (major << 8) | ((minor & !0xff) << 12),
+        blksize: attributes.read_bytes,
+        flags: 0,
+    }
+}
+
+fn nameless(inode: u64, kind_seen: Kind) -> FileAttr {
+    FileAttr {
+        ino: INodeNo(inode),
+        size: 0,
+        blocks: 0,
+        atime: UNIX_EPOCH,
+        mtime: UNIX_EPOCH,
+        ctime: UNIX_EPOCH,
+        crtime: UNIX_EPOCH,
+        kind: kind(kind_seen),
+        perm: 0,
+        nlink: 0,
+        uid: 0,
+        gid: 0,
+        rdev: 0,
+        blksize: 0,
+        flags: 0,
+    }
+}
+
+fn time((seconds, nanoseconds): Time) -> SystemTime {
+    let whole = Duration::from_secs(seconds.unsigned_abs());
+    let begun = if seconds < 0 {
+        UNIX_EPOCH - whole
+    } else {
+        UNIX_EPOCH + whole
+    };
+    begun + Duration::from_nanos(u64::from(nanoseconds))
+}
+
+fn kind(kind: Kind) -> FileType {
+    match kind {
+        Kind::Directory => FileType::Directory,
+        Kind::Symlink => FileType::Symlink,
+        Kind::Fifo => FileType::NamedPipe,
+        Kind::Socket => FileType::Socket,
+        Kind::CharacterDevice => FileType::CharDevice,
+        Kind::BlockDevice => FileType::BlockDevice,
+        Kind::RegularFile | Kind::Unknown => FileType::RegularFile,
+    }
+}

@@ -1,0 +1,189 @@
+//! Mount options as an fstab has them, turned into flags before anything is parsed.
+//!
+//! Called by `main` with the words of the command line. `mount(8)` runs
+//! `mount.forerun SOURCE MOUNTPOINT -o a,b=c`, which is this binary under another name; that
+//! becomes `forerun mount SOURCE MOUNTPOINT --a --b=c`. So every option has one place, one check
+//! and one message, whichever way it came. What is for the kernel becomes `--flag`; what is for
+//! `mount(8)` alone is dropped. A comma inside a value is written `:`, as in
+//! `emulate=switching=8ms:rate=80MB/s`.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::Path;
+
+use clap::ValueEnum;
+use rustix::mount::MountFlags;
+
+/// The name under which `mount(8)` runs us.
+const FSTAB_NAME: &str = "mount.forerun";
+
+/// Options that are `mount(8)`'s own business, or say what is so anyway.
+const IGNORED: &[&str] = &[
+    "defaults",
+    "ro",
+    "rw",
+    "auto",
+    "noauto",
+    "user",
+    "nouser",
+    "users",
+    "owner",
+    "group",
+    "_netdev",
+    "nofail",
+    "nodev",
+    "nosuid",
+    "exec",
+    "atime",
+    "async",
+    "relatime",
+    "norelatime",
+    "strictatime",
+    "nostrictatime",
+    "diratime",
+    "default_permissions",
+];
+
+/// Short flags `mount(8)` may pass to whoever mounts; none changes what we do.
+const IGNORED_SHORT: &[&str] = &["-n", "-s", "-v", "-r", "-w"];
+
+/// What the kernel is told beside the file system.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum Flag {
+    /// Devices below SOURCE are devices here too.
+    Dev,
+    /// Set-user-id programs below SOURCE run as their owners.
+    Suid,
+    /// No programs are run from here.
+    Noexec,
+    /// Reading does not change times.
+    Noatime,
+    /// Listing does not change times.
+    Nodiratime,
+}
+
+/// The kernel's flags for these: read-only always, no devices and no set-user-id unless wanted.
+#[must_use]
+pub fn kernel_flags(wanted: &[Flag]) -> MountFlags {
+    let mut flags = MountFlags::RDONLY | MountFlags::NODEV | MountFlags::NOSUID;
+    for flag in wanted {
+        match flag {
+            Flag::Dev => flags.remove(MountFlags::NODEV),
+            Flag::Suid => flags.remove(MountFlags::NOSUID),
+            Flag::Noexec => flags.insert(MountFlags::NOEXEC),
+            Flag::Noatime => flags.insert(MountFlags::NOATIME),
+            Flag::Nodiratime => flags.insert(MountFlags::NODIRATIME),
+        }
+    }
+    flags
+}
+
+/// The words of the command line with every `-o` of a mount spelled out.
+pub fn expand(words: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
+    let mut words = words.into_iter().peekable();
+    let Some(program) = words.next() else {
+        return Vec::new();
+    };
+    let from_fstab = Path::new(&program).file_name() == Some(OsStr::new(FSTAB_NAME));
+    let mut expanded = vec![program];
+    if from_fstab {
+        expanded.push("mount".into());
+    } else if words.peek().is_none_or(|word| word != "mount") {
+        expanded.extend(words);
+        return expanded;
+    }
+    while let Some(word) = words.next() {
+        if word == "-o" {
+            if let Some(list) = words.next() {
+                expand_list(&list, &mut expanded);
+            } else {
+                expanded.push(word);
+            }
+        } else if let Some(list) = word.as_bytes().strip_prefix(b"-o") {
+            expand_list(OsStr::from_bytes(list), &mut expanded);
+        } else if word == "-t" || (from_fstab && word == "-N") {
+            words.next();
+        } else if !(from_fstab && IGNORED_SHORT.iter().any(|short| word == *short)) {
+            expanded.push(word);
+        }
+    }
+    expanded
+}
+
+fn expand_list(list: &OsStr, into: &mut Vec<OsString>) {
+    for option in list.as_bytes().split(|byte| *byte == b',') {
+        let known = std::str::from_utf8(option).unwrap_or_default();
+        let is_mounts_own = known.starts_with("x-") || known.starts_with("comment=");
+        if option.is_empty() || is_mounts_own || IGNORED.contains(&known) {
+            continue;
+        }
+        if Flag::from_str(known, false).is_ok() {
+            into.push(format!("--flag={known}").into());
+        } else {
+            into.push(as_flag(option));
+        }
+    }
+}
+
+/// `a_b=c:d` as `--a-b=c,d`; a path keeps its colons.
+fn as_flag(option: &[u8]) -> OsString {
+    let end = option
+        .iter()
+        .position(|byte| *byte == b'=')
+        .unwrap_or(option.len());
+    let (name, value) = option.split_at(end);
+    let mut flag = b"--".to_vec();
+    flag.extend(
+        name.iter()
+            .map(|byte| if *byte == b'_' { b'-' } else { *byte }),
+    );
+    let lists = [&b"emulate"[..], b"detect", b"depth", b"reclaim"];
+    let colon_is_comma = lists.contains(&name);
+    flag.extend(value.iter().map(|byte| match byte {
+        b':' if colon_is_comma => b',',
+        other => *other,
+    }));
+    OsString::from_vec(flag)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn expanded(line: &str) -> String {
+        let words = expand(line.split(' ').map(OsString::from));
+        words.join(OsStr::new(" ")).into_string().unwrap()
+    }
+
+    #[test]
+    fn what_an_fstab_says_becomes_flags() {
+        assert_eq!(
+            expanded("/sbin/mount.forerun /a /b -n -o rw,memory=1GiB,allow_other,noexec,x-z=1"),
+            "/sbin/mount.forerun mount /a /b --memory=1GiB --allow-other --flag=noexec"
+        );
+        assert_eq!(
+            expanded("forerun mount -oemulate=switching=8ms:rate=80MB/s,control=/a:b /a /b"),
+            "forerun mount --emulate=switching=8ms,rate=80MB/s --control=/a:b /a /b"
+        );
+    }
+
+    #[test]
+    fn other_commands_keep_their_words() {
+        for line in [
+            "forerun",
+            "forerun profile -o p /dev/sda",
+            "forerun read -o",
+        ] {
+            assert_eq!(expanded(line), line);
+        }
+        assert_eq!(expanded("forerun mount -o"), "forerun mount -o");
+    }
+
+    #[test]
+    fn devices_and_set_user_id_are_off_unless_asked_for() {
+        let usual = kernel_flags(&[]);
+        assert!(usual.contains(MountFlags::RDONLY | MountFlags::NODEV | MountFlags::NOSUID));
+        let all = kernel_flags(&[Flag::Dev, Flag::Suid, Flag::Noexec]);
+        assert_eq!(all, MountFlags::RDONLY | MountFlags::NOEXEC);
+    }
+}

@@ -1,0 +1,208 @@
+//! SOURCE and MOUNTPOINT before anything is mounted: are they what they should be?
+//!
+//! Called once by the command. A mount whose daemon was killed stays in the way until somebody
+//! unmounts it (`ENOTCONN` for whoever looks); if it was one of ours it is cleared away here, so
+//! that mounting again just works.
+//!
+//! A mount point inside SOURCE is fine: what was there is kept as [`Covered`]. The other way
+//! round the mount would hide what it reads, and most likely it is a slip: refused.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+
+use rustix::io::Errno;
+
+use super::attach;
+use super::fs::{Covered, covered};
+use crate::failure::Failure;
+use crate::files::plain;
+
+/// Dead mounts may lie on top of each other; more than this many is not cleared by us.
+const STALE_MAX: usize = 16;
+
+/// Both, checked, absolute and free of links.
+#[derive(Debug)]
+pub struct Checked {
+    /// What is read.
+    pub source: PathBuf,
+    /// Where it appears.
+    pub mountpoint: PathBuf,
+    /// What the mount point hides of SOURCE.
+    pub covered: Option<Covered>,
+}
+
+/// Checks both, and clears away dead mounts of ours.
+///
+/// # Errors
+/// Says which of them is not what it should be.
+pub fn check(source: &Path, mountpoint: &Path, nonempty: bool) -> Result<Checked, Failure> {
+    let source_path = folder(source)?;
+    let path = cleared(mountpoint)?;
+    let refused = |why: &str| Failure::unusable(mountpoint, why);
+    if !path.is_dir() {
+        return Err(refused("is not a directory"));
+    }
+    if source_path.starts_with(&path) {
+        let why = format!("is inside the mount point {}", mountpoint.display());
+        return Err(Failure::unusable(source, why));
+    }
+    if mounts()?.iter().any(|mount| mount.path == path) {
+        return Err(refused("something is mounted here already"));
+    }
+    let mut names = fs::read_dir(&path).map_err(|e| refused(&plain(&e)))?;
+    if !nonempty && names.next().is_some() {
+        return Err(refused("is not empty (--nonempty mounts over it)"));
+    }
+    let covered = if path.starts_with(&source_path) {
+        Some(covered(&path).map_err(|e| refused(&io::Error::from(e).to_string()))?)
+    } else {
+        None
+    };
+    Ok(Checked {
+        source: source_path,
+        mountpoint: path,
+        covered,
+    })
+}
+
+fn folder(path: &Path) -> Result<PathBuf, Failure> {
+    let canonical = path.canonicalize().map_err(|e| missing(path, &e))?;
+    if canonical.is_dir() {
+        Ok(canonical)
+    } else {
+        Err(Failure::unusable(path, "is not a directory"))
+    }
+}
+
+fn missing(path: &Path, error: &io::Error) -> Failure {
+    if error.kind() == io::ErrorKind::NotFound {
+        Failure::unusable(path, "no such directory")
+    } else {
+        Failure::unusable(path, plain(error))
+    }
+}
+
+/// The real path of a mount point, once no dead mount of ours is on it.
+fn cleared(mountpoint: &Path) -> Result<PathBuf, Failure> {
+    for _ in 0..STALE_MAX {
+        // Unlike attributes, the kernel never answers this one from what it was told before.
+        match rustix::fs::statfs(mountpoint) {
+            Err(Errno::NOTCONN) => clear(mountpoint)?,
+            Err(error) => return Err(missing(mountpoint, &error.into())),
+            Ok(_) => {
+                return mountpoint
+                    .canonicalize()
+                    .map_err(|e| missing(mountpoint, &e));
+            }
+        }
+    }
+    Err(Failure::unusable(
+        mountpoint,
+        "dead mounts lie on top of each other",
+    ))
+}
+
+fn clear(mountpoint: &Path) -> Result<(), Failure> {
+    let refused = |why: String| Failure::unusable(mountpoint, why);
+    let absolute = std::path::absolute(mountpoint).map_err(|e| refused(plain(&e)))?;
+    let (Some(parent), Some(name)) = (absolute.parent(), absolute.file_name()) else {
+        return Err(refused("is not a directory".into()));
+    };
+    let path = parent
+        .canonicalize()
+        .map_err(|e| missing(mountpoint, &e))?
+        .join(name);
+    let kind = mounts()?
+        .into_iter()
+        .rfind(|mount| mount.path == path)
+        .map(|mount| mount.kind);
+    match kind.as_deref() {
+        Some(kind) if kind == attach::TYPE => {
+            tracing::info!("{}: clearing away a dead mount", path.display());
+            attach::unmount(&path).map_err(|e| refused(format!("a dead mount is in the way: {e}")))
+        }
+        _ => Err(refused(
+            "a dead mount of something else is in the way".into(),
+        )),
+    }
+}
+
+#[derive(PartialEq, Eq, Debug)]
+struct Mounted {
+    path: PathBuf,
+    kind: String,
+}
+
+fn mounts() -> Result<Vec<Mounted>, Failure> {
+    let path = Path::new("/proc/self/mountinfo");
+    let text = fs::read(path).map_err(|e| Failure::unusable(path, plain(&e)))?;
+    Ok(text
+        .split(|byte| *byte == b'\n')
+        .filter_map(parse)
+        .collect())
+}
+
+/// A line of mountinfo: the fifth word is the path, the one after `-` the type.
+fn parse(line: &[u8]) -> Option<Mounted> {
+    let mut words = line.split(|byte| *byte == b' ');
+    let path = unescaped(words.nth(4)?);
+    let kind = words.skip_while(|word| *word != b"-").nth(1)?;
+    Some(Mounted {
+        path,
+        kind: String::from_utf8_lossy(kind).into_owned(),
+    })
+}
+
+/// Blanks and the like stand as three octal digits.
+fn unescaped(word: &[u8]) -> PathBuf {
+    let mut bytes = Vec::with_capacity(word.len());
+    let mut rest = word;
+    while let Some((&first, after)) = rest.split_first() {
+        let code = (first == b'\\').then(|| octal(after.get(..3)?)).flatten();
+        bytes.push(code.unwrap_or(first));
+        rest = if code.is_some() { &after[3..] } else { after };
+    }
+    OsString::from_vec(bytes).into()
+}
+
+fn octal(digits: &[u8]) -> Option<u8> {
+    u8::from_str_radix(std::str::from_utf8(digits).ok()?, 8).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::ffi::OsStrExt;
+
+    use super::*;
+
+    #[test]
+    fn a_line_of_mountinfo_gives_path_and_type() {
+        let line = b"29 1 0:26 / /a\\040b\\134c\xff rw shared:4 master:1 - fuse.forerun /s rw";
+        let mounted = parse(line).unwrap();
+        assert_eq!(mounted.path.as_os_str().as_bytes(), b"/a b\\c\xff");
+        assert_eq!(mounted.kind, attach::TYPE);
+        assert_eq!(parse(b""), None);
+    }
+
+    #[test]
+    fn what_is_no_folder_is_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let (a, b) = (dir.path().join("a"), dir.path().join("b"));
+        fs::create_dir(&a).unwrap();
+        fs::write(&b, "").unwrap();
+        let message = |s: &Path, m: &Path| check(s, m, false).unwrap_err().to_string();
+        assert!(message(&dir.path().join("x"), &a).ends_with("x: no such directory"));
+        assert!(message(&b, &a).ends_with("b: is not a directory"));
+        assert!(message(&a, &b).ends_with("b: is not a directory"));
+        assert!(message(&a, dir.path()).contains("is inside the mount point"));
+        assert!(message(dir.path(), Path::new("/proc")).contains("mounted here already"));
+        let inside = check(dir.path(), &a, false).unwrap();
+        assert_eq!(inside.covered.unwrap().name, "a");
+        fs::write(a.join("c"), "").unwrap();
+        assert!(message(dir.path(), &a).contains("is not empty"));
+        assert!(check(dir.path(), &a, true).is_ok());
+    }
+}

@@ -1,0 +1,171 @@
+//! What a running mount does, as one value: for the control socket, the metrics and `top`.
+//!
+//! Filled from the file system and the engine's ledger whenever somebody asks; nothing is sampled
+//! in between. Units end the names. Counters only grow, so rates are the reader's to compute.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
+
+use forerun_core::{Ledger, Settings};
+use forerun_io::DeviceUse;
+use serde::{Deserialize, Serialize};
+
+use super::fs::SourceFs;
+use super::readahead;
+use crate::stats;
+
+/// A mount and what it was started with.
+#[derive(Debug)]
+pub struct Watched {
+    /// Its file system.
+    pub fs: Arc<SourceFs>,
+    /// What it reads.
+    pub source: PathBuf,
+    /// Where it appears.
+    pub mountpoint: PathBuf,
+    /// The preset of its engine.
+    pub preset: &'static str,
+    /// The settings of its engine.
+    pub settings: Settings,
+    /// When it began.
+    pub begun: Instant,
+}
+
+/// What a mount did so far.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Report {
+    /// Its source.
+    pub source: String,
+    /// Its mount point.
+    pub mountpoint: String,
+    /// Time since it began.
+    pub elapsed_ns: u64,
+    /// Bytes in a block, which is what the counters count.
+    pub block_bytes: u64,
+    /// The engine's counters, under the names of the ledger.
+    pub counters: serde_json::Map<String, serde_json::Value>,
+    /// Files the kernel knows of.
+    pub known_files: usize,
+    /// Open files, each with who opened it.
+    pub open_files: Vec<OpenFileReport>,
+    /// What the emulated device was asked for, if there is one.
+    pub device: Option<DeviceReport>,
+}
+
+/// An open file.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct OpenFileReport {
+    /// Its path below the source; bytes that are no text are replaced.
+    pub path: String,
+    /// The process that opened it.
+    pub process: u32,
+    /// The name of its program; empty if it is gone, and only its children are left.
+    pub program: String,
+    /// Its size.
+    pub file_bytes: u64,
+    /// Times the kernel asked for bytes.
+    pub requests: u64,
+    /// Bytes given to the kernel.
+    pub read_bytes: u64,
+    /// Where the last read ended.
+    pub at_bytes: u64,
+}
+
+/// An emulated device.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct DeviceReport {
+    /// Requests it carried out.
+    pub requests: u64,
+    /// Bytes it transferred.
+    pub bytes: u64,
+    /// Time it was busy.
+    pub busy_ns: u64,
+}
+
+/// What a mount was started with, and what holds now.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Limits {
+    /// The preset; fixed as long as the mount lives.
+    pub preset: String,
+    /// The engine's memory; fixed as long as the mount lives.
+    pub memory_bytes: u64,
+    /// How far the kernel reads ahead; can be set. None if the kernel does not say.
+    pub kernel_readahead_bytes: Option<u64>,
+}
+
+impl Watched {
+    /// What it did so far; none once it has ended.
+    #[must_use]
+    pub fn report(&self) -> Option<Report> {
+        let (ledger, device) = self.fs.counters()?;
+        Some(Report {
+            source: self.source.to_string_lossy().into_owned(),
+            mountpoint: self.mountpoint.to_string_lossy().into_owned(),
+            elapsed_ns: u64::try_from(self.begun.elapsed().as_nanos()).unwrap_or(u64::MAX),
+            block_bytes: u64::from(self.settings.block_bytes),
+            counters: counters(&ledger),
+            known_files: self.fs.nodes().count(),
+            open_files: self.open_files(),
+            device: device.map(|used| device_report(&used)),
+        })
+    }
+
+    fn open_files(&self) -> Vec<OpenFileReport> {
+        let report = |file: Arc<super::fs::file::OpenFile>| {
+            let (requests, read_bytes, at_bytes) = file.counts();
+            let (process, program) = process_of(file.thread);
+            OpenFileReport {
+                path: self
+                    .fs
+                    .nodes()
+                    .path(file.node)
+                    .to_string_lossy()
+                    .into_owned(),
+                process,
+                program,
+                file_bytes: file.reader.bytes(),
+                requests,
+                read_bytes,
+                at_bytes,
+            }
+        };
+        self.fs.open_files().into_iter().map(report).collect()
+    }
+
+    /// Its limits.
+    #[must_use]
+    pub fn limits(&self) -> Limits {
+        Limits {
+            preset: self.preset.to_owned(),
+            memory_bytes: self.settings.memory.0,
+            kernel_readahead_bytes: readahead::get(&self.mountpoint).ok().map(|b| b.0),
+        }
+    }
+}
+
+/// The process of a thread, and the name of its program: FUSE tells threads.
+fn process_of(thread: u32) -> (u32, String) {
+    let status = std::fs::read_to_string(format!("/proc/{thread}/status")).unwrap_or_default();
+    let field = |name: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name));
+        line.unwrap_or_default().trim()
+    };
+    let process = field("Tgid:").parse().unwrap_or(thread);
+    (process, field("Name:").to_owned())
+}
+
+fn counters(ledger: &Ledger) -> serde_json::Map<String, serde_json::Value> {
+    let named = stats::counters(ledger).into_iter();
+    named
+        .map(|(name, value)| (name.to_owned(), value.into()))
+        .collect()
+}
+
+fn device_report(used: &DeviceUse) -> DeviceReport {
+    DeviceReport {
+        requests: used.requests,
+        bytes: used.bytes.0,
+        busy_ns: used.busy.0,
+    }
+}

@@ -1,0 +1,186 @@
+//! A mount from its start to its end.
+//!
+//! Called by the command once SOURCE and MOUNTPOINT are checked. Everything that can fail is begun
+//! before the mount is attached, so a mount that is visible works. It ends in one of two ways, and
+//! both lead through the same steps:
+//!
+//! ```text
+//! SIGTERM, SIGINT --> taken off its path --\
+//! umount, fusermount3 -u -------------------+--> session ends --> driver, journal --> counters
+//! ```
+//!
+//! After a signal, programs with open files may go on for [`GRACE`]; a second signal ends it at
+//! once.
+
+use std::fs::File;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use forerun_core::{Bytes, Ledger, Settings};
+use forerun_io::Driver;
+use fuser::BackgroundSession;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+use super::control::Control;
+use super::fs::SourceFs;
+use super::metrics::Metrics;
+use super::options::kernel_flags;
+use super::point::Checked;
+use super::report::Watched;
+use super::watch::Watch;
+use super::{attach, fuse, readahead};
+use crate::args;
+use crate::composition::settings;
+use crate::failure::Failure;
+use crate::files::plain;
+use crate::stack;
+
+/// How long programs with open files may go on after a signal. Systemd waits ninety seconds before
+/// it kills, a person does not.
+const GRACE: Duration = Duration::from_secs(5);
+
+enum Event {
+    Signal,
+    Ended,
+}
+
+/// See the [module](self).
+#[derive(Debug)]
+pub struct Running {
+    fs: Arc<SourceFs>,
+    mountpoint: PathBuf,
+    events: Receiver<Event>,
+    _watch: Watch,
+    _control: Option<Control>,
+    _metrics: Option<Metrics>,
+}
+
+impl Running {
+    /// Builds the engine, mounts, and serves.
+    ///
+    /// # Errors
+    /// Says what is missing or refused.
+    pub fn start(args: &args::Mount, checked: Checked) -> Result<Self, Failure> {
+        let Checked {
+            source,
+            mountpoint,
+            covered,
+        } = checked;
+        let (tell, events) = channel();
+        catch_signals(tell.clone())?;
+        let settings = settings(args.preset, &args.composition)?;
+        let driver = driver(args, settings.clone())?;
+        let fs = SourceFs::new(&source, covered, driver)
+            .map_err(|e| Failure::unusable(&source, std::io::Error::from(e)))?;
+        let fs = Arc::new(fs);
+        let watched = Arc::new(Watched {
+            fs: fs.clone(),
+            source: source.clone(),
+            mountpoint: mountpoint.clone(),
+            preset: args.preset.name,
+            settings,
+            begun: Instant::now(),
+        });
+        let metrics = args
+            .metrics
+            .map(|a| Metrics::start(a, watched.clone()))
+            .transpose()?;
+        let control = args.control.as_deref();
+        let control = control
+            .map(|path| Control::start(path, watched))
+            .transpose()?;
+        let flags = kernel_flags(&args.flag);
+        let kernel = attach::mount(&source, &mountpoint, flags, args.allow_other)?;
+        let begun = fuse::serve(fs.clone(), kernel, args.allow_other).and_then(|session| {
+            let watch = Watch::start(fs.clone(), session.notifier())?;
+            tell_of_end(session, tell)?;
+            Ok(watch)
+        });
+        let watch = begun.map_err(|error| {
+            let _ = attach::unmount(&mountpoint);
+            Failure::Run(format!("cannot serve the mount: {error}"))
+        })?;
+        let running = Self {
+            fs,
+            mountpoint,
+            events,
+            _watch: watch,
+            _control: control,
+            _metrics: metrics,
+        };
+        running.set_readahead(args.kernel_readahead);
+        Ok(running)
+    }
+
+    fn set_readahead(&self, bytes: Bytes) {
+        if let Err(error) = readahead::set(&self.mountpoint, bytes) {
+            tracing::info!("the kernel's readahead stays as it is: {error}");
+        }
+    }
+
+    /// Serves until the mount is taken off or a signal comes; the counters.
+    ///
+    /// # Errors
+    /// The journal could not be written, or counters do not add up.
+    pub fn wait(self) -> Result<Ledger, Failure> {
+        if let Ok(Event::Signal) = self.events.recv() {
+            if let Err(error) = attach::unmount(&self.mountpoint) {
+                tracing::warn!("cannot unmount {}: {error}", self.mountpoint.display());
+            }
+            // A second signal, the end of the session, or time: the same from here on.
+            let _ = self.events.recv_timeout(GRACE);
+        }
+        let driver = self.fs.take_driver();
+        let driver = driver.ok_or_else(|| Failure::Run("the mount ended twice".into()))?;
+        let ledger = driver.finish().map_err(|e| Failure::Run(e.to_string()))?;
+        ledger
+            .check()
+            .map_err(|e| Failure::Run(format!("the counters do not add up: {e}")))?;
+        Ok(ledger)
+    }
+}
+
+/// The driver. Its journal is written under its own name from the start: a mount runs for days,
+/// and what a killed one did is what one wants to look at.
+fn driver(args: &args::Mount, settings: Settings) -> Result<Driver, Failure> {
+    let mut config = stack::config(settings, &args.storage)?;
+    if let Some(path) = &args.storage.journal {
+        let journal = File::create(path).map_err(|e| Failure::unusable(path, plain(&e)))?;
+        config.journal = Some(Box::new(journal));
+    }
+    Driver::new(config).map_err(|e| Failure::Usage(e.to_string()))
+}
+
+fn catch_signals(tell: Sender<Event>) -> Result<(), Failure> {
+    let cannot = |e| Failure::Run(format!("cannot catch signals: {e}"));
+    let mut signals = Signals::new([SIGTERM, SIGINT]).map_err(cannot)?;
+    let wait = move || {
+        for _ in signals.forever() {
+            if tell.send(Event::Signal).is_err() {
+                return;
+            }
+        }
+    };
+    let thread = thread::Builder::new()
+        .name("forerun-signal".into())
+        .spawn(wait);
+    thread.map(drop).map_err(cannot)
+}
+
+fn tell_of_end(session: BackgroundSession, tell: Sender<Event>) -> std::io::Result<()> {
+    let wait = move || {
+        if let Err(error) = session.join() {
+            tracing::error!("the session ended: {error}");
+        }
+        // Nobody listens if the mount ended already.
+        let _ = tell.send(Event::Ended);
+    };
+    thread::Builder::new()
+        .name("forerun-session".into())
+        .spawn(wait)
+        .map(drop)
+}

@@ -1,0 +1,153 @@
+//! What cannot be mounted is refused with code 2 and a line that says why, in the background and
+//! in the foreground, and leaves nothing behind.
+
+use std::fs;
+
+use super::{Mounted, can_mount, folder, forerun, is_mounted};
+
+#[test]
+fn what_cannot_be_mounted_is_named() {
+    if !can_mount() {
+        return;
+    }
+    let folder = folder();
+    let path = |name: &str| folder.path().join(name);
+    fs::write(path("file"), "").unwrap();
+    fs::create_dir(path("full")).unwrap();
+    fs::write(path("full/a"), "").unwrap();
+    fs::create_dir(path("point/inside")).unwrap();
+    for (source, point, more, why) in [
+        ("missing", "point", "", "missing: no such directory"),
+        ("file", "point", "", "file: is not a directory"),
+        (
+            "point/inside",
+            "point",
+            "",
+            "point/inside: is inside the mount point",
+        ),
+        ("point", "point", "", "point: is inside the mount point"),
+        ("source", "missing", "", "missing: no such directory"),
+        ("source", "file", "", "file: is not a directory"),
+        (
+            "source",
+            "full",
+            "",
+            "full: is not empty (--nonempty mounts over it)",
+        ),
+        (
+            "source",
+            "/proc",
+            "",
+            "/proc: something is mounted here already",
+        ),
+        (
+            "source",
+            "point",
+            "--memory=1",
+            "--memory 1B: must be at least",
+        ),
+        (
+            "source",
+            "point",
+            "-omemory=1",
+            "--memory 1B: must be at least",
+        ),
+        (
+            "source",
+            "point",
+            "-onosuch=1",
+            "unexpected argument '--nosuch'",
+        ),
+        ("source", "point", "-opreset=nosuch", "nosuch"),
+        (
+            "source",
+            "point",
+            "--profile=missing",
+            "missing: no such file",
+        ),
+        (
+            "source",
+            "point",
+            "--metrics=1.2.3.4:1",
+            "--metrics 1.2.3.4:1: ",
+        ),
+        (
+            "source",
+            "point",
+            "--control=/missing/c",
+            "/missing/c: no such file",
+        ),
+        (
+            "source",
+            "point",
+            "--journal=/missing/j",
+            "/missing/j: no such file",
+        ),
+    ] {
+        if source == "source" && point == "point" {
+            let _ = fs::remove_dir(path("point/inside"));
+        }
+        for foreground in [true, false] {
+            let mut words = vec!["mount".to_owned()];
+            words.extend(foreground.then(|| "--foreground".to_owned()));
+            words.extend(Some(more.to_owned()).filter(|more| !more.is_empty()));
+            let paths = [path(source), path(point)];
+            words.extend(paths.map(|path| path.to_str().unwrap().to_owned()));
+            let words: Vec<_> = words.iter().map(AsRef::as_ref).collect();
+            let (code, said) = forerun(&words);
+            assert!(code == 2 && said.contains(why), "{words:?}: {code}, {said}");
+            assert!(!is_mounted(&path("point")), "{words:?} left a mount");
+        }
+    }
+}
+
+#[test]
+fn a_mount_point_in_use_is_refused_and_goes_on() {
+    let Some(mounted) = Mounted::new(&[]) else {
+        return;
+    };
+    fs::write(mounted.source("a"), "a").unwrap();
+    let (source, point) = (mounted.source(""), mounted.point(""));
+    let (code, said) = forerun(&["mount".as_ref(), source.as_ref(), point.as_ref()]);
+    assert!(
+        code == 2 && said.contains("something is mounted here already"),
+        "{said}"
+    );
+    assert_eq!(fs::read(mounted.point("a")).unwrap(), b"a");
+}
+
+#[test]
+fn a_control_socket_in_use_or_not_a_socket_is_refused() {
+    let folder = folder();
+    let (socket, file) = (folder.path().join("control"), folder.path().join("file"));
+    fs::write(&file, "").unwrap();
+    fs::create_dir(folder.path().join("other")).unwrap();
+    let Some(mounted) = Mounted::of(folder, &["--control", socket.to_str().unwrap()]) else {
+        return;
+    };
+    let other = mounted.folder.path().join("other");
+    for (path, why) in [
+        (&socket, "another mount listens here"),
+        (&file, "is there, and is no socket"),
+    ] {
+        let (code, said) = forerun(&[
+            "mount".as_ref(),
+            "--control".as_ref(),
+            path.as_ref(),
+            mounted.source("").as_ref(),
+            other.as_ref(),
+        ]);
+        assert!(code == 2 && said.contains(why), "{said}");
+    }
+    for command in ["ctl", "top"] {
+        let (code, said) = forerun(&[
+            command.as_ref(),
+            file.as_ref(),
+            (if command == "ctl" { "stats" } else { "--once" }).as_ref(),
+        ]);
+        assert!(
+            code == 2 && said.contains("no mount listens here"),
+            "{said}"
+        );
+    }
+}

@@ -1,0 +1,166 @@
+//! Real mounts in temporary folders, used by real programs. Where there is no `/dev/fuse`, or no
+//! right to mount, each test says so and passes.
+
+mod attributes;
+mod bad_input;
+mod change;
+mod death;
+mod reading;
+mod watching;
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use snapbox::cmd::cargo_bin;
+use tempfile::TempDir;
+
+/// Whether this machine can mount; says so if not.
+fn can_mount() -> bool {
+    let device = fs::File::options()
+        .read(true)
+        .write(true)
+        .open("/dev/fuse")
+        .is_ok();
+    let root = rustix::process::geteuid().is_root();
+    if !device || !root {
+        println!("skipped: needs /dev/fuse and root");
+    }
+    device && root
+}
+
+/// A folder with a source and a mount point in it, and a mount while it lives.
+struct Mounted {
+    folder: TempDir,
+    daemon: Child,
+}
+
+/// What lies below a folder that others may enter.
+fn folder() -> TempDir {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().unwrap();
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    for name in ["source", "point"] {
+        fs::create_dir(folder.path().join(name)).unwrap();
+    }
+    folder
+}
+
+impl Mounted {
+    /// A mount of an empty source; none if this machine cannot.
+    fn new(flags: &[&str]) -> Option<Self> {
+        Self::of(folder(), flags)
+    }
+
+    /// A mount of the source in this folder; none if this machine cannot.
+    fn of(folder: TempDir, flags: &[&str]) -> Option<Self> {
+        if !can_mount() {
+            return None;
+        }
+        let daemon = start(folder.path(), flags);
+        Some(Self { folder, daemon })
+    }
+
+    fn source(&self, name: impl AsRef<Path>) -> PathBuf {
+        self.folder.path().join("source").join(name)
+    }
+
+    fn point(&self, name: impl AsRef<Path>) -> PathBuf {
+        self.folder.path().join("point").join(name)
+    }
+
+    fn signal(&self, signal: Signal) {
+        let pid = Pid::from_raw(self.daemon.id().cast_signed()).unwrap();
+        kill_process(pid, signal).unwrap();
+    }
+
+    /// Waits for the daemon to end by itself.
+    fn ended(&mut self) -> ExitStatus {
+        let mut ended = None;
+        eventually("the daemon ends", || {
+            ended = self.daemon.try_wait().unwrap();
+            ended.is_some()
+        });
+        ended.unwrap()
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        if self.daemon.try_wait().is_ok_and(|ended| ended.is_none()) {
+            self.signal(Signal::TERM);
+            eventually("the daemon ends", || {
+                self.daemon.try_wait().unwrap().is_some()
+            });
+        }
+        let _ = Command::new("umount")
+            .args(["-lq"])
+            .arg(self.folder.path().join("point"))
+            .status();
+    }
+}
+
+/// Starts the daemon for a folder and waits until it serves.
+fn start(folder: &Path, flags: &[&str]) -> Child {
+    let point = folder.join("point");
+    let mut daemon = Command::new(cargo_bin!("forerun"))
+        .args(["mount", "--foreground", "--memory", "32MiB"])
+        .args(flags)
+        .arg(folder.join("source"))
+        .arg(&point)
+        .stdin(Stdio::null())
+        .spawn()
+        .unwrap();
+    eventually("the mount appears", || {
+        assert_eq!(daemon.try_wait().unwrap(), None, "the daemon ended");
+        // A dead mount may be there until the daemon has cleared it away.
+        is_mounted(&point) && rustix::fs::statfs(&point).is_ok()
+    });
+    daemon
+}
+
+fn is_mounted(point: &Path) -> bool {
+    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
+    let point = point.to_str().unwrap();
+    mounts
+        .lines()
+        .any(|line| line.split(' ').nth(4) == Some(point))
+}
+
+/// Waits until something holds; ten seconds are an hour on these machines.
+fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !holds() {
+        assert!(begun.elapsed() < Duration::from_secs(30), "never: {what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// Runs a program; its output, whatever its end.
+fn run(program: &str, arguments: &[&OsStr]) -> Output {
+    Command::new(program)
+        .args(arguments)
+        .output()
+        .unwrap_or_else(|e| panic!("{program}: {e}"))
+}
+
+/// Runs forerun; its exit code and what it said.
+fn forerun(arguments: &[&OsStr]) -> (i32, String) {
+    let output = run(cargo_bin!("forerun").to_str().unwrap(), arguments);
+    let said = [output.stdout, output.stderr].concat();
+    (
+        output.status.code().unwrap_or(-1),
+        String::from_utf8_lossy(&said).into_owned(),
+    )
+}
+
+/// Bytes that differ from place to place.
+fn bytes(count: usize, seed: u64) -> Vec<u8> {
+    let mut random = fastrand::Rng::with_seed(seed);
+    let mut bytes = vec![0; count];
+    random.fill(&mut bytes);
+    bytes
+}

@@ -1,0 +1,169 @@
+//! What a running mount tells, and what it can be told: control socket, metrics, `top`, fstab.
+
+use std::fs::{self, File};
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::Command;
+
+use snapbox::cmd::cargo_bin;
+
+use super::{Mounted, bytes, can_mount, eventually, folder, forerun, is_mounted, run};
+
+fn ctl(socket: &Path, words: &[&str]) -> serde_json::Value {
+    let mut arguments = vec!["ctl".as_ref(), socket.as_ref()];
+    arguments.extend(words.iter().map(|word| std::ffi::OsStr::new(*word)));
+    let (code, said) = forerun(&arguments);
+    assert_eq!(code, 0, "{said}");
+    serde_json::from_str(&said).unwrap()
+}
+
+#[test]
+fn counters_add_up_and_open_files_are_listed() {
+    let folder = folder();
+    fs::write(folder.path().join("source/a"), bytes(1 << 20, 1)).unwrap();
+    let socket = folder.path().join("control");
+    let Some(mounted) = Mounted::of(folder, &["--control", socket.to_str().unwrap()]) else {
+        return;
+    };
+    let mut file = File::open(mounted.point("a")).unwrap();
+    file.read_to_end(&mut Vec::new()).unwrap();
+    let report = ctl(&socket, &["stats"]);
+    let count = |name: &str| report["counters"][name].as_u64().unwrap();
+    assert_eq!(count("reads"), 256);
+    assert_eq!(
+        count("reads"),
+        count("hits") + count("late_hits") + count("misses")
+    );
+    let open = &report["open_files"][0];
+    assert_eq!(open["path"], "a");
+    assert_eq!(open["process"], std::process::id());
+    assert_eq!(open["read_bytes"], 1 << 20);
+    assert_eq!(
+        fs::metadata(&socket).unwrap().permissions().mode() & 0o077,
+        0
+    );
+    let (code, said) = forerun(&["top".as_ref(), "--once".as_ref(), socket.as_ref()]);
+    assert!(
+        code == 0 && said.contains("hits") && said.contains(" a"),
+        "{said}"
+    );
+}
+
+#[test]
+fn the_kernels_readahead_can_be_changed_and_nothing_else() {
+    let folder = folder();
+    let socket = folder.path().join("control");
+    let flags = [
+        "--control",
+        socket.to_str().unwrap(),
+        "--kernel-readahead",
+        "256KiB",
+    ];
+    let Some(_mounted) = Mounted::of(folder, &flags) else {
+        return;
+    };
+    let readahead = |limits: &serde_json::Value| limits["kernel_readahead_bytes"].as_u64();
+    eventually("what was asked for", || {
+        readahead(&ctl(&socket, &["limits"])) == Some(256 << 10)
+    });
+    let set = ctl(&socket, &["set", "--kernel-readahead", "64KiB"]);
+    assert_eq!(readahead(&set), Some(64 << 10));
+    assert_eq!(ctl(&socket, &["limits"]), set);
+    let (code, _) = forerun(&[
+        "ctl".as_ref(),
+        socket.as_ref(),
+        "set".as_ref(),
+        "--memory=1GiB".as_ref(),
+    ]);
+    assert_eq!(code, 2);
+}
+
+#[test]
+fn a_client_that_talks_nonsense_is_told_so() {
+    let folder = folder();
+    let socket = folder.path().join("control");
+    let Some(_mounted) = Mounted::of(folder, &["--control", socket.to_str().unwrap()]) else {
+        return;
+    };
+    for nonsense in ["\n", "hello\n", "{\"stats\":1}\n", "\"halt\"\n"] {
+        let mut stream = UnixStream::connect(&socket).unwrap();
+        stream.write_all(nonsense.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        assert!(answer.starts_with("{\"error\":"), "{nonsense}: {answer}");
+    }
+    drop(UnixStream::connect(&socket).unwrap());
+    assert!(ctl(&socket, &["limits"])["memory_bytes"].is_u64());
+}
+
+#[test]
+fn prometheus_gets_the_counters() {
+    let folder = folder();
+    fs::write(folder.path().join("source/a"), bytes(1 << 20, 1)).unwrap();
+    let address = TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
+    let Some(mounted) = Mounted::of(folder, &["--metrics", &address.to_string()]) else {
+        return;
+    };
+    fs::read(mounted.point("a")).unwrap();
+    let get = |path: &str| {
+        let mut stream = TcpStream::connect(address).unwrap();
+        write!(stream, "GET {path} HTTP/1.0\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    };
+    let text = get("/metrics");
+    for line in [
+        "# TYPE forerun_reads counter",
+        "forerun_reads_total 256",
+        "# TYPE forerun_in_flight gauge",
+        "forerun_demand_failed_total 0",
+        "# EOF",
+    ] {
+        assert!(
+            text.lines().any(|l| l == line),
+            "{line} is missing in\n{text}"
+        );
+    }
+    assert!(get("/").starts_with("HTTP/1.0 404"));
+}
+
+#[test]
+fn mount_8_finds_the_fstab_name() {
+    if !can_mount() {
+        return;
+    }
+    let folder = folder();
+    let path = |name: &str| folder.path().join(name);
+    fs::write(path("source/a"), "a").unwrap();
+    symlink(cargo_bin!("forerun"), path("mount.forerun")).unwrap();
+    let output = Command::new(path("mount.forerun"))
+        .args([path("source"), path("point")])
+        .args([
+            "-o",
+            "rw,memory=16MiB,allow_other,noexec,x-systemd.automount",
+        ])
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    assert!(is_mounted(&path("point")));
+    assert_eq!(fs::read(path("point/a")).unwrap(), b"a");
+    let mounts = fs::read_to_string("/proc/mounts").unwrap();
+    let point = path("point").to_str().unwrap().to_owned();
+    let line = mounts.lines().find(|line| line.contains(&point)).unwrap();
+    for word in ["fuse.forerun", "ro,", "noexec", "nosuid", "allow_other"] {
+        assert!(line.contains(word), "{line}");
+    }
+    run("fusermount3", &["-u".as_ref(), path("point").as_ref()]);
+    eventually("it ends", || !is_mounted(&path("point")));
+}
