@@ -69,6 +69,11 @@ const DEPENDENCIES: &[Allowed] = &[
         ours: &["forerun-core", "forerun-sim", "forerun-io"],
         foreign: Foreign::Any,
     },
+    Allowed {
+        manifest: "crates/bed/Cargo.toml",
+        ours: &["forerun-core", "forerun-sim"],
+        foreign: Foreign::Any,
+    },
 ];
 
 /// The families: `<folder>.rs` holds the interface and the list, `<folder>/` one file a member. A
