@@ -12,7 +12,7 @@ use std::path::PathBuf;
 
 use clap::{Args as Group, Parser, Subcommand, ValueEnum};
 use forerun_core::spec::{Choice, Method};
-use forerun_core::{Bytes, Nanos, depth, detect, preset, reclaim};
+use forerun_core::{Bytes, Nanos, depth, detect, dispatch, preset, reclaim};
 use forerun_io::BackendChoice;
 
 pub use self::mount::{Ctl, Mount, Order, Top};
@@ -78,6 +78,11 @@ pub struct Composition {
     #[arg(long, value_name = "METHOD", long_help = methods_help("depth", depth::LIST))]
     #[arg(value_parser = |text: &str| Choice::parse("depth", depth::LIST, text))]
     pub depth: Option<Choice>,
+
+    /// Dispatch method in place of the preset's, as name or name(param=value,..)
+    #[arg(long, value_name = "METHOD", long_help = methods_help("dispatch", dispatch::LIST))]
+    #[arg(value_parser = |text: &str| Choice::parse("dispatch", dispatch::LIST, text))]
+    pub dispatch: Option<Choice>,
 
     /// Reclaim method in place of the preset's, as name or name(param=value,..)
     #[arg(long, value_name = "METHOD", long_help = methods_help("reclaim", reclaim::LIST))]

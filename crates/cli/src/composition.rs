@@ -20,6 +20,7 @@ pub fn settings(preset: &Preset, wanted: &Composition) -> Result<Settings, Failu
     for (own, other) in [
         (&mut settings.detect, &wanted.detect),
         (&mut settings.depth, &wanted.depth),
+        (&mut settings.dispatch, &wanted.dispatch),
         (&mut settings.reclaim, &wanted.reclaim),
     ] {
         if let Some(other) = other {
@@ -57,6 +58,7 @@ mod tests {
             memory: Bytes(memory),
             detect: None,
             depth: None,
+            dispatch: None,
             reclaim: None,
         }
     }

@@ -50,7 +50,8 @@ impl Emulation {
     #[must_use]
     pub fn profile(&self) -> Profile {
         // Checked when it was made, so the default is never taken.
-        Profile::constant(self.switching, self.bytes_per_second).unwrap_or_default()
+        let profile = Profile::constant(self.switching, self.bytes_per_second);
+        profile.and_then(|p| p.with_servers(1)).unwrap_or_default()
     }
 }
 

@@ -17,7 +17,7 @@
 
 use std::path::Path;
 
-use forerun_core::profile::ProfileError;
+use forerun_core::profile::{ProfileError, SERVERS_MAX};
 use forerun_core::{Bytes, Nanos, Profile};
 use serde::{Deserialize, Serialize};
 
@@ -30,6 +30,9 @@ const FILE_BYTES_MAX: u64 = 256 << 10;
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Document {
+    /// How many requests the device works on at once; 1 for a disk. Not measured.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    servers: Option<u32>,
     switching: Vec<SwitchingPoint>,
     rate: Vec<RatePoint>,
 }
@@ -68,14 +71,18 @@ pub fn parse(text: &str) -> Result<Profile, ProfileFileError> {
     let document: Document = toml::from_str(text)?;
     let switching = document.switching.iter();
     let rate = document.rate.iter();
-    Profile::new(
+    let profile = Profile::new(
         switching
             .map(|p| (Bytes(p.distance_bytes), Nanos(p.switching_ns)))
             .collect(),
         rate.map(|p| (Bytes(p.location_bytes), p.rate_bytes_per_second))
             .collect(),
-    )
-    .map_err(ProfileFileError::Maps)
+    );
+    let profile = profile.and_then(|p| match document.servers {
+        Some(servers) => p.with_servers(servers),
+        None => Ok(p),
+    });
+    profile.map_err(ProfileFileError::Maps)
 }
 
 /// The text of a profile's file, `comment` before it.
@@ -85,7 +92,9 @@ pub fn parse(text: &str) -> Result<Profile, ProfileFileError> {
 pub fn print(profile: &Profile, comment: &str) -> Result<String, toml::ser::Error> {
     let switching = profile.switching_points().iter();
     let rate = profile.rate_points().iter();
+    let known = profile.servers() < SERVERS_MAX;
     let document = Document {
+        servers: known.then_some(profile.servers()),
         switching: switching
             .map(|(at, cost)| SwitchingPoint {
                 distance_bytes: at.0,
@@ -125,6 +134,8 @@ mod tests {
     #[test]
     fn one_point_in_each_map_is_a_profile() {
         assert_eq!(parse(ONE_POINT).unwrap(), Profile::default());
+        let disk = parse(&format!("servers = 1\n{ONE_POINT}")).unwrap();
+        assert_eq!(disk, Profile::default().with_servers(1).unwrap());
     }
 
     #[test]

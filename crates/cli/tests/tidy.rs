@@ -81,6 +81,7 @@ const DEPENDENCIES: &[Allowed] = &[
 const FAMILIES: &[&str] = &[
     "crates/core/src/detect",
     "crates/core/src/depth",
+    "crates/core/src/dispatch",
     "crates/core/src/reclaim",
     "crates/sim/src/device",
     "crates/sim/src/trace/format",

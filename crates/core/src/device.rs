@@ -5,6 +5,7 @@
 
 use alloc::collections::VecDeque;
 
+use crate::dispatch::Head;
 use crate::profile::Profile;
 use crate::units::{Bytes, RequestId};
 
@@ -23,10 +24,24 @@ pub(crate) struct Device {
     pub(crate) queue: VecDeque<RequestId>,
     /// How often the last fetch in flight completed with none waiting.
     pub(crate) idled: u64,
-    last_end: u64,
+    /// Where the last fetch handed to it ends.
+    pub(crate) last_end: u64,
+    /// Bytes handed to it since it last had to switch.
+    run: u64,
 }
 
 impl Device {
+    /// Where it stands, for the dispatch stage.
+    pub(crate) fn head(&self) -> Head {
+        Head {
+            position: self.last_end,
+            run: Bytes(self.run),
+            depth: self
+                .profile
+                .competitive_depth(self.distance, Bytes(self.last_end)),
+        }
+    }
+
     /// A fetch starts at this position: the moving average learns its distance.
     pub(crate) fn visit(&mut self, position: u64, bytes: u64) {
         let distance = position.abs_diff(self.last_end);
@@ -34,6 +49,8 @@ impl Device {
             let old = self.distance.0;
             self.distance = Bytes(old - (old >> DISTANCE_SHIFT) + (distance >> DISTANCE_SHIFT));
         }
+        let before = if distance == 0 { self.run } else { 0 };
+        self.run = before.saturating_add(bytes);
         self.last_end = position.saturating_add(bytes);
     }
 }

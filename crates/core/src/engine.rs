@@ -33,6 +33,7 @@ use alloc::vec::Vec;
 use crate::depth::{self, Depth};
 use crate::detect::{self, Access, Detect};
 use crate::device::Device;
+use crate::dispatch::{self, Dispatch};
 use crate::fixed_map::FixedMap;
 use crate::ledger::Ledger;
 use crate::memory::Memory;
@@ -57,6 +58,7 @@ const REQUEST_BYTES: i64 = 192;
 pub struct Engine {
     settings: Settings,
     depth: Box<dyn Depth>,
+    dispatch: Box<dyn Dispatch>,
     sees_every_read: bool,
     memory: Memory,
     files: FixedMap<FileId, File>,
@@ -129,12 +131,17 @@ impl Engine {
             .detect
             .build(detect::LIST)
             .ok_or_else(|| missing("detect"))?;
+        let dispatch = settings
+            .dispatch
+            .build(dispatch::LIST)
+            .ok_or_else(|| missing("dispatch"))?;
         let reclaim = settings
             .reclaim
             .build(reclaim::LIST)
             .ok_or_else(|| missing("reclaim"))?;
         Ok(Self {
             depth,
+            dispatch,
             sees_every_read: detect.sees_every_read(),
             memory: Memory::new(settings.frames(), settings.block_bytes, reclaim),
             files: FixedMap::default(),
@@ -293,6 +300,11 @@ impl Engine {
         self.ledger.reads = self.ledger.reads.saturating_add(blocks);
         self.ledger.hits = self.ledger.hits.saturating_add(blocks);
         Some(())
+    }
+
+    /// Whether fetches for this device wait in our queue, to be ordered there.
+    fn holds_back(&self, device: &Device) -> bool {
+        self.dispatch.holds_back() && device.profile.servers() < self.settings.in_flight_max
     }
 
     /// Takes memory away, or gives back what was taken.

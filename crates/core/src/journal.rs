@@ -7,7 +7,7 @@
 //! ```text
 //! forerun-journal 1
 //! settings memory_bytes=268435456 block_bytes=4096 detect=ondemand ...
-//! < 0 device 0 switching 0:8000000 rate 0:80000000
+//! < 0 device 0 servers 1 switching 0:8000000 rate 0:80000000
 //! < 0 file 1 device 0 at 0 bytes 104857600
 //! < 0 open 1 file 1
 //! < 1200 read 7 reader 1 previous - head 0 first 0 count 16 fresh
@@ -114,7 +114,11 @@ impl fmt::Display for Input {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Device { device, profile } => {
-                write!(f, "device {device} switching ")?;
+                write!(
+                    f,
+                    "device {device} servers {} switching ",
+                    profile.servers()
+                )?;
                 points(
                     f,
                     profile.switching_points().iter().map(|(at, v)| (at.0, v.0)),
@@ -301,6 +305,7 @@ impl<'a> Words<'a> {
     }
 
     fn profile(&mut self) -> Result<Profile, LineError> {
+        let servers = self.field("servers")?;
         self.keyword("switching")?;
         let switching = self
             .points()?
@@ -309,6 +314,7 @@ impl<'a> Words<'a> {
             .collect();
         self.keyword("rate")?;
         Profile::new(switching, self.points()?)
+            .and_then(|profile| profile.with_servers(servers))
             .map_err(|e| unexpected("a profile", &alloc::format!("{e}")))
     }
 
@@ -446,7 +452,7 @@ mod tests {
     #[test]
     fn lines_read_back_as_they_were_written() {
         let lines = [
-            "< 0 device 0 switching 0:8000000,1000:9000000 rate 0:80000000",
+            "< 0 device 0 servers 1 switching 0:8000000,1000:9000000 rate 0:80000000",
             "< 0 file 1 device 0 at 0 bytes 104857600",
             "< 0 open 1 file 1",
             "< 1200 read 7 reader 1 previous - head 0 first 0 count 16 fresh",
@@ -487,7 +493,9 @@ mod tests {
         );
         assert_eq!(error("< 0 open 1"), "the line ends where file should stand");
         assert_eq!(error("> idle - -"), "\"-\" after the end of the entry");
-        assert!(error("< 0 device 0 switching 0:1 rate 0:0").contains("transfer rate of 0"));
+        assert!(
+            error("< 0 device 0 servers 1 switching 0:1 rate 0:0").contains("transfer rate of 0")
+        );
     }
 
     proptest! {

@@ -29,6 +29,7 @@ extern crate std;
 pub mod depth;
 pub mod detect;
 mod device;
+pub mod dispatch;
 pub mod engine;
 mod fixed_map;
 pub mod journal;

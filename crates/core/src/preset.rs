@@ -10,7 +10,7 @@ use core::fmt;
 use crate::settings::{Settings, SettingsError};
 use crate::spec::Choice;
 use crate::units::Bytes;
-use crate::{depth, detect, reclaim};
+use crate::{depth, detect, dispatch, reclaim};
 
 /// A named composition.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -25,6 +25,8 @@ pub struct Preset {
     pub detect: &'static str,
     /// Depth method.
     pub depth: &'static str,
+    /// Dispatch method.
+    pub dispatch: &'static str,
     /// Reclaim method.
     pub reclaim: &'static str,
     /// See [`Settings::unread_percent`].
@@ -44,10 +46,11 @@ const UNREAD_PERCENT: u8 = 75;
 pub static LIST: &[Preset] = &[
     Preset {
         name: "forerun",
-        summary: "the default: on-demand detection, growing competitive depth, bounded streams",
+        summary: "the default: on-demand detection, growing competitive depth, slices, bounded streams",
         source: "wu10 section 4; li04 section 2, extended",
         detect: "ondemand(density_percent=50,context=1)",
         depth: "growing",
+        dispatch: "continuing",
         reclaim: "lru",
         unread_percent: UNREAD_PERCENT,
         lean_async: true,
@@ -58,6 +61,7 @@ pub static LIST: &[Preset] = &[
         source: "as forerun; li05 section 3.1",
         detect: "ondemand(density_percent=50,context=1)",
         depth: "growing",
+        dispatch: "continuing",
         reclaim: "exclusive",
         unread_percent: UNREAD_PERCENT,
         lean_async: true,
@@ -68,6 +72,7 @@ pub static LIST: &[Preset] = &[
         source: "li04 sections 2 and 3",
         detect: "ondemand",
         depth: "competitive",
+        dispatch: "fifo",
         reclaim: "lru",
         unread_percent: 100,
         lean_async: false,
@@ -78,6 +83,7 @@ pub static LIST: &[Preset] = &[
         source: "li04 section 4",
         detect: "ondemand",
         depth: "fixed(depth_bytes=1048576)",
+        dispatch: "fifo",
         reclaim: "lru",
         unread_percent: 100,
         lean_async: false,
@@ -88,6 +94,7 @@ pub static LIST: &[Preset] = &[
         source: "wu10 section 4",
         detect: "ondemand",
         depth: "fixed",
+        dispatch: "fifo",
         reclaim: "lru",
         unread_percent: 100,
         lean_async: false,
@@ -98,6 +105,7 @@ pub static LIST: &[Preset] = &[
         source: "wu10 section 3.2",
         detect: "legacy",
         depth: "fixed",
+        dispatch: "fifo",
         reclaim: "lru",
         unread_percent: 100,
         lean_async: false,
@@ -108,6 +116,7 @@ pub static LIST: &[Preset] = &[
         source: "kimbrel96 section 1",
         detect: "one-block",
         depth: "fixed",
+        dispatch: "fifo",
         reclaim: "lru",
         unread_percent: 100,
         lean_async: false,
@@ -118,6 +127,7 @@ pub static LIST: &[Preset] = &[
         source: "baseline",
         detect: "none",
         depth: "fixed",
+        dispatch: "fifo",
         reclaim: "lru",
         unread_percent: 100,
         lean_async: false,
@@ -177,6 +187,7 @@ impl Preset {
             block_bytes: 4096,
             detect: Choice::parse("detect", detect::LIST, self.detect)?,
             depth: Choice::parse("depth", depth::LIST, self.depth)?,
+            dispatch: Choice::parse("dispatch", dispatch::LIST, self.dispatch)?,
             reclaim: Choice::parse("reclaim", reclaim::LIST, self.reclaim)?,
             request_max: Bytes(1 << 20),
             in_flight_max: 64,

@@ -21,11 +21,16 @@ pub const RATE_RANGE: core::ops::RangeInclusive<u64> = 1_000..=1_000_000_000_000
 /// Longest switching cost a profile may state: one minute.
 pub const SWITCHING_MAX: Nanos = Nanos(60_000_000_000);
 
+/// Most requests a profile may say a device works on at once, and what is taken for a device of
+/// which nobody said it: then all it is asked for goes to it at once.
+pub const SERVERS_MAX: u32 = 1024;
+
 /// Switching cost by distance and transfer rate by location.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Profile {
     switching: Vec<(Bytes, Nanos)>,
     rate: Vec<(Bytes, u64)>,
+    servers: u32,
 }
 
 /// Why a profile was refused.
@@ -40,6 +45,8 @@ pub enum ProfileError {
     Rate(u64),
     /// A switching cost above [`SWITCHING_MAX`].
     Switching(Nanos),
+    /// No server, or more than [`SERVERS_MAX`].
+    Servers(u32),
 }
 
 impl fmt::Display for ProfileError {
@@ -58,6 +65,9 @@ impl fmt::Display for ProfileError {
                     f,
                     "switching cost of {t} ns: must lie from 0 to {SWITCHING_MAX}"
                 )
+            }
+            Self::Servers(n) => {
+                write!(f, "{n} servers: must lie from 1 to {SERVERS_MAX}")
             }
         }
     }
@@ -93,7 +103,29 @@ impl Profile {
         if let Some(&(_, r)) = rate.iter().find(|(_, r)| !RATE_RANGE.contains(r)) {
             return Err(ProfileError::Rate(r));
         }
-        Ok(Self { switching, rate })
+        let servers = SERVERS_MAX;
+        Ok(Self {
+            switching,
+            rate,
+            servers,
+        })
+    }
+
+    /// The same, for a device known to work on so many requests at once: 1 for a disk.
+    ///
+    /// # Errors
+    /// Zero, or more than [`SERVERS_MAX`].
+    pub fn with_servers(self, servers: u32) -> Result<Self, ProfileError> {
+        if !(1..=SERVERS_MAX).contains(&servers) {
+            return Err(ProfileError::Servers(servers));
+        }
+        Ok(Self { servers, ..self })
+    }
+
+    /// How many requests the device works on at once; [`SERVERS_MAX`] if nobody said.
+    #[must_use]
+    pub fn servers(&self) -> u32 {
+        self.servers
     }
 
     /// The (distance, switching cost) points.
@@ -139,6 +171,7 @@ impl Default for Profile {
         Self {
             switching: [(Bytes(0), Nanos(8_000_000))].into(),
             rate: [(Bytes(0), 80_000_000)].into(),
+            servers: SERVERS_MAX,
         }
     }
 }

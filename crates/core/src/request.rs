@@ -14,6 +14,8 @@ use crate::units::{DeviceId, Extent, ReadId, RequestId};
 pub(crate) struct Request {
     pub(crate) device: DeviceId,
     pub(crate) extent: Extent,
+    /// Where on the device it begins.
+    pub(crate) position: u64,
     /// Whether a reader waited for part of it when it was decided.
     pub(crate) demand: bool,
     /// Whether the driver has it.

@@ -10,7 +10,7 @@ use core::str::FromStr;
 use crate::spec::{Choice, ChoiceError};
 use crate::table::Table;
 use crate::units::Bytes;
-use crate::{depth, detect, reclaim};
+use crate::{depth, detect, dispatch, reclaim};
 
 /// Everything that decides how an engine behaves.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -23,6 +23,8 @@ pub struct Settings {
     pub detect: Choice,
     /// How far to fetch ahead.
     pub depth: Choice,
+    /// In which order devices get their fetches.
+    pub dispatch: Choice,
     /// What to give up.
     pub reclaim: Choice,
     /// Longest single fetch. Longer windows become several fetches, queued back to back.
@@ -162,12 +164,13 @@ impl fmt::Display for Settings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "memory_bytes={} block_bytes={} detect={} depth={} reclaim={} request_max_bytes={} \
+            "memory_bytes={} block_bytes={} detect={} depth={} dispatch={} reclaim={} request_max_bytes={} \
              in_flight_max={} unread_percent={} lean_async={}",
             self.memory,
             self.block_bytes,
             self.detect,
             self.depth,
+            self.dispatch,
             self.reclaim,
             self.request_max,
             self.in_flight_max,
@@ -199,6 +202,7 @@ impl FromStr for Settings {
             block_bytes: value("block_bytes", next("block_bytes")?)?,
             detect: Choice::parse("detect", detect::LIST, next("detect")?)?,
             depth: Choice::parse("depth", depth::LIST, next("depth")?)?,
+            dispatch: Choice::parse("dispatch", dispatch::LIST, next("dispatch")?)?,
             reclaim: Choice::parse("reclaim", reclaim::LIST, next("reclaim")?)?,
             request_max: Bytes(value("request_max_bytes", next("request_max_bytes")?)?),
             in_flight_max: value("in_flight_max", next("in_flight_max")?)?,

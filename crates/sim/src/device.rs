@@ -156,7 +156,9 @@ mod tests {
         let device = parse("switching(cost_ns=5000,rate_bytes_per_second=1000000)").unwrap();
         assert_eq!(
             device.profile(),
-            Profile::constant(Nanos(5000), 1_000_000).unwrap()
+            Profile::constant(Nanos(5000), 1_000_000)
+                .and_then(|p| p.with_servers(1))
+                .unwrap()
         );
         assert!(parse("swiching").is_err());
         assert!(parse("switching(cost_ns=99999999999999)").is_err());

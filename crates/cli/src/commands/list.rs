@@ -9,7 +9,7 @@ use std::io::Write;
 use comfy_table::{ContentArrangement, Table, presets};
 use forerun_core::preset::Preset;
 use forerun_core::spec::{Knows, Method, Spec};
-use forerun_core::{depth, detect, preset, reclaim};
+use forerun_core::{depth, detect, dispatch, preset, reclaim};
 use forerun_io::backend;
 use serde_json::{Map, Value, json};
 
@@ -41,6 +41,7 @@ fn families(what: Option<Listed>) -> Vec<Family> {
     if shown(what, Listed::Methods) {
         families.push(("detect", specs(detect::LIST)));
         families.push(("depth", specs(depth::LIST)));
+        families.push(("dispatch", specs(dispatch::LIST)));
         families.push(("reclaim", specs(reclaim::LIST)));
     }
     if shown(what, Listed::Devices) {
@@ -102,8 +103,13 @@ fn section(title: &str, rows: Vec<Vec<String>>) -> String {
 
 fn composition(preset: &Preset) -> String {
     format!(
-        "detect={} depth={} reclaim={} unread_percent={} lean_async={}",
-        preset.detect, preset.depth, preset.reclaim, preset.unread_percent, preset.lean_async
+        "detect={} depth={} dispatch={} reclaim={} unread_percent={} lean_async={}",
+        preset.detect,
+        preset.depth,
+        preset.dispatch,
+        preset.reclaim,
+        preset.unread_percent,
+        preset.lean_async
     )
 }
 
@@ -142,6 +148,7 @@ fn json_of_preset(preset: &Preset) -> Value {
         "source": preset.source,
         "detect": preset.detect,
         "depth": preset.depth,
+        "dispatch": preset.dispatch,
         "reclaim": preset.reclaim,
         "unread_percent": preset.unread_percent,
         "lean_async": preset.lean_async,

@@ -137,7 +137,13 @@ fn as_flag(option: &[u8]) -> OsString {
         name.iter()
             .map(|byte| if *byte == b'_' { b'-' } else { *byte }),
     );
-    let lists = [&b"emulate"[..], b"detect", b"depth", b"reclaim"];
+    let lists = [
+        &b"emulate"[..],
+        b"detect",
+        b"depth",
+        b"dispatch",
+        b"reclaim",
+    ];
     let colon_is_comma = lists.contains(&name);
     flag.extend(value.iter().map(|byte| match byte {
         b':' if colon_is_comma => b',',

@@ -63,6 +63,7 @@ Engine:
                           256MiB]
       --detect <METHOD>   Detect method in place of the preset's, as name or name(param=value,..)
       --depth <METHOD>    Depth method in place of the preset's, as name or name(param=value,..)
+      --dispatch <METHOD>  Dispatch method in place of the preset's, as name or name(param=value,..)
       --reclaim <METHOD>  Reclaim method in place of the preset's, as name or name(param=value,..)
 
 Storage:
@@ -130,6 +131,7 @@ Engine:
                           256MiB]
       --detect <METHOD>   Detect method in place of the preset's, as name or name(param=value,..)
       --depth <METHOD>    Depth method in place of the preset's, as name or name(param=value,..)
+      --dispatch <METHOD>  Dispatch method in place of the preset's, as name or name(param=value,..)
       --reclaim <METHOD>  Reclaim method in place of the preset's, as name or name(param=value,..)
 
 Storage:

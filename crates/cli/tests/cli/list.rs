@@ -2,7 +2,7 @@
 
 use std::process::{Command, Stdio};
 
-use forerun_core::{depth, detect, preset, reclaim};
+use forerun_core::{depth, detect, dispatch, preset, reclaim};
 use serde_json::Value;
 use snapbox::cmd::cargo_bin;
 
@@ -14,6 +14,7 @@ fn every_preset_and_method_has_a_line() {
     let names = preset::LIST.iter().map(|p| p.name);
     let names = names.chain(detect::LIST.iter().map(|m| m.spec.name));
     let names = names.chain(depth::LIST.iter().map(|m| m.spec.name));
+    let names = names.chain(dispatch::LIST.iter().map(|m| m.spec.name));
     let names = names.chain(reclaim::LIST.iter().map(|m| m.spec.name));
     let names = names.chain(forerun_sim::device::LIST.iter().map(|m| m.spec.name));
     for name in names {
@@ -26,7 +27,7 @@ fn every_preset_and_method_has_a_line() {
         );
     }
     for title in [
-        "presets", "detect", "depth", "reclaim", "devices", "backends",
+        "presets", "detect", "depth", "dispatch", "reclaim", "devices", "backends",
     ] {
         assert!(text.lines().any(|line| line == title), "{title}:\n{text}");
     }
@@ -56,7 +57,7 @@ fn json_is_one_object_with_a_key_a_family() {
     assert_eq!(
         keys,
         [
-            "backends", "depth", "detect", "devices", "presets", "reclaim"
+            "backends", "depth", "detect", "devices", "dispatch", "presets", "reclaim"
         ]
     );
     assert_eq!(all["presets"].as_array().unwrap().len(), preset::LIST.len());

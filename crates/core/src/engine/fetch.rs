@@ -12,6 +12,10 @@ use crate::request::Request;
 use crate::table::{Frame, flag};
 use crate::units::{Block, Bytes, DeviceId, Extent, FileId, RequestId};
 
+/// Windows are not cut into requests shorter than this many blocks: 128 KiB of pages, where a
+/// request's own cost begins to show on fast devices.
+const PIECE_MIN: u32 = 32;
+
 impl Engine {
     /// Fetches what is missing of `extent`. `demand` says which blocks a reader asked for; the
     /// window, if any, where the lookahead mark goes. Returns the first block that no frame was
@@ -27,7 +31,7 @@ impl Engine {
         let left = blocks.saturating_sub(u64::from(extent.first.0));
         let count = extent.count.min(u32::try_from(left).unwrap_or(u32::MAX));
         let mark = window.and_then(|w| mark_of(&w));
-        let longest = (self.settings.request_max.0 / u64::from(self.settings.block_bytes)) as u32;
+        let longest = self.longest(device, count);
         let mut open: Option<RequestId> = None;
         let mut cut = None;
         for block in (Extent { count, ..extent }).blocks() {
@@ -58,11 +62,13 @@ impl Engine {
                     first: block,
                     count: 0,
                 };
+                let position = self.place(extent).0;
                 let (waiters, orphans) = Default::default();
                 let (demand, dispatched) = (false, false);
                 let request = Request {
                     device,
                     extent,
+                    position,
                     demand,
                     dispatched,
                     waiters,
@@ -114,13 +120,44 @@ impl Engine {
         }
     }
 
-    /// Hands queued requests to the driver, as many as the device takes.
+    /// Hands queued requests to the driver, as many as the device can work on and one more.
     pub(super) fn dispatch(&mut self, id: DeviceId) {
-        while let Some(device) = self.devices.get_mut(&id)
-            && device.in_flight < self.settings.in_flight_max
-            && let Some(request) = device.queue.pop_front()
-        {
+        while let Some(request) = self.next_request(id) {
             self.start(request);
+        }
+    }
+
+    fn next_request(&mut self, id: DeviceId) -> Option<RequestId> {
+        let device = self.devices.get(&id)?;
+        if !self.holds_back(device) {
+            let room = device.in_flight < self.settings.in_flight_max;
+            return self
+                .devices
+                .get_mut(&id)
+                .filter(|_| room)?
+                .queue
+                .pop_front();
+        }
+        if device.in_flight > device.profile.servers() || device.queue.is_empty() {
+            return None;
+        }
+        let requests = &self.requests;
+        let position = |id: &RequestId| requests.get(*id).map_or(u64::MAX, |r| r.position);
+        let mut waiting = device.queue.iter().map(position);
+        let chosen = self.dispatch.next(&device.head(), &mut waiting);
+        let queue = &mut self.devices.get_mut(&id)?.queue;
+        let chosen = if chosen < queue.len() { chosen } else { 0 };
+        queue.remove(chosen)
+    }
+
+    /// Most blocks of one request of a window of so many.
+    fn longest(&self, device: DeviceId, window: u32) -> u32 {
+        let longest = (self.settings.request_max.0 / u64::from(self.settings.block_bytes)) as u32;
+        match self.devices.get(&device) {
+            Some(device) if self.holds_back(device) => {
+                longest.min(window.div_ceil(2).max(PIECE_MIN))
+            }
+            _ => longest,
         }
     }
 

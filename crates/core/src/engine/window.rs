@@ -195,7 +195,9 @@ impl Engine {
                 lean: 0,
             });
         };
-        let lean = if !self.settings.lean_async || 2 * deep <= share {
+        // A device that is given continuing windows first needs the next one early.
+        let early = !self.settings.lean_async || self.holds_back(device);
+        let lean = if early || 2 * deep <= share {
             0
         } else if stream.last_window > 0 && stream.idle_seen == device.idled {
             (stream.lean + 1).min(LEAN_MAX)

@@ -66,6 +66,8 @@ impl Switching {
     /// A device that costs what the profile says.
     #[must_use]
     pub fn new(profile: Profile) -> Self {
+        // One server, whatever the profile was made for: 1 is always in range.
+        let profile = profile.with_servers(1).unwrap_or_default();
         Self {
             profile,
             queue: VecDeque::new(),

@@ -6,7 +6,7 @@
 use forerun_core::units::Extent;
 use forerun_sim::workload;
 
-use crate::stage::{DISK, Issued, RAMPING, issued, journal};
+use crate::stage::{DISK, Issued, RAMPING, issued, journal_in_order};
 
 /// The limit in blocks: 128 KiB, or what 8 ms at 80 MB/s are worth.
 fn limit(preset: &str) -> u32 {
@@ -41,7 +41,8 @@ fn assert_ramps(text: &str, parts: u64) {
 /// Runs the workload and checks the windows in each of `parts` equal parts of the file.
 fn assert_ramps_on(preset: &str, text: &str, parts: u64) {
     let blocks = workload::parse(text).unwrap().files()[0].0.div_ceil(4096);
-    let (report, journal) = journal(preset, DISK, text);
+    // In order of arrival, where a window is one request; others cut it to reorder.
+    let (report, journal) = journal_in_order(preset, DISK, text);
     let windows = issued(&journal);
     for part in 0..parts {
         let (from, to) = (part * blocks / parts, (part + 1) * blocks / parts);

@@ -1,7 +1,8 @@
 //! What the tests share: short ways to a run, and to the windows in its journal.
 
 use forerun_core::journal::Entry;
-use forerun_core::{Block, Bytes, Input, Output, Settings, preset, units::Extent};
+use forerun_core::spec::Choice;
+use forerun_core::{Block, Bytes, Input, Output, Settings, dispatch, preset, units::Extent};
 use forerun_sim::{Record, Report, Scene, device, workload};
 
 /// The disk of the numbers: 8 ms, 80 MB/s.
@@ -51,6 +52,15 @@ pub(crate) fn run(preset: &str, device: &str, workload: &str) -> Report {
 pub(crate) fn journal(preset: &str, device: &str, workload: &str) -> (Report, Vec<Entry>) {
     let mut entries = Vec::new();
     let report = run_into(settings(preset, MEMORY), device, workload, &mut entries);
+    (report, entries)
+}
+
+/// The same with fetches handed over as they come.
+pub(crate) fn journal_in_order(preset: &str, device: &str, workload: &str) -> (Report, Vec<Entry>) {
+    let mut entries = Vec::new();
+    let mut settings = settings(preset, MEMORY);
+    settings.dispatch = Choice::parse("dispatch", dispatch::LIST, "fifo").unwrap();
+    let report = run_into(settings, device, workload, &mut entries);
     (report, entries)
 }
 

@@ -11,7 +11,7 @@
 
 use forerun_core::spec::{Choice, Method};
 use forerun_core::table::Table;
-use forerun_core::{Bytes, Nanos, Settings, depth, detect, preset, reclaim};
+use forerun_core::{Bytes, Nanos, Settings, depth, detect, dispatch, preset, reclaim};
 use forerun_sim::device::{self, Device};
 use forerun_sim::random::Random;
 use forerun_sim::workload::{self, Workload};
@@ -60,6 +60,7 @@ fn choose_settings(random: &mut Random) -> Settings {
     if random.chance(300) {
         settings.detect = choose_method(random, detect::LIST);
         settings.depth = choose_method(random, depth::LIST);
+        settings.dispatch = choose_method(random, dispatch::LIST);
         settings.reclaim = choose_method(random, reclaim::LIST);
     }
     settings.block_bytes = 512 << random.below(8);

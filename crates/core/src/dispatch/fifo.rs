@@ -1,0 +1,34 @@
+//! First come, first served.
+//!
+//! Every fetch goes to the device at once and keeps its place: fair, and what Linux does with the
+//! scheduler `none`. Streams that alternate make a device switch with every window.
+
+use alloc::boxed::Box;
+
+use super::{Dispatch, Head};
+use crate::spec::{Knows, Method, Spec};
+
+pub(super) const METHOD: Method<Box<dyn Dispatch>> = Method {
+    spec: Spec {
+        name: "fifo",
+        summary: "first come, first served, at once",
+        source: "Linux, I/O scheduler none",
+        unfit: "several streams on a device that pays for switching",
+        knows: Knows::Online,
+        params: &[],
+    },
+    build: |_| Box::new(Fifo),
+};
+
+#[derive(Debug)]
+struct Fifo;
+
+impl Dispatch for Fifo {
+    fn holds_back(&self) -> bool {
+        false
+    }
+
+    fn next(&self, _: &Head, _: &mut dyn Iterator<Item = u64>) -> usize {
+        0
+    }
+}
