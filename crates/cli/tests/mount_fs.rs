@@ -10,9 +10,10 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{FileExt, MetadataExt, symlink};
 use std::path::Path;
 
+use forerun::mount::fs::SourceFs;
 use forerun::mount::fs::attributes::Attributes;
+use forerun::mount::fs::covered::covered;
 use forerun::mount::fs::nodes::{Node, ROOT};
-use forerun::mount::fs::{SourceFs, covered};
 use forerun_core::{Bytes, preset};
 use forerun_io::{Config, Driver, FaultPlan};
 use proptest::collection::vec;
