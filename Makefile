@@ -55,7 +55,10 @@ doc: ## the documentation builds without a warning
 bench: ## instruction counts under callgrind, and ratios against rivals in one run
 	@if command -v valgrind >/dev/null; then :; \
 	else $(call missing,valgrind,instructions are not counted); fi
-	$(CARGO) bench --workspace
+	$(CARGO) bench --package forerun-io
+	$(CARGO) run --release --package forerun-io --example hit_ratio
+	@mkdir -p target/bench && [ -s target/bench/1GiB ] || head -c 1G /dev/urandom > target/bench/1GiB
+	$(CARGO) run --release --package forerun-io --example cold -- target/bench/1GiB
 
 .PHONY: fuzz
 fuzz: ## each fuzz target for FUZZ_SECONDS

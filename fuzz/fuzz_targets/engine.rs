@@ -35,6 +35,7 @@ enum Event {
     Short { request: u8, blocks: u8 },
     Failed { request: u8, error: i32 },
     Invalidate { file: u8, bytes: u32 },
+    Limit { memory: u32 },
     Close { reader: u8 },
     Forget { file: u8 },
     /// Numbers as large as they get.
@@ -92,6 +93,7 @@ impl Event {
             Self::Invalidate { file, bytes } => {
                 Input::Invalidate { file: FileId(few(file)), bytes: Bytes(bytes.into()) }
             }
+            Self::Limit { memory } => Input::Limit { memory: Bytes(u64::from(memory)) },
             Self::Close { reader } => Input::Close { reader: ReaderId(few(reader)) },
             Self::Forget { file } => Input::Forget { file: FileId(few(file)) },
             Self::Far { read, reader, head, first, count } => Input::Read {

@@ -57,7 +57,7 @@ const DEPENDENCIES: &[Allowed] = &[
     Allowed {
         manifest: "crates/sim/Cargo.toml",
         ours: &["forerun-core"],
-        foreign: Foreign::Only(&[]),
+        foreign: Foreign::Only(&["flate2", "lzma-rust2", "ruzstd"]),
     },
     Allowed {
         manifest: "crates/io/Cargo.toml",
@@ -69,6 +69,11 @@ const DEPENDENCIES: &[Allowed] = &[
         ours: &["forerun-core", "forerun-sim", "forerun-io"],
         foreign: Foreign::Any,
     },
+    Allowed {
+        manifest: "crates/bed/Cargo.toml",
+        ours: &["forerun-core", "forerun-sim"],
+        foreign: Foreign::Any,
+    },
 ];
 
 /// The families: `<folder>.rs` holds the interface and the list, `<folder>/` one file a member. A
@@ -78,6 +83,7 @@ const FAMILIES: &[&str] = &[
     "crates/core/src/depth",
     "crates/core/src/reclaim",
     "crates/sim/src/device",
+    "crates/sim/src/trace/format",
     "crates/sim/src/workload",
     "crates/io/src/backend",
     "crates/io/src/backend/wrap",

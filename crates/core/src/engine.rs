@@ -66,6 +66,8 @@ pub struct Engine {
     requests: Requests,
     /// Reads that wait for a frame, first come first served.
     starved: VecDeque<ReadId>,
+    /// Memory taken away by a limit; paid with frames, as bookkeeping is.
+    withheld: i64,
     /// Streams with blocks ahead of their reader, over all readers.
     active_streams: usize,
     ledger: Ledger,
@@ -141,6 +143,7 @@ impl Engine {
             reads: FixedMap::default(),
             requests: Requests::default(),
             starved: VecDeque::new(),
+            withheld: 0,
             active_streams: 0,
             ledger: Ledger::default(),
             out: VecDeque::new(),
@@ -217,6 +220,7 @@ impl Engine {
             Input::Hits { reader, blocks } => self.count_hits(reader, blocks),
             Input::Completed { request, outcome } => self.complete(request, outcome),
             Input::Invalidate { file, bytes } => self.invalidate(file, bytes),
+            Input::Limit { memory } => self.limit(memory),
             Input::Close { reader } => self.close(reader),
             Input::Forget { file } => self.forget(file),
         };
@@ -288,6 +292,18 @@ impl Engine {
         self.readers.get(&reader)?;
         self.ledger.reads = self.ledger.reads.saturating_add(blocks);
         self.ledger.hits = self.ledger.hits.saturating_add(blocks);
+        Some(())
+    }
+
+    /// Takes memory away, or gives back what was taken.
+    fn limit(&mut self, memory: Bytes) -> Option<()> {
+        let minimum = Table::memory_for(Table::FRAMES_MIN, self.settings.block_bytes);
+        if memory < minimum {
+            return None;
+        }
+        let withheld = self.settings.memory.0.saturating_sub(memory.0) as i64;
+        self.memory.charge(withheld - self.withheld);
+        self.withheld = withheld;
         Some(())
     }
 

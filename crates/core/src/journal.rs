@@ -166,6 +166,7 @@ impl fmt::Display for Input {
                 }
             }
             Self::Invalidate { file, bytes } => write!(f, "invalidate {file} bytes {bytes}"),
+            Self::Limit { memory } => write!(f, "limit {memory}"),
             Self::Close { reader } => write!(f, "close {reader}"),
             Self::Forget { file } => write!(f, "forget {file}"),
         }
@@ -385,6 +386,9 @@ impl<'a> Words<'a> {
             "close" => Input::Close {
                 reader: ReaderId(self.number("a reader")?),
             },
+            "limit" => Input::Limit {
+                memory: Bytes(self.number("a size")?),
+            },
             "forget" => Input::Forget {
                 file: FileId(self.number("a file")?),
             },
@@ -454,6 +458,7 @@ mod tests {
             "< 1400 completed 0 short 3",
             "< 1400 completed 0 failed 5",
             "< 1500 invalidate 1 bytes 0",
+            "< 1500 limit 1048576",
             "< 1500 close 1",
             "< 1500 forget 1",
             "> fetch 0 device 0 file 1 first 0 count 64 demand",

@@ -49,7 +49,7 @@ impl Memory {
     }
 
     /// Frames for blocks, now.
-    fn frames_usable(&self) -> u32 {
+    pub(crate) fn frames_usable(&self) -> u32 {
         self.table.frames() - self.aside.len()
     }
 

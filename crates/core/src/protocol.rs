@@ -92,6 +92,12 @@ pub enum Input {
         /// Its size from now on.
         bytes: Bytes,
     },
+    /// Hold at most this much memory from now on: not more than the settings allow, not less than
+    /// an engine needs. Blocks beyond it are given up as readers and devices let go of them.
+    Limit {
+        /// Bytes, bookkeeping included.
+        memory: Bytes,
+    },
     /// The reader closed the file; its unanswered reads are abandoned.
     Close {
         /// The reader.

@@ -80,8 +80,7 @@ impl fmt::Display for SettingsError {
             }
             Self::MemoryAbove { given, maximum } => write!(
                 f,
-                "memory of {given} bytes: at most {maximum} bytes with these blocks; larger \
-                 blocks allow more"
+                "memory of {given} bytes: must be at most {maximum} bytes"
             ),
             Self::BlockBytes(b) => {
                 write!(

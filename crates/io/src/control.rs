@@ -13,7 +13,7 @@ use std::mem;
 use std::sync::Arc;
 
 use forerun_core::journal::Entry;
-use forerun_core::table::flag;
+use forerun_core::table::{Table, flag};
 use forerun_core::{
     Block, Bytes, DeviceId, Engine, Fetch, FileId, Input, Ledger, Output, Profile, ReadId,
     ReaderId, Served,
@@ -245,6 +245,20 @@ impl Control {
         self.feed(Input::Close { reader });
         self.readers.remove(reader.0);
         self.catalog.closed(file);
+    }
+
+    /// The least and the most memory a limit may allow.
+    pub(crate) fn memory_range(&self) -> (Bytes, Bytes) {
+        let settings = self.engine.settings();
+        (
+            Table::memory_for(Table::FRAMES_MIN, settings.block_bytes),
+            settings.memory,
+        )
+    }
+
+    /// Limits the memory the engine uses.
+    pub(crate) fn limit(&mut self, memory: Bytes) {
+        self.feed(Input::Limit { memory });
     }
 
     /// Forgets files that were closed long ago, if too many are.

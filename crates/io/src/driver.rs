@@ -7,7 +7,8 @@ use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 
-use forerun_core::{Engine, Ledger, Profile, Settings};
+use forerun_core::settings::SettingsError;
+use forerun_core::{Bytes, Engine, Ledger, Profile, Settings};
 
 use crate::arena::Arena;
 use crate::backend::wrap::fault::{Fault, FaultPlan};
@@ -255,6 +256,26 @@ impl Driver {
     #[must_use]
     pub fn ledger(&self) -> Ledger {
         self.shared.ledger()
+    }
+
+    /// Holds at most this much memory from now on: up to what the settings say, down to what an
+    /// engine needs. What is above is given up as readers and devices let go of it. Memory the
+    /// process has touched stays mapped; it is not used.
+    ///
+    /// # Errors
+    /// Less or more than that, with both ends named.
+    pub fn limit_memory(&self, memory: Bytes) -> Result<(), Error> {
+        let (minimum, maximum) = self.shared.with(|control| control.memory_range());
+        if memory < minimum {
+            let given = memory;
+            return Err(SettingsError::Memory { given, minimum }.into());
+        }
+        if memory > maximum {
+            let given = memory;
+            return Err(SettingsError::MemoryAbove { given, maximum }.into());
+        }
+        self.shared.after_later(|control| control.limit(memory));
+        Ok(())
     }
 
     /// What the emulated device was asked for; none if none is emulated.

@@ -161,6 +161,15 @@ impl Reader {
         ))
     }
 
+    /// Looks at the file now: if it changed, its old blocks are dropped and [`Reader::bytes`] is its
+    /// new size. True if it had changed.
+    ///
+    /// # Errors
+    /// Those of `fstat(2)`.
+    pub fn look(&self) -> io::Result<bool> {
+        self.shared.look(self.file, &self.source)
+    }
+
     #[inline]
     fn look_is_due(&self) -> bool {
         matches!(&*self.source, Source::File(_)) && self.version.check_is_due(coarse_seconds())

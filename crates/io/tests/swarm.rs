@@ -3,7 +3,7 @@
 //! Each seed draws a preset, memory, files, faults and readers, and reads on several threads.
 //! Every byte must equal the source, an error that reaches a reader must be the injected one, the
 //! ledger must add up and memory stay below its bound. A seed that fails is printed first; run it
-//! alone with `FORERUN_SWARM_FIRST`. `FORERUN_SWARM_SEEDS` sets how many run, 100 by default.
+//! alone with `FORERUN_SWARM_FIRST`. `FORERUN_SWARM_SEEDS` sets how many run, 1,000 by default.
 
 use std::path::Path;
 
@@ -165,7 +165,7 @@ fn run(seed: u64) {
 #[test]
 fn every_seed_reads_what_is_there() {
     let first = number("FORERUN_SWARM_FIRST", 0);
-    for seed in first..first + number("FORERUN_SWARM_SEEDS", 100) {
+    for seed in first..first + number("FORERUN_SWARM_SEEDS", 1_000) {
         println!("seed {seed}");
         run(seed);
     }

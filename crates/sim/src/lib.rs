@@ -18,6 +18,7 @@
 #![forbid(unsafe_code)]
 
 pub mod conformance;
+pub mod count;
 pub mod device;
 mod lines;
 pub mod random;

@@ -1,13 +1,34 @@
 //! Traces: recorded accesses as a workload.
 //!
-//! A list of (reader, offset, bytes, think), in the order in which each reader made them; the
-//! world plays it back closed-loop: a reader's next access begins when the one before was served
-//! and its think time is over. A [`journal`] becomes this, and the formats of published traces
-//! will.
+//! A [`Trace`] is a list of (reader, offset, bytes, think), in the order in which each reader made
+//! them; the world plays it back closed-loop: a reader's next access begins when the one before
+//! was served and its think time is over. It keeps the list in memory, 32 bytes an access. A
+//! [`journal`] becomes one.
 //!
-//! It keeps the list in memory, 32 bytes an access.
+//! Published traces, in any of the formats of [`format::LIST`], are [`read`] as a stream of
+//! [`Record`]s in bounded memory, to be counted ([`Summary`]), written in another format
+//! ([`mod@convert`]), or simulated:
+//!
+//! ```text
+//! file -> decompressed -> lines or records -> one format -> sorting window -> Record, Record, ..
+//! ```
 
+pub mod convert;
+pub mod error;
+mod fields;
+pub mod format;
 pub mod journal;
+pub mod reader;
+pub mod record;
+mod source;
+pub mod summary;
+mod window;
+
+pub use error::{Cause, Position, TraceError};
+pub use format::{Format, Options};
+pub use reader::{Records, open, read};
+pub use record::{Label, Op, Place, Record};
+pub use summary::Summary;
 
 use forerun_core::Bytes;
 
@@ -36,14 +57,14 @@ pub struct Trace {
 
 /// Why accesses make no trace.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum TraceError {
+pub enum AccessError {
     /// A reader opens a file that is not in the list; the reader.
     File(usize),
     /// An access by a reader that is not in the list; the position of the access.
     Reader(usize),
 }
 
-impl core::fmt::Display for TraceError {
+impl core::fmt::Display for AccessError {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self {
             Self::File(reader) => write!(f, "reader {reader} opens a file that is not there"),
@@ -52,7 +73,7 @@ impl core::fmt::Display for TraceError {
     }
 }
 
-impl core::error::Error for TraceError {}
+impl core::error::Error for AccessError {}
 
 impl Trace {
     /// A trace over files of these sizes, by readers that open these files.
@@ -63,13 +84,15 @@ impl Trace {
         files: Vec<Bytes>,
         readers: Vec<usize>,
         accesses: impl IntoIterator<Item = Access>,
-    ) -> Result<Self, TraceError> {
+    ) -> Result<Self, AccessError> {
         if let Some(reader) = readers.iter().position(|file| *file >= files.len()) {
-            return Err(TraceError::File(reader));
+            return Err(AccessError::File(reader));
         }
         let mut steps = vec![Vec::new(); readers.len()];
         for (at, access) in accesses.into_iter().enumerate() {
-            let own = steps.get_mut(access.reader).ok_or(TraceError::Reader(at))?;
+            let own = steps
+                .get_mut(access.reader)
+                .ok_or(AccessError::Reader(at))?;
             own.push(Step::read(access.offset, access.bytes, access.think_ns));
         }
         Ok(Self {
@@ -115,8 +138,8 @@ mod tests {
         assert_eq!(offsets, [5, 3]);
         assert_eq!(
             Trace::new(vec![], vec![], [access(0, 0)]),
-            Err(TraceError::Reader(0))
+            Err(AccessError::Reader(0))
         );
-        assert_eq!(Trace::new(vec![], vec![0], []), Err(TraceError::File(0)));
+        assert_eq!(Trace::new(vec![], vec![0], []), Err(AccessError::File(0)));
     }
 }

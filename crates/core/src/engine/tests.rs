@@ -110,6 +110,9 @@ impl Rig {
         while !self.outstanding.is_empty() {
             self.complete(0, FetchOutcome::Done);
         }
+        self.input(Input::Limit {
+            memory: self.engine.settings().memory,
+        });
         let frames = self.engine.table().frames();
         assert_eq!(
             self.engine.memory.obtainable(),
@@ -215,6 +218,7 @@ fn step() -> impl Strategy<Value = Step> {
             count
         })),
         1 => any::<u64>().prop_map(|blocks| Step::Input(Input::Hits { reader: ReaderId(0), blocks: blocks % 1000 })),
+        1 => (0..8u64 << 20).prop_map(|memory| Step::Input(Input::Limit { memory: Bytes(memory) })),
         1 => Just(Step::Input(Input::Device { device: DeviceId(0), profile: Profile::default() })),
     ]
 }
@@ -255,6 +259,21 @@ fn run(preset: usize, memory: u64, steps: Vec<Step>) {
         }
     }
     rig.wind_down();
+}
+
+#[test]
+fn a_lower_limit_takes_frames_at_once_and_a_higher_one_gives_them_back() {
+    let memory = Bytes(8 << 20);
+    let mut rig = Rig::new(0, memory.0);
+    let all = rig.engine.memory.obtainable();
+    rig.input(Input::Limit {
+        memory: Bytes(memory.0 / 2),
+    });
+    assert_eq!(rig.engine.memory.obtainable(), all - 1024, "4 MiB of 4 KiB");
+    rig.input(Input::Limit { memory: Bytes(1) });
+    assert_eq!(rig.engine.ledger().refused_inputs, 1);
+    rig.input(Input::Limit { memory });
+    assert_eq!(rig.engine.memory.obtainable(), all);
 }
 
 proptest! {

@@ -218,7 +218,7 @@ impl Engine {
             return None;
         }
         let streams = self.active_streams + usize::from(stream.ahead() == 0);
-        Some(u64::from(self.memory.table.frames()) * percent / 100 / streams.max(1) as u64)
+        Some(u64::from(self.memory.frames_usable()) * percent / 100 / streams.max(1) as u64)
     }
 
     fn note(&mut self, reader: ReaderId, block: Block, window: Window, lean: u8) {

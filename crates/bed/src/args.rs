@@ -1,0 +1,235 @@
+//! The command line: what a user types, and which module answers.
+//!
+//! Called by `main`. Every default is here, with its reason in the help.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args as Group, Parser, Subcommand, ValueEnum};
+
+use crate::failure::{At, Failure};
+use crate::plan::{Place, Plan};
+use crate::read::{self, READERS_MAX, Reading};
+use crate::{bed, down, memory_group, quantity, serve, state, status, table, up};
+
+/// Emulated disks under the kernel's own page cache, readahead and scheduler.
+#[derive(Parser, Debug)]
+#[command(name = "forerun-bed", version)]
+pub struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand, Debug)]
+enum Command {
+    /// Make a bed: disks, file system, files
+    Up {
+        /// The bed
+        bed: PathBuf,
+        #[command(flatten)]
+        state: StateFolder,
+        /// Print what would be made, and make nothing
+        #[arg(long)]
+        dry_run: bool,
+    },
+    /// Undo everything a bed made
+    Down(StateFolder),
+    /// Show what of a bed is there, and what its disks have done
+    Status(StateFolder),
+    /// Read files of a folder, one for each reader, and report rates as JSON
+    Read(ReadArgs),
+    /// Compare readahead settings, and forerun, on a bed: makes it, measures, undoes it
+    Table(TableArgs),
+    /// The daemon; `up` starts it
+    #[command(hide = true)]
+    Serve(StateFolder),
+}
+
+#[derive(Group, Debug)]
+struct StateFolder {
+    /// Where everything that is made is written down
+    #[arg(long, value_name = "DIR", default_value = state::DEFAULT)]
+    state: PathBuf,
+}
+
+#[derive(Group, Debug)]
+struct ReadArgs {
+    /// The folder
+    folder: PathBuf,
+    /// How many readers
+    #[arg(long, default_value = "1", value_parser = readers)]
+    readers: usize,
+    /// Size of one read
+    #[arg(long, value_name = "SIZE", default_value = "128KiB", value_parser = read_bytes)]
+    read_bytes: usize,
+    /// How much each reader reads [default: its whole file]
+    #[arg(long, value_name = "SIZE", value_parser = quantity::bytes)]
+    bytes_per_reader: Option<u64>,
+    /// Stop all readers after this time
+    #[arg(long, value_name = "TIME", value_parser = quantity::duration)]
+    time: Option<Duration>,
+    /// Check content against the seed of the bed's files
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Join this memory group first
+    #[arg(long, hide = true, value_name = "DIR")]
+    memory_group: Option<PathBuf>,
+}
+
+#[derive(Group, Debug)]
+struct TableArgs {
+    /// The bed
+    bed: PathBuf,
+    #[command(flatten)]
+    state: StateFolder,
+    /// Numbers of readers
+    #[arg(long, value_delimiter = ',', default_value = "1,10,64", value_parser = readers)]
+    readers: Vec<usize>,
+    /// Readahead of the kernel, in KiB
+    #[arg(long, value_name = "KIB", value_delimiter = ',', default_value = "128,1024",
+        value_parser = quantity::kib)]
+    read_ahead: Vec<u64>,
+    /// I/O schedulers of the kernel
+    #[arg(long, value_delimiter = ',', default_value = "none")]
+    schedulers: Vec<String>,
+    /// Compare with this forerun binary
+    #[arg(long, value_name = "PATH")]
+    forerun: Option<PathBuf>,
+    /// Presets of forerun
+    #[arg(
+        long,
+        value_name = "PRESET",
+        value_delimiter = ',',
+        default_value = "forerun",
+        requires = "forerun"
+    )]
+    presets: Vec<String>,
+    /// Memory of either side
+    #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = quantity::bytes)]
+    memory: u64,
+    /// Size of one read
+    #[arg(long, value_name = "SIZE", default_value = "128KiB", value_parser = read_bytes)]
+    read_bytes: usize,
+    /// Time of one run: long enough that the first windows do not count
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = quantity::duration)]
+    time: Duration,
+    /// Runs of each; the median is shown
+    #[arg(long, default_value = "3", value_parser = clap::value_parser!(u16).range(1..=99))]
+    runs: u16,
+    /// How to print it
+    #[arg(long, default_value = "table")]
+    format: Format,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum Format {
+    /// For people
+    Table,
+    /// For programs
+    Json,
+}
+
+fn readers(text: &str) -> Result<usize, String> {
+    let wanted = || format!("`{text}`: give a number from 1 to {READERS_MAX}");
+    let number = text.parse().map_err(|_| wanted())?;
+    if (1..=READERS_MAX).contains(&number) {
+        Ok(number)
+    } else {
+        Err(wanted())
+    }
+}
+
+fn read_bytes(text: &str) -> Result<usize, String> {
+    let max = 64 << 20;
+    let bytes = quantity::bytes(text)?;
+    let fitting = usize::try_from(bytes).ok().filter(|bytes| *bytes <= max);
+    fitting.ok_or_else(|| format!("`{text}`: one read is at most 64MiB"))
+}
+
+impl Args {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// The command's.
+    pub fn run(self, out: &mut dyn Write) -> Result<(), Failure> {
+        match self.command {
+            Command::Up {
+                bed,
+                state,
+                dry_run,
+            } => {
+                let bed = bed::load(&bed)?;
+                if dry_run {
+                    let plan = Plan::new(&bed, &Place::of(&state.state)?);
+                    return write!(out, "{plan}").at(&state.state);
+                }
+                let made = up::run(&bed, &state.state, out)?;
+                let files = Place::of(made.folder())?.files;
+                writeln!(out, "up: files in {}", files.display()).at(&state.state)
+            }
+            Command::Down(state) => down::run(&state.state),
+            Command::Status(state) => status::run(&state.state, out),
+            Command::Serve(state) => serve::run(&state.state),
+            Command::Read(args) => args.run(out),
+            Command::Table(args) => args.run(out),
+        }
+    }
+}
+
+impl ReadArgs {
+    fn run(self, out: &mut dyn Write) -> Result<(), Failure> {
+        if let Some(group) = &self.memory_group {
+            memory_group::join(group)?;
+        }
+        let reading = Reading {
+            readers: self.readers,
+            read_bytes: self.read_bytes,
+            bytes_per_reader: self.bytes_per_reader,
+            time_max: self.time,
+            seed: self.seed,
+        };
+        let readings = read::run(&self.folder, &reading)?;
+        let text = serde_json::to_string(&readings).at(&self.folder)?;
+        writeln!(out, "{text}").at(&self.folder)
+    }
+}
+
+impl TableArgs {
+    fn run(self, out: &mut dyn Write) -> Result<(), Failure> {
+        let bed = bed::load(&self.bed)?;
+        let comparison = table::Comparison {
+            readers: self.readers,
+            read_ahead_kib: self.read_ahead,
+            schedulers: self.schedulers,
+            forerun: self.forerun,
+            presets: self.presets,
+            memory_bytes: self.memory,
+            read_bytes: self.read_bytes,
+            time: self.time,
+            runs: self.runs,
+        };
+        let table = table::run(&bed, &self.state.state, &comparison, &mut std::io::stderr())?;
+        match self.format {
+            Format::Table => write!(out, "{table}").at(&self.bed),
+            Format::Json => {
+                let text = serde_json::to_string_pretty(&table).at(&self.bed)?;
+                writeln!(out, "{text}").at(&self.bed)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        Args::command().debug_assert();
+        assert!(readers("0").is_err() && readers("64") == Ok(64));
+        assert!(read_bytes("1GiB").is_err() && read_bytes("4KiB") == Ok(4096));
+    }
+}

@@ -1,0 +1,99 @@
+//! The file system of a bed: mounted, unmounted, cold again, with other settings.
+//!
+//! Used by `up` and, before every single run, by `table`. Cold means unmounted and mounted: that
+//! drops every page, inode and block of this file system, and nothing of anybody else's, where
+//! `drop_caches` would chill the whole machine. The images are in tmpfs and stay.
+
+use std::ffi::CString;
+use std::path::Path;
+
+use rustix::mount::{MountFlags, UnmountFlags};
+
+use crate::bed::{Bed, Kind, Queue};
+use crate::failure::{At, Failure};
+use crate::kernel;
+use crate::plan::Place;
+use crate::up::loops;
+
+/// What a mount is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Mode {
+    /// Writing the files.
+    ToFill,
+    /// Reading them.
+    ToMeasure,
+}
+
+/// Mounts the file system.
+///
+/// # Errors
+/// A loop device is gone, or the kernel refuses.
+pub fn mount(bed: &Bed, place: &Place, mode: Mode) -> Result<(), Failure> {
+    let devices = loops(bed, place)?;
+    let Some(first) = devices.first() else {
+        return Err(Failure::at(&place.files, "a bed has at least one disk"));
+    };
+    let flags = match mode {
+        Mode::ToFill => MountFlags::NOATIME,
+        Mode::ToMeasure => MountFlags::NOATIME | MountFlags::RDONLY,
+    };
+    let options = match (bed.file_system.kind, mode) {
+        // Not to zero inode tables in the background.
+        (Kind::Ext4, Mode::ToFill) => "noinit_itable".to_owned(),
+        (Kind::Ext4, Mode::ToMeasure) => String::new(),
+        (Kind::BtrfsRaid0, _) => {
+            let members = devices.iter().map(|d| format!("device={}", d.display()));
+            members.collect::<Vec<_>>().join(",")
+        }
+    };
+    let options = CString::new(options).at(&place.files)?;
+    let kind = bed.file_system.kind.mount_type();
+    rustix::mount::mount(first, &place.files, kind, flags, options.as_c_str()).at(&place.files)
+}
+
+/// Unmounts the file system.
+///
+/// # Errors
+/// Somebody is in it.
+pub fn unmount(place: &Place) -> Result<(), Failure> {
+    rustix::mount::unmount(&place.files, UnmountFlags::NOFOLLOW).at(&place.files)
+}
+
+/// Makes the file system cold, and sets it.
+///
+/// # Errors
+/// Somebody is in it; a setting the kernel refuses.
+pub fn again(bed: &Bed, place: &Place, queue: &Queue) -> Result<(), Failure> {
+    unmount(place)?;
+    mount(bed, place, Mode::ToMeasure)?;
+    set(bed, place, queue)
+}
+
+/// Sets scheduler and readahead of a mounted bed.
+///
+/// # Errors
+/// A setting the kernel refuses.
+pub fn set(bed: &Bed, place: &Place, queue: &Queue) -> Result<(), Failure> {
+    let read_ahead_kib = queue.read_ahead_bytes / 1024;
+    let devices = loops(bed, place)?;
+    for device in &devices {
+        set_disk(device, &queue.scheduler, read_ahead_kib)?;
+    }
+    match (bed.file_system.kind, devices.first()) {
+        (Kind::BtrfsRaid0, Some(first)) => kernel::set_btrfs_read_ahead(first, read_ahead_kib),
+        _ => Ok(()),
+    }
+}
+
+fn set_disk(device: &Path, scheduler: &str, read_ahead_kib: u64) -> Result<(), Failure> {
+    let offered = kernel::schedulers(device)?;
+    if !offered.iter().any(|name| name == scheduler) {
+        let list = offered.join(", ");
+        return Err(Failure::Usage(format!(
+            "scheduler `{scheduler}`: this kernel has {list}"
+        )));
+    }
+    // Choosing a scheduler makes it anew, also the one chosen: no run inherits another's state.
+    kernel::set_queue(device, "scheduler", scheduler)?;
+    kernel::set_queue(device, "read_ahead_kb", &read_ahead_kib.to_string())
+}

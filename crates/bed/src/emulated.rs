@@ -1,0 +1,304 @@
+//! An emulated disk: a device of `forerun-sim`, run in real time by one thread.
+//!
+//! The [`export`](crate::export) starts one per image and submits what the kernel asks for. The
+//! device decides when a request ends, exactly as in the simulator; the thread waits for that
+//! moment and calls `finish`:
+//!
+//! ```text
+//! submit (any thread): stamp with now -> queue -> ring
+//! the disk's thread:   drain the queue into the device, advance it to its next event if that has
+//!                      come, finish what ended; wait for the next event or for a ring
+//! ```
+//!
+//! A request counts from the moment it was submitted, not from when the thread saw it, and
+//! deadlines are absolute, so being late once delays nothing after it. How late it was is metered.
+//! The thread owns the device; there is no lock that a slower thread could hold against it.
+//!
+//! It moves no bytes and knows no files. A request once submitted cannot be taken back.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, mpsc};
+use std::thread::{self, JoinHandle};
+use std::{fmt, io};
+
+use forerun_core::{Bytes, Nanos};
+use forerun_sim::device::{self, Completion, Device, Outcome, Request};
+
+use crate::clock::{self, Bell, Priority};
+
+/// What a disk has done, readable while it runs.
+#[derive(Debug, Default)]
+pub struct Meter {
+    /// Requests that ended.
+    pub requests: AtomicU64,
+    /// Bytes asked for.
+    pub bytes: AtomicU64,
+    /// Requests that did not continue where the one before ended.
+    pub switches: AtomicU64,
+    /// Time the device worked.
+    pub busy_ns: AtomicU64,
+    /// Time from a request's deadline until it was finished, added up.
+    pub late_ns: AtomicU64,
+    /// The latest of them.
+    pub late_max_ns: AtomicU64,
+    /// Whether its thread got real-time priority.
+    pub is_realtime: AtomicBool,
+}
+
+struct Submitted<J> {
+    at: Nanos,
+    position: u64,
+    bytes: u64,
+    job: J,
+}
+
+/// A running disk. Dropping it finishes what was submitted and ends its thread.
+pub struct Emulated<J> {
+    queue: Option<mpsc::Sender<Submitted<J>>>,
+    bell: Arc<Bell>,
+    meter: Arc<Meter>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl<J> fmt::Debug for Emulated<J> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Emulated")
+            .field("meter", &self.meter)
+            .finish()
+    }
+}
+
+impl<J: Send + 'static> Emulated<J> {
+    /// Starts a disk that is this device of the simulator.
+    ///
+    /// # Errors
+    /// No such device; no more threads.
+    pub fn start(
+        name: &str,
+        device: &str,
+        finish: impl FnMut(J, Outcome) + Send + 'static,
+    ) -> io::Result<Self> {
+        // Devices stay on the thread they are made on, so this one only tells whether it can be.
+        device::parse(device)
+            .map_err(|e| io::Error::new(io::ErrorKind::InvalidInput, e.to_string()))?;
+        let device = device.to_owned();
+        let (queue, submitted) = mpsc::channel();
+        let bell = Arc::new(Bell::default());
+        let meter = Arc::new(Meter::default());
+        let (rung, metered) = (bell.clone(), meter.clone());
+        let thread = thread::Builder::new().name(name.into()).spawn(move || {
+            let punctual = clock::be_punctual(Priority::Disk);
+            metered.is_realtime.store(punctual, Ordering::Relaxed);
+            let Ok(device) = device::parse(&device) else {
+                return;
+            };
+            let mut disk = Disk {
+                device,
+                waiting: HashMap::new(),
+                next_id: 0,
+                last: Nanos(0),
+                meter: &metered,
+                finish,
+            };
+            disk.run(&submitted, &rung);
+        })?;
+        Ok(Self {
+            queue: Some(queue),
+            bell,
+            meter,
+            thread: Some(thread),
+        })
+    }
+
+    /// Asks for `bytes` at `position`; `job` is handed to `finish` when they would have arrived.
+    pub fn submit(&self, position: u64, bytes: u64, job: J) {
+        let at = clock::now();
+        if let Some(queue) = &self.queue {
+            let submitted = Submitted {
+                at,
+                position,
+                bytes,
+                job,
+            };
+            // Only a disk whose thread panicked has no receiver; its jobs end by being dropped.
+            if queue.send(submitted).is_ok() {
+                self.bell.ring();
+            }
+        }
+    }
+
+    /// What it has done.
+    #[must_use]
+    pub fn meter(&self) -> &Meter {
+        &self.meter
+    }
+}
+
+impl<J> Drop for Emulated<J> {
+    fn drop(&mut self) {
+        self.queue = None;
+        self.bell.ring();
+        if let Some(thread) = self.thread.take() {
+            // A panic of the thread was printed when it happened.
+            let _ = thread.join();
+        }
+    }
+}
+
+struct Disk<'a, J, F> {
+    device: Box<dyn Device>,
+    waiting: HashMap<u64, J>,
+    next_id: u64,
+    /// The latest moment the device was told of: its time must not run backwards.
+    last: Nanos,
+    meter: &'a Meter,
+    finish: F,
+}
+
+impl<J, F: FnMut(J, Outcome)> Disk<'_, J, F> {
+    fn run(&mut self, submitted: &mpsc::Receiver<Submitted<J>>, bell: &Bell) {
+        let mut done = Vec::new();
+        loop {
+            let count = bell.count();
+            let open = self.drain(submitted);
+            let next = self.device.next_event();
+            match next {
+                Some(event) if event <= clock::now() => {
+                    self.last = self.last.max(event);
+                    self.device.advance(self.last, &mut done);
+                    for completion in done.drain(..) {
+                        self.complete(completion);
+                    }
+                }
+                None if !open => return,
+                _ => bell.wait(count, next),
+            }
+        }
+    }
+
+    /// Hands the device what was submitted. False once nothing more can come.
+    fn drain(&mut self, submitted: &mpsc::Receiver<Submitted<J>>) -> bool {
+        loop {
+            match submitted.try_recv() {
+                Ok(one) => self.accept(one),
+                Err(mpsc::TryRecvError::Empty) => return true,
+                Err(mpsc::TryRecvError::Disconnected) => return false,
+            }
+        }
+    }
+
+    fn accept(&mut self, one: Submitted<J>) {
+        self.last = self.last.max(one.at);
+        let id = self.next_id;
+        self.next_id += 1;
+        self.waiting.insert(id, one.job);
+        let request = Request {
+            id,
+            at: Bytes(one.position),
+            bytes: Bytes(one.bytes),
+        };
+        self.device.submit(self.last, request);
+    }
+
+    fn complete(&mut self, completion: Completion) {
+        let late = clock::now().0.saturating_sub(completion.at.0);
+        if let Some(job) = self.waiting.remove(&completion.id) {
+            (self.finish)(job, completion.outcome);
+        }
+        let usage = self.device.usage();
+        let meter = self.meter;
+        meter.requests.fetch_add(1, Ordering::Relaxed);
+        meter.late_ns.fetch_add(late, Ordering::Relaxed);
+        meter.late_max_ns.fetch_max(late, Ordering::Relaxed);
+        meter.bytes.store(usage.bytes.0, Ordering::Relaxed);
+        meter.switches.store(usage.switches, Ordering::Relaxed);
+        meter.busy_ns.store(usage.busy.0, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::content;
+
+    const DEVICE: &str = "switching(cost_ns=2000000,rate_bytes_per_second=80000000)";
+
+    /// Requests one after the other, half of them continuing the one before.
+    fn requests(count: u64) -> Vec<Request> {
+        let mut at = 0;
+        (0..count)
+            .map(|id| {
+                let draw = content::tag(1, 1, id);
+                if draw.is_multiple_of(2) {
+                    at = draw >> 20;
+                }
+                let bytes = 4096 * (1 + (draw >> 8) % 64);
+                let request = Request {
+                    id,
+                    at: Bytes(at),
+                    bytes: Bytes(bytes),
+                };
+                at += bytes;
+                request
+            })
+            .collect()
+    }
+
+    /// When each ends in virtual time, all submitted at 0.
+    fn modelled(requests: &[Request]) -> Vec<Nanos> {
+        let mut device = device::parse(DEVICE).unwrap();
+        for request in requests {
+            device.submit(Nanos(0), *request);
+        }
+        let mut done = Vec::new();
+        device.advance(Nanos(u64::MAX), &mut done);
+        done.iter().map(|one| one.at).collect()
+    }
+
+    #[test]
+    fn a_thousand_requests_take_the_modelled_time_within_a_hundredth() {
+        let requests = requests(1_000);
+        let (sender, ended) = mpsc::channel();
+        let disk = Emulated::start("disk", DEVICE, move |id: u64, _| {
+            sender.send((id, clock::now())).unwrap();
+        })
+        .unwrap();
+        let began = clock::now();
+        for request in &requests {
+            disk.submit(request.at.0, request.bytes.0, request.id);
+        }
+        let ended: Vec<(u64, Nanos)> = ended.iter().take(requests.len()).collect();
+        let modelled = modelled(&requests);
+        // From one end to the next is a service time. The clock cannot be early; how late one end
+        // is depends on who else wants the processor, so the middle one is judged, and the sum.
+        let mut off: Vec<f64> = Vec::new();
+        let (mut real_before, mut model_before) = (began, Nanos(0));
+        for ((number, (id, real)), model) in (0..).zip(&ended).zip(&modelled) {
+            assert_eq!(number, *id, "first come, first served");
+            let service = (model.0 - model_before.0) as f64;
+            off.push(((real.0 - real_before.0) as f64 - service).abs() / service);
+            (real_before, model_before) = (*real, *model);
+        }
+        off.sort_by(f64::total_cmp);
+        let total = (real_before.0 - began.0) as f64 / model_before.0 as f64;
+        assert!((1.0..1.01).contains(&total), "total {total}");
+        if disk.meter().is_realtime.load(Ordering::Relaxed) {
+            assert!(off[off.len() / 2] < 0.01, "median {}", off[off.len() / 2]);
+        } else {
+            println!("skipped: single times, which need real-time priority");
+        }
+    }
+
+    #[test]
+    fn what_was_submitted_ends_although_the_disk_is_dropped() {
+        let (sender, ended) = mpsc::channel();
+        let disk = Emulated::start("disk", DEVICE, move |id: u64, outcome| {
+            sender.send((id, outcome)).unwrap();
+        })
+        .unwrap();
+        disk.submit(0, 4096, 7);
+        drop(disk);
+        assert_eq!(ended.try_recv(), Ok((7, Outcome::Done)));
+    }
+}

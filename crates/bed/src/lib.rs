@@ -1,0 +1,45 @@
+//! forerun-bed: emulated disks under the kernel's own page cache, readahead and scheduler.
+//!
+//! What a read costs is decided by a device of `forerun-sim`, run in real time; what is read and
+//! when is decided by the kernel. So the kernel's readahead and `forerun mount` meet on the same
+//! disk, with the same programs:
+//!
+//! ```text
+//! reader -> [forerun mount ->] ext4 or btrfs -> /dev/loopN (direct I/O) -> FUSE export
+//!                                                     -> emulated device -> image in tmpfs
+//! ```
+//!
+//! One way through the files: [`bed`] (the TOML) -> [`plan`] -> [`up`], which writes each
+//! [`thing`] into the [`state`] directory before it is made, and [`down`], which undoes them in
+//! reverse order. [`serve`] is the daemon: [`export`], [`emulated`], [`store`]. [`read`] is the
+//! program both sides run, and [`mod@table`] the whole comparison.
+//!
+//! It needs root, says what is missing where it cannot run, and touches no device or mount it did
+//! not make. It is a tool of the project, not part of what users install.
+
+#![forbid(unsafe_code)]
+
+pub mod args;
+pub mod bed;
+pub mod clock;
+pub mod cold;
+pub mod content;
+pub mod down;
+pub mod emulated;
+pub mod export;
+pub mod failure;
+pub mod fill;
+pub mod kernel;
+pub mod memory_group;
+pub mod needs;
+pub mod plan;
+pub mod quantity;
+pub mod read;
+pub mod serve;
+pub mod state;
+pub mod status;
+pub mod store;
+pub mod table;
+pub mod thing;
+pub mod tool;
+pub mod up;

@@ -1,0 +1,195 @@
+//! The plan: what making a bed takes, step by step, before anything is done.
+//!
+//! `up` carries it out in order; `up --dry-run` prints it. It is computed from the bed and the
+//! state directory alone, so it is the same on every machine; only which loop devices are free is
+//! found out on the way.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use crate::bed::{Bed, Kind, Queue};
+use crate::export::image_name;
+use crate::failure::{At, Failure};
+
+/// Where the parts of a bed are.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Place {
+    /// The images, in tmpfs.
+    pub images: PathBuf,
+    /// Where the export is mounted.
+    pub export: PathBuf,
+    /// Where the file system is mounted.
+    pub files: PathBuf,
+    /// Where `table` mounts forerun.
+    pub rival: PathBuf,
+}
+
+impl Place {
+    /// The place of the bed whose state is in `folder`.
+    ///
+    /// # Errors
+    /// The folder cannot be named.
+    pub fn of(folder: &Path) -> Result<Self, Failure> {
+        let folder = std::path::absolute(folder).at(folder)?;
+        // One folder of images for each state directory: its path, as a name.
+        let name: String = folder.display().to_string().replace('/', "-");
+        Ok(Self {
+            images: format!("/dev/shm/forerun-bed{name}").into(),
+            export: folder.join("export"),
+            files: folder.join("files"),
+            rival: folder.join("mount"),
+        })
+    }
+
+    /// The exported file of an image.
+    #[must_use]
+    pub fn image(&self, index: usize) -> PathBuf {
+        self.export.join(image_name(index))
+    }
+}
+
+/// One step.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Step {
+    /// Make the folders to mount on.
+    Folders(Vec<PathBuf>),
+    /// Make the folder of the images.
+    Images(PathBuf),
+    /// Start the daemon, which mounts the export and does not delay.
+    Serve(PathBuf),
+    /// Attach a loop device to an image, with direct I/O.
+    Attach(PathBuf),
+    /// Make the file system over all loop devices.
+    Format(Kind),
+    /// Mount it for writing, write the files, unmount it.
+    Fill(PathBuf),
+    /// Mount it for reading.
+    Mount(PathBuf),
+    /// Set schedulers and readahead.
+    Queue(Queue),
+    /// Turn the delay on.
+    Delay,
+}
+
+/// The whole plan.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Plan {
+    bed: Bed,
+    /// In this order.
+    pub steps: Vec<Step>,
+}
+
+impl Plan {
+    /// What making this bed takes.
+    #[must_use]
+    pub fn new(bed: &Bed, place: &Place) -> Self {
+        let folders = [&place.export, &place.files, &place.rival];
+        let mut steps = vec![
+            Step::Folders(folders.map(Clone::clone).to_vec()),
+            Step::Images(place.images.clone()),
+            Step::Serve(place.export.clone()),
+        ];
+        steps.extend((0..bed.disks.count).map(|index| Step::Attach(place.image(index))));
+        steps.extend([
+            Step::Format(bed.file_system.kind),
+            Step::Fill(place.files.clone()),
+            Step::Mount(place.files.clone()),
+            Step::Queue(bed.queue.clone()),
+            Step::Delay,
+        ]);
+        Self {
+            bed: bed.clone(),
+            steps,
+        }
+    }
+
+    /// A step, in words.
+    #[must_use]
+    pub fn describe(&self, step: &Step) -> String {
+        let Bed { disks, files, .. } = &self.bed;
+        match step {
+            Step::Folders(paths) => {
+                let paths: Vec<String> = paths.iter().map(|p| p.display().to_string()).collect();
+                format!("make {}", paths.join(", "))
+            }
+            Step::Images(path) => format!("make {} for the images", path.display()),
+            Step::Serve(path) => format!(
+                "serve {} x {} bytes on {}, each a {}",
+                disks.count,
+                disks.image_bytes,
+                path.display(),
+                disks.device
+            ),
+            Step::Attach(image) => {
+                let kind = if disks.is_rotational {
+                    ", rotational"
+                } else {
+                    ""
+                };
+                format!(
+                    "attach a free loop device to {}, direct I/O{kind}",
+                    image.display()
+                )
+            }
+            Step::Format(kind) => format!("make {} on the loop devices", kind.name()),
+            Step::Fill(path) => format!(
+                "write {} x {} bytes into {}, seed {}",
+                files.count,
+                files.file_bytes,
+                path.display(),
+                files.seed
+            ),
+            Step::Mount(path) => format!("mount it read-only on {}", path.display()),
+            Step::Queue(queue) => format!(
+                "set scheduler {}, read-ahead {} KiB",
+                queue.scheduler,
+                queue.read_ahead_bytes / 1024
+            ),
+            Step::Delay => "turn the delay on".into(),
+        }
+    }
+}
+
+impl fmt::Display for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (number, step) in (1..).zip(&self.steps) {
+            writeln!(f, "{number:2} {}", self.describe(step))?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bed;
+
+    fn plan(text: &str) -> String {
+        let place = Place::of(Path::new("/run/forerun-bed")).unwrap();
+        Plan::new(&bed::parse(text).unwrap(), &place).to_string()
+    }
+
+    const RAID0: &str =
+        " 1 make /run/forerun-bed/export, /run/forerun-bed/files, /run/forerun-bed/mount
+ 2 make /dev/shm/forerun-bed-run-forerun-bed for the images
+ 3 serve 4 x 2000000000 bytes on /run/forerun-bed/export, each a \
+        switching(cost_ns=8000000,rate_bytes_per_second=80000000)
+ 4 attach a free loop device to /run/forerun-bed/export/disk0, direct I/O, rotational
+ 5 attach a free loop device to /run/forerun-bed/export/disk1, direct I/O, rotational
+ 6 attach a free loop device to /run/forerun-bed/export/disk2, direct I/O, rotational
+ 7 attach a free loop device to /run/forerun-bed/export/disk3, direct I/O, rotational
+ 8 make btrfs_raid0 on the loop devices
+ 9 write 64 x 64000000 bytes into /run/forerun-bed/files, seed 1
+10 mount it read-only on /run/forerun-bed/files
+11 set scheduler none, read-ahead 128 KiB
+12 turn the delay on
+";
+
+    #[test]
+    fn the_plan_says_what_would_be_made() {
+        assert_eq!(plan(include_str!("../beds/raid0.toml")), RAID0);
+        let disk = plan(include_str!("../beds/disk.toml"));
+        assert_eq!(disk.lines().count(), 9);
+        assert!(disk.contains(" 5 make ext4 on the loop devices\n"));
+    }
+}

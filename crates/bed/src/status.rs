@@ -1,0 +1,106 @@
+//! `status`: what of a bed is there, and what its disks have done.
+//!
+//! Called by `main`. Looks at the list of things made and at the export's `usage`; changes nothing,
+//! and works on half a bed too, and while `table` is at work.
+
+use std::io::Write;
+use std::path::Path;
+use std::sync::atomic::Ordering;
+
+use serde::{Deserialize, Serialize};
+
+use crate::emulated::Meter;
+use crate::failure::{At, Failure};
+use crate::plan::Place;
+use crate::state;
+
+/// What a disk has done since the delay was turned on.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct DiskUsage {
+    /// Requests that ended.
+    pub requests: u64,
+    /// Bytes asked for.
+    pub bytes: u64,
+    /// Requests that did not continue where the one before ended.
+    pub switches: u64,
+    /// Time it worked.
+    pub busy_ns: u64,
+    /// How late answers were, added up.
+    pub late_ns: u64,
+    /// How late the latest was.
+    pub late_max_ns: u64,
+    /// Whether its thread has real-time priority.
+    pub is_realtime: bool,
+}
+
+impl DiskUsage {
+    /// Reads a meter.
+    #[must_use]
+    pub fn of(meter: &Meter) -> Self {
+        Self {
+            requests: meter.requests.load(Ordering::Relaxed),
+            bytes: meter.bytes.load(Ordering::Relaxed),
+            switches: meter.switches.load(Ordering::Relaxed),
+            busy_ns: meter.busy_ns.load(Ordering::Relaxed),
+            late_ns: meter.late_ns.load(Ordering::Relaxed),
+            late_max_ns: meter.late_max_ns.load(Ordering::Relaxed),
+            is_realtime: meter.is_realtime.load(Ordering::Relaxed),
+        }
+    }
+}
+
+/// What the disks of a bed have done.
+///
+/// # Errors
+/// The export does not answer.
+pub fn usage(place: &Place) -> Result<Vec<DiskUsage>, Failure> {
+    let path = place.export.join("usage");
+    let text = std::fs::read_to_string(&path).at(&path)?;
+    serde_json::from_str(&text).at(&path)
+}
+
+/// Prints the status of a bed.
+///
+/// # Errors
+/// No bed there.
+pub fn run(folder: &Path, out: &mut dyn Write) -> Result<(), Failure> {
+    let bed = state::bed(folder)?;
+    let place = Place::of(folder)?;
+    let mut text = format!(
+        "{} on {} x {}\n",
+        bed.file_system.kind.name(),
+        bed.disks.count,
+        bed.disks.device
+    );
+    for thing in state::things(folder)? {
+        let is = if thing.exists()? {
+            "is there"
+        } else {
+            "is gone"
+        };
+        text += &format!("{is:8} {thing}\n");
+    }
+    match usage(&place) {
+        Ok(disks) => {
+            for (index, disk) in disks.iter().enumerate() {
+                text += &format!(
+                    "disk{index}: {} requests, {} switches, {} MB, busy {} ms, \
+                     late {} us on average, {} us at most{}\n",
+                    disk.requests,
+                    disk.switches,
+                    disk.bytes / 1_000_000,
+                    disk.busy_ns / 1_000_000,
+                    disk.late_ns / disk.requests.max(1) / 1_000,
+                    disk.late_max_ns / 1_000,
+                    if disk.is_realtime {
+                        ""
+                    } else {
+                        ", no real-time priority"
+                    },
+                );
+            }
+        }
+        Err(failure) => text += &format!("no daemon answers: {failure}\n"),
+    }
+    out.write_all(text.as_bytes()).at(folder)
+}

@@ -1,0 +1,212 @@
+//! One run of one side: cold, set, in its memory, measured.
+//!
+//! Called by the [`table`](super). The reading program is this binary again, as a process, because
+//! a memory group holds processes. The disks' own counters before and after say what reached them.
+
+use std::fmt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use crate::bed::{Bed, Queue};
+use crate::cold;
+use crate::failure::{At, Failure};
+use crate::memory_group::Controller;
+use crate::plan::Place;
+use crate::read::Readings;
+use crate::state::State;
+use crate::status::{self, DiskUsage};
+use crate::thing::Thing;
+use crate::tool;
+
+use super::Comparison;
+use super::rival::Rival;
+
+/// Who reads ahead.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Side {
+    /// The kernel, with this scheduler and readahead.
+    Kernel {
+        scheduler: String,
+        read_ahead_kib: u64,
+    },
+    /// `forerun mount` with this preset.
+    Forerun(String),
+}
+
+impl fmt::Display for Side {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Kernel {
+                scheduler,
+                read_ahead_kib,
+            } => {
+                write!(f, "kernel {scheduler} {read_ahead_kib}")
+            }
+            Self::Forerun(preset) => write!(f, "forerun {preset}"),
+        }
+    }
+}
+
+/// What one run showed.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct Measured {
+    pub(super) mb_per_second: f64,
+    pub(super) slowest_per_mean: f64,
+    pub(super) switches_per_request: f64,
+    pub(super) request_bytes: f64,
+    pub(super) late_ns: f64,
+    pub(super) resident_max_bytes: Option<u64>,
+}
+
+/// A bed that is up, and what is compared on it.
+pub(super) struct Bench<'a> {
+    pub(super) bed: &'a Bed,
+    pub(super) place: &'a Place,
+    pub(super) state: &'a mut State,
+    pub(super) comparison: &'a Comparison,
+    pub(super) controller: Option<&'a Controller>,
+}
+
+impl Bench<'_> {
+    pub(super) fn run(&mut self, side: &Side, readers: usize) -> Result<Measured, Failure> {
+        cold::again(self.bed, self.place, &self.queue(side))?;
+        let rival = match side {
+            Side::Kernel { .. } => None,
+            Side::Forerun(preset) => Some(Rival::start(self, preset)?),
+        };
+        let folder = if rival.is_some() {
+            &self.place.rival
+        } else {
+            &self.place.files
+        };
+        let before = status::usage(self.place)?;
+        let readings = self.read(folder, readers);
+        let after = status::usage(self.place)?;
+        let resident_max_bytes = rival.as_ref().and_then(Rival::resident_max_bytes);
+        let stopped = rival.map_or(Ok(()), |rival| rival.stop(&self.place.rival));
+        let readings = readings?;
+        stopped.map(|()| Measured::new(&readings, &before, &after, resident_max_bytes))
+    }
+
+    /// A rival finds the bed as its TOML sets it.
+    fn queue(&self, side: &Side) -> Queue {
+        match side {
+            Side::Kernel {
+                scheduler,
+                read_ahead_kib,
+            } => Queue {
+                scheduler: scheduler.clone(),
+                read_ahead_bytes: read_ahead_kib * 1024,
+            },
+            Side::Forerun(_) => self.bed.queue.clone(),
+        }
+    }
+
+    fn read(&mut self, folder: &Path, readers: usize) -> Result<Readings, Failure> {
+        let program = std::env::current_exe().at(folder)?;
+        let mut command = tool::at_ordinary_io_priority(&program);
+        command
+            .arg("read")
+            .arg(folder)
+            .args(["--readers", &readers.to_string()])
+            .args(["--read-bytes", &format!("{}B", self.comparison.read_bytes)])
+            .args(["--time", &format!("{}ms", self.comparison.time.as_millis())])
+            .args(["--seed", &self.bed.files.seed.to_string()])
+            .stdin(Stdio::null());
+        let Some(controller) = self.controller else {
+            return readings(command);
+        };
+        let path = controller.path(self.state.folder());
+        let group = Thing::Group { path: path.clone() };
+        self.state.record(group.clone())?;
+        controller.make(&path, self.comparison.memory_bytes)?;
+        let result = readings(command.arg("--memory-group").arg(&path));
+        let undone = group.undo();
+        let readings = result?;
+        undone.map(|()| readings)
+    }
+}
+
+fn readings(mut command: impl std::borrow::BorrowMut<Command>) -> Result<Readings, Failure> {
+    let output = command.borrow_mut().output();
+    let output = output.map_err(|e| Failure::Run(format!("the reading program: {e}")))?;
+    if !output.status.success() {
+        let complaint = String::from_utf8_lossy(&output.stderr);
+        let status = output.status;
+        let text = format!("the reading program: {status}: {}", complaint.trim_end());
+        return Err(Failure::Run(text));
+    }
+    serde_json::from_slice(&output.stdout)
+        .map_err(|e| Failure::Run(format!("the reading program said something else: {e}")))
+}
+
+impl Measured {
+    fn new(
+        readings: &Readings,
+        before: &[DiskUsage],
+        after: &[DiskUsage],
+        resident_max_bytes: Option<u64>,
+    ) -> Self {
+        let sum = |field: fn(&DiskUsage) -> u64| {
+            let total = |disks: &[DiskUsage]| disks.iter().map(field).sum::<u64>();
+            total(after).saturating_sub(total(before)) as f64
+        };
+        let requests = sum(|d| d.requests).max(1.0);
+        Self {
+            mb_per_second: readings.mb_per_second,
+            slowest_per_mean: readings.slowest_per_mean,
+            switches_per_request: sum(|d| d.switches) / requests,
+            request_bytes: sum(|d| d.bytes) / requests,
+            late_ns: sum(|d| d.late_ns) / requests,
+            resident_max_bytes,
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn of_rate(mb_per_second: f64) -> Self {
+        Self {
+            mb_per_second,
+            slowest_per_mean: 1.0,
+            switches_per_request: 1.0,
+            request_bytes: 131_072.0,
+            late_ns: 0.0,
+            resident_max_bytes: None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn usage(requests: u64, switches: u64, bytes: u64, late_ns: u64) -> DiskUsage {
+        DiskUsage {
+            requests,
+            bytes,
+            switches,
+            busy_ns: 0,
+            late_ns,
+            late_max_ns: 0,
+            is_realtime: true,
+        }
+    }
+
+    #[test]
+    fn what_reached_the_disks_is_the_difference_over_all_of_them() {
+        let readings = Readings {
+            readers: 1,
+            read_bytes: 1,
+            bytes: 1,
+            seconds: 1.0,
+            mb_per_second: 5.0,
+            slowest_per_mean: 0.5,
+            shares: Vec::new(),
+        };
+        let before = [usage(10, 5, 1_000, 50), usage(0, 0, 0, 0)];
+        let after = [usage(14, 8, 5_000, 90), usage(6, 2, 6_000, 10)];
+        let measured = Measured::new(&readings, &before, &after, None);
+        assert_eq!(measured.switches_per_request, 0.5);
+        assert_eq!(measured.request_bytes, 1_000.0);
+        assert_eq!(measured.late_ns, 5.0);
+    }
+}

@@ -1,0 +1,245 @@
+//! Why a trace cannot be read: which file, where in it, what was found, what is accepted.
+//!
+//! A format returns a [`Cause`]; the [reader](super::reader) adds file, position and, where the
+//! beginning of the file fits another format, that format's name. The message is one line:
+//!
+//! ```text
+//! web.spc:1: "0.000 0 2389632 16 1": spc is asu,lba,bytes,r|w,seconds; this looks like disksim
+//! ```
+//!
+//! No file contents beyond a short piece of the line get into a message.
+
+use core::fmt;
+use std::io;
+
+/// The most of a line that is repeated in a message.
+const SHOWN_MAX: usize = 60;
+
+/// Where in the decompressed trace.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Position {
+    /// A line, from 1.
+    Line(u64),
+    /// The first byte of a record, from 0.
+    Byte(u64),
+}
+
+/// What is wrong.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum Cause {
+    /// The file could not be read.
+    Io(String),
+    /// The compressed file is damaged, cut off, or of a kind that is not read.
+    Compressed {
+        /// gzip, zstd, xz, or what else it is.
+        kind: &'static str,
+        /// What the decompressor says.
+        reason: String,
+    },
+    /// A line or record is not of the format's form.
+    Form {
+        /// The line, or a piece of it.
+        found: String,
+        /// The form.
+        accepted: &'static str,
+    },
+    /// A field has a value it cannot have.
+    Field {
+        /// The field.
+        field: &'static str,
+        /// Its text.
+        found: String,
+        /// What it can be.
+        accepted: &'static str,
+    },
+    /// The last record is cut off.
+    Cut {
+        /// Bytes there are of it.
+        found: usize,
+        /// Bytes it has.
+        accepted: usize,
+    },
+    /// A line longer than any line of a trace.
+    LongLine {
+        /// The longest accepted.
+        max: usize,
+    },
+    /// A request is older than one that was already given out.
+    Order {
+        /// Its time.
+        found_ns: u64,
+        /// The time of the latest one given out.
+        given_ns: u64,
+        /// How many requests are put in order before one is given out.
+        window: usize,
+    },
+    /// More different names than are numbered.
+    Names {
+        /// The most.
+        max: usize,
+    },
+    /// More requests than can be kept, where all of them must be.
+    Long {
+        /// The most.
+        max: usize,
+    },
+    /// There is no request in it.
+    Empty,
+    /// No format was named and none fits.
+    Unknown,
+}
+
+impl Cause {
+    /// A line that is not of the form.
+    #[must_use]
+    pub fn form(found: &[u8], accepted: &'static str) -> Self {
+        Self::Form {
+            found: shown(found),
+            accepted,
+        }
+    }
+
+    /// A field with a value it cannot have.
+    #[must_use]
+    pub fn field(field: &'static str, found: &[u8], accepted: &'static str) -> Self {
+        Self::Field {
+            field,
+            found: shown(found),
+            accepted,
+        }
+    }
+}
+
+/// Text for a message: short, and whatever bytes it has.
+fn shown(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(&bytes[..bytes.len().min(SHOWN_MAX)]).into_owned();
+    if bytes.len() > SHOWN_MAX {
+        text + ".."
+    } else {
+        text
+    }
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Io(reason) => f.write_str(reason),
+            Self::Compressed { kind, reason } => write!(f, "{kind}: {reason}"),
+            Self::Form { found, accepted } => write!(f, "{found:?}: must be {accepted}"),
+            Self::Field {
+                field,
+                found,
+                accepted,
+            } => write!(f, "{field} {found:?}: must be {accepted}"),
+            Self::Cut { found, accepted } => write!(
+                f,
+                "the file ends inside a record: {found} of {accepted} bytes are there"
+            ),
+            Self::LongLine { max } => write!(f, "a line must be at most {max} bytes"),
+            Self::Order {
+                found_ns,
+                given_ns,
+                window,
+            } => write!(
+                f,
+                "time {found_ns} ns after {given_ns} ns: times may step back by at most \
+                 {window} requests"
+            ),
+            Self::Names { max } => write!(f, "more than {max} different names: number them"),
+            Self::Long { max } => write!(f, "more than {max} requests, which must all be kept"),
+            Self::Empty => f.write_str("there is no request in it"),
+            Self::Unknown => f.write_str("it looks like none of the formats"),
+        }
+    }
+}
+
+/// See the [module](self).
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TraceError(Box<Parts>);
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Parts {
+    file: String,
+    format: Option<&'static str>,
+    position: Option<Position>,
+    cause: Cause,
+    looks_like: Option<&'static str>,
+}
+
+impl TraceError {
+    pub(super) fn new(
+        file: &str,
+        format: Option<&'static str>,
+        position: Option<Position>,
+        cause: Cause,
+        looks_like: Option<&'static str>,
+    ) -> Self {
+        Self(Box::new(Parts {
+            file: file.to_owned(),
+            format,
+            position,
+            cause,
+            looks_like,
+        }))
+    }
+
+    /// The file's name as it was given.
+    #[must_use]
+    pub fn file(&self) -> &str {
+        &self.0.file
+    }
+
+    /// Where in it; `None` before anything was read.
+    #[must_use]
+    pub fn position(&self) -> Option<Position> {
+        self.0.position
+    }
+
+    /// What is wrong.
+    #[must_use]
+    pub fn cause(&self) -> &Cause {
+        &self.0.cause
+    }
+
+    /// The format that fits the beginning of the file, if it is another one.
+    #[must_use]
+    pub fn looks_like(&self) -> Option<&'static str> {
+        self.0.looks_like
+    }
+}
+
+impl fmt::Display for TraceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Parts {
+            file,
+            format,
+            position,
+            cause,
+            looks_like,
+        } = &*self.0;
+        f.write_str(file)?;
+        match position {
+            Some(Position::Line(line)) => write!(f, ":{line}")?,
+            Some(Position::Byte(byte)) => write!(f, ": byte {byte}")?,
+            None => {}
+        }
+        write!(f, ": {cause}")?;
+        if let Some(format) = format {
+            write!(f, " (read as {format}")?;
+            if let Some(other) = looks_like {
+                write!(f, "; it looks like {other}")?;
+            }
+            f.write_str(")")?;
+        }
+        Ok(())
+    }
+}
+
+impl core::error::Error for TraceError {}
+
+impl From<io::Error> for Cause {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error.to_string())
+    }
+}

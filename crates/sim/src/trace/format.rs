@@ -1,0 +1,323 @@
+//! The formats of published traces, each read and written.
+//!
+//! A new format is one file in `format/`, one `mod` line here and one entry in [`LIST`]; it can
+//! then be named, guessed, listed in error messages, converted to and from, and runs in the tests
+//! over all formats. The file says where the format is specified and what of it is not read.
+//!
+//! A format says how long its next unit is (a line, or some bytes) and turns one into at most one
+//! [`Record`]. It never sees the file, so it cannot read ahead, and a trace of any length takes no
+//! memory. The order of the list is the order of guessing: the first format whose reader accepts
+//! the beginning of a file is the guess, so what accepts most stands last.
+
+pub mod blkparse;
+pub mod csv;
+pub mod disksim;
+pub mod disksim_validate;
+pub mod fio;
+pub mod lirs;
+pub mod msr;
+pub mod oracle_general;
+pub mod plain;
+pub mod spc;
+pub mod vscsi;
+
+use std::io::Write;
+
+use forerun_core::spec::ChoiceError;
+
+use super::error::Cause;
+use super::fields::SECTOR;
+use super::record::{Place, Record};
+use super::source::MARK;
+
+/// The formats, in the order of guessing. One entry a format.
+pub static LIST: &[Format] = &[
+    fio::FORMAT,
+    blkparse::FORMAT,
+    msr::FORMAT,
+    spc::FORMAT,
+    disksim_validate::FORMAT,
+    disksim::FORMAT,
+    lirs::FORMAT,
+    csv::FORMAT,
+    plain::FORMAT,
+    vscsi::FORMAT,
+    oracle_general::FORMAT,
+];
+
+/// How much of the beginning of a file a guess looks at, in lines or records.
+const GUESS_UNITS: usize = 64;
+
+/// A format: what it is, and how it is read and written.
+#[derive(Debug)]
+pub struct Format {
+    /// Name as the user types it.
+    pub name: &'static str,
+    /// One line: which traces have it.
+    pub summary: &'static str,
+    /// Where it is specified.
+    pub source: &'static str,
+    /// The form of a line or record, as error messages show it.
+    pub form: &'static str,
+    /// Whether its reader tells it from other formats. One that does not gives way to a format
+    /// that fits the beginning of the file.
+    pub is_marked: bool,
+    /// What of a request it can say.
+    pub holds: Holds,
+    /// Begins to read.
+    pub reader: fn(&Options) -> Box<dyn Decode>,
+    /// Begins to write.
+    pub writer: fn() -> Box<dyn Encode>,
+}
+
+/// What of a [`Record`] a format can say.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Holds {
+    /// Which kinds of place.
+    pub places: Places,
+    /// Which device.
+    pub device: bool,
+    /// Whether it reads or writes.
+    pub op: bool,
+    /// When it was issued, in this unit.
+    pub arrival_unit_ns: Option<u64>,
+    /// Whether every request must say when.
+    pub needs_arrival: bool,
+    /// Computing before it.
+    pub compute: bool,
+    /// How long it took.
+    pub response: bool,
+    /// What the drive's cache did.
+    pub label: bool,
+}
+
+/// Which kinds of place a format can say.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Places {
+    /// Numbers of blocks.
+    Blocks,
+    /// Numbers of objects, with their size.
+    Objects,
+    /// Ranges of bytes.
+    Bytes,
+    /// Ranges of whole sectors.
+    Sectors,
+    /// Anything.
+    All,
+}
+
+/// What a format that knows only places holds.
+pub(super) const BLOCKS_ONLY: Holds = Holds {
+    places: Places::Blocks,
+    device: false,
+    op: false,
+    arrival_unit_ns: None,
+    needs_arrival: false,
+    compute: false,
+    response: false,
+    label: false,
+};
+
+/// What the reader of a trace may be told.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Options {
+    /// How many requests are put in order of time before one is given out. 1024 is far above the
+    /// steps back of merged traces, and 100 KiB; 0 refuses any step back.
+    pub sort_window: usize,
+    /// What a time without a decimal point means in `disksim`, in nanoseconds: 1 for MQSim's
+    /// traces, 1,000,000 for DiskSim's own written without decimals.
+    pub whole_time_ns: u64,
+    /// Where the columns of a `csv` are, if it has no header.
+    pub columns: Option<csv::Columns>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            sort_window: 1024,
+            whole_time_ns: 1,
+            columns: None,
+        }
+    }
+}
+
+/// What a reader takes next.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Unit {
+    /// A line.
+    Line,
+    /// So many bytes, at least one.
+    Bytes(usize),
+}
+
+/// Reads one format. Blank lines never reach it.
+pub trait Decode {
+    /// What it takes next.
+    fn unit(&self) -> Unit {
+        Unit::Line
+    }
+
+    /// Takes it. `None` where it is no request: a comment, a header, an event of another kind.
+    ///
+    /// # Errors
+    /// It is not of this format.
+    fn take(&mut self, unit: &[u8]) -> Result<Option<Record>, Cause>;
+
+    /// The trace is over.
+    ///
+    /// # Errors
+    /// It must not be over here.
+    fn end(&mut self) -> Result<(), Cause> {
+        Ok(())
+    }
+}
+
+/// Writes one format.
+pub trait Encode {
+    /// Appends a request, which has nothing the format does not hold.
+    ///
+    /// # Errors
+    /// The format cannot say this value.
+    fn put(&mut self, record: &Record, out: &mut Vec<u8>) -> Result<(), Cause>;
+
+    /// Writes what comes after the last request.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    fn end(&mut self, _out: &mut dyn Write) -> Result<(), Cause> {
+        Ok(())
+    }
+}
+
+/// The format a user names.
+///
+/// # Errors
+/// There is none of this name; the error lists what there is.
+pub fn parse(name: &str) -> Result<&'static Format, ChoiceError> {
+    Format::named(name).ok_or_else(|| ChoiceError::Unknown {
+        family: "trace format",
+        name: name.to_owned(),
+        known: LIST.iter().map(|format| format.name).collect(),
+    })
+}
+
+impl Format {
+    /// The format of this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<&'static Self> {
+        LIST.iter().find(|format| format.name == name)
+    }
+
+    /// The first format that accepts the beginning of a trace: `head`, which is all of it if
+    /// `is_whole`.
+    #[must_use]
+    pub fn guess(head: &[u8], is_whole: bool) -> Option<&'static Self> {
+        LIST.iter().find(|format| format.fits(head, is_whole))
+    }
+
+    /// Whether the reader finds a request and no fault in the beginning of a trace.
+    fn fits(&self, head: &[u8], is_whole: bool) -> bool {
+        let mut decoder = (self.reader)(&Options::default());
+        let mut rest = match decoder.unit() {
+            Unit::Line => head.strip_prefix(MARK).unwrap_or(head),
+            Unit::Bytes(_) => head,
+        };
+        let mut found = false;
+        for _ in 0..GUESS_UNITS {
+            let unit;
+            match next_unit(rest, decoder.unit(), is_whole) {
+                Some(parts) => (unit, rest) = parts,
+                None => break,
+            }
+            let blank = decoder.unit() == Unit::Line && unit.trim_ascii().is_empty();
+            match if blank { Ok(None) } else { decoder.take(unit) } {
+                Ok(record) => found |= record.is_some(),
+                Err(_) => return false,
+            }
+        }
+        found && (!is_whole || !rest.is_empty() || decoder.end().is_ok())
+    }
+}
+
+/// The next line or record of a beginning, and what follows; `None` if it is not all there.
+fn next_unit(rest: &[u8], unit: Unit, is_whole: bool) -> Option<(&[u8], &[u8])> {
+    match unit {
+        Unit::Bytes(bytes) => rest.split_at_checked(bytes),
+        Unit::Line => match rest.iter().position(|byte| *byte == b'\n') {
+            Some(end) => Some((&rest[..end], &rest[end + 1..])),
+            None => (is_whole && !rest.is_empty()).then_some((rest, &[][..])),
+        },
+    }
+}
+
+/// Whether a line is a comment in the formats that have no other use for `#`.
+pub(super) fn is_comment(line: &[u8]) -> bool {
+    line.trim_ascii_start().starts_with(b"#")
+}
+
+/// The sectors of a request; whoever writes has made them whole.
+pub(super) fn sectors_of(record: &Record) -> (u64, u64) {
+    match record.place {
+        Place::Byte(offset) => (offset / SECTOR, u64::from(record.bytes) / SECTOR),
+        Place::Block(number) => (number, 1),
+    }
+}
+
+/// The first byte of a request.
+pub(super) fn offset_of(record: &Record) -> u64 {
+    match record.place {
+        Place::Byte(place) | Place::Block(place) => place,
+    }
+}
+
+/// The time of a request, 0 if it has none.
+pub(super) fn arrival_of(record: &Record) -> u64 {
+    record.arrival.map_or(0, |arrival| arrival.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_known() {
+        for (at, format) in LIST.iter().enumerate() {
+            assert_eq!(
+                Format::named(format.name).map(|f| f.name),
+                Some(format.name)
+            );
+            assert!(LIST[..at].iter().all(|other| other.name != format.name));
+        }
+        let message = parse("lisr").unwrap_err().to_string();
+        assert!(message.contains("\"lisr\": there is fio, "), "{message}");
+    }
+
+    #[test]
+    fn a_beginning_is_guessed() {
+        let cases = [
+            ("0.000 0 2389632 16 1\n", "disksim"),
+            ("938513000 4 264719034 16 0\n", "disksim"),
+            ("R Miss 564347 2 14095.370 13876.270\n", "disksim-validate"),
+            ("0\n*\n1\n", "lirs"),
+            ("a\nb\n", "plain"),
+            ("1 0 2.5\n", "plain"),
+            ("0,20941264,8192,W,0.551706\n", "spc"),
+            (
+                "128166372003061629,hm,1,Read,383496192,32768,58000\n",
+                "msr",
+            ),
+            ("fio version 3 iolog\n0 f add\n1 f read 0 4096\n", "fio"),
+            (
+                "  8,0    3        1     0.000000000   697  Q   R 223490 + 8 [cp]\n",
+                "blkparse",
+            ),
+            ("time_s,obj_id,obj_size\n1,2,3\n", "csv"),
+        ];
+        for (head, name) in cases {
+            let guess = Format::guess(head.as_bytes(), true).map(|format| format.name);
+            assert_eq!(guess, Some(name), "{head}");
+        }
+        assert!(Format::guess(b"once upon a time, there was\n", true).is_none());
+        assert!(Format::guess(b"", true).is_none());
+    }
+}

@@ -1,0 +1,201 @@
+//! blkparse's default text: what Linux's block layer did, of which the queued requests are read.
+//!
+//! ```text
+//! 8,0    3        1     0.000000000   697  Q   R 223490 + 8 [cp]
+//! device cpu  sequence  seconds       pid action rwbs sector + sectors [process]
+//! ```
+//!
+//! `Q` is a request as the file system issued it, before merging; the later actions of its life
+//! are not read, nor are discards, flushes without data and messages. The summary at the end, from
+//! its first `CPU` line on, is skipped. A trace of other actions only is an error at its end.
+//! Devices are numbered in the order of first use. Other output formats (`-f`) are not read.
+
+use forerun_core::Nanos;
+
+use super::super::error::Cause;
+use super::super::fields::{Names, sectors, split, time};
+use super::super::record::{Op, Record};
+use super::{BLOCKS_ONLY, Decode, Encode, Format, Holds, Options, Places, arrival_of, sectors_of};
+
+/// The format.
+pub const FORMAT: Format = Format {
+    name: "blkparse",
+    summary: "text of Linux's blkparse, the queued (Q) requests",
+    source: "blkparse(1), output description; blkparse_fmt.c",
+    form: FORM,
+    is_marked: true,
+    holds: Holds {
+        places: Places::Sectors,
+        device: true,
+        op: true,
+        arrival_unit_ns: Some(1),
+        needs_arrival: true,
+        ..BLOCKS_ONLY
+    },
+    reader,
+    writer,
+};
+
+const FORM: &str = "major,minor cpu sequence seconds pid action rwbs [sector + sectors] ..";
+
+const SECOND: u64 = 1_000_000_000;
+/// Linux numbers devices in 32 bits; nobody traces this many.
+const DEVICES_MAX: usize = 1 << 16;
+/// The actions of blkparse's table, and `m` for messages.
+const ACTIONS: &[u8] = b"ABCDFGIMPQRSTUWXm";
+
+struct Blkparse {
+    devices: Names,
+    /// An action other than a queued request, while there was none of those.
+    other: Option<u8>,
+    is_over: bool,
+}
+
+fn reader(_: &Options) -> Box<dyn Decode> {
+    Box::new(Blkparse {
+        devices: Names::new(DEVICES_MAX),
+        other: None,
+        is_over: false,
+    })
+}
+
+fn writer() -> Box<dyn Encode> {
+    Box::new(Writer { sequence: 0 })
+}
+
+impl Decode for Blkparse {
+    fn take(&mut self, line: &[u8]) -> Result<Option<Record>, Cause> {
+        self.is_over |= line.starts_with(b"CPU") || line.starts_with(b"Total (");
+        if self.is_over {
+            return Ok(None);
+        }
+        let form = || Cause::form(line, FORM);
+        let mut words = split(line);
+        let mut next = || words.next().ok_or_else(form);
+        let [device, _cpu, _sequence, seconds, _pid, action, rwbs] = [
+            next()?,
+            next()?,
+            next()?,
+            next()?,
+            next()?,
+            next()?,
+            next()?,
+        ];
+        let arrival = time("seconds", seconds, SECOND)?;
+        let is_device = device.iter().all(|b| b.is_ascii_digit() || *b == b',');
+        let known = |action: &u8| ACTIONS.contains(action);
+        let ([action], true) = (action, is_device && device.contains(&b',')) else {
+            // Actions with two letters are those of unplugging by timer: UT.
+            return if action == b"UT" {
+                Ok(None)
+            } else {
+                Err(form())
+            };
+        };
+        if !known(action) {
+            return Err(form());
+        }
+        if *action != b'Q' {
+            self.other.get_or_insert(*action);
+            return Ok(None);
+        }
+        let Some(op) = op(rwbs) else {
+            return Ok(None);
+        };
+        let (Some(first), Some(b"+"), Some(count)) = (words.next(), words.next(), words.next())
+        else {
+            return Ok(None);
+        };
+        self.other = Some(b'Q');
+        Ok(Some(Record {
+            arrival: Some(Nanos(arrival)),
+            device: self.devices.number(device)?,
+            op,
+            ..sectors(first, count)?
+        }))
+    }
+
+    fn end(&mut self) -> Result<(), Cause> {
+        match self.other {
+            None | Some(b'Q') => Ok(()),
+            Some(other) => {
+                let accepted = "Q for the requests: record the queue events too";
+                Err(Cause::field("action", &[other], accepted))
+            }
+        }
+    }
+}
+
+/// Read or write; `None` for discards and for flushes without data.
+fn op(rwbs: &[u8]) -> Option<Op> {
+    if rwbs.contains(&b'D') {
+        None
+    } else if rwbs.contains(&b'R') {
+        Some(Op::Read)
+    } else {
+        rwbs.contains(&b'W').then_some(Op::Write)
+    }
+}
+
+struct Writer {
+    sequence: u64,
+}
+
+impl Encode for Writer {
+    fn put(&mut self, record: &Record, out: &mut Vec<u8>) -> Result<(), Cause> {
+        self.sequence += 1;
+        let arrival = arrival_of(record);
+        let (first, count) = sectors_of(record);
+        // The device number of Linux: 20 bits are the minor one.
+        let (major, minor) = (record.device >> 20, record.device & 0xf_ffff);
+        let line = format!(
+            "{major:3},{minor:<3} 0 {:8} {:5}.{:09}     0  Q   {} {first} + {count} [forerun]\n",
+            self.sequence,
+            arrival / SECOND,
+            arrival % SECOND,
+            if record.op == Op::Read { 'R' } else { 'W' },
+        );
+        out.extend_from_slice(line.as_bytes());
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TRACE: &str = "\
+  8,0    3        1     0.000000000   697  G   W 223490 + 8 [kjournald]
+  8,0    3        2     0.000001829   697  Q  WS 223490 + 8 [kjournald]
+  8,0    3        0     0.000002197     0  m   N cfq workload slice:300
+  8,0    3        3     0.000002197   697  Q  FN [kjournald]
+  8,16   1        4     0.000002500   697  Q   D 0 + 8 [fstrim]
+  8,16   1        5     1.000002500   697  Q  RA 16 + 8 [cp]
+  8,0    0        0     1.000003000     0  UT  N [swapper] 1
+CPU0 (sda):
+ Reads Queued:           1,        4KiB\t Writes Queued:           1,        4KiB
+";
+
+    #[test]
+    fn queued_reads_and_writes_are_read() {
+        let mut blkparse = reader(&Options::default());
+        let taken = TRACE.lines().map(|line| blkparse.take(line.as_bytes()));
+        let found: Vec<Record> = taken.filter_map(|r| r.unwrap()).collect();
+        assert_eq!(found.len(), 2);
+        assert_eq!((found[0].op, found[0].device), (Op::Write, 0));
+        assert_eq!((found[1].op, found[1].device), (Op::Read, 1));
+        assert_eq!(found[1].arrival, Some(Nanos(1_000_002_500)));
+        assert_eq!(sectors_of(&found[1]), (16, 8));
+        assert!(blkparse.end().is_ok());
+    }
+
+    #[test]
+    fn a_trace_without_queued_requests_is_an_error_at_its_end() {
+        let mut blkparse = reader(&Options::default());
+        let line = b"8,0 3 1 0.5 697 C R 223490 + 8 [0]";
+        assert_eq!(blkparse.take(line), Ok(None));
+        assert!(blkparse.end().is_err());
+        assert!(blkparse.take(b"8,0 3 1 0.5 697 Y R 1 + 8 [0]").is_err());
+        assert!(blkparse.take(b"0.000 0 2389632 16 1").is_err());
+    }
+}

@@ -1,0 +1,178 @@
+//! libCacheSim's oracleGeneral: binary requests that carry the time of their own next use.
+//!
+//! 24 little-endian bytes without padding: `u32 seconds, u64 object, u32 bytes, i64 next`, where
+//! `next` is the index of the next request for the same object, or -1 (also 2^63 - 1) for none.
+//! What is read here computes next uses itself, so `next` is only checked to be possible.
+//!
+//! Nothing marks a file as of this format: it is guessed last, and text and whatever fits another
+//! format are refused. To write it,
+//! the future must be known, so all requests are kept until the end, 20 bytes each and what the
+//! numbering of objects takes; there is a limit to how many.
+
+use std::io::Write;
+
+use forerun_core::Nanos;
+
+use super::super::error::Cause;
+use super::super::record::Record;
+use super::{BLOCKS_ONLY, Decode, Encode, Format, Holds, Options, Places, Unit, offset_of};
+use crate::count::Numbering;
+
+/// The format.
+pub const FORMAT: Format = Format {
+    name: "oracle-general",
+    summary: "libCacheSim's binary requests with next use, one object each",
+    source: "libCacheSim, traceReader/customizedReader/oracle",
+    form: FORM,
+    is_marked: false,
+    holds: Holds {
+        places: Places::Objects,
+        // A request without a time gets zero.
+        arrival_unit_ns: Some(SECOND),
+        ..BLOCKS_ONLY
+    },
+    reader,
+    writer,
+};
+
+const FORM: &str = "24-byte records: u32 seconds, u64 object, u32 bytes, i64 next use";
+
+const SECOND: u64 = 1_000_000_000;
+const RECORD: usize = 24;
+/// 2^28 requests take 6 GiB to write: what a large machine can give.
+const WRITTEN_MAX: usize = 1 << 28;
+
+#[derive(Default)]
+struct Reader {
+    is_binary: bool,
+}
+
+fn reader(_: &Options) -> Box<dyn Decode> {
+    Box::new(Reader::default())
+}
+
+fn writer() -> Box<dyn Encode> {
+    Box::new(Writer::default())
+}
+
+impl Decode for Reader {
+    fn unit(&self) -> Unit {
+        Unit::Bytes(RECORD)
+    }
+
+    fn take(&mut self, unit: &[u8]) -> Result<Option<Record>, Cause> {
+        let Some((seconds, object, bytes, next)) = parts(unit) else {
+            return Err(Cause::form(unit, FORM));
+        };
+        let is_text = |byte: &u8| byte.is_ascii_graphic() || byte.is_ascii_whitespace();
+        if !self.is_binary && unit.iter().all(is_text) {
+            return Err(Cause::form(unit, FORM));
+        }
+        self.is_binary = true;
+        if next < -1 {
+            let accepted = "an index, or -1 for none";
+            return Err(Cause::field(
+                "next use",
+                next.to_string().as_bytes(),
+                accepted,
+            ));
+        }
+        Ok(Some(Record {
+            bytes,
+            arrival: Some(Nanos(u64::from(seconds) * SECOND)),
+            ..Record::block(object)
+        }))
+    }
+}
+
+fn parts(unit: &[u8]) -> Option<(u32, u64, u32, i64)> {
+    let (seconds, rest) = unit.split_first_chunk()?;
+    let (object, rest) = rest.split_first_chunk()?;
+    let (bytes, next) = rest.split_first_chunk()?;
+    Some((
+        u32::from_le_bytes(*seconds),
+        u64::from_le_bytes(*object),
+        u32::from_le_bytes(*bytes),
+        i64::from_le_bytes(next.try_into().ok()?),
+    ))
+}
+
+/// The requests so far: seconds, size, and the object by its number.
+#[derive(Default)]
+struct Writer {
+    requests: Vec<(u32, u32, u32)>,
+    objects: Numbering,
+}
+
+impl Encode for Writer {
+    fn put(&mut self, record: &Record, _out: &mut Vec<u8>) -> Result<(), Cause> {
+        let limit = Cause::Long { max: WRITTEN_MAX };
+        let object = self.objects.number(offset_of(record));
+        let (Some(object), true) = (object, self.requests.len() < WRITTEN_MAX) else {
+            return Err(limit);
+        };
+        let seconds = record.arrival.map_or(0, |arrival| arrival.0) / SECOND;
+        let seconds = u32::try_from(seconds).map_err(|_| {
+            let accepted = "below 2^32 s: count times from the trace's beginning";
+            Cause::field("time", seconds.to_string().as_bytes(), accepted)
+        })?;
+        self.requests.push((seconds, record.bytes, object));
+        Ok(())
+    }
+
+    fn end(&mut self, out: &mut dyn Write) -> Result<(), Cause> {
+        let mut next_of = vec![u32::MAX; self.objects.len()];
+        let mut nexts = vec![u32::MAX; self.requests.len()];
+        for (at, request) in self.requests.iter().enumerate().rev() {
+            // Below 2^28, so it fits.
+            nexts[at] = std::mem::replace(&mut next_of[request.2 as usize], at as u32);
+        }
+        let ids = self.objects.ids();
+        for ((seconds, bytes, object), next) in self.requests.drain(..).zip(nexts) {
+            let next = if next == u32::MAX {
+                -1
+            } else {
+                i64::from(next)
+            };
+            out.write_all(&seconds.to_le_bytes())?;
+            out.write_all(&ids[object as usize].to_le_bytes())?;
+            out.write_all(&bytes.to_le_bytes())?;
+            out.write_all(&next.to_le_bytes())?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::record::Place;
+    use super::*;
+
+    #[test]
+    fn the_next_use_is_written() {
+        let (mut writer, mut out) = (writer(), Vec::new());
+        for object in [7, 8, 7, 7] {
+            writer.put(&Record::block(object), &mut out).unwrap();
+        }
+        assert!(out.is_empty());
+        writer.end(&mut out).unwrap();
+        let nexts: Vec<_> = out
+            .chunks(RECORD)
+            .map(|unit| parts(unit).unwrap())
+            .collect();
+        let wanted = [(0, 7, 0, 2), (0, 8, 0, -1), (0, 7, 0, 3), (0, 7, 0, -1)];
+        assert_eq!(nexts, wanted);
+    }
+
+    #[test]
+    fn text_and_impossible_next_uses_are_refused() {
+        let mut reader = Reader::default();
+        assert!(reader.take(b"0.000 0 2389632 16 1\n200").is_err());
+        assert!(reader.take(&[0xfe; RECORD]).is_err());
+        assert!(reader.take(&[0; RECORD - 1]).is_err());
+        assert_eq!(
+            reader.take(&[0; RECORD]).unwrap().unwrap().place,
+            Place::Block(0)
+        );
+    }
+}

@@ -1,0 +1,102 @@
+//! The Storage Performance Council's format, as in the UMass repository: Financial, WebSearch.
+//!
+//! `asu,lba,bytes,r|w,seconds[,..]`. The ASU (application storage unit) is the device, addresses
+//! count sectors of 512 bytes, sizes count bytes. Optional fields after the fifth are allowed by
+//! the specification and not read.
+
+use forerun_core::Nanos;
+
+use super::super::error::Cause;
+use super::super::fields::{SECTOR, op, small, time, whole};
+use super::super::record::{Op, Record};
+use super::{
+    BLOCKS_ONLY, Decode, Encode, Format, Holds, Options, Places, arrival_of, is_comment, offset_of,
+};
+
+/// The format.
+pub const FORMAT: Format = Format {
+    name: "spc",
+    summary: "SPC traces of the UMass repository: Financial, WebSearch",
+    source: "SPC Trace File Format Specification, revision 1.0.1",
+    form: FORM,
+    is_marked: true,
+    holds: Holds {
+        places: Places::Sectors,
+        device: true,
+        op: true,
+        arrival_unit_ns: Some(1),
+        needs_arrival: true,
+        ..BLOCKS_ONLY
+    },
+    reader,
+    writer,
+};
+
+const FORM: &str = "asu,lba,bytes,r|w,seconds";
+
+const SECOND: u64 = 1_000_000_000;
+
+struct Spc;
+
+fn reader(_: &Options) -> Box<dyn Decode> {
+    Box::new(Spc)
+}
+
+fn writer() -> Box<dyn Encode> {
+    Box::new(Spc)
+}
+
+impl Decode for Spc {
+    fn take(&mut self, line: &[u8]) -> Result<Option<Record>, Cause> {
+        if is_comment(line) {
+            return Ok(None);
+        }
+        let mut cells = line.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
+        let mut next = || cells.next().ok_or_else(|| Cause::form(line, FORM));
+        let [asu, lba, bytes, op_cell, seconds] = [next()?, next()?, next()?, next()?, next()?];
+        let op = op(op_cell, "r", "w").ok_or_else(|| Cause::field("opcode", op_cell, "r or w"))?;
+        let range = whole("lba", lba)?
+            .checked_mul(SECTOR)
+            .and_then(|offset| Record::range(offset, small("bytes", bytes).ok()?));
+        let accepted = "sectors that end below byte 2^64, at most 2^32 bytes of them";
+        Ok(Some(Record {
+            arrival: Some(Nanos(time("seconds", seconds, SECOND)?)),
+            device: small("asu", asu)?,
+            op,
+            ..range.ok_or_else(|| Cause::field("range", &[lba, bytes].join(&b','), accepted))?
+        }))
+    }
+}
+
+impl Encode for Spc {
+    fn put(&mut self, record: &Record, out: &mut Vec<u8>) -> Result<(), Cause> {
+        let arrival = arrival_of(record);
+        let line = format!(
+            "{},{},{},{},{}.{:09}\n",
+            record.device,
+            offset_of(record) / SECTOR,
+            record.bytes,
+            if record.op == Op::Read { 'r' } else { 'w' },
+            arrival / SECOND,
+            arrival % SECOND,
+        );
+        out.extend_from_slice(line.as_bytes());
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_of_the_published_traces_is_read() {
+        let record = Spc.take(b"0,20941264,8192,W,0.551706").unwrap().unwrap();
+        assert_eq!(record.arrival, Some(Nanos(551_706_000)));
+        assert_eq!((offset_of(&record), record.bytes), (20_941_264 * 512, 8192));
+        assert_eq!(record.op, Op::Write);
+        assert!(Spc.take(b"0,1,512,r,0.5,further,fields").is_ok());
+        assert!(Spc.take(b"0,1,512,x,0.5").is_err());
+        assert!(Spc.take(b"0,1,512,r").is_err());
+    }
+}

@@ -1,0 +1,273 @@
+//! Reading a trace: an iterator of requests over a file of any format and length.
+//!
+//! Called by whoever has a trace; joins the source, one format's reader and the sorting window.
+//! Memory is bounded by the longest line, the window and what the format keeps (names). The first
+//! error ends the iteration: what is read of a damaged file up to there is right, what follows
+//! cannot be trusted. An error early in the file is answered with the format the file looks like,
+//! if it is another one.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use super::error::{Cause, Position, TraceError};
+use super::format::{Decode, Format, Options, Unit};
+use super::record::Record;
+use super::source::Source;
+use super::window::Window;
+
+/// The requests of a trace. See the [module](self).
+pub struct Records {
+    file: String,
+    format: &'static Format,
+    source: Source,
+    decoder: Box<dyn Decode>,
+    window: Window,
+    /// Requests read from the file.
+    found: u64,
+    state: State,
+}
+
+/// How far the reading is. The window is emptied before a failure is told.
+enum State {
+    Reading,
+    Failing(TraceError),
+    Over,
+}
+
+/// Reads a trace from a file. Without a format, it is guessed.
+///
+/// # Errors
+/// The file cannot be read, or is of no known format.
+pub fn open(
+    path: &Path,
+    format: Option<&'static Format>,
+    options: &Options,
+) -> Result<Records, TraceError> {
+    let name = path.display().to_string();
+    match File::open(path) {
+        Ok(file) => read(&name, file, format, options),
+        Err(error) => Err(TraceError::new(&name, None, None, error.into(), None)),
+    }
+}
+
+/// Reads a trace from anything; `name` stands in messages.
+///
+/// # Errors
+/// It cannot be read, or is of no known format.
+pub fn read(
+    name: &str,
+    file: impl Read + 'static,
+    format: Option<&'static Format>,
+    options: &Options,
+) -> Result<Records, TraceError> {
+    let fail = |cause| {
+        let at = Some(Position::Byte(0));
+        TraceError::new(name, format.map(|f| f.name), at, cause, None)
+    };
+    let source = Source::new(file).map_err(fail)?;
+    let unknown = || match source.head() {
+        [] => Cause::Empty,
+        _ => Cause::Unknown,
+    };
+    let guess = || Format::guess(source.head(), source.is_whole());
+    if let Some(format) = format.filter(|format| !format.is_marked) {
+        refuse_other(name, format, guess(), source.head())?;
+    }
+    let format = format.or_else(guess).ok_or_else(|| fail(unknown()))?;
+    Ok(Records {
+        file: name.to_owned(),
+        format,
+        source,
+        decoder: (format.reader)(options),
+        window: Window::new(options.sort_window),
+        found: 0,
+        state: State::Reading,
+    })
+}
+
+/// An error if a format that anything might be of was named where another one fits.
+fn refuse_other(
+    name: &str,
+    format: &'static Format,
+    guess: Option<&'static Format>,
+    head: &[u8],
+) -> Result<(), TraceError> {
+    match guess.map(|guess| guess.name) {
+        Some(other) if other != format.name => {
+            let at = Some(Position::Byte(0));
+            let cause = Cause::form(head, format.form);
+            Err(TraceError::new(
+                name,
+                Some(format.name),
+                at,
+                cause,
+                Some(other),
+            ))
+        }
+        _ => Ok(()),
+    }
+}
+
+impl Records {
+    /// The format: the one named, or the guess.
+    #[must_use]
+    pub fn format(&self) -> &'static Format {
+        self.format
+    }
+
+    /// How many requests so far were older than the one before them in the file.
+    #[must_use]
+    pub fn moved(&self) -> u64 {
+        self.window.moved()
+    }
+
+    /// Reads until there is a request in the window that may be given out, or the end.
+    fn fill(&mut self) -> Result<Option<Record>, TraceError> {
+        loop {
+            let at = match self.decoder.unit() {
+                Unit::Line => Position::Line(self.source.line() + 1),
+                Unit::Bytes(_) => Position::Byte(self.source.byte()),
+            };
+            match self.step() {
+                Ok(true) => {}
+                Ok(false) => return Ok(None),
+                Err(cause) => return Err(self.error(at, cause)),
+            }
+            if let Some(record) = self.window.pop() {
+                return Ok(Some(record));
+            }
+        }
+    }
+
+    /// Reads one line or record; false at the end.
+    fn step(&mut self) -> Result<bool, Cause> {
+        let more = match self.decoder.unit() {
+            Unit::Line => self.source.next_line()?,
+            Unit::Bytes(bytes) => self.source.next_record(bytes)?,
+        };
+        if !more {
+            self.decoder.end()?;
+            return if self.found == 0 {
+                Err(Cause::Empty)
+            } else {
+                Ok(false)
+            };
+        }
+        let unit = self.source.unit();
+        if self.decoder.unit() == Unit::Line && unit.trim_ascii().is_empty() {
+            return Ok(true);
+        }
+        if let Some(record) = self.decoder.take(unit)? {
+            self.found += 1;
+            self.window.push(record)?;
+        }
+        Ok(true)
+    }
+
+    fn error(&self, at: Position, cause: Cause) -> TraceError {
+        // Later in a file the format was right, and something else is wrong.
+        let is_early = self.source.byte() <= self.source.head().len() as u64;
+        let about_form = matches!(
+            cause,
+            Cause::Form { .. } | Cause::Field { .. } | Cause::LongLine { .. } | Cause::Cut { .. }
+        );
+        let other = (is_early && about_form)
+            .then(|| Format::guess(self.source.head(), self.source.is_whole()))
+            .flatten()
+            .map(|format| format.name)
+            .filter(|name| *name != self.format.name);
+        TraceError::new(&self.file, Some(self.format.name), Some(at), cause, other)
+    }
+}
+
+impl Iterator for Records {
+    type Item = Result<Record, TraceError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if matches!(self.state, State::Reading) {
+            self.state = match self.fill() {
+                Ok(Some(record)) => return Some(Ok(record)),
+                Ok(None) => State::Over,
+                Err(error) => State::Failing(error),
+            };
+        }
+        if let Some(record) = self.window.pop_last() {
+            return Some(Ok(record));
+        }
+        match std::mem::replace(&mut self.state, State::Over) {
+            State::Failing(error) => Some(Err(error)),
+            _ => None,
+        }
+    }
+}
+
+impl core::fmt::Debug for Records {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Records")
+            .field("file", &self.file)
+            .field("format", &self.format.name)
+            .field("line", &self.source.line())
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Cursor;
+
+    fn records(format: &str, text: &str) -> Records {
+        let (text, format) = (Cursor::new(text.to_owned()), Format::named(format));
+        read("t", text, format, &Options::default()).unwrap()
+    }
+
+    fn message(format: &str, text: &str) -> String {
+        let error = records(format, text).find_map(Result::err);
+        error.map_or(String::new(), |error| error.to_string())
+    }
+
+    #[test]
+    fn what_is_good_before_an_error_comes_first_and_nothing_after() {
+        let mut records = records("lirs", "1\n\n2\nx\n3\n");
+        assert_eq!(records.next(), Some(Ok(Record::block(1))));
+        assert_eq!(records.next(), Some(Ok(Record::block(2))));
+        let error = records.next().unwrap().unwrap_err();
+        assert_eq!(error.position(), Some(Position::Line(4)));
+        assert!(records.next().is_none());
+    }
+
+    #[test]
+    fn a_wrong_format_is_answered_with_the_right_one() {
+        assert_eq!(
+            message("spc", "0.000 0 2389632 16 1\n200.000 0 2342448 16 1\n"),
+            "t:1: \"0.000 0 2389632 16 1\": must be asu,lba,bytes,r|w,seconds \
+             (read as spc; it looks like disksim)"
+        );
+        let vscsi = message("vscsi", "1\n2\n");
+        assert_eq!(
+            vscsi,
+            "t: byte 0: the file ends inside a record: 4 of 32 bytes are there \
+             (read as vscsi; it looks like lirs)"
+        );
+    }
+
+    #[test]
+    fn a_trace_without_a_request_is_an_error() {
+        assert_eq!(
+            message("lirs", "*\n"),
+            "t:2: there is no request in it (read as lirs)"
+        );
+        let nothing = read("t", Cursor::new(""), None, &Options::default());
+        assert_eq!(nothing.unwrap_err().cause(), &Cause::Empty);
+    }
+
+    #[test]
+    fn a_fault_deep_in_a_file_brings_no_guess() {
+        let mut text = "1\n".repeat(5000);
+        text += "1 2\n";
+        let error = records("lirs", &text).find_map(Result::err).unwrap();
+        assert_eq!(error.position(), Some(Position::Line(5001)));
+        assert_eq!(error.looks_like(), None);
+    }
+}
