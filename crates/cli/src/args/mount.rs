@@ -22,7 +22,7 @@ use crate::quantity::parse_size;
 )]
 pub struct Mount {
     /// Named composition of methods (see `forerun list presets`)
-    #[arg(long, value_name = "NAME", default_value = preset::DEFAULT)]
+    #[arg(long, value_name = "NAME", default_value = "mount")]
     #[arg(value_parser = |name: &str| preset::find(name))]
     pub preset: &'static preset::Preset,
 
