@@ -10,11 +10,12 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{FileExt, MetadataExt, symlink};
 use std::path::Path;
 
+use forerun::mount::fs::SourceFs;
 use forerun::mount::fs::attributes::Attributes;
+use forerun::mount::fs::covered::covered;
 use forerun::mount::fs::nodes::{Node, ROOT};
-use forerun::mount::fs::{SourceFs, covered};
 use forerun_core::{Bytes, preset};
-use forerun_io::{Config, Driver};
+use forerun_io::{Config, Driver, FaultPlan};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use rustix::fs::FileType;
@@ -73,10 +74,13 @@ fn make(tree: &Tree, path: &Path) {
     }
 }
 
-fn open(source: &Path) -> SourceFs {
+fn config() -> Config {
     let preset = preset::find(preset::DEFAULT).unwrap();
-    let driver = Driver::new(Config::new(preset.settings(Bytes(8 << 20)).unwrap())).unwrap();
-    SourceFs::new(source, None, driver).unwrap()
+    Config::new(preset.settings(Bytes(8 << 20)).unwrap())
+}
+
+fn open(source: &Path) -> SourceFs {
+    SourceFs::new(source, None, Driver::new(config()).unwrap()).unwrap()
 }
 
 fn assert_same(ours: &Attributes, theirs: &Metadata) {
@@ -311,8 +315,7 @@ fn what_the_mount_point_hides_is_shown_as_it_was() {
     let moved = source.path().join("moved");
     fs::rename(&point, &moved).unwrap();
     fs::write(&point, "in its place").unwrap();
-    let preset = preset::find(preset::DEFAULT).unwrap();
-    let driver = Driver::new(Config::new(preset.settings(Bytes(8 << 20)).unwrap())).unwrap();
+    let driver = Driver::new(config()).unwrap();
     let fs = SourceFs::new(source.path(), Some(hidden), driver).unwrap();
     let found = fs.lookup(ROOT, OsStr::new("point")).unwrap();
     assert_eq!(
@@ -320,4 +323,39 @@ fn what_the_mount_point_hides_is_shown_as_it_was() {
         fs::metadata(&moved).unwrap().ino()
     );
     assert_eq!(names(&fs, found.node, 10).len(), 2);
+}
+
+#[test]
+fn an_error_of_the_disk_reaches_the_reader_and_the_next_file_is_fine() {
+    let source = tempfile::tempdir().unwrap();
+    fs::write(source.path().join("a"), vec![7; 1 << 20]).unwrap();
+    let fault = FaultPlan {
+        error_permille: 500,
+        ..FaultPlan::default()
+    };
+    let driver = Driver::new(Config {
+        fault: Some(fault),
+        ..config()
+    });
+    let fs = SourceFs::new(source.path(), None, driver.unwrap()).unwrap();
+    let node = fs.lookup(ROOT, OsStr::new("a")).unwrap().node;
+    let (mut failed, mut fine) = (0, 0);
+    for round in 0..200_u64 {
+        let opened = fs.open(node, 0).unwrap();
+        let mut buffer = [0; 4096];
+        match fs.read(opened.handle, &mut buffer, round * 37 % 256 * 4096) {
+            Ok(count) => {
+                assert_eq!(buffer[..count], [7; 4096][..count]);
+                fine += 1;
+            }
+            Err(error) => {
+                assert_eq!(error, Errno::IO);
+                failed += 1;
+            }
+        }
+        fs.release(opened.handle);
+    }
+    assert!(failed > 0 && fine > 0, "{failed} failed, {fine} fine");
+    fs.take_driver().unwrap().finish().unwrap().check().unwrap();
+    assert_eq!(fs.open(node, 0).unwrap_err(), Errno::SHUTDOWN);
 }

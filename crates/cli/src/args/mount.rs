@@ -22,7 +22,7 @@ use crate::quantity::parse_size;
 )]
 pub struct Mount {
     /// Named composition of methods (see `forerun list presets`)
-    #[arg(long, value_name = "NAME", default_value = preset::DEFAULT)]
+    #[arg(long, value_name = "NAME", default_value = "mount")]
     #[arg(value_parser = |name: &str| preset::find(name))]
     pub preset: &'static preset::Preset,
 
@@ -43,7 +43,7 @@ pub struct Mount {
     pub allow_other: bool,
 
     /// How far the kernel reads ahead of programs on the mount; needs root
-    #[arg(long, value_name = "SIZE", default_value = "128KiB", value_parser = parse_size)]
+    #[arg(long, value_name = "SIZE", default_value = "256KiB", value_parser = parse_size)]
     pub kernel_readahead: Bytes,
 
     /// Serve the counters to Prometheus at this address, as in 127.0.0.1:9898

@@ -18,45 +18,33 @@
 
 pub mod attributes;
 pub mod beneath;
+pub mod covered;
 pub mod file;
 pub mod listing;
 pub mod nodes;
+mod resolve;
 pub mod slots;
 
-use std::ffi::{OsStr, OsString};
-use std::os::fd::{AsFd, OwnedFd};
+use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use forerun_core::Ledger;
 use forerun_io::{DeviceUse, Driver, Error as DriverError};
-use rustix::fs::{FileType, Mode, OFlags, SeekFrom, StatVfs};
+use rustix::fs::{Mode, OFlags, SeekFrom, StatVfs};
 use rustix::io::Errno;
 
-use attributes::{Attributes, Key};
+use attributes::Attributes;
+use covered::Covered;
 use file::OpenFile;
 use listing::{Listing, Name};
-use nodes::{Node, Nodes, Place};
+use nodes::{Node, Nodes};
+use resolve::same;
 use slots::Slots;
 
 /// No name, link target or list of attributes is longer: `XATTR_SIZE_MAX` and `XATTR_LIST_MAX`.
 const XATTR_BYTES_MAX: usize = 64 * 1024;
-
-/// Folders between a node and SOURCE: a path has at most 4096 bytes, so 2048 names.
-const DEPTH_MAX: usize = 2048;
-
-/// The folder under the mount point, if that is inside SOURCE: whoever comes by must see what
-/// was there before, since asking for what is there now would ask ourselves.
-#[derive(Debug)]
-pub struct Covered {
-    /// The folder it is in.
-    pub parent: Key,
-    /// Its name there.
-    pub name: OsString,
-    /// Itself, from before it was covered.
-    pub folder: Arc<OwnedFd>,
-}
 
 /// A file the kernel was told of.
 #[derive(Debug)]
@@ -359,69 +347,6 @@ impl SourceFs {
             .unwrap_or_else(PoisonError::into_inner)
             .take()
     }
-
-    /// A descriptor that stands for a node, made from its folder's if none is kept.
-    fn descriptor(&self, node: Node) -> Result<Arc<OwnedFd>, Errno> {
-        // From the node up to a folder whose descriptor is kept, then down again.
-        let mut way = Vec::new();
-        let mut at = node;
-        let mut folder = loop {
-            let place = self.nodes.place(at)?;
-            if let Some(descriptor) = place.descriptor {
-                break descriptor;
-            }
-            if way.len() == DEPTH_MAX {
-                return Err(Errno::STALE);
-            }
-            let parent = place.parent;
-            way.push((at, place));
-            at = parent;
-        };
-        for (node, place) in way.into_iter().rev() {
-            let (child, attributes) = self.step(&folder, &place)?;
-            if attributes.kind == FileType::Directory {
-                self.nodes.keep_folder(node, &child);
-            }
-            folder = child;
-        }
-        Ok(folder)
-    }
-
-    fn step(&self, folder: &OwnedFd, place: &Place) -> Result<(Arc<OwnedFd>, Attributes), Errno> {
-        let child = match self.covered_by(place.parent, &place.name)? {
-            Some(covered) => covered.clone(),
-            None => Arc::new(beneath::open_child(folder, &place.name).map_err(stale)?),
-        };
-        let attributes = same(place, Attributes::of(&child, ""))?;
-        Ok((child, attributes))
-    }
-
-    /// The folder under the mount point, if this is its name.
-    fn covered_by(&self, parent: Node, name: &OsStr) -> Result<Option<&Arc<OwnedFd>>, Errno> {
-        let Some(covered) = self.covered.as_ref().filter(|c| c.name == name) else {
-            return Ok(None);
-        };
-        let is_parent = self.nodes.place(parent)?.key == covered.parent;
-        Ok(is_parent.then_some(&covered.folder))
-    }
-}
-
-/// The attributes, if they are still those of the file that was found at this place.
-fn same(place: &Place, now: Result<Attributes, Errno>) -> Result<Attributes, Errno> {
-    let now = now.map_err(stale)?;
-    if now.key == place.key {
-        Ok(now)
-    } else {
-        Err(Errno::STALE)
-    }
-}
-
-/// A node that is not where it was found may be elsewhere: the kernel looks again.
-fn stale(error: Errno) -> Errno {
-    match error {
-        Errno::NOENT | Errno::NOTDIR | Errno::LOOP => Errno::STALE,
-        other => other,
-    }
 }
 
 fn errno(error: &DriverError) -> Errno {
@@ -433,21 +358,4 @@ fn errno(error: &DriverError) -> Errno {
         DriverError::TooLarge { .. } => Errno::FBIG,
         _ => Errno::IO,
     }
-}
-
-/// A descriptor for something that is about to be covered; see [`Covered`].
-///
-/// # Errors
-/// Those of the source.
-pub fn covered(mountpoint: &Path) -> Result<Covered, Errno> {
-    let (Some(parent), Some(name)) = (mountpoint.parent(), mountpoint.file_name()) else {
-        return Err(Errno::INVAL);
-    };
-    let parent = beneath::open_root(parent)?;
-    let folder = beneath::open_child(parent.as_fd(), name)?;
-    Ok(Covered {
-        parent: Attributes::of(&parent, "")?.key,
-        name: name.to_owned(),
-        folder: Arc::new(folder),
-    })
 }

@@ -13,27 +13,28 @@
 
 pub mod buffers;
 pub mod overflow;
+mod wire;
 
 use std::ffi::OsStr;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use fuser::{
-    BackgroundSession, Config, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags,
-    Generation, INodeNo, InitFlags, KernelConfig, LockOwner, OpenFlags, ReplyAttr, ReplyData,
-    ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs,
-    ReplyXattr, Request, Session, SessionACL,
+    BackgroundSession, Config, Errno, FileHandle, Filesystem, FopenFlags, Generation, INodeNo,
+    InitFlags, KernelConfig, LockOwner, OpenFlags, ReplyAttr, ReplyData, ReplyDirectory,
+    ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyXattr,
+    Request, Session, SessionACL,
 };
-use rustix::fs::{FileType as Kind, SeekFrom};
+use rustix::fs::SeekFrom;
 
 use self::buffers::Buffers;
 use self::overflow::Overflow;
-use super::fs::attributes::{Attributes, Time};
-use super::fs::nodes::{Node, ROOT};
-use super::fs::{Found, SourceFs};
+use self::wire::{attr, errno, found_attr, generation, kind, nameless, shown};
+use super::fs::SourceFs;
+use super::fs::nodes::Node;
 
 /// How long the kernel may believe a name or an attribute: the longest time a change in the source
 /// goes unnoticed. A second, as network file systems use; a shorter one costs a round trip for
@@ -323,97 +324,5 @@ fn answer_xattr(value: Result<Vec<u8>, rustix::io::Errno>, size: u32, reply: Rep
         Ok(value) if value.len() > size as usize => reply.error(Errno::ERANGE),
         Ok(value) => reply.data(&value),
         Err(error) => reply.error(errno(error)),
-    }
-}
-
-fn errno(error: rustix::io::Errno) -> Errno {
-    Errno::from_i32(error.raw_os_error())
-}
-
-/// The inode number programs see: the source's where the node's number is ours.
-fn shown(node: Node, attributes: &Attributes) -> u64 {
-    if node == ROOT {
-        attributes.key.inode
-    } else {
-        node.0
-    }
-}
-
-fn found_attr(found: &Found) -> FileAttr {
-    attr(&found.attributes, found.node.0)
-}
-
-/// Tells the file from a later one with the same number.
-fn generation(attributes: &Attributes) -> Generation {
-    let (seconds, nanoseconds) = attributes.born;
-    let seconds = seconds.cast_unsigned();
-    Generation(
-        seconds
-            .wrapping_mul(1_000_000_000)
-            .wrapping_add(u64::from(nanoseconds)),
-    )
-}
-
-fn attr(attributes: &Attributes, number: u64) -> FileAttr {
-    let (major, minor) = attributes.names_device;
-    FileAttr {
-        ino: INodeNo(number),
-        size: attributes.version.bytes,
-        blocks: attributes.sectors,
-        atime: time(attributes.accessed),
-        mtime: time(attributes.version.modified),
-        ctime: time(attributes.version.changed),
-        crtime: UNIX_EPOCH,
-        kind: kind(attributes.kind),
-        perm: attributes.permissions,
-        nlink: attributes.links,
-        uid: attributes.user,
-        gid: attributes.group,
-        // The kernel's own layout of a device number in 32 bits.
-        rdev: (minor & 0xff) | (major << 8) | ((minor & !0xff) << 12),
-        blksize: attributes.read_bytes,
-        flags: 0,
-    }
-}
-
-fn nameless(inode: u64, kind_seen: Kind) -> FileAttr {
-    FileAttr {
-        ino: INodeNo(inode),
-        size: 0,
-        blocks: 0,
-        atime: UNIX_EPOCH,
-        mtime: UNIX_EPOCH,
-        ctime: UNIX_EPOCH,
-        crtime: UNIX_EPOCH,
-        kind: kind(kind_seen),
-        perm: 0,
-        nlink: 0,
-        uid: 0,
-        gid: 0,
-        rdev: 0,
-        blksize: 0,
-        flags: 0,
-    }
-}
-
-fn time((seconds, nanoseconds): Time) -> SystemTime {
-    let whole = Duration::from_secs(seconds.unsigned_abs());
-    let begun = if seconds < 0 {
-        UNIX_EPOCH - whole
-    } else {
-        UNIX_EPOCH + whole
-    };
-    begun + Duration::from_nanos(u64::from(nanoseconds))
-}
-
-fn kind(kind: Kind) -> FileType {
-    match kind {
-        Kind::Directory => FileType::Directory,
-        Kind::Symlink => FileType::Symlink,
-        Kind::Fifo => FileType::NamedPipe,
-        Kind::Socket => FileType::Socket,
-        Kind::CharacterDevice => FileType::CharDevice,
-        Kind::BlockDevice => FileType::BlockDevice,
-        Kind::RegularFile | Kind::Unknown => FileType::RegularFile,
     }
 }

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use rustix::io::Errno;
 
 use super::attach;
-use super::fs::{Covered, covered};
+use super::fs::covered::{Covered, covered};
 use crate::failure::Failure;
 use crate::files::plain;
 

@@ -173,8 +173,12 @@ fn catch_signals(tell: Sender<Event>) -> Result<(), Failure> {
 
 fn tell_of_end(session: BackgroundSession, tell: Sender<Event>) -> std::io::Result<()> {
     let wait = move || {
-        if let Err(error) = session.join() {
-            tracing::error!("the session ended: {error}");
+        match session.join() {
+            // Taken off while requests were under way: as good an end as any.
+            Err(error) if error.kind() != std::io::ErrorKind::ConnectionAborted => {
+                tracing::error!("the session ended: {error}");
+            }
+            _ => {}
         }
         // Nobody listens if the mount ended already.
         let _ = tell.send(Event::Ended);

@@ -290,3 +290,57 @@ fn the_mount_point_may_lie_inside_the_source() {
     assert_eq!(fs::read_dir(inside.join("inside")).unwrap().count(), 0);
     run("fusermount3", &["-u".as_ref(), inside.as_ref()]);
 }
+
+/// Everything a user without rights does: mount, read, and take the mount off again, the second
+/// time over one whose daemon was killed.
+const AS_A_USER: &str = r#"
+set -e
+mknod "$1/fuse" c 10 229
+chmod 666 "$1/fuse"
+mount --bind "$1/fuse" /dev/fuse
+chown 65534:65534 "$1/source" "$1/point"
+me="setpriv --reuid=65534 --regid=65534 --clear-groups"
+$me "$2" mount "$1/source" "$1/point"
+test "$($me cat "$1/point/a")" = content
+daemon=$(grep -lz "^$1/point$" /proc/[0-9]*/cmdline 2>/dev/null | cut -d/ -f3 | while read -r p; do
+  test "$(stat -c %u "/proc/$p" 2>/dev/null)" = 65534 && echo "$p"; done)
+$me kill -9 $daemon
+sleep 0.1
+$me "$2" mount "$1/source" "$1/point"
+test "$($me cat "$1/point/a")" = content
+$me fusermount3 -u "$1/point"
+echo done
+"#;
+
+#[test]
+fn someone_who_is_not_root_mounts_with_fusermount3() {
+    if !super::can_mount() {
+        return;
+    }
+    let folder = folder();
+    fs::write(folder.path().join("source/a"), "content").unwrap();
+    // In a mount name space of its own, where /dev/fuse is for everyone, as on most machines.
+    let output = Command::new("unshare")
+        .args([
+            "--mount",
+            "--propagation",
+            "private",
+            "sh",
+            "-c",
+            AS_A_USER,
+            "sh",
+        ])
+        .arg(folder.path())
+        .arg(snapbox::cmd::cargo_bin!("forerun"))
+        .output();
+    let Ok(output) = output else {
+        println!("skipped: no unshare");
+        return;
+    };
+    let said = String::from_utf8_lossy(&output.stderr);
+    if said.contains("not found") {
+        println!("skipped: {said}");
+        return;
+    }
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "done\n", "{said}");
+}

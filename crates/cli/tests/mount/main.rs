@@ -19,6 +19,7 @@ use snapbox::cmd::cargo_bin;
 use tempfile::TempDir;
 
 /// Whether this machine can mount; says so if not.
+#[allow(clippy::print_stdout, reason = "part of tests")]
 fn can_mount() -> bool {
     let device = fs::File::options()
         .read(true)

@@ -52,7 +52,8 @@ impl Rates {
         Self {
             counters: counters.collect(),
             files: files.collect(),
-            device_busy: rate(busy(before), busy(now)) / 1e9,
+            // Service is counted when it begins, so a long request may exceed the period.
+            device_busy: (rate(busy(before), busy(now)) / 1e9).min(1.0),
         }
     }
 

@@ -3,7 +3,8 @@
 //! Made and closed by the [file system](super); one for each `open(2)` of a program. Its
 //! [`Reader`] is the engine's owner: when the program closes the file or ends, however it ends, the
 //! kernel releases the file, the reader is dropped, and the engine frees what was fetched for it
-//! and not read. A child that inherited the file still reads it, and keeps it alive.
+//! and not read. A child that inherited the file still reads it, and keeps it alive: so the process
+//! is no owner, and its end (a pidfd) says nothing that the release does not say better.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -1,0 +1,94 @@
+//! From a node to a descriptor that stands for it, however the source was changed meanwhile.
+//!
+//! Part of the [file system](super). A node is reached from the nearest folder above it whose
+//! descriptor is kept, one name at a time; each step must find the very file that was found there
+//! when the kernel was told of it, else the answer is `ESTALE`: the kernel then looks the path up
+//! again, as it does for network file systems.
+//!
+//! ```text
+//! node --> its folder --> .. --> a folder with a descriptor     (up, in the table)
+//!  descriptor <-- step <-- .. <-- step                          (down, in the source)
+//! ```
+
+use std::ffi::OsStr;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use rustix::fs::FileType;
+use rustix::io::Errno;
+
+use super::attributes::Attributes;
+use super::nodes::{Node, Place};
+use super::{SourceFs, beneath};
+
+/// Folders between a node and SOURCE: a path has at most 4096 bytes, so 2048 names.
+const DEPTH_MAX: usize = 2048;
+
+impl SourceFs {
+    /// A descriptor that stands for a node, made from its folder's if none is kept.
+    pub(super) fn descriptor(&self, node: Node) -> Result<Arc<OwnedFd>, Errno> {
+        // From the node up to a folder whose descriptor is kept, then down again.
+        let mut way = Vec::new();
+        let mut at = node;
+        let mut folder = loop {
+            let place = self.nodes.place(at)?;
+            if let Some(descriptor) = place.descriptor {
+                break descriptor;
+            }
+            if way.len() == DEPTH_MAX {
+                return Err(Errno::STALE);
+            }
+            let parent = place.parent;
+            way.push((at, place));
+            at = parent;
+        };
+        for (node, place) in way.into_iter().rev() {
+            let (child, attributes) = self.step(&folder, &place)?;
+            if attributes.kind == FileType::Directory {
+                self.nodes.keep_folder(node, &child);
+            }
+            folder = child;
+        }
+        Ok(folder)
+    }
+
+    fn step(&self, folder: &OwnedFd, place: &Place) -> Result<(Arc<OwnedFd>, Attributes), Errno> {
+        let child = match self.covered_by(place.parent, &place.name)? {
+            Some(covered) => covered.clone(),
+            None => Arc::new(beneath::open_child(folder, &place.name).map_err(stale)?),
+        };
+        let attributes = same(place, Attributes::of(&child, ""))?;
+        Ok((child, attributes))
+    }
+
+    /// The folder under the mount point, if this is its name.
+    pub(super) fn covered_by(
+        &self,
+        parent: Node,
+        name: &OsStr,
+    ) -> Result<Option<&Arc<OwnedFd>>, Errno> {
+        let Some(covered) = self.covered.as_ref().filter(|c| c.name == name) else {
+            return Ok(None);
+        };
+        let is_parent = self.nodes.place(parent)?.key == covered.parent;
+        Ok(is_parent.then_some(&covered.folder))
+    }
+}
+
+/// The attributes, if they are still those of the file that was found at this place.
+pub(super) fn same(place: &Place, now: Result<Attributes, Errno>) -> Result<Attributes, Errno> {
+    let now = now.map_err(stale)?;
+    if now.key == place.key {
+        Ok(now)
+    } else {
+        Err(Errno::STALE)
+    }
+}
+
+/// A node that is not where it was found may be elsewhere: the kernel looks again.
+fn stale(error: Errno) -> Errno {
+    match error {
+        Errno::NOENT | Errno::NOTDIR | Errno::LOOP => Errno::STALE,
+        other => other,
+    }
+}
