@@ -31,6 +31,7 @@ pub mod detect;
 mod device;
 pub mod engine;
 mod fixed_map;
+pub mod hinted;
 pub mod journal;
 pub mod ledger;
 mod memory;
