@@ -19,6 +19,7 @@
 
 pub mod conformance;
 pub mod device;
+pub mod hinted;
 mod lines;
 pub mod random;
 pub mod record;

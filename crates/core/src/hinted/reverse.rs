@@ -15,10 +15,10 @@
 //! fetch stands for the clock.
 //!
 //! Backwards the cache starts with the K blocks used last, since what the cache holds in the end
-//! is free to choose. Where it ends is what should be there before the first reference; what is
-//! there is traded for it by further pairs. A block fetched and evicted without a use between is
-//! left where it was: both cancel. What follows from the pass is [`Swaps`]; matching them is the
-//! caller's.
+//! is free to choose; and what it holds at the cursor counts as referenced once more behind the
+//! last reference, since that is given. What it still lacks then is traded for by further pairs.
+//! A block fetched and evicted without a use between is left where it was: both cancel. What
+//! follows from the pass is [`Swaps`]; matching them is the caller's.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -118,7 +118,8 @@ struct Block {
 struct Pass<'a> {
     board: &'a Board,
     model: Model,
-    /// The blocks backwards, and for each place the following one of the same block.
+    /// The blocks backwards, then those in the cache now; and for each place the following one of
+    /// the same block.
     order: Vec<u32>,
     following: Vec<u32>,
     blocks: Vec<Block>,
@@ -136,7 +137,8 @@ impl<'a> Pass<'a> {
     fn new(board: &'a Board, model: Model) -> Self {
         let (begin, end) = (board.cursor().0, board.end().0);
         let at = |place| board.block_at(Position(place)).map_or(0, |block| block.0);
-        let order: Vec<u32> = (begin..end).rev().map(at).collect();
+        let mut order: Vec<u32> = (begin..end).rev().map(at).collect();
+        order.extend((0..board.blocks()).filter(|number| is_there(board, *number)));
         let disks = board.disk_count() as usize;
         let sets = || (0..disks).map(|_| Positions::default()).collect::<Vec<_>>();
         let fresh = |number| Block {
@@ -195,7 +197,8 @@ impl<'a> Pass<'a> {
     /// References and fetches in the order of their ends, and decisions after each.
     fn run(&mut self) {
         let mut batches = Free::default();
-        while (self.cursor as usize) < self.order.len() {
+        let references = self.board.end().0 - self.board.cursor().0;
+        while self.cursor < references {
             self.land();
             self.decide(&mut batches);
             let block = self.order[self.cursor as usize];
@@ -288,7 +291,12 @@ impl<'a> Pass<'a> {
         let begin = self.coming[disk].back().map_or(self.now, |(at, _)| *at);
         self.coming[disk].push_back((begin + self.model.fetch_time, new));
         self.note_arrival(old);
-        self.note_departure(new, self.board.end().0 - self.blocks[new as usize].next);
+        let released = self
+            .board
+            .end()
+            .0
+            .saturating_sub(self.blocks[new as usize].next);
+        self.note_departure(new, released.max(self.board.cursor().0));
     }
 
     /// Forward, the block is fetched here for the use found last; or, if none was found since it
@@ -338,9 +346,7 @@ impl<'a> Pass<'a> {
         let mut superfluous = Vec::new();
         for number in 0..self.blocks.len() as u32 {
             let block = &self.blocks[number as usize];
-            let no = BlockNo(number);
-            let is_there = self.board.is_resident(no) || self.board.is_in_flight(no);
-            match (is_there, block.state != State::Absent) {
+            match (is_there(self.board, number), block.state != State::Absent) {
                 (true, false) => superfluous.push((block.used, number)),
                 (false, true) => self.note_arrival(number),
                 _ => {}
@@ -375,6 +381,11 @@ impl<'a> Pass<'a> {
             _ => {}
         }
     }
+}
+
+/// Whether the cache holds a block at the cursor, or will.
+fn is_there(board: &Board, number: u32) -> bool {
+    board.is_resident(BlockNo(number)) || board.is_in_flight(BlockNo(number))
 }
 
 /// Room in the batches of the disks that are free.
