@@ -90,20 +90,96 @@ fn synth_costs_fixed_horizon_38000_fetches_whatever_the_disks_are_like() {
     }
 }
 
+/// Section 4.2 does not say with which batches Figure 3 was made. With 40 on one disk, instead of
+/// Table 6's 80, which section 4.3 is about, aggressive hits the published count to the block on a
+/// disk that takes the paper's mean, 155.8 s over 39,240 fetches. Other disks come close.
 #[test]
-fn table() {
+fn synth_on_one_disk_costs_aggressive_39240_fetches() {
+    let fetches = |service| {
+        let report = on_synth("aggressive(batch_blocks=40)", 1, Nanos(service));
+        report.ledger.fetches
+    };
+    assert_eq!(fetches(3_970_000), 39_240);
+    for service in [3_300_000, 4_500_000, 5_000_000] {
+        assert!(
+            fetches(service).abs_diff(39_240) <= 39_240 / 50,
+            "{service} ns"
+        );
+    }
+}
+
+/// The best estimate of F and the best batches were taken for each array (section 4.4), and are
+/// not printed. These give the published counts, on any disk: the plan does not ask the clock.
+#[test]
+fn synth_costs_reverse_aggressive_what_the_paper_says() {
+    for (disks, parameters, fetches) in [
+        (
+            1,
+            "fetch_percent=400,batch_blocks=40,reverse_batch_blocks=40",
+            39_265,
+        ),
+        (
+            2,
+            "fetch_percent=800,batch_blocks=40,reverse_batch_blocks=40",
+            42_000,
+        ),
+        (
+            3,
+            "fetch_percent=4000,batch_blocks=40,reverse_batch_blocks=4",
+            37_907,
+        ),
+    ] {
+        for service in [1_000_000, 3_300_000, 10_000_000] {
+            let policy = format!("reverse-aggressive({parameters})");
+            let report = on_synth(&policy, disks, Nanos(service));
+            assert_eq!(
+                report.ledger.fetches, fetches,
+                "{disks} disks of {service} ns"
+            );
+        }
+    }
+}
+
+/// The shape of Figure 3 and of Figure 8's left half, which disks of one time show as well.
+#[test]
+fn synth_shows_who_stalls_and_who_fetches_more() {
+    let elapsed = |policy: &str, disks| on_synth(policy, disks, SERVICE).elapsed;
+    // I/O bound: the bolder the better, and forestall as good as the boldest.
+    assert!(elapsed("fixed-horizon", 1) < elapsed("demand-opt", 1));
+    assert!(elapsed("aggressive", 1) < elapsed("fixed-horizon", 1));
+    assert!(elapsed("forestall", 1).0 <= elapsed("aggressive", 1).0 * 102 / 100);
+    // Compute bound: nobody stalls, and aggressive fetches every block for every reference.
+    for disks in [3, 4, 8, 16] {
+        let [horizon, aggressive, forestall] = ["fixed-horizon", "aggressive", "forestall"]
+            .map(|policy| on_synth(policy, disks, SERVICE));
+        for report in [&horizon, &aggressive, &forestall] {
+            assert!(
+                report.stall < Nanos(10_000_000),
+                "{disks} disks: {report:?}"
+            );
+        }
+        assert!(aggressive.ledger.fetches >= 100_000, "{disks} disks");
+        assert!(horizon.elapsed < aggressive.elapsed, "{disks} disks");
+        assert!(
+            forestall.elapsed.0 <= horizon.elapsed.0 * 102 / 100,
+            "{disks} disks"
+        );
+    }
+}
+
+/// All methods on arrays of 1 to 16 disks: seconds, so that grids are cheap.
+#[test]
+fn the_whole_grid_runs_and_adds_up() {
     for method in policy::LIST {
         for disks in (1..=8).chain([10, 12, 16]) {
-            let r = on_synth(method.spec.name, disks, SERVICE);
+            let report = on_synth(method.spec.name, disks, SERVICE);
             println!(
-                "{:20} {disks:2} fetches {:6} unused {:5} elapsed {:6.1} driver {:5.1} stall {:6.1} util {:3}%",
+                "{:18} {disks:2} disks {:6} fetches {:4} unused {:5} ms stall {:6} ms elapsed",
                 method.spec.name,
-                r.ledger.fetches,
-                r.ledger.evicted_unused,
-                r.elapsed.0 as f64 / 1e9,
-                r.driver.0 as f64 / 1e9,
-                r.stall.0 as f64 / 1e9,
-                r.utilisation_ppm() / 10_000,
+                report.ledger.fetches,
+                report.ledger.evicted_unused,
+                report.stall.0 / 1_000_000,
+                report.elapsed.0 / 1_000_000,
             );
         }
     }

@@ -1,7 +1,7 @@
 //! The theorems of kimbrel96 and what else must always hold, over seeded instances of the unit
 //! model, each against the exhaustive optimum (K18).
 //!
-//! - aggressive on one disk: at most 1 + F/K times the optimum (Cao et al. 1995);
+//! - aggressive on one disk: at most min(1 + F/K, 2) times the optimum (Cao et al. 1995);
 //! - aggressive on d disks: at most d (1 + F/K) times (Theorem 1);
 //! - reverse aggressive: at most 1 + F d/K times (Theorem 2);
 //! - nobody: below the optimum;
@@ -18,7 +18,7 @@ use forerun_sim::hinted::{Place, Reads, Reference};
 use forerun_sim::random::Random;
 
 const SEED: u64 = 18;
-const INSTANCES: u64 = 4000;
+const INSTANCES: u64 = 10_000;
 
 struct Case {
     seed: u64,
@@ -144,7 +144,10 @@ fn check(case: &Case, sums: &mut [(u64, u64); 6]) {
             "{about}"
         );
         match name {
-            "aggressive" => assert!(within(elapsed, best, d * (k + f), k), "{about}"),
+            "aggressive" => {
+                assert!(within(elapsed, best, d * (k + f), k), "{about}");
+                assert!(d > 1 || elapsed <= 2 * best, "{about}");
+            }
             "reverse-aggressive" => assert!(within(elapsed, best, k + f * d, k), "{about}"),
             _ => {}
         }
@@ -153,23 +156,23 @@ fn check(case: &Case, sums: &mut [(u64, u64); 6]) {
     }
 }
 
-fn check_all(disks_max: u16) {
-    println!("seed {SEED}");
+/// Checks all instances; answers each method's time over the optimum's, both summed up.
+fn check_all(disks_max: u16) -> String {
     let mut sums = [(0, 0); 6];
     for seed in 0..INSTANCES {
         check(&draw(seed, disks_max), &mut sums);
     }
-    for ((name, _), (elapsed, best)) in methods(1).into_iter().zip(sums) {
-        println!("{name:20} {elapsed} against {best}");
-    }
+    let rows = methods(1).into_iter().zip(sums);
+    rows.map(|((name, _), (elapsed, best))| format!("{name:20} {elapsed} against {best}\n"))
+        .collect()
 }
 
 #[test]
 fn the_bounds_hold_on_one_disk() {
-    check_all(1);
+    println!("seed {SEED}\n{}", check_all(1));
 }
 
 #[test]
 fn the_bounds_hold_on_up_to_three_disks() {
-    check_all(3);
+    println!("seed {SEED}\n{}", check_all(3));
 }

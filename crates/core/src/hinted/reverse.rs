@@ -403,3 +403,71 @@ impl Free {
         self.room.extend(room);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::protocol::Hint;
+    use super::*;
+    use crate::units::DeviceId;
+    use proptest::prelude::*;
+
+    fn board(blocks: &[(u32, u16)], warm: &[(u32, u16)], frames: u32) -> Board {
+        let mut board = Board::new(3, frames, 100, 1000);
+        let hint = |(block, disk): &(u32, u16)| Hint {
+            block: BlockNo(*block),
+            disk: DeviceId(*disk),
+        };
+        for pair in warm {
+            board.cached(hint(pair));
+        }
+        for pair in blocks {
+            board.hint(hint(pair));
+        }
+        board
+    }
+
+    #[test]
+    fn a_cache_large_enough_is_filled_in_order() {
+        let board = board(&[(0, 0), (1, 1), (0, 0), (2, 0)], &[], 3);
+        let model = Model {
+            fetch_time: 200,
+            batch: 1,
+        };
+        let swaps = pass(&board, model);
+        let arrivals: Vec<_> = swaps
+            .arrivals()
+            .iter()
+            .map(|a| (a.block, a.needed))
+            .collect();
+        assert_eq!(arrivals, [(0, 0), (1, 1), (2, 3)]);
+        assert!(swaps.departures().iter().all(|(_, d)| d.block.is_none()));
+    }
+
+    proptest! {
+        /// Matched in their orders, each eviction is released before the use it makes room for;
+        /// and for each use there is a reason why its block is there.
+        #[test]
+        fn every_arrival_finds_a_departure_in_time(
+            order in prop::collection::vec(0u32..12, 1..80), frames in 1u32..8,
+            warm in 0u32..8, fetch_time in 1u64..900, batch in 1u32..6,
+        ) {
+            let on_disk = |block: u32| (block, (block % 3) as u16);
+            let order: Vec<_> = order.into_iter().map(on_disk).collect();
+            let warm: Vec<_> = (0..warm.min(frames)).map(on_disk).collect();
+            let board = board(&order, &warm, frames);
+            let swaps = pass(&board, Model { fetch_time, batch });
+            let (arrivals, departures) = (swaps.arrivals(), swaps.departures());
+            prop_assert!(arrivals.len() <= departures.len());
+            for (arrival, (_, departure)) in arrivals.iter().zip(&departures) {
+                prop_assert!(departure.released <= arrival.needed);
+                prop_assert_eq!(order[arrival.needed as usize].0, arrival.block);
+            }
+            for (block, _) in (0..12).map(on_disk).filter(|pair| order.contains(pair)) {
+                let first = order.iter().position(|(b, _)| *b == block);
+                let fetched = arrivals.iter().any(|a| Some(a.needed as usize) == first);
+                let was_there = warm.iter().any(|(b, _)| *b == block);
+                prop_assert!(fetched || was_there, "block {block}");
+            }
+        }
+    }
+}

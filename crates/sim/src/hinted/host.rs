@@ -88,7 +88,8 @@ impl HostReport {
     /// Whether time and counters add up.
     #[must_use]
     pub fn adds_up(&self) -> bool {
-        self.elapsed.0 == self.compute.0 + self.driver.0 + self.stall.0 && self.ledger.adds_up()
+        let parts = [self.compute, self.driver, self.stall].map(|part| u128::from(part.0));
+        u128::from(self.elapsed.0) == parts.iter().sum() && self.ledger.adds_up()
     }
 }
 

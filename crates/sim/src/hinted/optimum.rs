@@ -174,3 +174,105 @@ impl Search {
 fn bits(set: u8) -> impl Iterator<Item = u8> {
     (0..8).map(|bit| 1 << bit).filter(move |bit| set & bit != 0)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hinted::{Place, Reads, Reference};
+    use crate::random::Random;
+    use forerun_core::hinted::BlockNo;
+    use forerun_core::{Bytes, DeviceId, Nanos};
+
+    fn draw(random: &mut Random) -> (Instance, u32) {
+        let blocks = random.between(2, 5);
+        let frames = random.between(1, 3) as u32;
+        let reference = |random: &mut Random| Reference {
+            block: BlockNo(random.below(blocks) as u32),
+            compute: Nanos(1),
+        };
+        let place = |random: &mut Random| Place {
+            disk: DeviceId(random.below(2) as u16),
+            at: Bytes(0),
+        };
+        let reads = Reads {
+            references: (0..random.between(1, 8))
+                .map(|_| reference(random))
+                .collect(),
+            places: (0..blocks).map(|_| place(random)).collect(),
+        };
+        let warm = random.between(0, u64::from(frames).min(blocks)) as u32;
+        let instance = Instance {
+            reads,
+            warm: (0..warm).map(BlockNo).collect(),
+            fetch_units: random.between(1, 3),
+        };
+        (instance, frames)
+    }
+
+    /// Everything a disk could do, sensible or not.
+    fn everything(search: &Search, state: State, disk: usize, found: &mut Vec<State>) {
+        if disk == DISKS_MAX {
+            return found.push(state);
+        }
+        everything(search, state, disk + 1, found);
+        if state.coming[disk].1 > 0 {
+            return;
+        }
+        for block in bits(search.on_disk[disk] & !state.resident) {
+            let mut next = state;
+            next.coming[disk] = (block, search.fetch_units);
+            if search.occupied(state) < search.frames {
+                everything(search, next, disk + 1, found);
+            }
+            for victim in bits(state.resident) {
+                next.resident = state.resident & !victim;
+                everything(search, next, disk + 1, found);
+            }
+        }
+    }
+
+    /// Unit by unit, all states that can be reached.
+    fn plain(instance: &Instance, frames: u32) -> u64 {
+        let search = Search::new(instance, frames);
+        let mut states = BTreeSet::from([search.start]);
+        for now in 0.. {
+            if states
+                .iter()
+                .any(|s| usize::from(s.cursor) == search.order.len())
+            {
+                return now;
+            }
+            let mut decided = Vec::new();
+            for state in states {
+                everything(&search, state, 0, &mut decided);
+            }
+            states = decided
+                .into_iter()
+                .map(|state| search.step(state))
+                .collect();
+        }
+        unreachable!("some schedule ends")
+    }
+
+    #[test]
+    fn what_the_search_leaves_out_does_not_matter() {
+        let mut random = Random::new(5);
+        for _ in 0..150 {
+            let (instance, frames) = draw(&mut random);
+            let found = optimum(&instance, frames);
+            assert_eq!(
+                found,
+                Some(plain(&instance, frames)),
+                "{frames} {instance:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn instances_too_large_to_search_are_refused() {
+        let (mut instance, _) = draw(&mut Random::new(1));
+        assert_eq!(optimum(&instance, 0), None);
+        instance.fetch_units = FETCH_UNITS_MAX + 1;
+        assert_eq!(optimum(&instance, 2), None);
+    }
+}

@@ -181,3 +181,71 @@ fn is_bound_to_stall(board: &Board, disk: DeviceId, f: Ratio) -> bool {
     }
     false
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hinted::protocol::{BlockNo, Hint};
+    use proptest::prelude::*;
+
+    const DISK: DeviceId = DeviceId(0);
+
+    proptest! {
+        /// Sixty-four places at a time, or one: the same answer.
+        #[test]
+        fn the_alarm_is_the_rule(
+            gaps in prop::collection::vec(0u32..90, 1..60), passed in 0u32..70,
+            capacity in 1u32..1500, over in 1u128..200, under in 0u128..20,
+        ) {
+            let mut board = Board::new(1, capacity, u32::MAX, u32::MAX - 1);
+            // Block 0 is cached and fills the gaps; the others are missing.
+            let cached = Hint { block: BlockNo(0), disk: DISK };
+            board.cached(cached);
+            let mut places = std::vec::Vec::new();
+            for (block, gap) in (1..).zip(&gaps) {
+                for _ in 0..*gap {
+                    board.hint(cached);
+                }
+                places.push(board.end().0);
+                board.hint(Hint { block: BlockNo(block), disk: DISK });
+            }
+            for _ in 0..passed {
+                board.advance();
+            }
+            let cursor = board.cursor().0;
+            let near = places.iter().filter(|p| **p >= cursor && **p < cursor + 2 * capacity);
+            let by_rule = (1u128..).zip(near).any(|(i, place)| {
+                i * over > u128::from(place - cursor) * under
+            });
+            prop_assert_eq!(is_bound_to_stall(&board, DISK, Ratio { over, under }), by_rule);
+        }
+    }
+
+    fn forestall(accesses: &[u64], computes: &[u64]) -> Option<u128> {
+        let mut policy = Forestall {
+            horizon: 62,
+            batches: Batches::of(0),
+            fixed_f: 0,
+            history: 3,
+            slow_access: 5_000_000,
+            slow_factor: 4,
+            computes: Recent::new(3),
+            accesses: Vec::new(),
+        };
+        for access in accesses {
+            policy.fetched(DISK, Nanos(*access));
+        }
+        for compute in computes {
+            policy.computed(Nanos(*compute));
+        }
+        policy.overestimate(DISK).map(|f| f.over / f.under)
+    }
+
+    #[test]
+    fn f_is_measured_over_the_last_and_overestimated_where_accesses_are_slow() {
+        assert_eq!(forestall(&[], &[1]), None);
+        assert_eq!(forestall(&[4_000_000], &[1_000_000, 3_000_000]), Some(2));
+        let ms = [99_000_000, 6_000_000, 6_000_000, 6_000_000];
+        assert_eq!(forestall(&ms, &[1_000_000]), Some(24));
+    }
+}
