@@ -158,7 +158,7 @@ fn synth_shows_who_stalls_and_who_fetches_more() {
                 "{disks} disks: {report:?}"
             );
         }
-        assert!(aggressive.ledger.fetches >= 100_000, "{disks} disks");
+        assert!(aggressive.ledger.fetches >= 99_000, "{disks} disks");
         assert!(horizon.elapsed < aggressive.elapsed, "{disks} disks");
         assert!(
             forestall.elapsed.0 <= horizon.elapsed.0 * 102 / 100,

@@ -8,7 +8,7 @@ use forerun_core::Nanos;
 use forerun_core::hinted::{BlockNo, Input, Output, Planner, Setup, policy};
 use forerun_sim::device::Device;
 use forerun_sim::hinted::constant::Constant;
-use forerun_sim::hinted::host::{self, Host};
+use forerun_sim::hinted::host::{self, Hears, Host};
 use forerun_sim::hinted::unit::{self, Instance};
 use forerun_sim::hinted::{HostError, Place, Reads, Reference};
 use forerun_sim::random::Random;
@@ -110,6 +110,7 @@ proptest! {
     #[test]
     fn devices_that_fail_delay_but_never_stop_a_reader(
         blocks in strings(), cache_blocks in 1u32..40, disks in 1u16..4, seed: u64,
+        hears in prop::sample::select(&[Hears::AtReads, Hears::AtOnce][..]),
     ) {
         let reads = reads(&blocks, disks);
         for method in policy::LIST {
@@ -117,7 +118,8 @@ proptest! {
             let mut devices: Vec<Box<dyn Device>> = (0..disks)
                 .map(|disk| failing(seed ^ u64::from(disk)))
                 .collect();
-            let report = host::run(&setup, &Host::default(), &reads, &mut devices).unwrap();
+            let host = Host { hears, ..Host::default() };
+            let report = host::run(&setup, &host, &reads, &mut devices).unwrap();
             prop_assert!(report.adds_up(), "{}: {report:?}", method.spec.name);
             prop_assert_eq!(report.ledger.reads, blocks.len() as u64);
             prop_assert_eq!(report.ledger.refused_pairs, 0);

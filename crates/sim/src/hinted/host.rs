@@ -16,7 +16,7 @@
 //! what devices still do after it does not. Devices queue and reorder by themselves; how long one
 //! worked on a request is taken to be the time since it ended the one before, or since it got this
 //! one, whichever is shorter. The paper does not say when within a fetch its overhead falls due,
-//! nor whether requests of one batch reach the disk one by one.
+//! whether requests of a batch reach the disk one by one, nor when a free disk is seen ([`Hears`]).
 
 use forerun_core::hinted::{BlockNo, Input, Ledger, Output, Planner, Setup};
 use forerun_core::{Bytes, Nanos};
@@ -27,9 +27,24 @@ use crate::device::{Completion, Device, Outcome, Request};
 /// What a fetch costs the processor (kimbrel96 section 3.1, a DECstation 5000/200).
 pub const DRIVER_OVERHEAD: Nanos = Nanos(500_000);
 
+/// When the planner hears of fetches that ended, and so can decide.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Hears {
+    /// When the reader asks for a block, and while it waits. This is time as the theory has it,
+    /// which moves from reference to reference, and as a simulator driven by a trace. On `synth`
+    /// over three disks it makes aggressive waste 906 fetches in batches of 4, where the paper
+    /// counted 994; hearing at once makes it 3,336, as disks come free one by one.
+    #[default]
+    AtReads,
+    /// At the moment they end: as a driver with interrupts.
+    AtOnce,
+}
+
 /// What the host is like.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Host {
+    /// When the planner hears of fetches that ended.
+    pub hears: Hears,
     /// Processor time of a fetch.
     pub driver: Nanos,
     /// Size of a block.
@@ -39,9 +54,10 @@ pub struct Host {
 }
 
 impl Default for Host {
-    /// The paper's: half a millisecond, blocks of 8 KiB, a cold cache.
+    /// The paper's: half a millisecond, blocks of 8 KiB, a cold cache, decisions at reads.
     fn default() -> Self {
         Self {
+            hears: Hears::AtReads,
             driver: DRIVER_OVERHEAD,
             block_bytes: Bytes(BLOCK_BYTES),
             warm: Vec::new(),
@@ -193,29 +209,25 @@ impl Run<'_> {
 
     fn next_event(&self) -> Option<Nanos> {
         let devices = self.devices.iter().filter_map(|device| device.next_event());
-        let asks = match self.reader {
-            Reader::Computes(_) => Some(self.processor),
-            Reader::Waits => None,
-        };
-        devices.chain(asks).min()
+        match (self.reader, self.host.hears) {
+            (Reader::Computes(_), Hears::AtReads) => Some(self.processor),
+            (Reader::Computes(_), Hears::AtOnce) => devices.chain([self.processor]).min(),
+            (Reader::Waits, _) => devices.min(),
+        }
     }
 
-    /// Tells of every fetch that has ended by now.
+    /// Tells of every fetch that has ended by now. Devices are called at the times they name.
     fn complete(&mut self) {
+        let mut done = core::mem::take(&mut self.done);
         for disk in 0..self.devices.len() {
-            if self.devices[disk]
-                .next_event()
-                .is_none_or(|at| at > self.now)
-            {
-                continue;
+            while let Some(at) = self.devices[disk].next_event().filter(|at| *at <= self.now) {
+                self.devices[disk].advance(at, &mut done);
+                for completion in done.drain(..) {
+                    self.tell_end(disk, completion);
+                }
             }
-            let mut done = core::mem::take(&mut self.done);
-            self.devices[disk].advance(self.now, &mut done);
-            for completion in done.drain(..) {
-                self.tell_end(disk, completion);
-            }
-            self.done = done;
         }
+        self.done = done;
     }
 
     fn tell_end(&mut self, disk: usize, Completion { id, at, outcome }: Completion) {

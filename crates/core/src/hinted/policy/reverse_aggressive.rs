@@ -1,6 +1,6 @@
 //! Reverse aggressive: a plan for the whole order, made backwards, in which disks share the work.
 //!
-//! [`reverse`](crate::hinted::reverse) finds which blocks to fetch for which use, and which to
+//! A pass over the reversed order finds which blocks to fetch for which use, and which to
 //! evict after which use. Both lists are sorted and matched one to one; a block whose fetch comes
 //! up before its own eviction stays instead. A free disk then gets a batch of the soonest pairs
 //! that fetch from it and whose victim is *released*: the cursor has passed its last use.
