@@ -20,12 +20,15 @@
 //! A block fetched and evicted without a use between is left where it was: both cancel. What
 //! follows from the pass is [`Swaps`]; matching them is the caller's.
 
+mod swaps;
+
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use super::board::Board;
 use super::positions::Positions;
 use super::protocol::{BlockNo, Position};
+pub(super) use swaps::{Arrival, Departure, Swaps};
 
 /// How the pass reckons.
 #[derive(Clone, Copy, Debug)]
@@ -34,51 +37,6 @@ pub(super) struct Model {
     pub(super) fetch_time: u64,
     /// Most evictions a free disk gets at once.
     pub(super) batch: u32,
-}
-
-/// A block to be fetched.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Arrival {
-    /// The block.
-    pub(super) block: u32,
-    /// The place of the use it is fetched for.
-    pub(super) needed: u32,
-    /// Which eviction of the same block precedes it, if it is not absent from the start.
-    pub(super) departed: Option<u32>,
-}
-
-/// A block to be evicted, or an empty frame to be filled.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Departure {
-    /// The block; `None` for an empty frame.
-    pub(super) block: Option<u32>,
-    /// The first cursor at which it may go: one more than the place of its last use.
-    pub(super) released: u32,
-    cancelled: bool,
-}
-
-/// What the pass decided, in the order found.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Swaps {
-    arrivals: Vec<Arrival>,
-    departures: Vec<Departure>,
-}
-
-impl Swaps {
-    /// The blocks to fetch, by the place they are needed at.
-    pub(super) fn arrivals(&self) -> Vec<Arrival> {
-        let mut list = self.arrivals.clone();
-        list.sort_by_key(|arrival| arrival.needed);
-        list
-    }
-
-    /// The blocks to evict by their numbers, as they are released; those of one time as found.
-    pub(super) fn departures(&self) -> Vec<(u32, Departure)> {
-        let numbered = (0..).zip(self.departures.iter().copied());
-        let mut list: Vec<_> = numbered.filter(|(_, d)| !d.cancelled).collect();
-        list.sort_by_key(|(_, departure)| departure.released);
-        list
-    }
 }
 
 const NEVER: u32 = Position::NEVER.0;
