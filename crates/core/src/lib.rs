@@ -32,6 +32,7 @@ mod device;
 pub mod dispatch;
 pub mod engine;
 mod fixed_map;
+pub mod hinted;
 pub mod journal;
 pub mod ledger;
 mod memory;

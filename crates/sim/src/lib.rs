@@ -20,6 +20,7 @@
 pub mod conformance;
 pub mod count;
 pub mod device;
+pub mod hinted;
 mod lines;
 pub mod random;
 pub mod record;

@@ -1,0 +1,254 @@
+//! The board: what is cached, what is on its way, what is missing, and when each is used next.
+//!
+//! One per [planner](super::planner), which alone changes it; [policies](super::policy) read it.
+//! Each block is absent, in flight or resident, and has one *next use*, the first place at or
+//! after the cursor that names it. The sets follow from that:
+//!
+//! ```text
+//! missing[disk]   next uses of absent blocks, one set a disk       first: what to fetch
+//! kept            next uses of resident blocks                     last: what to give up ...
+//! unneeded        resident blocks with no next use                 ... unless there is one here
+//! ```
+//!
+//! A reference moves one block from its old next use to the following one: O(log n), see
+//! [`positions`](super::positions). Links from each place to the following one of the same block
+//! make that a look-up, and let hints arrive at any time.
+//!
+//! The rules of kimbrel96 section 2.2 are its methods. It decides nothing. What changes it stands
+//! in `board/change.rs`.
+
+mod change;
+
+use alloc::vec::Vec;
+
+use super::positions::Positions;
+use super::protocol::{BlockNo, Position};
+use crate::units::DeviceId;
+
+/// A fetch and the eviction that makes room for it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Pair {
+    /// What to fetch; absent, and known to be used.
+    pub fetch: BlockNo,
+    /// What to give up; `None` takes an empty frame.
+    pub evict: Option<BlockNo>,
+}
+
+/// See the [module](self).
+#[derive(Clone, Debug)]
+pub struct Board {
+    capacity: u32,
+    blocks_max: u32,
+    hints_max: u32,
+    cursor: u32,
+    /// The reference order: the block at each place ..
+    order: Vec<u32>,
+    /// .. and the following place that names the same block.
+    following: Vec<u32>,
+    blocks: Vec<Entry>,
+    missing: Vec<Positions>,
+    in_flight: Vec<u32>,
+    kept: Positions,
+    unneeded: Positions,
+    /// Frames that hold a block or wait for one.
+    occupied: u32,
+    awaited: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    next: u32,
+    /// The last place that names it: where the link to a further hint begins.
+    last: u32,
+    disk: u16,
+    state: State,
+    /// A fetch for the coming use failed; nobody tries again before the reader asks.
+    given_up: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum State {
+    Unknown,
+    Absent,
+    InFlight,
+    Resident,
+}
+
+const NEVER: u32 = Position::NEVER.0;
+
+const UNKNOWN: Entry = Entry {
+    next: NEVER,
+    last: NEVER,
+    disk: 0,
+    state: State::Unknown,
+    given_up: false,
+};
+
+impl Board {
+    pub(crate) fn new(disks: u16, capacity: u32, blocks_max: u32, hints_max: u32) -> Self {
+        Self {
+            capacity,
+            blocks_max,
+            hints_max,
+            cursor: 0,
+            order: Vec::new(),
+            following: Vec::new(),
+            blocks: Vec::new(),
+            missing: (0..disks).map(|_| Positions::default()).collect(),
+            in_flight: (0..disks).map(|_| 0).collect(),
+            kept: Positions::default(),
+            unneeded: Positions::default(),
+            occupied: 0,
+            awaited: false,
+        }
+    }
+
+    /// The disks, in order.
+    pub fn disks(&self) -> impl DoubleEndedIterator<Item = DeviceId> + use<> {
+        (0..self.missing.len() as u16).map(DeviceId)
+    }
+
+    /// How many disks there are.
+    #[must_use]
+    pub fn disk_count(&self) -> u32 {
+        self.missing.len() as u32
+    }
+
+    /// K: how many blocks the cache holds.
+    #[must_use]
+    pub fn capacity(&self) -> u32 {
+        self.capacity
+    }
+
+    /// The first reference that is not done with.
+    #[must_use]
+    pub fn cursor(&self) -> Position {
+        Position(self.cursor)
+    }
+
+    /// The place after the last known reference.
+    #[must_use]
+    pub fn end(&self) -> Position {
+        Position(self.order.len() as u32)
+    }
+
+    /// One more than the largest block number mentioned so far.
+    #[must_use]
+    pub fn blocks(&self) -> u32 {
+        self.blocks.len() as u32
+    }
+
+    /// The block that is referenced at a place.
+    #[must_use]
+    pub fn block_at(&self, position: Position) -> Option<BlockNo> {
+        self.order.get(position.0 as usize).copied().map(BlockNo)
+    }
+
+    /// Where a block lies; `None` for one never mentioned.
+    #[must_use]
+    pub fn disk_of(&self, block: BlockNo) -> Option<DeviceId> {
+        let entry = self.entry(block);
+        (entry.state != State::Unknown).then_some(DeviceId(entry.disk))
+    }
+
+    /// When a block is used next; [`Position::NEVER`] if nobody said it would be.
+    #[must_use]
+    pub fn next_use(&self, block: BlockNo) -> Position {
+        Position(self.entry(block).next)
+    }
+
+    /// Whether a block is in the cache.
+    #[must_use]
+    pub fn is_resident(&self, block: BlockNo) -> bool {
+        self.entry(block).state == State::Resident
+    }
+
+    /// Whether a block is on its way.
+    #[must_use]
+    pub fn is_in_flight(&self, block: BlockNo) -> bool {
+        self.entry(block).state == State::InFlight
+    }
+
+    /// How many fetches are under way on a disk.
+    #[must_use]
+    pub fn in_flight(&self, disk: DeviceId) -> u32 {
+        self.in_flight
+            .get(usize::from(disk.0))
+            .copied()
+            .unwrap_or(0)
+    }
+
+    /// Frames with nothing in them and nothing on its way to them.
+    #[must_use]
+    pub fn empty_frames(&self) -> u32 {
+        self.capacity - self.occupied
+    }
+
+    /// The cursor, if the reader waits there for a block that is missing.
+    #[must_use]
+    pub fn awaited(&self) -> Option<Position> {
+        let block = self.block_at(self.cursor()).filter(|_| self.awaited)?;
+        (self.entry(block).state == State::Absent).then_some(self.cursor())
+    }
+
+    /// *Optimal fetching* on one disk: the next use of the missing block referenced soonest.
+    #[must_use]
+    pub fn first_missing(&self, disk: DeviceId) -> Option<Position> {
+        self.missing.get(usize::from(disk.0))?.first().map(Position)
+    }
+
+    /// *Optimal fetching* over all disks.
+    #[must_use]
+    pub fn soonest_missing(&self) -> Option<Position> {
+        self.disks().filter_map(|d| self.first_missing(d)).min()
+    }
+
+    /// The next uses of a disk's missing blocks from the cursor to before `end`, as
+    /// [`Positions::words`].
+    pub fn missing_words(
+        &self,
+        disk: DeviceId,
+        end: Position,
+    ) -> impl Iterator<Item = (u32, u64)> + '_ {
+        let set = self.missing.get(usize::from(disk.0));
+        set.into_iter()
+            .flat_map(move |set| set.words(self.cursor, end.0))
+    }
+
+    /// *Optimal replacement*: the resident block whose next use is furthest, with that use.
+    #[must_use]
+    pub fn furthest(&self) -> Option<(BlockNo, Position)> {
+        if let Some(block) = self.unneeded.last() {
+            return Some((BlockNo(block), Position::NEVER));
+        }
+        let position = Position(self.kept.last()?);
+        Some((self.block_at(position)?, position))
+    }
+
+    /// *Do no harm*: room for a block next used at `position`. An empty frame (`Some(None)`), or
+    /// that of the block used furthest, if that is used later still; else `None`.
+    #[must_use]
+    pub fn harmless_room(&self, position: Position) -> Option<Option<BlockNo>> {
+        if self.occupied < self.capacity {
+            return Some(None);
+        }
+        let (block, next) = self.furthest()?;
+        (next > position).then_some(Some(block))
+    }
+
+    /// The fetch of the block missing at a place, if there is harmless room for it.
+    #[must_use]
+    pub fn harmless_pair(&self, position: Position) -> Option<Pair> {
+        Some(Pair {
+            fetch: self.block_at(position)?,
+            evict: self.harmless_room(position)?,
+        })
+    }
+
+    fn entry(&self, block: BlockNo) -> Entry {
+        self.blocks
+            .get(block.0 as usize)
+            .copied()
+            .unwrap_or(UNKNOWN)
+    }
+}

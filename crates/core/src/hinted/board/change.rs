@@ -1,0 +1,172 @@
+//! What changes the board: hints, fetches that start and end, the cursor that moves.
+//!
+//! Called by the [planner](crate::hinted::planner) only. Each change takes a block out of the set
+//! that its state and next use put it in, changes one of the two, and puts it into the set they
+//! ask for then; so the sets cannot disagree with the blocks. A change that makes no sense answers
+//! `None` and leaves everything as it was.
+
+use super::{Board, Entry, NEVER, Pair, State, UNKNOWN};
+use crate::hinted::protocol::{BlockNo, Hint};
+use crate::units::DeviceId;
+
+impl Board {
+    /// Appends a reference. `None`, and nothing changes, if it is beyond a limit or contradicts
+    /// an earlier one.
+    pub(crate) fn hint(&mut self, hint: Hint) -> Option<()> {
+        let place = self.end().0;
+        if place >= self.hints_max {
+            return None;
+        }
+        self.mention(hint)?;
+        let Hint { block, .. } = hint;
+        self.order.push(block.0);
+        self.following.push(NEVER);
+        let entry = &mut self.blocks[block.0 as usize];
+        if entry.last != NEVER {
+            self.following[entry.last as usize] = place;
+        }
+        entry.last = place;
+        if entry.next == NEVER {
+            self.leave_sets(block);
+            let entry = &mut self.blocks[block.0 as usize];
+            (entry.next, entry.given_up) = (place, false);
+            self.join_sets(block);
+        }
+        Some(())
+    }
+
+    /// A block is in the cache from elsewhere.
+    pub(crate) fn cached(&mut self, hint: Hint) -> Option<()> {
+        if self.occupied == self.capacity {
+            return None;
+        }
+        self.mention(hint)?;
+        if self.entry(hint.block).state != State::Absent {
+            return None;
+        }
+        self.occupied += 1;
+        self.change(hint.block, State::Resident);
+        Some(())
+    }
+
+    /// The reader came to the cursor, or left it. What was given up is missing again when wanted.
+    pub(crate) fn set_awaited(&mut self, awaited: bool) {
+        self.awaited = awaited;
+        if let Some(block) = self.block_at(self.cursor()).filter(|_| awaited) {
+            self.blocks[block.0 as usize].given_up = false;
+            self.join_sets(block);
+        }
+    }
+
+    /// The cursor moves on by one reference, if there is one.
+    pub(crate) fn advance(&mut self) -> Option<BlockNo> {
+        let block = self.block_at(self.cursor())?;
+        self.leave_sets(block);
+        let entry = &mut self.blocks[block.0 as usize];
+        entry.next = self.following[self.cursor as usize];
+        entry.given_up = false;
+        self.join_sets(block);
+        self.cursor += 1;
+        self.awaited = false;
+        Some(block)
+    }
+
+    /// A fetch starts: the victim is gone and the block is on its way. `None`, and nothing
+    /// changes, if the pair makes no sense; the block at the cursor is never given up.
+    pub(crate) fn start(&mut self, pair: Pair) -> Option<DeviceId> {
+        let Entry {
+            state, next, disk, ..
+        } = self.entry(pair.fetch);
+        if state != State::Absent || next == NEVER {
+            return None;
+        }
+        match pair.evict {
+            None if self.occupied == self.capacity => return None,
+            None => self.occupied += 1,
+            Some(victim) => {
+                let entry = self.entry(victim);
+                if entry.state != State::Resident || entry.next == self.cursor {
+                    return None;
+                }
+                self.change(victim, State::Absent);
+            }
+        }
+        self.change(pair.fetch, State::InFlight);
+        self.in_flight[usize::from(disk)] += 1;
+        Some(DeviceId(disk))
+    }
+
+    /// A fetch ended well. Answers where, or `None` if there was no such fetch.
+    pub(crate) fn arrive(&mut self, block: BlockNo) -> Option<DeviceId> {
+        self.end_fetch(block, State::Resident)
+    }
+
+    /// A fetch failed: its frame is empty, and the block missing again, unless `given_up`.
+    pub(crate) fn fail(&mut self, block: BlockNo, given_up: bool) -> Option<DeviceId> {
+        let disk = self.end_fetch(block, State::Absent)?;
+        self.occupied -= 1;
+        if given_up {
+            self.leave_sets(block);
+            self.blocks[block.0 as usize].given_up = true;
+        }
+        Some(disk)
+    }
+
+    fn end_fetch(&mut self, block: BlockNo, state: State) -> Option<DeviceId> {
+        let entry = self.entry(block);
+        if entry.state != State::InFlight {
+            return None;
+        }
+        self.in_flight[usize::from(entry.disk)] -= 1;
+        self.change(block, state);
+        Some(DeviceId(entry.disk))
+    }
+
+    /// Makes a block known, on its disk.
+    fn mention(&mut self, Hint { block, disk }: Hint) -> Option<()> {
+        if block.0 >= self.blocks_max || usize::from(disk.0) >= self.missing.len() {
+            return None;
+        }
+        let at = block.0 as usize;
+        if at >= self.blocks.len() {
+            self.blocks.resize(at + 1, UNKNOWN);
+        }
+        let entry = &mut self.blocks[at];
+        if entry.state == State::Unknown {
+            (entry.state, entry.disk) = (State::Absent, disk.0);
+        }
+        (entry.disk == disk.0).then_some(())
+    }
+
+    fn change(&mut self, block: BlockNo, state: State) {
+        self.leave_sets(block);
+        self.blocks[block.0 as usize].state = state;
+        self.join_sets(block);
+    }
+
+    /// Takes a block out of the set that its state and next use put it in. Known blocks only.
+    fn leave_sets(&mut self, block: BlockNo) {
+        let Entry {
+            state, next, disk, ..
+        } = self.blocks[block.0 as usize];
+        match state {
+            State::Resident if next == NEVER => self.unneeded.remove(block.0),
+            State::Resident => self.kept.remove(next),
+            State::Absent if next != NEVER => self.missing[usize::from(disk)].remove(next),
+            _ => {}
+        }
+    }
+
+    /// Puts a block into the set that its state and next use ask for. Known blocks only.
+    fn join_sets(&mut self, block: BlockNo) {
+        let entry = self.blocks[block.0 as usize];
+        match entry.state {
+            State::Resident if entry.next == NEVER => self.unneeded.insert(block.0),
+            State::Resident => self.kept.insert(entry.next),
+            State::Absent if entry.next != NEVER && !entry.given_up => {
+                self.missing[usize::from(entry.disk)].insert(entry.next);
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! The hinted methods: what to fetch ahead, when, and what to give up for it.
+//!
+//! Called by the [planner](super::planner) only. After everything that happens it opens a round:
+//! [`Policy::begin`] once, then [`Policy::next`] until it answers `None`; each answer is started
+//! before the next question, so the [`Board`] a method sees is always current.
+//!
+//! Every method must fetch the block that the reader waits for ([`Board::awaited`]) once that
+//! block's disk and a frame are free, or its reader would wait for ever.
+//!
+//! Adding one: a file in `policy/`, a `mod` line and an entry here.
+
+pub mod aggressive;
+pub mod demand_lru;
+pub mod demand_opt;
+pub mod fixed_horizon;
+pub mod forestall;
+pub mod reverse_aggressive;
+
+use alloc::boxed::Box;
+
+use super::board::{Board, Pair};
+use super::protocol::BlockNo;
+use crate::spec::{Method, Param};
+use crate::units::{DeviceId, Nanos};
+
+/// The hinted methods. One entry a method.
+pub static LIST: &[Method<Box<dyn Policy>>] = &[
+    demand_lru::METHOD,
+    demand_opt::METHOD,
+    fixed_horizon::METHOD,
+    aggressive::METHOD,
+    reverse_aggressive::METHOD,
+    forestall::METHOD,
+];
+
+/// A hinted method.
+pub trait Policy: core::fmt::Debug + Send {
+    /// References were added to the order.
+    fn hinted(&mut self) {}
+    /// The reader computed for so long since it took the block before.
+    fn computed(&mut self, _compute: Nanos) {}
+    /// The reader took a resident block.
+    fn taken(&mut self, _board: &Board, _block: BlockNo) {}
+    /// A disk worked for so long on a fetch.
+    fn fetched(&mut self, _disk: DeviceId, _service: Nanos) {}
+    /// A block became resident.
+    fn arrived(&mut self, _board: &Board, _block: BlockNo) {}
+    /// A block was given up, as this method wished.
+    fn evicted(&mut self, _block: BlockNo) {}
+    /// A round of decisions begins.
+    fn begin(&mut self, _board: &Board) {}
+    /// The next fetch to start now; `None` ends the round.
+    fn next(&mut self, board: &Board) -> Option<Pair>;
+}
+
+/// The prefetch horizon, a parameter of two methods.
+const HORIZON: Param = Param {
+    name: "horizon_refs",
+    summary: "fetch what is missing so many references ahead; 62 is 15 ms, more than a disk \
+              usually takes, over the 243 us of reading a block from the cache (kimbrel96 2.6)",
+    default: 62,
+    min: 0,
+    max: 1 << 20,
+};
+
+/// The batch size, a parameter of three methods.
+const BATCH: Param = Param {
+    name: "batch_blocks",
+    summary: "most fetches a free disk gets at once; 0 takes it from kimbrel96 Table 6 by the \
+              number of disks",
+    default: 0,
+    min: 0,
+    max: 1 << 16,
+};

@@ -1,0 +1,251 @@
+//! Forestall: begin to fetch just early enough that nobody will stall.
+//!
+//! Let a fetch take as long as F' references, and the i-th missing block of a disk lie d(i)
+//! references ahead. The disk needs i F' for the first i of them; if i F' > d(i) for some i, the
+//! reader is bound to stall unless the disk starts now. So a free disk gets a batch, as under
+//! aggressive, when one of its missing blocks within 2K references says so, and else is left
+//! alone, as under fixed horizon, whose victims are chosen late.
+//!
+//! ```text
+//! cursor  r r r r r r r m m m m m          d(1) = 7, d(5) = 11: with F' = 3 the fifth cries out
+//! ```
+//!
+//! F is measured, for each disk, as the mean of its last 100 access times over the mean of the
+//! last 100 compute times. Accesses under 5 ms are sequential and regular: F' = F. Slower ones
+//! vary and are reordered, which costs 4 F. Against reordering there is also fixed horizon's own
+//! rule. Before a disk has been used once there is no F, and only that rule acts.
+//!
+//! The paper says neither whether a batch is cut short once i F' > d(i) no longer holds (here it
+//! is not, as the batch is there for the disk's sake) nor what F is before the first access.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+use super::fixed_horizon::missing_within;
+use super::{BATCH, Board, HORIZON, Pair, Policy};
+use crate::hinted::batch::Batches;
+use crate::hinted::protocol::Position;
+use crate::hinted::recent::Recent;
+use crate::spec::{Knows, Method, Param, Spec};
+use crate::units::{DeviceId, Nanos};
+
+pub(super) const METHOD: Method<Box<dyn Policy>> = Method {
+    spec: Spec {
+        name: "forestall",
+        summary: "start a disk when its missing blocks would otherwise come too late",
+        source: "kimbrel96 section 5",
+        unfit: "compute times that change faster than a hundred references show",
+        knows: Knows::Hinted,
+        params: &[
+            HORIZON,
+            BATCH,
+            Param {
+                name: "fixed_f_refs",
+                summary: "F' as a constant instead of measured; 0 measures it (measuring was \
+                          never more than 1.2 % worse than the best constant, kimbrel96 section 5)",
+                default: 0,
+                min: 0,
+                max: 1 << 20,
+            },
+            Param {
+                name: "history_refs",
+                summary: "how many access and compute times F is measured from (the paper's only \
+                          value)",
+                default: 100,
+                min: 1,
+                max: 1 << 16,
+            },
+            Param {
+                name: "slow_access_ns",
+                summary: "from this mean access time on F is overestimated: between the 3-4 ms of \
+                          sequential traces and the rest (kimbrel96 section 5)",
+                default: 5_000_000,
+                min: 0,
+                max: 1 << 40,
+            },
+            Param {
+                name: "slow_factor",
+                summary: "by how much it then is (the best of those the paper tried)",
+                default: 4,
+                min: 1,
+                max: 1000,
+            },
+        ],
+    },
+    build: |values| {
+        let history = values[3] as usize;
+        Box::new(Forestall {
+            horizon: values[0] as u32,
+            batches: Batches::of(values[1] as u32),
+            fixed_f: values[2],
+            history,
+            slow_access: u128::from(values[4]),
+            slow_factor: u128::from(values[5]),
+            computes: Recent::new(history),
+            accesses: Vec::new(),
+        })
+    },
+};
+
+#[derive(Debug)]
+struct Forestall {
+    horizon: u32,
+    batches: Batches,
+    fixed_f: u64,
+    history: usize,
+    slow_access: u128,
+    slow_factor: u128,
+    computes: Recent,
+    /// By disk.
+    accesses: Vec<Recent>,
+}
+
+/// F' as a fraction. With nothing to divide by, any access at all takes for ever.
+#[derive(Clone, Copy, Debug)]
+struct Ratio {
+    over: u128,
+    under: u128,
+}
+
+impl Forestall {
+    /// F' of a disk; `None` while nothing was measured.
+    fn overestimate(&self, disk: DeviceId) -> Option<Ratio> {
+        if self.fixed_f > 0 {
+            let over = u128::from(self.fixed_f);
+            return Some(Ratio { over, under: 1 });
+        }
+        let accesses = self.accesses.get(usize::from(disk.0))?;
+        let is_slow = accesses.sum() >= self.slow_access.saturating_mul(accesses.count());
+        let factor = if is_slow { self.slow_factor } else { 1 };
+        (accesses.count() > 0).then(|| Ratio {
+            over: accesses
+                .sum()
+                .saturating_mul(self.computes.count().max(1))
+                .saturating_mul(factor),
+            under: self.computes.sum().saturating_mul(accesses.count()),
+        })
+    }
+}
+
+impl Policy for Forestall {
+    fn computed(&mut self, compute: Nanos) {
+        self.computes.push(compute);
+    }
+
+    fn fetched(&mut self, disk: DeviceId, service: Nanos) {
+        let at = usize::from(disk.0);
+        if at >= self.accesses.len() {
+            self.accesses.resize(at + 1, Recent::new(self.history));
+        }
+        self.accesses[at].push(service);
+    }
+
+    fn begin(&mut self, board: &Board) {
+        let mut batches = core::mem::replace(&mut self.batches, Batches::of(0));
+        batches.open_where(board, |disk| {
+            let ratio = self.overestimate(disk);
+            ratio.is_some_and(|ratio| is_bound_to_stall(board, disk, ratio))
+        });
+        self.batches = batches;
+    }
+
+    fn next(&mut self, board: &Board) -> Option<Pair> {
+        let near = missing_within(board, self.horizon);
+        let pair = board.harmless_pair(near.or_else(|| self.batches.soonest(board))?)?;
+        self.batches.spend(board.disk_of(pair.fetch)?);
+        Some(pair)
+    }
+}
+
+/// Whether i F' > d(i) for one of the disk's missing blocks within 2K of the cursor. Looks at 64
+/// places at a time, and closer only where the last of them would be late at the first's place.
+fn is_bound_to_stall(board: &Board, disk: DeviceId, f: Ratio) -> bool {
+    let cursor = board.cursor().0;
+    let end = Position(cursor.saturating_add(board.capacity().saturating_mul(2)));
+    let late = |i: u32, position: u32| {
+        let distance = u128::from(position.saturating_sub(cursor));
+        f.over.saturating_mul(u128::from(i)) > f.under.saturating_mul(distance)
+    };
+    let mut before = 0;
+    for (base, mut word) in board.missing_words(disk, end) {
+        let here = word.count_ones();
+        if late(before + here, base + word.trailing_zeros()) {
+            for i in before + 1..=before + here {
+                if late(i, base + word.trailing_zeros()) {
+                    return true;
+                }
+                word &= word - 1;
+            }
+        }
+        before += here;
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hinted::protocol::{BlockNo, Hint};
+    use proptest::prelude::*;
+
+    const DISK: DeviceId = DeviceId(0);
+
+    proptest! {
+        /// Sixty-four places at a time, or one: the same answer.
+        #[test]
+        fn the_alarm_is_the_rule(
+            gaps in prop::collection::vec(0u32..90, 1..60), passed in 0u32..70,
+            capacity in 1u32..1500, over in 1u128..200, under in 0u128..20,
+        ) {
+            let mut board = Board::new(1, capacity, u32::MAX, u32::MAX - 1);
+            // Block 0 is cached and fills the gaps; the others are missing.
+            let cached = Hint { block: BlockNo(0), disk: DISK };
+            board.cached(cached);
+            let mut places = std::vec::Vec::new();
+            for (block, gap) in (1..).zip(&gaps) {
+                for _ in 0..*gap {
+                    board.hint(cached);
+                }
+                places.push(board.end().0);
+                board.hint(Hint { block: BlockNo(block), disk: DISK });
+            }
+            for _ in 0..passed {
+                board.advance();
+            }
+            let cursor = board.cursor().0;
+            let near = places.iter().filter(|p| **p >= cursor && **p < cursor + 2 * capacity);
+            let by_rule = (1u128..).zip(near).any(|(i, place)| {
+                i * over > u128::from(place - cursor) * under
+            });
+            prop_assert_eq!(is_bound_to_stall(&board, DISK, Ratio { over, under }), by_rule);
+        }
+    }
+
+    fn forestall(accesses: &[u64], computes: &[u64]) -> Option<u128> {
+        let mut policy = Forestall {
+            horizon: 62,
+            batches: Batches::of(0),
+            fixed_f: 0,
+            history: 3,
+            slow_access: 5_000_000,
+            slow_factor: 4,
+            computes: Recent::new(3),
+            accesses: Vec::new(),
+        };
+        for access in accesses {
+            policy.fetched(DISK, Nanos(*access));
+        }
+        for compute in computes {
+            policy.computed(Nanos(*compute));
+        }
+        policy.overestimate(DISK).map(|f| f.over / f.under)
+    }
+
+    #[test]
+    fn f_is_measured_over_the_last_and_overestimated_where_accesses_are_slow() {
+        assert_eq!(forestall(&[], &[1]), None);
+        assert_eq!(forestall(&[4_000_000], &[1_000_000, 3_000_000]), Some(2));
+        let ms = [99_000_000, 6_000_000, 6_000_000, 6_000_000];
+        assert_eq!(forestall(&ms, &[1_000_000]), Some(24));
+    }
+}

@@ -1,0 +1,93 @@
+//! The membrane of the planner: everything that enters it and everything that leaves it.
+//!
+//! Drivers hand in [`Input`]s and carry out [`Output`]s; both are closed enums, so a run can be
+//! recorded, compared and replayed. Inputs that make no sense are counted and change nothing.
+//!
+//! There is no input for "a disk became free": a disk is free when everything the planner asked
+//! of it has ended, which the planner counts itself and cannot be told wrongly.
+
+use alloc::vec::Vec;
+
+use crate::units::{DeviceId, Nanos};
+
+/// A block, as the driver numbers those it hints at, densely from 0.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct BlockNo(pub u32);
+
+/// A place in the order of references, counted from 0.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct Position(pub u32);
+
+impl Position {
+    /// After every place there is: when a block that is not asked for again is used next.
+    pub const NEVER: Position = Position(u32::MAX);
+}
+
+/// A reference that will come, or a block that is there.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Hint {
+    /// The block.
+    pub block: BlockNo,
+    /// The disk it lies on; the same each time.
+    pub disk: DeviceId,
+}
+
+/// Something that happened outside.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Input {
+    /// These references follow those known so far.
+    Hints(Vec<Hint>),
+    /// The driver holds this block already, in one of the planner's frames.
+    Cached(Hint),
+    /// The reader stands at the cursor and asks for its block.
+    Wanted {
+        /// How long it computed since it took the block before.
+        compute: Nanos,
+    },
+    /// The reader is done with the block at the cursor, or goes on without it: the cursor moves.
+    Taken,
+    /// A fetch ended well.
+    Fetched {
+        /// What arrived.
+        block: BlockNo,
+        /// How long the disk worked on it, waiting in its queue not counted.
+        service: Nanos,
+    },
+    /// A fetch ended with nothing usable.
+    Failed {
+        /// What did not arrive.
+        block: BlockNo,
+    },
+}
+
+/// Something the driver must do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Output {
+    /// Give up `evict` now and start to fetch `block` into its frame, or into an empty one.
+    Fetch {
+        /// What to fetch.
+        block: BlockNo,
+        /// Where it lies.
+        disk: DeviceId,
+        /// Whose frame it gets.
+        evict: Option<BlockNo>,
+        /// Whether the reader waits for it.
+        demand: bool,
+    },
+    /// The reader gets its block; it stays until [`Input::Taken`].
+    Serve {
+        /// Which reference.
+        position: Position,
+        /// Its block.
+        block: BlockNo,
+    },
+    /// The reader's own fetch failed. It stands where it stood: [`Input::Taken`] goes on without.
+    Lost {
+        /// Which reference.
+        position: Position,
+        /// Its block.
+        block: BlockNo,
+    },
+    /// Nothing more to do until something happens.
+    Idle,
+}

@@ -1,0 +1,57 @@
+//! The sum of the last few of a series of durations.
+//!
+//! Forestall estimates the ratio of disk access time to compute time from the most recent 100 of
+//! each (kimbrel96 section 5).
+
+use alloc::collections::VecDeque;
+
+use crate::units::Nanos;
+
+/// See the [module](self).
+#[derive(Clone, Debug)]
+pub(crate) struct Recent {
+    last: VecDeque<u64>,
+    sum: u128,
+    most: usize,
+}
+
+impl Recent {
+    /// Remembers the last `most`, at least one.
+    pub(crate) fn new(most: usize) -> Self {
+        Self {
+            last: VecDeque::new(),
+            sum: 0,
+            most: most.max(1),
+        }
+    }
+
+    pub(crate) fn push(&mut self, value: Nanos) {
+        if self.last.len() == self.most {
+            self.sum -= u128::from(self.last.pop_front().unwrap_or(0));
+        }
+        self.last.push_back(value.0);
+        self.sum += u128::from(value.0);
+    }
+
+    pub(crate) fn sum(&self) -> u128 {
+        self.sum
+    }
+
+    pub(crate) fn count(&self) -> u128 {
+        self.last.len() as u128
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_last_count() {
+        let mut recent = Recent::new(2);
+        for value in [5, 7, 1] {
+            recent.push(Nanos(value));
+        }
+        assert_eq!((recent.sum(), recent.count()), (8, 2));
+    }
+}

@@ -1,0 +1,155 @@
+//! Hinted prefetching in virtual time: hosts for the planner, inputs for them, and the optimum.
+//!
+//! A [`Reads`] is a reference string: which block, how long the reader computes before it asks for
+//! it, and where the blocks lie. Two hosts run a [`Planner`](forerun_core::hinted::Planner) over
+//! it, which fully knows the order, as in kimbrel96:
+//!
+//! ```text
+//! host      devices of any kind, one a disk; compute, driver and stall time       (section 3)
+//! unit      the theory: 1 for a hit, F for a fetch, disks in parallel             (section 2.1)
+//! optimum   the least any schedule can take in the unit model, by search
+//! synth     50 passes over 2000 sequential blocks                                 (section 3.1)
+//! constant  a disk that takes one time for everything, first come first served
+//! ```
+
+pub mod constant;
+pub mod host;
+pub mod optimum;
+pub mod synth;
+pub mod unit;
+
+use std::fmt;
+
+use forerun_core::hinted::{BlockNo, Hint, Position, Setup, SetupError};
+use forerun_core::{Bytes, DeviceId, Nanos};
+
+/// A reference string and where its blocks lie.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Reads {
+    /// The references, in order.
+    pub references: Vec<Reference>,
+    /// For each block, where it lies.
+    pub places: Vec<Place>,
+}
+
+/// One read of one block.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Reference {
+    /// The block: an index into [`Reads::places`].
+    pub block: BlockNo,
+    /// How long the reader works on it before it asks for the next one.
+    pub compute: Nanos,
+}
+
+/// Where a block lies.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Place {
+    /// On which disk.
+    pub disk: DeviceId,
+    /// Where on it.
+    pub at: Bytes,
+}
+
+/// Size of a block in kimbrel96.
+pub const BLOCK_BYTES: u64 = 8192;
+
+impl Place {
+    /// Block `number` of an array striped by one block (kimbrel96 section 3.2).
+    #[must_use]
+    pub fn striped(number: u64, disks: u16, block_bytes: u64) -> Self {
+        let disks = u64::from(disks.max(1));
+        Self {
+            disk: DeviceId((number % disks) as u16),
+            at: Bytes((number / disks).saturating_mul(block_bytes)),
+        }
+    }
+}
+
+impl Reads {
+    /// The hints for the whole string. References to blocks without a place are left out by
+    /// [`Reads::check`].
+    #[must_use]
+    pub fn hints(&self) -> Vec<Hint> {
+        let hint = |reference: &Reference| self.hint(reference.block);
+        self.references.iter().filter_map(hint).collect()
+    }
+
+    /// What a planner is told about a block.
+    #[must_use]
+    pub fn hint(&self, block: BlockNo) -> Option<Hint> {
+        let place = self.places.get(block.0 as usize)?;
+        Some(Hint {
+            block,
+            disk: place.disk,
+        })
+    }
+
+    /// How many disks the blocks lie on.
+    #[must_use]
+    pub fn disks(&self) -> u16 {
+        let last = self.places.iter().map(|place| place.disk.0).max();
+        last.unwrap_or(0).saturating_add(1)
+    }
+
+    /// Whether every reference names a block that lies somewhere.
+    #[must_use]
+    pub fn check(&self) -> bool {
+        let placed = |r: &Reference| (r.block.0 as usize) < self.places.len();
+        self.references.iter().all(placed)
+    }
+
+    /// Whether a planner of this setup can be told everything.
+    fn check_for(&self, setup: &Setup) -> Result<(), HostError> {
+        if !self.check() {
+            return Err(HostError::Unplaced);
+        }
+        if self.disks() > setup.disks {
+            return Err(HostError::Disks(self.disks()));
+        }
+        if self.references.len() > setup.hints_max as usize
+            || self.places.len() > setup.blocks_max as usize
+        {
+            return Err(HostError::TooLong(self.references.len()));
+        }
+        Ok(())
+    }
+}
+
+/// Why a run was not possible.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum HostError {
+    /// The setup is out of range.
+    Setup(SetupError),
+    /// A reference to a block that lies nowhere.
+    Unplaced,
+    /// Blocks lie on so many disks, more than the setup has.
+    Disks(u16),
+    /// Only so many devices, fewer than disks.
+    Devices(usize),
+    /// So many references, or their blocks, are more than the setup allows.
+    TooLong(usize),
+    /// The reader waits at this place, and nothing is under way: a defect of the method.
+    Stranded(Position),
+}
+
+impl From<SetupError> for HostError {
+    fn from(error: SetupError) -> Self {
+        Self::Setup(error)
+    }
+}
+
+impl fmt::Display for HostError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Setup(error) => error.fmt(f),
+            Self::Unplaced => write!(f, "a reference to a block that lies nowhere"),
+            Self::Disks(n) => write!(f, "blocks lie on {n} disks, more than there are"),
+            Self::Devices(n) => write!(f, "{n} devices, fewer than there are disks"),
+            Self::TooLong(n) => write!(f, "{n} references, more than the setup allows"),
+            Self::Stranded(at) => write!(f, "the reader waits for ever at reference {}", at.0),
+        }
+    }
+}
+
+impl std::error::Error for HostError {}
