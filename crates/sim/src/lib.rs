@@ -24,6 +24,7 @@ pub mod random;
 pub mod record;
 pub mod replay;
 pub mod report;
+pub mod scheduler;
 pub mod trace;
 pub mod workload;
 pub mod world;
