@@ -113,6 +113,7 @@ fn by_figures(values: &[u64]) -> Sheet {
         tracks_per_cylinder: heads.clamp(1.0, 1000.0) as u32,
         sector_bytes: None,
         head_switch_ms: (seek_ms / 8.0).min(0.8),
+        cylinder_switch_ms: None,
         write_settle_ms: 0.0,
         zone: Vec::new(),
         surface: Some(SurfaceSheet {

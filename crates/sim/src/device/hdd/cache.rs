@@ -31,10 +31,6 @@ impl Cache {
         }
     }
 
-    pub(super) fn is_absent(&self) -> bool {
-        self.segments.is_empty()
-    }
-
     pub(super) fn segment(&self, at: usize) -> Segment {
         self.segments[at]
     }

@@ -40,6 +40,8 @@ pub struct Drawing {
     pub(super) sector: u64,
     pub(super) revolution: u64,
     pub(super) head_switch: u64,
+    /// From the last track of a cylinder to the first of the next, in the middle of a run.
+    pub(super) cylinder_switch: u64,
     pub(super) write_settle: u64,
     /// Seek time by distance in cylinders.
     pub(super) seek: Vec<u32>,
@@ -154,7 +156,12 @@ impl Drawing {
     /// once it may begin: the arm sets out at `at`, and nothing begins before `earliest`.
     pub(super) fn pass(&self, run: Run, arm: &mut Arm) -> Pass {
         let spot = self.geometry.locate(run.lbn);
-        let movement = self.movement(*arm, &spot);
+        let is_next = spot.head == 0 && spot.cylinder == arm.cylinder.saturating_add(1);
+        let movement = if run.is_going_on && is_next {
+            self.cylinder_switch
+        } else {
+            self.movement(*arm, &spot)
+        };
         let settle = if run.is_write { self.write_settle } else { 0 };
         let there = run.at.saturating_add(movement).saturating_add(settle);
         let ready = there.max(run.earliest);
@@ -257,4 +264,20 @@ pub(super) struct Run {
     pub(super) earliest: u64,
     /// Whether they are written.
     pub(super) is_write: bool,
+    /// Whether the heads have just passed the sector before.
+    pub(super) is_going_on: bool,
+}
+
+impl Run {
+    /// Reading from a sector on, with the arm setting out at `at` from anywhere.
+    pub(super) fn reading(lbn: u64, at: u64) -> Self {
+        Self {
+            lbn,
+            most: u64::MAX,
+            at,
+            earliest: 0,
+            is_write: false,
+            is_going_on: false,
+        }
+    }
 }

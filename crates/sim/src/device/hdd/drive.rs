@@ -112,11 +112,9 @@ impl Drive {
         while ahead.next < ahead.limit && ahead.at < now {
             let mut arm = self.arm;
             let run = Run {
-                lbn: ahead.next,
                 most: ahead.limit - ahead.next,
-                at: ahead.at,
-                earliest: 0,
-                is_write: false,
+                is_going_on: true,
+                ..Run::reading(ahead.next, ahead.at)
             };
             let pass = self.drawing.pass(run, &mut arm);
             let passed = pass.by(now);
@@ -167,7 +165,11 @@ impl Drive {
         } else {
             ahead.at.max(now.saturating_add(overhead))
         };
-        let (_, media) = self.surface(ahead.next, end, at, 0, false);
+        let run = Run {
+            is_going_on: true,
+            ..Run::reading(ahead.next, at)
+        };
+        let (_, media) = self.surface(run, end, 0);
         self.keep(ahead.segment, end, media);
         self.bus_end(now.saturating_add(overhead), end - first, media)
     }
@@ -177,7 +179,7 @@ impl Drive {
         self.ahead = None;
         let ready = now.saturating_add(controller.read_miss);
         let wanted = ((end - first) * controller.read_bus_start).div_ceil(100);
-        let (enough, media) = self.surface(first, end, ready, wanted, false);
+        let (enough, media) = self.surface(Run::reading(first, ready), end, wanted);
         if let Some(segment) = self.cache.begin(first) {
             self.keep(segment, end, media);
         }
@@ -196,46 +198,22 @@ impl Drive {
         end.saturating_add(self.drawing.controller.read_end)
     }
 
-    /// Passes sectors under the head: when the first `wanted` of them had passed, and when all.
-    fn surface(
-        &mut self,
-        first: u64,
-        end: u64,
-        at: u64,
-        wanted: u64,
-        is_write: bool,
-    ) -> (u64, u64) {
-        self.surface_from(first, end, at, wanted, 0, is_write)
-    }
-
-    fn surface_from(
-        &mut self,
-        first: u64,
-        end: u64,
-        mut at: u64,
-        wanted: u64,
-        mut earliest: u64,
-        is_write: bool,
-    ) -> (u64, u64) {
-        let (mut lbn, mut enough) = (first, None);
-        while lbn < end {
-            let run = Run {
-                lbn,
-                most: end - lbn,
-                at,
-                earliest,
-                is_write,
-            };
+    /// Passes sectors under the head, up to `end`: when the first `wanted` had passed, and all.
+    fn surface(&mut self, mut run: Run, end: u64, wanted: u64) -> (u64, u64) {
+        let (first, mut enough) = (run.lbn, None);
+        while run.lbn < end {
+            run.most = end - run.lbn;
             let pass = self.drawing.pass(run, &mut self.arm);
-            let before = lbn - first;
+            let before = run.lbn - first;
             if enough.is_none() && wanted <= before + pass.sectors {
                 enough = Some(pass.after(wanted.saturating_sub(before)));
             }
-            lbn += pass.sectors;
-            at = pass.end();
-            earliest = 0;
+            run.lbn += pass.sectors;
+            run.at = pass.end();
+            run.earliest = 0;
+            run.is_going_on = true;
         }
-        (enough.unwrap_or(at), at)
+        (enough.unwrap_or(run.at), run.at)
     }
 
     /// The segment now ends at `end`, and the heads go on from there.
@@ -289,7 +267,12 @@ impl Drive {
         let wanted = (sectors * controller.write_media_start).div_ceil(100);
         let earliest = taking.saturating_add(self.drawing.from_host(wanted));
         let at = taking.saturating_add(controller.write_seek_delay);
-        let (_, media) = self.surface_from(first, end, at, 0, earliest, true);
+        let run = Run {
+            earliest,
+            is_write: true,
+            ..Run::reading(first, at)
+        };
+        let (_, media) = self.surface(run, end, 0);
         let taken = taking.saturating_add(self.drawing.from_host(sectors));
         media.max(taken).saturating_add(controller.write_end)
     }

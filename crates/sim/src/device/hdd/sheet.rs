@@ -40,6 +40,9 @@ pub struct Sheet {
     pub sector_bytes: Option<u32>,
     /// Time to go to another track of the cylinder.
     pub head_switch_ms: f64,
+    /// Time to go on from the last track of a cylinder to the first of the next; unless given,
+    /// the seek, or the head switch if that is longer: both at once.
+    pub cylinder_switch_ms: Option<f64>,
     /// Time a head settles longer before it may write; none unless given.
     #[serde(default)]
     pub write_settle_ms: f64,
@@ -152,7 +155,7 @@ pub struct CacheSheet {
 struct Times {
     revolution: u64,
     head_switch: u64,
-    single_cylinder: u64,
+    cylinder_switch: u64,
 }
 
 impl Sheet {
@@ -166,11 +169,12 @@ impl Sheet {
         range("tracks_per_cylinder", heads.into(), 1.0, HEADS_MAX.into())?;
         let sector = u64::from(self.sector_bytes.unwrap_or(512));
         range("sector_bytes", sector as f64, 128.0, 65_536.0)?;
-        let single_ms = self.seek.single_ms()?;
+        let at_once = self.seek.single_ms()?.max(self.head_switch_ms);
+        let cylinder_ms = self.cylinder_switch_ms.unwrap_or(at_once);
         let times = Times {
             revolution: (60e9 / rpm).round() as u64,
             head_switch: milliseconds("head_switch_ms", self.head_switch_ms, SEEK_MAX_MS)?.0,
-            single_cylinder: milliseconds("seek of one cylinder, ms", single_ms, SEEK_MAX_MS)?.0,
+            cylinder_switch: milliseconds("cylinder_switch_ms", cylinder_ms, SEEK_MAX_MS)?.0,
         };
         let zones = match (&self.surface, self.zone.as_slice()) {
             (None, [_, ..]) => self.zone.clone(),
@@ -189,6 +193,7 @@ impl Sheet {
             sector,
             revolution: times.revolution,
             head_switch: times.head_switch,
+            cylinder_switch: times.cylinder_switch,
             write_settle: milliseconds("write_settle_ms", self.write_settle_ms, SEEK_MAX_MS)?.0,
             seek,
             geometry,
@@ -213,9 +218,8 @@ impl ZoneSheet {
             let n = u64::from(self.sectors_per_track);
             given.map_or_else(|| hiding_skew(switch, n, times.revolution), u64::from)
         };
-        let either = times.head_switch.max(times.single_cylinder);
         let track_skew = hiding(self.track_skew_sectors, times.head_switch);
-        let cylinder_skew = hiding(self.cylinder_skew_sectors, either);
+        let cylinder_skew = hiding(self.cylinder_skew_sectors, times.cylinder_switch);
         let widest = most * 1024.0;
         range("zone.track_skew_sectors", track_skew as f64, 0.0, widest)?;
         range("zone.cylinder_skew_sectors", cylinder_skew as f64, 0.0, widest)?;
@@ -257,7 +261,7 @@ impl SurfaceSheet {
         let heads_float = f64::from(heads);
         let cylinder_ns = heads_float * times.revolution as f64
             + (heads_float - 1.0) * times.head_switch as f64
-            + times.single_cylinder.max(times.head_switch) as f64;
+            + times.cylinder_switch as f64;
         let per_track = |rate: f64| rate * 1e6 * cylinder_ns / 1e9 / (heads_float * sector as f64);
         let tracks: Vec<f64> = rates.iter().map(|&rate| per_track(rate).round()).collect();
         let one_of_each = tracks.iter().sum::<f64>() * heads_float * sector as f64;
