@@ -20,6 +20,7 @@
 pub mod conformance;
 pub mod device;
 mod lines;
+pub mod profile;
 pub mod random;
 pub mod record;
 pub mod replay;

@@ -18,7 +18,7 @@ use forerun_core::{Bytes, Nanos, Profile, profile};
 
 use super::super::model::ModelError;
 use super::super::transfer_time;
-use super::geometry::{Geometry, Spot};
+use super::geometry::{Geometry, Spot, Zone};
 
 /// What the controller adds, in nanoseconds and per cent; see the sheet.
 #[derive(Clone, Copy, Debug)]
@@ -207,7 +207,7 @@ impl Drawing {
         let zones = self.geometry.zones();
         let rates = zones.iter().map(|zone| {
             let middle = zone.first_lbn.midpoint(zone.end_lbn) * self.sector;
-            (Bytes(middle), self.zone_rate(zone.sectors_per_track, zone))
+            (Bytes(middle), self.zone_rate(zone))
         });
         // A profile holds so many points: of more zones, every second or third is left out.
         let every = zones.len().div_ceil(profile::POINTS_MAX);
@@ -216,12 +216,19 @@ impl Drawing {
     }
 
     /// Bytes a second of reading a zone from end to end.
-    fn zone_rate(&self, per_track: u64, zone: &super::geometry::Zone) -> u64 {
-        let heads = self.geometry.heads();
-        let slots = heads * per_track + (heads - 1) * zone.track_skew + zone.cylinder_skew;
-        let bytes = u128::from(heads * per_track * self.sector) * 1_000_000_000;
-        let time = u128::from(slots) * u128::from(self.revolution) / u128::from(per_track);
-        let rate = u64::try_from(bytes / time.max(1)).unwrap_or(u64::MAX);
+    fn zone_rate(&self, zone: &Zone) -> u64 {
+        let (heads, n) = (self.geometry.heads(), zone.sectors_per_track);
+        let between = |skew: u64, switch: u64| {
+            let hidden = skew * self.revolution / n;
+            // A switch that its skew does not hide misses whole turns.
+            let missed = switch.saturating_sub(hidden).div_ceil(self.revolution);
+            hidden + missed * self.revolution
+        };
+        let time = heads * self.revolution
+            + (heads - 1) * between(zone.track_skew, self.head_switch)
+            + between(zone.cylinder_skew, self.cylinder_switch);
+        let bytes = u128::from(heads * n * self.sector) * 1_000_000_000;
+        let rate = u64::try_from(bytes / u128::from(time.max(1))).unwrap_or(u64::MAX);
         rate.min(self.read_rate)
     }
 

@@ -178,7 +178,12 @@ impl Drive {
         let controller = self.drawing.controller;
         self.ahead = None;
         let ready = now.saturating_add(controller.read_miss);
-        let wanted = ((end - first) * controller.read_bus_start).div_ceil(100);
+        // The drive cannot hold back more than a segment.
+        let held = match self.drawing.segment_sectors {
+            0 => end - first,
+            most => most.min(end - first),
+        };
+        let wanted = (held * controller.read_bus_start).div_ceil(100);
         let (enough, media) = self.surface(Run::reading(first, ready), end, wanted);
         if let Some(segment) = self.cache.begin(first) {
             self.keep(segment, end, media);

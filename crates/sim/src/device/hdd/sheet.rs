@@ -265,14 +265,19 @@ impl SurfaceSheet {
         let per_track = |rate: f64| rate * 1e6 * cylinder_ns / 1e9 / (heads_float * sector as f64);
         let tracks: Vec<f64> = rates.iter().map(|&rate| per_track(rate).round()).collect();
         let one_of_each = tracks.iter().sum::<f64>() * heads_float * sector as f64;
-        let cylinders = (capacity / one_of_each).ceil();
+        let cylinders = (capacity / one_of_each).floor().max(1.0);
         let most = f64::from(CYLINDERS_MAX) / f64::from(count);
         range("surface.capacity_gb, in cylinders", cylinders, 1.0, most)?;
-        let zone = |&sectors: &f64| {
+        // What equal zones leave over, the innermost holds.
+        let left = (capacity - cylinders * one_of_each).max(0.0);
+        let innermost = tracks.last().copied().unwrap_or(1.0).max(1.0);
+        let more = (left / (innermost * heads_float * sector as f64)).ceil();
+        let zone = |(at, &sectors): (usize, &f64)| {
             let most = f64::from(SECTORS_MAX);
             let sectors = range("surface.outer_mb_s, in sectors a track", sectors, 1.0, most)?;
+            let is_innermost = at + 1 == tracks.len();
             Ok(ZoneSheet {
-                cylinders: cylinders as u32,
+                cylinders: (cylinders + if is_innermost { more } else { 0.0 }) as u32,
                 sectors_per_track: sectors as u32,
                 track_skew_sectors: None,
                 cylinder_skew_sectors: None,
@@ -282,7 +287,7 @@ impl SurfaceSheet {
                 slipped_tracks: Vec::new(),
             })
         };
-        tracks.iter().map(zone).collect()
+        tracks.iter().enumerate().map(zone).collect()
     }
 }
 
