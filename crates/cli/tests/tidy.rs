@@ -57,7 +57,7 @@ const DEPENDENCIES: &[Allowed] = &[
     Allowed {
         manifest: "crates/sim/Cargo.toml",
         ours: &["forerun-core"],
-        foreign: Foreign::Only(&[]),
+        foreign: Foreign::Only(&["serde", "toml"]),
     },
     Allowed {
         manifest: "crates/io/Cargo.toml",
@@ -78,6 +78,7 @@ const FAMILIES: &[&str] = &[
     "crates/core/src/depth",
     "crates/core/src/reclaim",
     "crates/sim/src/device",
+    "crates/sim/src/scheduler",
     "crates/sim/src/workload",
     "crates/io/src/backend",
     "crates/io/src/backend/wrap",

@@ -16,7 +16,9 @@ const REQUESTS: u64 = 3_000_000;
 fn main() {
     let named: Vec<String> = std::env::args().skip(1).collect();
     let names = if named.is_empty() {
-        ["hp97560", "hp_c2247a", "ibm_36gb_10k", "cscan:hp97560"].map(String::from).into()
+        ["hp97560", "hp_c2247a", "ibm_36gb_10k", "cscan:hp97560"]
+            .map(String::from)
+            .into()
     } else {
         named
     };
@@ -51,7 +53,10 @@ fn run(name: &str, device: &mut dyn Device) {
     }
     let rate = REQUESTS as f64 / start.elapsed().as_secs_f64();
     let mean = sum as f64 / REQUESTS as f64 / 1e6;
-    report(&format!("{name}: {:.2} M requests/s, mean response {mean:.3} ms", rate / 1e6));
+    report(&format!(
+        "{name}: {:.2} M requests/s, mean response {mean:.3} ms",
+        rate / 1e6
+    ));
 }
 
 #[expect(clippy::print_stdout, reason = "what the program is for")]

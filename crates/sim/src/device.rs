@@ -222,8 +222,17 @@ mod tests {
     fn what_stands_around_a_device_is_named_before_it() {
         let array = parse("array(disks=3):hp97560").unwrap();
         let one = parse("hp97560").unwrap();
-        assert_eq!(array.capacity().unwrap().0 / 3, one.capacity().unwrap().0 / 8192 * 8192);
-        for wrong in ["array:", "array(disks=0):ssd", "array(disk=2):ssd", "ssd:ssd", ":ssd"] {
+        assert_eq!(
+            array.capacity().unwrap().0 / 3,
+            one.capacity().unwrap().0 / 8192 * 8192
+        );
+        for wrong in [
+            "array:",
+            "array(disks=0):ssd",
+            "array(disk=2):ssd",
+            "ssd:ssd",
+            ":ssd",
+        ] {
             assert!(parse(wrong).is_err(), "{wrong}");
         }
     }

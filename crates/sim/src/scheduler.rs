@@ -65,7 +65,7 @@ impl Waiting {
 
     /// The nearest one that begins at `at` or after it.
     #[must_use]
-    pub fn from(&self, at: Bytes) -> Option<Key> {
+    pub fn at_or_after(&self, at: Bytes) -> Option<Key> {
         let mut after = self.by_position.range((at, 0)..);
         after.next().map(|(key, _)| *key)
     }
@@ -75,7 +75,7 @@ impl Waiting {
     pub fn before(&self, at: Bytes) -> Option<Key> {
         let mut before = self.by_position.range(..(at, 0));
         let (position, _) = *before.next_back()?.0;
-        self.from(position)
+        self.at_or_after(position)
     }
 
     /// How many there are.
@@ -172,7 +172,11 @@ impl<D: Device> Queued<D> {
                     Some(Next::Serve(key)) => self.waiting.remove(key),
                     _ => None,
                 };
-                key.or_else(|| self.waiting.oldest().and_then(|key| self.waiting.remove(key)))
+                key.or_else(|| {
+                    self.waiting
+                        .oldest()
+                        .and_then(|key| self.waiting.remove(key))
+                })
             }
         };
         let Some(request) = request else {

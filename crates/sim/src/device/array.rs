@@ -90,7 +90,10 @@ impl Array {
     /// From the values of [`METHOD`]'s parameters.
     pub(super) fn boxed(values: &[u64], part: &dyn Fn() -> Box<dyn Device>) -> Box<dyn Device> {
         let [disks, strip] = [0, 1].map(|at: usize| values.get(at).copied().unwrap_or(1));
-        Box::new(Self::new((0..disks).map(|_| part()).collect(), Bytes(strip)))
+        Box::new(Self::new(
+            (0..disks).map(|_| part()).collect(),
+            Bytes(strip),
+        ))
     }
 
     /// The position on a device up to which it holds what lies before `at`.
@@ -141,7 +144,11 @@ impl Device for Array {
             let at = self.before(device, request.at.0);
             let bytes = Bytes(self.before(device, request.end().0) - at);
             let at = Bytes(at);
-            let part = Request { id: number, at, bytes };
+            let part = Request {
+                id: number,
+                at,
+                bytes,
+            };
             self.devices[device as usize].submit(now, part);
             parts += 1;
         }
@@ -254,6 +261,9 @@ mod tests {
         let failed = Outcome::Failed { error };
         assert_eq!(worse(Outcome::Done, failed), failed);
         let short = Outcome::Short { bytes: Bytes(7) };
-        assert_eq!(worse(short, Outcome::Done), Outcome::Short { bytes: Bytes(0) });
+        assert_eq!(
+            worse(short, Outcome::Done),
+            Outcome::Short { bytes: Bytes(0) }
+        );
     }
 }

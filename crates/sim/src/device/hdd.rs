@@ -251,7 +251,14 @@ mod tests {
 
     #[test]
     fn a_read_past_the_end_fails_and_moves_nothing() {
-        let mut device = (METHOD.build)(&METHOD.spec.params.iter().map(|p| p.default).collect::<Vec<_>>());
+        let mut device = (METHOD.build)(
+            &METHOD
+                .spec
+                .params
+                .iter()
+                .map(|p| p.default)
+                .collect::<Vec<_>>(),
+        );
         let end = device.capacity().unwrap();
         for (id, at) in [(0, end.0 - 512), (1, end.0 - 511), (2, u64::MAX)] {
             let (at, bytes) = (Bytes(at), Bytes(512));

@@ -10,8 +10,8 @@
 use core::fmt;
 use std::sync::Arc;
 
-use forerun_core::spec::{Knows, Method, Spec};
 use forerun_core::profile::ProfileError;
+use forerun_core::spec::{Knows, Method, Spec};
 use forerun_core::{Nanos, Profile};
 use serde::Deserialize;
 
@@ -255,13 +255,20 @@ mod tests {
     #[test]
     fn every_built_in_file_is_read() {
         for (name, text) in BUILT_IN {
-            assert!(from_toml(text).is_ok(), "{name}: {}", from_toml(text).unwrap_err());
+            assert!(
+                from_toml(text).is_ok(),
+                "{name}: {}",
+                from_toml(text).unwrap_err()
+            );
         }
     }
 
     #[test]
     fn a_refusal_names_parameter_value_and_range() {
-        let (_, good) = BUILT_IN.iter().find(|(name, _)| *name == "hp97560").unwrap();
+        let (_, good) = BUILT_IN
+            .iter()
+            .find(|(name, _)| *name == "hp97560")
+            .unwrap();
         let refused = |from: &str, to: &str| {
             assert!(good.contains(from), "{from}");
             from_toml(&good.replace(from, to)).unwrap_err().to_string()

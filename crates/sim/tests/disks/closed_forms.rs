@@ -39,7 +39,9 @@ fn disks() -> impl Iterator<Item = (&'static str, Arc<Drawing>)> {
         Some(Model::Hdd(drawing)) => Some((name, drawing)),
         _ => None,
     };
-    model::BUILT_IN.iter().filter_map(move |(name, _)| disk(*name))
+    model::BUILT_IN
+        .iter()
+        .filter_map(move |(name, _)| disk(*name))
 }
 
 fn read(lbn: u64, sectors: u64) -> Access {
@@ -95,7 +97,10 @@ fn seeks_take_what_the_published_formulas_say() {
         assert_eq!(drawing.seek(0), Nanos(0));
         for d in [11, 50, 299, 300, 382, 383, 500, 900, 948] {
             let expected = formula(name, f64::from(d)) * 1e6;
-            assert!((drawing.seek(d).0 as f64 - expected).abs() <= 1.0, "{name} {d}");
+            assert!(
+                (drawing.seek(d).0 as f64 - expected).abs() <= 1.0,
+                "{name} {d}"
+            );
         }
     }
     let first = [2.89, 3.68, 3.81, 3.98, 4.27, 4.65, 4.52, 4.65, 4.82, 4.99];
@@ -191,7 +196,10 @@ fn the_ibm_drive_has_the_means_of_its_paper() {
         let distance = Bytes(from.abs_diff(to));
         depth += profile.competitive_depth(distance, Bytes(to)).0 as f64 / 20_000.0;
     }
-    println!("mean competitive depth {:.1} KB, paper about 540", depth / 1e3);
+    println!(
+        "mean competitive depth {:.1} KB, paper about 540",
+        depth / 1e3
+    );
     near(depth, 540_000.0, 0.02);
 }
 
@@ -270,7 +278,11 @@ fn profiles_from_parameters_are_what_measuring_finds() {
         for part in 1..4 {
             let at = Bytes(capacity / 4 * part);
             let (rate, cost) = (found.rate(at) as f64, found.switching(at).0 as f64);
-            println!("{name}: {:.1} MB/s, {:.2} ms at {at}", rate / 1e6, cost / 1e6);
+            println!(
+                "{name}: {:.1} MB/s, {:.2} ms at {at}",
+                rate / 1e6,
+                cost / 1e6
+            );
             near(rate, stated.rate(at) as f64, 0.06);
             // A small read meets one arm of an array, which need not be where the last read was.
             if !name.starts_with("array") {
@@ -315,8 +327,7 @@ fn sweeping_beats_the_order_of_arrival() {
         assert_eq!(done.len(), 200);
         done[199].at
     };
-    let [fcfs, sstf, scan, cscan, look] =
-        ["fcfs", "sstf", "scan", "cscan", "look"].map(time);
+    let [fcfs, sstf, scan, cscan, look] = ["fcfs", "sstf", "scan", "cscan", "look"].map(time);
     println!("fcfs {fcfs} sstf {sstf} scan {scan} cscan {cscan} look {look}");
     assert!(look < fcfs && sstf < fcfs && cscan < fcfs);
     assert!(look <= scan, "the way to the edge is not free");

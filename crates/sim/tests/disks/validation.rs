@@ -106,7 +106,10 @@ fn the_hp_c2247a_responds_as_the_real_one() {
     for kind in ["R Hit", "R Miss", "W Doub", "W Trip"] {
         let of = |values: &[f64]| -> Vec<f64> {
             let pairs = values.iter().zip(&requests);
-            pairs.filter(|(_, r)| r.kind == kind).map(|(v, _)| *v).collect()
+            pairs
+                .filter(|(_, r)| r.kind == kind)
+                .map(|(v, _)| *v)
+                .collect()
         };
         let (ours, theirs) = (of(&simulated), of(&measured));
         println!(
@@ -172,7 +175,10 @@ fn the_hp_97560_takes_what_the_reference_takes() {
         let mut device = model::from_toml(text).unwrap().build();
         let found = mean_response(&mut *device, &folder.join(file));
         let off = found / expected - 1.0;
-        println!("{file}: {found:.3} ms, reference {expected}, {:+.2} %", off * 100.0);
+        println!(
+            "{file}: {found:.3} ms, reference {expected}, {:+.2} %",
+            off * 100.0
+        );
         worst = worst.max(off.abs());
     }
     assert!(worst <= 0.02, "{worst}");

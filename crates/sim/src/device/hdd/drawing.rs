@@ -187,12 +187,12 @@ impl Drawing {
     }
 
     /// The time `sectors` take over the bus to the host.
-    pub(super) fn to_host(&self, sectors: u64) -> u64 {
+    pub(super) fn host_takes(&self, sectors: u64) -> u64 {
         transfer_time(Bytes(sectors.saturating_mul(self.sector)), self.read_rate).0
     }
 
     /// The time they take from the host.
-    pub(super) fn from_host(&self, sectors: u64) -> u64 {
+    pub(super) fn host_gives(&self, sectors: u64) -> u64 {
         transfer_time(Bytes(sectors.saturating_mul(self.sector)), self.write_rate).0
     }
 

@@ -194,10 +194,10 @@ impl Drive {
 
     /// When the bus has passed `sectors` on, the last of which leaves the surface at `media`.
     fn bus_end(&self, start: u64, sectors: u64, media: u64) -> u64 {
-        let streamed = start.saturating_add(self.drawing.to_host(sectors));
+        let streamed = start.saturating_add(self.drawing.host_takes(sectors));
         let last = match media {
             0 => 0,
-            _ => media.saturating_add(self.drawing.to_host(1)),
+            _ => media.saturating_add(self.drawing.host_takes(1)),
         };
         let end = streamed.max(last);
         end.saturating_add(self.drawing.controller.read_end)
@@ -270,7 +270,7 @@ impl Drive {
         let taking = now.saturating_add(controller.write);
         let sectors = end - first;
         let wanted = (sectors * controller.write_media_start).div_ceil(100);
-        let earliest = taking.saturating_add(self.drawing.from_host(wanted));
+        let earliest = taking.saturating_add(self.drawing.host_gives(wanted));
         let at = taking.saturating_add(controller.write_seek_delay);
         let run = Run {
             earliest,
@@ -278,7 +278,7 @@ impl Drive {
             ..Run::reading(first, at)
         };
         let (_, media) = self.surface(run, end, 0);
-        let taken = taking.saturating_add(self.drawing.from_host(sectors));
+        let taken = taking.saturating_add(self.drawing.host_gives(sectors));
         media.max(taken).saturating_add(controller.write_end)
     }
 }

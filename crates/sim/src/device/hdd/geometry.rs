@@ -70,8 +70,18 @@ impl Geometry {
             let slips = zone.slipped.len() as u64;
             let kept = zone.reserved_tracks.saturating_add(zone.spare_tracks);
             let most = tracks.saturating_sub(1) as f64;
-            range("zone.reserved_tracks + zone.spare_tracks", kept as f64, 0.0, most)?;
-            range("zone.slipped_tracks", slips as f64, 0.0, zone.spare_tracks as f64)?;
+            range(
+                "zone.reserved_tracks + zone.spare_tracks",
+                kept as f64,
+                0.0,
+                most,
+            )?;
+            range(
+                "zone.slipped_tracks",
+                slips as f64,
+                0.0,
+                zone.spare_tracks as f64,
+            )?;
             if let Some(&at) = zone.slipped.last() {
                 range("zone.slipped_tracks", at as f64, 0.0, most)?;
             }
@@ -84,7 +94,12 @@ impl Geometry {
             zone.end_lbn = lbn;
             cylinder = cylinder.saturating_add(zone.cylinders);
         }
-        range("cylinders", f64::from(cylinder), 1.0, f64::from(CYLINDERS_MAX))?;
+        range(
+            "cylinders",
+            f64::from(cylinder),
+            1.0,
+            f64::from(CYLINDERS_MAX),
+        )?;
         Ok(Self {
             zones,
             heads: u64::from(heads),

@@ -113,7 +113,12 @@ fn check_order(curve: &[Piece]) -> Result<(), ModelError> {
     for pair in curve.windows(2) {
         let least = f64::from(pair[0].from_cylinders) + 1.0;
         let from = f64::from(pair[1].from_cylinders);
-        range("seek.curve.from_cylinders", from, least, f64::from(u32::MAX))?;
+        range(
+            "seek.curve.from_cylinders",
+            from,
+            least,
+            f64::from(u32::MAX),
+        )?;
     }
     Ok(())
 }

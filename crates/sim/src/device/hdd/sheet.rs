@@ -222,7 +222,12 @@ impl ZoneSheet {
         let cylinder_skew = hiding(self.cylinder_skew_sectors, times.cylinder_switch);
         let widest = most * 1024.0;
         range("zone.track_skew_sectors", track_skew as f64, 0.0, widest)?;
-        range("zone.cylinder_skew_sectors", cylinder_skew as f64, 0.0, widest)?;
+        range(
+            "zone.cylinder_skew_sectors",
+            cylinder_skew as f64,
+            0.0,
+            widest,
+        )?;
         Ok(Zone {
             first_lbn: 0,
             end_lbn: 0,
@@ -298,9 +303,8 @@ fn rates(outer: f64, inner: f64, mean: Option<f64>, count: u32) -> Result<Vec<f6
         let rate = |zone| outer - (outer - inner) * (f64::from(zone) / last).powf(p);
         (0..count).map(rate).collect()
     };
-    let mean_of = |rates: &[f64]| {
-        rates.iter().map(|r| r * r).sum::<f64>() / rates.iter().sum::<f64>()
-    };
+    let mean_of =
+        |rates: &[f64]| rates.iter().map(|r| r * r).sum::<f64>() / rates.iter().sum::<f64>();
     let Some(wanted) = mean else {
         return Ok(shaped(1.0));
     };
