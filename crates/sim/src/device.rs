@@ -164,7 +164,7 @@ impl<D: Device + ?Sized> Device for Box<D> {
 pub use model::{Model, ModelError, from_toml};
 
 /// Builds a device from `name` or `name(param=value,..)`, or one around another: an array of
-/// it, or a [scheduler](crate::scheduler) in front of it, outermost first:
+/// it, or a [scheduler] in front of it, outermost first:
 ///
 /// ```
 /// let four = forerun_sim::device::parse("array(disks=4,strip_bytes=8192):cscan:hp97560")?;

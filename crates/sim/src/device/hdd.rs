@@ -20,6 +20,7 @@ mod drive;
 mod geometry;
 mod seek;
 mod sheet;
+mod surface;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -30,7 +31,8 @@ use forerun_core::{Bytes, ErrorCode, Nanos, Profile};
 pub use drawing::Drawing;
 pub use drive::{Access, Drive};
 pub use seek::{Piece, SeekSheet};
-pub use sheet::{BusSheet, CacheSheet, ControllerSheet, Sheet, SurfaceSheet, ZoneSheet};
+pub use sheet::{BusSheet, CacheSheet, ControllerSheet, Sheet, ZoneSheet};
+pub use surface::SurfaceSheet;
 
 use super::switching::Switching;
 use super::{Completion, Device, Outcome, Request, Usage};

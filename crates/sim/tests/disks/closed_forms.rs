@@ -293,6 +293,14 @@ fn profiles_from_parameters_are_what_measuring_finds() {
 }
 
 #[test]
+fn the_example_of_the_manual_is_a_disk() {
+    let manual = include_str!("../../../../docs/DEVICES.md");
+    let example = manual.split("```toml").nth(1).unwrap();
+    let drawing = drawing(example.split("```").next().unwrap());
+    near(drawing.capacity().0 as f64, 160e9, 0.001);
+}
+
+#[test]
 fn what_stands_around_devices_conforms_too() {
     let devices = ["hp97560", "hp_c2247a", "ssd", "object_store", "switching"];
     let around = |scheduler: &str| devices.map(|device| format!("{scheduler}:{device}"));

@@ -47,7 +47,7 @@ struct Ahead {
     limit: u64,
 }
 
-/// See the [module](self).
+/// A disk without a queue: arm, platter, cache, and what it reads on.
 #[derive(Clone, Debug)]
 pub struct Drive {
     drawing: Arc<Drawing>,
@@ -188,8 +188,7 @@ impl Drive {
         if let Some(segment) = self.cache.begin(first) {
             self.keep(segment, end, media);
         }
-        let bus = enough.saturating_add(controller.read_reconnect);
-        self.bus_end(bus, end - first, media)
+        self.bus_end(enough, end - first, media)
     }
 
     /// When the bus has passed `sectors` on, the last of which leaves the surface at `media`.
@@ -269,16 +268,26 @@ impl Drive {
         self.cache.forget(first, end);
         let taking = now.saturating_add(controller.write);
         let sectors = end - first;
-        let wanted = (sectors * controller.write_media_start).div_ceil(100);
-        let earliest = taking.saturating_add(self.drawing.host_gives(wanted));
-        let at = taking.saturating_add(controller.write_seek_delay);
         let run = Run {
-            earliest,
+            earliest: taking.saturating_add(self.held_back(first, sectors)),
             is_write: true,
-            ..Run::reading(first, at)
+            ..Run::reading(first, taking)
         };
         let (_, media) = self.surface(run, end, 0);
         let taken = taking.saturating_add(self.drawing.host_gives(sectors));
         media.max(taken).saturating_add(controller.write_end)
+    }
+
+    /// How long after its first byte a write may go to the surface: once as much of it has come
+    /// as the controller wants, and late enough that the surface does not overtake the bus.
+    fn held_back(&self, first: u64, sectors: u64) -> u64 {
+        let drawing = &self.drawing;
+        let wanted = (sectors * drawing.controller.write_media_start).div_ceil(100);
+        let per_track = drawing.geometry.locate(first).per_track;
+        let passing =
+            (u128::from(sectors - 1) * u128::from(drawing.revolution)) / u128::from(per_track);
+        let passing = u64::try_from(passing).unwrap_or(u64::MAX);
+        let all = drawing.host_gives(sectors);
+        drawing.host_gives(wanted).max(all.saturating_sub(passing))
     }
 }

@@ -5,16 +5,8 @@
 //! parameter's name, value and range in the error; after it nothing can fail. Floating point ends
 //! here too.
 //!
-//! The surface is either given zone by zone, or by what a data sheet prints: capacity, and
-//! sequential rates outermost, innermost and in the mean. From those the zones are laid out so
-//! that reading sequentially, skews included, gives the rates:
-//!
-//! ```text
-//! rate(x) = outer - (outer - inner) * x^p      x from the outermost zone (0) to the innermost (1)
-//! ```
-//!
-//! with the shape p chosen for the mean over all locations, or 1 where no mean is given. Skews not
-//! given are the smallest that hide their switch.
+//! The surface is given zone by zone, or by its figures: then a [`SurfaceSheet`] lays it out.
+//! Skews not given are the smallest that hide their switch.
 
 use serde::Deserialize;
 
@@ -22,6 +14,7 @@ use super::super::model::{ModelError, milliseconds, range};
 use super::drawing::{Controller, Drawing};
 use super::geometry::{CYLINDERS_MAX, Geometry, HEADS_MAX, SECTORS_MAX, Zone};
 use super::seek::{SEEK_MAX_MS, SeekSheet};
+use super::surface::{SurfaceSheet, Times};
 
 /// Longest overhead accepted.
 const OVERHEAD_MAX_MS: f64 = 10_000.0;
@@ -89,22 +82,6 @@ pub struct ZoneSheet {
     pub slipped_tracks: Vec<u64>,
 }
 
-/// A surface by its figures.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct SurfaceSheet {
-    /// How many zones of equally many cylinders; 16 unless given, as drives of the time had.
-    pub zones: Option<u32>,
-    /// What the drive holds, in units of 10^9 bytes.
-    pub capacity_gb: f64,
-    /// Sequential rate in the outermost zone, in units of 10^6 bytes a second.
-    pub outer_mb_s: f64,
-    /// In the innermost.
-    pub inner_mb_s: f64,
-    /// Mean over all locations.
-    pub mean_mb_s: Option<f64>,
-}
-
 /// What the controller adds to each access.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -115,17 +92,14 @@ pub struct ControllerSheet {
     pub read_miss_ms: f64,
     /// Before the first byte of a write.
     pub write_ms: f64,
-    /// Between having enough sectors of a read and using the bus.
-    pub read_reconnect_ms: f64,
     /// After the last byte of a read.
     pub read_end_ms: f64,
-    /// Between taking the first byte of a write and moving the arm.
-    pub write_seek_delay_ms: f64,
     /// After the last sector of a write.
     pub write_end_ms: f64,
     /// How much of a read must be off the surface before the bus is used, per cent.
     pub read_bus_start_percent: u32,
-    /// How much of a write must have arrived before it goes to the surface, per cent.
+    /// How much of a write must have arrived before it goes to the surface, per cent; at least
+    /// so much that the surface does not overtake the bus, whatever is said here.
     pub write_media_start_percent: u32,
 }
 
@@ -149,13 +123,6 @@ pub struct CacheSheet {
     pub segment_bytes: u64,
     /// How far it reads on after a read.
     pub readahead_bytes: u64,
-}
-
-/// The mechanical times a surface is laid out by, in nanoseconds.
-struct Times {
-    revolution: u64,
-    head_switch: u64,
-    cylinder_switch: u64,
 }
 
 impl Sheet {
@@ -253,76 +220,6 @@ fn hiding_skew(switch: u64, sectors_per_track: u64, revolution: u64) -> u64 {
     }
 }
 
-impl SurfaceSheet {
-    /// The zones that give these figures.
-    fn zones(&self, times: &Times, heads: u32, sector: u64) -> Result<Vec<ZoneSheet>, ModelError> {
-        let count = self.zones.unwrap_or(16);
-        range("surface.zones", count.into(), 1.0, 256.0)?;
-        let capacity = range("surface.capacity_gb", self.capacity_gb, 0.001, 1e6)? * 1e9;
-        let inner = range("surface.inner_mb_s", self.inner_mb_s, 0.01, 1e5)?;
-        let outer = range("surface.outer_mb_s", self.outer_mb_s, inner, 1e5)?;
-        let rates = rates(outer, inner, self.mean_mb_s, count)?;
-        // One cylinder takes its revolutions and the switches between its tracks and to the next.
-        let heads_float = f64::from(heads);
-        let cylinder_ns = heads_float * times.revolution as f64
-            + (heads_float - 1.0) * times.head_switch as f64
-            + times.cylinder_switch as f64;
-        let per_track = |rate: f64| rate * 1e6 * cylinder_ns / 1e9 / (heads_float * sector as f64);
-        let tracks: Vec<f64> = rates.iter().map(|&rate| per_track(rate).round()).collect();
-        let one_of_each = tracks.iter().sum::<f64>() * heads_float * sector as f64;
-        let cylinders = (capacity / one_of_each).floor().max(1.0);
-        let most = f64::from(CYLINDERS_MAX) / f64::from(count);
-        range("surface.capacity_gb, in cylinders", cylinders, 1.0, most)?;
-        // What equal zones leave over, the innermost holds.
-        let left = (capacity - cylinders * one_of_each).max(0.0);
-        let innermost = tracks.last().copied().unwrap_or(1.0).max(1.0);
-        let more = (left / (innermost * heads_float * sector as f64)).ceil();
-        let zone = |(at, &sectors): (usize, &f64)| {
-            let most = f64::from(SECTORS_MAX);
-            let sectors = range("surface.outer_mb_s, in sectors a track", sectors, 1.0, most)?;
-            let is_innermost = at + 1 == tracks.len();
-            Ok(ZoneSheet {
-                cylinders: (cylinders + if is_innermost { more } else { 0.0 }) as u32,
-                sectors_per_track: sectors as u32,
-                track_skew_sectors: None,
-                cylinder_skew_sectors: None,
-                first_slot_sectors: 0,
-                reserved_tracks: 0,
-                spare_tracks: 0,
-                slipped_tracks: Vec::new(),
-            })
-        };
-        tracks.iter().enumerate().map(zone).collect()
-    }
-}
-
-/// Rates zone by zone, with the shape that gives the mean over all locations.
-fn rates(outer: f64, inner: f64, mean: Option<f64>, count: u32) -> Result<Vec<f64>, ModelError> {
-    let last = f64::from(count.saturating_sub(1).max(1));
-    let shaped = |p: f64| -> Vec<f64> {
-        let rate = |zone| outer - (outer - inner) * (f64::from(zone) / last).powf(p);
-        (0..count).map(rate).collect()
-    };
-    let mean_of =
-        |rates: &[f64]| rates.iter().map(|r| r * r).sum::<f64>() / rates.iter().sum::<f64>();
-    let Some(wanted) = mean else {
-        return Ok(shaped(1.0));
-    };
-    let (mut low, mut high) = (0.1f64, 10.0f64);
-    let (least, most) = (mean_of(&shaped(low)), mean_of(&shaped(high)));
-    range("surface.mean_mb_s", wanted, least, most)?;
-    // Each step halves the interval: 60 leave nothing of it.
-    for _ in 0..60 {
-        let middle = low.midpoint(high);
-        if mean_of(&shaped(middle)) < wanted {
-            low = middle;
-        } else {
-            high = middle;
-        }
-    }
-    Ok(shaped(high))
-}
-
 impl ControllerSheet {
     fn check(&self) -> Result<Controller, ModelError> {
         let time = |name, ms| milliseconds(name, ms, OVERHEAD_MAX_MS).map(|time| time.0);
@@ -331,9 +228,7 @@ impl ControllerSheet {
             read_hit: time("controller.read_hit_ms", self.read_hit_ms)?,
             read_miss: time("controller.read_miss_ms", self.read_miss_ms)?,
             write: time("controller.write_ms", self.write_ms)?,
-            read_reconnect: time("controller.read_reconnect_ms", self.read_reconnect_ms)?,
             read_end: time("controller.read_end_ms", self.read_end_ms)?,
-            write_seek_delay: time("controller.write_seek_delay_ms", self.write_seek_delay_ms)?,
             write_end: time("controller.write_end_ms", self.write_end_ms)?,
             read_bus_start: percent(
                 "controller.read_bus_start_percent",
@@ -378,15 +273,6 @@ impl CacheSheet {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_shape_is_chosen_for_the_mean() {
-        let found = rates(60.0, 38.0, Some(51.3), 16).unwrap();
-        let mean = found.iter().map(|r| r * r).sum::<f64>() / found.iter().sum::<f64>();
-        assert!((mean - 51.3).abs() < 1e-6);
-        assert!((found[0] - 60.0).abs() < 1e-9 && (found[15] - 38.0).abs() < 1e-9);
-        assert!(rates(60.0, 38.0, Some(61.0), 16).is_err());
-    }
 
     #[test]
     fn a_skew_hides_its_switch_and_no_more() {
