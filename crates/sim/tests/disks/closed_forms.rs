@@ -359,3 +359,61 @@ fn no_request_at_no_time_makes_a_disk_panic() {
         }
     }
 }
+
+/// Every number of every built-in file replaced by ones that make no sense, one at a time.
+#[test]
+fn no_model_makes_its_reader_or_its_device_panic() {
+    let strange = [
+        "0",
+        "-1",
+        "1",
+        "0.5",
+        "1e-300",
+        "255",
+        "65536",
+        "1e9",
+        "1e308",
+        "nan",
+        "inf",
+        "'7'",
+        "18446744073709551615",
+        "9223372036854775807",
+        "[]",
+        "true",
+    ];
+    let (mut accepted, mut refused) = (0, 0);
+    for (_, text) in model::BUILT_IN {
+        let lines: Vec<&str> = text.lines().collect();
+        for (at, line) in lines.iter().enumerate() {
+            let code = line.split('#').next().unwrap_or_default();
+            let numbers = code.char_indices().filter(|&(i, c)| {
+                let before = code[..i].chars().next_back();
+                c.is_ascii_digit() && before.is_some_and(|b| b == ' ' || b == '[')
+            });
+            for (start, _) in numbers {
+                let rest = &code[start..];
+                let end = rest
+                    .find([' ', ',', ']', '}'])
+                    .map_or(code.len(), |n| start + n);
+                for value in strange {
+                    let changed = format!("{}{value}{}", &code[..start], &code[end..]);
+                    let mut all = lines.clone();
+                    all[at] = &changed;
+                    match model::from_toml(&all.join("\n")) {
+                        Ok(model) => {
+                            accepted += 1;
+                            let result = conformance::device(&|| model.build(), 1);
+                            assert_eq!(result, Ok(()), "{changed}");
+                        }
+                        Err(error) => {
+                            refused += 1;
+                            assert!(!error.to_string().is_empty());
+                        }
+                    }
+                }
+            }
+        }
+    }
+    println!("{accepted} accepted, {refused} refused");
+    assert!(accepted > 100 && refused > 1_000);
+}
