@@ -57,7 +57,7 @@ const DEPENDENCIES: &[Allowed] = &[
     Allowed {
         manifest: "crates/sim/Cargo.toml",
         ours: &["forerun-core"],
-        foreign: Foreign::Only(&["flate2", "lzma-rust2", "ruzstd"]),
+        foreign: Foreign::Only(&["flate2", "lzma-rust2", "ruzstd", "serde", "toml"]),
     },
     Allowed {
         manifest: "crates/io/Cargo.toml",
@@ -82,9 +82,11 @@ const FAMILIES: &[&str] = &[
     "crates/core/src/detect",
     "crates/core/src/depth",
     "crates/core/src/dispatch",
+    "crates/core/src/hinted/policy",
     "crates/core/src/reclaim",
     "crates/sim/src/device",
     "crates/sim/src/trace/format",
+    "crates/sim/src/scheduler",
     "crates/sim/src/workload",
     "crates/io/src/backend",
     "crates/io/src/backend/wrap",

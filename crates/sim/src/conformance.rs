@@ -43,12 +43,13 @@ fn exercise(device: &mut dyn Device, seed: u64) -> Result<Vec<Completion>, Strin
         now: Nanos(0),
     };
     let (mut at, mut bytes) = (0, 0);
+    let room = run.device.capacity().map_or(1 << 36, |end| end.0);
     for id in 0..REQUESTS {
         if random.chance(400) {
             run.wait_until(Nanos(run.now.0 + random.below(20_000_000)))?;
         }
         if !random.chance(500) {
-            at = random.below(1 << 36);
+            at = random.below(room);
         }
         let size = random.between(1, 1 << 20);
         run.submit(Request {

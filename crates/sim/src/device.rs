@@ -10,18 +10,42 @@
 //!
 //! A new device is one file in `device/`, one `mod` line here and one entry in [`LIST`]; it then
 //! runs in the conformance suite, the golden grid and the swarm with no other edit. Wrappers
-//! around any device are in [`wrap`](crate::wrap).
+//! around any device are in [`wrap`](crate::wrap). A device described by figures needs no file
+//! in `device/` but a TOML file: see [`model`].
 //!
 //! A device moves no bytes and knows no files, only positions on itself.
 
+pub mod array;
+pub mod hdd;
 pub mod instant;
+pub mod model;
+pub mod object_store;
+pub mod ssd;
 pub mod switching;
 
 use forerun_core::spec::{Choice, ChoiceError, Method};
 use forerun_core::{Bytes, ErrorCode, Nanos, Profile};
 
+use crate::scheduler;
+
 /// The devices. One entry a device.
-pub static LIST: &[Method<Box<dyn Device>>] = &[instant::METHOD, switching::METHOD];
+pub static LIST: &[Method<Box<dyn Device>>] = &[
+    instant::METHOD,
+    switching::METHOD,
+    hdd::METHOD,
+    ssd::METHOD,
+    object_store::METHOD,
+    array::METHOD,
+    model::HP_97560,
+    model::IBM_LIGHTNING_0661,
+    model::IBM_36GB_10K,
+    model::SEAGATE_146GB_10K,
+    model::CHEETAH_15K_ST373454,
+    model::HITACHI_T7K250_160,
+    model::HP_C2247A,
+    model::EMULATED_DEFAULT,
+    model::OBJECT_STORE_REGION,
+];
 
 /// One transfer asked of a device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -30,7 +54,7 @@ pub struct Request {
     pub id: u64,
     /// Where on the device it begins.
     pub at: Bytes,
-    /// How much to transfer.
+    /// How much to transfer; of nothing, the arm of a disk goes there.
     pub bytes: Bytes,
 }
 
@@ -106,6 +130,11 @@ pub trait Device: core::fmt::Debug {
     fn servers(&self) -> u32 {
         1
     }
+
+    /// How many bytes it has, if it has an end: what lies beyond fails.
+    fn capacity(&self) -> Option<Bytes> {
+        None
+    }
 }
 
 impl<D: Device + ?Sized> Device for Box<D> {
@@ -127,17 +156,44 @@ impl<D: Device + ?Sized> Device for Box<D> {
     fn servers(&self) -> u32 {
         (**self).servers()
     }
+    fn capacity(&self) -> Option<Bytes> {
+        (**self).capacity()
+    }
 }
 
-/// Builds a device from `name` or `name(param=value,..)`.
+pub use model::{Model, ModelError, from_toml};
+
+/// Builds a device from `name` or `name(param=value,..)`, or one around another: an array of
+/// it, or a [scheduler] in front of it, outermost first:
+///
+/// ```
+/// let four = forerun_sim::device::parse("array(disks=4,strip_bytes=8192):cscan:hp97560")?;
+/// assert_eq!(four.servers(), 4);
+/// # Ok::<(), forerun_core::spec::ChoiceError>(())
+/// ```
 ///
 /// # Errors
 /// An unknown device or parameter, or a value out of its range.
 pub fn parse(text: &str) -> Result<Box<dyn Device>, ChoiceError> {
+    if let Some((around, inner)) = text.split_once(':') {
+        return parse_around(around, inner);
+    }
     let choice = Choice::parse("device", LIST, text)?;
     choice
         .build(LIST)
         .ok_or_else(|| ChoiceError::Form(text.to_owned()))
+}
+
+fn parse_around(around: &str, inner: &str) -> Result<Box<dyn Device>, ChoiceError> {
+    if around.split('(').next() == Some(array::METHOD.spec.name) {
+        let choice = Choice::parse("device", LIST, around)?;
+        parse(inner)?;
+        // The same text gave a device just now.
+        let part = || parse(inner).unwrap_or_else(|_| Box::new(instant::Instant::default()));
+        return Ok(array::Array::boxed(&choice.values, &part));
+    }
+    let scheduler = scheduler::parse(around)?;
+    Ok(Box::new(scheduler::Queued::new(scheduler, parse(inner)?)))
 }
 
 /// The time `bytes` take at `rate` bytes per second, rounded up to a nanosecond.
@@ -162,6 +218,25 @@ mod tests {
         );
         assert!(parse("swiching").is_err());
         assert!(parse("switching(cost_ns=99999999999999)").is_err());
+    }
+
+    #[test]
+    fn what_stands_around_a_device_is_named_before_it() {
+        let array = parse("array(disks=3):hp97560").unwrap();
+        let one = parse("hp97560").unwrap();
+        assert_eq!(
+            array.capacity().unwrap().0 / 3,
+            one.capacity().unwrap().0 / 8192 * 8192
+        );
+        for wrong in [
+            "array:",
+            "array(disks=0):ssd",
+            "array(disk=2):ssd",
+            "ssd:ssd",
+            ":ssd",
+        ] {
+            assert!(parse(wrong).is_err(), "{wrong}");
+        }
     }
 
     #[test]

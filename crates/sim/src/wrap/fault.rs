@@ -130,6 +130,10 @@ impl<D: Device> Device for Fault<D> {
     fn servers(&self) -> u32 {
         self.inner.servers()
     }
+
+    fn capacity(&self) -> Option<Bytes> {
+        self.inner.capacity()
+    }
 }
 
 #[cfg(test)]

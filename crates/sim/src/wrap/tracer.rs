@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use forerun_core::{Nanos, Profile};
+use forerun_core::{Bytes, Nanos, Profile};
 
 use crate::device::{Completion, Device, Outcome, Request, Usage};
 
@@ -85,6 +85,10 @@ impl<D: Device, S: FnMut(Traced)> Device for Tracer<D, S> {
 
     fn servers(&self) -> u32 {
         self.inner.servers()
+    }
+
+    fn capacity(&self) -> Option<Bytes> {
+        self.inner.capacity()
     }
 }
 

@@ -1,4 +1,4 @@
-//! The golden grid: every preset on every device and workload, as a table in the repository.
+//! The golden grid: every preset on each kind of device and every workload, as a table in the repository.
 //!
 //! A change of behaviour is a diff of `tests/golden/grid.txt` that a person can read and judge.
 //! `FORERUN_BLESS=1 cargo test -p forerun-sim golden` writes the file anew.
@@ -7,7 +7,6 @@ use std::fmt::Write;
 use std::path::Path;
 
 use forerun_core::preset;
-use forerun_sim::device;
 
 use crate::stage::{run_into, settings};
 
@@ -27,14 +26,24 @@ const WORKLOADS: [&str; 10] = [
     "retried(file_bytes=20000000)",
 ];
 
+/// One of each kind; further disk models would repeat the same decisions with other times.
+const DEVICES: [&str; 6] = [
+    "instant",
+    "switching",
+    "hp97560",
+    "ssd",
+    "object_store",
+    "array",
+];
+
 fn grid() -> String {
     let mut text = String::from(
         "# preset x device x workload, 16 MiB of memory. Regenerate: FORERUN_BLESS=1 cargo test \
          -p forerun-sim golden\n",
     );
-    for device in device::LIST {
+    for device in DEVICES {
         for workload in WORKLOADS {
-            let _ = writeln!(text, "\n{} {workload}", device.spec.name);
+            let _ = writeln!(text, "\n{device} {workload}");
             let _ = writeln!(
                 text,
                 "{:<14}{:>12}{:>9}{:>9}{:>9}{:>9}{:>9}{:>12}{:>12}",
@@ -49,7 +58,7 @@ fn grid() -> String {
                 "stall_us"
             );
             for preset in preset::LIST {
-                text.push_str(&line(preset.name, device.spec.name, workload));
+                text.push_str(&line(preset.name, device, workload));
             }
         }
     }

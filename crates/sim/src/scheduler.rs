@@ -1,0 +1,283 @@
+//! Schedulers: in which order a device that serves one request at a time gets those that wait.
+//!
+//! A [`Queued`] stands in front of a device and is a device itself: it holds what is submitted,
+//! gives the device one request, and when that ends asks the [`Scheduler`] for the next. A
+//! request of no bytes takes a disk's arm somewhere; a scheduler may ask for that too. It is
+//! what an operating system does, which knows positions but neither arm nor angle.
+//!
+//! ```text
+//! submit -> waiting, by position -> [pick] -> device (one at a time) -> completion
+//! ```
+//!
+//! Each scheduler is one file in `scheduler/`, one `mod` line and one entry in [`LIST`]; it says
+//! only where to go from where the last request ended, so it keeps no queue of its own. Picks are
+//! `O(log n)`. Among requests at one position the oldest comes first.
+
+pub mod cscan;
+pub mod fcfs;
+pub mod look;
+pub mod scan;
+pub mod sstf;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use forerun_core::spec::{Choice, ChoiceError, Method};
+use forerun_core::{Bytes, Nanos, Profile};
+
+use crate::device::{Completion, Device, Request, Usage};
+
+/// The schedulers. One entry a scheduler.
+pub static LIST: &[Method<Box<dyn Scheduler>>] = &[
+    fcfs::METHOD,
+    sstf::METHOD,
+    scan::METHOD,
+    cscan::METHOD,
+    look::METHOD,
+];
+
+/// Builds a scheduler from its name.
+///
+/// # Errors
+/// An unknown one.
+pub fn parse(text: &str) -> Result<Box<dyn Scheduler>, ChoiceError> {
+    let choice = Choice::parse("scheduler", LIST, text)?;
+    choice
+        .build(LIST)
+        .ok_or_else(|| ChoiceError::Form(text.to_owned()))
+}
+
+/// Names a waiting request: its position, and then its number in order of arrival.
+pub type Key = (Bytes, u64);
+
+/// What waits.
+#[derive(Debug, Default)]
+pub struct Waiting {
+    by_position: BTreeMap<Key, Request>,
+    by_arrival: BTreeSet<(u64, Bytes)>,
+}
+
+impl Waiting {
+    /// The request that came first.
+    #[must_use]
+    pub fn oldest(&self) -> Option<Key> {
+        self.by_arrival.first().map(|&(number, at)| (at, number))
+    }
+
+    /// The nearest one that begins at `at` or after it.
+    #[must_use]
+    pub fn at_or_after(&self, at: Bytes) -> Option<Key> {
+        let mut after = self.by_position.range((at, 0)..);
+        after.next().map(|(key, _)| *key)
+    }
+
+    /// The nearest one that begins before `at`: of several at its position the oldest.
+    #[must_use]
+    pub fn before(&self, at: Bytes) -> Option<Key> {
+        let mut before = self.by_position.range(..(at, 0));
+        let (position, _) = *before.next_back()?.0;
+        self.at_or_after(position)
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.by_position.len()
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.by_position.is_empty()
+    }
+
+    fn insert(&mut self, number: u64, request: Request) {
+        self.by_position.insert((request.at, number), request);
+        self.by_arrival.insert((number, request.at));
+    }
+
+    fn remove(&mut self, key: Key) -> Option<Request> {
+        self.by_arrival.remove(&(key.1, key.0));
+        self.by_position.remove(&key)
+    }
+}
+
+/// What a scheduler wants done next.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Next {
+    /// Serve this request, one of those waiting.
+    Serve(Key),
+    /// Take the arm there and ask again.
+    Seek(Bytes),
+}
+
+/// Decides which request is next.
+pub trait Scheduler: core::fmt::Debug {
+    /// What to do, where the last request ended at `head` and the device, if it has an end, at
+    /// `end`; `None` only if none waits. It seeks at most twice between two that it serves.
+    fn pick(&mut self, waiting: &Waiting, head: Bytes, end: Option<Bytes>) -> Option<Next>;
+}
+
+/// A device with a scheduler in front.
+#[derive(Debug)]
+pub struct Queued<D> {
+    scheduler: Box<dyn Scheduler>,
+    inner: D,
+    waiting: Waiting,
+    serving: Serving,
+    head: Bytes,
+    accepted: u64,
+    bytes: Bytes,
+    switches: u64,
+}
+
+/// What the device was given last.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Serving {
+    Nothing,
+    Request,
+    /// A request of no bytes, which nobody but the scheduler asked for.
+    Seek,
+}
+
+impl<D: Device> Queued<D> {
+    /// The device, behind this scheduler.
+    pub fn new(scheduler: Box<dyn Scheduler>, inner: D) -> Self {
+        Self {
+            scheduler,
+            inner,
+            waiting: Waiting::default(),
+            serving: Serving::Nothing,
+            head: Bytes(0),
+            accepted: 0,
+            bytes: Bytes(0),
+            switches: 0,
+        }
+    }
+
+    fn start(&mut self, now: Nanos) {
+        if self.serving != Serving::Nothing || self.waiting.is_empty() {
+            return;
+        }
+        let end = self.inner.capacity();
+        let request = match self.scheduler.pick(&self.waiting, self.head, end) {
+            Some(Next::Seek(at)) => {
+                self.serving = Serving::Seek;
+                let (id, bytes) = (u64::MAX, Bytes(0));
+                Some(Request { id, at, bytes })
+            }
+            // One that names a request that does not wait must not keep the others waiting.
+            picked => {
+                self.serving = Serving::Request;
+                let key = match picked {
+                    Some(Next::Serve(key)) => self.waiting.remove(key),
+                    _ => None,
+                };
+                key.or_else(|| {
+                    self.waiting
+                        .oldest()
+                        .and_then(|key| self.waiting.remove(key))
+                })
+            }
+        };
+        let Some(request) = request else {
+            return;
+        };
+        self.switches += u64::from(self.serving == Serving::Request && request.at != self.head);
+        self.head = request.end();
+        self.inner.submit(now, request);
+    }
+}
+
+impl<D: Device> Device for Queued<D> {
+    fn profile(&self) -> Profile {
+        self.inner.profile()
+    }
+
+    fn submit(&mut self, now: Nanos, request: Request) {
+        self.waiting.insert(self.accepted, request);
+        self.accepted += 1;
+        self.bytes.0 = self.bytes.0.saturating_add(request.bytes.0);
+        self.start(now);
+    }
+
+    fn next_event(&self) -> Option<Nanos> {
+        self.inner.next_event()
+    }
+
+    /// The next request starts when the one before ended, also where the caller comes later.
+    fn advance(&mut self, now: Nanos, done: &mut Vec<Completion>) {
+        while let Some(next) = self.inner.next_event().filter(|next| *next <= now) {
+            let before = done.len();
+            self.inner.advance(next, done);
+            let Some(ended) = done.get(before..).and_then(<[Completion]>::last) else {
+                continue;
+            };
+            let at = ended.at;
+            if self.serving == Serving::Seek {
+                done.truncate(before);
+            }
+            self.serving = Serving::Nothing;
+            self.start(at);
+        }
+    }
+
+    fn usage(&self) -> Usage {
+        Usage {
+            requests: self.accepted,
+            bytes: self.bytes,
+            switches: self.switches,
+            busy: self.inner.usage().busy,
+        }
+    }
+
+    fn servers(&self) -> u32 {
+        self.inner.servers()
+    }
+
+    fn capacity(&self) -> Option<Bytes> {
+        self.inner.capacity()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::switching::Switching;
+
+    /// The order in which requests at these positions are served, all submitted while one at
+    /// 500 is being served.
+    fn order(name: &str, positions: &[u64]) -> Vec<u64> {
+        let profile = Profile::constant(Nanos(1_000_000), 1_000_000).unwrap();
+        let mut device = Queued::new(parse(name).unwrap(), Switching::new(profile));
+        for &at in [500].iter().chain(positions) {
+            let (id, at, bytes) = (at, Bytes(at), Bytes(1));
+            device.submit(Nanos(0), Request { id, at, bytes });
+        }
+        let mut done = Vec::new();
+        while let Some(next) = device.next_event() {
+            device.advance(next, &mut done);
+        }
+        done.iter().skip(1).map(|one| one.id).collect()
+    }
+
+    #[test]
+    fn each_scheduler_has_its_order() {
+        let asked = [900, 100, 520, 450, 700, 300];
+        assert_eq!(order("fcfs", &asked), asked);
+        assert_eq!(order("sstf", &asked), [520, 450, 300, 100, 700, 900]);
+        assert_eq!(order("scan", &asked), [520, 700, 900, 450, 300, 100]);
+        assert_eq!(order("look", &asked), [520, 700, 900, 450, 300, 100]);
+        assert_eq!(order("cscan", &asked), [520, 700, 900, 100, 300, 450]);
+        let to_edge = order("cscan(to_edge=1)", &asked);
+        assert_eq!(to_edge, [520, 700, 900, 100, 300, 450]);
+    }
+
+    #[test]
+    fn every_scheduler_serves_whatever_waits() {
+        for method in LIST {
+            assert_eq!(order(method.spec.name, &[5, 4, 3, 2, 1]).len(), 5);
+            assert!(!method.spec.summary.is_empty() && !method.spec.unfit.is_empty());
+        }
+        assert!(parse("elevator").is_err());
+    }
+}

@@ -1,0 +1,17 @@
+//! Disks against measurements, and against what follows from their figures.
+//!
+//! Two kinds of tests. `validation` replays published request streams and compares response times
+//! with a real drive's, or with a reference simulator's; the streams are third-party files and are
+//! looked for in `FORERUN_TRACES`, else in `shared/traces` beside the repository; where they are
+//! not found a test says so and holds nothing. `closed_forms` holds the same code to what follows
+//! from a drive's figures, with generated requests, everywhere.
+
+#![expect(
+    clippy::print_stdout,
+    reason = "tests print what they measured for whoever reads a failure"
+)]
+
+#[path = "disks/closed_forms.rs"]
+mod closed_forms;
+#[path = "disks/validation.rs"]
+mod validation;
