@@ -64,6 +64,8 @@ pub(crate) struct Control {
     ticker: Ticker,
     arena: Arc<Arena>,
     profile: Profile,
+    /// The most memory the engine uses now.
+    pub(crate) limit: Bytes,
     /// Lines not written yet, if a journal is kept.
     pub(crate) journal: Option<String>,
     pub(crate) catalog: Catalog,
@@ -96,6 +98,7 @@ impl Control {
         let head = || forerun_core::journal::head(engine.settings()) + "\n";
         Self {
             journal: journal.then(head),
+            limit: engine.settings().memory,
             engine,
             ticker,
             arena,
@@ -258,6 +261,7 @@ impl Control {
 
     /// Limits the memory the engine uses.
     pub(crate) fn limit(&mut self, memory: Bytes) {
+        self.limit = memory;
         self.feed(Input::Limit { memory });
     }
 

@@ -279,6 +279,12 @@ impl Driver {
         Ok(())
     }
 
+    /// The most memory the engine uses: that of the settings, or the last limit.
+    #[must_use]
+    pub fn memory_limit(&self) -> Bytes {
+        self.shared.with(|control| control.limit)
+    }
+
     /// What the emulated device was asked for; none if none is emulated.
     #[must_use]
     pub fn device_use(&self) -> Option<DeviceUse> {

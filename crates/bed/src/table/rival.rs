@@ -12,6 +12,7 @@ use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use forerun_core::Profile;
+use forerun_core::profile::SERVERS_MAX;
 use forerun_sim::device;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
@@ -137,6 +138,11 @@ fn profile_text(bed: &Bed) -> Result<String, Failure> {
 
 fn write_profile(profile: &Profile, disks: u64) -> String {
     let mut text = Vec::new();
+    // Striped disks work on as many requests as there are of them.
+    let servers = u64::from(profile.servers()).saturating_mul(disks);
+    if profile.servers() < SERVERS_MAX {
+        let _ = writeln!(text, "servers = {servers}");
+    }
     for (distance, cost) in profile.switching_points() {
         let (distance, cost) = (distance.0, cost.0);
         // Writing to memory cannot fail.
@@ -172,7 +178,7 @@ mod tests {
     #[test]
     fn striped_disks_are_one_device_with_their_rates_together() {
         let raid = bed::parse(include_str!("../../beds/raid0.toml")).unwrap();
-        let text = "[[switching]]\ndistance_bytes = 0\nswitching_ns = 8000000\n\
+        let text = "servers = 4\n[[switching]]\ndistance_bytes = 0\nswitching_ns = 8000000\n\
                     [[rate]]\nlocation_bytes = 0\nrate_bytes_per_second = 320000000\n";
         assert_eq!(profile_text(&raid).unwrap(), text);
     }

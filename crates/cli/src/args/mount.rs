@@ -111,9 +111,14 @@ pub enum Order {
     /// Print what the mount was started with and which limits hold, as JSON
     Limits,
     /// Change a limit while the mount runs
+    #[command(group(clap::ArgGroup::new("limit").required(true)))]
     Set {
         /// How far the kernel reads ahead of programs on the mount
-        #[arg(long, value_name = "SIZE", value_parser = parse_size)]
-        kernel_readahead: Bytes,
+        #[arg(long, value_name = "SIZE", value_parser = parse_size, group = "limit")]
+        kernel_readahead: Option<Bytes>,
+
+        /// Memory the engine uses, up to what the mount was started with
+        #[arg(long, value_name = "SIZE", value_parser = parse_size, group = "limit")]
+        memory: Option<Bytes>,
     },
 }

@@ -19,8 +19,12 @@ pub fn run(args: &Ctl, out: &mut dyn Write) -> Result<(), Failure> {
     let question = match args.order {
         Order::Stats => Question::Stats,
         Order::Limits => Question::Limits,
-        Order::Set { kernel_readahead } => Question::SetKernelReadahead {
-            bytes: kernel_readahead.0,
+        Order::Set {
+            kernel_readahead: Some(bytes),
+            ..
+        } => Question::SetKernelReadahead { bytes: bytes.0 },
+        Order::Set { memory, .. } => Question::SetMemory {
+            bytes: memory.unwrap_or_default().0,
         },
     };
     match ask(&args.socket, question)? {

@@ -3,8 +3,8 @@
 //! Served for `forerun ctl` and `forerun top`, on one thread: an answer takes microseconds, and
 //! whoever connects without asking is dropped after a second. Only the mount's own user gets in.
 //!
-//! What can be changed while a mount runs is the kernel's readahead. The engine's settings cannot:
-//! its memory is mapped once, and its journal begins with its settings.
+//! What can be changed while a mount runs is the kernel's readahead, and how much of its memory the
+//! engine uses. Its methods cannot: its journal begins with its settings.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -40,6 +40,11 @@ pub enum Question {
     /// Let the kernel read this far ahead; answered with what holds then.
     SetKernelReadahead {
         /// How far.
+        bytes: u64,
+    },
+    /// Let the engine use this much memory; answered with what holds then.
+    SetMemory {
+        /// How much.
         bytes: u64,
     },
 }
@@ -140,6 +145,10 @@ fn respond(watched: &Watched, question: Question) -> Answer {
                 Err(error) => Answer::Error(format!("the kernel's readahead: {error}")),
             }
         }
+        Question::SetMemory { bytes } => match watched.limit_memory(Bytes(bytes)) {
+            Ok(()) => Answer::Limits(watched.limits()),
+            Err(error) => Answer::Error(error),
+        },
     }
 }
 

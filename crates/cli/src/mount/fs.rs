@@ -30,7 +30,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use forerun_core::Ledger;
+use forerun_core::{Bytes, Ledger};
 use forerun_io::{DeviceUse, Driver, Error as DriverError};
 use rustix::fs::{Mode, OFlags, SeekFrom, StatVfs};
 use rustix::io::Errno;
@@ -337,6 +337,23 @@ impl SourceFs {
         driver
             .as_ref()
             .map(|driver| (driver.ledger(), driver.device_use()))
+    }
+
+    /// The most memory the engine uses; none once the mount has ended.
+    #[must_use]
+    pub fn memory_limit(&self) -> Option<Bytes> {
+        let driver = self.driver.read().unwrap_or_else(PoisonError::into_inner);
+        driver.as_ref().map(Driver::memory_limit)
+    }
+
+    /// Limits the memory the engine uses.
+    ///
+    /// # Errors
+    /// Out of range, or the mount has ended; in words.
+    pub fn limit_memory(&self, memory: Bytes) -> Result<(), String> {
+        let driver = self.driver.read().unwrap_or_else(PoisonError::into_inner);
+        let driver = driver.as_ref().ok_or("the mount has ended")?;
+        driver.limit_memory(memory).map_err(|e| e.to_string())
     }
 
     /// Takes the driver out, so that it can be ended. Nothing is opened from then on.

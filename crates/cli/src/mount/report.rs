@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
-use forerun_core::{Ledger, Settings};
+use forerun_core::{Bytes, Ledger, Settings};
 use forerun_io::DeviceUse;
 use serde::{Deserialize, Serialize};
 
@@ -90,6 +90,8 @@ pub struct Limits {
     pub preset: String,
     /// The engine's memory; fixed as long as the mount lives.
     pub memory_bytes: u64,
+    /// How much of it the engine uses at most; can be set.
+    pub memory_limit_bytes: u64,
     /// How far the kernel reads ahead; can be set. None if the kernel does not say.
     pub kernel_readahead_bytes: Option<u64>,
 }
@@ -133,12 +135,21 @@ impl Watched {
         self.fs.open_files().into_iter().map(report).collect()
     }
 
+    /// Lets the engine use this much memory from now on.
+    ///
+    /// # Errors
+    /// Out of range, or the mount has ended; in words.
+    pub fn limit_memory(&self, memory: Bytes) -> Result<(), String> {
+        self.fs.limit_memory(memory)
+    }
+
     /// Its limits.
     #[must_use]
     pub fn limits(&self) -> Limits {
         Limits {
             preset: self.preset.to_owned(),
             memory_bytes: self.settings.memory.0,
+            memory_limit_bytes: self.fs.memory_limit().unwrap_or(self.settings.memory).0,
             kernel_readahead_bytes: readahead::get(&self.mountpoint).ok().map(|b| b.0),
         }
     }

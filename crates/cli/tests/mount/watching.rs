@@ -53,7 +53,7 @@ fn counters_add_up_and_open_files_are_listed() {
 }
 
 #[test]
-fn the_kernels_readahead_can_be_changed_and_nothing_else() {
+fn the_kernels_readahead_and_the_memory_in_use_can_be_changed() {
     let folder = folder();
     let socket = folder.path().join("control");
     let flags = [
@@ -72,13 +72,17 @@ fn the_kernels_readahead_can_be_changed_and_nothing_else() {
     let set = ctl(&socket, &["set", "--kernel-readahead", "64KiB"]);
     assert_eq!(readahead(&set), Some(64 << 10));
     assert_eq!(ctl(&socket, &["limits"]), set);
-    let (code, _) = forerun(&[
-        "ctl".as_ref(),
-        socket.as_ref(),
-        "set".as_ref(),
-        "--memory=1GiB".as_ref(),
-    ]);
-    assert_eq!(code, 2);
+    let less = ctl(&socket, &["set", "--memory", "16MiB"]);
+    assert_eq!(less["memory_limit_bytes"].as_u64(), Some(16 << 20));
+    for refused in ["--memory=1TiB", "--memory=1KiB"] {
+        let (code, said) = forerun(&[
+            "ctl".as_ref(),
+            socket.as_ref(),
+            "set".as_ref(),
+            refused.as_ref(),
+        ]);
+        assert!(code != 0 && said.contains("must be at"), "{said}");
+    }
 }
 
 #[test]
