@@ -158,8 +158,11 @@ mod tests {
     }
 
     #[test]
-    fn the_default_is_the_device_nobody_measured() {
-        assert_eq!(Emulation::default().profile(), Profile::default());
+    fn the_default_costs_what_is_taken_for_a_device_nobody_measured() {
+        assert_eq!(
+            Emulation::default().profile(),
+            Profile::default().with_servers(1).unwrap()
+        );
     }
 
     proptest! {

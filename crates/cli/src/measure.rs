@@ -9,6 +9,8 @@
 //! switching  at distances 64 KiB, 256 KiB, .. to half the device, 25 pairs each: read 4 KiB at a
 //!            random place, then 4 KiB that far away; the second one's time less its transfer is
 //!            the cost; take the median of the pairs
+//! servers    4 KiB at four random places, one by one and at once: one server if the latter
+//!            gains less than twofold
 //! ```
 //!
 //! Medians, because other users of the device make some reads slower and a cache in the device
@@ -17,10 +19,11 @@
 //! Every step has a deadline; all together end within two minutes unless a single read hangs.
 //!
 //! A file's offsets stand for places on its device: right for a large file that lies in few
-//! pieces. It does not write, and says nothing about several requests in flight.
+//! pieces. It does not write.
 
 mod direct;
 mod rate;
+mod servers;
 mod switching;
 
 use std::io;
@@ -39,6 +42,11 @@ pub trait Subject {
     /// # Errors
     /// Those of the read.
     fn read(&mut self, offset: u64, count: usize) -> io::Result<Nanos>;
+    /// The same at several places at once; how long all took together.
+    ///
+    /// # Errors
+    /// Those of one of the reads.
+    fn read_together(&mut self, offsets: &[u64], count: usize) -> io::Result<Nanos>;
 }
 
 /// Direct reads begin and end at multiples of this: no block device has larger sectors.
@@ -67,7 +75,7 @@ pub enum MeasureError {
 /// How many steps [`measure`] will report for a subject of this size.
 #[must_use]
 pub fn steps(bytes: Bytes) -> u64 {
-    (rate::locations(bytes).len() + switching::distances(bytes).len()) as u64
+    (rate::locations(bytes).len() + switching::distances(bytes).len() + 1) as u64
 }
 
 /// Measures a subject of at least [`BYTES_MIN`]; calls `step` after each of its [`steps`].
@@ -93,7 +101,11 @@ pub fn measure(subject: &mut dyn Subject, step: &mut dyn FnMut()) -> Result<Prof
         costs.push((Bytes(distance), cost.min(SWITCHING_MAX)));
         step();
     }
-    Profile::new(costs, rates).map_err(MeasureError::Profile)
+    let one_server = servers::is_one(subject, &mut random)?;
+    step();
+    let profile = Profile::new(costs, rates);
+    let profile = profile.and_then(|p| if one_server { p.with_servers(1) } else { Ok(p) });
+    profile.map_err(MeasureError::Profile)
 }
 
 /// A read of the subject, with the place in its error.
@@ -158,6 +170,35 @@ mod tests {
                 cost + noise + count as u64 * 1_000_000_000 / self.rate(offset),
             ))
         }
+
+        fn read_together(&mut self, offsets: &[u64], count: usize) -> io::Result<Nanos> {
+            let times = offsets.iter().map(|at| self.read(*at, count));
+            let sum: io::Result<u64> = times.map(|time| time.map(|t| t.0)).sum();
+            Ok(Nanos(sum? * 7 / 10))
+        }
+    }
+
+    /// Serves any number at once in the same time.
+    struct Flash;
+
+    impl Subject for Flash {
+        fn bytes(&self) -> Bytes {
+            Bytes(1 << 30)
+        }
+
+        fn read(&mut self, _: u64, count: usize) -> io::Result<Nanos> {
+            Ok(Nanos(80_000 + count as u64))
+        }
+
+        fn read_together(&mut self, offsets: &[u64], count: usize) -> io::Result<Nanos> {
+            self.read(offsets[0], count)
+        }
+    }
+
+    #[test]
+    fn a_device_that_serves_many_at_once_is_not_held_back() {
+        let profile = measure(&mut Flash, &mut || {}).unwrap();
+        assert_eq!(profile.servers(), forerun_core::profile::SERVERS_MAX);
     }
 
     #[test]
@@ -170,6 +211,7 @@ mod tests {
         let mut done = 0;
         let profile = measure(&mut disk, &mut || done += 1).unwrap();
         assert_eq!(done, steps(disk.bytes()));
+        assert_eq!(profile.servers(), 1, "it has one arm");
         for distance in [64 << 10, 1 << 20, 100 << 20, 2 << 30] {
             let (found, true_cost) = (profile.switching(Bytes(distance)).0, Disk::cost(distance));
             assert!(
@@ -207,6 +249,10 @@ mod tests {
             fn bytes(&self) -> Bytes {
                 BYTES_MIN
             }
+            fn read_together(&mut self, offsets: &[u64], count: usize) -> io::Result<Nanos> {
+                self.read(offsets[0], count)
+            }
+
             fn read(&mut self, _: u64, _: usize) -> io::Result<Nanos> {
                 Err(io::Error::from_raw_os_error(5))
             }

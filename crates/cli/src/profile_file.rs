@@ -30,7 +30,7 @@ const FILE_BYTES_MAX: u64 = 256 << 10;
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Document {
-    /// How many requests the device works on at once; 1 for a disk. Not measured.
+    /// How many requests the device works on at once: 1 for a disk, left out if many.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     servers: Option<u32>,
     switching: Vec<SwitchingPoint>,

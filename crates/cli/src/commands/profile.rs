@@ -9,6 +9,7 @@ use std::fmt::Write as _;
 use std::io::Write;
 use std::path::Path;
 
+use forerun_core::profile::SERVERS_MAX;
 use forerun_core::{Bytes, Profile};
 
 use crate::args;
@@ -67,6 +68,11 @@ fn report(path: &Path, bytes: Bytes, profile: &Profile) -> String {
         "\ncompetitive depth {} (over {far})",
         rough_size(depth.0 as f64)
     );
+    let requests = match profile.servers() {
+        SERVERS_MAX => "several".to_owned(),
+        servers => servers.to_string(),
+    };
+    let _ = writeln!(text, "requests at once {requests}");
     let _ = writeln!(text, "advised read_ahead_kb {}", read_ahead_kb(depth));
     text
 }

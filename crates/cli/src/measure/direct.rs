@@ -7,6 +7,7 @@ use std::fs::File;
 use std::io::{self, Seek, SeekFrom};
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt};
 use std::path::Path;
+use std::thread;
 use std::time::Instant;
 
 use forerun_core::{Bytes, Nanos};
@@ -87,6 +88,28 @@ impl Subject for Direct {
         let buffer = Self::buffer(&mut self.memory, count);
         let begun = Instant::now();
         self.file.read_exact_at(buffer, offset)?;
+        Ok(Nanos(
+            u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX),
+        ))
+    }
+
+    fn read_together(&mut self, offsets: &[u64], count: usize) -> io::Result<Nanos> {
+        let file = &self.file;
+        let begun = Instant::now();
+        thread::scope(|scope| {
+            let read = |offset| {
+                scope.spawn(move || {
+                    let mut memory = Vec::new();
+                    file.read_exact_at(Self::buffer(&mut memory, count), offset)
+                })
+            };
+            let reads: Vec<_> = offsets.iter().map(|offset| read(*offset)).collect();
+            let ended = reads.into_iter().map(|read| match read.join() {
+                Ok(result) => result,
+                Err(_) => Err(io::Error::other("a reading thread ended early")),
+            });
+            ended.collect::<io::Result<Vec<()>>>()
+        })?;
         Ok(Nanos(
             u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX),
         ))
