@@ -59,12 +59,12 @@ Options:
   -h, --help               Print help (see more with '--help')
 
 Engine:
-      --memory <SIZE>     Memory for everything: blocks, buffers in flight and bookkeeping [default:
-                          256MiB]
-      --detect <METHOD>   Detect method in place of the preset's, as name or name(param=value,..)
-      --depth <METHOD>    Depth method in place of the preset's, as name or name(param=value,..)
+      --memory <SIZE>      Memory for everything: blocks, buffers in flight and bookkeeping
+                           [default: 256MiB]
+      --detect <METHOD>    Detect method in place of the preset's, as name or name(param=value,..)
+      --depth <METHOD>     Depth method in place of the preset's, as name or name(param=value,..)
       --dispatch <METHOD>  Dispatch method in place of the preset's, as name or name(param=value,..)
-      --reclaim <METHOD>  Reclaim method in place of the preset's, as name or name(param=value,..)
+      --reclaim <METHOD>   Reclaim method in place of the preset's, as name or name(param=value,..)
 
 Storage:
       --profile <FILE>  Profile of the device, as `forerun profile` writes it
@@ -127,12 +127,12 @@ Workload:
       --seed <N>           Decides the generated content and the random patterns [default: 1]
 
 Engine:
-      --memory <SIZE>     Memory for everything: blocks, buffers in flight and bookkeeping [default:
-                          256MiB]
-      --detect <METHOD>   Detect method in place of the preset's, as name or name(param=value,..)
-      --depth <METHOD>    Depth method in place of the preset's, as name or name(param=value,..)
+      --memory <SIZE>      Memory for everything: blocks, buffers in flight and bookkeeping
+                           [default: 256MiB]
+      --detect <METHOD>    Detect method in place of the preset's, as name or name(param=value,..)
+      --depth <METHOD>     Depth method in place of the preset's, as name or name(param=value,..)
       --dispatch <METHOD>  Dispatch method in place of the preset's, as name or name(param=value,..)
-      --reclaim <METHOD>  Reclaim method in place of the preset's, as name or name(param=value,..)
+      --reclaim <METHOD>   Reclaim method in place of the preset's, as name or name(param=value,..)
 
 Storage:
       --profile <FILE>  Profile of the device, as `forerun profile` writes it

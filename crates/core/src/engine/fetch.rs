@@ -12,9 +12,10 @@ use crate::request::Request;
 use crate::table::{Frame, flag};
 use crate::units::{Block, Bytes, DeviceId, Extent, FileId, RequestId};
 
-/// Windows are not cut into requests shorter than this many blocks: 128 KiB of pages, where a
-/// request's own cost begins to show on fast devices.
-const PIECE_MIN: u32 = 32;
+/// Windows are not cut into requests shorter than this many blocks, 32 KiB of pages: on a device
+/// that pays milliseconds for a switch, a request's own cost is nothing, and a window in one piece
+/// cannot be continued in time.
+const PIECE_MIN: u32 = 8;
 
 impl Engine {
     /// Fetches what is missing of `extent`. `demand` says which blocks a reader asked for; the
