@@ -7,6 +7,7 @@
 //! block size, `kernel` against `--emulate`) is checked where the command starts.
 
 mod mount;
+mod reproduce;
 
 use std::path::PathBuf;
 
@@ -16,6 +17,7 @@ use forerun_core::{Bytes, Nanos, depth, detect, dispatch, preset, reclaim};
 use forerun_io::BackendChoice;
 
 pub use self::mount::{Ctl, Mount, Order, Top};
+pub use self::reproduce::Reproduce;
 use crate::bench::pattern::{self, Pattern};
 use crate::bench::plan::Contender;
 use crate::emulation::Emulation;
@@ -51,6 +53,8 @@ pub enum Command {
     Bench(Bench),
     /// Make the decisions of a journal again and compare them
     Replay(Replay),
+    /// Measure again what a paper reports
+    Reproduce(Reproduce),
     /// Mount a directory so that any program reads it ahead
     Mount(Mount),
     /// Watch a running mount in the terminal

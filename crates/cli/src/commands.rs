@@ -8,4 +8,5 @@ pub mod mount;
 pub mod profile;
 pub mod read;
 pub mod replay;
+pub mod reproduce;
 pub mod top;

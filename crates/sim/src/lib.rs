@@ -27,6 +27,7 @@ pub mod random;
 pub mod record;
 pub mod replay;
 pub mod report;
+pub mod reproduce;
 pub mod scheduler;
 pub mod trace;
 pub mod workload;

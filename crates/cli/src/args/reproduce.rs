@@ -1,0 +1,24 @@
+//! Flags of `forerun reproduce`.
+
+use std::path::PathBuf;
+
+use clap::Args as Group;
+use forerun_sim::reproduce::{self, Paper};
+
+use super::ListFormat;
+
+/// `forerun reproduce`.
+#[derive(Debug, Group)]
+pub struct Reproduce {
+    /// The paper whose claims are measured: kimbrel96
+    #[arg(value_name = "PAPER", value_parser = |name: &str| reproduce::find(name))]
+    pub paper: &'static Paper,
+
+    /// How to print the claims; as JSON, one object a line
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = ListFormat::Table)]
+    pub format: ListFormat,
+
+    /// Write report.html, with tables and plots, into this directory
+    #[arg(short, long, value_name = "DIR")]
+    pub output: Option<PathBuf>,
+}

@@ -1,0 +1,88 @@
+//! The report: one HTML page that needs nothing else, no script, no font and no network.
+
+use std::fmt::Write;
+
+use forerun_sim::reproduce::{Reproduction, Table};
+
+use super::{plot, shown};
+use crate::failure::Failure;
+
+const STYLE: &str = "body { font: 15px/1.45 sans-serif; max-width: 1160px; margin: 2em auto; \
+    padding: 0 1em; color: #222 } table { border-collapse: collapse; margin: 1em 0 } \
+    th, td { text-align: left; vertical-align: top; padding: .3em .7em; \
+    border-bottom: 1px solid #ddd } .met { color: #1c6b2c } .differs { color: #a3201a } \
+    .plots svg { max-width: 100% } .key { display: inline-block; width: 1em; height: 1em; \
+    vertical-align: -2px; margin: 0 .3em 0 1em }";
+
+/// The page.
+///
+/// # Errors
+/// A plot that cannot be drawn.
+pub(super) fn html(paper: &str, source: &str, all: &Reproduction) -> Result<String, Failure> {
+    let mut page = format!(
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <title>forerun reproduce {0}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n\
+         <h1>{0}, measured again</h1>\n<p>{1}</p>\n<p>forerun {2}</p>\n",
+        escaped(paper),
+        escaped(source),
+        env!("CARGO_PKG_VERSION")
+    );
+    page += "<h2>Claims</h2>\n";
+    claims(&mut page, all);
+    for part in &all.tables {
+        let _ = writeln!(page, "<h2>{}</h2>", escaped(&part.title));
+        table(&mut page, part);
+    }
+    page += "<h2>Where the time goes</h2>\n<p>";
+    for (name, plotters::style::RGBColor(r, g, b)) in plot::PARTS {
+        let _ = write!(
+            page,
+            "<span class=\"key\" style=\"background: rgb({r}, {g}, {b})\"></span>{name}"
+        );
+    }
+    page += "</p>\n<div class=\"plots\">\n";
+    for (_, svg) in plot::all(&all.bars)? {
+        page += &svg;
+    }
+    page += "</div>\n</body>\n</html>\n";
+    Ok(page)
+}
+
+fn claims(page: &mut String, all: &Reproduction) {
+    *page += "<table>\n<tr><th>id<th>claim<th>published<th>measured<th>verdict<th>note</tr>\n";
+    for finding in &all.findings {
+        let verdict = finding.verdict.name();
+        let cells = [
+            escaped(&finding.claim.id),
+            escaped(&finding.claim.what),
+            escaped(&shown(finding.claim.published().as_ref())),
+            escaped(&shown(finding.measured.as_ref())),
+            format!("<span class=\"{verdict}\">{verdict}</span>"),
+            escaped(&finding.note),
+        ];
+        row(page, "td", cells);
+    }
+    *page += "</table>\n";
+}
+
+fn table(page: &mut String, table: &Table) {
+    *page += "<table>\n";
+    row(page, "th", table.head.iter().map(|cell| escaped(cell)));
+    for cells in &table.rows {
+        row(page, "td", cells.iter().map(|cell| escaped(cell)));
+    }
+    *page += "</table>\n";
+}
+
+fn row(page: &mut String, tag: &str, cells: impl IntoIterator<Item = String>) {
+    *page += "<tr>";
+    for cell in cells {
+        let _ = write!(page, "<{tag}>{cell}</{tag}>");
+    }
+    *page += "</tr>\n";
+}
+
+fn escaped(text: &str) -> String {
+    let text = text.replace('&', "&amp;").replace('<', "&lt;");
+    text.replace('>', "&gt;").replace('"', "&quot;")
+}
