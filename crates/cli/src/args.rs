@@ -7,6 +7,7 @@
 //! block size, `kernel` against `--emulate`) is checked where the command starts.
 
 mod mount;
+mod trace;
 
 use std::path::PathBuf;
 
@@ -16,6 +17,7 @@ use forerun_core::{Bytes, Nanos, depth, detect, dispatch, preset, reclaim};
 use forerun_io::BackendChoice;
 
 pub use self::mount::{Ctl, Mount, Order, Top};
+pub use self::trace::{Reading, Trace, TraceCommand, TraceConvert, TraceInfo};
 use crate::bench::pattern::{self, Pattern};
 use crate::bench::plan::Contender;
 use crate::emulation::Emulation;
@@ -51,13 +53,15 @@ pub enum Command {
     Bench(Bench),
     /// Make the decisions of a journal again and compare them
     Replay(Replay),
+    /// Look into a trace, or write it in another format
+    Trace(Trace),
     /// Mount a directory so that any program reads it ahead
     Mount(Mount),
     /// Watch a running mount in the terminal
     Top(Top),
     /// Ask a running mount, or change what can be changed
     Ctl(Ctl),
-    /// Show the presets, methods, devices and backends there are
+    /// Show the presets, methods, devices, backends and trace formats there are
     List(List),
 }
 
@@ -259,6 +263,10 @@ pub enum Listed {
     Methods,
     Devices,
     Backends,
+    Hinted,
+    Schedulers,
+    Workloads,
+    Formats,
 }
 
 /// Which clock a bench runs by.

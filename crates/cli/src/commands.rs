@@ -9,3 +9,4 @@ pub mod profile;
 pub mod read;
 pub mod replay;
 pub mod top;
+pub mod trace;

@@ -16,10 +16,11 @@ Commands:
   profile  Measure the switching cost and transfer rate of a device
   bench    Compare presets, and the kernel, on a workload
   replay   Make the decisions of a journal again and compare them
+  trace    Look into a trace, or write it in another format
   mount    Mount a directory so that any program reads it ahead
   top      Watch a running mount in the terminal
   ctl      Ask a running mount, or change what can be changed
-  list     Show the presets, methods, devices and backends there are
+  list     Show the presets, methods, devices, backends and trace formats there are
   help     Print this message or the help of the given subcommand(s)
 
 Options:
@@ -59,12 +60,12 @@ Options:
   -h, --help               Print help (see more with '--help')
 
 Engine:
-      --memory <SIZE>     Memory for everything: blocks, buffers in flight and bookkeeping [default:
-                          256MiB]
-      --detect <METHOD>   Detect method in place of the preset's, as name or name(param=value,..)
-      --depth <METHOD>    Depth method in place of the preset's, as name or name(param=value,..)
+      --memory <SIZE>      Memory for everything: blocks, buffers in flight and bookkeeping
+                           [default: 256MiB]
+      --detect <METHOD>    Detect method in place of the preset's, as name or name(param=value,..)
+      --depth <METHOD>     Depth method in place of the preset's, as name or name(param=value,..)
       --dispatch <METHOD>  Dispatch method in place of the preset's, as name or name(param=value,..)
-      --reclaim <METHOD>  Reclaim method in place of the preset's, as name or name(param=value,..)
+      --reclaim <METHOD>   Reclaim method in place of the preset's, as name or name(param=value,..)
 
 Storage:
       --profile <FILE>  Profile of the device, as `forerun profile` writes it
@@ -127,12 +128,12 @@ Workload:
       --seed <N>           Decides the generated content and the random patterns [default: 1]
 
 Engine:
-      --memory <SIZE>     Memory for everything: blocks, buffers in flight and bookkeeping [default:
-                          256MiB]
-      --detect <METHOD>   Detect method in place of the preset's, as name or name(param=value,..)
-      --depth <METHOD>    Depth method in place of the preset's, as name or name(param=value,..)
+      --memory <SIZE>      Memory for everything: blocks, buffers in flight and bookkeeping
+                           [default: 256MiB]
+      --detect <METHOD>    Detect method in place of the preset's, as name or name(param=value,..)
+      --depth <METHOD>     Depth method in place of the preset's, as name or name(param=value,..)
       --dispatch <METHOD>  Dispatch method in place of the preset's, as name or name(param=value,..)
-      --reclaim <METHOD>  Reclaim method in place of the preset's, as name or name(param=value,..)
+      --reclaim <METHOD>   Reclaim method in place of the preset's, as name or name(param=value,..)
 
 Storage:
       --profile <FILE>  Profile of the device, as `forerun profile` writes it
@@ -163,12 +164,13 @@ Options:
 #[test]
 fn list() {
     forerun("list -h").success().stdout_eq(str![[r#"
-Show the presets, methods, devices and backends there are
+Show the presets, methods, devices, backends and trace formats there are
 
 Usage: forerun list [OPTIONS] [WHAT]
 
 Arguments:
-  [WHAT]  What to show [default: everything] [possible values: presets, methods, devices, backends]
+  [WHAT]  What to show [default: everything] [possible values: presets, methods, devices, backends,
+          hinted, schedulers, workloads, formats]
 
 Options:
       --format <FORMAT>  How to print it [default: table] [possible values: table, json]

@@ -9,6 +9,7 @@ mod journal;
 mod list;
 mod profile;
 mod read;
+mod trace;
 
 use std::fs;
 use std::path::PathBuf;
