@@ -7,6 +7,7 @@
 //! block size, `kernel` against `--emulate`) is checked where the command starts.
 
 mod mount;
+mod simulate;
 mod trace;
 
 use std::path::PathBuf;
@@ -17,6 +18,7 @@ use forerun_core::{Bytes, Nanos, depth, detect, dispatch, preset, reclaim};
 use forerun_io::BackendChoice;
 
 pub use self::mount::{Ctl, Mount, Order, Top};
+pub use self::simulate::{Presets, Simulate, Simulated, Where};
 pub use self::trace::{Reading, Trace, TraceCommand, TraceConvert, TraceInfo};
 use crate::bench::pattern::{self, Pattern};
 use crate::bench::plan::Contender;
@@ -53,6 +55,8 @@ pub enum Command {
     Bench(Bench),
     /// Make the decisions of a journal again and compare them
     Replay(Replay),
+    /// Run presets over a trace or a workload on modelled disks, in virtual time
+    Simulate(Box<Simulate>),
     /// Look into a trace, or write it in another format
     Trace(Trace),
     /// Mount a directory so that any program reads it ahead

@@ -8,5 +8,6 @@ pub mod mount;
 pub mod profile;
 pub mod read;
 pub mod replay;
+pub mod simulate;
 pub mod top;
 pub mod trace;

@@ -41,6 +41,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
         Command::Profile(profile) => commands::profile::run(profile, out),
         Command::Bench(bench) => commands::bench::run(bench, out),
         Command::Replay(replay) => commands::replay::run(replay, out),
+        Command::Simulate(simulate) => commands::simulate::run(simulate, out),
         Command::Trace(trace) => commands::trace::run(trace, out),
         Command::Mount(mount) => commands::mount::run(mount),
         Command::Top(top) => commands::top::run(top, out),

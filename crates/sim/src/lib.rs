@@ -28,6 +28,7 @@ pub mod record;
 pub mod replay;
 pub mod report;
 pub mod scheduler;
+pub mod simulate;
 pub mod trace;
 pub mod workload;
 pub mod world;

@@ -12,16 +12,17 @@ Reads files ahead, measures what that gives, and replays what it decided
 Usage: forerun <COMMAND>
 
 Commands:
-  read     Write files to standard output, read ahead
-  profile  Measure the switching cost and transfer rate of a device
-  bench    Compare presets, and the kernel, on a workload
-  replay   Make the decisions of a journal again and compare them
-  trace    Look into a trace, or write it in another format
-  mount    Mount a directory so that any program reads it ahead
-  top      Watch a running mount in the terminal
-  ctl      Ask a running mount, or change what can be changed
-  list     Show the presets, methods, devices, backends and trace formats there are
-  help     Print this message or the help of the given subcommand(s)
+  read      Write files to standard output, read ahead
+  profile   Measure the switching cost and transfer rate of a device
+  bench     Compare presets, and the kernel, on a workload
+  replay    Make the decisions of a journal again and compare them
+  simulate  Run presets over a trace or a workload on modelled disks, in virtual time
+  trace     Look into a trace, or write it in another format
+  mount     Mount a directory so that any program reads it ahead
+  top       Watch a running mount in the terminal
+  ctl       Ask a running mount, or change what can be changed
+  list      Show the presets, methods, devices, backends and trace formats there are
+  help      Print this message or the help of the given subcommand(s)
 
 Options:
   -h, --help     Print help

@@ -9,6 +9,7 @@ mod journal;
 mod list;
 mod profile;
 mod read;
+mod simulate;
 mod trace;
 
 use std::fs;
