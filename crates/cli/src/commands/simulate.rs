@@ -9,6 +9,7 @@
 //! `forerun-sim`'s; what is wrong with the input is found before the first one.
 
 mod cell;
+mod disk;
 mod input;
 mod row;
 
@@ -20,6 +21,7 @@ use crate::args::Simulate;
 use crate::failure::Failure;
 use crate::progress;
 use cell::Cell;
+use disk::Disk;
 use input::Input;
 use row::Row;
 
@@ -28,7 +30,7 @@ use row::Row;
 /// # Errors
 /// A trace, a device or numbers that cannot be used.
 pub fn run(args: &Simulate, out: &mut dyn Write) -> Result<(), Failure> {
-    let disk = cell::Disk::new(args)?;
+    let disk = Disk::new(args)?;
     let input = Input::new(args)?;
     let cells = cell::grid(args, &input, &disk)?;
     let bar = progress::steps("runs", cells.len() as u64);

@@ -42,7 +42,7 @@ fn json_has_the_keys() {
     ))
     .success()
     .stdout_eq(str![[r#"
-{"block_bytes":8192,"bound_kind":"transfer","bound_ns":7803117,"cache_blocks":8,"compute_from":"think","compute_ns":3000000,"device":"hp97560","device_utilisation":[0.5573,0.3645],"disks":2,"driver_ns":1500000,"elapsed_ns":38387075,"evicted_unused":0,"failed":0,"fetches":3,"hits":1,"late_hits":0,"misses":3,"over_bound":4.9195,"over_reverse_aggressive":null,"prefetched":0,"preset":"demand-lru","reads":4,"response_mean_ns":11795691,"scheduler":"cscan","stall_ns":33887075}
+{"block_bytes":8192,"bound_kind":"transfer","bound_ns":5852337,"cache_blocks":8,"compute_from":"think","compute_ns":3000000,"device":"hp97560","device_utilisation":[0.5573,0.3645],"disks":2,"driver_ns":1500000,"elapsed_ns":38387075,"evicted_unused":0,"failed":0,"fetches":3,"hits":1,"late_hits":0,"misses":3,"over_bound":6.5593,"over_reverse_aggressive":null,"prefetched":0,"preset":"demand-lru","reads":4,"response_mean_ns":11795691,"scheduler":"cscan","stall_ns":33887075}
 
 "#]]);
 }
@@ -88,6 +88,29 @@ fn every_hinted_method_adds_up_and_none_is_below_the_bound() {
             assert_eq!(utilisation.len() as u64, count("disks"));
         }
         assert_eq!(rows(&format!("{arguments} --threads 3")), one);
+    }
+}
+
+#[test]
+fn reading_on_over_one_disk_is_not_below_the_bound() {
+    let folder = Folder::new();
+    for blocks in [1, 20, 600, 3000] {
+        let text: String = (0..blocks).map(|i| format!("{i}\n")).collect();
+        let trace = folder.file("t", text.as_bytes());
+        for device in [
+            "hp97560",
+            "hp_c2247a",
+            "ibm_lightning_0661",
+            "ibm_36gb_10k",
+            "seagate_146gb_10k",
+            "cheetah_15k_st373454",
+            "hitachi_t7k250_160",
+        ] {
+            let arguments = format!("--trace {trace} --device {device} --driver 0ns --disks 1,2");
+            for row in rows(&arguments) {
+                assert!(row["over_bound"].as_f64().unwrap() >= 1.0, "{row}");
+            }
+        }
     }
 }
 
