@@ -8,6 +8,8 @@
 
 mod mount;
 mod reproduce;
+mod simulate;
+mod trace;
 
 use std::path::PathBuf;
 
@@ -18,6 +20,8 @@ use forerun_io::BackendChoice;
 
 pub use self::mount::{Ctl, Mount, Order, Top};
 pub use self::reproduce::Reproduce;
+pub use self::simulate::{Presets, Simulate, Simulated, Where};
+pub use self::trace::{Reading, Trace, TraceCommand, TraceConvert, TraceInfo};
 use crate::bench::pattern::{self, Pattern};
 use crate::bench::plan::Contender;
 use crate::emulation::Emulation;
@@ -55,13 +59,17 @@ pub enum Command {
     Replay(Replay),
     /// Measure again what a paper reports
     Reproduce(Reproduce),
+    /// Run presets over a trace or a workload on modelled disks, in virtual time
+    Simulate(Box<Simulate>),
+    /// Look into a trace, or write it in another format
+    Trace(Trace),
     /// Mount a directory so that any program reads it ahead
     Mount(Mount),
     /// Watch a running mount in the terminal
     Top(Top),
     /// Ask a running mount, or change what can be changed
     Ctl(Ctl),
-    /// Show the presets, methods, devices and backends there are
+    /// Show the presets, methods, devices, backends and trace formats there are
     List(List),
 }
 
@@ -263,6 +271,10 @@ pub enum Listed {
     Methods,
     Devices,
     Backends,
+    Hinted,
+    Schedulers,
+    Workloads,
+    Formats,
 }
 
 /// Which clock a bench runs by.

@@ -9,4 +9,6 @@ pub mod profile;
 pub mod read;
 pub mod replay;
 pub mod reproduce;
+pub mod simulate;
 pub mod top;
+pub mod trace;

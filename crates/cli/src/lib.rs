@@ -42,6 +42,8 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
         Command::Bench(bench) => commands::bench::run(bench, out),
         Command::Replay(replay) => commands::replay::run(replay, out),
         Command::Reproduce(reproduce) => commands::reproduce::run(reproduce, out),
+        Command::Simulate(simulate) => commands::simulate::run(simulate, out),
+        Command::Trace(trace) => commands::trace::run(trace, out),
         Command::Mount(mount) => commands::mount::run(mount),
         Command::Top(top) => commands::top::run(top, out),
         Command::Ctl(ctl) => commands::ctl::run(ctl, out),

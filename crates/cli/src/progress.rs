@@ -16,6 +16,12 @@ pub fn steps(what: &str, total: u64) -> ProgressBar {
     bar(what, Some(total), "{msg} [{bar:40}] {pos}/{len} {eta}")
 }
 
+/// A count of steps of which nobody knows how many there will be.
+#[must_use]
+pub fn steps_without_end(what: &str) -> ProgressBar {
+    bar(what, None, "{msg} {pos} {per_sec}")
+}
+
 /// A bar that counts bytes; without a total it only shows how many there were.
 #[must_use]
 pub fn bytes(what: &str, total: Option<u64>) -> ProgressBar {

@@ -29,6 +29,7 @@ pub mod replay;
 pub mod report;
 pub mod reproduce;
 pub mod scheduler;
+pub mod simulate;
 pub mod trace;
 pub mod workload;
 pub mod world;

@@ -1,4 +1,4 @@
-//! `forerun list`: every preset, method, device and backend there is, from the lists themselves.
+//! `forerun list`: everything that has a name on the command line, from the lists themselves.
 //!
 //! Nothing is written down here: the lists in `forerun-core`, `forerun-sim` and `forerun-io` say
 //! what there is, so a new method appears by its one entry. The table is for people, the JSON
@@ -9,8 +9,9 @@ use std::io::Write;
 use comfy_table::{ContentArrangement, Table, presets};
 use forerun_core::preset::Preset;
 use forerun_core::spec::{Knows, Method, Spec};
-use forerun_core::{depth, detect, dispatch, preset, reclaim};
+use forerun_core::{depth, detect, dispatch, hinted, preset, reclaim};
 use forerun_io::backend;
+use forerun_sim::trace::format;
 use serde_json::{Map, Value, json};
 
 use crate::args::{List, ListFormat, Listed};
@@ -46,6 +47,15 @@ fn families(what: Option<Listed>) -> Vec<Family> {
     }
     if shown(what, Listed::Devices) {
         families.push(("devices", specs(forerun_sim::device::LIST)));
+    }
+    if shown(what, Listed::Hinted) {
+        families.push(("hinted", specs(hinted::policy::LIST)));
+    }
+    if shown(what, Listed::Schedulers) {
+        families.push(("schedulers", specs(forerun_sim::scheduler::LIST)));
+    }
+    if shown(what, Listed::Workloads) {
+        families.push(("workloads", specs(forerun_sim::workload::LIST)));
     }
     families
 }
@@ -83,6 +93,12 @@ fn table(what: Option<Listed>) -> String {
             .iter()
             .map(|b| [b.name, b.summary, b.source].map(str::to_owned));
         parts.push(section("backends", rows.map(Vec::from).collect()));
+    }
+    if shown(what, Listed::Formats) {
+        let rows = format::LIST
+            .iter()
+            .map(|f| [f.name, f.summary, f.source, f.form].map(str::to_owned));
+        parts.push(section("formats", rows.map(Vec::from).collect()));
     }
     parts.join("\n")
 }
@@ -137,6 +153,12 @@ fn json_of(what: Option<Listed>) -> Value {
         let backends =
             backends.map(|b| json!({"name": b.name, "summary": b.summary, "source": b.source}));
         all.insert("backends".into(), backends.collect());
+    }
+    if shown(what, Listed::Formats) {
+        let formats = format::LIST.iter().map(
+            |f| json!({"name": f.name, "summary": f.summary, "source": f.source, "form": f.form}),
+        );
+        all.insert("formats".into(), formats.collect());
     }
     Value::Object(all)
 }

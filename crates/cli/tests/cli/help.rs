@@ -17,10 +17,12 @@ Commands:
   bench      Compare presets, and the kernel, on a workload
   replay     Make the decisions of a journal again and compare them
   reproduce  Measure again what a paper reports
+  simulate   Run presets over a trace or a workload on modelled disks, in virtual time
+  trace      Look into a trace, or write it in another format
   mount      Mount a directory so that any program reads it ahead
   top        Watch a running mount in the terminal
   ctl        Ask a running mount, or change what can be changed
-  list       Show the presets, methods, devices and backends there are
+  list       Show the presets, methods, devices, backends and trace formats there are
   help       Print this message or the help of the given subcommand(s)
 
 Options:
@@ -164,12 +166,13 @@ Options:
 #[test]
 fn list() {
     forerun("list -h").success().stdout_eq(str![[r#"
-Show the presets, methods, devices and backends there are
+Show the presets, methods, devices, backends and trace formats there are
 
 Usage: forerun list [OPTIONS] [WHAT]
 
 Arguments:
-  [WHAT]  What to show [default: everything] [possible values: presets, methods, devices, backends]
+  [WHAT]  What to show [default: everything] [possible values: presets, methods, devices, backends,
+          hinted, schedulers, workloads, formats]
 
 Options:
       --format <FORMAT>  How to print it [default: table] [possible values: table, json]

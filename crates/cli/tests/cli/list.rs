@@ -2,7 +2,7 @@
 
 use std::process::{Command, Stdio};
 
-use forerun_core::{depth, detect, dispatch, preset, reclaim};
+use forerun_core::{depth, detect, dispatch, hinted, preset, reclaim};
 use serde_json::Value;
 use snapbox::cmd::cargo_bin;
 
@@ -17,6 +17,10 @@ fn every_preset_and_method_has_a_line() {
     let names = names.chain(dispatch::LIST.iter().map(|m| m.spec.name));
     let names = names.chain(reclaim::LIST.iter().map(|m| m.spec.name));
     let names = names.chain(forerun_sim::device::LIST.iter().map(|m| m.spec.name));
+    let names = names.chain(hinted::policy::LIST.iter().map(|m| m.spec.name));
+    let names = names.chain(forerun_sim::scheduler::LIST.iter().map(|m| m.spec.name));
+    let names = names.chain(forerun_sim::workload::LIST.iter().map(|m| m.spec.name));
+    let names = names.chain(forerun_sim::trace::format::LIST.iter().map(|f| f.name));
     for name in names {
         let line = text
             .lines()
@@ -27,7 +31,17 @@ fn every_preset_and_method_has_a_line() {
         );
     }
     for title in [
-        "presets", "detect", "depth", "dispatch", "reclaim", "devices", "backends",
+        "presets",
+        "detect",
+        "depth",
+        "dispatch",
+        "reclaim",
+        "devices",
+        "hinted",
+        "schedulers",
+        "workloads",
+        "backends",
+        "formats",
     ] {
         assert!(text.lines().any(|line| line == title), "{title}:\n{text}");
     }
@@ -57,7 +71,17 @@ fn json_is_one_object_with_a_key_a_family() {
     assert_eq!(
         keys,
         [
-            "backends", "depth", "detect", "devices", "dispatch", "presets", "reclaim"
+            "backends",
+            "depth",
+            "detect",
+            "devices",
+            "dispatch",
+            "formats",
+            "hinted",
+            "presets",
+            "reclaim",
+            "schedulers",
+            "workloads"
         ]
     );
     assert_eq!(all["presets"].as_array().unwrap().len(), preset::LIST.len());

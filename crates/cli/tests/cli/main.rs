@@ -10,6 +10,8 @@ mod list;
 mod profile;
 mod read;
 mod reproduce;
+mod simulate;
+mod trace;
 
 use std::fs;
 use std::path::PathBuf;

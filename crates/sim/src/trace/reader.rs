@@ -14,7 +14,7 @@ use super::error::{Cause, Position, TraceError};
 use super::format::{Decode, Format, Options, Unit};
 use super::record::Record;
 use super::source::Source;
-use super::window::Window;
+use super::window::{Placed, Window};
 
 /// The requests of a trace. See the [module](self).
 pub struct Records {
@@ -26,6 +26,8 @@ pub struct Records {
     /// Requests read from the file.
     found: u64,
     state: State,
+    /// Where the request last given out stands.
+    given: Option<Position>,
 }
 
 /// How far the reading is. The window is emptied before a failure is told.
@@ -83,6 +85,7 @@ pub fn read(
         window: Window::new(options.sort_window),
         found: 0,
         state: State::Reading,
+        given: None,
     })
 }
 
@@ -122,14 +125,26 @@ impl Records {
         self.window.moved()
     }
 
+    /// Where in the file the request last given out stands.
+    #[must_use]
+    pub fn position(&self) -> Option<Position> {
+        self.given
+    }
+
+    /// Gives out a request.
+    fn give(&mut self, (at, record): Placed) -> Record {
+        self.given = Some(at);
+        record
+    }
+
     /// Reads until there is a request in the window that may be given out, or the end.
-    fn fill(&mut self) -> Result<Option<Record>, TraceError> {
+    fn fill(&mut self) -> Result<Option<Placed>, TraceError> {
         loop {
             let at = match self.decoder.unit() {
                 Unit::Line => Position::Line(self.source.line() + 1),
                 Unit::Bytes(_) => Position::Byte(self.source.byte()),
             };
-            match self.step() {
+            match self.step(at) {
                 Ok(true) => {}
                 Ok(false) => return Ok(None),
                 Err(cause) => return Err(self.error(at, cause)),
@@ -141,7 +156,7 @@ impl Records {
     }
 
     /// Reads one line or record; false at the end.
-    fn step(&mut self) -> Result<bool, Cause> {
+    fn step(&mut self, at: Position) -> Result<bool, Cause> {
         let more = match self.decoder.unit() {
             Unit::Line => self.source.next_line()?,
             Unit::Bytes(bytes) => self.source.next_record(bytes)?,
@@ -160,7 +175,7 @@ impl Records {
         }
         if let Some(record) = self.decoder.take(unit)? {
             self.found += 1;
-            self.window.push(record)?;
+            self.window.push((at, record))?;
         }
         Ok(true)
     }
@@ -187,13 +202,13 @@ impl Iterator for Records {
     fn next(&mut self) -> Option<Self::Item> {
         if matches!(self.state, State::Reading) {
             self.state = match self.fill() {
-                Ok(Some(record)) => return Some(Ok(record)),
+                Ok(Some(placed)) => return Some(Ok(self.give(placed))),
                 Ok(None) => State::Over,
                 Err(error) => State::Failing(error),
             };
         }
-        if let Some(record) = self.window.pop_last() {
-            return Some(Ok(record));
+        if let Some(placed) = self.window.pop_last() {
+            return Some(Ok(self.give(placed)));
         }
         match std::mem::replace(&mut self.state, State::Over) {
             State::Failing(error) => Some(Err(error)),

@@ -15,14 +15,17 @@
 
 use std::collections::VecDeque;
 
-use super::error::Cause;
+use super::error::{Cause, Position};
 use super::record::Record;
+
+/// A request and where in the file it was read.
+pub(super) type Placed = (Position, Record);
 
 /// See the [module](self).
 #[derive(Debug)]
 pub(super) struct Window {
     /// In order of time; a request without one has that of the request before.
-    held: VecDeque<(u64, Record)>,
+    held: VecDeque<(u64, Placed)>,
     size: usize,
     given_ns: u64,
     last_ns: u64,
@@ -46,7 +49,8 @@ impl Window {
     }
 
     /// Takes a request in.
-    pub(super) fn push(&mut self, record: Record) -> Result<(), Cause> {
+    pub(super) fn push(&mut self, placed: Placed) -> Result<(), Cause> {
+        let (_, record) = placed;
         let time = record.arrival.map_or(self.last_ns, |arrival| arrival.0);
         if time < self.given_ns {
             return Err(Cause::Order {
@@ -59,16 +63,16 @@ impl Window {
         self.last_ns = time;
         let newest = self.held.back().map_or(0, |(time, _)| *time);
         if time >= newest {
-            self.held.push_back((time, record));
+            self.held.push_back((time, placed));
         } else {
             let at = self.held.partition_point(|(held, _)| *held <= time);
-            self.held.insert(at, (time, record));
+            self.held.insert(at, (time, placed));
         }
         Ok(())
     }
 
     /// A request that none that is still to come may precede.
-    pub(super) fn pop(&mut self) -> Option<Record> {
+    pub(super) fn pop(&mut self) -> Option<Placed> {
         if self.held.len() > self.size {
             self.pop_last()
         } else {
@@ -77,10 +81,10 @@ impl Window {
     }
 
     /// The oldest request, when none is to come.
-    pub(super) fn pop_last(&mut self) -> Option<Record> {
-        let (time, record) = self.held.pop_front()?;
+    pub(super) fn pop_last(&mut self) -> Option<Placed> {
+        let (time, placed) = self.held.pop_front()?;
         self.given_ns = time;
-        Some(record)
+        Some(placed)
     }
 }
 
@@ -97,13 +101,13 @@ mod tests {
                 arrival: Some(Nanos(*time)),
                 ..Record::block(number)
             };
-            if let Err(cause) = window.push(record) {
+            if let Err(cause) = window.push((Position::Line(number), record)) {
                 return (given, Some(cause));
             }
-            given.extend(window.pop().and_then(|r| r.arrival).map(|t| t.0));
+            given.extend(window.pop().and_then(|(_, r)| r.arrival).map(|t| t.0));
         }
         let rest = std::iter::from_fn(|| window.pop_last());
-        given.extend(rest.filter_map(|r| r.arrival).map(|t| t.0));
+        given.extend(rest.filter_map(|(_, r)| r.arrival).map(|t| t.0));
         (given, None)
     }
 
@@ -131,9 +135,10 @@ mod tests {
     fn requests_without_a_time_keep_their_order() {
         let mut window = Window::new(9);
         for number in 0..5 {
-            window.push(Record::block(number)).unwrap();
+            let at = Position::Line(number);
+            window.push((at, Record::block(number))).unwrap();
         }
         let rest = std::iter::from_fn(|| window.pop_last());
-        assert!(rest.eq((0..5).map(Record::block)));
+        assert!(rest.eq((0..5).map(|n| (Position::Line(n), Record::block(n)))));
     }
 }

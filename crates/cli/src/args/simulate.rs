@@ -1,0 +1,177 @@
+//! Flags of `forerun simulate`.
+//!
+//! Part of `args`. Presets are hinted methods or the engine's; both come from their lists.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use clap::{ArgGroup, Args as Group, ValueEnum};
+use forerun_core::Nanos;
+use forerun_core::hinted::policy;
+use forerun_core::preset::{self, Preset};
+use forerun_core::spec::Choice;
+use forerun_sim::scheduler;
+use forerun_sim::simulate::recorded::Layout;
+
+use super::trace::parse_block_bytes;
+use super::{Format, Reading, parse_count};
+use crate::quantity::parse_duration;
+
+/// `forerun simulate`.
+#[derive(Debug, Group)]
+#[command(group = ArgGroup::new("input").required(true).args(["trace", "workload"]))]
+pub struct Simulate {
+    /// Trace to read; gzip, zstd and xz are read as they are
+    #[arg(long, value_name = "FILE")]
+    pub trace: Option<PathBuf>,
+
+    /// Workload to make, as name or name(param=value,..), or synth(seed=N)
+    #[arg(long, value_name = "NAME")]
+    pub workload: Option<String>,
+
+    /// Presets, with commas between: hinted methods (see `forerun list hinted`) and the engine's
+    #[arg(long, value_name = "A,B,..", default_value = "demand-lru,forestall")]
+    pub preset: Presets,
+
+    /// Each disk, as name or name(param=value,..) (see `forerun list devices`), or `unit`
+    #[arg(long, value_name = "NAME", default_value = "hp97560")]
+    pub device: String,
+
+    /// Each disk, from a file that describes it
+    #[arg(long, value_name = "TOML", conflicts_with = "device")]
+    pub device_file: Option<PathBuf>,
+
+    /// In which order a disk gets what waits
+    #[arg(long, value_name = "NAME", default_value = "cscan", value_parser = parse_scheduler)]
+    pub scheduler: String,
+
+    /// Disks to stripe blocks over, with commas between [default: the trace's devices]
+    #[arg(long, value_name = "D,..", value_delimiter = ',')]
+    #[arg(value_parser = |text: &str| parse_count(text, 1024))]
+    pub disks: Vec<u32>,
+
+    /// Blocks in the cache, with commas between; of an engine preset all its memory
+    #[arg(
+        long,
+        value_name = "K,..",
+        value_delimiter = ',',
+        default_value = "1280"
+    )]
+    #[arg(value_parser = |text: &str| parse_count(text, u32::MAX - 1))]
+    pub cache_blocks: Vec<u32>,
+
+    /// Size of a block
+    #[arg(long, value_name = "SIZE", default_value = "8KiB", value_parser = parse_block_bytes)]
+    pub block_bytes: u32,
+
+    /// Most fetches a free disk gets at once [default: by the number of disks]
+    #[arg(long, value_name = "N")]
+    pub batch: Option<u64>,
+
+    /// How far ahead to fetch, in references
+    #[arg(long, value_name = "N")]
+    pub horizon: Option<u64>,
+
+    /// Processor time of a fetch
+    #[arg(long, value_name = "TIME", default_value = "500us", value_parser = parse_duration)]
+    pub driver: Nanos,
+
+    /// Time computed between references, in place of what the trace says
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    pub think: Option<Nanos>,
+
+    /// Where blocks lie [default: at their address, or dense where they only have a number]
+    #[arg(long, value_enum, value_name = "WHERE")]
+    pub place: Option<Where>,
+
+    /// Count writes as reads instead of leaving them out
+    #[arg(long)]
+    pub writes: bool,
+
+    /// With --device unit: how long a fetch takes
+    #[arg(long, value_name = "F", default_value = "4")]
+    #[arg(value_parser = |text: &str| parse_count(text, 1 << 20))]
+    pub fetch_units: u32,
+
+    /// With --device unit: numbers of the blocks in the cache at the beginning
+    #[arg(long, value_name = "A,B,..", value_delimiter = ',')]
+    pub warm: Vec<u64>,
+
+    /// Runs at the same time
+    #[arg(long, value_name = "N", default_value = "1")]
+    #[arg(value_parser = |text: &str| parse_count(text, 1024))]
+    pub threads: u32,
+
+    /// How to print the result
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = Format::Table)]
+    pub format: Format,
+
+    #[allow(missing_docs)]
+    #[command(flatten)]
+    pub reading: Reading,
+}
+
+/// Where blocks lie.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum Where {
+    /// At their number
+    Address,
+    /// In the order of first use
+    Dense,
+}
+
+impl From<Where> for Layout {
+    fn from(place: Where) -> Self {
+        match place {
+            Where::Address => Self::Address,
+            Where::Dense => Self::Dense,
+        }
+    }
+}
+
+/// A preset to simulate.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Simulated {
+    /// A hinted method, and its name as it was typed.
+    Hinted(Choice, String),
+    /// A composition of the engine's methods.
+    Engine(&'static Preset),
+}
+
+/// Presets with commas between, which may also stand inside parentheses.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Presets(pub Vec<Simulated>);
+
+impl FromStr for Presets {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let mut depth = 0u32;
+        let parts = text.split(|c| {
+            match c {
+                '(' => depth += 1,
+                ')' => depth = depth.saturating_sub(1),
+                _ => {}
+            }
+            c == ',' && depth == 0
+        });
+        parts.map(simulated).collect::<Result<_, _>>().map(Self)
+    }
+}
+
+fn simulated(text: &str) -> Result<Simulated, String> {
+    let name = text.split('(').next().unwrap_or_default();
+    if policy::LIST.iter().any(|method| method.spec.name == name) {
+        let choice = Choice::parse("hinted", policy::LIST, text).map_err(|e| e.to_string())?;
+        return Ok(Simulated::Hinted(choice, text.to_owned()));
+    }
+    preset::find(text).map(Simulated::Engine).map_err(|e| {
+        let hinted: Vec<_> = policy::LIST.iter().map(|method| method.spec.name).collect();
+        format!("{e}; hinted are {}", hinted.join(", "))
+    })
+}
+
+fn parse_scheduler(text: &str) -> Result<String, String> {
+    let parsed = scheduler::parse(text).map_err(|e| e.to_string());
+    parsed.map(|_| text.to_owned())
+}

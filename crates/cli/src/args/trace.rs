@@ -1,0 +1,109 @@
+//! Flags of `forerun trace`, and how a trace is named anywhere on the command line.
+//!
+//! Part of `args`. The formats come from the simulator's list, so a new one is accepted and shown
+//! with no edit here.
+
+use std::path::PathBuf;
+
+use clap::{Args as Group, Subcommand};
+use forerun_core::Bytes;
+use forerun_sim::trace::format::csv::Columns;
+use forerun_sim::trace::{Format, format};
+
+use super::ListFormat;
+use crate::quantity::parse_size;
+
+/// `forerun trace`.
+#[derive(Debug, Group)]
+pub struct Trace {
+    /// What to do with it.
+    #[command(subcommand)]
+    pub what: TraceCommand,
+}
+
+/// What `forerun trace` does.
+#[derive(Debug, Subcommand)]
+pub enum TraceCommand {
+    /// Count what is in a trace
+    Info(TraceInfo),
+    /// Write a trace in another format
+    Convert(TraceConvert),
+}
+
+/// `forerun trace info`.
+#[derive(Debug, Group)]
+pub struct TraceInfo {
+    /// The trace; gzip, zstd and xz are read as they are
+    #[arg(value_name = "TRACE")]
+    pub file: PathBuf,
+
+    #[allow(missing_docs)]
+    #[command(flatten)]
+    pub reading: Reading,
+
+    /// Size of the blocks to count
+    #[arg(long, value_name = "SIZE", default_value = "8KiB", value_parser = parse_block_bytes)]
+    pub block_bytes: u32,
+
+    /// How to print it
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = ListFormat::Table)]
+    pub format: ListFormat,
+}
+
+/// `forerun trace convert`.
+#[derive(Debug, Group)]
+pub struct TraceConvert {
+    /// The trace; gzip, zstd and xz are read as they are
+    #[arg(value_name = "TRACE")]
+    pub file: PathBuf,
+
+    #[allow(missing_docs)]
+    #[command(flatten)]
+    pub reading: Reading,
+
+    /// Format to write (see `forerun list formats`)
+    #[arg(long, value_name = "FORMAT", value_parser = |name: &str| format::parse(name))]
+    pub to: &'static Format,
+
+    /// Where to write it [default: standard output]
+    #[arg(long, short, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+
+    /// Size of a block, where one of the formats knows blocks and the other ranges
+    #[arg(long, value_name = "SIZE", default_value = "8KiB", value_parser = parse_block_bytes)]
+    pub block_bytes: u32,
+}
+
+/// How a trace is read.
+#[derive(Clone, Debug, Group)]
+#[command(next_help_heading = "Trace")]
+pub struct Reading {
+    /// Format of the trace (see `forerun list formats`) [default: what it looks like]
+    #[arg(long, value_name = "FORMAT", value_parser = |name: &str| format::parse(name))]
+    pub trace_format: Option<&'static Format>,
+
+    /// How many requests are put in order of time before one is given out
+    #[arg(long, value_name = "N", default_value = "1024")]
+    pub sort_window: u32,
+
+    /// Columns of a csv without a header, as in time-col=1,obj-id-col=2,obj-size-col=3
+    #[arg(long, value_name = "COLUMNS", value_parser = parse_columns)]
+    pub columns: Option<Columns>,
+}
+
+/// A cache of smaller blocks is larger than what it caches; of larger ones, no trace has any.
+const BLOCK_BYTES_MAX: u64 = 1 << 30;
+
+fn parse_columns(text: &str) -> Result<Columns, String> {
+    text.parse::<Columns>().map_err(|cause| cause.to_string())
+}
+
+/// A size of blocks.
+pub(super) fn parse_block_bytes(text: &str) -> Result<u32, String> {
+    let Bytes(bytes) = parse_size(text).map_err(|e| e.to_string())?;
+    let accepted = (1..=BLOCK_BYTES_MAX).contains(&bytes);
+    u32::try_from(bytes)
+        .ok()
+        .filter(|_| accepted)
+        .ok_or_else(|| format!("must lie from 1 to {BLOCK_BYTES_MAX} bytes"))
+}

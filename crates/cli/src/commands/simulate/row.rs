@@ -1,0 +1,191 @@
+//! What a simulation prints: a row a run, as a table, CSV or JSON lines.
+//!
+//! The columns are written down once; the table shows those a person compares. In CSV a list has
+//! spaces between its values.
+
+use std::io::Write;
+
+use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+use forerun_sim::simulate::Outcome;
+use forerun_sim::simulate::bound::Bound;
+use serde_json::{Value, json};
+
+use crate::args::Format;
+use crate::failure::Failure;
+
+/// One run.
+pub(super) struct Row {
+    pub(super) preset: String,
+    pub(super) is_hinted: bool,
+    pub(super) is_unit: bool,
+    pub(super) device: String,
+    pub(super) scheduler: String,
+    pub(super) disks: u16,
+    pub(super) cache_blocks: u32,
+    pub(super) block_bytes: u32,
+    pub(super) compute_from: &'static str,
+    pub(super) outcome: Outcome,
+    pub(super) bound: Bound,
+    /// Elapsed time over reverse aggressive's on the same disks with the same cache.
+    pub(super) over_reverse: Option<f64>,
+}
+
+/// Sets each hinted run against reverse aggressive, where that ran too.
+pub(super) fn compare(rows: &mut [Row]) {
+    let reverse = rows
+        .iter()
+        .filter(|r| r.preset.starts_with("reverse-aggressive"));
+    let reverse: Vec<_> = reverse
+        .map(|r| (r.disks, r.cache_blocks, r.outcome.elapsed))
+        .collect();
+    for row in rows.iter_mut().filter(|row| row.is_hinted) {
+        let own = |r: &&(u16, u32, u64)| (r.0, r.1) == (row.disks, row.cache_blocks);
+        let best = reverse.iter().filter(own).map(|r| r.2).min();
+        row.over_reverse = best.and_then(|best| ratio(row.outcome.elapsed, best));
+    }
+}
+
+/// How many times as long, to a ten thousandth.
+fn ratio(time: u64, least: u64) -> Option<f64> {
+    (least > 0).then(|| (time as f64 / least as f64 * 1e4).round() / 1e4)
+}
+
+impl Row {
+    fn columns(&self) -> Vec<(&'static str, Value)> {
+        let run = &self.outcome;
+        let share = |busy: &u64| ratio(*busy, run.elapsed).map_or(0.0, |share| share.min(1.0));
+        let busy: Vec<f64> = run.busy.iter().map(share).collect();
+        let [elapsed, compute, driver, stall, least] = if self.is_unit {
+            [
+                "elapsed_units",
+                "compute_units",
+                "driver_units",
+                "stall_units",
+                "bound_units",
+            ]
+        } else {
+            [
+                "elapsed_ns",
+                "compute_ns",
+                "driver_ns",
+                "stall_ns",
+                "bound_ns",
+            ]
+        };
+        vec![
+            ("preset", json!(self.preset)),
+            ("device", json!(self.device)),
+            ("scheduler", json!(self.scheduler)),
+            ("disks", json!(self.disks)),
+            ("cache_blocks", json!(self.cache_blocks)),
+            ("block_bytes", json!(self.block_bytes)),
+            ("compute_from", json!(self.compute_from)),
+            ("reads", json!(run.reads)),
+            ("hits", json!(run.hits)),
+            ("late_hits", json!(run.late_hits)),
+            ("misses", json!(run.misses)),
+            ("fetches", json!(run.fetches)),
+            ("prefetched", json!(run.prefetched)),
+            ("evicted_unused", json!(run.evicted_unused)),
+            ("failed", json!(run.failed)),
+            (elapsed, json!(run.elapsed)),
+            (compute, json!(run.compute)),
+            (driver, json!(run.driver)),
+            (stall, json!(run.stall)),
+            ("response_mean_ns", json!(run.response_mean)),
+            ("device_utilisation", json!(busy)),
+            (least, json!(self.bound.least)),
+            ("bound_kind", json!(self.bound.kind)),
+            ("over_bound", json!(ratio(run.elapsed, self.bound.least))),
+            ("over_reverse_aggressive", json!(self.over_reverse)),
+        ]
+    }
+}
+
+/// Prints the rows.
+///
+/// # Errors
+/// Output that cannot be written.
+pub(super) fn print(rows: &[Row], format: Format, out: &mut dyn Write) -> Result<(), Failure> {
+    let text = match format {
+        Format::Table => table(rows),
+        Format::Csv => csv(rows)?,
+        Format::Json => {
+            let object = |row: &Row| {
+                let columns = row.columns().into_iter();
+                Value::Object(
+                    columns
+                        .map(|(key, value)| (key.to_owned(), value))
+                        .collect(),
+                )
+            };
+            rows.iter()
+                .map(|row| format!("{}\n", object(row)))
+                .collect()
+        }
+    };
+    out.write_all(text.as_bytes())
+        .map_err(|e| Failure::output(&e))
+}
+
+fn csv(rows: &[Row]) -> Result<String, Failure> {
+    let failed = |e: &dyn std::fmt::Display| Failure::Run(format!("cannot print: {e}"));
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    let mut header = true;
+    for row in rows {
+        let columns = row.columns();
+        if std::mem::take(&mut header) {
+            let names = columns.iter().map(|(name, _)| *name);
+            writer.write_record(names).map_err(|e| failed(&e))?;
+        }
+        let values = columns.iter().map(|(_, value)| plain(value));
+        writer.write_record(values).map_err(|e| failed(&e))?;
+    }
+    let bytes = writer.into_inner().map_err(|e| failed(&e))?;
+    String::from_utf8(bytes).map_err(|e| failed(&e))
+}
+
+fn plain(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        Value::Array(values) => values.iter().map(plain).collect::<Vec<_>>().join(" "),
+        other => other.to_string(),
+    }
+}
+
+fn table(rows: &[Row]) -> String {
+    let mut table = Table::new();
+    table
+        .load_preset(presets::NOTHING)
+        .set_content_arrangement(ContentArrangement::Disabled);
+    let head =
+        "preset,disks,K,reads,hits,late,misses,fetches,unused,elapsed,stall,over bound,bound is";
+    table.set_header(head.split(','));
+    for row in rows {
+        let run = &row.outcome;
+        let time = |time: u64| match row.is_unit {
+            true => time.to_string(),
+            false => format!("{}.{:03} s", time / 1_000_000_000, time / 1_000_000 % 1000),
+        };
+        let over = ratio(run.elapsed, row.bound.least);
+        let mut cells = vec![row.preset.clone()];
+        let counts = [
+            row.disks.into(),
+            row.cache_blocks.into(),
+            run.reads,
+            run.hits,
+        ];
+        let more = [run.late_hits, run.misses, run.fetches, run.evicted_unused];
+        cells.extend(counts.iter().chain(&more).map(u64::to_string));
+        cells.extend([time(run.elapsed), time(run.stall)]);
+        cells.push(over.map_or("-".to_owned(), |over| format!("{over:.3}")));
+        cells.push(row.bound.kind.to_owned());
+        table.add_row(cells);
+    }
+    for column in table.column_iter_mut().skip(1).take(11) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    let lines = table.lines();
+    lines.map(|line| format!("{}\n", line.trim())).collect()
+}

@@ -1,0 +1,205 @@
+//! `forerun trace`: what is in a trace, and the same trace in another format.
+//!
+//! Reading, counting and converting are `forerun-sim`'s; here is what a user sees of them. Whatever
+//! is wrong with a trace is exit code 2 with file and line, because nothing was tried with it yet.
+//! What a conversion loses is told on standard error, never in the output.
+
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+
+use forerun_sim::trace::convert::{ConvertError, Converted, convert};
+use forerun_sim::trace::{Options, Records, Summary, TraceError, open};
+use indicatif::ProgressBar;
+use serde_json::{Value, json};
+
+use crate::args::{ListFormat, Reading, Trace, TraceCommand, TraceConvert, TraceInfo};
+use crate::failure::Failure;
+use crate::files::{self, NewFile};
+use crate::progress;
+
+/// Requests between two steps of the progress bar: reading must not wait for it.
+const REQUESTS_PER_STEP: u64 = 1 << 16;
+
+/// Runs the command.
+///
+/// # Errors
+/// A trace that cannot be read, or cannot be said in the format wanted.
+pub fn run(args: &Trace, out: &mut dyn Write) -> Result<(), Failure> {
+    match &args.what {
+        TraceCommand::Info(args) => info(args, out),
+        TraceCommand::Convert(args) => to_format(args, out),
+    }
+}
+
+/// A trace as the arguments say; its format is known then.
+///
+/// # Errors
+/// A file that cannot be read or is of no known format.
+pub fn records(path: &Path, reading: &Reading) -> Result<Records, Failure> {
+    files::check(path)?;
+    let options = Options {
+        sort_window: reading.sort_window as usize,
+        columns: reading.columns.clone(),
+        ..Options::default()
+    };
+    open(path, reading.trace_format, &options).map_err(|e| unreadable(&e))
+}
+
+/// What is wrong with a trace, as the command's end.
+#[must_use]
+pub fn unreadable(error: &TraceError) -> Failure {
+    Failure::Usage(error.to_string())
+}
+
+fn info(args: &TraceInfo, out: &mut dyn Write) -> Result<(), Failure> {
+    let mut records = records(&args.file, &args.reading)?;
+    let bar = progress::steps_without_end("requests");
+    let summary = Summary::of(counted(&mut records, &bar), args.block_bytes);
+    bar.finish_and_clear();
+    let summary = summary.map_err(|e| unreadable(&e))?;
+    let all = rows(&summary, &records, args.block_bytes);
+    let text = match args.format {
+        ListFormat::Json => {
+            let all = all.into_iter().map(|(key, value)| (key.to_owned(), value));
+            format!("{}\n", Value::Object(all.collect()))
+        }
+        ListFormat::Table => {
+            let line = |(key, value): (&str, Value)| match value {
+                Value::String(text) => format!("{key:21} {text}\n"),
+                number => format!("{key:21} {number}\n"),
+            };
+            all.into_iter().map(line).collect()
+        }
+    };
+    out.write_all(text.as_bytes())
+        .map_err(|e| Failure::output(&e))
+}
+
+/// The requests, the bar moving with them.
+pub(super) fn counted<'a>(
+    records: &'a mut Records,
+    bar: &'a ProgressBar,
+) -> impl Iterator<Item = <Records as Iterator>::Item> + 'a {
+    (1u64..).zip(records).map(|(at, record)| {
+        if at.is_multiple_of(REQUESTS_PER_STEP) {
+            bar.inc(REQUESTS_PER_STEP);
+        }
+        record
+    })
+}
+
+fn rows(summary: &Summary, records: &Records, block_bytes: u32) -> Vec<(&'static str, Value)> {
+    vec![
+        ("format", json!(records.format().name)),
+        ("requests", json!(summary.requests)),
+        ("reads", json!(summary.reads)),
+        ("writes", json!(summary.writes)),
+        ("devices", json!(summary.devices)),
+        ("bytes", json!(summary.bytes)),
+        ("request_bytes_min", json!(summary.least_bytes)),
+        ("request_bytes_mean", json!(summary.mean_bytes())),
+        ("request_bytes_max", json!(summary.most_bytes)),
+        ("block_bytes", json!(block_bytes)),
+        ("references", json!(summary.references)),
+        ("distinct_blocks", json!(summary.distinct_blocks)),
+        ("span_blocks", json!(summary.span_blocks())),
+        (
+            "sequential_per_mille",
+            json!(summary.sequential_per_mille()),
+        ),
+        ("timed", json!(summary.timed)),
+        ("duration_ns", json!(summary.duration_ns())),
+        ("compute_ns", json!(summary.compute_ns)),
+        ("answered", json!(summary.answered)),
+        ("response_ns", json!(summary.response_ns)),
+        ("out_of_order", json!(records.moved())),
+    ]
+}
+
+fn to_format(args: &TraceConvert, out: &mut dyn Write) -> Result<(), Failure> {
+    files::check_not_read(args.output.as_deref(), std::slice::from_ref(&args.file))?;
+    let mut records = records(&args.file, &args.reading)?;
+    let bar = progress::steps_without_end("requests");
+    let done = match &args.output {
+        None => write(counted(&mut records, &bar), args, out)?,
+        Some(path) => {
+            let file = NewFile::create(path)?;
+            let done = write(counted(&mut records, &bar), args, &mut file.writer()?)?;
+            file.finish()?;
+            done
+        }
+    };
+    bar.finish_and_clear();
+    for loss in losses(&done) {
+        tracing::warn!("{}: {loss}", args.to.name);
+    }
+    Ok(())
+}
+
+fn write(
+    records: impl Iterator<Item = <Records as Iterator>::Item>,
+    args: &TraceConvert,
+    out: &mut dyn Write,
+) -> Result<Converted, Failure> {
+    let mut out = Watched { out, failed: None };
+    let mut buffered = BufWriter::new(&mut out);
+    let done = convert(records, args.to, args.block_bytes, &mut buffered);
+    drop(buffered);
+    if let Some(error) = out.failed {
+        return Err(Failure::output(&error));
+    }
+    done.map_err(|error| match error {
+        ConvertError::Read(error) => unreadable(&error),
+        other => Failure::unusable(&args.file, other),
+    })
+}
+
+/// What a conversion left out, a line each.
+fn losses(done: &Converted) -> Vec<String> {
+    let all = [
+        (done.lost_writes, "are writes, which became reads"),
+        (
+            done.lost_devices,
+            "lost their device, or have it in the block number",
+        ),
+        (done.lost_arrivals, "lost their time"),
+        (done.lost_computes, "lost the computing before them"),
+        (done.lost_responses, "lost their response time"),
+        (done.lost_labels, "lost their label"),
+    ];
+    let lost = all.iter().filter(|(count, _)| *count > 0);
+    lost.map(|(count, what)| format!("{count} of {} requests {what}", done.requests))
+        .collect()
+}
+
+/// A writer that keeps its error, which the conversion turns into text.
+struct Watched<'a> {
+    out: &'a mut dyn Write,
+    failed: Option<io::Error>,
+}
+
+impl Watched<'_> {
+    fn keep<T>(&mut self, result: io::Result<T>) -> io::Result<T> {
+        result.map_err(|error| {
+            let kind = error.kind();
+            self.failed = Some(error);
+            kind.into()
+        })
+    }
+}
+
+impl Write for Watched<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.out.write(bytes);
+        // An interrupted write is tried again by whoever wrote.
+        match written {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => Err(error),
+            other => self.keep(other),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let flushed = self.out.flush();
+        self.keep(flushed)
+    }
+}

@@ -1,0 +1,223 @@
+//! `forerun simulate`: small traces whose results can be reckoned by hand, and bad input.
+
+use serde_json::Value;
+use snapbox::str;
+
+use super::{Folder, forerun, output_of};
+
+/// Figure 1 of kimbrel96: six blocks on two disks.
+const FIGURE_1: &[u8] = b"0 0\n1 1\n2 0\n3 1\n4 0\n5 0\n";
+
+fn rows(arguments: &str) -> Vec<Value> {
+    let text = output_of(&format!("simulate {arguments} --format json"));
+    text.lines()
+        .map(|l| serde_json::from_str(l).unwrap())
+        .collect()
+}
+
+#[test]
+fn figure_1_takes_7_units_and_the_optimum_6() {
+    let folder = Folder::new();
+    let trace = folder.file("figure1", FIGURE_1);
+    forerun(&format!(
+        "simulate --trace {trace} --trace-format plain --device unit --fetch-units 2 \
+         --warm 0,1,3,5 --cache-blocks 4 --preset aggressive,reverse-aggressive --batch 1"
+    ))
+    .success()
+    .stdout_eq(str![[r#"
+preset              disks  K  reads  hits  late  misses  fetches  unused  elapsed  stall  over bound  bound is
+aggressive              2  4      6     5     1       0        3       0        7      1       1.167  optimum
+reverse-aggressive      2  4      6     5     1       0        3       0        7      1       1.167  optimum
+
+"#]]);
+}
+
+#[test]
+fn json_has_the_keys() {
+    let folder = Folder::new();
+    let trace = folder.file("t", b"1\n2\n3\n1\n");
+    forerun(&format!(
+        "simulate --trace {trace} --device hp97560 --cache-blocks 8 --preset demand-lru \
+         --disks 2 --think 1ms --format json"
+    ))
+    .success()
+    .stdout_eq(str![[r#"
+{"block_bytes":8192,"bound_kind":"transfer","bound_ns":5852337,"cache_blocks":8,"compute_from":"think","compute_ns":3000000,"device":"hp97560","device_utilisation":[0.5573,0.3645],"disks":2,"driver_ns":1500000,"elapsed_ns":38387075,"evicted_unused":0,"failed":0,"fetches":3,"hits":1,"late_hits":0,"misses":3,"over_bound":6.5593,"over_reverse_aggressive":null,"prefetched":0,"preset":"demand-lru","reads":4,"response_mean_ns":11795691,"scheduler":"cscan","stall_ns":33887075}
+
+"#]]);
+}
+
+#[test]
+fn csv_has_a_header_and_a_row_a_run() {
+    let folder = Folder::new();
+    let trace = folder.file("t", b"1\n2\n3\n1\n");
+    forerun(&format!(
+        "simulate --trace {trace} --device instant --cache-blocks 2,8 --preset demand-lru \
+         --format csv"
+    ))
+    .success()
+    .stdout_eq(str![[r#"
+preset,device,scheduler,disks,cache_blocks,block_bytes,compute_from,reads,hits,late_hits,misses,fetches,prefetched,evicted_unused,failed,elapsed_ns,compute_ns,driver_ns,stall_ns,response_mean_ns,device_utilisation,bound_ns,bound_kind,over_bound,over_reverse_aggressive
+demand-lru,instant,cscan,1,2,8192,none,4,0,0,4,4,0,0,0,2000000,0,2000000,0,0,0.0,1500000,compute + driver,1.3333,
+demand-lru,instant,cscan,1,8,8192,none,4,1,0,3,3,0,0,0,1500000,0,1500000,0,0,0.0,1500000,compute + driver,1.0,
+
+"#]]);
+}
+
+#[test]
+fn every_hinted_method_adds_up_and_none_is_below_the_bound() {
+    let folder = Folder::new();
+    let text: String = (0..600).map(|i| format!("{}\n", i * i % 97)).collect();
+    let trace = folder.file("t", text.as_bytes());
+    let all = "demand-lru,demand-opt,fixed-horizon,aggressive,reverse-aggressive,forestall";
+    for device in ["hp97560", "ssd", "unit", "instant", "object_store"] {
+        let arguments = format!(
+            "--trace {trace} --device {device} --cache-blocks 24,40 --disks 1,3 --preset {all} \
+             --think 1ms"
+        );
+        let one = rows(&arguments);
+        assert_eq!(one.len(), 24);
+        for row in &one {
+            let count = |key: &str| row[key].as_u64().unwrap_or(0);
+            assert_eq!(count("reads"), 600);
+            assert_eq!(count("hits") + count("late_hits") + count("misses"), 600);
+            let parts = count("compute_ns") + count("driver_ns") + count("stall_ns");
+            assert_eq!(count("elapsed_ns"), parts, "{row}");
+            assert!(row["over_bound"].as_f64().unwrap() >= 1.0, "{row}");
+            let utilisation = row["device_utilisation"].as_array().unwrap();
+            assert_eq!(utilisation.len() as u64, count("disks"));
+        }
+        assert_eq!(rows(&format!("{arguments} --threads 3")), one);
+    }
+}
+
+#[test]
+fn reading_on_over_one_disk_is_not_below_the_bound() {
+    let folder = Folder::new();
+    for blocks in [1, 20, 600, 3000] {
+        let text: String = (0..blocks).map(|i| format!("{i}\n")).collect();
+        let trace = folder.file("t", text.as_bytes());
+        for device in [
+            "hp97560",
+            "hp_c2247a",
+            "ibm_lightning_0661",
+            "ibm_36gb_10k",
+            "seagate_146gb_10k",
+            "cheetah_15k_st373454",
+            "hitachi_t7k250_160",
+        ] {
+            let arguments = format!("--trace {trace} --device {device} --driver 0ns --disks 1,2");
+            for row in rows(&arguments) {
+                assert!(row["over_bound"].as_f64().unwrap() >= 1.0, "{row}");
+            }
+        }
+    }
+}
+
+#[test]
+fn engine_presets_run_over_workloads_and_traces() {
+    let folder = Folder::new();
+    let text: String = (0..2000).map(|i| format!("{i}\n")).collect();
+    let trace = folder.file("t", text.as_bytes());
+    for input in [
+        "--workload sequential(file_bytes=8000000)".to_owned(),
+        "--workload many-readers(readers=3,file_bytes=4000000)".to_owned(),
+        format!("--trace {trace}"),
+    ] {
+        let rows = rows(&format!(
+            "{input} --preset none,forerun --disks 2 --cache-blocks 8192 --device hp97560"
+        ));
+        let elapsed = |at: usize| rows[at]["elapsed_ns"].as_u64().unwrap();
+        assert!(elapsed(1) < elapsed(0), "{rows:?}");
+        assert_eq!(rows[0]["prefetched"], 0);
+        assert!(rows[1]["prefetched"].as_u64().unwrap() > 0);
+    }
+}
+
+#[test]
+fn synth_takes_the_papers_fetches() {
+    let rows = rows("--workload synth --preset demand-opt --device instant --disks 1");
+    assert_eq!(rows[0]["fetches"], 37_280);
+}
+
+#[test]
+fn compute_times_come_from_the_trace_or_from_arrivals() {
+    let folder = Folder::new();
+    let said = folder.file("said", b"1 0 5\n2 0 7\n3 0 9.5\n");
+    let timed = folder.file("timed", b"0,0,512,r,1.0\n0,99,512,r,1.5\n");
+    for (trace, from, compute) in [(said, "trace", 16_500), (timed, "arrivals", 500_000_000)] {
+        let rows = rows(&format!("--trace {trace} --preset demand-lru"));
+        assert_eq!(rows[0]["compute_from"], from);
+        assert_eq!(rows[0]["compute_ns"], compute);
+    }
+}
+
+#[test]
+fn a_device_from_a_file_needs_no_rebuild() {
+    let folder = Folder::new();
+    let trace = folder.file("t", b"1\n2\n3\n");
+    let toml = b"kind = \"switching\"\nswitching_ms = 3\ntransfer_mb_s = 8.192\n";
+    let toml = folder.file("disk.toml", toml);
+    let rows = rows(&format!(
+        "--trace {trace} --device-file {toml} --preset demand-lru --driver 0ns --place address"
+    ));
+    assert_eq!(rows[0]["elapsed_ns"], 3_000_000 + 3 * 1_000_000);
+}
+
+#[test]
+fn what_cannot_be_simulated_is_refused() {
+    let folder = Folder::new();
+    let trace = folder.file("t", b"1\n2\n3\n");
+    let broken = folder.file("broken", b"1\n2\nthree\n");
+    let far = folder.file("far", b"0,0,512,r,1.0\n0,99999999999,512,r,1.5\n");
+    let writes = folder.file("writes", b"0,0,512,w,1.0\n");
+    let two = folder.file("two", b"1 0\n2 1\n");
+    let toml = folder.file("bad.toml", b"kind = \"tape\"\n");
+    for (arguments, message) in [
+        (
+            format!("--trace {broken} --trace-format lirs"),
+            "broken:3: \"three\"",
+        ),
+        (
+            format!("--trace {trace} --trace-format spc"),
+            "it looks like",
+        ),
+        (format!("--trace {far}"), "far:2: block "),
+        (format!("--trace {writes}"), "--writes"),
+        (format!("--trace {trace} --disks 0"), "from 1 to 1024"),
+        (format!("--trace {trace} --cache-blocks 0"), "from 1 to"),
+        (
+            format!("--trace {trace} --cache-blocks 1 --preset forerun"),
+            "must be at least",
+        ),
+        (format!("--trace {trace} --device-file {toml}"), "tape"),
+        (format!("--trace {trace} --device hp9756"), "hp97560"),
+        (format!("--trace {trace} --preset agressive"), "aggressive"),
+        (
+            format!("--trace {trace} --preset forerun --device unit"),
+            "hinted methods",
+        ),
+        (
+            format!("--trace {trace} --device unit --warm 9"),
+            "no such block",
+        ),
+        (format!("--trace {trace} --warm 1"), "--device unit"),
+        (format!("--trace {two} --preset forerun"), "--disks"),
+        (
+            "--workload many-readers --preset forestall".to_owned(),
+            "one reader",
+        ),
+        (
+            "--workload sequential(file_bytes=9000000000) --preset none --cache-blocks 9000"
+                .to_owned(),
+            "bytes",
+        ),
+        ("--workload synth(seed=x)".to_owned(), "seed=N"),
+        ("--workload sequental".to_owned(), "sequential"),
+        ("--preset forestall".to_owned(), "required"),
+    ] {
+        let assert = forerun(&format!("simulate {arguments}")).code(2);
+        let error = String::from_utf8_lossy(&assert.get_output().stderr).into_owned();
+        assert!(error.contains(message), "{arguments}: {error}");
+    }
+}

@@ -1,0 +1,122 @@
+//! `forerun trace`: counts of made-up traces, conversions, and what is wrong with bad ones.
+
+use snapbox::str;
+
+use super::{Folder, forerun, output_of};
+
+#[test]
+fn what_is_in_a_trace() {
+    let folder = Folder::new();
+    let trace = folder.file(
+        "t.csv",
+        b"0,0,8192,r,0.5\n0,16,8192,W,0.75\n1,0,512,r,1.0\n",
+    );
+    forerun(&format!("trace info {trace}"))
+        .success()
+        .stdout_eq(str![[r#"
+format                spc
+requests              3
+reads                 2
+writes                1
+devices               2
+bytes                 16896
+request_bytes_min     512
+request_bytes_mean    5632
+request_bytes_max     8192
+block_bytes           8192
+references            3
+distinct_blocks       3
+span_blocks           2
+sequential_per_mille  333
+timed                 3
+duration_ns           500000000
+compute_ns            0
+answered              0
+response_ns           0
+out_of_order          0
+
+"#]]);
+}
+
+#[test]
+fn json_has_the_same_keys() {
+    let folder = Folder::new();
+    let trace = folder.file("t", b"1\n2\n1\n");
+    forerun(&format!("trace info {trace} --format json"))
+        .success()
+        .stdout_eq(str![[r#"
+{"answered":0,"block_bytes":8192,"bytes":0,"compute_ns":0,"devices":1,"distinct_blocks":2,"duration_ns":0,"format":"lirs","out_of_order":0,"reads":3,"references":3,"request_bytes_max":0,"request_bytes_mean":0,"request_bytes_min":0,"requests":3,"response_ns":0,"sequential_per_mille":333,"span_blocks":2,"timed":0,"writes":0}
+
+"#]]);
+}
+
+#[test]
+fn a_trace_goes_into_another_format_and_says_what_it_lost() {
+    let folder = Folder::new();
+    let trace = folder.file("t", b"0,0,8192,r,0.5\n0,16,8192,W,0.75\n1,0,512,r,1.0\n");
+    forerun(&format!(
+        "trace convert {trace} --to plain --block-bytes 4096"
+    ))
+    .success()
+    .stdout_eq(str![[r#"
+0
+1
+2
+3
+0 1
+
+"#]])
+    .stderr_eq(str![[r#"
+ WARN plain: 1 of 3 requests are writes, which became reads
+ WARN plain: 3 of 3 requests lost their time
+
+"#]]);
+}
+
+#[test]
+fn there_and_back_is_the_same() {
+    let folder = Folder::new();
+    let text = "0,20941264,8192,W,0.551706000\n0,20939840,8192,r,0.554041000\n";
+    let (trace, there) = (folder.file("t", text.as_bytes()), folder.name("there"));
+    assert_eq!(
+        output_of(&format!("trace convert {trace} --to csv -o {there}")),
+        ""
+    );
+    let back = output_of(&format!("trace convert {there} --to spc"));
+    assert_eq!(back.to_lowercase(), text.to_lowercase());
+}
+
+#[test]
+fn what_cannot_be_read_is_named_with_its_line() {
+    let folder = Folder::new();
+    let good = folder.file("good", b"1\n2\n");
+    let broken = folder.file("broken", b"1\n2\nthree\n");
+    let cut = folder.file("cut", &[0; 40]);
+    let empty = folder.file("empty", b"");
+    for (arguments, message) in [
+        (format!("trace info {broken} --trace-format lirs"), ":3: "),
+        (
+            format!("trace info {good} --trace-format spc"),
+            "it looks like",
+        ),
+        (
+            format!("trace info {cut} --trace-format oracle-general"),
+            "24 bytes are there",
+        ),
+        (format!("trace info {empty}"), "no request"),
+        (
+            format!("trace info {broken} --trace-format lisr"),
+            "there is fio",
+        ),
+        ("trace info no-such-file".to_owned(), "no-such-file"),
+        (format!("trace convert {good} --to disksim"), "time"),
+        (
+            format!("trace convert {broken} --to plain -o {broken}"),
+            "broken",
+        ),
+    ] {
+        let assert = forerun(&arguments).code(2);
+        let error = String::from_utf8_lossy(&assert.get_output().stderr).into_owned();
+        assert!(error.contains(message), "{arguments}: {error}");
+    }
+}

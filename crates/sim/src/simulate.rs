@@ -1,0 +1,179 @@
+//! One run of a preset in virtual time, whichever kind of preset and clock it is.
+//!
+//! Called by `forerun simulate`. Three hosts answer with different reports; an [`Outcome`] is what
+//! they have in common, so that a hinted method, an engine preset and the theory stand in one
+//! table:
+//!
+//! ```text
+//! recorded   a trace as references to blocks, and where these lie on so many disks
+//! hinted     a planner over devices                 -> hinted::host  \
+//! in_units   a planner, 1 for a hit and F a fetch   -> hinted::unit   > Outcome
+//! engine     the engine over an array of devices    -> world         /
+//! bound      the least that any of them can take
+//! ```
+//!
+//! It decides nothing: methods, devices and clocks are elsewhere.
+
+pub mod bound;
+pub mod metered;
+pub mod recorded;
+
+use forerun_core::hinted::Setup;
+use forerun_core::{Bytes, Nanos, Settings};
+
+use crate::device::Device;
+use crate::device::array::Array;
+use crate::hinted::host::{self, Host};
+use crate::hinted::unit::{self, Instance};
+use crate::hinted::{HostError, Reads};
+use crate::workload::Workload;
+use crate::{Scene, WorldError};
+use metered::Meter;
+
+/// What a run came to. Times are in nanoseconds, or in units where the run was in units.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Outcome {
+    /// References to blocks.
+    pub reads: u64,
+    /// Resident when asked for.
+    pub hits: u64,
+    /// On their way when asked for.
+    pub late_hits: u64,
+    /// Neither.
+    pub misses: u64,
+    /// Blocks fetched.
+    pub fetches: u64,
+    /// Of these, the ones nobody waited for when they started.
+    pub prefetched: u64,
+    /// Prefetched and given up unused.
+    pub evicted_unused: u64,
+    /// From the first request to the end of the last computation.
+    pub elapsed: u64,
+    /// What readers computed, added up over readers.
+    pub compute: u64,
+    /// What fetches cost the processor.
+    pub driver: u64,
+    /// What readers waited.
+    pub stall: u64,
+    /// Mean time from submission to completion; none in units.
+    pub response_mean: Option<u64>,
+    /// How long each disk worked, for each thing it can work on at once.
+    pub busy: Vec<u64>,
+    /// The longest computation of one reader.
+    pub compute_longest: u64,
+    /// Requests that failed.
+    pub failed: u64,
+}
+
+/// Runs a hinted method over devices, one a disk.
+///
+/// # Errors
+/// See [`host::run`].
+pub fn hinted(
+    setup: &Setup,
+    host: &Host,
+    reads: &Reads,
+    mut devices: Vec<Box<dyn Device>>,
+) -> Result<Outcome, HostError> {
+    let servers: Vec<u64> = devices.iter().map(|d| d.servers().max(1).into()).collect();
+    let report = host::run(setup, host, reads, &mut devices)?;
+    let ledger = report.ledger;
+    let busy = report.busy.iter().zip(servers);
+    Ok(Outcome {
+        reads: ledger.reads,
+        hits: ledger.hits,
+        late_hits: ledger.late_hits,
+        misses: ledger.misses,
+        fetches: ledger.fetches,
+        prefetched: ledger.prefetched,
+        evicted_unused: ledger.evicted_unused,
+        elapsed: report.elapsed.0,
+        compute: report.compute.0,
+        driver: report.driver.0,
+        stall: report.stall.0,
+        response_mean: Some(report.response_mean().0),
+        busy: busy.map(|(busy, servers)| busy.0 / servers).collect(),
+        compute_longest: report.compute.0,
+        failed: ledger.failed,
+    })
+}
+
+/// Runs a hinted method in the theory's units.
+///
+/// # Errors
+/// See [`unit::run`].
+pub fn in_units(setup: &Setup, instance: &Instance) -> Result<Outcome, HostError> {
+    let report = unit::run(setup, instance)?;
+    let ledger = report.ledger;
+    let mut busy = vec![0; usize::from(setup.disks)];
+    for fetch in &report.fetches {
+        let place = instance.reads.places.get(fetch.block.0 as usize);
+        if let Some(disk) = place.and_then(|place| busy.get_mut(usize::from(place.disk.0))) {
+            *disk += instance.fetch_units;
+        }
+    }
+    Ok(Outcome {
+        reads: ledger.reads,
+        hits: ledger.hits,
+        late_hits: ledger.late_hits,
+        misses: ledger.misses,
+        fetches: ledger.fetches,
+        prefetched: ledger.prefetched,
+        evicted_unused: ledger.evicted_unused,
+        elapsed: report.elapsed_units,
+        compute: ledger.reads,
+        stall: report.stall_units,
+        busy,
+        compute_longest: ledger.reads,
+        ..Outcome::default()
+    })
+}
+
+/// Runs the engine over devices striped by one block.
+///
+/// # Errors
+/// See [`Scene::run`].
+pub fn engine(
+    settings: Settings,
+    driver_per_fetch: Nanos,
+    workload: &dyn Workload,
+    devices: Vec<Box<dyn Device>>,
+) -> Result<Outcome, WorldError> {
+    let servers: Vec<u64> = devices.iter().map(|d| d.servers().max(1).into()).collect();
+    let strip = Bytes(settings.block_bytes.into());
+    let meters: Vec<Meter> = devices.iter().map(|_| Meter::default()).collect();
+    let metered = devices.into_iter().zip(&meters).map(|(d, m)| m.over(d));
+    let whole = Meter::default();
+    let array = whole.over(Box::new(Array::new(metered.collect(), strip)));
+    let mut scene = Scene::new(settings, array, workload);
+    scene.driver_per_fetch = driver_per_fetch;
+    let report = scene.run(&mut ())?;
+    let ledger = report.ledger;
+    let sum = |part: fn(&crate::ReaderReport) -> Nanos| {
+        let parts = report.readers.iter().map(|reader| part(reader).0);
+        parts.fold(0, u64::saturating_add)
+    };
+    let busy = meters.iter().zip(servers);
+    Ok(Outcome {
+        reads: ledger.reads,
+        hits: ledger.hits,
+        late_hits: ledger.late_hits,
+        misses: ledger.misses,
+        fetches: ledger.prefetched + ledger.demanded,
+        prefetched: ledger.prefetched,
+        evicted_unused: ledger.evicted_unused,
+        elapsed: report.elapsed.0,
+        compute: sum(|reader| reader.compute),
+        driver: sum(|reader| reader.driver),
+        stall: sum(|reader| reader.stall),
+        response_mean: Some(whole.response_mean().0),
+        busy: busy.map(|(m, servers)| m.busy().0 / servers).collect(),
+        compute_longest: report
+            .readers
+            .iter()
+            .map(|r| r.compute.0)
+            .max()
+            .unwrap_or(0),
+        failed: whole.failed(),
+    })
+}

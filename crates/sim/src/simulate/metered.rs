@@ -1,0 +1,131 @@
+//! A device that is watched: how long it worked, and how long its requests took.
+//!
+//! A device goes into an array or a scene and cannot be asked any more; what the [`Meter`] over it
+//! counted stays with whoever made it. It changes nothing about the device.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use forerun_core::{Bytes, Nanos, Profile};
+
+use crate::device::{Completion, Device, Outcome, Request, Usage};
+
+/// See the [module](self).
+#[derive(Clone, Debug, Default)]
+pub struct Meter(Rc<RefCell<Counts>>);
+
+#[derive(Debug, Default)]
+struct Counts {
+    busy: Nanos,
+    completed: u64,
+    failed: u64,
+    response: u128,
+    submitted: BTreeMap<u64, Nanos>,
+}
+
+impl Meter {
+    /// The device, watched by this meter.
+    #[must_use]
+    pub fn over(&self, inner: Box<dyn Device>) -> Box<dyn Device> {
+        Box::new(Metered {
+            meter: self.clone(),
+            inner,
+        })
+    }
+
+    /// How long it worked.
+    #[must_use]
+    pub fn busy(&self) -> Nanos {
+        self.0.borrow().busy
+    }
+
+    /// Requests that did not end well.
+    #[must_use]
+    pub fn failed(&self) -> u64 {
+        self.0.borrow().failed
+    }
+
+    /// Mean time from submission to completion.
+    #[must_use]
+    pub fn response_mean(&self) -> Nanos {
+        let counts = self.0.borrow();
+        let mean = counts.response.checked_div(counts.completed.into());
+        Nanos(mean.map_or(0, |mean| u64::try_from(mean).unwrap_or(u64::MAX)))
+    }
+}
+
+#[derive(Debug)]
+struct Metered {
+    meter: Meter,
+    inner: Box<dyn Device>,
+}
+
+impl Device for Metered {
+    fn profile(&self) -> Profile {
+        self.inner.profile()
+    }
+
+    fn submit(&mut self, now: Nanos, request: Request) {
+        self.inner.submit(now, request);
+        let mut counts = self.meter.0.borrow_mut();
+        counts.submitted.insert(request.id, now);
+        counts.busy = self.inner.usage().busy;
+    }
+
+    fn next_event(&self) -> Option<Nanos> {
+        self.inner.next_event()
+    }
+
+    fn advance(&mut self, now: Nanos, done: &mut Vec<Completion>) {
+        let before = done.len();
+        self.inner.advance(now, done);
+        let mut counts = self.meter.0.borrow_mut();
+        for one in done.iter().skip(before) {
+            let submitted = counts.submitted.remove(&one.id).unwrap_or(one.at);
+            counts.completed += 1;
+            counts.failed += u64::from(one.outcome != Outcome::Done);
+            counts.response += u128::from(one.at.since(submitted).0);
+        }
+        counts.busy = self.inner.usage().busy;
+    }
+
+    fn usage(&self) -> Usage {
+        self.inner.usage()
+    }
+
+    fn servers(&self) -> u32 {
+        self.inner.servers()
+    }
+
+    fn capacity(&self) -> Option<Bytes> {
+        self.inner.capacity()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hinted::constant::Constant;
+
+    #[test]
+    fn it_does_what_the_device_does() {
+        let make = || Meter::default().over(Box::new(Constant::new(Nanos(3_000_000))));
+        crate::conformance::device(&make, 1).unwrap();
+    }
+
+    #[test]
+    fn it_counts_responses() {
+        let meter = Meter::default();
+        let mut device = meter.over(Box::new(Constant::new(Nanos(10))));
+        for id in 0..2 {
+            let (at, bytes) = (Bytes(0), Bytes(1));
+            device.submit(Nanos(0), Request { id, at, bytes });
+        }
+        device.advance(Nanos(20), &mut Vec::new());
+        assert_eq!(
+            (meter.response_mean(), meter.busy()),
+            (Nanos(15), Nanos(20))
+        );
+    }
+}
