@@ -1,7 +1,7 @@
 //! An image: the bytes of one emulated disk, kept in two sparse files in tmpfs.
 //!
 //! The [`export`](crate::export) reads and writes it. A block that follows from its tag
-//! ([`content`](crate::content)) is kept as the tag alone, any other as it is:
+//! ([`content`]) is kept as the tag alone, any other as it is:
 //!
 //! ```text
 //! diskN.tags   8 bytes a block: its tag, or 0

@@ -1,6 +1,6 @@
 //! `forerun top`: a running mount in the terminal, once a second.
 //!
-//! Asks the control socket, computes rates from two answers, and has the [screen](screen) drawn. A
+//! Asks the control socket, computes rates from two answers, and has the [screen] drawn. A
 //! mount that ends while it is watched ends the command. With `--once` one screen is printed as
 //! text, with rates since the mount began.
 
