@@ -9,13 +9,14 @@ use std::io::{IoSliceMut, Read, Seek, SeekFrom};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use fastrand::Rng;
 use rustix::fs::{OFlags, sendfile};
 
-use super::{Mounted, bytes, folder};
+use super::{Mounted, bytes, eventually, folder};
 
 /// Sizes around blocks and requests, and two that do not fit the engine's memory together.
 const SIZES: &[usize] = &[
@@ -305,13 +306,23 @@ fn a_slow_read_does_not_hold_up_other_files() {
     let Some(mounted) = Mounted::of(folder, &["--emulate", "switching=100ms,rate=80MB/s"]) else {
         return;
     };
+    let opened = AtomicU64::new(0);
     let begun = Instant::now();
     thread::scope(|scope| {
         for i in 0..64 {
             let path = mounted.point(i.to_string());
-            scope.spawn(move || assert!(fs::read(path).unwrap() == bytes(100_000, i)));
+            let opened = &opened;
+            scope.spawn(move || {
+                let mut file = File::open(path).unwrap();
+                opened.fetch_add(1, Ordering::Relaxed);
+                let mut content = Vec::new();
+                file.read_to_end(&mut content).unwrap();
+                assert!(content == bytes(100_000, i));
+            });
         }
-        thread::sleep(Duration::from_millis(500));
+        eventually("all are open and reading", || {
+            opened.load(Ordering::Relaxed) == 64
+        });
         assert_eq!(fs::read(mounted.point("empty")).unwrap(), b"");
         assert_eq!(fs::read_dir(mounted.point("")).unwrap().count(), 65);
         let answered = begun.elapsed();
