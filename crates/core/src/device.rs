@@ -28,6 +28,8 @@ pub(crate) struct Device {
     pub(crate) last_end: u64,
     /// Bytes handed to it since it last had to switch.
     run: u64,
+    /// How long that run may get while others wait.
+    slice: Bytes,
 }
 
 impl Device {
@@ -36,10 +38,24 @@ impl Device {
         Head {
             position: self.last_end,
             run: Bytes(self.run),
-            depth: self
-                .profile
-                .competitive_depth(self.distance, Bytes(self.last_end)),
+            slice: self.slice,
         }
+    }
+
+    /// What it could transfer during one switch.
+    pub(crate) fn depth(&self) -> Bytes {
+        self.profile
+            .competitive_depth(self.distance, Bytes(self.last_end))
+    }
+
+    /// A fetch that starts at this position would be a run of its own.
+    pub(crate) fn switches_to(&self, position: u64) -> bool {
+        position != self.last_end
+    }
+
+    /// The run that starts next may get this long.
+    pub(crate) fn grant(&mut self, slice: Bytes) {
+        self.slice = slice;
     }
 
     /// A fetch starts at this position: the moving average learns its distance.

@@ -25,8 +25,8 @@ pub struct Head {
     pub position: u64,
     /// Bytes handed to it since it last had to switch.
     pub run: Bytes,
-    /// What it could transfer during one switch.
-    pub depth: Bytes,
+    /// How long that run may get while others wait: what [`Dispatch::slice`] said at the switch.
+    pub slice: Bytes,
 }
 
 /// Chooses among waiting fetches.
@@ -35,6 +35,10 @@ pub trait Dispatch: core::fmt::Debug + Send {
     /// windows go out in at least two pieces, so that a reader can ask for the next window while
     /// the last piece of this one is under way.
     fn holds_back(&self) -> bool;
+
+    /// How long a run may get that starts now. `depth` is what the device could transfer during
+    /// one switch; `runs` is how many runs wait for it, the one that starts included.
+    fn slice(&self, depth: Bytes, runs: usize) -> Bytes;
 
     /// The index of the next fetch among the positions of the waiting ones, oldest first. An
     /// index that does not exist means the oldest.

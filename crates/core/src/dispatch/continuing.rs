@@ -4,12 +4,18 @@
 //! device is given that window next it need not switch, however short the windows are: depth no
 //! longer has to pay for the switch alone, and far less memory does the work of longer windows.
 //!
-//! Control law: as long as the run since the last switch is shorter than `slice_switches` times
-//! the competitive depth, a fetch that continues it goes first; else the oldest goes. So one switch
-//! is paid for `slice_switches` times its worth in transfer: of the device's time at most
-//! 1 / (slice_switches + 1) goes to switching while readers keep up, and with n of them each waits
-//! at most n slices for its turn. 16 gives 5.9 % and, on a disk of 8 ms, slices of 0.13 s, about
-//! those of Linux's bfq.
+//! Control law: a run that starts gets a slice, in competitive depths, which is to say in switches'
+//! worth of transfer:
+//!
+//! ```text
+//! slice = clamp(round_switches / runs that wait, SLICE_MIN, slice_switches)
+//! ```
+//!
+//! While the run is shorter than its slice, a fetch that continues it goes first; else the oldest
+//! goes. So one switch is paid for a slice's worth of transfer: at most 1 / (slice + 1) of the
+//! device's time goes to switching while readers keep up, and with n of them each waits at most
+//! n slices for its turn. The two parameters are the two ends of that bargain: how little may be
+//! lost where few wait, and how long a round may take where many do.
 //!
 //! The idea is that of anticipatory scheduling (Iyer and Druschel, SOSP 2001), without its waiting:
 //! prefetching has the next request ready. A slow reader gets no slice, only its window.
@@ -18,6 +24,7 @@ use alloc::boxed::Box;
 
 use super::{Dispatch, Head};
 use crate::spec::{Knows, Method, Param, Spec};
+use crate::units::Bytes;
 
 pub(super) const METHOD: Method<Box<dyn Dispatch>> = Method {
     spec: Spec {
@@ -26,25 +33,41 @@ pub(super) const METHOD: Method<Box<dyn Dispatch>> = Method {
         source: "after Iyer and Druschel, SOSP 2001",
         unfit: "single reads that must not wait behind slices",
         knows: Knows::Online,
-        params: &[Param {
-            name: "slice_switches",
-            summary: "longest run of continuing fetches, in competitive depths; 16 leaves 5.9 % \
-                      of the device's time to switching",
-            default: 16,
-            min: 1,
-            max: 1024,
-        }],
+        params: &[
+            Param {
+                name: "slice_switches",
+                summary: "longest slice, in competitive depths; 32 leaves 3 % of the device's \
+                          time to switching",
+                default: 32,
+                min: 1,
+                max: 1024,
+            },
+            Param {
+                name: "round_switches",
+                summary: "shorter slices for many: a round of all that wait takes about so many \
+                          competitive depths; 2048 are 16 s on a disk of 8 ms",
+                default: 2048,
+                min: 1,
+                max: 1_048_576,
+            },
+        ],
     },
     build: |values| {
         Box::new(Continuing {
             slice_switches: values[0],
+            round_switches: values[1],
         })
     },
 };
 
+/// No slice is shorter than so many competitive depths, however many wait: 4 leave a fifth of the
+/// device's time to switching, and the depth itself would leave half.
+const SLICE_MIN: u64 = 4;
+
 #[derive(Debug)]
 struct Continuing {
     slice_switches: u64,
+    round_switches: u64,
 }
 
 impl Dispatch for Continuing {
@@ -52,9 +75,14 @@ impl Dispatch for Continuing {
         true
     }
 
+    fn slice(&self, depth: Bytes, runs: usize) -> Bytes {
+        let fair = self.round_switches / (runs as u64).max(1);
+        let switches = fair.max(SLICE_MIN).min(self.slice_switches);
+        Bytes(depth.0.saturating_mul(switches))
+    }
+
     fn next(&self, head: &Head, waiting: &mut dyn Iterator<Item = u64>) -> usize {
-        let slice = head.depth.0.saturating_mul(self.slice_switches);
-        if head.run.0 >= slice {
+        if head.run >= head.slice {
             return 0;
         }
         waiting
@@ -67,24 +95,37 @@ impl Dispatch for Continuing {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::units::Bytes;
+
+    const METHOD: Continuing = Continuing {
+        slice_switches: 32,
+        round_switches: 2048,
+    };
 
     #[test]
     fn a_run_goes_on_until_its_slice_is_used_up() {
-        let method = Continuing { slice_switches: 4 };
         let next = |run, waiting: &[u64]| {
-            let (position, depth) = (500, Bytes(100));
-            let run = Bytes(run);
             let head = Head {
-                position,
-                run,
-                depth,
+                position: 500,
+                run: Bytes(run),
+                slice: Bytes(400),
             };
-            method.next(&head, &mut waiting.iter().copied())
+            METHOD.next(&head, &mut waiting.iter().copied())
         };
         assert_eq!(next(0, &[10, 20, 500]), 2, "what continues goes first");
         assert_eq!(next(399, &[10, 500]), 1);
         assert_eq!(next(400, &[10, 500]), 0, "then the oldest");
         assert_eq!(next(0, &[10, 20]), 0, "or if nothing continues");
+    }
+
+    #[test]
+    fn the_more_wait_the_shorter_a_slice_within_its_bounds() {
+        let slice = |runs| METHOD.slice(Bytes(100), runs).0;
+        assert_eq!([0, 1, 10, 64].map(slice), [3200; 4]);
+        assert_eq!([65, 128, 256].map(slice), [3100, 1600, 800]);
+        assert_eq!([512, 5000].map(slice), [400; 2]);
+        for runs in 64..512 {
+            let round = slice(runs) * runs as u64;
+            assert!(round <= 204_800, "{runs} runs: a round of {round}");
+        }
     }
 }

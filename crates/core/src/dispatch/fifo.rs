@@ -7,6 +7,7 @@ use alloc::boxed::Box;
 
 use super::{Dispatch, Head};
 use crate::spec::{Knows, Method, Spec};
+use crate::units::Bytes;
 
 pub(super) const METHOD: Method<Box<dyn Dispatch>> = Method {
     spec: Spec {
@@ -26,6 +27,10 @@ struct Fifo;
 impl Dispatch for Fifo {
     fn holds_back(&self) -> bool {
         false
+    }
+
+    fn slice(&self, _: Bytes, _: usize) -> Bytes {
+        Bytes(0)
     }
 
     fn next(&self, _: &Head, _: &mut dyn Iterator<Item = u64>) -> usize {

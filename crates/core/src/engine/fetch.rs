@@ -5,6 +5,9 @@
 //! queued back to back so that a device that streams can stream. The first block of a demand may
 //! take any frame; everything else leaves a reserve for demands to come.
 
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
 use super::{Engine, REQUEST_BYTES};
 use crate::detect::Window;
 use crate::protocol::{Fetch, Output};
@@ -142,13 +145,35 @@ impl Engine {
         if device.in_flight > device.profile.servers() || device.queue.is_empty() {
             return None;
         }
-        let requests = &self.requests;
-        let position = |id: &RequestId| requests.get(*id).map_or(u64::MAX, |r| r.position);
-        let mut waiting = device.queue.iter().map(position);
+        let place = |id: &RequestId| self.requests.get(*id).map_or(u64::MAX, |r| r.position);
+        let mut waiting = device.queue.iter().map(place);
         let chosen = self.dispatch.next(&device.head(), &mut waiting);
-        let queue = &mut self.devices.get_mut(&id)?.queue;
-        let chosen = if chosen < queue.len() { chosen } else { 0 };
-        queue.remove(chosen)
+        let chosen = if chosen < device.queue.len() {
+            chosen
+        } else {
+            0
+        };
+        let switches = device.switches_to(device.queue.get(chosen).map_or(u64::MAX, place));
+        let slice = switches.then(|| {
+            self.dispatch
+                .slice(device.depth(), self.runs(&device.queue))
+        });
+        let device = self.devices.get_mut(&id)?;
+        if let Some(slice) = slice {
+            device.grant(slice);
+        }
+        device.queue.remove(chosen)
+    }
+
+    /// How many runs wait: fetches that continue no other that waits.
+    fn runs(&self, queue: &VecDeque<RequestId>) -> usize {
+        let requests = || queue.iter().filter_map(|id| self.requests.get(*id));
+        let end = |r: &Request| r.position.saturating_add(self.place(r.extent).1.0);
+        let mut ends: Vec<u64> = requests().map(end).collect();
+        ends.sort_unstable();
+        requests()
+            .filter(|r| ends.binary_search(&r.position).is_err())
+            .count()
     }
 
     /// Most blocks of one request of a window of so many.
