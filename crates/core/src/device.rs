@@ -30,6 +30,10 @@ pub(crate) struct Device {
     run: u64,
     /// How long that run may get while others wait.
     slice: Bytes,
+    /// How many runs waited when it began, itself included.
+    runs: usize,
+    /// Bytes handed to it ever, and for each switch what it could have transferred meanwhile.
+    work: u64,
 }
 
 impl Device {
@@ -53,13 +57,34 @@ impl Device {
         position != self.last_end
     }
 
-    /// The run that starts next may get this long.
-    pub(crate) fn grant(&mut self, slice: Bytes) {
+    /// The run that starts next may get this long; so many wait.
+    pub(crate) fn grant(&mut self, slice: Bytes, runs: usize) {
         self.slice = slice;
+        self.runs = runs;
+    }
+
+    /// Its work so far: see [`dispatch`](crate::dispatch).
+    pub(crate) fn work(&self) -> u64 {
+        self.work
+    }
+
+    /// A fetch goes out. Returns where its reader's account, which stood there, stands now.
+    pub(crate) fn take(&mut self, account: u64, position: u64, bytes: u64) -> u64 {
+        let (start, switch) = if self.switches_to(position) {
+            (self.work, self.depth().0)
+        } else {
+            (account.max(self.work), 0)
+        };
+        let work = bytes.saturating_add(switch);
+        self.work = self.work.saturating_add(work);
+        self.visit(position, bytes);
+        // Those that wait, and the one that comes.
+        let sharing = (self.runs as u64).saturating_add(1);
+        start.saturating_add(work.saturating_mul(sharing))
     }
 
     /// A fetch starts at this position: the moving average learns its distance.
-    pub(crate) fn visit(&mut self, position: u64, bytes: u64) {
+    fn visit(&mut self, position: u64, bytes: u64) {
         let distance = position.abs_diff(self.last_end);
         if distance != 0 {
             let old = self.distance.0;

@@ -5,7 +5,16 @@
 //! it never runs idle; how much that is says its [profile](crate::Profile::servers). A device that
 //! nobody described takes everything at once, and the order is its own.
 //!
-//! A method sees positions only. It does not know readers, and it cannot hold a fetch back.
+//! A method sees where fetches lie and when they are due. It does not know readers, and it cannot
+//! hold a fetch back.
+//!
+//! Due: whoever was given much waits longer for more. A device's *work* is what it was handed,
+//! each switch at its worth in transfer. A run puts its reader's account to the work done and
+//! forward by its own work times the runs that share the device; a fetch is due when the work has
+//! come that far, or at once. So readers share the work alike, whether they take it in slices or
+//! page by page, and who asks rarely goes ahead of streams that just had their slice (after the
+//! virtual time of fair queueing: Demers, Keshav and Shenker, SIGCOMM 1989, section 2; lateness is
+//! forgiven, so that no reader has a claim to a device for itself).
 
 pub mod continuing;
 pub mod fifo;
@@ -29,6 +38,15 @@ pub struct Head {
     pub slice: Bytes,
 }
 
+/// A fetch that waits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Waiting {
+    /// Where it begins.
+    pub position: u64,
+    /// At what amount of the device's work it is due.
+    pub due: u64,
+}
+
 /// Chooses among waiting fetches.
 pub trait Dispatch: core::fmt::Debug + Send {
     /// Whether the order is worth more than early hand-over: fetches then wait in our queue, and
@@ -40,7 +58,7 @@ pub trait Dispatch: core::fmt::Debug + Send {
     /// one switch; `runs` is how many runs wait for it, the one that starts included.
     fn slice(&self, depth: Bytes, runs: usize) -> Bytes;
 
-    /// The index of the next fetch among the positions of the waiting ones, oldest first. An
-    /// index that does not exist means the oldest.
-    fn next(&self, head: &Head, waiting: &mut dyn Iterator<Item = u64>) -> usize;
+    /// The index of the next fetch among the waiting ones, oldest first. An index that does not
+    /// exist means the oldest.
+    fn next(&self, head: &Head, waiting: &[Waiting]) -> usize;
 }

@@ -91,6 +91,8 @@ struct Reader {
     file: FileId,
     detect: Box<dyn Detect>,
     streams: Streams,
+    /// The amount of work at which it is due again: see [`dispatch`].
+    account: u64,
 }
 
 /// A demand read under way.
@@ -289,6 +291,7 @@ impl Engine {
                 file,
                 detect,
                 streams: Streams::default(),
+                account: 0,
             },
         );
         self.memory.charge(READER_BYTES);

@@ -7,7 +7,7 @@
 use alloc::vec::Vec;
 
 use crate::table::Frame;
-use crate::units::{DeviceId, Extent, ReadId, RequestId};
+use crate::units::{DeviceId, Extent, ReadId, ReaderId, RequestId};
 
 /// A fetch decided.
 #[derive(Debug)]
@@ -16,6 +16,10 @@ pub(crate) struct Request {
     pub(crate) extent: Extent,
     /// Where on the device it begins.
     pub(crate) position: u64,
+    /// For whom it was decided.
+    pub(crate) owner: ReaderId,
+    /// The device's [work](crate::dispatch) when it was decided.
+    pub(crate) came: u64,
     /// Whether a reader waited for part of it when it was decided.
     pub(crate) demand: bool,
     /// Whether the driver has it.

@@ -1,4 +1,4 @@
-//! Continue where the device stands, for a slice of time; then the one that waits longest.
+//! Continue where the device stands, for a slice of time; then the one that is due first.
 //!
 //! A reader that keeps up asks for its next window while the last one is being transferred. If the
 //! device is given that window next it need not switch, however short the windows are: depth no
@@ -11,8 +11,8 @@
 //! slice = clamp(round_switches / runs that wait, SLICE_MIN, slice_switches)
 //! ```
 //!
-//! While the run is shorter than its slice, a fetch that continues it goes first; else the oldest
-//! goes. So one switch is paid for a slice's worth of transfer: at most 1 / (slice + 1) of the
+//! While the run is shorter than its slice, a fetch that continues it goes first; else the one
+//! that is [due](super) first. So one switch is paid for a slice's worth of transfer: at most 1 / (slice + 1) of the
 //! device's time goes to switching while readers keep up, and with n of them each waits at most
 //! n slices for its turn. The two parameters are the two ends of that bargain: how little may be
 //! lost where few wait, and how long a round may take where many do.
@@ -22,14 +22,14 @@
 
 use alloc::boxed::Box;
 
-use super::{Dispatch, Head};
+use super::{Dispatch, Head, Waiting};
 use crate::spec::{Knows, Method, Param, Spec};
 use crate::units::Bytes;
 
 pub(super) const METHOD: Method<Box<dyn Dispatch>> = Method {
     spec: Spec {
         name: "continuing",
-        summary: "continue where the device stands for a slice of time, then the oldest",
+        summary: "continue where the device stands for a slice of time, then who is due",
         source: "after Iyer and Druschel, SOSP 2001",
         unfit: "single reads that must not wait behind slices",
         knows: Knows::Online,
@@ -81,20 +81,22 @@ impl Dispatch for Continuing {
         Bytes(depth.0.saturating_mul(switches))
     }
 
-    fn next(&self, head: &Head, waiting: &mut dyn Iterator<Item = u64>) -> usize {
-        if head.run >= head.slice {
-            return 0;
+    fn next(&self, head: &Head, waiting: &[Waiting]) -> usize {
+        let continues = |w: &Waiting| w.position == head.position;
+        if head.run < head.slice
+            && let Some(index) = waiting.iter().position(continues)
+        {
+            return index;
         }
-        waiting
-            .zip(0..)
-            .find(|(at, _)| *at == head.position)
-            .map_or(0, |(_, index)| index)
+        let first_due = (0..).zip(waiting).min_by_key(|(_, w)| w.due);
+        first_due.map_or(0, |(index, _)| index)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::vec::Vec;
 
     const METHOD: Continuing = Continuing {
         slice_switches: 32,
@@ -103,18 +105,24 @@ mod tests {
 
     #[test]
     fn a_run_goes_on_until_its_slice_is_used_up() {
-        let next = |run, waiting: &[u64]| {
+        let next = |run, waiting: &[(u64, u64)]| {
             let head = Head {
                 position: 500,
                 run: Bytes(run),
                 slice: Bytes(400),
             };
-            METHOD.next(&head, &mut waiting.iter().copied())
+            let waiting: Vec<_> = waiting
+                .iter()
+                .map(|&(position, due)| Waiting { position, due })
+                .collect();
+            METHOD.next(&head, &waiting)
         };
-        assert_eq!(next(0, &[10, 20, 500]), 2, "what continues goes first");
-        assert_eq!(next(399, &[10, 500]), 1);
-        assert_eq!(next(400, &[10, 500]), 0, "then the oldest");
-        assert_eq!(next(0, &[10, 20]), 0, "or if nothing continues");
+        assert_eq!(next(0, &[(10, 1), (20, 2), (500, 3)]), 2, "it continues");
+        assert_eq!(next(399, &[(10, 1), (500, 2)]), 1);
+        assert_eq!(next(400, &[(10, 1), (500, 2)]), 0, "then who is due");
+        assert_eq!(next(400, &[(10, 2), (20, 1)]), 1);
+        assert_eq!(next(0, &[(10, 1), (20, 1)]), 0, "and of those the oldest");
+        assert_eq!(next(0, &[]), 0);
     }
 
     #[test]

@@ -5,7 +5,7 @@
 
 use alloc::boxed::Box;
 
-use super::{Dispatch, Head};
+use super::{Dispatch, Head, Waiting};
 use crate::spec::{Knows, Method, Spec};
 use crate::units::Bytes;
 
@@ -33,7 +33,7 @@ impl Dispatch for Fifo {
         Bytes(0)
     }
 
-    fn next(&self, _: &Head, _: &mut dyn Iterator<Item = u64>) -> usize {
+    fn next(&self, _: &Head, _: &[Waiting]) -> usize {
         0
     }
 }

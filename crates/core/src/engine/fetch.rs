@@ -10,10 +10,12 @@ use alloc::vec::Vec;
 
 use super::{Engine, REQUEST_BYTES};
 use crate::detect::Window;
+use crate::device::Device;
+use crate::dispatch::Waiting;
 use crate::protocol::{Fetch, Output};
 use crate::request::Request;
 use crate::table::{Frame, flag};
-use crate::units::{Block, Bytes, DeviceId, Extent, FileId, RequestId};
+use crate::units::{Block, Bytes, DeviceId, Extent, FileId, ReaderId, RequestId};
 
 /// Windows are not cut into requests shorter than this many blocks, 32 KiB of pages: on a device
 /// that pays milliseconds for a switch, a request's own cost is nothing, and a window in one piece
@@ -26,6 +28,7 @@ impl Engine {
     /// found for, or `None` if all were.
     pub(super) fn fetch(
         &mut self,
+        owner: ReaderId,
         extent: Extent,
         demand: Option<Extent>,
         window: Option<Window>,
@@ -68,11 +71,14 @@ impl Engine {
                 };
                 let position = self.place(extent).0;
                 let (waiters, orphans) = Default::default();
+                let came = self.devices.get(&device).map_or(0, Device::work);
                 let (demand, dispatched) = (false, false);
                 let request = Request {
                     device,
                     extent,
                     position,
+                    owner,
+                    came,
                     demand,
                     dispatched,
                     waiters,
@@ -145,24 +151,30 @@ impl Engine {
         if device.in_flight > device.profile.servers() || device.queue.is_empty() {
             return None;
         }
-        let place = |id: &RequestId| self.requests.get(*id).map_or(u64::MAX, |r| r.position);
-        let mut waiting = device.queue.iter().map(place);
-        let chosen = self.dispatch.next(&device.head(), &mut waiting);
-        let chosen = if chosen < device.queue.len() {
-            chosen
-        } else {
-            0
-        };
-        let switches = device.switches_to(device.queue.get(chosen).map_or(u64::MAX, place));
-        let slice = switches.then(|| {
-            self.dispatch
-                .slice(device.depth(), self.runs(&device.queue))
-        });
-        let device = self.devices.get_mut(&id)?;
-        if let Some(slice) = slice {
-            device.grant(slice);
+        let waiting: Vec<Waiting> = device.queue.iter().map(|id| self.waiting(*id)).collect();
+        let chosen = self.dispatch.next(&device.head(), &waiting);
+        let chosen = if chosen < waiting.len() { chosen } else { 0 };
+        let next = waiting.get(chosen)?;
+        if device.switches_to(next.position) {
+            let runs = self.runs(&device.queue);
+            let slice = self.dispatch.slice(device.depth(), runs);
+            self.devices.get_mut(&id)?.grant(slice, runs);
         }
-        device.queue.remove(chosen)
+        self.devices.get_mut(&id)?.queue.remove(chosen)
+    }
+
+    fn waiting(&self, id: RequestId) -> Waiting {
+        let never = Waiting {
+            position: u64::MAX,
+            due: u64::MAX,
+        };
+        self.requests.get(id).map_or(never, |request| {
+            let account = self.readers.get(&request.owner).map_or(0, |r| r.account);
+            Waiting {
+                position: request.position,
+                due: account.max(request.came),
+            }
+        })
     }
 
     /// How many runs wait: fetches that continue no other that waits.
@@ -195,13 +207,19 @@ impl Engine {
         let Request {
             device,
             extent,
+            owner,
             demand,
             ..
         } = *request;
         let (position, bytes) = self.place(extent);
         if let Some(device) = self.devices.get_mut(&device) {
             device.in_flight += 1;
-            device.visit(position, bytes.0);
+            let reader = self.readers.get_mut(&owner);
+            let before = reader.as_ref().map_or(0, |r| r.account);
+            let account = device.take(before, position, bytes.0);
+            if let Some(reader) = reader {
+                reader.account = account;
+            }
         }
         self.ledger.requests += 1;
         self.ledger.request_bytes.0 += bytes.0;

@@ -115,7 +115,7 @@ impl Engine {
         }
         if self.memory.table.find(file, first).is_none() {
             if alone {
-                self.fetch_alone(file, first);
+                self.fetch_alone(reader, file, first);
             } else {
                 self.miss(reader, access);
             }
@@ -274,12 +274,12 @@ impl Engine {
     }
 
     /// Fetches one block for a reader whose longer fetch failed.
-    fn fetch_alone(&mut self, file: FileId, block: Block) {
+    fn fetch_alone(&mut self, reader: ReaderId, file: FileId, block: Block) {
         let extent = Extent {
             file,
             first: block,
             count: 1,
         };
-        self.fetch(extent, Some(extent), None);
+        self.fetch(reader, extent, Some(extent), None);
     }
 }

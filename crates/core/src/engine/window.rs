@@ -80,7 +80,7 @@ impl Engine {
             count: w.size,
         });
         if !ahead.is_some_and(|w| w.contains(access.block)) {
-            self.fetch(demand, Some(demand), None);
+            self.fetch(reader, demand, Some(demand), None);
         }
         self.open_window(reader, Some(demand), window);
     }
@@ -102,7 +102,7 @@ impl Engine {
             first: window.start,
             count: window.size,
         };
-        if let Some(end) = self.fetch(extent, demand, Some(window))
+        if let Some(end) = self.fetch(reader, extent, demand, Some(window))
             && let Some(state) = self.readers.get_mut(&reader)
         {
             state.detect.cut(end);

@@ -11,6 +11,7 @@ mod amplification;
 mod clocks;
 mod conformance;
 mod determinism;
+mod fairness;
 mod golden;
 mod numbers;
 mod ramping;

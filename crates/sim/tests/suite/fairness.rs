@@ -1,0 +1,113 @@
+//! Who waits how long where many read: streams share alike, and others do not wait for a round.
+//!
+//! 64 streams keep an 8 ms / 80 MB/s disk busy in slices of 32 competitive depths, 0.26 s each; a
+//! round of all takes 17 s.
+
+use forerun_core::{Bytes, Nanos};
+use forerun_sim::report::{ReaderReport, Report};
+use forerun_sim::workload::many_readers::ManyReaders;
+use forerun_sim::workload::{Step, Steps, Workload};
+use forerun_sim::{Scene, device};
+
+use crate::stage::{DISK, MEMORY, settings};
+
+/// Streams, and one more reader that comes with them and does something else.
+#[derive(Debug)]
+struct Beside {
+    streams: ManyReaders,
+    file_bytes: u64,
+    other: Vec<Step>,
+}
+
+impl Workload for Beside {
+    fn files(&self) -> Vec<Bytes> {
+        let mut files = self.streams.files();
+        files.push(Bytes(self.file_bytes));
+        files
+    }
+
+    fn readers(&self) -> Vec<usize> {
+        (0..=self.streams.readers).collect()
+    }
+
+    fn steps(&self, reader: usize) -> Steps<'_> {
+        if reader < self.streams.readers {
+            self.streams.steps(reader)
+        } else {
+            Box::new(self.other.iter().copied())
+        }
+    }
+}
+
+fn streams(readers: usize) -> ManyReaders {
+    ManyReaders {
+        file_bytes: 100_000_000,
+        read_bytes: 64 << 10,
+        think_ns: 0,
+        readers,
+        shared: false,
+    }
+}
+
+/// All readers, and the one that is not a stream.
+fn run(workload: &Beside) -> (Report, ReaderReport) {
+    let device = device::parse(DISK).unwrap();
+    let report = Scene::new(settings("forerun", MEMORY), device, workload)
+        .run(&mut ())
+        .unwrap();
+    let other = report.readers.last().cloned().unwrap();
+    (report, other)
+}
+
+#[test]
+fn streams_that_keep_up_end_together() {
+    let workload = Beside {
+        streams: streams(64),
+        file_bytes: 0,
+        other: Vec::new(),
+    };
+    let (report, _) = run(&workload);
+    let elapsed = |r: &ReaderReport| r.elapsed.0 as f64;
+    let streams = &report.readers[..64];
+    let mean = streams.iter().map(elapsed).sum::<f64>() / 64.0;
+    let slowest = streams.iter().map(elapsed).fold(0.0, f64::max);
+    assert!(
+        slowest / mean < 1.15,
+        "slowest {:.2} of the mean",
+        slowest / mean
+    );
+}
+
+/// A page a second: it takes less than its share, so it need not wait for those who had a slice
+/// each, but for the slice under way and at most one more. By age alone it would wait for a round.
+#[test]
+fn a_single_read_waits_for_a_slice_not_for_a_round() {
+    let page = |n: u64| Step::read(n * 7_919 % 20_000 * 4096, 4096, 1_000_000_000);
+    let workload = Beside {
+        streams: streams(64),
+        file_bytes: 100_000_000,
+        other: (0..60).map(page).collect(),
+    };
+    let (report, other) = run(&workload);
+    let wait = other.stall.0 / other.reads;
+    println!("a page waits for {} ms", wait / 1_000_000);
+    assert!(wait < 525_000_000, "a page waits for {}", Nanos(wait));
+    let rate = report.throughput_bytes_per_second() as f64 / 1e6;
+    assert!(rate > 74.0, "the streams get {rate:.1} MB/s");
+}
+
+/// A film at 1 MB/s, less than half its share of the disk, among 32 that take what they get: it
+/// waits while its windows grow, then plays on. By age alone each window would wait for a round.
+#[test]
+fn a_slow_stream_does_not_starve_among_fast_ones() {
+    let frame = |n: u64| Step::read(n * 65_536, 65_536, 65_536_000);
+    let workload = Beside {
+        streams: streams(32),
+        file_bytes: 60_000_000,
+        other: (0..900).map(frame).collect(),
+    };
+    let (_, other) = run(&workload);
+    let late = other.elapsed.0 as f64 / other.compute.0 as f64;
+    println!("a film of 60 s takes {late:.3} of its time");
+    assert!(late < 1.3, "it takes {late:.3} times as long");
+}
