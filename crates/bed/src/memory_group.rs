@@ -64,6 +64,14 @@ impl Controller {
 /// # Errors
 /// There is no such group.
 pub fn join(path: &Path) -> Result<(), Failure> {
+    add(path, std::process::id())
+}
+
+/// Moves a process into a group.
+///
+/// # Errors
+/// There is no such group or process.
+pub fn add(path: &Path, process: u32) -> Result<(), Failure> {
     let members = path.join("cgroup.procs");
-    fs::write(&members, std::process::id().to_string()).at(&members)
+    fs::write(&members, process.to_string()).at(&members)
 }

@@ -6,13 +6,12 @@
 //! ```text
 //! for each run: for each number of readers: for each side:
 //!     unmount and mount the file system, set it     (cold)
-//!     [start forerun mount on it]
-//!     read, in a memory group of its own
+//!     in a new memory group: [start forerun mount on it], read
 //! ```
 //!
 //! A side is the kernel with one scheduler and readahead, or forerun with one preset. Both read
-//! with the same program, under the same memory limit, at the same real-time priority. What is shown is the median over the runs;
-//! ratios are of medians: to the first kernel setting listed, and to the kernel's best.
+//! with the same program, in the same memory, at the same real-time priority. What is shown is the
+//! median over the runs; ratios are of medians: to the first kernel setting listed, and to the kernel's best.
 //!
 //! It judges nothing; the limits stand where they are asked for.
 
@@ -91,7 +90,7 @@ pub struct Table {
     pub bed: Bed,
     /// Memory of either side.
     pub memory_bytes: u64,
-    /// Whether a memory group held the readers to it.
+    /// Whether a memory group held both sides to it.
     pub is_memory_limited: bool,
     /// Size of one read.
     pub read_bytes: usize,

@@ -60,5 +60,5 @@ pub trait Dispatch: core::fmt::Debug + Send {
 
     /// The index of the next fetch among the waiting ones, oldest first. An index that does not
     /// exist means the oldest.
-    fn next(&self, head: &Head, waiting: &[Waiting]) -> usize;
+    fn next(&self, head: &Head, waiting: &mut dyn Iterator<Item = Waiting>) -> usize;
 }

@@ -20,12 +20,18 @@ use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 use crate::bed::Bed;
 use crate::failure::{At, Failure};
 use crate::kernel;
+use crate::memory_group;
 use crate::state;
 use crate::thing::Thing;
 use crate::tool;
 
 use super::side::Bench;
 
+/// Of the memory both sides have, `forerun mount` is given three quarters: the rest holds the pages
+/// its readers were given, which the kernel keeps, as it does for its own readers.
+const MEMORY_PART: u64 = 3;
+/// See [`MEMORY_PART`].
+const MEMORY_OF: u64 = 4;
 /// A mount takes milliseconds; this is for a machine that stands still.
 const START_MAX: Duration = Duration::from_secs(20);
 /// It has nothing to write back.
@@ -41,7 +47,11 @@ pub(super) struct Rival(Child);
 
 impl Rival {
     /// Starts it on the bed's files, and waits until it is mounted.
-    pub(super) fn start(bench: &mut Bench<'_>, preset: &str) -> Result<Self, Failure> {
+    pub(super) fn start(
+        bench: &mut Bench<'_>,
+        group: Option<&Path>,
+        preset: &str,
+    ) -> Result<Self, Failure> {
         let Some(program) = &bench.comparison.forerun else {
             return Err(Failure::Usage("--forerun: no binary was given".into()));
         };
@@ -54,10 +64,11 @@ impl Rival {
         let profile = folder.join(state::PROFILE);
         fs::write(&profile, profile_text(bench.bed)?).at(&profile)?;
         let log = folder.join(state::RIVAL_LOG);
+        let memory = bench.comparison.memory_bytes / MEMORY_OF * MEMORY_PART;
         let mut child = tool::at_ordinary_io_priority(program)
             .arg("mount")
             .args([&bench.place.files, &path])
-            .args(["--memory", &bench.comparison.memory_bytes.to_string()])
+            .args(["--memory", &memory.to_string()])
             .args(["--preset", preset])
             .arg("--profile")
             .arg(&profile)
@@ -67,7 +78,9 @@ impl Rival {
             .stderr(File::create(&log).at(&log)?)
             .spawn()
             .map_err(|e| Failure::Usage(format!("{}: {e}", program.display())))?;
-        match wait_until_mounted(&mut child, &path, &log) {
+        // It has touched next to nothing yet: what it caches is charged to the group.
+        let joined = group.map_or(Ok(()), |group| memory_group::add(group, child.id()));
+        match joined.and_then(|()| wait_until_mounted(&mut child, &path, &log)) {
             Ok(()) => Ok(Self(child)),
             Err(failure) => {
                 // It may have ended already, and then there is nothing to end.

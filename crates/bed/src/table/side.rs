@@ -1,10 +1,11 @@
 //! One run of one side: cold, set, in its memory, measured.
 //!
 //! Called by the [`table`](super). The reading program is this binary again, as a process, because
-//! a memory group holds processes. The disks' own counters before and after say what reached them.
+//! a memory group holds processes. What reads ahead for it is in the group too: the kernel's pages
+//! are charged to the reader, and `forerun mount` is a member. The disks' own counters before and after say what reached them.
 
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::bed::{Bed, Queue};
@@ -70,9 +71,33 @@ pub(super) struct Bench<'a> {
 impl Bench<'_> {
     pub(super) fn run(&mut self, side: &Side, readers: usize) -> Result<Measured, Failure> {
         cold::again(self.bed, self.place, &self.queue(side))?;
+        let group = self.make_group()?;
+        let measured = self.run_in(group.as_deref(), side, readers);
+        let undone = group.map_or(Ok(()), |path| Thing::Group { path }.undo());
+        let measured = measured?;
+        undone.map(|()| measured)
+    }
+
+    /// A new memory group for one run, where this machine has such.
+    fn make_group(&mut self) -> Result<Option<PathBuf>, Failure> {
+        let Some(controller) = self.controller else {
+            return Ok(None);
+        };
+        let path = controller.path(self.state.folder());
+        self.state.record(Thing::Group { path: path.clone() })?;
+        controller.make(&path, self.comparison.memory_bytes)?;
+        Ok(Some(path))
+    }
+
+    fn run_in(
+        &mut self,
+        group: Option<&Path>,
+        side: &Side,
+        readers: usize,
+    ) -> Result<Measured, Failure> {
         let rival = match side {
             Side::Kernel { .. } => None,
-            Side::Forerun(preset) => Some(Rival::start(self, preset)?),
+            Side::Forerun(preset) => Some(Rival::start(self, group, preset)?),
         };
         let folder = if rival.is_some() {
             &self.place.rival
@@ -80,7 +105,7 @@ impl Bench<'_> {
             &self.place.files
         };
         let before = status::usage(self.place)?;
-        let readings = self.read(folder, readers);
+        let readings = self.read(group, folder, readers);
         let after = status::usage(self.place)?;
         let resident_max_bytes = rival.as_ref().and_then(Rival::resident_max_bytes);
         let stopped = rival.map_or(Ok(()), |rival| rival.stop(&self.place.rival));
@@ -102,7 +127,12 @@ impl Bench<'_> {
         }
     }
 
-    fn read(&mut self, folder: &Path, readers: usize) -> Result<Readings, Failure> {
+    fn read(
+        &self,
+        group: Option<&Path>,
+        folder: &Path,
+        readers: usize,
+    ) -> Result<Readings, Failure> {
         let program = std::env::current_exe().at(folder)?;
         let mut command = tool::at_ordinary_io_priority(&program);
         command
@@ -113,17 +143,10 @@ impl Bench<'_> {
             .args(["--time", &format!("{}ms", self.comparison.time.as_millis())])
             .args(["--seed", &self.bed.files.seed.to_string()])
             .stdin(Stdio::null());
-        let Some(controller) = self.controller else {
-            return readings(command);
-        };
-        let path = controller.path(self.state.folder());
-        let group = Thing::Group { path: path.clone() };
-        self.state.record(group.clone())?;
-        controller.make(&path, self.comparison.memory_bytes)?;
-        let result = readings(command.arg("--memory-group").arg(&path));
-        let undone = group.undo();
-        let readings = result?;
-        undone.map(|()| readings)
+        if let Some(group) = group {
+            command.arg("--memory-group").arg(group);
+        }
+        readings(command)
     }
 }
 

@@ -81,22 +81,22 @@ impl Dispatch for Continuing {
         Bytes(depth.0.saturating_mul(switches))
     }
 
-    fn next(&self, head: &Head, waiting: &[Waiting]) -> usize {
-        let continues = |w: &Waiting| w.position == head.position;
-        if head.run < head.slice
-            && let Some(index) = waiting.iter().position(continues)
-        {
-            return index;
+    fn next(&self, head: &Head, waiting: &mut dyn Iterator<Item = Waiting>) -> usize {
+        let goes_on = head.run < head.slice;
+        let mut first_due = (u64::MAX, 0);
+        for (index, fetch) in (0..).zip(waiting) {
+            if goes_on && fetch.position == head.position {
+                return index;
+            }
+            first_due = first_due.min((fetch.due, index));
         }
-        let first_due = (0..).zip(waiting).min_by_key(|(_, w)| w.due);
-        first_due.map_or(0, |(index, _)| index)
+        first_due.1
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use alloc::vec::Vec;
 
     const METHOD: Continuing = Continuing {
         slice_switches: 32,
@@ -111,11 +111,9 @@ mod tests {
                 run: Bytes(run),
                 slice: Bytes(400),
             };
-            let waiting: Vec<_> = waiting
-                .iter()
-                .map(|&(position, due)| Waiting { position, due })
-                .collect();
-            METHOD.next(&head, &waiting)
+            let waiting = waiting.iter();
+            let mut waiting = waiting.map(|&(position, due)| Waiting { position, due });
+            METHOD.next(&head, &mut waiting)
         };
         assert_eq!(next(0, &[(10, 1), (20, 2), (500, 3)]), 2, "it continues");
         assert_eq!(next(399, &[(10, 1), (500, 2)]), 1);

@@ -33,7 +33,7 @@ impl Dispatch for Fifo {
         Bytes(0)
     }
 
-    fn next(&self, _: &Head, _: &[Waiting]) -> usize {
+    fn next(&self, _: &Head, _: &mut dyn Iterator<Item = Waiting>) -> usize {
         0
     }
 }

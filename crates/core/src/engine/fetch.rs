@@ -151,11 +151,14 @@ impl Engine {
         if device.in_flight > device.profile.servers() || device.queue.is_empty() {
             return None;
         }
-        let waiting: Vec<Waiting> = device.queue.iter().map(|id| self.waiting(*id)).collect();
-        let chosen = self.dispatch.next(&device.head(), &waiting);
-        let chosen = if chosen < waiting.len() { chosen } else { 0 };
-        let next = waiting.get(chosen)?;
-        if device.switches_to(next.position) {
+        let mut waiting = device.queue.iter().map(|id| self.waiting(*id));
+        let chosen = self.dispatch.next(&device.head(), &mut waiting);
+        let chosen = if chosen < device.queue.len() {
+            chosen
+        } else {
+            0
+        };
+        if device.switches_to(self.waiting(*device.queue.get(chosen)?).position) {
             let runs = self.runs(&device.queue);
             let slice = self.dispatch.slice(device.depth(), runs);
             self.devices.get_mut(&id)?.grant(slice, runs);
