@@ -5,12 +5,16 @@
 //! queued back to back so that a device that streams can stream. The first block of a demand may
 //! take any frame; everything else leaves a reserve for demands to come.
 
+use alloc::collections::VecDeque;
+
 use super::{Engine, REQUEST_BYTES};
 use crate::detect::Window;
+use crate::device::Device;
+use crate::hinted::BlockNo;
 use crate::protocol::{Fetch, Output};
 use crate::request::Request;
 use crate::table::{Frame, flag};
-use crate::units::{Block, Bytes, DeviceId, Extent, FileId, RequestId};
+use crate::units::{Block, Bytes, DeviceId, Extent, FileId, Nanos, RequestId};
 
 /// Windows are not cut into requests shorter than this many blocks, 32 KiB of pages: on a device
 /// that pays milliseconds for a switch, a request's own cost is nothing, and a window in one piece
@@ -57,26 +61,8 @@ impl Engine {
             if full == Some(true) {
                 self.close_request(open.take());
             }
-            let id = *open.get_or_insert_with(|| {
-                let extent = Extent {
-                    file: extent.file,
-                    first: block,
-                    count: 0,
-                };
-                let position = self.place(extent).0;
-                let (waiters, orphans) = Default::default();
-                let (demand, dispatched) = (false, false);
-                let request = Request {
-                    device,
-                    extent,
-                    position,
-                    demand,
-                    dispatched,
-                    waiters,
-                    orphans,
-                };
-                self.requests.add(request)
-            });
+            let id =
+                *open.get_or_insert_with(|| self.open_request(device, extent.file, block, None));
             self.reserve(id, frame, block, asked, mark == Some(block));
         }
         self.close_request(open);
@@ -84,8 +70,44 @@ impl Engine {
         cut
     }
 
+    /// A request that begins at this block and has none yet.
+    pub(super) fn open_request(
+        &mut self,
+        device: DeviceId,
+        file: FileId,
+        first: Block,
+        piece: Option<BlockNo>,
+    ) -> RequestId {
+        let extent = Extent {
+            file,
+            first,
+            count: 0,
+        };
+        let position = self.place(extent).0;
+        let (waiters, orphans) = Default::default();
+        let (demand, dispatched) = (false, false);
+        self.requests.add(Request {
+            device,
+            extent,
+            position,
+            demand,
+            dispatched,
+            piece,
+            started: Nanos(0),
+            waiters,
+            orphans,
+        })
+    }
+
     /// A frame for one more block of a request.
-    fn reserve(&mut self, id: RequestId, frame: Frame, block: Block, asked: bool, marked: bool) {
+    pub(super) fn reserve(
+        &mut self,
+        id: RequestId,
+        frame: Frame,
+        block: Block,
+        asked: bool,
+        marked: bool,
+    ) {
         let Some(request) = self.requests.get_mut(id) else {
             return;
         };
@@ -109,15 +131,33 @@ impl Engine {
     }
 
     /// A request has all its blocks: into the device's queue.
-    fn close_request(&mut self, id: Option<RequestId>) {
+    pub(super) fn close_request(&mut self, id: Option<RequestId>) {
         let Some(id) = id else { return };
         self.memory.charge(REQUEST_BYTES);
         if let Some(request) = self.requests.get(id) {
-            self.devices
-                .entry(request.device)
-                .or_default()
-                .queue
-                .push_back(id);
+            let device = self.devices.entry(request.device).or_default();
+            if request.piece.is_some() && !request.demand {
+                device.planned.push_back(id);
+            } else {
+                device.queue.push_back(id);
+            }
+        }
+    }
+
+    /// Somebody waits for a request: if it is the plan's and still queued, it goes with those that
+    /// are waited for.
+    pub(super) fn hurry(&mut self, id: RequestId) {
+        let Some(request) = self.requests.get(id).filter(|r| !r.dispatched) else {
+            return;
+        };
+        let number = request.device;
+        let Some(device) = self.devices.get_mut(&number) else {
+            return;
+        };
+        if let Some(at) = device.planned.iter().position(|queued| *queued == id) {
+            device.planned.remove(at);
+            device.queue.push_back(id);
+            self.dispatch(number);
         }
     }
 
@@ -129,6 +169,25 @@ impl Engine {
     }
 
     fn next_request(&mut self, id: DeviceId) -> Option<RequestId> {
+        self.next_awaited(id).or_else(|| self.next_planned(id))
+    }
+
+    /// The next request of the plan: when no other waits, and as many as the device can work on
+    /// and one more, so that what a reader asks for meanwhile is not far behind.
+    fn next_planned(&mut self, id: DeviceId) -> Option<RequestId> {
+        let device = self.devices.get(&id)?;
+        let room = self
+            .settings
+            .in_flight_max
+            .min(device.profile.servers().saturating_add(1));
+        if !device.queue.is_empty() || device.planned.is_empty() || device.in_flight >= room {
+            return None;
+        }
+        let chosen = self.choose(device, &device.planned);
+        self.devices.get_mut(&id)?.planned.remove(chosen)
+    }
+
+    fn next_awaited(&mut self, id: DeviceId) -> Option<RequestId> {
         let device = self.devices.get(&id)?;
         if !self.holds_back(device) {
             let room = device.in_flight < self.settings.in_flight_max;
@@ -142,13 +201,17 @@ impl Engine {
         if device.in_flight > device.profile.servers() || device.queue.is_empty() {
             return None;
         }
+        let chosen = self.choose(device, &device.queue);
+        self.devices.get_mut(&id)?.queue.remove(chosen)
+    }
+
+    /// Which of the requests in a device's queue goes next.
+    fn choose(&self, device: &Device, queue: &VecDeque<RequestId>) -> usize {
         let requests = &self.requests;
         let position = |id: &RequestId| requests.get(*id).map_or(u64::MAX, |r| r.position);
-        let mut waiting = device.queue.iter().map(position);
+        let mut waiting = queue.iter().map(position);
         let chosen = self.dispatch.next(&device.head(), &mut waiting);
-        let queue = &mut self.devices.get_mut(&id)?.queue;
-        let chosen = if chosen < queue.len() { chosen } else { 0 };
-        queue.remove(chosen)
+        if chosen < queue.len() { chosen } else { 0 }
     }
 
     /// Most blocks of one request of a window of so many.
@@ -167,6 +230,7 @@ impl Engine {
             return;
         };
         request.dispatched = true;
+        request.started = self.now;
         let Request {
             device,
             extent,

@@ -161,6 +161,13 @@ impl Board {
         Position(self.entry(block).next)
     }
 
+    /// When the block that is used at a place is used again.
+    #[must_use]
+    pub fn use_after(&self, position: Position) -> Position {
+        let following = self.following.get(position.0 as usize);
+        Position(following.copied().unwrap_or(NEVER))
+    }
+
     /// Whether a block is in the cache.
     #[must_use]
     pub fn is_resident(&self, block: BlockNo) -> bool {
