@@ -31,6 +31,7 @@ enum Event {
     Release { read: u8 },
     Touch { reader: u8, first: u16, count: u16 },
     Hits { reader: u8, blocks: u16 },
+    Hint { reader: u8, first: u16, count: u8, more: bool },
     Done { request: u8 },
     Short { request: u8, blocks: u8 },
     Failed { request: u8, error: i32 },
@@ -83,6 +84,12 @@ impl Event {
             Self::Hits { reader, blocks } => {
                 Input::Hits { reader: ReaderId(few(reader)), blocks: blocks.into() }
             }
+            Self::Hint { reader, first, count, more } => Input::Hint {
+                reader: ReaderId(few(reader)),
+                first: Block(first.into()),
+                count: count.into(),
+                more,
+            },
             Self::Done { request } => completed(request, FetchOutcome::Done),
             Self::Short { request, blocks } => {
                 completed(request, FetchOutcome::Short { blocks: blocks.into() })

@@ -7,7 +7,7 @@ use alloc::collections::VecDeque;
 
 use crate::dispatch::Head;
 use crate::profile::Profile;
-use crate::units::{Bytes, RequestId};
+use crate::units::{Bytes, Nanos, RequestId};
 
 /// Weight of the newest seek distance in the moving average, as a power of two: 1/8. li04
 /// section 3.1 asks for an average that follows the workload within some tens of requests.
@@ -22,6 +22,10 @@ pub(crate) struct Device {
     pub(crate) in_flight: u32,
     /// Fetches that wait for one of those to complete.
     pub(crate) queue: VecDeque<RequestId>,
+    /// Fetches of the plan that nobody waits for: they go when nothing is in the queue.
+    pub(crate) planned: VecDeque<RequestId>,
+    /// When it last ended a fetch.
+    pub(crate) ended: Nanos,
     /// How often the last fetch in flight completed with none waiting.
     pub(crate) idled: u64,
     /// Where the last fetch handed to it ends.

@@ -7,6 +7,7 @@
 //! read      a demand read: hit, late hit or miss; serve it or let it wait
 //! window    detect + depth + admission: what to fetch ahead
 //! fetch     frames for the blocks, requests to the devices
+//! hint      reads announced: the plan fetches instead
 //! complete  blocks arrive or fail; reads that waited go on
 //! change    files change, readers close
 //! ```
@@ -19,6 +20,7 @@
 mod change;
 mod complete;
 mod fetch;
+mod hint;
 mod read;
 mod window;
 
@@ -37,6 +39,7 @@ use crate::dispatch::{self, Dispatch};
 use crate::fixed_map::FixedMap;
 use crate::ledger::Ledger;
 use crate::memory::Memory;
+use crate::plan::{Held, Plan};
 use crate::protocol::{Input, Output};
 use crate::reclaim;
 use crate::request::Requests;
@@ -66,6 +69,10 @@ pub struct Engine {
     devices: FixedMap<DeviceId, Device>,
     reads: FixedMap<ReadId, Read>,
     requests: Requests,
+    /// What readers announced, while anything of it is known.
+    plan: Option<Plan>,
+    /// What the plan was charged beside its references.
+    plan_bytes: i64,
     /// Reads that wait for a frame, first come first served.
     starved: VecDeque<ReadId>,
     /// Memory taken away by a limit; paid with frames, as bookkeeping is.
@@ -93,6 +100,8 @@ struct Reader {
     streams: Streams,
     /// The amount of work at which it is due again: see [`dispatch`].
     account: u64,
+    /// Its places in the announced order.
+    held: Vec<Held>,
 }
 
 /// A demand read under way.
@@ -151,6 +160,8 @@ impl Engine {
             devices: FixedMap::default(),
             reads: FixedMap::default(),
             requests: Requests::default(),
+            plan: None,
+            plan_bytes: 0,
             starved: VecDeque::new(),
             withheld: 0,
             active_streams: 0,
@@ -187,8 +198,9 @@ impl Engine {
         !self.starved.is_empty()
     }
 
-    /// Takes one input. Drain [`Engine::poll`] until [`Output::Idle`] before the next. `now` never
-    /// decides anything; it is recorded, and stall time is counted with it.
+    /// Takes one input. Drain [`Engine::poll`] until [`Output::Idle`] before the next. `now` is
+    /// recorded, stall time is counted with it, and a hinted policy may reckon with how long disks
+    /// and readers took; nothing else is decided by it.
     pub fn handle(&mut self, now: Nanos, input: Input) {
         self.now = now;
         let accepted = match input {
@@ -227,6 +239,12 @@ impl Engine {
                 count,
             } => self.touch(reader, first, count),
             Input::Hits { reader, blocks } => self.count_hits(reader, blocks),
+            Input::Hint {
+                reader,
+                first,
+                count,
+                more,
+            } => self.hint(reader, first, count, more),
             Input::Completed { request, outcome } => self.complete(request, outcome),
             Input::Invalidate { file, bytes } => self.invalidate(file, bytes),
             Input::Limit { memory } => self.limit(memory),
@@ -236,6 +254,7 @@ impl Engine {
         if accepted.is_none() {
             self.ledger.refused_inputs += 1;
         }
+        self.carry_out_plan(None);
         self.pay_bookkeeping();
         self.feed_starved();
     }
@@ -292,6 +311,7 @@ impl Engine {
                 detect,
                 streams: Streams::default(),
                 account: 0,
+                held: Vec::new(),
             },
         );
         self.memory.charge(READER_BYTES);
@@ -317,6 +337,10 @@ impl Engine {
             return None;
         }
         let withheld = self.settings.memory.0.saturating_sub(memory.0) as i64;
+        if withheld > self.withheld {
+            // Its share was reckoned from more than there is now.
+            self.end_plan();
+        }
         self.memory.charge(withheld - self.withheld);
         self.withheld = withheld;
         Some(())
@@ -334,8 +358,11 @@ impl Engine {
     fn pay_bookkeeping(&mut self) {
         self.memory.settle();
         while self.memory.owes_frame() {
-            let Some(frame) = self.obtain() else { return };
-            self.memory.set_aside(frame);
+            match self.obtain() {
+                Some(frame) => self.memory.set_aside(frame),
+                None if self.end_plan() => {}
+                None => return,
+            }
         }
     }
 }

@@ -161,6 +161,15 @@ impl fmt::Display for Input {
                 write!(f, "touch {reader} first {first} count {count}")
             }
             Self::Hits { reader, blocks } => write!(f, "hits {reader} blocks {blocks}"),
+            Self::Hint {
+                reader,
+                first,
+                count,
+                more,
+            } => {
+                let kind = if *more { "more" } else { "last" };
+                write!(f, "hint {reader} first {first} count {count} {kind}")
+            }
             Self::Completed { request, outcome } => {
                 write!(f, "completed {request} ")?;
                 match outcome {
@@ -381,6 +390,12 @@ impl<'a> Words<'a> {
                 reader: ReaderId(self.number("a reader")?),
                 blocks: self.field("blocks")?,
             },
+            "hint" => Input::Hint {
+                reader: ReaderId(self.number("a reader")?),
+                first: Block(self.field("first")?),
+                count: self.field("count")?,
+                more: self.flag("more", "last")?,
+            },
             "completed" => Input::Completed {
                 request: RequestId(self.number("a request")?),
                 outcome: self.outcome()?,
@@ -460,6 +475,8 @@ mod tests {
             "< 1300 release 7",
             "< 1300 touch 1 first 3 count 2",
             "< 1300 hits 1 blocks 99",
+            "< 1300 hint 1 first 64 count 16 more",
+            "< 1300 hint 1 first 16 count 16 last",
             "< 1400 completed 0 done",
             "< 1400 completed 0 short 3",
             "< 1400 completed 0 failed 5",

@@ -1,14 +1,15 @@
 //! The ledger: counters kept by the engine that add up.
 //!
 //! Filled by the engine's stages, read by drivers at the end of a run. Blocks unless the name
-//! says otherwise. Two identities hold at every moment, and [`Ledger::check`] says so:
+//! says otherwise. These identities hold at every moment, and [`Ledger::check`] says so:
 //!
 //! ```text
 //! reads      = hits + late_hits + misses
 //! prefetched = used + evicted_unused + resident_unused + in_flight + failed
+//! hints      = hints_read + hints_missed + hints_dropped + hints_open
 //! ```
 //!
-//! The third one, elapsed = compute + driver + stall, belongs to a reader's own clock and is
+//! A further one, elapsed = compute + driver + stall, belongs to a reader's own clock and is
 //! checked where that clock is: in the simulated world.
 
 use core::fmt;
@@ -54,6 +55,16 @@ pub struct Ledger {
     pub requests: u64,
     /// Windows decided.
     pub windows: u64,
+    /// References hinted, a piece of at most one request each.
+    pub hints: u64,
+    /// Of these, the ones that were read, about where they stood in the order.
+    pub hints_read: u64,
+    /// Passed over: later ones were read, these were not.
+    pub hints_missed: u64,
+    /// Dropped, because their file changed or was closed, or the plan ended.
+    pub hints_dropped: u64,
+    /// Not read yet.
+    pub hints_open: u64,
     /// Inputs that made no sense and changed nothing.
     pub refused_inputs: u64,
     /// Time readers waited for blocks, added up over readers.
@@ -90,7 +101,7 @@ impl Ledger {
         self.evicted_unused + self.resident_unused
     }
 
-    /// Whether both identities hold.
+    /// Whether all identities hold.
     ///
     /// # Errors
     /// The first one that does not.
@@ -109,6 +120,11 @@ impl Ledger {
                     + self.resident_unused
                     + self.in_flight
                     + self.failed,
+            ),
+            (
+                "hints = hints_read + hints_missed + hints_dropped + hints_open",
+                self.hints,
+                self.hints_read + self.hints_missed + self.hints_dropped + self.hints_open,
             ),
         ];
         match identities

@@ -36,6 +36,7 @@ pub mod hinted;
 pub mod journal;
 pub mod ledger;
 mod memory;
+mod plan;
 pub mod preset;
 pub mod profile;
 pub mod protocol;

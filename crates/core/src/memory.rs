@@ -7,6 +7,7 @@
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 
 use crate::fixed_map::FixedMap;
 use crate::reclaim::{Blocks, Queue, Reclaim};
@@ -25,6 +26,9 @@ pub(crate) struct Memory {
     aside: Queue,
     /// Bookkeeping charged beyond the table's.
     charged: u64,
+    /// A bit for each frame that the plan holds: such a frame stands in no order of reclaim. Empty
+    /// while nobody hints.
+    held: Box<[u64]>,
     /// Pins of a frame beyond the first one.
     repinned: FixedMap<u32, u32>,
     /// Most frames that were not free at once, those set aside included.
@@ -42,6 +46,7 @@ impl Memory {
             untouched: 0,
             aside: Queue::default(),
             charged: 0,
+            held: Box::default(),
             repinned: FixedMap::default(),
             taken_peak: 0,
             block_bytes,
@@ -91,8 +96,52 @@ impl Memory {
         })
     }
 
+    /// Makes room for the bits of [`Memory::hold`]; how many bytes they take.
+    pub(crate) fn begin_holding(&mut self) -> i64 {
+        let words = self.table.frames().div_ceil(u64::BITS) as usize;
+        self.held = alloc::vec![0; words].into_boxed_slice();
+        words as i64 * 8
+    }
+
+    /// The plan holds this vacant frame from now on, whatever block it gets.
+    pub(crate) fn hold(&mut self, frame: Frame) {
+        if let Some(word) = self.held.get_mut((frame.0 / u64::BITS) as usize) {
+            *word |= 1 << (frame.0 % u64::BITS);
+        }
+    }
+
+    /// Whether the plan holds a frame.
+    pub(crate) fn is_held(&self, frame: Frame) -> bool {
+        let word = self.held.get((frame.0 / u64::BITS) as usize);
+        word.is_some_and(|word| word >> (frame.0 % u64::BITS) & 1 == 1)
+    }
+
+    fn let_go(&mut self, frame: Frame) {
+        if let Some(word) = self.held.get_mut((frame.0 / u64::BITS) as usize) {
+            *word &= !(1 << (frame.0 % u64::BITS));
+        }
+    }
+
+    /// The plan lets go of a frame: reclaim decides about its block from now on, or will once it
+    /// is filled. An orphan's frame has none and stays with its request.
+    pub(crate) fn release(&mut self, frame: Frame) {
+        self.let_go(frame);
+        if self.table.flags(frame) & (flag::FILLING | flag::VACANT) == 0 {
+            self.inserted(frame);
+        }
+    }
+
+    /// The plan is over; the frames it still held.
+    pub(crate) fn end_holding(&mut self) -> Vec<Frame> {
+        let frames = (0..self.table.frames()).map(Frame);
+        let held = frames.filter(|frame| self.is_held(*frame)).collect();
+        self.held = Box::default();
+        held
+    }
+
     /// A vacant frame is free again, or will be once its readers have let go.
     pub(crate) fn give_back(&mut self, frame: Frame) {
+        self.let_go(frame);
         if self.table.flags(frame) & flag::PINNED == 0 {
             self.free.push(&mut self.links, frame);
         }
@@ -109,6 +158,9 @@ impl Memory {
 
     /// A block became resident.
     pub(crate) fn inserted(&mut self, frame: Frame) {
+        if self.is_held(frame) {
+            return;
+        }
         self.reclaim.inserted(
             &mut Blocks {
                 table: &self.table,
@@ -120,6 +172,9 @@ impl Memory {
 
     /// A resident block was accessed.
     pub(crate) fn touched(&mut self, frame: Frame) {
+        if self.is_held(frame) {
+            return;
+        }
         self.reclaim.touched(
             &mut Blocks {
                 table: &self.table,
@@ -131,6 +186,9 @@ impl Memory {
 
     /// The reader of an unread block has closed the file.
     pub(crate) fn abandoned(&mut self, frame: Frame) {
+        if self.is_held(frame) {
+            return;
+        }
         self.reclaim.abandoned(
             &mut Blocks {
                 table: &self.table,

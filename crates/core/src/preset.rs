@@ -7,7 +7,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt;
 
-use crate::settings::{Settings, SettingsError};
+use crate::settings::{Settings, SettingsError, parse_hinted};
 use crate::spec::Choice;
 use crate::units::Bytes;
 use crate::{depth, detect, dispatch, reclaim};
@@ -29,6 +29,8 @@ pub struct Preset {
     pub dispatch: &'static str,
     /// Reclaim method.
     pub reclaim: &'static str,
+    /// Policy that follows hints, or `none`.
+    pub hinted: &'static str,
     /// See [`Settings::unread_percent`].
     pub unread_percent: u8,
     /// See [`Settings::lean_async`].
@@ -46,12 +48,14 @@ const UNREAD_PERCENT: u8 = 75;
 pub static LIST: &[Preset] = &[
     Preset {
         name: "forerun",
-        summary: "the default: on-demand detection, growing competitive depth, slices, bounded streams",
-        source: "wu10 section 4; li04 section 2, extended",
+        summary: "the default: on-demand detection, growing competitive depth, slices, bounded streams, \
+                  forestall where reads are announced",
+        source: "wu10 section 4; li04 section 2, extended; kimbrel96 section 5",
         detect: "ondemand(density_percent=50,context=1)",
         depth: "growing",
         dispatch: "continuing",
         reclaim: "lru",
+        hinted: "forestall",
         unread_percent: UNREAD_PERCENT,
         lean_async: true,
     },
@@ -63,6 +67,7 @@ pub static LIST: &[Preset] = &[
         depth: "growing",
         dispatch: "continuing",
         reclaim: "exclusive",
+        hinted: "none",
         unread_percent: UNREAD_PERCENT,
         lean_async: true,
     },
@@ -74,6 +79,7 @@ pub static LIST: &[Preset] = &[
         depth: "competitive",
         dispatch: "fifo",
         reclaim: "lru",
+        hinted: "none",
         unread_percent: 100,
         lean_async: false,
     },
@@ -85,6 +91,7 @@ pub static LIST: &[Preset] = &[
         depth: "fixed(depth_bytes=1048576)",
         dispatch: "fifo",
         reclaim: "lru",
+        hinted: "none",
         unread_percent: 100,
         lean_async: false,
     },
@@ -96,6 +103,7 @@ pub static LIST: &[Preset] = &[
         depth: "fixed",
         dispatch: "fifo",
         reclaim: "lru",
+        hinted: "none",
         unread_percent: 100,
         lean_async: false,
     },
@@ -107,6 +115,7 @@ pub static LIST: &[Preset] = &[
         depth: "fixed",
         dispatch: "fifo",
         reclaim: "lru",
+        hinted: "none",
         unread_percent: 100,
         lean_async: false,
     },
@@ -118,6 +127,7 @@ pub static LIST: &[Preset] = &[
         depth: "fixed",
         dispatch: "fifo",
         reclaim: "lru",
+        hinted: "none",
         unread_percent: 100,
         lean_async: false,
     },
@@ -129,6 +139,7 @@ pub static LIST: &[Preset] = &[
         depth: "fixed",
         dispatch: "fifo",
         reclaim: "lru",
+        hinted: "none",
         unread_percent: 100,
         lean_async: false,
     },
@@ -189,6 +200,7 @@ impl Preset {
             depth: Choice::parse("depth", depth::LIST, self.depth)?,
             dispatch: Choice::parse("dispatch", dispatch::LIST, self.dispatch)?,
             reclaim: Choice::parse("reclaim", reclaim::LIST, self.reclaim)?,
+            hinted: parse_hinted(self.hinted)?,
             request_max: Bytes(1 << 20),
             in_flight_max: 64,
             unread_percent: self.unread_percent,

@@ -78,6 +78,19 @@ pub enum Input {
         /// Number of blocks.
         blocks: u64,
     },
+    /// A reader will read these blocks, next after everything hinted before by whichever reader:
+    /// there is one order. Ignored if no policy follows hints, refused where the file ends before
+    /// or [`crate::Engine::hints_room`] is used up.
+    Hint {
+        /// Who will read them.
+        reader: ReaderId,
+        /// First block.
+        first: Block,
+        /// How many; cut at the end of the file.
+        count: u32,
+        /// Whether another hint follows at once: nothing is decided by this one before that.
+        more: bool,
+    },
     /// A fetch ended.
     Completed {
         /// The fetch.

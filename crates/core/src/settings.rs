@@ -10,7 +10,7 @@ use core::str::FromStr;
 use crate::spec::{Choice, ChoiceError};
 use crate::table::Table;
 use crate::units::Bytes;
-use crate::{depth, detect, dispatch, reclaim};
+use crate::{depth, detect, dispatch, hinted, reclaim};
 
 /// Everything that decides how an engine behaves.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -27,6 +27,8 @@ pub struct Settings {
     pub dispatch: Choice,
     /// What to give up.
     pub reclaim: Choice,
+    /// What to do with hints of what will be read; none ignores them.
+    pub hinted: Option<Choice>,
     /// Longest single fetch. Longer windows become several fetches, queued back to back.
     pub request_max: Bytes,
     /// Fetches a device is given at once; further ones wait in the engine's queue for it.
@@ -159,13 +161,27 @@ impl Settings {
     }
 }
 
+/// How settings say that no policy follows hints.
+pub const NO_HINTS: &str = "none";
+
+/// A hinted policy by name and parameters, or [`NO_HINTS`].
+///
+/// # Errors
+/// There is no such policy or parameter, or a value is out of its range.
+pub fn parse_hinted(text: &str) -> Result<Option<Choice>, ChoiceError> {
+    if text == NO_HINTS {
+        return Ok(None);
+    }
+    Choice::parse("hinted", hinted::policy::LIST, text).map(Some)
+}
+
 impl fmt::Display for Settings {
     /// One line that [`FromStr`] reads back.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
             "memory_bytes={} block_bytes={} detect={} depth={} dispatch={} reclaim={} request_max_bytes={} \
-             in_flight_max={} unread_percent={} lean_async={}",
+             in_flight_max={} unread_percent={} lean_async={} hinted=",
             self.memory,
             self.block_bytes,
             self.detect,
@@ -176,7 +192,11 @@ impl fmt::Display for Settings {
             self.in_flight_max,
             self.unread_percent,
             self.lean_async,
-        )
+        )?;
+        match &self.hinted {
+            Some(choice) => choice.fmt(f),
+            None => f.write_str(NO_HINTS),
+        }
     }
 }
 
@@ -197,7 +217,7 @@ impl FromStr for Settings {
                 SettingsError::Line([name, "=", text, " cannot be read"].concat().to_string())
             })
         }
-        let settings = Self {
+        let mut settings = Self {
             memory: Bytes(value("memory_bytes", next("memory_bytes")?)?),
             block_bytes: value("block_bytes", next("block_bytes")?)?,
             detect: Choice::parse("detect", detect::LIST, next("detect")?)?,
@@ -208,7 +228,14 @@ impl FromStr for Settings {
             in_flight_max: value("in_flight_max", next("in_flight_max")?)?,
             unread_percent: value("unread_percent", next("unread_percent")?)?,
             lean_async: value("lean_async", next("lean_async")?)?,
+            hinted: None,
         };
+        // Journals from before there were hints end here.
+        if let Some(last) = fields.next() {
+            let text = last.strip_prefix("hinted=");
+            let text = text.ok_or_else(|| SettingsError::Line("hinted= expected".to_string()))?;
+            settings.hinted = parse_hinted(text)?;
+        }
         settings.check()?;
         Ok(settings)
     }

@@ -10,7 +10,7 @@ use super::{Engine, READ_BYTES, READER_BYTES, REQUEST_BYTES};
 use crate::detect;
 use crate::stream::Streams;
 use crate::table::{Frame, flag};
-use crate::units::{Bytes, Extent, FileId, ReadId, ReaderId, RequestId};
+use crate::units::{Bytes, Extent, FileId, Nanos, ReadId, ReaderId, RequestId};
 
 impl Engine {
     pub(super) fn invalidate(&mut self, file: FileId, bytes: Bytes) -> Option<()> {
@@ -19,6 +19,7 @@ impl Engine {
         state.bytes = bytes;
         state.blocks = blocks;
         let waiting = self.drop_blocks(file);
+        self.drop_hints(file);
         self.forget_patterns(file);
         for read in waiting {
             self.go_on(read);
@@ -31,9 +32,14 @@ impl Engine {
         self.abandon_reads(id);
         self.abandon_streams(id);
         self.change_streams(id, Streams::clear);
+        self.close_hints(id);
         let reader = self.readers.remove(&id)?;
         self.memory.charge(-READER_BYTES);
-        self.files.get_mut(&reader.file)?.readers -= 1;
+        let file = self.files.get_mut(&reader.file)?;
+        file.readers -= 1;
+        if file.readers == 0 {
+            self.drop_hints(reader.file);
+        }
         Some(())
     }
 
@@ -76,11 +82,12 @@ impl Engine {
     }
 
     /// The blocks of a fetch are wanted no more.
-    fn orphan(&mut self, id: RequestId) -> Vec<ReadId> {
+    pub(super) fn orphan(&mut self, id: RequestId) -> Vec<ReadId> {
         let Some(request) = self.requests.get_mut(id) else {
             return Vec::new();
         };
         let (extent, dispatched, device) = (request.extent, request.dispatched, request.device);
+        let piece = request.piece;
         let waiting = core::mem::take(&mut request.waiters);
         let mut frames = Vec::with_capacity(extent.count as usize);
         for block in extent.blocks() {
@@ -102,11 +109,15 @@ impl Engine {
         }
         if let Some(device) = self.devices.get_mut(&device) {
             device.queue.retain(|queued| *queued != id);
+            device.planned.retain(|queued| *queued != id);
         }
         self.requests.remove(id);
         self.memory.charge(-REQUEST_BYTES);
         for frame in frames {
             self.memory.give_back(frame);
+        }
+        if let Some(piece) = piece {
+            self.piece_ended(piece, false, Nanos(0));
         }
         waiting
     }

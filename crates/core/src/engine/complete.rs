@@ -18,17 +18,26 @@ impl Engine {
         }
         let request = self.requests.remove(id)?;
         self.memory.charge(-REQUEST_BYTES);
+        let now = self.now;
         let device = self.devices.get_mut(&request.device)?;
         device.in_flight -= 1;
-        if device.in_flight == 0 && device.queue.is_empty() {
+        if device.in_flight == 0 && device.queue.is_empty() && device.planned.is_empty() {
             device.idled += 1;
         }
+        // What came before it in the device's queue is not its own time.
+        let service = now.since(request.started.max(device.ended));
+        device.ended = now;
+        let is_whole = outcome == FetchOutcome::Done && request.orphans.is_empty();
+        let piece = request.piece;
         if request.orphans.is_empty() {
             self.settle_blocks(&request, outcome);
         } else {
             for frame in request.orphans {
                 self.memory.give_back(frame);
             }
+        }
+        if let Some(piece) = piece {
+            self.piece_ended(piece, is_whole, service);
         }
         self.dispatch(request.device);
         Some(())

@@ -12,10 +12,11 @@ use super::{Engine, REQUEST_BYTES};
 use crate::detect::Window;
 use crate::device::Device;
 use crate::dispatch::Waiting;
+use crate::hinted::BlockNo;
 use crate::protocol::{Fetch, Output};
 use crate::request::Request;
 use crate::table::{Frame, flag};
-use crate::units::{Block, Bytes, DeviceId, Extent, FileId, ReaderId, RequestId};
+use crate::units::{Block, Bytes, DeviceId, Extent, FileId, Nanos, ReaderId, RequestId};
 
 /// Windows are not cut into requests shorter than this many blocks, 32 KiB of pages: on a device
 /// that pays milliseconds for a switch, a request's own cost is nothing, and a window in one piece
@@ -64,27 +65,7 @@ impl Engine {
                 self.close_request(open.take());
             }
             let id = *open.get_or_insert_with(|| {
-                let extent = Extent {
-                    file: extent.file,
-                    first: block,
-                    count: 0,
-                };
-                let position = self.place(extent).0;
-                let (waiters, orphans) = Default::default();
-                let came = self.devices.get(&device).map_or(0, Device::work);
-                let (demand, dispatched) = (false, false);
-                let request = Request {
-                    device,
-                    extent,
-                    position,
-                    owner,
-                    came,
-                    demand,
-                    dispatched,
-                    waiters,
-                    orphans,
-                };
-                self.requests.add(request)
+                self.open_request(device, extent.file, block, Some(owner), None)
             });
             self.reserve(id, frame, block, asked, mark == Some(block));
         }
@@ -93,8 +74,48 @@ impl Engine {
         cut
     }
 
+    /// A request that begins at this block and has none yet.
+    pub(super) fn open_request(
+        &mut self,
+        device: DeviceId,
+        file: FileId,
+        first: Block,
+        owner: Option<ReaderId>,
+        piece: Option<BlockNo>,
+    ) -> RequestId {
+        let extent = Extent {
+            file,
+            first,
+            count: 0,
+        };
+        let position = self.place(extent).0;
+        let (waiters, orphans) = Default::default();
+        let came = self.devices.get(&device).map_or(0, Device::work);
+        let (demand, dispatched) = (false, false);
+        self.requests.add(Request {
+            device,
+            extent,
+            position,
+            owner,
+            came,
+            demand,
+            dispatched,
+            piece,
+            started: Nanos(0),
+            waiters,
+            orphans,
+        })
+    }
+
     /// A frame for one more block of a request.
-    fn reserve(&mut self, id: RequestId, frame: Frame, block: Block, asked: bool, marked: bool) {
+    pub(super) fn reserve(
+        &mut self,
+        id: RequestId,
+        frame: Frame,
+        block: Block,
+        asked: bool,
+        marked: bool,
+    ) {
         let Some(request) = self.requests.get_mut(id) else {
             return;
         };
@@ -118,15 +139,33 @@ impl Engine {
     }
 
     /// A request has all its blocks: into the device's queue.
-    fn close_request(&mut self, id: Option<RequestId>) {
+    pub(super) fn close_request(&mut self, id: Option<RequestId>) {
         let Some(id) = id else { return };
         self.memory.charge(REQUEST_BYTES);
         if let Some(request) = self.requests.get(id) {
-            self.devices
-                .entry(request.device)
-                .or_default()
-                .queue
-                .push_back(id);
+            let device = self.devices.entry(request.device).or_default();
+            if request.piece.is_some() && !request.demand {
+                device.planned.push_back(id);
+            } else {
+                device.queue.push_back(id);
+            }
+        }
+    }
+
+    /// Somebody waits for a request: if it is the plan's and still queued, it goes with those that
+    /// are waited for.
+    pub(super) fn hurry(&mut self, id: RequestId) {
+        let Some(request) = self.requests.get(id).filter(|r| !r.dispatched) else {
+            return;
+        };
+        let number = request.device;
+        let Some(device) = self.devices.get_mut(&number) else {
+            return;
+        };
+        if let Some(at) = device.planned.iter().position(|queued| *queued == id) {
+            device.planned.remove(at);
+            device.queue.push_back(id);
+            self.dispatch(number);
         }
     }
 
@@ -138,6 +177,26 @@ impl Engine {
     }
 
     fn next_request(&mut self, id: DeviceId) -> Option<RequestId> {
+        self.next_awaited(id).or_else(|| self.next_planned(id))
+    }
+
+    /// The next request of the plan: when no other waits, and as many as the device can work on
+    /// and one more, so that what a reader asks for meanwhile is not far behind.
+    fn next_planned(&mut self, id: DeviceId) -> Option<RequestId> {
+        let device = self.devices.get(&id)?;
+        let room = self
+            .settings
+            .in_flight_max
+            .min(device.profile.servers().saturating_add(1));
+        if !device.queue.is_empty() || device.planned.is_empty() || device.in_flight >= room {
+            return None;
+        }
+        let chosen = self.choose(device, &device.planned)?;
+        self.grant(id, |device| &device.planned, chosen);
+        self.devices.get_mut(&id)?.planned.remove(chosen)
+    }
+
+    fn next_awaited(&mut self, id: DeviceId) -> Option<RequestId> {
         let device = self.devices.get(&id)?;
         if !self.holds_back(device) {
             let room = device.in_flight < self.settings.in_flight_max;
@@ -151,19 +210,32 @@ impl Engine {
         if device.in_flight > device.profile.servers() || device.queue.is_empty() {
             return None;
         }
-        let mut waiting = device.queue.iter().map(|id| self.waiting(*id));
-        let chosen = self.dispatch.next(&device.head(), &mut waiting);
-        let chosen = if chosen < device.queue.len() {
-            chosen
-        } else {
-            0
-        };
-        if device.switches_to(self.waiting(*device.queue.get(chosen)?).position) {
-            let runs = self.runs(&device.queue);
-            let slice = self.dispatch.slice(device.depth(), runs);
-            self.devices.get_mut(&id)?.grant(slice, runs);
-        }
+        let chosen = self.choose(device, &device.queue)?;
+        self.grant(id, |device| &device.queue, chosen);
         self.devices.get_mut(&id)?.queue.remove(chosen)
+    }
+
+    /// Which of the requests in a device's queue goes next.
+    fn choose(&self, device: &Device, queue: &VecDeque<RequestId>) -> Option<usize> {
+        let mut waiting = queue.iter().map(|id| self.waiting(*id));
+        let chosen = self.dispatch.next(&device.head(), &mut waiting);
+        let exists = chosen < queue.len();
+        (!queue.is_empty()).then_some(if exists { chosen } else { 0 })
+    }
+
+    /// A request that begins a run gets its slice.
+    fn grant(&mut self, id: DeviceId, queue: fn(&Device) -> &VecDeque<RequestId>, chosen: usize) {
+        let Some(device) = self.devices.get(&id) else {
+            return;
+        };
+        let next = queue(device).get(chosen).map(|id| self.waiting(*id));
+        if next.is_some_and(|next| device.switches_to(next.position)) {
+            let runs = self.runs(queue(device));
+            let slice = self.dispatch.slice(device.depth(), runs);
+            if let Some(device) = self.devices.get_mut(&id) {
+                device.grant(slice, runs);
+            }
+        }
     }
 
     fn waiting(&self, id: RequestId) -> Waiting {
@@ -172,7 +244,8 @@ impl Engine {
             due: u64::MAX,
         };
         self.requests.get(id).map_or(never, |request| {
-            let account = self.readers.get(&request.owner).map_or(0, |r| r.account);
+            let owner = request.owner.and_then(|owner| self.readers.get(&owner));
+            let account = owner.map_or(0, |reader| reader.account);
             Waiting {
                 position: request.position,
                 due: account.max(request.came),
@@ -207,6 +280,7 @@ impl Engine {
             return;
         };
         request.dispatched = true;
+        request.started = self.now;
         let Request {
             device,
             extent,
@@ -217,10 +291,10 @@ impl Engine {
         let (position, bytes) = self.place(extent);
         if let Some(device) = self.devices.get_mut(&device) {
             device.in_flight += 1;
-            let reader = self.readers.get_mut(&owner);
-            let before = reader.as_ref().map_or(0, |r| r.account);
+            let owner = owner.and_then(|owner| self.readers.get_mut(&owner));
+            let before = owner.as_ref().map_or(0, |reader| reader.account);
             let account = device.take(before, position, bytes.0);
-            if let Some(reader) = reader {
+            if let Some(reader) = owner {
                 reader.account = account;
             }
         }

@@ -58,7 +58,8 @@ impl Engine {
         };
         self.reads.insert(id, read);
         self.memory.charge(READ_BYTES);
-        if self.sees_every_read && fresh {
+        let announced = fresh && self.take_hints(reader, access);
+        if self.sees_every_read && fresh && !announced {
             self.show_read(reader, access);
         }
         self.go_on(id);
@@ -116,6 +117,8 @@ impl Engine {
         if self.memory.table.find(file, first).is_none() {
             if alone {
                 self.fetch_alone(reader, file, first);
+            } else if self.is_announced(reader, first) {
+                self.fetch_announced(reader, file, access);
             } else {
                 self.miss(reader, access);
             }
@@ -139,10 +142,11 @@ impl Engine {
         {
             stream.waited = true;
         }
-        if let Some(request) = self.requests.get_mut(request)
-            && !request.waiters.contains(&id)
+        if let Some(state) = self.requests.get_mut(request)
+            && !state.waiters.contains(&id)
         {
-            request.waiters.push(id);
+            state.waiters.push(id);
+            self.hurry(request);
         }
     }
 
@@ -191,6 +195,7 @@ impl Engine {
         if let Some(read) = self.reads.get_mut(&id) {
             read.pinned = pinned;
         }
+        self.note_served(reader);
         self.answer(id, served);
     }
 
@@ -204,7 +209,9 @@ impl Engine {
             && found.flags & flag::MARK != 0
         {
             self.memory.table.clear(found.frame, flag::MARK);
-            self.trigger(reader, Cause::Mark, access);
+            if !self.is_plans_mark(file, access.block) && !self.is_announced(reader, access.block) {
+                self.trigger(reader, Cause::Mark, access);
+            }
         }
     }
 
@@ -271,6 +278,16 @@ impl Engine {
         self.change_streams(reader, |streams| {
             streams.advance(extent.first, extent.count, now)
         });
+    }
+
+    /// Fetches what is missing of a read that was announced: there is no pattern to look for.
+    fn fetch_announced(&mut self, reader: ReaderId, file: FileId, access: Access) {
+        let extent = Extent {
+            file,
+            first: access.block,
+            count: access.count,
+        };
+        self.fetch(reader, extent, Some(extent), None);
     }
 
     /// Fetches one block for a reader whose longer fetch failed.

@@ -9,11 +9,12 @@ use proptest::prelude::*;
 
 use super::Engine;
 use crate::protocol::{Fetch, FetchOutcome, Input, Output, Served};
+use crate::spec::Choice;
 use crate::table::Table;
 use crate::units::{
     Block, Bytes, DeviceId, ErrorCode, Extent, FileId, Nanos, ReadId, ReaderId, RequestId,
 };
-use crate::{Profile, preset};
+use crate::{Profile, hinted, preset};
 
 /// A driver that does whatever it is told, and keeps book of what the engine wants.
 struct Rig {
@@ -22,18 +23,27 @@ struct Rig {
     /// Of the files' present contents: what an invalidation orphaned is not in it.
     in_flight: BTreeSet<(FileId, Block)>,
     served: Vec<ReadId>,
+    now: u64,
 }
 
 impl Rig {
     fn new(preset: usize, memory: u64) -> Self {
-        let preset = &preset::LIST[preset % preset::LIST.len()];
-        let settings = preset.settings(Bytes(memory)).unwrap();
+        let presets = preset::LIST.len();
+        let mut settings = preset::LIST[preset % presets]
+            .settings(Bytes(memory))
+            .unwrap();
+        // Every preset with every hinted policy, and with its own.
+        let policies = hinted::policy::LIST;
+        if let Some(method) = policies.get(preset / presets % (policies.len() + 1)) {
+            settings.hinted = Some(Choice::of(&method.spec));
+        }
         let engine = Engine::new(settings).unwrap();
         Self {
             engine,
             outstanding: Vec::new(),
             in_flight: BTreeSet::new(),
             served: Vec::new(),
+            now: 0,
         }
     }
 
@@ -45,7 +55,8 @@ impl Rig {
                 self.in_flight.retain(|(f, _)| *f != file);
             }
         }
-        self.engine.handle(Nanos(0), input);
+        self.now += 1_000_000;
+        self.engine.handle(Nanos(self.now), input);
         loop {
             match self.engine.poll() {
                 Output::Idle { .. } => break,
@@ -67,6 +78,7 @@ impl Rig {
             }
         }
         self.engine.ledger().check().unwrap();
+        assert_eq!(self.engine.plan_defects(), 0);
         assert!(self.engine.ledger().memory_peak <= self.engine.settings().memory);
     }
 
@@ -119,6 +131,7 @@ impl Rig {
             frames,
             "every frame is free again"
         );
+        assert!(self.engine.plan.is_none());
         assert_eq!(self.engine.active_streams, 0);
         assert_eq!(
             self.engine.ledger().resident_unused + self.engine.ledger().in_flight,
@@ -179,6 +192,17 @@ fn sequential_read() -> impl Strategy<Value = Input> {
     })
 }
 
+fn hint() -> impl Strategy<Value = Input> {
+    (0..8u32, 0..60u32, 0..40u32, any::<bool>()).prop_map(|(reader, place, count, more)| {
+        Input::Hint {
+            reader: ReaderId(reader),
+            first: Block(place * 10),
+            count,
+            more,
+        }
+    })
+}
+
 fn outcome() -> impl Strategy<Value = FetchOutcome> {
     prop_oneof![
         6 => Just(FetchOutcome::Done),
@@ -212,6 +236,7 @@ fn step() -> impl Strategy<Value = Step> {
             request: RequestId(id),
             outcome: FetchOutcome::Done
         })),
+        20 => hint().prop_map(Step::Input),
         3 => touch.prop_map(|(reader, first, count)| Step::Input(Input::Touch {
             reader: ReaderId(reader),
             first: Block(first % 700),

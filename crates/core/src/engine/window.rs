@@ -16,6 +16,7 @@
 use super::Engine;
 use crate::depth::{DeviceFacts, StreamFacts};
 use crate::detect::{Access, Ahead, Cause, Window};
+use crate::plan::Plan;
 use crate::stream::{Stream, Streams};
 use crate::table::{Table, flag};
 use crate::units::{Block, Bytes, Extent, FileId, ReaderId};
@@ -220,7 +221,9 @@ impl Engine {
             return None;
         }
         let streams = self.active_streams + usize::from(stream.ahead() == 0);
-        Some(u64::from(self.memory.frames_usable()) * percent / 100 / streams.max(1) as u64)
+        let frames = self.memory.frames_usable();
+        let frames = frames.saturating_sub(self.plan.as_ref().map_or(0, Plan::blocks));
+        Some(u64::from(frames) * percent / 100 / streams.max(1) as u64)
     }
 
     fn note(&mut self, reader: ReaderId, block: Block, window: Window, lean: u8) {

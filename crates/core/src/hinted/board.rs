@@ -52,7 +52,10 @@ pub struct Board {
     unneeded: Positions,
     /// Frames that hold a block or wait for one.
     occupied: u32,
-    awaited: bool,
+    /// Where a reader waits: the cursor, or the place of a block asked for out of turn.
+    awaited: Option<u32>,
+    /// The reader has the block at the cursor in hand.
+    is_held: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -99,7 +102,8 @@ impl Board {
             kept: Positions::default(),
             unneeded: Positions::default(),
             occupied: 0,
-            awaited: false,
+            awaited: None,
+            is_held: false,
         }
     }
 
@@ -157,6 +161,13 @@ impl Board {
         Position(self.entry(block).next)
     }
 
+    /// When the block that is used at a place is used again.
+    #[must_use]
+    pub fn use_after(&self, position: Position) -> Position {
+        let following = self.following.get(position.0 as usize);
+        Position(following.copied().unwrap_or(NEVER))
+    }
+
     /// Whether a block is in the cache.
     #[must_use]
     pub fn is_resident(&self, block: BlockNo) -> bool {
@@ -184,11 +195,13 @@ impl Board {
         self.capacity - self.occupied
     }
 
-    /// The cursor, if the reader waits there for a block that is missing.
+    /// Where a reader waits for a block that is missing: at the cursor, unless it asked out of
+    /// turn.
     #[must_use]
     pub fn awaited(&self) -> Option<Position> {
-        let block = self.block_at(self.cursor()).filter(|_| self.awaited)?;
-        (self.entry(block).state == State::Absent).then_some(self.cursor())
+        let place = Position(self.awaited?);
+        let block = self.block_at(place)?;
+        (self.entry(block).state == State::Absent).then_some(place)
     }
 
     /// *Optimal fetching* on one disk: the next use of the missing block referenced soonest.

@@ -27,9 +27,9 @@ use core::fmt;
 use super::board::{Board, Pair};
 use super::ledger::Ledger;
 use super::policy::{self, Policy};
-use super::protocol::{BlockNo, Input, Output};
+use super::protocol::{BlockNo, Input, Output, Position};
 use crate::spec::{Choice, ChoiceError};
-use crate::units::Nanos;
+use crate::units::{DeviceId, Nanos};
 
 /// What a planner is built from.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -103,6 +103,8 @@ pub struct Planner {
     unread: Vec<bool>,
     ledger: Ledger,
     out: VecDeque<Output>,
+    /// Most blocks prefetched and not read at once.
+    allowance: u32,
     /// Something happened since the last decision.
     stale: bool,
 }
@@ -147,6 +149,7 @@ impl Planner {
             unread: Vec::new(),
             ledger: Ledger::default(),
             out: VecDeque::new(),
+            allowance: u32::MAX,
             stale: false,
         })
     }
@@ -163,6 +166,19 @@ impl Planner {
         &self.ledger
     }
 
+    /// From now on at most so many blocks are prefetched and not read at once; what a reader waits
+    /// for is fetched all the same. No bound at first: it is for drivers that doubt their hints.
+    pub fn allow(&mut self, blocks: u32) {
+        self.stale |= blocks > self.allowance;
+        self.allowance = blocks;
+    }
+
+    /// One more disk: its number, or none if there are [`Setup::DISKS_MAX`].
+    pub fn add_disk(&mut self) -> Option<DeviceId> {
+        let has_room = self.board.disk_count() < u32::from(Setup::DISKS_MAX);
+        has_room.then(|| self.board.add_disk())?
+    }
+
     /// Takes one input. `now` decides nothing; waiting is counted with it.
     pub fn handle(&mut self, now: Nanos, input: Input) {
         let accepted = match input {
@@ -172,6 +188,10 @@ impl Planner {
             }),
             Input::Wanted { compute } => self.want(now, compute),
             Input::Taken => self.take(),
+            Input::Asked { block, compute } => self.ask(block, compute),
+            Input::Passed { block, read } => self.pass(block, read),
+            Input::Found { block } => self.find(block),
+            Input::Forgotten { block } => self.forget(block),
             Input::Fetched { block, service } => self.arrive(now, block, service),
             Input::Failed { block } => self.fail(block),
         };
@@ -186,6 +206,9 @@ impl Planner {
         if self.out.is_empty() && self.stale {
             self.stale = false;
             self.plan();
+            if self.is_away() {
+                self.board.wait_for_none();
+            }
         }
         self.out.pop_front().unwrap_or(Output::Idle)
     }
@@ -217,7 +240,43 @@ impl Planner {
         } else {
             self.ledger.misses += 1;
         }
-        self.board.set_awaited(true);
+        self.board.wait_for(block);
+        self.stale = true;
+        Some(())
+    }
+
+    fn ask(&mut self, block: BlockNo, compute: Nanos) -> Option<()> {
+        if !self.is_away() || self.board.next_use(block) == Position::NEVER {
+            return None;
+        }
+        self.policy.computed(compute);
+        self.ledger.reads += 1;
+        if self.board.is_resident(block) {
+            self.ledger.hits += 1;
+        } else if self.board.is_in_flight(block) {
+            self.ledger.late_hits += 1;
+        } else {
+            self.ledger.misses += 1;
+            self.board.wait_for(block);
+        }
+        self.stale = true;
+        Some(())
+    }
+
+    fn pass(&mut self, block: BlockNo, read: bool) -> Option<()> {
+        self.is_away().then(|| self.board.pass(block))??;
+        if read && self.board.is_resident(block) {
+            self.taken(block);
+        }
+        self.stale = true;
+        Some(())
+    }
+
+    fn forget(&mut self, block: BlockNo) -> Option<()> {
+        if self.is_away().then(|| self.board.forget(block))?? {
+            self.lose_unread(block);
+            self.policy.evicted(block);
+        }
         self.stale = true;
         Some(())
     }
@@ -228,7 +287,7 @@ impl Planner {
             self.ledger.waited = Nanos(waited);
         }
         self.reader = Reader::Holding;
-        self.board.set_awaited(false);
+        self.board.hold();
         let position = self.board.cursor();
         self.out.push_back(Output::Serve { position, block });
     }
@@ -237,19 +296,36 @@ impl Planner {
         let block = self.board.advance()?;
         self.reader = Reader::Away;
         if self.board.is_resident(block) {
-            if self.forget_unread(block) {
-                self.ledger.resident_unused -= 1;
-                self.ledger.used += 1;
-            }
-            self.policy.taken(&self.board, block);
+            self.taken(block);
         }
         self.stale = true;
         Some(())
     }
 
+    /// A resident block was read.
+    fn taken(&mut self, block: BlockNo) {
+        if self.forget_unread(block) {
+            self.ledger.resident_unused -= 1;
+            self.ledger.used += 1;
+        }
+        self.policy.taken(&self.board, block);
+    }
+
     fn arrive(&mut self, now: Nanos, block: BlockNo, service: Nanos) -> Option<()> {
         let disk = self.board.arrive(block)?;
         self.policy.fetched(disk, service);
+        self.settle(now, block);
+        Some(())
+    }
+
+    fn find(&mut self, block: BlockNo) -> Option<()> {
+        self.board.arrive(block)?;
+        self.settle(Nanos(0), block);
+        Some(())
+    }
+
+    /// A block that was on its way is resident now.
+    fn settle(&mut self, now: Nanos, block: BlockNo) {
         self.policy.arrived(&self.board, block);
         if self.is_unread(block) {
             self.ledger.in_flight -= 1;
@@ -259,7 +335,6 @@ impl Planner {
         if self.is_awaited(block) {
             self.serve(now, block);
         }
-        Some(())
     }
 
     fn fail(&mut self, block: BlockNo) -> Option<()> {
@@ -273,7 +348,7 @@ impl Planner {
             self.ledger.in_flight -= 1;
             self.ledger.failed += 1;
         } else if awaited {
-            self.board.set_awaited(false);
+            self.board.wait_for_none();
             let position = self.board.cursor();
             self.out.push_back(Output::Lost { position, block });
         }
@@ -285,7 +360,12 @@ impl Planner {
     /// so this ends after K of them at the latest.
     fn plan(&mut self) {
         self.policy.begin(&self.board);
-        while let Some(pair) = self.policy.next(&self.board) {
+        while self.may_start()
+            && let Some(pair) = self.policy.next(&self.board)
+        {
+            if self.is_full() && !self.is_asked_for(pair.fetch) {
+                return;
+            }
             if self.start(pair).is_none() {
                 self.ledger.refused_pairs += 1;
                 return;
@@ -293,15 +373,28 @@ impl Planner {
         }
     }
 
+    /// Whether one more prefetch is allowed, or somebody waits.
+    fn may_start(&self) -> bool {
+        !self.is_full() || self.board.awaited().is_some()
+    }
+
+    /// Whether as much is prefetched and not read as is allowed.
+    fn is_full(&self) -> bool {
+        self.ledger.in_flight + self.ledger.resident_unused >= u64::from(self.allowance)
+    }
+
+    /// Whether somebody waits for this block, at the cursor or out of turn.
+    fn is_asked_for(&self, block: BlockNo) -> bool {
+        let asked = self.board.awaited().and_then(|at| self.board.block_at(at));
+        self.is_awaited(block) || asked == Some(block)
+    }
+
     fn start(&mut self, pair: Pair) -> Option<()> {
-        let demand = self.is_awaited(pair.fetch);
+        let demand = self.is_asked_for(pair.fetch);
         let disk = self.board.start(pair)?;
         self.ledger.fetches += 1;
         if let Some(victim) = pair.evict {
-            if self.forget_unread(victim) {
-                self.ledger.resident_unused -= 1;
-                self.ledger.evicted_unused += 1;
-            }
+            self.lose_unread(victim);
             self.policy.evicted(victim);
         }
         if demand {
@@ -320,6 +413,19 @@ impl Planner {
             demand,
         });
         Some(())
+    }
+
+    /// A resident block goes, perhaps unread.
+    fn lose_unread(&mut self, block: BlockNo) {
+        if self.forget_unread(block) {
+            self.ledger.resident_unused -= 1;
+            self.ledger.evicted_unused += 1;
+        }
+    }
+
+    /// Whether the reader stands nowhere in the order: only then may one read out of turn.
+    fn is_away(&self) -> bool {
+        matches!(self.reader, Reader::Away)
     }
 
     /// Whether the reader waits for this block.

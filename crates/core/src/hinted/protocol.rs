@@ -46,6 +46,34 @@ pub enum Input {
     },
     /// The reader is done with the block at the cursor, or goes on without it: the cursor moves.
     Taken,
+    /// A reader asks for a block out of turn: for its next use, wherever that is in the order.
+    /// Nobody is served for it; a method may start its fetch in the round of decisions that
+    /// follows, and only there. Refused while the reader stands at the cursor, as are `Passed`
+    /// and `Forgotten`: a driver has one reader in turn, or any number out of turn.
+    Asked {
+        /// The block; it has a next use.
+        block: BlockNo,
+        /// How long was computed since a block was last asked for.
+        compute: Nanos,
+    },
+    /// The next use of a block is over, out of turn.
+    Passed {
+        /// The block; it has a next use.
+        block: BlockNo,
+        /// Whether it was read; else nobody came for it.
+        read: bool,
+    },
+    /// What a fetch was to bring is there already: no disk had to work.
+    Found {
+        /// The block.
+        block: BlockNo,
+    },
+    /// A block is gone for good: nothing uses it any more, and if it was resident, it is not now.
+    /// A fetch of it under way still ends.
+    Forgotten {
+        /// The block.
+        block: BlockNo,
+    },
     /// A fetch ended well.
     Fetched {
         /// What arrived.

@@ -49,30 +49,90 @@ impl Board {
         Some(())
     }
 
-    /// The reader came to the cursor, or left it. What was given up is missing again when wanted.
-    pub(crate) fn set_awaited(&mut self, awaited: bool) {
-        self.awaited = awaited;
-        if let Some(block) = self.block_at(self.cursor()).filter(|_| awaited) {
-            self.blocks[block.0 as usize].given_up = false;
+    /// A reader waits for this block's next use. What was given up is missing again when wanted.
+    pub(crate) fn wait_for(&mut self, block: BlockNo) {
+        let Some(entry) = self.blocks.get_mut(block.0 as usize) else {
+            return;
+        };
+        if entry.next != NEVER {
+            self.awaited = Some(entry.next);
+            entry.given_up = false;
             self.join_sets(block);
         }
     }
 
-    /// The cursor moves on by one reference, if there is one.
+    /// Nobody waits any more.
+    pub(crate) fn wait_for_none(&mut self) {
+        self.awaited = None;
+    }
+
+    /// The reader got the block at the cursor: it stays until the cursor moves.
+    pub(crate) fn hold(&mut self) {
+        self.awaited = None;
+        self.is_held = true;
+    }
+
+    /// The cursor moves on by one reference, if there is one, and by those passed before.
     pub(crate) fn advance(&mut self) -> Option<BlockNo> {
         let block = self.block_at(self.cursor())?;
-        self.leave_sets(block);
-        let entry = &mut self.blocks[block.0 as usize];
-        entry.next = self.following[self.cursor as usize];
-        entry.given_up = false;
-        self.join_sets(block);
-        self.cursor += 1;
-        self.awaited = false;
+        self.awaited = None;
+        self.is_held = false;
+        self.pass(block)?;
         Some(block)
     }
 
+    /// A block's next use is over, wherever it is; at the cursor, that moves on. `None`, and
+    /// nothing changes, if it has none.
+    pub(crate) fn pass(&mut self, block: BlockNo) -> Option<()> {
+        let place = self.next_use(block).0;
+        let following = *self.following.get(place as usize)?;
+        self.set_next(block, following);
+        self.skip_passed();
+        Some(())
+    }
+
+    /// Nothing uses a block any more. Whether it was resident; it is not now.
+    pub(crate) fn forget(&mut self, block: BlockNo) -> Option<bool> {
+        let entry = *self.blocks.get(block.0 as usize)?;
+        let was_resident = entry.state == State::Resident;
+        self.set_next(block, NEVER);
+        if was_resident {
+            self.change(block, State::Absent);
+            self.occupied -= 1;
+        }
+        self.skip_passed();
+        Some(was_resident)
+    }
+
+    /// One more disk, if there can be.
+    pub(crate) fn add_disk(&mut self) -> Option<DeviceId> {
+        let disk = u16::try_from(self.missing.len()).ok()?;
+        self.missing.push(super::Positions::default());
+        self.in_flight.push(0);
+        Some(DeviceId(disk))
+    }
+
+    fn set_next(&mut self, block: BlockNo, next: u32) {
+        self.leave_sets(block);
+        let entry = &mut self.blocks[block.0 as usize];
+        if self.awaited == Some(entry.next) {
+            self.awaited = None;
+        }
+        (entry.next, entry.given_up) = (next, false);
+        self.join_sets(block);
+    }
+
+    /// A place is passed when its block is used next elsewhere.
+    fn skip_passed(&mut self) {
+        while let Some(block) = self.block_at(self.cursor())
+            && self.next_use(block) != self.cursor()
+        {
+            self.cursor += 1;
+        }
+    }
+
     /// A fetch starts: the victim is gone and the block is on its way. `None`, and nothing
-    /// changes, if the pair makes no sense; the block at the cursor is never given up.
+    /// changes, if the pair makes no sense; a block that the reader has in hand is not given up.
     pub(crate) fn start(&mut self, pair: Pair) -> Option<DeviceId> {
         let Entry {
             state, next, disk, ..
@@ -85,7 +145,8 @@ impl Board {
             None => self.occupied += 1,
             Some(victim) => {
                 let entry = self.entry(victim);
-                if entry.state != State::Resident || entry.next == self.cursor {
+                let is_held = self.is_held && entry.next == self.cursor;
+                if entry.state != State::Resident || is_held {
                     return None;
                 }
                 self.change(victim, State::Absent);

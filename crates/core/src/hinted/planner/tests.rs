@@ -27,8 +27,12 @@ fn input() -> impl Strategy<Value = Input> {
         1 => hint().prop_map(Input::Cached),
         6 => time.clone().prop_map(|compute| Input::Wanted { compute }),
         6 => Just(Input::Taken),
-        8 => (block(), time).prop_map(|(block, service)| Input::Fetched { block, service }),
+        8 => (block(), time.clone()).prop_map(|(block, service)| Input::Fetched { block, service }),
         2 => block().prop_map(|block| Input::Failed { block }),
+        4 => (block(), time).prop_map(|(block, compute)| Input::Asked { block, compute }),
+        4 => (block(), any::<bool>()).prop_map(|(block, read)| Input::Passed { block, read }),
+        1 => block().prop_map(|block| Input::Found { block }),
+        1 => block().prop_map(|block| Input::Forgotten { block }),
     ]
 }
 
@@ -71,9 +75,11 @@ proptest! {
     fn no_input_breaks_it(
         inputs in prop::collection::vec((input(), any::<bool>()), 1..200),
         cache_blocks in 1u32..8,
+        allowance in prop_oneof![Just(u32::MAX), 0u32..6],
     ) {
         for method in policy::LIST {
             let mut planner = Planner::new(&setup(method.spec.name, cache_blocks)).unwrap();
+            planner.allow(allowance);
             let mut frames = Frames::default();
             for (now, (input, drain)) in (0..).zip(&inputs) {
                 let refused = planner.ledger().refused_inputs;
@@ -86,6 +92,13 @@ proptest! {
                         Input::Fetched { block, .. } => {
                             frames.coming.remove(block);
                             frames.resident.insert(*block);
+                        }
+                        Input::Found { block } => {
+                            frames.coming.remove(block);
+                            frames.resident.insert(*block);
+                        }
+                        Input::Forgotten { block } => {
+                            frames.resident.remove(block);
                         }
                         Input::Failed { block } => {
                             frames.coming.remove(block);
@@ -179,6 +192,55 @@ fn a_reader_that_takes_at_once_has_left_its_block_before_the_next_victim_is_chos
     };
     assert_eq!(planner.poll(), evicts_it);
     assert_eq!(planner.ledger().waited, Nanos(7));
+}
+
+#[test]
+fn a_block_asked_for_out_of_turn_is_used_then_and_its_place_is_passed_over() {
+    let mut planner = Planner::new(&setup("demand-opt", 2)).unwrap();
+    let block = BlockNo(2);
+    planner.handle(Nanos(0), hints(&[0, 1, 2]));
+    let compute = Nanos(1);
+    planner.handle(Nanos(1), Input::Asked { block, compute });
+    assert_eq!(
+        planner.poll(),
+        Output::Fetch {
+            block,
+            disk: DeviceId(0),
+            evict: None,
+            demand: true
+        }
+    );
+    planner.handle(Nanos(2), fetched(2));
+    for block in [2, 0].map(BlockNo) {
+        planner.handle(Nanos(3), Input::Passed { block, read: true });
+    }
+    assert_eq!(planner.board().cursor(), Position(1));
+    let block = BlockNo(1);
+    planner.handle(Nanos(3), Input::Passed { block, read: false });
+    assert_eq!(planner.board().cursor(), planner.board().end());
+    assert_eq!(planner.poll(), Output::Idle);
+}
+
+#[test]
+fn no_more_is_prefetched_than_is_allowed_but_for_what_a_reader_waits_for() {
+    let mut planner = Planner::new(&setup("aggressive", 6)).unwrap();
+    planner.allow(2);
+    planner.handle(Nanos(0), hints(&[0, 1, 2, 3]));
+    let fetches = |planner: &mut Planner| {
+        let polled = core::iter::from_fn(|| match planner.poll() {
+            Output::Fetch { block, .. } => Some(block.0),
+            _ => None,
+        });
+        polled.collect::<Vec<_>>()
+    };
+    assert_eq!(fetches(&mut planner), [0, 1]);
+    planner.handle(Nanos(1), fetched(0));
+    planner.handle(Nanos(1), fetched(1));
+    assert_eq!(fetches(&mut planner), []);
+    let compute = Nanos(1);
+    let block = BlockNo(2);
+    planner.handle(Nanos(2), Input::Asked { block, compute });
+    assert_eq!(fetches(&mut planner), [2]);
 }
 
 #[test]

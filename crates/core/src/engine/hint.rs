@@ -1,0 +1,434 @@
+//! Hints: the order of reads was announced, and the plan decides instead of the detector.
+//!
+//! Called for hints, at the beginning of reads, after completions and when files change. What is
+//! fetched ahead, when and for which victim says the [planner](crate::hinted) behind the
+//! [plan](crate::plan); here its pieces get frames and requests. Three quarters of the memory at
+//! most are the plan's, outside the order of reclaim; the rest serves reads nobody announced, the
+//! ordinary way.
+//!
+//! ```text
+//! Hint --> plan <-- take, leave (reads; the first block of a piece carries the mark)
+//!           |  ^
+//!     Fetch v  | found, ended
+//!         frames held by the plan --> requests behind those that readers wait for
+//! ```
+//!
+//! A read of an announced piece that the policy does not fetch at once (its disk is busy, or it
+//! may not prefetch more) is fetched as any miss is: no reader waits for a policy.
+
+use alloc::vec::Vec;
+
+use super::Engine;
+use crate::detect::Access;
+use crate::hinted::BlockNo;
+use crate::plan::{Fetch, HINT_BYTES, Held, Plan};
+use crate::table::{Frame, flag};
+use crate::units::{Block, Extent, FileId, Nanos, ReaderId, RequestId};
+
+/// What the plan may hold of the frames: as much as streams may hold unread in the presets, so
+/// that the last quarter keeps demand reads and what was read just now.
+const PLAN_PERCENT: u64 = 75;
+/// References are refused when their bookkeeping would take more than this part of the memory.
+const HINTS_PART: u64 = 8;
+
+impl Engine {
+    /// How many more references of at most one request each may be hinted; none if no policy
+    /// follows hints. A plan that was read to its end begins anew with the next hint.
+    #[must_use]
+    pub fn hints_room(&self) -> Option<u32> {
+        self.settings.hinted.as_ref()?;
+        let plan = self.plan.as_ref().filter(|plan| !plan.is_over());
+        Some(plan.map_or(self.hints_max(), Plan::room))
+    }
+
+    /// Most references a plan of this engine takes.
+    #[must_use]
+    pub fn hints_max(&self) -> u32 {
+        let most = self.settings.memory.0 / HINTS_PART / HINT_BYTES.unsigned_abs();
+        u32::try_from(most).unwrap_or(u32::MAX).min(Plan::HINTS_MAX)
+    }
+
+    /// A reader will read these blocks next after what was hinted before.
+    pub(super) fn hint(
+        &mut self,
+        reader: ReaderId,
+        first: Block,
+        count: u32,
+        more: bool,
+    ) -> Option<()> {
+        let file = self.readers.get(&reader)?.file;
+        let state = self.files.get(&file)?;
+        let left = state.blocks.checked_sub(u64::from(first.0))?;
+        let count = u32::try_from(left).unwrap_or(u32::MAX).min(count);
+        let device = state.device;
+        if self.settings.hinted.is_none() {
+            return Some(());
+        }
+        let mut accepted = None;
+        if count > 0 {
+            self.begin_plan(count)?;
+            accepted = self.append_hints(Extent { file, first, count }, device);
+        }
+        if let Some(plan) = &mut self.plan {
+            plan.set_unfinished(more);
+        }
+        accepted
+    }
+
+    fn append_hints(&mut self, extent: Extent, device: crate::DeviceId) -> Option<()> {
+        let plan = self.plan.as_mut()?;
+        let unit = plan.unit();
+        if extent.count.div_ceil(unit) > plan.room() {
+            return None;
+        }
+        let (mut first, mut left) = (extent.first, extent.count);
+        while left > 0 {
+            let count = left.min(unit);
+            let piece = Extent {
+                first,
+                count,
+                ..extent
+            };
+            if plan.hint(piece, device)? {
+                self.memory.charge(HINT_BYTES);
+                self.ledger.hints += 1;
+                self.ledger.hints_open += 1;
+            }
+            first = Block(first.0.saturating_add(count));
+            left -= count;
+        }
+        Some(())
+    }
+
+    /// Makes a plan if there is none, or a fresh one for one that is over and half full.
+    fn begin_plan(&mut self, first: u32) -> Option<()> {
+        let hints_max = self.hints_max();
+        let is_used_up = |plan: &Plan| plan.is_over() && plan.told() > hints_max / 2;
+        if self.plan.as_ref().is_some_and(is_used_up) {
+            self.end_plan();
+        }
+        if self.plan.is_none() {
+            let policy = self.settings.hinted.as_ref()?;
+            let frames = u64::from(self.memory.frames_usable()) * PLAN_PERCENT / 100;
+            let longest = self.settings.request_max.0 / u64::from(self.settings.block_bytes);
+            let plan = Plan::new(policy, frames as u32, first, longest as u32, hints_max)?;
+            self.plan_bytes = self.memory.begin_holding();
+            self.memory.charge(self.plan_bytes);
+            self.plan = Some(plan);
+        }
+        Some(())
+    }
+
+    /// The plan is over or in the way: what it holds goes into the order of reclaim. Whether there
+    /// was one.
+    pub(super) fn end_plan(&mut self) -> bool {
+        let Some(plan) = self.plan.take() else {
+            return false;
+        };
+        let bytes = i64::from(plan.told()) * HINT_BYTES + self.plan_bytes;
+        self.memory.charge(-bytes);
+        self.ledger.hints_dropped += self.ledger.hints_open;
+        self.ledger.hints_open = 0;
+        for frame in self.memory.end_holding() {
+            self.let_go(frame);
+        }
+        for request in self.requests.iter_mut() {
+            request.piece = None;
+        }
+        for reader in self.readers.values_mut() {
+            reader.held.clear();
+        }
+        true
+    }
+
+    /// A frame with a block in it that the plan held.
+    fn let_go(&mut self, frame: Frame) {
+        self.memory.table.clear(frame, flag::MARK);
+        self.memory.release(frame);
+    }
+
+    /// A read begins: it takes its place in the order, if it has one. Whether its first block was
+    /// announced.
+    pub(super) fn take_hints(&mut self, id: ReaderId, access: Access) -> bool {
+        if self.plan.is_none() {
+            return false;
+        }
+        let Some(file) = self.readers.get(&id).map(|r| r.file) else {
+            return false;
+        };
+        let asked = Extent {
+            file,
+            first: access.block,
+            count: access.count,
+        };
+        let pieces = self.pieces_of(&asked);
+        if !pieces.is_empty() {
+            self.leave_others(id, &pieces);
+        }
+        for piece in pieces {
+            self.take_piece(id, piece, &asked);
+        }
+        self.is_announced(id, access.block)
+    }
+
+    /// The pieces that a read touches, in order.
+    fn pieces_of(&self, asked: &Extent) -> Vec<BlockNo> {
+        let mut pieces = Vec::new();
+        let Some(plan) = &self.plan else {
+            return pieces;
+        };
+        let mut at = Some(asked.first);
+        while let Some(block) = at.filter(|block| asked.contains(*block)) {
+            at = match plan.covering(asked.file, block) {
+                Some((piece, extent)) => {
+                    pieces.push(piece);
+                    u32::try_from(extent.end()).ok().map(Block)
+                }
+                None => plan.after(asked.file, block),
+            };
+        }
+        pieces
+    }
+
+    /// The reader has moved on from what it held, but for these pieces.
+    fn leave_others(&mut self, id: ReaderId, kept: &[BlockNo]) {
+        let Some(reader) = self.readers.get_mut(&id) else {
+            return;
+        };
+        let held = core::mem::take(&mut reader.held);
+        let (stays, goes) = held.into_iter().partition(|h| kept.contains(&h.piece));
+        reader.held = stays;
+        self.leave(goes);
+    }
+
+    fn leave(&mut self, held: Vec<Held>) {
+        for held in held {
+            let Some(plan) = &mut self.plan else { return };
+            if plan.leave(held)
+                && let Some(Extent { file, first, .. }) = plan.extent(held.piece)
+            {
+                self.mark(file, first);
+            }
+        }
+    }
+
+    /// Whoever reads this block next enters the engine, if it is there.
+    fn mark(&mut self, file: FileId, block: Block) {
+        if let Some(found) = self.memory.table.find(file, block) {
+            self.memory.table.set(found.frame, flag::MARK);
+        }
+    }
+
+    fn take_piece(&mut self, id: ReaderId, piece: BlockNo, asked: &Extent) {
+        let now = self.now;
+        let holds = |reader: &super::Reader| reader.held.iter().any(|h| h.piece == piece);
+        let Some(reader) = self.readers.get_mut(&id).filter(|r| !holds(r)) else {
+            return;
+        };
+        let Some(plan) = &mut self.plan else { return };
+        let (taken, missed) = plan.take(now, piece);
+        self.ledger.hints_missed += missed;
+        self.ledger.hints_open -= missed;
+        let Some(taken) = taken else { return };
+        reader.held.push(taken.held);
+        if taken.is_new {
+            self.ledger.hints_read += 1;
+            self.ledger.hints_open -= 1;
+        }
+        self.carry_out_plan(Some(asked));
+        // Nobody fetches it: the read goes on as any other, and the order behind it.
+        if let Some(plan) = &mut self.plan
+            && !plan.has(piece)
+        {
+            plan.leave(taken.held);
+        }
+    }
+
+    /// Whether this reader is at a piece with this block in it.
+    pub(super) fn is_announced(&self, id: ReaderId, block: Block) -> bool {
+        let (Some(plan), Some(reader)) = (&self.plan, self.readers.get(&id)) else {
+            return false;
+        };
+        let holds = |piece| reader.held.iter().any(|h| h.piece == piece);
+        let covering = plan.covering(reader.file, block);
+        covering.is_some_and(|(piece, _)| holds(piece))
+    }
+
+    /// Whether the mark of this block is the plan's.
+    pub(super) fn is_plans_mark(&self, file: FileId, block: Block) -> bool {
+        let plan = self.plan.as_ref();
+        plan.is_some_and(|plan| plan.begins_at(file, block))
+    }
+
+    /// A reader got something: from here on it computes.
+    pub(super) fn note_served(&mut self, id: ReaderId) {
+        let held = self.readers.get(&id).map(|r| r.held.is_empty());
+        if let (Some(plan), Some(false)) = (&mut self.plan, held) {
+            plan.served(self.now);
+        }
+    }
+
+    /// Does what the plan wants done. `asked` is what a reader waits for.
+    pub(super) fn carry_out_plan(&mut self, asked: Option<&Extent>) {
+        while let Some(fetch) = self.plan.as_mut().and_then(Plan::poll) {
+            self.fetch_piece(fetch, asked);
+        }
+    }
+
+    fn fetch_piece(&mut self, fetch: Fetch, asked: Option<&Extent>) {
+        let Fetch {
+            piece,
+            extent,
+            evict,
+        } = fetch;
+        if let Some(victim) = evict {
+            self.give_up_piece(victim);
+        }
+        let end = self.files.get(&extent.file).map_or(0, |f| f.blocks);
+        let is_there = |b: &Block| u64::from(b.0) < end;
+        let is_missing = |b: &Block| self.memory.table.find(extent.file, *b).is_none();
+        let blocks: Vec<Block> = extent
+            .blocks()
+            .filter(is_there)
+            .filter(is_missing)
+            .collect();
+        if blocks.is_empty() {
+            self.mark(extent.file, extent.first);
+            if let Some(plan) = &mut self.plan {
+                plan.found(piece);
+            }
+            return;
+        }
+        let asked = asked.filter(|a| {
+            blocks
+                .iter()
+                .any(|b| a.file == extent.file && a.contains(*b))
+        });
+        let needed = self.memory.reserve().saturating_add(blocks.len() as u32);
+        let has_room = asked.is_some() || self.memory.obtainable() > needed;
+        let started = if has_room {
+            self.start_piece(piece, extent, &blocks, asked)
+        } else {
+            (0, false)
+        };
+        self.ledger.refused_prefetches += u64::from(!started.1);
+        if let Some(plan) = &mut self.plan {
+            plan.started(piece, started.0, started.1);
+        }
+        if let Some(device) = self.files.get(&extent.file).map(|f| f.device) {
+            self.dispatch(device);
+        }
+    }
+
+    /// Frames and requests for blocks of a piece: how many requests, and whether they are for all.
+    fn start_piece(
+        &mut self,
+        piece: BlockNo,
+        extent: Extent,
+        blocks: &[Block],
+        asked: Option<&Extent>,
+    ) -> (u32, bool) {
+        let Some(device) = self.files.get(&extent.file).map(|f| f.device) else {
+            return (0, false);
+        };
+        let mut requests = 0;
+        let mut open: Option<(RequestId, Block)> = None;
+        for block in blocks {
+            let Some(frame) = self.obtain() else {
+                self.close_request(open.map(|(id, _)| id));
+                return (requests, false);
+            };
+            self.memory.hold(frame);
+            let id = match open {
+                Some((id, last)) if last.0.checked_add(1) == Some(block.0) => id,
+                _ => {
+                    self.close_request(open.map(|(id, _)| id));
+                    requests += 1;
+                    self.open_request(device, extent.file, *block, None, Some(piece))
+                }
+            };
+            open = Some((id, *block));
+            let asked = asked.is_some_and(|asked| asked.contains(*block));
+            self.reserve(id, frame, *block, asked, *block == extent.first);
+        }
+        self.close_request(open.map(|(id, _)| id));
+        if !blocks.contains(&extent.first) {
+            self.mark(extent.file, extent.first);
+        }
+        (requests, true)
+    }
+
+    /// The blocks of a piece that the plan holds leave the table; one whose bytes are being taken
+    /// goes into the order of reclaim.
+    fn give_up_piece(&mut self, extent: Extent) {
+        for block in extent.blocks() {
+            let Some(found) = self.memory.table.find(extent.file, block) else {
+                continue;
+            };
+            let frame = found.frame;
+            if !self.memory.is_held(frame) || found.flags & flag::FILLING != 0 {
+                continue;
+            }
+            if found.flags & flag::PINNED != 0 {
+                self.let_go(frame);
+            } else {
+                self.evict(frame);
+                self.memory.give_back(frame);
+            }
+        }
+    }
+
+    /// A request of the plan ended or was called off.
+    pub(super) fn piece_ended(&mut self, piece: BlockNo, is_whole: bool, service: Nanos) {
+        let Some(plan) = &mut self.plan else { return };
+        if plan.ended(piece, is_whole, service) == Some(false)
+            && let Some(extent) = plan.extent(piece)
+        {
+            self.let_go_of(extent);
+        }
+    }
+
+    /// What the plan holds of an extent is reclaim's from now on.
+    fn let_go_of(&mut self, extent: Extent) {
+        for block in extent.blocks() {
+            if let Some(found) = self.memory.table.find(extent.file, block)
+                && self.memory.is_held(found.frame)
+            {
+                self.let_go(found.frame);
+            }
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn plan_defects(&self) -> u64 {
+        self.plan.as_ref().map_or(0, Plan::defects)
+    }
+
+    /// A reader closes its file, and so leaves what it held.
+    pub(super) fn close_hints(&mut self, id: ReaderId) {
+        self.leave_others(id, &[]);
+    }
+
+    /// A file changed, or nobody reads it any more: what was announced of it does not come.
+    pub(super) fn drop_hints(&mut self, file: FileId) {
+        let Some(plan) = &mut self.plan else { return };
+        let (extents, open) = plan.forget(file);
+        self.ledger.hints_dropped += open;
+        self.ledger.hints_open -= open;
+        let plan = &*plan;
+        let is_idle = |r: &crate::request::Request| !r.dispatched && r.waiters.is_empty();
+        let called_off = self
+            .requests
+            .which(|r| is_idle(r) && r.piece.is_some_and(|piece| plan.is_gone(piece)));
+        let is_empty = plan.is_empty();
+        for extent in extents {
+            self.let_go_of(extent);
+        }
+        for request in called_off {
+            self.orphan(request);
+        }
+        if is_empty {
+            self.end_plan();
+        }
+    }
+}

@@ -1,0 +1,485 @@
+//! The plan: the order of reads that was announced, and how the reads that come agree with it.
+//!
+//! Kept by the engine, which gives it hints, tells it what readers ask for and what fetches came
+//! to, and carries out its [`Fetch`]es. It cuts hinted runs into *pieces*, at most one request
+//! long, numbers them for the [planner](crate::hinted), and judges which place of the order a read
+//! takes:
+//!
+//! ```text
+//!   passed          | window |                    | window |
+//!   -----------------+--------+--------------------+--------+----------- order of references
+//!   cursor ..........^        ^ frontier: the furthest place taken       ^ too far: a stray
+//! ```
+//!
+//! Control law of disorder: readers may be a window ahead of the frontier, and what lies more than
+//! a window behind it is given up. A read of something hinted for much later is a stray and takes
+//! no place; after [`STRAYS_MAX`] strays in a row the order goes on at the earliest of them.
+//!
+//! Control law of trust: so many pieces are fetched ahead as hints have proved right, as TCP opens
+//! its window: a few at first, two more for each one read, one less for each one passed over. So
+//! wrong hints cost a few requests, and right ones are followed wholly after some rounds.
+//!
+//! It moves no frames and knows no readers.
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+use crate::hinted::{BlockNo, Hint, Input, Output, Planner, Position, Setup};
+use crate::spec::Choice;
+use crate::units::{Block, DeviceId, Extent, FileId, Nanos};
+
+/// What a reference is charged: 8 bytes in the order and a quarter of one on each disk; its piece
+/// here and on the board, 40 and 16, its place in the map, 24, and a list's links, 12. Vectors
+/// grow by doubling.
+pub(crate) const HINT_BYTES: i64 = 192;
+/// Fewest pieces a plan works with: two being read, two on their way.
+const PIECES_MIN: u32 = 4;
+/// The window is a quarter of the pieces that fit, so that those which wait for a slow reader
+/// leave room for those it has not come to, and at most this: some dozens of workers, each a
+/// piece or two from where it should be.
+const WINDOW_MAX: u32 = 64;
+/// So many strays in a row mean that the reader is elsewhere; fewer may be looks at an index.
+const STRAYS_MAX: u32 = 8;
+/// Pieces fetched ahead for each disk before any hint has proved right: enough to keep a disk busy
+/// through one reaction of its reader.
+const TRUST_FIRST: u32 = 8;
+/// What a hint that proved right adds: itself and one more, which doubles with every round.
+const TRUST_STEP: u32 = 2;
+
+/// See the [module](self).
+#[derive(Debug)]
+pub(crate) struct Plan {
+    planner: Planner,
+    pieces: Vec<Piece>,
+    /// Where each piece begins.
+    begins: BTreeMap<(FileId, Block), BlockNo>,
+    /// Disks of the planner.
+    devices: Vec<DeviceId>,
+    /// Most blocks of a piece.
+    unit: u32,
+    capacity: u32,
+    window: u32,
+    hints_max: u32,
+    frontier: u32,
+    strays: u32,
+    /// The earliest place of the strays in a row.
+    stray: u32,
+    trust: u32,
+    /// When a reader last got what it had asked for.
+    served: Nanos,
+    /// Hints follow at once; nothing is decided before they are here.
+    is_unfinished: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Piece {
+    extent: Extent,
+    /// A reader took its next use and has not left it.
+    is_taken: bool,
+    /// Its file is closed or another by now.
+    is_gone: bool,
+    /// Part of what was to be fetched did not arrive.
+    is_broken: bool,
+    /// Requests under way, and how long disks worked on those that ended.
+    requests: u32,
+    service: Nanos,
+}
+
+/// What the planner wants fetched.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Fetch {
+    pub(crate) piece: BlockNo,
+    pub(crate) extent: Extent,
+    /// What to give up for it.
+    pub(crate) evict: Option<Extent>,
+}
+
+/// A place of the order that a reader holds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Held {
+    pub(crate) piece: BlockNo,
+    place: Position,
+}
+
+/// What asking for a piece came to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Taken {
+    pub(crate) held: Held,
+    /// A reference was taken that was open before.
+    pub(crate) is_new: bool,
+}
+
+impl Plan {
+    /// Most references of one plan. At 64 KiB each this is 64 GiB, a long time ahead of any reader;
+    /// the memory sets a lower limit before.
+    pub(crate) const HINTS_MAX: u32 = 1 << 20;
+
+    /// A plan for a share of the frames whose first hint is so long, in pieces of at most
+    /// `longest` blocks. None if the policy is not one of the family.
+    pub(crate) fn new(
+        policy: &Choice,
+        frames: u32,
+        first: u32,
+        longest: u32,
+        hints_max: u32,
+    ) -> Option<Self> {
+        let unit = first.min(longest).min(frames / PIECES_MIN).max(1);
+        let capacity = (frames / unit).max(1);
+        let hints_max = hints_max.min(Self::HINTS_MAX);
+        let planner = Planner::new(&Setup {
+            policy: policy.clone(),
+            disks: 1,
+            cache_blocks: capacity,
+            blocks_max: hints_max,
+            hints_max,
+        });
+        let mut plan = Self {
+            planner: planner.ok()?,
+            pieces: Vec::new(),
+            begins: BTreeMap::new(),
+            devices: Vec::new(),
+            unit,
+            capacity,
+            window: (capacity / PIECES_MIN).clamp(1, WINDOW_MAX),
+            hints_max,
+            frontier: 0,
+            strays: 0,
+            stray: u32::MAX,
+            trust: 0,
+            served: Nanos(0),
+            is_unfinished: false,
+        };
+        plan.set_trust(TRUST_FIRST);
+        Some(plan)
+    }
+
+    /// References told so far, also of what has been read since.
+    pub(crate) fn told(&self) -> u32 {
+        self.planner.board().end().0
+    }
+
+    /// How many more references it can take.
+    pub(crate) fn room(&self) -> u32 {
+        self.hints_max.saturating_sub(self.told())
+    }
+
+    /// Whether every reference is over.
+    pub(crate) fn is_over(&self) -> bool {
+        self.planner.board().cursor() == self.planner.board().end()
+    }
+
+    /// Whether there is nothing any more that it knows.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.begins.is_empty()
+    }
+
+    /// Most blocks of a piece.
+    pub(crate) fn unit(&self) -> u32 {
+        self.unit
+    }
+
+    /// Blocks it may hold.
+    pub(crate) fn blocks(&self) -> u32 {
+        self.capacity.saturating_mul(self.unit)
+    }
+
+    /// Appends a reference to a piece, at most [`Plan::unit`] long; false if it repeats the last
+    /// one, which is one visit. None, and nothing changes, if there is no room.
+    pub(crate) fn hint(&mut self, extent: Extent, device: DeviceId) -> Option<bool> {
+        if self.room() == 0 {
+            return None;
+        }
+        let disk = self.disk(device)?;
+        let piece = self.number(extent);
+        let last = self.told().checked_sub(1).map(Position);
+        if last.and_then(|last| self.planner.board().block_at(last)) == Some(piece) {
+            return Some(false);
+        }
+        let block = piece;
+        self.tell(Input::Hints([Hint { block, disk }].into()));
+        Some(true)
+    }
+
+    /// Whether more hints follow at once.
+    pub(crate) fn set_unfinished(&mut self, more: bool) {
+        self.is_unfinished = more;
+    }
+
+    fn disk(&mut self, device: DeviceId) -> Option<DeviceId> {
+        let known = self.devices.iter().position(|d| *d == device);
+        let disk = match known {
+            Some(disk) => disk,
+            None => {
+                if !self.devices.is_empty() {
+                    self.planner.add_disk()?;
+                    self.set_trust(self.trust.saturating_add(TRUST_FIRST));
+                }
+                self.devices.push(device);
+                self.devices.len() - 1
+            }
+        };
+        u16::try_from(disk).ok().map(DeviceId)
+    }
+
+    /// The piece that begins where this extent does. It grows if the extent is longer.
+    fn number(&mut self, extent: Extent) -> BlockNo {
+        let next = BlockNo(self.pieces.len() as u32);
+        let number = *self
+            .begins
+            .entry((extent.file, extent.first))
+            .or_insert(next);
+        if number == next {
+            self.pieces.push(Piece {
+                extent,
+                is_taken: false,
+                is_gone: false,
+                is_broken: false,
+                requests: 0,
+                service: Nanos(0),
+            });
+        }
+        let known = &mut self.pieces[number.0 as usize].extent;
+        known.count = known.count.max(extent.count);
+        number
+    }
+
+    /// The piece that holds a block.
+    pub(crate) fn covering(&self, file: FileId, block: Block) -> Option<(BlockNo, Extent)> {
+        let before = self.begins.range((file, Block(0))..=(file, block));
+        let (_, number) = before.last()?;
+        let extent = self.pieces.get(number.0 as usize)?.extent;
+        extent.contains(block).then_some((*number, extent))
+    }
+
+    /// The first piece of a file that begins behind a block.
+    pub(crate) fn after(&self, file: FileId, block: Block) -> Option<Block> {
+        let next = Block(block.0.checked_add(1)?);
+        let mut behind = self.begins.range((file, next)..=(file, Block(u32::MAX)));
+        behind.next().map(|((_, first), _)| *first)
+    }
+
+    /// Whether a piece begins here that is to be read.
+    pub(crate) fn begins_at(&self, file: FileId, block: Block) -> bool {
+        let number = self.begins.get(&(file, block));
+        number.is_some_and(|n| self.planner.board().next_use(*n) != Position::NEVER)
+    }
+
+    /// A reader asks for a piece. None if no place of the order is meant by that; in any case how
+    /// many references were passed over that nobody read.
+    pub(crate) fn take(&mut self, now: Nanos, piece: BlockNo) -> (Option<Taken>, u64) {
+        let mut missed = 0;
+        let mut place = self.planner.board().next_use(piece);
+        if place == Position::NEVER {
+            return (None, 0);
+        }
+        if !self.is_near(place) {
+            missed = self.stray(place);
+            if !self.is_near(place) {
+                return (None, missed);
+            }
+        }
+        (self.strays, self.stray) = (0, u32::MAX);
+        if self.is_taken(piece) {
+            // Somebody else is at it: this is the use after that one, or the same.
+            let after = self.planner.board().use_after(place);
+            if !self.is_near(after) {
+                let held = Held { piece, place };
+                let is_new = false;
+                return (Some(Taken { held, is_new }), missed);
+            }
+            self.pass(piece, true);
+            place = after;
+        }
+        self.frontier = self.frontier.max(place.0.saturating_add(1));
+        missed += self.give_up_before(self.frontier.saturating_sub(self.window));
+        self.set_taken(piece, true);
+        self.set_trust(self.trust.saturating_add(TRUST_STEP));
+        let compute = now.since(self.served);
+        self.served = now;
+        let block = piece;
+        self.tell(Input::Asked { block, compute });
+        let held = Held { piece, place };
+        let is_new = true;
+        (Some(Taken { held, is_new }), missed)
+    }
+
+    fn is_near(&self, place: Position) -> bool {
+        place.0 <= self.frontier.saturating_add(self.window) && place != Position::NEVER
+    }
+
+    /// A read far from the order. Enough of them move it; how many references that passes over.
+    fn stray(&mut self, place: Position) -> u64 {
+        self.strays += 1;
+        self.stray = self.stray.min(place.0);
+        if self.strays < STRAYS_MAX {
+            return 0;
+        }
+        self.frontier = self.frontier.max(self.stray);
+        (self.strays, self.stray) = (0, u32::MAX);
+        self.give_up_before(self.frontier.saturating_sub(self.window))
+    }
+
+    /// What lies before a place is not waited for any more; how many of it nobody read.
+    fn give_up_before(&mut self, place: u32) -> u64 {
+        let mut missed = 0;
+        while self.planner.board().cursor().0 < place
+            && let Some(piece) = self.planner.board().block_at(self.planner.board().cursor())
+        {
+            let read = self.is_taken(piece);
+            missed += u64::from(!read);
+            self.pass(piece, read);
+        }
+        let less = u32::try_from(missed).unwrap_or(u32::MAX);
+        let least = TRUST_FIRST.saturating_mul(self.devices.len().max(1) as u32);
+        self.set_trust(self.trust.saturating_sub(less).max(least));
+        missed
+    }
+
+    /// Sets how many pieces may be fetched and not read.
+    fn set_trust(&mut self, pieces: u32) {
+        self.trust = pieces.min(self.capacity);
+        self.planner.allow(self.trust);
+    }
+
+    /// A reader is done with a place it held. Whether the piece is to be read again.
+    pub(crate) fn leave(&mut self, held: Held) -> bool {
+        let is_current = self.planner.board().next_use(held.piece) == held.place;
+        if is_current && self.is_taken(held.piece) {
+            self.pass(held.piece, true);
+        }
+        self.planner.board().next_use(held.piece) != Position::NEVER
+    }
+
+    fn pass(&mut self, piece: BlockNo, read: bool) {
+        self.set_taken(piece, false);
+        self.tell(Input::Passed { block: piece, read });
+    }
+
+    /// Whether a piece is there or on its way.
+    pub(crate) fn has(&self, piece: BlockNo) -> bool {
+        let board = self.planner.board();
+        board.is_resident(piece) || board.is_in_flight(piece)
+    }
+
+    /// A reader got what it had asked for: from here on it computes.
+    pub(crate) fn served(&mut self, now: Nanos) {
+        self.served = now;
+    }
+
+    /// What to do next, if there is something.
+    pub(crate) fn poll(&mut self) -> Option<Fetch> {
+        if self.is_unfinished {
+            return None;
+        }
+        loop {
+            match self.planner.poll() {
+                Output::Idle => return None,
+                Output::Fetch { block, evict, .. } => {
+                    let extent_of = |n: BlockNo| self.pieces.get(n.0 as usize).map(|p| p.extent);
+                    return Some(Fetch {
+                        piece: block,
+                        extent: extent_of(block)?,
+                        evict: evict.and_then(extent_of),
+                    });
+                }
+                // Readers are served by the engine, which knows itself what is resident.
+                Output::Serve { .. } | Output::Lost { .. } => {}
+            }
+        }
+    }
+
+    /// A piece needs no fetch: all of it is there.
+    pub(crate) fn found(&mut self, piece: BlockNo) {
+        self.tell(Input::Found { block: piece });
+    }
+
+    /// A piece goes to its disk in so many requests, perhaps not all of it; with none it failed.
+    pub(crate) fn started(&mut self, piece: BlockNo, requests: u32, is_whole: bool) {
+        if let Some(state) = self.pieces.get_mut(piece.0 as usize) {
+            (state.requests, state.is_broken) = (requests, !is_whole);
+            state.service = Nanos(0);
+        }
+        if requests == 0 {
+            self.tell(Input::Failed { block: piece });
+        }
+    }
+
+    /// A request for a piece ended. Once all have: false if the piece is of no use as a whole, and
+    /// what arrived of it is the engine's.
+    pub(crate) fn ended(&mut self, piece: BlockNo, is_whole: bool, service: Nanos) -> Option<bool> {
+        let state = self.pieces.get_mut(piece.0 as usize)?;
+        state.requests = state.requests.saturating_sub(1);
+        state.is_broken |= !is_whole;
+        state.service = Nanos(state.service.0.saturating_add(service.0));
+        if state.requests > 0 {
+            return None;
+        }
+        let (is_good, service) = (!state.is_broken && !state.is_gone, state.service);
+        let block = piece;
+        self.tell(match is_good {
+            true => Input::Fetched { block, service },
+            false => Input::Failed { block },
+        });
+        Some(is_good)
+    }
+
+    /// Where a piece lies.
+    pub(crate) fn extent(&self, piece: BlockNo) -> Option<Extent> {
+        self.pieces.get(piece.0 as usize).map(|p| p.extent)
+    }
+
+    /// Forgets a file: its pieces, and how many of its references were open.
+    pub(crate) fn forget(&mut self, file: FileId) -> (Vec<Extent>, u64) {
+        let of_file = (file, Block(0))..=(file, Block(u32::MAX));
+        let found: Vec<_> = self.begins.range(of_file).map(|(k, n)| (*k, *n)).collect();
+        let (mut extents, mut open) = (Vec::new(), 0);
+        for (key, number) in found {
+            self.begins.remove(&key);
+            let board = self.planner.board();
+            let mut place = board.next_use(number);
+            open += u64::from(place != Position::NEVER && !self.is_taken(number));
+            while place != Position::NEVER {
+                place = board.use_after(place);
+                open += u64::from(place != Position::NEVER);
+            }
+            if let Some(piece) = self.pieces.get_mut(number.0 as usize) {
+                piece.is_gone = true;
+                extents.push(piece.extent);
+            }
+            self.set_taken(number, false);
+            self.tell(Input::Forgotten { block: number });
+        }
+        (extents, open)
+    }
+
+    /// Whether a piece's file is gone.
+    pub(crate) fn is_gone(&self, piece: BlockNo) -> bool {
+        let piece = self.pieces.get(piece.0 as usize);
+        piece.is_none_or(|piece| piece.is_gone)
+    }
+
+    /// Pairs that its policy named and inputs of its own that made no sense: none, or there is a
+    /// defect.
+    #[cfg(test)]
+    pub(crate) fn defects(&self) -> u64 {
+        let ledger = self.planner.ledger();
+        assert!(ledger.adds_up(), "{ledger:?}");
+        ledger.refused_pairs + ledger.refused_inputs
+    }
+
+    fn is_taken(&self, piece: BlockNo) -> bool {
+        let piece = self.pieces.get(piece.0 as usize);
+        piece.is_some_and(|piece| piece.is_taken)
+    }
+
+    fn set_taken(&mut self, piece: BlockNo, taken: bool) {
+        if let Some(piece) = self.pieces.get_mut(piece.0 as usize) {
+            piece.is_taken = taken;
+        }
+    }
+
+    fn tell(&mut self, input: Input) {
+        // Time decides nothing in the planner, and its account of waiting is not asked for.
+        self.planner.handle(Nanos(0), input);
+    }
+}
