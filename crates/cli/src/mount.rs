@@ -17,12 +17,14 @@
 //! | [`fuse`] | requests of the kernel in, answers out |
 //! | [`running`] | from a channel to a mount that works, and to its end |
 //! | [`point`], [`attach`], [`options`] | mount point, `mount(2)`, `-o` |
+//! | [`budget`] | who gets how much of `--memory` |
 //! | [`background`] | a daemon that was seen to work |
 //! | [`watch`], [`readahead`] | the kernel's caches |
 //! | [`control`], [`metrics`], [`report`] | what it does, and what can be changed |
 
 pub mod attach;
 pub mod background;
+pub mod budget;
 pub mod control;
 pub mod fs;
 pub mod fuse;

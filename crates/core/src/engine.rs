@@ -111,11 +111,21 @@ struct Read {
     file: FileId,
     /// Its first block, and how many from there on.
     access: Access,
+    wants: Wants,
     asked: Nanos,
     /// Blocks served and not released yet; empty while it waits.
     pinned: Vec<Frame>,
     /// A fetch it waited for failed: its first block is fetched alone, and that error is its own.
     alone: bool,
+}
+
+/// What a read is answered with.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Wants {
+    /// Blocks, pinned: as many as are there with the first.
+    Blocks,
+    /// That they are there.
+    ToKnow,
 }
 
 impl Engine {
@@ -230,7 +240,23 @@ impl Engine {
                     count,
                     previous,
                 };
-                self.begin_read(read, reader, access, fresh)
+                self.begin_read(read, reader, access, fresh, Wants::Blocks)
+            }
+            Input::Await {
+                read,
+                reader,
+                previous,
+                first,
+                count,
+                fresh,
+            } => {
+                let access = Access {
+                    block: first,
+                    head: 0,
+                    count,
+                    previous,
+                };
+                self.begin_read(read, reader, access, fresh, Wants::ToKnow)
             }
             Input::Release { read } => self.release(read),
             Input::Touch {

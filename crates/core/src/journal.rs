@@ -152,6 +152,22 @@ impl fmt::Display for Input {
                 let kind = if *fresh { "fresh" } else { "rest" };
                 write!(f, " head {head} first {first} count {count} {kind}")
             }
+            Self::Await {
+                read,
+                reader,
+                previous,
+                first,
+                count,
+                fresh,
+            } => {
+                write!(f, "await {read} reader {reader} previous ")?;
+                match previous {
+                    Some(block) => write!(f, "{block}")?,
+                    None => f.write_str("-")?,
+                }
+                let kind = if *fresh { "fresh" } else { "rest" };
+                write!(f, " first {first} count {count} {kind}")
+            }
             Self::Release { read } => write!(f, "release {read}"),
             Self::Touch {
                 reader,
@@ -378,6 +394,14 @@ impl<'a> Words<'a> {
                 count: self.field("count")?,
                 fresh: self.flag("fresh", "rest")?,
             },
+            "await" => Input::Await {
+                read: ReadId(self.number("a read")?),
+                reader: ReaderId(self.field("reader")?),
+                previous: self.previous()?,
+                first: Block(self.field("first")?),
+                count: self.field("count")?,
+                fresh: self.flag("fresh", "rest")?,
+            },
             "release" => Input::Release {
                 read: ReadId(self.number("a read")?),
             },
@@ -472,6 +496,8 @@ mod tests {
             "< 0 open 1 file 1",
             "< 1200 read 7 reader 1 previous - head 0 first 0 count 16 fresh",
             "< 1200 read 7 reader 1 previous 15 head 4 first 20 count 12 rest",
+            "< 1200 await 8 reader 1 previous - first 32 count 64 fresh",
+            "< 1200 await 8 reader 1 previous 31 first 32 count 64 rest",
             "< 1300 release 7",
             "< 1300 touch 1 first 3 count 2",
             "< 1300 hits 1 blocks 99",

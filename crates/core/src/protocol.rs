@@ -57,6 +57,25 @@ pub enum Input {
         /// late hits or misses. False when a read that was answered in part comes back for more.
         fresh: bool,
     },
+    /// A reader will take blocks as soon as they are there, and holds nothing until then. As
+    /// `Read`, but none is pinned, or given up as one whose bytes were taken: each is waited for in
+    /// turn, fetched if it is missing, and its lookahead mark counts. Answered with `End` once the last one was there (earlier ones
+    /// may be gone again by then), or with `Failed`.
+    Await {
+        /// The number under which the answer comes; not in use.
+        read: ReadId,
+        /// Who asks.
+        reader: ReaderId,
+        /// The block this reader touched last.
+        previous: Option<Block>,
+        /// The first block wanted.
+        first: Block,
+        /// How many blocks from there on; at least 1.
+        count: u32,
+        /// True when these blocks are asked for the first time: they are counted now, and the read
+        /// that takes them is not fresh.
+        fresh: bool,
+    },
     /// The bytes of an answered read were taken; its blocks may be given up again.
     Release {
         /// The answered read.
@@ -188,6 +207,7 @@ pub enum Served {
         /// The original error of the I/O.
         error: ErrorCode,
     },
-    /// The file ends before the first block asked for. The read needs no release.
+    /// The file ends before the first block asked for, or all that was awaited is there. The read
+    /// needs no release.
     End,
 }

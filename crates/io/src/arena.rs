@@ -30,6 +30,7 @@ const CALLED_MAX: usize = 16 * LINE;
 pub struct Arena {
     base: NonNull<u8>,
     bytes: usize,
+    mapped: usize,
     block_bytes: usize,
     frames: u32,
 }
@@ -47,25 +48,36 @@ impl Arena {
     /// The address space or the commit limit does not allow it.
     pub fn new(frames: u32, block_bytes: u32) -> io::Result<Self> {
         let block_bytes = block_bytes as usize;
+        let out_of_range = || io::Error::from_raw_os_error(libc::EINVAL);
         let bytes = (frames as usize)
             .checked_mul(block_bytes)
-            .and_then(|bytes| bytes.checked_next_multiple_of(HUGE_PAGE))
             .filter(|bytes| *bytes > 0)
-            .ok_or_else(|| io::Error::from_raw_os_error(libc::EINVAL))?;
+            .ok_or_else(out_of_range)?;
+        // A whole number of huge pages.
+        let mapped = bytes
+            .checked_next_multiple_of(HUGE_PAGE)
+            .ok_or_else(out_of_range)?;
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         // SAFETY: a fresh anonymous mapping at an address of the kernel's choice overlaps nothing.
-        let base = unsafe { libc::mmap(std::ptr::null_mut(), bytes, protection, flags, -1, 0) };
+        let base = unsafe { libc::mmap(std::ptr::null_mut(), mapped, protection, flags, -1, 0) };
         if base == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
-        // Fewer translation misses on random hits; a refusal changes nothing.
-        // SAFETY: the range is the mapping just made, and the advice does not change its content.
-        unsafe { libc::madvise(base, bytes, libc::MADV_HUGEPAGE) };
+        // Fewer translation misses on random hits; a refusal changes nothing. What is left at the
+        // end comes in small pages: a huge one would be more memory than there are frames.
+        let huge = bytes / HUGE_PAGE * HUGE_PAGE;
+        // SAFETY: both ranges lie in the mapping just made (`huge <= mapped`), and advice does not
+        // change their content.
+        unsafe {
+            libc::madvise(base, huge, libc::MADV_HUGEPAGE);
+            libc::madvise(base.byte_add(huge), mapped - huge, libc::MADV_NOHUGEPAGE);
+        }
         let base = NonNull::new(base.cast()).ok_or_else(|| io::Error::other("mapped at zero"))?;
         Ok(Self {
             base,
             bytes,
+            mapped,
             block_bytes,
             frames,
         })
@@ -89,7 +101,7 @@ impl Arena {
         self.base.as_ptr()
     }
 
-    /// Size of the mapping.
+    /// Size of all frames together.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.bytes
@@ -152,7 +164,7 @@ impl Drop for Arena {
     fn drop(&mut self) {
         // SAFETY: the range is our mapping, and nobody can hold its addresses any more: targets
         // and readers keep the arena alive by an `Arc`.
-        unsafe { libc::munmap(self.base.as_ptr().cast(), self.bytes) };
+        unsafe { libc::munmap(self.base.as_ptr().cast(), self.mapped) };
     }
 }
 

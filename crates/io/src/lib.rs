@@ -18,7 +18,7 @@
 //! | `hit`, `hazard` | resident blocks, lock-free |
 //! | `shared`, `control`, `outbox`, `wait`, `journal_file` | the engine's lock and what passes through it |
 //! | `catalog`, [`source`] | which files, which version of them, where bytes come from |
-//! | [`arena`] | the memory |
+//! | [`arena`], [`footprint`] | the memory, and the little beside it |
 //! | [`backend`] | what carries fetches out, and wrappers |
 //! | [`generated`] | content that need not be stored |
 //!
@@ -31,6 +31,7 @@ mod clock;
 mod control;
 pub mod driver;
 pub mod error;
+pub mod footprint;
 pub mod generated;
 mod hazard;
 mod hit;

@@ -13,6 +13,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use forerun_core::table::flag;
 use forerun_core::{Block, FileId, ReaderId, Served};
 
 use crate::catalog::Version;
@@ -148,7 +149,11 @@ impl Reader {
         if let Some(taken) = self.take_single(buf, offset) {
             return Ok(taken);
         }
-        let mut fresh = true;
+        self.attempts(buf, offset, true)
+    }
+
+    /// Reads until no change of the file came in between.
+    fn attempts(&self, buf: &mut [u8], offset: u64, mut fresh: bool) -> io::Result<usize> {
         for _ in 0..RESTARTS_MAX {
             if let Some(taken) = self.attempt(buf, offset, fresh)? {
                 return Ok(taken);
@@ -159,6 +164,69 @@ impl Reader {
             io::ErrorKind::ResourceBusy,
             "the file keeps changing while it is read",
         ))
+    }
+
+    /// As [`Reader::read_at`], of bytes that [`Reader::when_resident`] was asked for before: they
+    /// are counted already.
+    ///
+    /// # Errors
+    /// The same.
+    pub fn read_awaited_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
+        if self.look_is_due() {
+            self.shared.look(self.file, &self.source)?;
+        }
+        self.attempts(buf, offset, false)
+    }
+
+    /// Has these bytes fetched as a read would, and calls with true once they are there: no buffer
+    /// is needed before. With false where only a read can tell what is wrong. They may be given up
+    /// again between the call and the read, which then waits for them.
+    ///
+    /// The call comes once, on whatever thread brings the last of them, perhaps on this one before
+    /// this returns; it must be short and may not come back in here. Until then the reader must not
+    /// be dropped, or it never comes. `fresh` says that these bytes are asked for the first time.
+    pub fn when_resident(
+        &self,
+        offset: u64,
+        bytes: usize,
+        fresh: bool,
+        call: impl FnOnce(bool) + Send + 'static,
+    ) {
+        let call = |served| call(served == Served::End);
+        let end = offset.saturating_add(bytes as u64);
+        let end = end.min(self.version.bytes());
+        let shift = self.shared.block_shift;
+        let first = u32::try_from(offset >> shift);
+        let (Ok(first), true) = (first, offset < end) else {
+            return call(Served::End);
+        };
+        let count = end.div_ceil(1 << shift) - u64::from(first);
+        let ask = Ask {
+            reader: self.id,
+            file: self.file,
+            source: &self.source,
+            previous: self.position.previous(),
+            head: 0,
+            first: Block(first),
+            count: u32::try_from(count).unwrap_or(u32::MAX),
+            fresh,
+        };
+        self.shared.call_when_there(&ask, Box::new(call));
+    }
+
+    /// Whether a read of these bytes would find all of them in memory, so that it would not have
+    /// to wait. It may have to all the same if they are given up in between.
+    #[must_use]
+    pub fn is_resident(&self, offset: u64, bytes: usize) -> bool {
+        let end = offset.saturating_add(bytes as u64);
+        let end = end.min(self.version.bytes());
+        let shift = self.shared.block_shift;
+        let here = |block| {
+            let found = self.shared.table.find(self.file, Block(block));
+            found.is_some_and(|found| found.flags & flag::FILLING == 0)
+        };
+        let blocks = (offset >> shift)..end.div_ceil(1 << shift);
+        offset >= end || { blocks }.all(|block| u32::try_from(block).is_ok_and(here))
     }
 
     /// Looks at the file now: if it changed, its old blocks are dropped and [`Reader::bytes`] is its

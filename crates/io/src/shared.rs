@@ -32,7 +32,7 @@ use crate::hazard;
 use crate::journal_file::JournalFile;
 use crate::outbox::Outbox;
 use crate::source::{Identity, Source};
-use crate::wait::Waiter;
+use crate::wait::{Call, Waiter};
 
 /// Touches and releases queued before somebody takes the lock for them alone: bounds their memory
 /// and how long a block's first touch goes unnoticed.
@@ -43,6 +43,11 @@ const JOURNAL_CHUNK: usize = 64 * 1024;
 
 /// How often the missing rest of a read is asked for before it counts as lost.
 const ATTEMPTS_MAX: u32 = 16;
+
+/// The answer to who must ask again, in earnest.
+const FAILED: Served = Served::Failed {
+    error: ErrorCode(libc::EAGAIN),
+};
 
 /// See the [module](self).
 pub(crate) struct Shared {
@@ -223,6 +228,41 @@ impl Shared {
             }
             Ok(false) => Ok(Answer::Changed),
             Err(e) => Err(e),
+        }
+    }
+
+    /// Has the engine fetch blocks and calls once they are there (or would have to be asked for in
+    /// earnest: the file changed, an error, the end of the run). Nothing is held until then.
+    pub(crate) fn call_when_there(&self, ask: &Ask<'_>, call: Call) {
+        let Ok(seen) = ask.source.identity() else {
+            return call(FAILED);
+        };
+        let &Ask {
+            reader,
+            file,
+            source,
+            previous,
+            first,
+            count,
+            fresh,
+            ..
+        } = ask;
+        let refused = self.after_later(|control| {
+            if control.stopped || control.settle(file, source, seen, &self.later) {
+                return Some(call);
+            }
+            control.begin_read(Waiter::calling(call), |read| Input::Await {
+                read,
+                reader,
+                previous,
+                first,
+                count,
+                fresh,
+            });
+            None
+        });
+        if let Some(call) = refused {
+            call(FAILED);
         }
     }
 

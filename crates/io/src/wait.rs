@@ -1,18 +1,28 @@
-//! Where a thread waits for the engine's answer to its read.
+//! Where the engine's answer to a read goes.
 //!
-//! One per thread, used again for each of its reads: a thread waits for one read at a time. The
-//! engine's lock holder puts the answer in and wakes the thread once the lock is free.
+//! A thread that waits for its read has one place, used again for each: it waits for one at a time.
+//! A read that was only asked to tell when its blocks are there has a call in its place, and no
+//! thread. The engine's lock holder puts the answer in, and wakes or calls once the lock is free.
 
 use std::sync::Arc;
 
 use forerun_core::{ReadId, Served};
 use parking_lot::{Condvar, Mutex};
 
+/// What is called with the answer, on whatever thread brings it: it must not take long.
+pub(crate) type Call = Box<dyn FnOnce(Served) + Send>;
+
 /// See the [module](self).
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Waiter {
-    answer: Mutex<Option<(ReadId, Served)>>,
+    place: Mutex<Place>,
     answered: Condvar,
+}
+
+#[derive(Default)]
+struct Place {
+    answer: Option<(ReadId, Served)>,
+    call: Option<Call>,
 }
 
 thread_local! {
@@ -25,24 +35,53 @@ impl Waiter {
         WAITER.try_with(Arc::clone).unwrap_or_default()
     }
 
-    /// Puts the answer in, without waking anyone yet.
-    pub(crate) fn answer(&self, read: ReadId, served: Served) {
-        *self.answer.lock() = Some((read, served));
+    /// A waiter for one answer, which goes to this call.
+    pub(crate) fn calling(call: Call) -> Arc<Self> {
+        let place = Place {
+            answer: None,
+            call: Some(call),
+        };
+        Arc::new(Self {
+            place: place.into(),
+            answered: Condvar::new(),
+        })
     }
 
-    /// Wakes the thread if it sleeps.
+    /// Puts the answer in, without waking anyone yet.
+    pub(crate) fn answer(&self, read: ReadId, served: Served) {
+        self.place.lock().answer = Some((read, served));
+    }
+
+    /// Wakes the thread if it sleeps, or calls.
     pub(crate) fn wake(&self) {
-        self.answered.notify_one();
+        let mut place = self.place.lock();
+        let Some(call) = place.call.take() else {
+            drop(place);
+            self.answered.notify_one();
+            return;
+        };
+        let answer = place.answer.take();
+        drop(place);
+        if let Some((_, served)) = answer {
+            call(served);
+        }
     }
 
     /// Waits for the answer and takes it.
     pub(crate) fn wait(&self) -> (ReadId, Served) {
-        let mut answer = self.answer.lock();
+        let mut place = self.place.lock();
         loop {
-            match answer.take() {
+            match place.answer.take() {
                 Some(answer) => return answer,
-                None => self.answered.wait(&mut answer),
+                None => self.answered.wait(&mut place),
             }
         }
+    }
+}
+
+impl std::fmt::Debug for Waiter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let place = self.place.lock();
+        write!(f, "Waiter {{ answer: {:?} }}", place.answer)
     }
 }

@@ -8,7 +8,7 @@
 //! ```text
 //! lookup, getattr --> nodes (number <-> folder and name) --> beneath, attributes --> SOURCE
 //! open            --> nodes: which file? --> Driver::open --> file: Reader, one each open
-//! read            --> slots --> Reader::read_at
+//! read            --> slots --> file --> Reader
 //! changed         --> open files whose source has another version by now
 //! ```
 //!
@@ -159,27 +159,20 @@ impl SourceFs {
         Ok(Opened { handle, unchanged })
     }
 
-    /// Reads of an open file, as `pread(2)` but for the end: a buffer that is not filled met it.
+    /// An open file.
+    ///
+    /// # Errors
+    /// `EBADF` if there is none of this number.
+    pub fn open_file(&self, handle: u64) -> Result<Arc<OpenFile>, Errno> {
+        self.files.get(handle)
+    }
+
+    /// Reads of an open file: see [`OpenFile::read`].
     ///
     /// # Errors
     /// Those of the source.
     pub fn read(&self, handle: u64, buffer: &mut [u8], offset: u64) -> Result<usize, Errno> {
-        let file = self.files.get(handle)?;
-        let mut filled = 0;
-        while filled < buffer.len() {
-            let read = file
-                .reader
-                .read_at(&mut buffer[filled..], offset + filled as u64);
-            match read {
-                Ok(0) => break,
-                Ok(count) => filled += count,
-                // What came before the error is the answer; the next read begins with it.
-                Err(_) if filled > 0 => break,
-                Err(error) => return Err(beneath::errno(&error)),
-            }
-        }
-        file.count(offset, filled);
-        Ok(filled)
+        self.files.get(handle)?.read(buffer, offset, true)
     }
 
     /// Closes an open file.

@@ -2,24 +2,22 @@
 //!
 //! `fuser` parses requests on a few threads of its own, each with its own channel to the kernel,
 //! and calls in here; every operation is one call of [`SourceFs`] and a translation of what came
-//! back. Reads are the only ones that may take long: most are done right here, and once nearly all
-//! threads wait for data, further reads go to [`overflow`] threads, so that a blocked read never
-//! blocks another request.
+//! back. Reads are the only ones that may take long: [`reads`] sees to it that a blocked read never
+//! blocks another request, and that all of them together stay within their memory.
 //!
 //! What is told to the kernel, and why: names and attributes are good for [`TTL`]; data stays in
 //! its page cache until the file has another version (`FOPEN_KEEP_CACHE`, `AUTO_INVAL_DATA`, the
 //! watch); links are cached; access lists are checked by it (`POSIX_ACL` beside
 //! `default_permissions`); requests may be a mebibyte long and many at once.
 
-pub mod buffers;
-pub mod overflow;
+pub mod reads;
+pub mod room;
 mod wire;
 
 use std::ffi::OsStr;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use fuser::{
@@ -30,8 +28,8 @@ use fuser::{
 };
 use rustix::fs::SeekFrom;
 
-use self::buffers::Buffers;
-use self::overflow::Overflow;
+use self::reads::{Read, Reads};
+use self::room::Sizes;
 use self::wire::{attr, errno, found_attr, generation, kind, nameless, shown};
 use super::fs::SourceFs;
 use super::fs::nodes::Node;
@@ -42,14 +40,14 @@ use super::fs::nodes::Node;
 pub const TTL: Duration = Duration::from_secs(1);
 
 /// The longest request: 256 pages are the kernel's default limit (`fs.fuse.max_pages_limit`).
-const REQUEST_BYTES_MAX: u32 = 1 << 20;
+pub(super) const REQUEST_BYTES_MAX: u32 = 1 << 20;
 
 /// Reads the kernel may have under way that no program waits for yet. Beyond this its readahead
 /// stops for everyone; 256 readers with two windows each stay below.
 const BACKGROUND_MAX: u16 = 1024;
 
-/// Threads that take requests. Twice what can wait for data inside them on a small machine, and
-/// few enough to stay warm; more readers than this go to overflow threads.
+/// Threads that take requests, and answer what is in memory. None ever waits for a device, so they
+/// are as many as can be busy at once on most machines.
 const THREADS: usize = 16;
 
 /// The kernel's numbers for the two kinds of seeking a file system must help with.
@@ -57,30 +55,25 @@ const SEEK_DATA: i32 = 3;
 /// See [`SEEK_DATA`].
 const SEEK_HOLE: i32 = 4;
 
-/// Threads that never wait for data, so that there is always one to take the next request.
-const THREADS_FREE: usize = 2;
-
 /// See the [module](self).
 #[derive(Debug)]
 struct Adapter {
     fs: Arc<SourceFs>,
-    buffers: Arc<Buffers>,
-    overflow: Overflow,
-    /// Requesting threads that are in a read.
-    reading: AtomicUsize,
+    reads: Reads,
 }
 
 /// Serves a mounted file system on this channel, on threads of its own, until it is unmounted.
 ///
 /// # Errors
 /// The kernel does not speak FUSE as we do, or threads cannot start.
-pub fn serve(fs: Arc<SourceFs>, channel: OwnedFd, everyone: bool) -> io::Result<BackgroundSession> {
-    let adapter = Adapter {
-        fs,
-        buffers: Arc::default(),
-        overflow: Overflow::default(),
-        reading: AtomicUsize::new(0),
-    };
+pub fn serve(
+    fs: Arc<SourceFs>,
+    channel: OwnedFd,
+    everyone: bool,
+    room: Sizes,
+) -> io::Result<BackgroundSession> {
+    let reads = Reads::start(room)?;
+    let adapter = Adapter { fs, reads };
     let acl = if everyone {
         SessionACL::All
     } else {
@@ -164,16 +157,17 @@ impl Filesystem for Adapter {
         _: Option<LockOwner>,
         reply: ReplyData,
     ) {
-        let read = {
-            let (fs, buffers) = (self.fs.clone(), self.buffers.clone());
-            move || answer_read(&fs, &buffers, handle.0, offset, size, reply)
-        };
-        if self.reading.fetch_add(1, Ordering::Relaxed) < THREADS - THREADS_FREE {
-            read();
-            self.reading.fetch_sub(1, Ordering::Relaxed);
-        } else {
-            self.reading.fetch_sub(1, Ordering::Relaxed);
-            self.overflow.run(Box::new(read));
+        if size > REQUEST_BYTES_MAX {
+            return reply.error(Errno::EINVAL);
+        }
+        match self.fs.open_file(handle.0) {
+            Ok(file) => self.reads.begin(Read {
+                file,
+                offset,
+                bytes: size as usize,
+                reply,
+            }),
+            Err(error) => reply.error(errno(error)),
         }
     }
 
@@ -300,22 +294,6 @@ impl Filesystem for Adapter {
     fn listxattr(&self, _: &Request, node: INodeNo, size: u32, reply: ReplyXattr) {
         answer_xattr(self.fs.xattrs(Node(node.0)), size, reply);
     }
-}
-
-fn answer_read(
-    fs: &SourceFs,
-    buffers: &Buffers,
-    handle: u64,
-    offset: u64,
-    size: u32,
-    reply: ReplyData,
-) {
-    let mut buffer = buffers.take(size as usize);
-    match fs.read(handle, &mut buffer, offset) {
-        Ok(count) => reply.data(&buffer[..count]),
-        Err(error) => reply.error(errno(error)),
-    }
-    buffers.give_back(buffer);
 }
 
 fn answer_xattr(value: Result<Vec<u8>, rustix::io::Errno>, size: u32, reply: ReplyXattr) {

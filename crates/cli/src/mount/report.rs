@@ -11,6 +11,7 @@ use forerun_core::{Bytes, Ledger, Settings};
 use forerun_io::DeviceUse;
 use serde::{Deserialize, Serialize};
 
+use super::budget::Budget;
 use super::fs::SourceFs;
 use super::readahead;
 use crate::stats;
@@ -28,6 +29,8 @@ pub struct Watched {
     pub preset: &'static str,
     /// The settings of its engine.
     pub settings: Settings,
+    /// How its memory is divided.
+    pub budget: Budget,
     /// When it began.
     pub begun: Instant,
 }
@@ -88,10 +91,12 @@ pub struct DeviceReport {
 pub struct Limits {
     /// The preset; fixed as long as the mount lives.
     pub preset: String,
-    /// The engine's memory; fixed as long as the mount lives.
+    /// The daemon's memory; fixed as long as the mount lives.
     pub memory_bytes: u64,
-    /// How much of it the engine uses at most; can be set.
+    /// How much of it is used at most; can be set.
     pub memory_limit_bytes: u64,
+    /// How much of that is the engine's, for blocks; the rest is what the daemon needs beside it.
+    pub engine_limit_bytes: u64,
     /// How far the kernel reads ahead; can be set. None if the kernel does not say.
     pub kernel_readahead_bytes: Option<u64>,
 }
@@ -135,21 +140,24 @@ impl Watched {
         self.fs.open_files().into_iter().map(report).collect()
     }
 
-    /// Lets the engine use this much memory from now on.
+    /// Lets the daemon use this much memory from now on.
     ///
     /// # Errors
     /// Out of range, or the mount has ended; in words.
     pub fn limit_memory(&self, memory: Bytes) -> Result<(), String> {
-        self.fs.limit_memory(memory)
+        let engine = self.budget.engine_within(memory, &self.settings)?;
+        self.fs.limit_memory(engine)
     }
 
     /// Its limits.
     #[must_use]
     pub fn limits(&self) -> Limits {
+        let engine = self.fs.memory_limit().unwrap_or(self.settings.memory);
         Limits {
             preset: self.preset.to_owned(),
-            memory_bytes: self.settings.memory.0,
-            memory_limit_bytes: self.fs.memory_limit().unwrap_or(self.settings.memory).0,
+            memory_bytes: self.budget.whole.0,
+            memory_limit_bytes: engine.0 + self.budget.beside().0,
+            engine_limit_bytes: engine.0,
             kernel_readahead_bytes: readahead::get(&self.mountpoint).ok().map(|b| b.0),
         }
     }

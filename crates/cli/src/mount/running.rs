@@ -20,11 +20,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use forerun_core::{Bytes, Ledger, Settings};
-use forerun_io::Driver;
+use forerun_io::{Driver, footprint};
 use fuser::BackgroundSession;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
+use super::budget::Budget;
 use super::control::Control;
 use super::fs::SourceFs;
 use super::metrics::Metrics;
@@ -72,7 +73,13 @@ impl Running {
         } = checked;
         let (tell, events) = channel();
         catch_signals(tell.clone())?;
-        let settings = settings(args.preset, &args.composition)?;
+        footprint::huge_pages_only_where_asked();
+        let budget = Budget::of(args.composition.memory)?;
+        let composition = args::Composition {
+            memory: budget.engine,
+            ..args.composition.clone()
+        };
+        let settings = settings(args.preset, &composition)?;
         let driver = driver(args, settings.clone())?;
         let fs = SourceFs::new(&source, covered, driver)
             .map_err(|e| Failure::unusable(&source, std::io::Error::from(e)))?;
@@ -83,6 +90,7 @@ impl Running {
             mountpoint: mountpoint.clone(),
             preset: args.preset.name,
             settings,
+            budget,
             begun: Instant::now(),
         });
         let metrics = args
@@ -95,7 +103,8 @@ impl Running {
             .transpose()?;
         let flags = kernel_flags(&args.flag);
         let kernel = attach::mount(&source, &mountpoint, flags, args.allow_other)?;
-        let begun = fuse::serve(fs.clone(), kernel, args.allow_other).and_then(|session| {
+        let begun = fuse::serve(fs.clone(), kernel, args.allow_other, budget.room);
+        let begun = begun.and_then(|session| {
             let watch = Watch::start(fs.clone(), session.notifier())?;
             tell_of_end(session, tell)?;
             Ok(watch)

@@ -3,11 +3,12 @@
 //! Called by the engine for a new read, and again for a waiting one whenever a fetch it waited
 //! for ends. A read is answered as soon as its first block is resident, with as many of the
 //! following ones as are, and the driver comes back for the rest: so a read needs one frame to
-//! make progress, however long it is.
+//! make progress, however long it is. One that only awaits its blocks goes from each to the next
+//! as it arrives and never back, so that it ends however little memory there is.
 
 use alloc::vec::Vec;
 
-use super::{Engine, READ_BYTES, Read};
+use super::{Engine, READ_BYTES, Read, Wants};
 use crate::detect::{Access, Cause};
 use crate::protocol::{Output, Served};
 use crate::table::flag;
@@ -23,6 +24,7 @@ impl Engine {
         reader: ReaderId,
         mut access: Access,
         fresh: bool,
+        wants: Wants,
     ) -> Option<()> {
         let file = self.readers.get(&reader)?.file;
         if access.count == 0 || self.reads.contains_key(&id) {
@@ -52,6 +54,7 @@ impl Engine {
             reader,
             file,
             access,
+            wants,
             asked,
             pinned,
             alone: false,
@@ -101,10 +104,17 @@ impl Engine {
 
     /// `None` if not even one frame was to be had.
     fn try_read(&mut self, id: ReadId) -> Option<()> {
+        while self.try_block(id)? {}
+        Some(())
+    }
+
+    /// The same for its next block; true if it awaited that one and goes on to another.
+    fn try_block(&mut self, id: ReadId) -> Option<bool> {
         let Some(read) = self.reads.get(&id).filter(|r| r.pinned.is_empty()) else {
-            return Some(());
+            return Some(false);
         };
         let (file, reader, access, alone) = (read.file, read.reader, read.access, read.alone);
+        let wants = read.wants;
         let first = access.block;
         let past_end = self
             .files
@@ -112,7 +122,7 @@ impl Engine {
             .is_none_or(|f| u64::from(first.0) >= f.blocks);
         if past_end {
             self.answer(id, Served::End);
-            return Some(());
+            return Some(false);
         }
         if self.memory.table.find(file, first).is_none() {
             if alone {
@@ -127,10 +137,36 @@ impl Engine {
         if found.flags & flag::FILLING != 0 {
             self.take_mark(reader, access);
             self.wait_for(id, RequestId(self.memory.request_of(found.frame)));
-        } else {
-            self.serve(id);
+            return Some(false);
         }
-        Some(())
+        if wants == Wants::Blocks {
+            self.serve(id);
+            return Some(false);
+        }
+        self.take_mark(reader, access);
+        self.reached(found.frame);
+        let extent = Extent {
+            file,
+            first,
+            count: 1,
+        };
+        self.advance(reader, extent);
+        Some(self.await_next(id))
+    }
+
+    /// A block that was awaited is there: on to the next one. False if it was the last.
+    fn await_next(&mut self, id: ReadId) -> bool {
+        let Some(read) = self.reads.get_mut(&id) else {
+            return false;
+        };
+        let next = read.access.block.0.checked_add(1);
+        let Some(next) = next.filter(|_| read.access.count > 1) else {
+            self.answer(id, Served::End);
+            return false;
+        };
+        read.access = read.access.at(Block(next));
+        read.alone = false;
+        true
     }
 
     fn wait_for(&mut self, id: ReadId, request: RequestId) {
@@ -263,13 +299,19 @@ impl Engine {
     /// A resident block was accessed. Reading on inside the block accessed last is not a new
     /// access (the kernel's rule, too): small reads do not make a block look busy.
     fn access(&mut self, frame: crate::table::Frame, new: bool) {
+        self.reached(frame);
+        if new {
+            self.memory.touched(frame);
+        }
+    }
+
+    /// Its reader came to a resident block. One that is awaited is not given up as one whose bytes
+    /// were taken, but the detector sees that it is wanted.
+    fn reached(&mut self, frame: crate::table::Frame) {
         if self.memory.table.flags(frame) & flag::UNREAD != 0 {
             self.memory.table.clear(frame, flag::UNREAD);
             self.ledger.resident_unused -= 1;
             self.ledger.used += 1;
-        }
-        if new {
-            self.memory.touched(frame);
         }
     }
 

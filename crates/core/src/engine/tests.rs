@@ -203,6 +203,18 @@ fn hint() -> impl Strategy<Value = Input> {
     })
 }
 
+fn awaiting() -> impl Strategy<Value = Input> {
+    let place = (0..600u32, 1..100u32, any::<bool>());
+    (0..16u32, 0..8u32, place).prop_map(|(read, reader, (first, count, fresh))| Input::Await {
+        read: ReadId(read),
+        reader: ReaderId(reader),
+        previous: first.checked_sub(1).map(Block),
+        first: Block(first),
+        count,
+        fresh,
+    })
+}
+
 fn outcome() -> impl Strategy<Value = FetchOutcome> {
     prop_oneof![
         6 => Just(FetchOutcome::Done),
@@ -217,6 +229,7 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         20 => sequential_read().prop_map(Step::Input),
         10 => read().prop_map(Step::Input),
+        10 => awaiting().prop_map(Step::Input),
         20 => (any::<usize>(), outcome()).prop_map(|(which, outcome)| Step::Complete(which, outcome)),
         20 => any::<usize>().prop_map(Step::Release),
         4 => (0..8u32, 0..4u32).prop_map(|(reader, file)| Step::Input(Input::Open {

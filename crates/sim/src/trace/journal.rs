@@ -5,6 +5,7 @@
 //!
 //! ```text
 //! read .. fresh  ->  an access from its head on, after the time since the reader's last answer
+//! await .. fresh ->  the same; touches of the blocks awaited are part of it
 //! touch          ->  an access without thinking: blocks hit for the first time, unless the next
 //!                    read says that they were its head
 //! ```
@@ -12,8 +13,9 @@
 //! What a journal does not hold is lost: reads that only hit again, where inside a block one began,
 //! and which part of a retried read was taken. Times contain the recorder's own copying.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::io::BufRead;
+use std::ops::Range;
 
 use forerun_core::journal::{Entry, LineError, parse_head};
 use forerun_core::{FileId, Input, Nanos, Output, ReadId, ReaderId, Settings};
@@ -22,6 +24,9 @@ use super::Trace;
 use crate::lines::Lines;
 use crate::replay::ReplayError;
 use crate::workload::Step;
+
+/// Ranges remembered that a reader awaited: the kernel has some requests of one under way.
+const AWAITED_MAX: usize = 64;
 
 /// Reads a journal as a trace; also says the settings it was recorded with.
 ///
@@ -67,6 +72,8 @@ struct Seen {
     answered: Vec<Nanos>,
     /// How many of each reader's last steps are touches.
     touched: Vec<usize>,
+    /// What each reader awaited last.
+    awaited: Vec<VecDeque<Range<u32>>>,
 }
 
 impl Seen {
@@ -98,6 +105,7 @@ impl Seen {
                     self.trace.steps.push(Vec::new());
                     self.answered.push(self.now);
                     self.touched.push(0);
+                    self.awaited.push(VecDeque::new());
                 }
             }
             Input::Read {
@@ -117,18 +125,51 @@ impl Seen {
                     }
                 }
             }
+            Input::Await {
+                read,
+                reader,
+                first,
+                count,
+                fresh,
+                ..
+            } => {
+                if let Some(&reader) = self.reader_of.get(&reader) {
+                    self.reads.insert(read, reader);
+                    if fresh {
+                        self.read(reader, first.0, count.into());
+                        self.await_touches(reader, first.0, count);
+                    }
+                }
+            }
             Input::Touch {
                 reader,
                 first,
                 count,
             } => {
-                if let Some(&reader) = self.reader_of.get(&reader) {
+                if let Some(&reader) = self.reader_of.get(&reader)
+                    && !self.was_awaited(reader, first.0, count)
+                {
                     self.touched[reader] += 1;
                     self.access(reader, first.0, count.into(), Nanos(0));
                 }
             }
             _ => {}
         }
+    }
+
+    /// What was awaited was counted then; the touches of who comes for it are no accesses.
+    fn await_touches(&mut self, reader: usize, first: u32, count: u32) {
+        let awaited = &mut self.awaited[reader];
+        awaited.push_back(first..first.saturating_add(count));
+        if awaited.len() > AWAITED_MAX {
+            awaited.pop_front();
+        }
+    }
+
+    fn was_awaited(&self, reader: usize, first: u32, count: u32) -> bool {
+        let end = first.saturating_add(count);
+        let mut awaited = self.awaited[reader].iter();
+        awaited.any(|range| range.start <= first && end <= range.end)
     }
 
     /// An access, which the touches of its own head are no part of.

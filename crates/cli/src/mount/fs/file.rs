@@ -9,7 +9,9 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use forerun_io::Reader;
+use rustix::io::Errno;
 
+use super::beneath;
 use super::nodes::Node;
 
 /// See the [module](self).
@@ -43,8 +45,34 @@ impl OpenFile {
         }
     }
 
+    /// Reads all bytes asked for, or those up to the end of the file. If some of them cannot be had
+    /// the whole read fails, because the kernel takes a short answer for the end of the file; it
+    /// then asks again page by page, and programs get what comes before the bad one. `fresh` says
+    /// that nobody awaited these bytes before ([`Reader::when_resident`]).
+    ///
+    /// # Errors
+    /// Those of the source.
+    pub fn read(&self, buffer: &mut [u8], offset: u64, fresh: bool) -> Result<usize, Errno> {
+        let mut filled = 0;
+        while filled < buffer.len() {
+            let (rest, at) = (&mut buffer[filled..], offset + filled as u64);
+            let read = if fresh {
+                self.reader.read_at(rest, at)
+            } else {
+                self.reader.read_awaited_at(rest, at)
+            };
+            match read {
+                Ok(0) => break,
+                Ok(count) => filled += count,
+                Err(error) => return Err(beneath::errno(&error)),
+            }
+        }
+        self.count(offset, filled);
+        Ok(filled)
+    }
+
     /// Notes a read that gave this many bytes at this offset.
-    pub fn count(&self, offset: u64, bytes: usize) {
+    fn count(&self, offset: u64, bytes: usize) {
         self.requests.fetch_add(1, Ordering::Relaxed);
         self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
         self.at.store(offset + bytes as u64, Ordering::Relaxed);

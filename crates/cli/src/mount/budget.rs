@@ -1,0 +1,146 @@
+//! How `--memory` is divided: it bounds the whole daemon, not the engine alone.
+//!
+//! Reckoned once, when a mount starts. What the daemon needs beside the engine is taken off first,
+//! each part with a bound of its own that somebody keeps; the engine gets what is left:
+//!
+//! ```text
+//! --memory = engine | room for answers | workers | tables | the process
+//!            blocks,  fuse::room        fuse::    fs        stacks, request
+//!            index                      reads               buffers, allocator
+//! ```
+//!
+//! Two things are not in it. The program's own code, 6 MiB, is the page cache's: shared, and the
+//! system's to drop. And tables grow with what the kernel knows of: see [`TABLES_MOST`].
+
+use forerun_core::table::Table;
+use forerun_core::{Bytes, Settings};
+
+use super::fuse::REQUEST_BYTES_MAX;
+use super::fuse::reads::WORKERS;
+use super::fuse::room::Sizes;
+use crate::failure::Failure;
+use crate::quantity::size;
+
+const KIB: u64 = 1 << 10;
+const MIB: u64 = 1 << 20;
+
+/// The process before anything is read: 16 threads that take requests with two pages each of a
+/// buffer and 12 KiB of stack, the other threads, what the loader relocates, the allocator's pools.
+/// Measured 2.2 MiB; the rest is for requests on their way, journal and reports.
+const PROCESS: u64 = 4 * MIB;
+
+/// A thread that answers: what was measured of its stack and of the allocator's pool for it.
+const WORKER: u64 = 24 * KIB;
+
+/// Room for answers while they are copied and sent: eight of the usual 256 KiB, more than
+/// processors that copy at a time, and two of the longest.
+const READY: u64 = 2 * MIB;
+
+/// Room for answers of those reads that take block by block what they wait for: one of the longest.
+const WAITING: u64 = REQUEST_BYTES_MAX as u64;
+
+/// Tables, most: at about 400 bytes a name the kernel knows and 2 KiB an open file, 20 000 names or
+/// 4000 open files. A mount of more takes more.
+const TABLES_MOST: u64 = 8 * MIB;
+
+/// What the engine needs at least: some windows, so that reading ahead means something.
+const ENGINE_LEAST: u64 = MIB;
+
+/// See the [module](self).
+#[derive(Clone, Copy, Debug)]
+pub struct Budget {
+    /// For the daemon, as the user said.
+    pub whole: Bytes,
+    /// For the engine.
+    pub engine: Bytes,
+    /// For answers to reads.
+    pub room: Sizes,
+}
+
+/// What is taken off so much memory.
+fn beside(memory: u64) -> u64 {
+    let tables = (memory / 32).min(TABLES_MOST);
+    PROCESS + WORKERS as u64 * WORKER + READY + WAITING + tables
+}
+
+impl Budget {
+    /// Divides the memory.
+    ///
+    /// # Errors
+    /// Too little to work with; the message names the least.
+    pub fn of(whole: Bytes) -> Result<Self, Failure> {
+        let engine = whole.0.saturating_sub(beside(whole.0));
+        if engine < ENGINE_LEAST {
+            return Err(Failure::Usage(format!(
+                "--memory {}: must be at least {} for a mount, which it bounds as a whole",
+                size(whole),
+                size(Self::least()),
+            )));
+        }
+        let room = Sizes {
+            waiting: WAITING as usize,
+            ready: READY as usize,
+        };
+        Ok(Self {
+            whole,
+            engine: Bytes(engine),
+            room,
+        })
+    }
+
+    /// The least a mount can do with, in whole MiB.
+    fn least() -> Bytes {
+        let enough = |mib: &u64| beside(mib * MIB) + ENGINE_LEAST <= mib * MIB;
+        Bytes((1..64).find(enough).unwrap_or(64) * MIB)
+    }
+
+    /// What the daemon needs beside the engine.
+    #[must_use]
+    pub fn beside(&self) -> Bytes {
+        Bytes(self.whole.0 - self.engine.0)
+    }
+
+    /// What the engine may use while the daemon is to stay within so much.
+    ///
+    /// # Errors
+    /// Less than is needed or more than there is, in words.
+    pub fn engine_within(&self, whole: Bytes, settings: &Settings) -> Result<Bytes, String> {
+        let least = self.beside().0 + Table::memory_for(Table::FRAMES_MIN, settings.block_bytes).0;
+        let refused = |which, limit| {
+            Err(format!(
+                "memory of {whole} bytes: must be at {which} {limit} bytes"
+            ))
+        };
+        if whole.0 < least {
+            return refused("least", least);
+        }
+        if whole > self.whole {
+            return refused("most", self.whole.0);
+        }
+        Ok(Bytes(whole.0 - self.beside().0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_parts_are_the_whole_and_most_of_it_is_the_engines() {
+        for shift in 0..30 {
+            let budget = Budget::of(Bytes(12_345_678 << shift)).unwrap();
+            assert_eq!(budget.engine.0 + budget.beside().0, budget.whole.0);
+            let room = budget.room.total() as u64;
+            assert!(PROCESS + room <= budget.beside().0);
+            assert!(shift < 2 || budget.engine.0 * 4 >= budget.whole.0 * 3);
+        }
+    }
+
+    #[test]
+    fn the_least_is_enough_and_less_is_refused() {
+        let least = Budget::least();
+        assert!(Budget::of(least).is_ok());
+        let refused = Budget::of(Bytes(least.0 - MIB)).unwrap_err().to_string();
+        assert!(refused.contains(&size(least).to_string()), "{refused}");
+    }
+}
