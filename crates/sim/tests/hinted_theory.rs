@@ -87,7 +87,10 @@ fn within(elapsed: u64, best: u64, over: u64, under: u64) -> bool {
 
 fn check(case: &Case, sums: &mut [(u64, u64); 6]) {
     let f = case.drawn.instance.fetch_units;
-    let (k, d) = (u64::from(case.drawn.cache_blocks), u64::from(case.drawn.disks));
+    let (k, d) = (
+        u64::from(case.drawn.cache_blocks),
+        u64::from(case.drawn.disks),
+    );
     let best = optimum(&case.drawn.instance, case.drawn.cache_blocks).expect("small enough");
     for (i, (name, policy)) in methods(f).into_iter().enumerate() {
         let report = case.run(&policy);

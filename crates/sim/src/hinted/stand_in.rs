@@ -251,7 +251,12 @@ mod tests {
             let mut addresses = stand_in.trace(1).addresses;
             addresses.sort_unstable();
             addresses.dedup();
-            assert_eq!(addresses.len(), stand_in.distinct as usize, "{}", stand_in.name);
+            assert_eq!(
+                addresses.len(),
+                stand_in.distinct as usize,
+                "{}",
+                stand_in.name
+            );
         }
     }
 

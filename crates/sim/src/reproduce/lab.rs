@@ -15,8 +15,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use forerun_core::hinted::Setup;
 use forerun_core::Nanos;
+use forerun_core::hinted::Setup;
 
 use super::Broken;
 use super::theory::{self, Bounds};
@@ -154,7 +154,10 @@ impl Disk {
                 let text: Vec<&str> = published.collect();
                 let model = device::from_toml(&text.join("\n"));
                 let model = model.map_err(|error| Broken::Model(error.to_string()))?;
-                Ok(Box::new(Queued::new(scheduler::parse("cscan")?, model.build())))
+                Ok(Box::new(Queued::new(
+                    scheduler::parse("cscan")?,
+                    model.build(),
+                )))
             }
         }
     }

@@ -156,8 +156,7 @@ impl Policy for Forestall {
     }
 
     fn begin(&mut self, board: &Board) {
-        self.at_work
-            .resize(board.disk_count() as usize, Vec::new());
+        self.at_work.resize(board.disk_count() as usize, Vec::new());
         for (batch, disk) in self.at_work.iter_mut().zip(board.disks()) {
             // What failed never arrives.
             if board.in_flight(disk) == 0 {

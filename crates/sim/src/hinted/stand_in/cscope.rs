@@ -126,3 +126,43 @@ fn bursts(trace: &StandIn, random: &mut Random) -> Vec<u64> {
     weights.truncate(trace.reads as usize);
     weights
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn eight_symbols_are_eight_passes_over_the_database() {
+        let accesses = symbols(&CSCOPE_1, &mut Random::new(1));
+        let begins = accesses.reads.iter().filter(|read| **read == (0, 0));
+        assert_eq!(begins.count(), 8);
+    }
+
+    #[test]
+    fn every_string_is_looked_for_in_every_block_in_one_order() {
+        for trace in [CSCOPE_2, CSCOPE_3] {
+            let mut reads = strings(&trace, &mut Random::new(1)).reads;
+            reads.dedup();
+            let (once, rest) = reads.split_at(trace.distinct as usize);
+            assert_eq!(rest, [once, once, once].concat());
+        }
+    }
+
+    #[test]
+    fn computing_of_cscope3_comes_in_runs_near_1_and_around_7_ms() {
+        let trace = CSCOPE_3.trace(1);
+        let computes = trace.references.iter().map(|r| r.compute.0);
+        let fast: Vec<bool> = computes
+            .map(|compute| {
+                let is_fast = (700_000..1_400_000).contains(&compute);
+                assert!(
+                    is_fast || (5_000_000..9_500_000).contains(&compute),
+                    "{compute}"
+                );
+                is_fast
+            })
+            .collect();
+        let runs = fast.chunk_by(|a, b| a == b).count();
+        assert!((40..90).contains(&runs), "{runs}");
+    }
+}

@@ -29,3 +29,16 @@ fn accesses(trace: &StandIn, random: &mut Random) -> Accesses {
         weights: (0..trace.reads).map(|_| random.between(75, 125)).collect(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_nine_passes_over_one_file_the_last_one_cut_short() {
+        let accesses = accesses(&DINERO, &mut Random::new(1));
+        let begins = accesses.reads.iter().filter(|read| **read == (0, 0));
+        assert_eq!(begins.count(), 9);
+        assert_eq!(accesses.reads.last(), Some(&(0, 978)));
+    }
+}

@@ -81,3 +81,18 @@ fn keywords(random: &mut Random) -> [bool; KEYWORDS] {
     let drawn = random.between(1, (1 << KEYWORDS) - 1);
     std::array::from_fn(|keyword| drawn >> keyword & 1 == 1)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_index_block_is_read_often_and_a_data_block_seldom() {
+        let accesses = accesses(&GLIMPSE, &mut Random::new(1));
+        let index = accesses.reads.iter().filter(|(file, _)| *file == 0).count();
+        let data = accesses.reads.len() - index;
+        let blocks = GLIMPSE.distinct - INDEX_BLOCKS;
+        assert!(index as u32 / INDEX_BLOCKS > 50, "{index}");
+        assert!((1..4).contains(&(data as u32 / blocks)), "{data}");
+    }
+}

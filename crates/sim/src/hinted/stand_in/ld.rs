@@ -86,11 +86,7 @@ fn blocks_of(part: usize, blocks: u32) -> impl Iterator<Item = u32> {
 }
 
 /// The reads, with so many of those in `range` made twice.
-fn repeated(
-    reads: &[(u32, u32)],
-    range: std::ops::Range<usize>,
-    extra: usize,
-) -> Vec<(u32, u32)> {
+fn repeated(reads: &[(u32, u32)], range: std::ops::Range<usize>, extra: usize) -> Vec<(u32, u32)> {
     let (count, first) = (range.len() as u64, range.start);
     let mut all = Vec::with_capacity(reads.len() + extra);
     for (at, read) in reads.iter().enumerate() {
@@ -101,4 +97,22 @@ fn repeated(
         }
     }
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_cover_a_file_and_share_the_blocks_at_their_edges() {
+        for blocks in 1..40 {
+            let parts = [TEXT, DATA, RELOCATIONS, SYMBOLS];
+            let mut covered: Vec<u32> = parts
+                .into_iter()
+                .flat_map(|part| blocks_of(part, blocks))
+                .collect();
+            covered.dedup();
+            assert_eq!(covered, (0..blocks).collect::<Vec<_>>());
+        }
+    }
 }

@@ -132,3 +132,34 @@ fn data_blocks(reads: u32, fresh: u32, random: &mut Random) -> Vec<u32> {
     }
     order
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Reads of each block of a file, over its blocks that are read.
+    fn reads_a_block(accesses: &Accesses, file: u32) -> f64 {
+        let of_file = accesses.reads.iter().filter(|read| read.0 == file);
+        let mut blocks: Vec<u32> = of_file.map(|read| read.1).collect();
+        let reads = blocks.len();
+        blocks.sort_unstable();
+        blocks.dedup();
+        reads as f64 / blocks.len() as f64
+    }
+
+    #[test]
+    fn index_blocks_are_read_much_more_often_than_data_blocks() {
+        for trace in [JOIN, SELECT] {
+            let accesses = (trace.accesses)(&trace, &mut Random::new(1));
+            let index = reads_a_block(&accesses, INDEX);
+            let data = reads_a_block(&accesses, RELATION);
+            assert!(index > 10.0 * data, "{}: {index} {data}", trace.name);
+        }
+    }
+
+    #[test]
+    fn the_join_reads_its_small_relation_once() {
+        let accesses = join(&JOIN, &mut Random::new(1));
+        assert!((reads_a_block(&accesses, OUTER) - 1.0).abs() < 1e-9);
+    }
+}

@@ -55,7 +55,9 @@ struct Plane {
 }
 
 fn accesses(trace: &StandIn, random: &mut Random) -> Accesses {
-    let planes: Vec<Plane> = (0..SLICES).map(|number| Plane::random(number, random)).collect();
+    let planes: Vec<Plane> = (0..SLICES)
+        .map(|number| Plane::random(number, random))
+        .collect();
     let read = |half: i64| -> Vec<Vec<u32>> { planes.iter().map(|p| p.slice(half)).collect() };
     let count = |half: i64| read(half).iter().map(Vec::len).sum::<usize>();
     let (mut low, mut high) = (1, SIDE);
@@ -175,4 +177,40 @@ fn unit(vector: [i64; 3]) -> Option<[i64; 3]> {
     let square: i64 = vector.iter().map(|part| part * part).sum();
     let length = square.isqrt();
     (length > UNIT / 64).then(|| vector.map(|part| part * UNIT / length))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slice_along_the_layers_reads_runs_and_one_across_them_strides() {
+        let plane = |across, down| Plane {
+            point: [SIDE / 2; 3],
+            across,
+            down,
+        };
+        let [x, y, z] = [[UNIT, 0, 0], [0, UNIT, 0], [0, 0, UNIT]];
+        let along = plane(x, y).slice(50);
+        assert!(
+            along.windows(2).all(|pair| pair[1] == pair[0] + 1),
+            "{along:?}"
+        );
+        let across = plane(x, z).slice(50);
+        let layer = SIDE * SIDE / 8192;
+        let strides = across
+            .windows(2)
+            .filter(|pair| i64::from(pair[1] - pair[0]) >= layer);
+        assert!(strides.count() >= 99, "{across:?}");
+    }
+
+    #[test]
+    fn few_reads_are_moved_to_make_the_distinct_blocks_exact() {
+        let trace = XDS.trace(1);
+        let moved = trace
+            .references
+            .windows(2)
+            .filter(|pair| pair[0].block == pair[1].block);
+        assert!(moved.count() < trace.references.len() / 20);
+    }
 }

@@ -59,16 +59,13 @@ pub(super) fn k12(lab: &mut Lab) -> Answer {
             }
         }
     }
-    let why = "of these, those above 3 disks are bound by computing: there are 4 F' for every F as \
-               soon as accesses take 5 ms, so forestall goes on as aggressive does, and fetches \
-               more. On postgres-join every other read misses: on one disk the horizon rule alone \
-               keeps a fetch under way at all times, so the disk is never free for a batch. Filling \
-               batches up on a busy disk was tried: 4.6 % faster there, and more than twice as slow \
-               on synth";
+    let why = "in brackets with F' = F. These are bound by computing, while their accesses take more \
+               than 5 ms, from which on forestall reckons with 4 F; so it goes on as aggressive does, \
+               and pays for as many fetches";
     let reason = match above.len() {
         0 => String::new(),
         _ => format!(
-            ". Above 2 are {} of 110: {}; in brackets with F' = F; {why}",
+            ". Above 2 are {} of 110: {}; {why}",
             above.len(),
             above.join(", ")
         ),

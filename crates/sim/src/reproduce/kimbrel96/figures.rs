@@ -100,12 +100,7 @@ pub(super) const FIGURE_7: Exhibit = Exhibit {
     show: figure_7,
 };
 
-fn chart(
-    lab: &mut Lab,
-    methods: &[&'static str],
-    trace: &'static str,
-    arrays: &[u16],
-) -> Chart {
+fn chart(lab: &mut Lab, methods: &[&'static str], trace: &'static str, arrays: &[u16]) -> Chart {
     let mut bars: Vec<Bar> = Vec::new();
     for disks in arrays {
         for method in methods {
@@ -165,7 +160,14 @@ fn over(
     }
     let table = Table {
         title: trace.to_owned(),
-        head: head(&["disks", parameter, "elapsed s", "fetches", "disk ms a fetch", "stall s"]),
+        head: head(&[
+            "disks",
+            parameter,
+            "elapsed s",
+            "fetches",
+            "disk ms a fetch",
+            "stall s",
+        ]),
         rows,
     };
     let chart = Chart::Lines {
@@ -182,10 +184,11 @@ fn figure_6(lab: &mut Lab) -> Shown {
     let (table, chart) = over(lab, "cscope2", &arrays, "batch, blocks", &BATCHES, policy);
     Shown {
         title: "Figure 6: aggressive by its batch, on cscope2".to_owned(),
-        note: "A stand-in; a line for each number of disks. The paper's text: on one disk 10.4 ms a \
+        note:
+            "A stand-in; a line for each number of disks. The paper's text: on one disk 10.4 ms a \
                fetch in batches of 4, 8.4 in 160; 6771 fetches in 160, 9806 in 1280; on five disks \
                11,325 and 11,399."
-            .to_owned(),
+                .to_owned(),
         tables: vec![table],
         charts: vec![chart],
     }

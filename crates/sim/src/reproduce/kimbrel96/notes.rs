@@ -22,10 +22,7 @@ pub(super) fn answer(claim: &Claim, lab: &mut Lab) -> Answer {
             lab.figure_1().map(|units| units as f64).to_vec(),
             "unit model; optimum by search over all schedules",
         ),
-        "K2" => numbers(
-            fetches(lab, 1, |_| DEMAND.to_owned()),
-            "depends on no disk",
-        ),
+        "K2" => numbers(fetches(lab, 1, |_| DEMAND.to_owned()), "depends on no disk"),
         "K3" => numbers(fetches(lab, 4, horizon), "depends on no disk"),
         "K4" => {
             let in_table_6 = fetches(lab, 2, table_6);

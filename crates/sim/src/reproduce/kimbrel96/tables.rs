@@ -107,7 +107,10 @@ fn table_2(lab: &mut Lab) -> Shown {
                 policies.push(searched_aggressive(*disks));
             }
             for policy in policies {
-                row.push(format!("{:.1}", elapsed_s(&lab.run(trace, &policy, *disks))));
+                row.push(format!(
+                    "{:.1}",
+                    elapsed_s(&lab.run(trace, &policy, *disks))
+                ));
             }
             row
         };
@@ -132,9 +135,10 @@ fn table_2(lab: &mut Lab) -> Shown {
     };
     Shown {
         title: "Table 2: elapsed seconds on xds and synth".to_owned(),
-        note: "CMU and UW as published. Aggressive in the batches of Table 6, which the paper does \
+        note:
+            "CMU and UW as published. Aggressive in the batches of Table 6, which the paper does \
                not name for this table; on synth also in those found by search. xds is a stand-in."
-            .to_owned(),
+                .to_owned(),
         tables: vec![part("xds", &XDS), part(SYNTH, &SYNTHETIC)],
         charts: Vec::new(),
     }
