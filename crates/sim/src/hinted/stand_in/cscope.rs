@@ -34,7 +34,8 @@ const FILE_BLOCKS_PERCENT: u64 = 250;
 /// Reads in a run of slow or fast computing, in the mean of both.
 const RUN_READS: u64 = 500;
 
-pub(super) const CSCOPE_1: StandIn = StandIn {
+/// See the [module](self).
+pub const CSCOPE_1: StandIn = StandIn {
     name: "cscope1",
     reads: 8673,
     distinct: 1073,
@@ -43,7 +44,8 @@ pub(super) const CSCOPE_1: StandIn = StandIn {
     accesses: symbols,
 };
 
-pub(super) const CSCOPE_2: StandIn = StandIn {
+/// See the [module](self).
+pub const CSCOPE_2: StandIn = StandIn {
     name: "cscope2",
     reads: 20_206,
     distinct: 2462,
@@ -52,7 +54,8 @@ pub(super) const CSCOPE_2: StandIn = StandIn {
     accesses: strings,
 };
 
-pub(super) const CSCOPE_3: StandIn = StandIn {
+/// See the [module](self).
+pub const CSCOPE_3: StandIn = StandIn {
     name: "cscope3",
     reads: 30_200,
     distinct: 3910,

@@ -13,7 +13,8 @@ use forerun_core::Nanos;
 use super::{Accesses, StandIn};
 use crate::random::Random;
 
-pub(super) const DINERO: StandIn = StandIn {
+/// See the [module](self).
+pub const DINERO: StandIn = StandIn {
     name: "dinero",
     reads: 8867,
     distinct: 986,

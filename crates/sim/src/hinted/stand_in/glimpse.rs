@@ -25,7 +25,8 @@ const KEYWORDS: usize = 4;
 /// Blocks of an article in the mean, per cent.
 const FILE_BLOCKS_PERCENT: u64 = 150;
 
-pub(super) const GLIMPSE: StandIn = StandIn {
+/// See the [module](self).
+pub const GLIMPSE: StandIn = StandIn {
     name: "glimpse",
     reads: 27_981,
     distinct: 5247,

@@ -34,7 +34,8 @@ const DATA: usize = 1;
 const RELOCATIONS: usize = 2;
 const SYMBOLS: usize = 3;
 
-pub(super) const LD: StandIn = StandIn {
+/// See the [module](self).
+pub const LD: StandIn = StandIn {
     name: "ld",
     reads: 5881,
     distinct: 2882,

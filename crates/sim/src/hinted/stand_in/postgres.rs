@@ -37,7 +37,8 @@ const INDEX: u32 = 0;
 const RELATION: u32 = 1;
 const OUTER: u32 = 2;
 
-pub(super) const JOIN: StandIn = StandIn {
+/// See the [module](self).
+pub const JOIN: StandIn = StandIn {
     name: "postgres-join",
     reads: 8896,
     distinct: 3793,

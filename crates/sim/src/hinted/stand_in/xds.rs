@@ -37,7 +37,8 @@ const MARGIN: i64 = SIDE / 10;
 /// Vectors in the plane are this long, times the number of voxels.
 const UNIT: i64 = 1 << 16;
 
-pub(super) const XDS: StandIn = StandIn {
+/// See the [module](self).
+pub const XDS: StandIn = StandIn {
     name: "xds",
     reads: 10_435,
     distinct: 5392,
