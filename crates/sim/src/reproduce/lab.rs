@@ -32,6 +32,9 @@ pub const SEED: u64 = 1;
 /// [`postgres`](crate::hinted::stand_in::postgres).
 pub const SELECT_TENTH: &str = "postgres-select/10";
 
+/// cscope3 without its bursts: every compute time the mean.
+pub const CSCOPE_3_EVEN: &str = "cscope3, even";
+
 /// The paper's disk and scheduler, as a choice.
 pub const DISK: &str = "cscan:hp97560";
 
@@ -105,7 +108,13 @@ impl Default for Traces {
         for reference in &mut tenth.references {
             reference.compute = Nanos(reference.compute.0 / 10);
         }
-        all.extend([tenth, Trace::synth(SEED)]);
+        let bursty = &stand_in::cscope::CSCOPE_3;
+        let mut even = bursty.trace(SEED);
+        even.name = CSCOPE_3_EVEN;
+        for reference in &mut even.references {
+            reference.compute = Nanos(bursty.compute.0 / u64::from(bursty.reads));
+        }
+        all.extend([tenth, even, Trace::synth(SEED)]);
         Self(all.into_iter().map(|trace| (trace.name, trace)).collect())
     }
 }
