@@ -9,12 +9,14 @@
 //! unit      the theory: 1 for a hit, F for a fetch, disks in parallel             (section 2.1)
 //! optimum   the least any schedule can take in the unit model, by search
 //! synth     50 passes over 2000 sequential blocks                                 (section 3.1)
+//! stand_in  traces in place of the nine lost ones                                 (Table 3)
 //! constant  a disk that takes one time for everything, first come first served
 //! ```
 
 pub mod constant;
 pub mod host;
 pub mod optimum;
+pub mod stand_in;
 pub mod synth;
 pub mod unit;
 

@@ -1,16 +1,18 @@
 //! What the papers report, measured again.
 //!
-//! A [`Paper`] is a file of [claims](claim) and a function that measures them. What comes out is
-//! a [`Reproduction`]: a [`Finding`] a claim, in the order of the claims, the paper's tables with
-//! what was measured beside them, and the runs its plots are drawn from.
+//! A [`Paper`] is a file of [claims](claim), a function that measures one, and the paper's tables
+//! and figures as [`Exhibit`]s. What comes out is a [`Reproduction`]: a [`Finding`] a claim, in
+//! the order of the claims, and what the exhibits show.
 //!
 //! ```text
-//! claims/kimbrel96.toml -> measure -> judge -> findings, tables, runs -> table, JSON, report
+//! claims/kimbrel96.toml -> measure -> judge -> findings \
+//!                   exhibits -> tables, charts           > table, JSON, report
+//!                        both ask the lab for runs      /
 //! ```
 //!
-//! A claim that is not met stays in the list, with the measured number and the reason found. One
-//! that cannot be measured says what is missing; it is never counted as met. Printing is not done
-//! here. A new paper is a file of claims, one module and one entry in [`LIST`].
+//! A claim that is not met stays in the list, with the measured number and the reason found.
+//! Printing and threads are not here: whoever calls says how [jobs](lab::Job) are done. A new paper
+//! is a file of claims, one module and one entry in [`LIST`].
 
 pub mod claim;
 pub mod kimbrel96;
@@ -24,15 +26,10 @@ use forerun_core::spec::ChoiceError;
 
 use crate::hinted::HostError;
 pub use claim::{Claim, Claims, Figures, Kind, Verdict};
+use lab::{Done, Job, Lab, Perform, Traces};
 
 /// The papers. One entry a paper.
 pub static LIST: &[Paper] = &[kimbrel96::PAPER];
-
-/// Called before each step: how many there are, and the name of this one.
-pub type Step<'a> = &'a mut dyn FnMut(usize, &str);
-
-/// Measures the claims of a paper.
-pub type Measure = fn(&Claims, Step) -> Result<Reproduction, Broken>;
 
 /// A paper whose claims are measured.
 #[derive(Debug)]
@@ -41,8 +38,30 @@ pub struct Paper {
     pub name: &'static str,
     /// Text of its claims file.
     pub claims: &'static str,
-    /// Measures them.
-    pub measure: Measure,
+    /// Measures one of them.
+    pub measure: fn(&Claim, &mut Lab) -> Answer,
+    /// Its tables and figures.
+    pub exhibits: &'static [Exhibit],
+}
+
+/// What was measured for a claim.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Answer {
+    /// The numbers.
+    pub measured: Figures,
+    /// Whether the claim holds, where the numbers alone do not say so.
+    pub holds: Option<bool>,
+    /// How it was measured, and why it differs.
+    pub note: String,
+}
+
+/// A table or a figure of a paper.
+#[derive(Debug)]
+pub struct Exhibit {
+    /// As the paper counts it: `table-2`.
+    pub id: &'static str,
+    /// Measures and draws it up.
+    pub show: fn(&mut Lab) -> Shown,
 }
 
 /// One claim, measured.
@@ -51,11 +70,24 @@ pub struct Finding {
     /// What the paper says.
     pub claim: Claim,
     /// What came out here.
-    pub measured: Option<Figures>,
+    pub measured: Figures,
     /// Whether they agree.
     pub verdict: Verdict,
     /// How it was measured, and why it differs.
     pub note: String,
+}
+
+/// What an exhibit shows.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Shown {
+    /// What it is.
+    pub title: String,
+    /// What to know when reading it.
+    pub note: String,
+    /// In numbers.
+    pub tables: Vec<Table>,
+    /// Drawn.
+    pub charts: Vec<Chart>,
 }
 
 /// A table of the report.
@@ -67,6 +99,27 @@ pub struct Table {
     pub head: Vec<String>,
     /// Rows, each as long as the head.
     pub rows: Vec<Vec<String>>,
+}
+
+/// A plot of the report.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Chart {
+    /// Elapsed time in its three parts, a group of bars for each number of disks.
+    Bars {
+        /// What it shows.
+        title: String,
+        /// By disks, then in the order of the legend.
+        bars: Vec<Bar>,
+    },
+    /// Elapsed time over a parameter, drawn on a logarithmic axis.
+    Lines {
+        /// What it shows.
+        title: String,
+        /// The parameter.
+        over: String,
+        /// A name a line, and its points: parameter, seconds.
+        lines: Vec<(String, Vec<(f64, f64)>)>,
+    },
 }
 
 /// Where the time of a run went; a bar of the plots.
@@ -84,15 +137,22 @@ pub struct Bar {
     pub stall: Nanos,
 }
 
+/// What of a paper is wanted.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Wanted {
+    /// Claims and exhibits by name; all claims if there is none.
+    pub only: Vec<String>,
+    /// Exhibits as well.
+    pub exhibits: bool,
+}
+
 /// Everything about a paper.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Reproduction {
     /// A finding a claim.
     pub findings: Vec<Finding>,
-    /// The paper's tables.
-    pub tables: Vec<Table>,
-    /// Runs for the plots, methods in the order of the legend, disks rising.
-    pub bars: Vec<Bar>,
+    /// The paper's tables and figures.
+    pub exhibits: Vec<Shown>,
 }
 
 /// Why a paper could not be measured: a defect of this crate, as its inputs are all its own.
@@ -103,10 +163,16 @@ pub enum Broken {
     Claims(String),
     /// A method or a device there is not.
     Choice(ChoiceError),
+    /// A model that was refused.
+    Model(String),
+    /// A trace there is not.
+    Trace(&'static str),
     /// A run came to no end.
     Host(HostError),
     /// The counters of a run do not add up.
     Books,
+    /// Jobs that nobody did.
+    Undone,
 }
 
 impl fmt::Display for Broken {
@@ -114,8 +180,11 @@ impl fmt::Display for Broken {
         match self {
             Self::Claims(error) => write!(f, "the claims cannot be read: {error}"),
             Self::Choice(error) => error.fmt(f),
+            Self::Model(error) => write!(f, "the disk is refused: {error}"),
+            Self::Trace(name) => write!(f, "there is no trace {name}"),
             Self::Host(error) => error.fmt(f),
             Self::Books => write!(f, "the counters of a run do not add up"),
+            Self::Undone => write!(f, "runs were asked for and not made"),
         }
     }
 }
@@ -145,6 +214,15 @@ pub fn find(name: &str) -> Result<&'static Paper, String> {
     })
 }
 
+/// Does jobs one after the other.
+///
+/// # Errors
+/// See [`Job::perform`].
+pub fn one_by_one(traces: &Traces, jobs: Vec<Job>) -> Result<Vec<(Job, Done)>, Broken> {
+    let done = |job: Job| job.perform(traces).map(|done| (job, done));
+    jobs.into_iter().map(done).collect()
+}
+
 impl Paper {
     /// Its claims.
     ///
@@ -154,11 +232,60 @@ impl Paper {
         Claims::read(self.claims).map_err(Broken::Claims)
     }
 
-    /// Measures all claims.
+    /// Names of its claims, then of its exhibits.
+    ///
+    /// # Errors
+    /// The file of claims is none.
+    pub fn items(&self) -> Result<Vec<String>, Broken> {
+        let claims = self.claims()?.claims.into_iter().map(|claim| claim.id);
+        let exhibits = self.exhibits.iter().map(|exhibit| exhibit.id.to_owned());
+        Ok(claims.chain(exhibits).collect())
+    }
+
+    /// Measures what is wanted; `perform` makes the runs.
     ///
     /// # Errors
     /// See [`Broken`].
-    pub fn reproduce(&self, step: Step) -> Result<Reproduction, Broken> {
-        (self.measure)(&self.claims()?, step)
+    pub fn reproduce(&self, wanted: &Wanted, perform: Perform) -> Result<Reproduction, Broken> {
+        let claims = self.claims()?;
+        let (traces, mut lab) = (Traces::default(), Lab::default());
+        loop {
+            let all = self.measured(&claims, wanted, &mut lab);
+            let missing = lab.missing();
+            if missing.is_empty() {
+                return Ok(all);
+            }
+            let asked = missing.len();
+            let done = perform(&traces, missing)?;
+            if done.len() < asked {
+                return Err(Broken::Undone);
+            }
+            for (job, done) in done {
+                lab.learn(job, done);
+            }
+        }
+    }
+
+    /// What the runs there are say.
+    fn measured(&self, claims: &Claims, wanted: &Wanted, lab: &mut Lab) -> Reproduction {
+        let named = |id: &str| wanted.only.iter().any(|name| name == id);
+        let all = wanted.only.is_empty();
+        let claims = claims.claims.iter().filter(|c| all || named(&c.id));
+        let mut reproduction = Reproduction::default();
+        for claim in claims {
+            let answer = (self.measure)(claim, lab);
+            let judged = || claim.judge(&answer.measured);
+            reproduction.findings.push(Finding {
+                claim: claim.clone(),
+                verdict: answer.holds.map_or_else(judged, Verdict::from),
+                measured: answer.measured,
+                note: answer.note,
+            });
+        }
+        let exhibits = self.exhibits.iter().filter(|_| wanted.exhibits);
+        for exhibit in exhibits.filter(|e| all || named(e.id)) {
+            reproduction.exhibits.push((exhibit.show)(lab));
+        }
+        reproduction
     }
 }

@@ -10,6 +10,7 @@
 //! [`trace`](crate::trace).
 
 pub mod interleaved;
+pub mod lost;
 pub mod many_readers;
 pub mod random;
 pub mod reordered;
@@ -29,6 +30,15 @@ pub static LIST: &[Method<Box<dyn Workload>>] = &[
     random::METHOD,
     reordered::METHOD,
     retried::METHOD,
+    lost::DINERO,
+    lost::CSCOPE_1,
+    lost::CSCOPE_2,
+    lost::CSCOPE_3,
+    lost::GLIMPSE,
+    lost::LD,
+    lost::JOIN,
+    lost::SELECT,
+    lost::XDS,
 ];
 
 /// One application read, and the computing before it.

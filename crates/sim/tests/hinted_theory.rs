@@ -11,58 +11,16 @@
 //! Half of the instances start with a full cache, as the theory has it, the others with less.
 
 use forerun_core::hinted::{BlockNo, Setup};
-use forerun_core::{Bytes, DeviceId, Nanos};
 use forerun_sim::hinted::optimum::optimum;
-use forerun_sim::hinted::unit::{self, Instance, UnitReport};
-use forerun_sim::hinted::{Place, Reads, Reference};
-use forerun_sim::random::Random;
+use forerun_sim::hinted::unit::{self, UnitReport};
+use forerun_sim::reproduce::theory::{Drawn, draw};
 
 const SEED: u64 = 18;
 const INSTANCES: u64 = 10_000;
 
 struct Case {
-    seed: u64,
-    instance: Instance,
-    disks: u16,
-    cache_blocks: u32,
-}
-
-/// An instance of at most 8 blocks, `disks_max` disks and 14 references.
-fn draw(seed: u64, disks_max: u16) -> Case {
-    let mut random = Random::part(SEED, seed);
-    let disks = random.between(1, u64::from(disks_max)) as u16;
-    let blocks = random.between(2, 8) as u32;
-    let cache_blocks = random.between(1, u64::from(blocks - 1).min(5)) as u32;
-    let references = random.between(3, 14);
-    let block = |random: &mut Random| BlockNo(random.below(u64::from(blocks)) as u32);
-    let reference = |random: &mut Random| Reference {
-        block: block(random),
-        compute: Nanos(1),
-    };
-    let place = |random: &mut Random| Place {
-        disk: DeviceId(random.below(u64::from(disks)) as u16),
-        at: Bytes(0),
-    };
-    let reads = Reads {
-        references: (0..references).map(|_| reference(&mut random)).collect(),
-        places: (0..blocks).map(|_| place(&mut random)).collect(),
-    };
-    let warm = match random.below(4) {
-        0 => 0,
-        1 => random.between(0, u64::from(cache_blocks)) as u32,
-        _ => cache_blocks,
-    };
-    let first = random.below(u64::from(blocks)) as u32;
-    Case {
-        seed,
-        instance: Instance {
-            reads,
-            warm: (0..warm).map(|i| BlockNo((first + i) % blocks)).collect(),
-            fetch_units: random.between(1, 4),
-        },
-        disks,
-        cache_blocks,
-    }
+    number: u64,
+    drawn: Drawn,
 }
 
 /// The methods with one fetch at a time and F as it is.
@@ -88,11 +46,11 @@ fn methods(f: u64) -> [(&'static str, String); 6] {
 
 impl Case {
     fn run(&self, policy: &str) -> UnitReport {
-        let setup = Setup::of(policy, self.disks, self.cache_blocks).unwrap();
-        let report = unit::run(&setup, &self.instance)
-            .unwrap_or_else(|error| panic!("seed {} {policy}: {error}", self.seed));
-        let about = format!("seed {} {policy}: {report:?}", self.seed);
-        let references = self.instance.reads.references.len() as u64;
+        let setup = Setup::of(policy, self.drawn.disks, self.drawn.cache_blocks).unwrap();
+        let report = unit::run(&setup, &self.drawn.instance)
+            .unwrap_or_else(|error| panic!("instance {} {policy}: {error}", self.number));
+        let about = format!("instance {} {policy}: {report:?}", self.number);
+        let references = self.drawn.instance.reads.references.len() as u64;
         assert!(report.ledger.adds_up(), "{about}");
         assert_eq!(report.ledger.reads, references, "{about}");
         assert_eq!(
@@ -108,7 +66,7 @@ impl Case {
 
     /// When a block is used next, from a cursor on.
     fn next_use(&self, cursor: u32, block: BlockNo) -> usize {
-        let ahead = self.instance.reads.references[cursor as usize..].iter();
+        let ahead = self.drawn.instance.reads.references[cursor as usize..].iter();
         let found = ahead.clone().position(|r| r.block == block);
         found.unwrap_or(usize::MAX)
     }
@@ -128,15 +86,18 @@ fn within(elapsed: u64, best: u64, over: u64, under: u64) -> bool {
 }
 
 fn check(case: &Case, sums: &mut [(u64, u64); 6]) {
-    let f = case.instance.fetch_units;
-    let (k, d) = (u64::from(case.cache_blocks), u64::from(case.disks));
-    let best = optimum(&case.instance, case.cache_blocks).expect("small enough");
+    let f = case.drawn.instance.fetch_units;
+    let (k, d) = (
+        u64::from(case.drawn.cache_blocks),
+        u64::from(case.drawn.disks),
+    );
+    let best = optimum(&case.drawn.instance, case.drawn.cache_blocks).expect("small enough");
     for (i, (name, policy)) in methods(f).into_iter().enumerate() {
         let report = case.run(&policy);
         let elapsed = report.elapsed_units;
         let about = format!(
-            "seed {} {name}: {elapsed}, optimum {best}, F {f} K {k} d {d}",
-            case.seed
+            "instance {} {name}: {elapsed}, optimum {best}, F {f} K {k} d {d}",
+            case.number
         );
         assert!(elapsed >= best, "{about}");
         assert!(
@@ -159,8 +120,9 @@ fn check(case: &Case, sums: &mut [(u64, u64); 6]) {
 /// Checks all instances; answers each method's time over the optimum's, both summed up.
 fn check_all(disks_max: u16) -> String {
     let mut sums = [(0, 0); 6];
-    for seed in 0..INSTANCES {
-        check(&draw(seed, disks_max), &mut sums);
+    for number in 0..INSTANCES {
+        let drawn = draw(SEED, number, disks_max);
+        check(&Case { number, drawn }, &mut sums);
     }
     let rows = methods(1).into_iter().zip(sums);
     rows.map(|((name, _), (elapsed, best))| format!("{name:20} {elapsed} against {best}\n"))

@@ -14,11 +14,15 @@ pub struct Reproduce {
     #[arg(value_name = "PAPER", value_parser = |name: &str| reproduce::find(name))]
     pub paper: &'static Paper,
 
+    /// Only these claims, tables and figures: K1,table-2,figure-6,runs; a table or a figure needs -o
+    #[arg(long, value_name = "ID,..", value_delimiter = ',')]
+    pub only: Vec<String>,
+
     /// How to print the claims; as JSON, one object a line
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t = ListFormat::Table)]
     pub format: ListFormat,
 
-    /// Write report.html, with tables and plots, into this directory
+    /// Write report.html, with the paper's tables and figures, into this directory
     #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
 }

@@ -1,17 +1,19 @@
 //! `forerun reproduce`: measures the claims of a paper in the simulator and prints how they fared.
 //!
-//! What is measured and judged is in `forerun_sim::reproduce`; here is the printing: a table for
-//! people, an object a line for programs, and with `-o` a page with tables and plots. A claim
-//! that differs is a result, not a failure: the exit code stays 0.
+//! What is measured and judged is in `forerun_sim::reproduce`; here are the threads that make its
+//! runs, and the printing: a table for people, an object a line for programs, and with `-o` a page
+//! with the paper's tables and figures. A claim that differs is a result, not a failure: the exit
+//! code stays 0.
 
 mod page;
 mod plot;
+mod threads;
 
 use std::fs;
 use std::io::Write;
 
 use comfy_table::{ContentArrangement, Table, presets};
-use forerun_sim::reproduce::{Figures, Finding, Reproduction};
+use forerun_sim::reproduce::{Broken, Figures, Finding, Reproduction, Wanted};
 use serde_json::{Value, json};
 
 use crate::args::{ListFormat, Reproduce};
@@ -35,14 +37,17 @@ pub fn run(args: &Reproduce, out: &mut dyn Write) -> Result<(), Failure> {
         }
         None => None,
     };
+    let broken = |e: Broken| Failure::Run(e.to_string());
+    let wanted = Wanted {
+        only: named(args)?,
+        exhibits: report.is_some(),
+    };
     let bar = progress::steps(args.paper.name, 0);
-    let all = args.paper.reproduce(&mut |steps, name| {
-        bar.set_length(steps as u64);
-        bar.set_message(format!("{} {name}", args.paper.name));
-        bar.inc(1);
+    let all = args.paper.reproduce(&wanted, &mut |traces, jobs| {
+        bar.inc_length(jobs.len() as u64);
+        threads::perform(traces, &jobs, &|| bar.inc(1))
     });
     bar.finish_and_clear();
-    let broken = |e: forerun_sim::reproduce::Broken| Failure::Run(e.to_string());
     let (all, claims) = (all.map_err(broken)?, args.paper.claims().map_err(broken)?);
     let text = match args.format {
         ListFormat::Table => table(&all),
@@ -56,7 +61,21 @@ pub fn run(args: &Reproduce, out: &mut dyn Write) -> Result<(), Failure> {
     }
 }
 
-fn shown(figures: Option<&Figures>) -> String {
+/// The claims and exhibits that were named; there must be such.
+fn named(args: &Reproduce) -> Result<Vec<String>, Failure> {
+    let items = args.paper.items();
+    let items = items.map_err(|e| Failure::Run(e.to_string()))?;
+    match args.only.iter().find(|name| !items.contains(name)) {
+        None => Ok(args.only.clone()),
+        Some(unknown) => Err(Failure::Usage(format!(
+            "--only {unknown}: {} has {}",
+            args.paper.name,
+            items.join(", ")
+        ))),
+    }
+}
+
+fn numbers_of(figures: Option<&Figures>) -> String {
     figures.map_or_else(|| "-".to_owned(), Figures::to_string)
 }
 
@@ -71,8 +90,8 @@ fn table(all: &Reproduction) -> String {
         table.add_row([
             finding.claim.id.clone(),
             finding.claim.what.clone(),
-            shown(finding.claim.published().as_ref()),
-            shown(finding.measured.as_ref()),
+            numbers_of(finding.claim.published().as_ref()),
+            finding.measured.to_string(),
             finding.verdict.to_string(),
             finding.note.clone(),
         ]);
@@ -92,7 +111,7 @@ fn json_of(paper: &str, finding: &Finding) -> Value {
         "paper": paper,
         "claim": finding.claim.what,
         "published": numbers(finding.claim.published().as_ref()),
-        "measured": numbers(finding.measured.as_ref()),
+        "measured": numbers(Some(&finding.measured)),
         "verdict": finding.verdict.name(),
         "note": finding.note,
     })

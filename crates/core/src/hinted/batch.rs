@@ -43,19 +43,16 @@ impl Batches {
 
     /// A round begins: free disks get a batch, the others nothing.
     pub fn open(&mut self, board: &Board) {
-        self.open_where(board, |_| true);
+        self.open_where(board, |disk| board.in_flight(disk) == 0);
     }
 
-    /// A round begins: free disks of which `wanted` holds get a batch.
-    pub fn open_where(&mut self, board: &Board, mut wanted: impl FnMut(DeviceId) -> bool) {
+    /// A round begins: disks of which `due` holds get a batch.
+    pub fn open_where(&mut self, board: &Board, mut due: impl FnMut(DeviceId) -> bool) {
         let size = match self.size {
             0 => table_6(board.disk_count()),
             size => size,
         };
-        let mut room = |disk| match board.in_flight(disk) {
-            0 if wanted(disk) => size,
-            _ => 0,
-        };
+        let mut room = |disk| if due(disk) { size } else { 0 };
         self.room.clear();
         self.room.extend(board.disks().map(&mut room));
     }

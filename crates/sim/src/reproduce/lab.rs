@@ -1,54 +1,241 @@
-//! The lab: `synth` under one method on so many modelled disks, each run made once.
+//! The lab: traces under one method on so many modelled disks, each run made once.
 //!
 //! The conditions are those of kimbrel96 section 3: an HP 97560 a disk, CSCAN, striping by one
-//! block, a cache of 1280 blocks, half a millisecond of processor a fetch. Many claims ask for
-//! the same run.
+//! block, the cache the trace was run with, half a millisecond of processor a fetch. A measurement
+//! asks for the runs it needs as if they were there. One that is not is noted, and answered with
+//! nothing at all; what was noted is then made, by whoever has the threads for it, and the
+//! measurement is made again, until nothing is missing:
+//!
+//! ```text
+//! measure -> missing jobs -> done, in any order -> measure -> .. -> nothing missing: what it says
+//! ```
+//!
+//! So a measurement says nowhere what it is going to need, and may choose by results what to ask
+//! for next. A job depends on nothing but itself and the traces.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use forerun_core::Nanos;
 use forerun_core::hinted::Setup;
 
 use super::Broken;
-use crate::device;
+use super::theory::{self, Bounds};
+use crate::device::{self, Device};
 use crate::hinted::host::{self, Host, HostReport};
-use crate::hinted::synth::{CACHE_BLOCKS, synth};
+use crate::hinted::stand_in::{self, Trace};
+use crate::scheduler::{self, Queued};
 
-/// The paper's disk and scheduler.
+/// The seed of all traces. The compute times of `synth` add up to 0.3 s more than the paper's.
+pub const SEED: u64 = 1;
+
+/// postgres-select with a tenth of the compute time that Table 3 prints: see
+/// [`postgres`](crate::hinted::stand_in::postgres).
+pub const SELECT_TENTH: &str = "postgres-select/10";
+
+/// cscope3 without its bursts: every compute time the mean.
+pub const CSCOPE_3_EVEN: &str = "cscope3, even";
+
+/// The paper's disk and scheduler, as a choice.
 pub const DISK: &str = "cscan:hp97560";
 
-/// The seed of the compute times, which add up to 0.3 s more than the paper's 99.9 s.
-pub const SEED: u64 = 1;
+/// What stands in for the paper's disk.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
+pub enum Disk {
+    /// The built-in model behind CSCAN.
+    #[default]
+    Cscan,
+    /// The same, first come first served.
+    Fcfs,
+    /// Behind CSCAN, by its published figures alone: without the one parameter of the built-in
+    /// model that is calibrated.
+    Published,
+}
+
+/// One method over one trace.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Run {
+    /// Name of the trace.
+    pub trace: &'static str,
+    /// The method with its parameters.
+    pub policy: String,
+    /// Disks.
+    pub disks: u16,
+    /// Blocks of the cache; the trace's own unless given.
+    pub cache_blocks: Option<u32>,
+    /// The disk.
+    pub disk: Disk,
+}
+
+/// Something to be done.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Job {
+    /// A run.
+    Run(Run),
+    /// Figure 1.
+    Figure1,
+    /// So many random instances of the theorems, from a seed.
+    Theorems {
+        /// The seed.
+        seed: u64,
+        /// How many.
+        instances: u64,
+    },
+}
+
+/// What came of it.
+#[derive(Clone, Debug)]
+pub enum Done {
+    /// Of a run.
+    Run(HostReport),
+    /// Of figure 1.
+    Figure1([u64; 2]),
+    /// Of the theorems.
+    Theorems(Bounds),
+}
+
+/// Does jobs; in any order, on any number of threads.
+pub type Perform<'a> = &'a mut dyn FnMut(&Traces, Vec<Job>) -> Result<Vec<(Job, Done)>, Broken>;
+
+/// The traces, generated once.
+#[derive(Debug)]
+pub struct Traces(BTreeMap<&'static str, Trace>);
+
+impl Default for Traces {
+    fn default() -> Self {
+        let mut all: Vec<Trace> = stand_in::LIST.iter().map(|t| t.trace(SEED)).collect();
+        let mut tenth = stand_in::postgres::SELECT.trace(SEED);
+        tenth.name = SELECT_TENTH;
+        for reference in &mut tenth.references {
+            reference.compute = Nanos(reference.compute.0 / 10);
+        }
+        let bursty = &stand_in::cscope::CSCOPE_3;
+        let mut even = bursty.trace(SEED);
+        even.name = CSCOPE_3_EVEN;
+        for reference in &mut even.references {
+            reference.compute = Nanos(bursty.compute.0 / u64::from(bursty.reads));
+        }
+        all.extend([tenth, even, Trace::synth(SEED)]);
+        Self(all.into_iter().map(|trace| (trace.name, trace)).collect())
+    }
+}
+
+impl Job {
+    /// Does it.
+    ///
+    /// # Errors
+    /// A trace, a method or a device there is not, or a run that came to no end.
+    pub fn perform(&self, traces: &Traces) -> Result<Done, Broken> {
+        match self {
+            Self::Run(run) => run.perform(traces).map(Done::Run),
+            Self::Figure1 => theory::figure_1().map(Done::Figure1),
+            Self::Theorems { seed, instances } => {
+                theory::check(*seed, *instances).map(Done::Theorems)
+            }
+        }
+    }
+}
+
+impl Run {
+    fn perform(&self, traces: &Traces) -> Result<HostReport, Broken> {
+        let trace = traces.0.get(self.trace).ok_or(Broken::Trace(self.trace))?;
+        let cache_blocks = self.cache_blocks.unwrap_or(trace.cache_blocks);
+        let setup = Setup::of(&self.policy, self.disks, cache_blocks)?;
+        let devices = (0..self.disks).map(|_| self.disk.device());
+        let mut devices = devices.collect::<Result<Vec<_>, _>>()?;
+        let reads = trace.on(self.disks);
+        let report = host::run(&setup, &Host::default(), &reads, &mut devices)?;
+        if report.adds_up() {
+            Ok(report)
+        } else {
+            Err(Broken::Books)
+        }
+    }
+}
+
+impl Disk {
+    fn device(self) -> Result<Box<dyn Device>, Broken> {
+        match self {
+            Self::Cscan => Ok(device::parse(DISK)?),
+            Self::Fcfs => Ok(device::parse("fcfs:hp97560")?),
+            Self::Published => {
+                let sheet = include_str!("../../models/hp97560.toml").lines();
+                let published = sheet.filter(|line| !line.starts_with("cylinder_switch_ms"));
+                let text: Vec<&str> = published.collect();
+                let model = device::from_toml(&text.join("\n"));
+                let model = model.map_err(|error| Broken::Model(error.to_string()))?;
+                Ok(Box::new(Queued::new(
+                    scheduler::parse("cscan")?,
+                    model.build(),
+                )))
+            }
+        }
+    }
+}
 
 /// See the [module](self).
 #[derive(Debug, Default)]
 pub struct Lab {
-    runs: BTreeMap<(String, u16), HostReport>,
+    runs: BTreeMap<Run, HostReport>,
+    figure_1: Option<[u64; 2]>,
+    theorems: BTreeMap<(u64, u64), Bounds>,
+    missing: BTreeSet<Job>,
 }
 
 impl Lab {
-    /// The run of this method, with its parameters, on so many disks.
-    ///
-    /// # Errors
-    /// A method or a device there is not, or a run that came to no end.
-    pub fn synth(&mut self, policy: &str, disks: u16) -> Result<&HostReport, Broken> {
-        let key = (policy.to_owned(), disks);
-        if !self.runs.contains_key(&key) {
-            let report = run(policy, disks)?;
-            self.runs.insert(key.clone(), report);
-        }
-        self.runs.get(&key).ok_or(Broken::Books)
+    /// The run of this method, with its parameters, over a trace on so many disks.
+    pub fn run(&mut self, trace: &'static str, policy: &str, disks: u16) -> HostReport {
+        self.under(Run {
+            trace,
+            policy: policy.to_owned(),
+            disks,
+            cache_blocks: None,
+            disk: Disk::default(),
+        })
     }
-}
 
-fn run(policy: &str, disks: u16) -> Result<HostReport, Broken> {
-    let setup = Setup::of(policy, disks, CACHE_BLOCKS)?;
-    let devices = (0..disks).map(|_| device::parse(DISK));
-    let mut devices = devices.collect::<Result<Vec<_>, _>>()?;
-    let reads = synth(disks, SEED);
-    let report = host::run(&setup, &Host::default(), &reads, &mut devices)?;
-    if report.adds_up() {
-        Ok(report)
-    } else {
-        Err(Broken::Books)
+    /// A run under conditions of its own.
+    pub fn under(&mut self, run: Run) -> HostReport {
+        let known = self.runs.get(&run).cloned();
+        known.unwrap_or_else(|| {
+            self.missing.insert(Job::Run(run));
+            HostReport::default()
+        })
+    }
+
+    /// What aggressive takes for figure 1, and the optimum.
+    pub fn figure_1(&mut self) -> [u64; 2] {
+        self.figure_1.unwrap_or_else(|| {
+            self.missing.insert(Job::Figure1);
+            [0; 2]
+        })
+    }
+
+    /// What came of random instances.
+    pub fn theorems(&mut self, seed: u64, instances: u64) -> Bounds {
+        let known = self.theorems.get(&(seed, instances)).copied();
+        known.unwrap_or_else(|| {
+            self.missing.insert(Job::Theorems { seed, instances });
+            Bounds::default()
+        })
+    }
+
+    /// What was asked for and is not there.
+    #[must_use]
+    pub fn missing(&mut self) -> Vec<Job> {
+        std::mem::take(&mut self.missing).into_iter().collect()
+    }
+
+    /// A job is done.
+    pub fn learn(&mut self, job: Job, done: Done) {
+        match (job, done) {
+            (Job::Run(run), Done::Run(report)) => {
+                self.runs.insert(run, report);
+            }
+            (Job::Figure1, Done::Figure1(units)) => self.figure_1 = Some(units),
+            (Job::Theorems { seed, instances }, Done::Theorems(bounds)) => {
+                self.theorems.insert((seed, instances), bounds);
+            }
+            _ => {}
+        }
     }
 }

@@ -2,17 +2,20 @@
 
 use std::fmt::Write;
 
-use forerun_sim::reproduce::{Reproduction, Table};
+use forerun_sim::reproduce::{Reproduction, Shown, Table};
 
-use super::{plot, shown};
+use super::{numbers_of, plot};
 use crate::failure::Failure;
 
 const STYLE: &str = "body { font: 15px/1.45 sans-serif; max-width: 1160px; margin: 2em auto; \
     padding: 0 1em; color: #222 } table { border-collapse: collapse; margin: 1em 0 } \
     th, td { text-align: left; vertical-align: top; padding: .3em .7em; \
     border-bottom: 1px solid #ddd } .met { color: #1c6b2c } .differs { color: #a3201a } \
-    .plots svg { max-width: 100% } .key { display: inline-block; width: 1em; height: 1em; \
+    .plot svg { max-width: 100% } .key { display: inline-block; width: 1em; height: 1em; \
     vertical-align: -2px; margin: 0 .3em 0 1em }";
+
+/// Tables of more rows than this are folded up.
+const ROWS_MAX: usize = 12;
 
 /// The page.
 ///
@@ -29,23 +32,55 @@ pub(super) fn html(paper: &str, source: &str, all: &Reproduction) -> Result<Stri
     );
     page += "<h2>Claims</h2>\n";
     claims(&mut page, all);
-    for part in &all.tables {
-        let _ = writeln!(page, "<h2>{}</h2>", escaped(&part.title));
-        table(&mut page, part);
+    if !all.exhibits.is_empty() {
+        legend(&mut page);
     }
-    page += "<h2>Where the time goes</h2>\n<p>";
+    for exhibit in &all.exhibits {
+        shown(&mut page, exhibit)?;
+    }
+    page += "</body>\n</html>\n";
+    Ok(page)
+}
+
+/// What the parts of a bar are.
+fn legend(page: &mut String) {
+    *page += "<p>Bars:";
     for (name, plotters::style::RGBColor(r, g, b)) in plot::PARTS {
         let _ = write!(
             page,
             "<span class=\"key\" style=\"background: rgb({r}, {g}, {b})\"></span>{name}"
         );
     }
-    page += "</p>\n<div class=\"plots\">\n";
-    for (_, svg) in plot::all(&all.bars)? {
-        page += &svg;
+    *page += "</p>\n";
+}
+
+/// A table or a figure of the paper. Tables of many rows are folded up.
+fn shown(page: &mut String, shown: &Shown) -> Result<(), Failure> {
+    let _ = writeln!(page, "<h2>{}</h2>", escaped(&shown.title));
+    if !shown.note.is_empty() {
+        let _ = writeln!(page, "<p>{}</p>", escaped(&shown.note));
     }
-    page += "</div>\n</body>\n</html>\n";
-    Ok(page)
+    for chart in &shown.charts {
+        let methods = plot::methods(chart);
+        if !methods.is_empty() {
+            let _ = writeln!(page, "<p>From left to right: {}.</p>", methods.join(", "));
+        }
+        let _ = writeln!(page, "<div class=\"plot\">{}</div>", plot::svg(chart)?);
+    }
+    for part in &shown.tables {
+        let folded = part.rows.len() > ROWS_MAX;
+        let title = escaped(&part.title);
+        if folded {
+            let _ = writeln!(page, "<details><summary>{title}</summary>");
+        } else if !title.is_empty() {
+            let _ = writeln!(page, "<h3>{title}</h3>");
+        }
+        table(page, part);
+        if folded {
+            *page += "</details>\n";
+        }
+    }
+    Ok(())
 }
 
 fn claims(page: &mut String, all: &Reproduction) {
@@ -55,8 +90,8 @@ fn claims(page: &mut String, all: &Reproduction) {
         let cells = [
             escaped(&finding.claim.id),
             escaped(&finding.claim.what),
-            escaped(&shown(finding.claim.published().as_ref())),
-            escaped(&shown(finding.measured.as_ref())),
+            escaped(&numbers_of(finding.claim.published().as_ref())),
+            escaped(&finding.measured.to_string()),
             format!("<span class=\"{verdict}\">{verdict}</span>"),
             escaped(&finding.note),
         ];

@@ -1,16 +1,21 @@
-//! Plots of the report: elapsed time by number of disks, split as in the paper's figures.
+//! Plots of the report: elapsed time by number of disks or by a parameter.
 //!
-//! One plot a method, all at one scale: a bar is what the reader computed, on top of it what
-//! fetches cost the processor, and on top of that what it waited (kimbrel96 figures 2 to 5 and
-//! 10 are of this kind). SVG text, drawn by `plotters`; no fonts and no bitmaps are needed.
+//! Bars are what the paper's figures are made of: what the reader computed, on top of it what
+//! fetches cost the processor, and on top of that what it waited; a group of bars for each number
+//! of disks, a bar for each method. SVG text, drawn by `plotters`; no fonts and no bitmaps are
+//! needed.
 
-use forerun_sim::reproduce::Bar;
+use forerun_sim::reproduce::{Bar, Chart};
 use plotters::prelude::*;
 
 use crate::failure::Failure;
 
-/// In pixels; two stand side by side on a laptop.
-const SIZE: (u32, u32) = (560, 320);
+/// Width and height in pixels of a plot that fills the page.
+const SIZE: (u32, u32) = (1080, 340);
+/// Widest bar; a plot of few of them does not fill the page.
+const BAR_MAX: u32 = 28;
+/// Room for the vertical axis and its name.
+const AXIS: u32 = 72;
 
 /// Fill of each part, and its name; told apart in grey as well.
 pub(super) const PARTS: [(&str, RGBColor); 3] = [
@@ -19,23 +24,41 @@ pub(super) const PARTS: [(&str, RGBColor); 3] = [
     ("stall", RGBColor(190, 70, 60)),
 ];
 
-/// A plot for each method, in the order of their first bars: name and SVG.
-pub(super) fn all(bars: &[Bar]) -> Result<Vec<(&'static str, String)>, Failure> {
-    let mut methods: Vec<&'static str> = Vec::new();
-    for bar in bars {
-        if !methods.contains(&bar.method) {
-            methods.push(bar.method);
+/// Of lines, in their order.
+const LINES: [RGBColor; 5] = [
+    RGBColor(69, 104, 138),
+    RGBColor(190, 70, 60),
+    RGBColor(60, 130, 80),
+    RGBColor(150, 90, 160),
+    RGBColor(120, 100, 60),
+];
+
+/// SVG of a chart.
+///
+/// # Errors
+/// It cannot be drawn.
+pub(super) fn svg(chart: &Chart) -> Result<String, Failure> {
+    let drawn = match chart {
+        Chart::Bars { title, bars } => grouped(title, bars),
+        Chart::Lines { title, over, lines } => lined(title, over, lines),
+    };
+    drawn.map_err(|e| Failure::Run(format!("cannot draw a plot: {e}")))
+}
+
+/// Methods of a chart of bars, from left to right.
+pub(super) fn methods(chart: &Chart) -> Vec<&'static str> {
+    let mut methods = Vec::new();
+    if let Chart::Bars { bars, .. } = chart {
+        for bar in bars {
+            if !methods.contains(&bar.method) {
+                methods.push(bar.method);
+            }
         }
     }
-    let top = bars.iter().map(|bar| ends(bar)[2]).fold(0.0, f64::max);
-    let plot = |method| {
-        let own: Vec<&Bar> = bars.iter().filter(|bar| bar.method == method).collect();
-        let svg = one(method, &own, top * 1.05);
-        svg.map(|svg| (method, svg))
-            .map_err(|e| Failure::Run(format!("cannot draw {method}: {e}")))
-    };
-    methods.into_iter().map(plot).collect()
+    methods
 }
+
+type Drawn = Result<String, Box<dyn std::error::Error>>;
 
 /// Where each part of a bar ends, in seconds.
 fn ends(bar: &Bar) -> [f64; 3] {
@@ -46,17 +69,29 @@ fn ends(bar: &Bar) -> [f64; 3] {
     })
 }
 
-fn one(method: &str, bars: &[&Bar], top: f64) -> Result<String, Box<dyn std::error::Error>> {
+fn grouped(title: &str, bars: &[Bar]) -> Drawn {
+    let top = bars.iter().map(|bar| ends(bar)[2]).fold(1.0, f64::max) * 1.05;
+    // One empty place between groups.
+    let mut places = Vec::new();
+    let mut at = 0.0;
+    for (number, bar) in bars.iter().enumerate() {
+        if number > 0 && bars[number - 1].disks != bar.disks {
+            at += 1.0;
+        }
+        places.push(at);
+        at += 1.0;
+    }
+    let width = SIZE.0.min(AXIS + BAR_MAX * at as u32);
     let mut svg = String::new();
     {
-        let area = SVGBackend::with_string(&mut svg, SIZE).into_drawing_area();
+        let area = SVGBackend::with_string(&mut svg, (width, SIZE.1)).into_drawing_area();
         area.fill(&WHITE)?;
         let mut chart = ChartBuilder::on(&area)
-            .caption(format!("synth, {method}"), ("sans-serif", 16))
+            .caption(title, ("sans-serif", 16))
             .margin(8)
             .x_label_area_size(32)
             .y_label_area_size(48)
-            .build_cartesian_2d(0.0..bars.len().max(1) as f64, 0.0..top.max(1.0))?;
+            .build_cartesian_2d(-0.5..at + 0.5, 0.0..top)?;
         chart
             .configure_mesh()
             .disable_mesh()
@@ -64,17 +99,61 @@ fn one(method: &str, bars: &[&Bar], top: f64) -> Result<String, Box<dyn std::err
             .x_desc("disks")
             .y_desc("elapsed, s")
             .draw()?;
-        for (at, bar) in bars.iter().enumerate() {
-            let (left, right) = (at as f64 + 0.15, at as f64 + 0.85);
+        for (bar, place) in bars.iter().zip(&places) {
+            let (left, right) = (place + 0.06, place + 0.94);
             let mut from = 0.0;
             for ((_, colour), to) in PARTS.iter().zip(ends(bar)) {
                 let part = Rectangle::new([(left, from), (right, to)], colour.filled());
                 chart.draw_series([part])?;
                 from = to;
             }
-            let (x, y) = chart.backend_coord(&(at as f64 + 0.5, 0.0));
-            let text = Text::new(bar.disks.to_string(), (x - 4, y + 4), ("sans-serif", 12));
-            area.draw(&text)?;
+        }
+        for group in bars.chunk_by(|a, b| a.disks == b.disks) {
+            let Some(first) = bars.iter().position(|bar| bar.disks == group[0].disks) else {
+                continue;
+            };
+            let middle = places[first] + group.len() as f64 / 2.0;
+            let (x, y) = chart.backend_coord(&(middle, 0.0));
+            let text = group[0].disks.to_string();
+            area.draw(&Text::new(text, (x - 4, y + 4), ("sans-serif", 12)))?;
+        }
+        area.present()?;
+    }
+    Ok(svg)
+}
+
+fn lined(title: &str, over: &str, lines: &[(String, Vec<(f64, f64)>)]) -> Drawn {
+    let points = || lines.iter().flat_map(|(_, points)| points);
+    let top = points().map(|(_, y)| *y).fold(1.0, f64::max) * 1.05;
+    let left = points().map(|(x, _)| x.log2()).fold(f64::MAX, f64::min);
+    let right = points().map(|(x, _)| x.log2()).fold(left, f64::max);
+    let mut svg = String::new();
+    {
+        let area = SVGBackend::with_string(&mut svg, (SIZE.0 / 2, SIZE.1)).into_drawing_area();
+        area.fill(&WHITE)?;
+        let mut chart = ChartBuilder::on(&area)
+            .caption(title, ("sans-serif", 16))
+            .margin(8)
+            .x_label_area_size(36)
+            .y_label_area_size(48)
+            .build_cartesian_2d(left..right + 0.6, 0.0..top)?;
+        chart
+            .configure_mesh()
+            .disable_mesh()
+            .x_labels(10)
+            .x_label_formatter(&|x| format!("{:.0}", x.exp2()))
+            .x_desc(over)
+            .y_desc("elapsed, s")
+            .draw()?;
+        for ((name, points), colour) in lines.iter().zip(LINES.iter().cycle()) {
+            let line = points.iter().map(|(x, y)| (x.log2(), *y));
+            let line: Vec<(f64, f64)> = line.collect();
+            chart.draw_series([PathElement::new(line, colour.stroke_width(2))])?;
+            if let Some((x, y)) = points.last() {
+                let (x, y) = chart.backend_coord(&(x.log2(), *y));
+                let style = ("sans-serif", 12).into_font().color(colour);
+                area.draw(&Text::new(name.clone(), (x + 6, y - 6), style))?;
+            }
         }
         area.present()?;
     }
@@ -96,14 +175,27 @@ mod tests {
             driver: Nanos(500_000_000),
             stall: Nanos(250_000_000),
         };
-        let plots = all(&[bar(1), bar(2)]).unwrap();
-        assert_eq!(plots.len(), 1);
-        let svg = &plots[0].1;
-        assert!(
-            svg.starts_with("<svg") && svg.contains("aggressive"),
-            "{svg}"
-        );
+        let chart = Chart::Bars {
+            title: "synth".to_owned(),
+            bars: vec![bar(1), bar(2)],
+        };
+        let svg = svg(&chart).unwrap();
+        assert!(svg.starts_with("<svg") && svg.contains("synth"), "{svg}");
         // One more is the background.
         assert_eq!(svg.matches("<rect").count(), 2 * 3 + 1, "{svg}");
+        assert_eq!(methods(&chart), ["aggressive"]);
+    }
+
+    #[test]
+    fn every_line_is_drawn_and_named() {
+        let line = |name: &str, y: f64| (name.to_owned(), vec![(4.0, y), (160.0, y / 2.0)]);
+        let chart = Chart::Lines {
+            title: "cscope2".to_owned(),
+            over: "batch".to_owned(),
+            lines: vec![line("one", 60.0), line("two", 40.0)],
+        };
+        let svg = svg(&chart).unwrap();
+        assert!(svg.contains("one") && svg.contains("two"), "{svg}");
+        assert!(svg.matches("<polyline").count() >= 2, "{svg}");
     }
 }

@@ -13,7 +13,9 @@
 //! F is measured, for each disk, as the mean of its last 100 access times over the mean of the
 //! last 100 compute times. Accesses under 5 ms are sequential and regular: F' = F. Slower ones
 //! vary and are reordered, which costs 4 F. Against reordering there is also fixed horizon's own
-//! rule. Before a disk has been used once there is no F, and only that rule acts.
+//! rule. Before a disk has been used once there is no F, and only that rule acts. What that rule
+//! fetches does not keep a batch away: the paper asks for a free disk of aggressive only, and where
+//! every other read misses, the rule alone keeps a disk from ever being free.
 //!
 //! The paper says neither whether a batch is cut short once i F' > d(i) no longer holds (here it
 //! is not, as the batch is there for the disk's sake) nor what F is before the first access.
@@ -24,7 +26,7 @@ use alloc::vec::Vec;
 use super::fixed_horizon::missing_within;
 use super::{BATCH, Board, HORIZON, Pair, Policy};
 use crate::hinted::batch::Batches;
-use crate::hinted::protocol::Position;
+use crate::hinted::protocol::{BlockNo, Position};
 use crate::hinted::recent::Recent;
 use crate::spec::{Knows, Method, Param, Spec};
 use crate::units::{DeviceId, Nanos};
@@ -83,6 +85,7 @@ pub(super) const METHOD: Method<Box<dyn Policy>> = Method {
             slow_factor: u128::from(values[5]),
             computes: Recent::new(history),
             accesses: Vec::new(),
+            at_work: Vec::new(),
         })
     },
 };
@@ -98,6 +101,8 @@ struct Forestall {
     computes: Recent,
     /// By disk.
     accesses: Vec<Recent>,
+    /// By disk, what is under way of its last batch.
+    at_work: Vec<Vec<BlockNo>>,
 }
 
 /// F' as a fraction. With nothing to divide by, any access at all takes for ever.
@@ -140,11 +145,29 @@ impl Policy for Forestall {
         self.accesses[at].push(service);
     }
 
+    fn arrived(&mut self, board: &Board, block: BlockNo) {
+        let disk = board.disk_of(block).unwrap_or_default();
+        let batch = self.at_work.get_mut(usize::from(disk.0));
+        if let Some(batch) = batch
+            && let Some(at) = batch.iter().position(|own| *own == block)
+        {
+            batch.swap_remove(at);
+        }
+    }
+
     fn begin(&mut self, board: &Board) {
+        self.at_work.resize(board.disk_count() as usize, Vec::new());
+        for (batch, disk) in self.at_work.iter_mut().zip(board.disks()) {
+            // What failed never arrives.
+            if board.in_flight(disk) == 0 {
+                batch.clear();
+            }
+        }
         let mut batches = core::mem::replace(&mut self.batches, Batches::of(0));
         batches.open_where(board, |disk| {
             let ratio = self.overestimate(disk);
-            ratio.is_some_and(|ratio| is_bound_to_stall(board, disk, ratio))
+            let is_idle = self.at_work[usize::from(disk.0)].is_empty();
+            is_idle && ratio.is_some_and(|ratio| is_bound_to_stall(board, disk, ratio))
         });
         self.batches = batches;
     }
@@ -152,7 +175,13 @@ impl Policy for Forestall {
     fn next(&mut self, board: &Board) -> Option<Pair> {
         let near = missing_within(board, self.horizon);
         let pair = board.harmless_pair(near.or_else(|| self.batches.soonest(board))?)?;
-        self.batches.spend(board.disk_of(pair.fetch)?);
+        let disk = board.disk_of(pair.fetch)?;
+        if self.batches.has_room(disk)
+            && let Some(batch) = self.at_work.get_mut(usize::from(disk.0))
+        {
+            batch.push(pair.fetch);
+        }
+        self.batches.spend(disk);
         Some(pair)
     }
 }
@@ -231,6 +260,7 @@ mod tests {
             slow_factor: 4,
             computes: Recent::new(3),
             accesses: Vec::new(),
+            at_work: Vec::new(),
         };
         for access in accesses {
             policy.fetched(DISK, Nanos(*access));
