@@ -16,8 +16,10 @@
 //! A device moves no bytes and knows no files, only positions on itself.
 
 pub mod array;
+pub mod behind;
 pub mod hdd;
 pub mod instant;
+pub mod least;
 pub mod model;
 pub mod object_store;
 pub mod ssd;
@@ -27,6 +29,7 @@ use forerun_core::spec::{Choice, ChoiceError, Method};
 use forerun_core::{Bytes, ErrorCode, Nanos, Profile};
 
 use crate::scheduler;
+use least::Needs;
 
 /// The devices. One entry a device.
 pub static LIST: &[Method<Box<dyn Device>>] = &[
@@ -135,6 +138,12 @@ pub trait Device: core::fmt::Debug {
     fn capacity(&self) -> Option<Bytes> {
         None
     }
+
+    /// A time below which this, as it is before the first request, cannot deliver what is needed,
+    /// counted from that request's submission. Zero where nothing is known.
+    fn least(&self, _needs: &Needs) -> Nanos {
+        Nanos(0)
+    }
 }
 
 impl<D: Device + ?Sized> Device for Box<D> {
@@ -158,6 +167,9 @@ impl<D: Device + ?Sized> Device for Box<D> {
     }
     fn capacity(&self) -> Option<Bytes> {
         (**self).capacity()
+    }
+    fn least(&self, needs: &Needs) -> Nanos {
+        (**self).least(needs)
     }
 }
 

@@ -24,6 +24,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use forerun_core::spec::{Choice, ChoiceError, Method};
 use forerun_core::{Bytes, Nanos, Profile};
 
+use crate::device::least::Needs;
 use crate::device::{Completion, Device, Request, Usage};
 
 /// The schedulers. One entry a scheduler.
@@ -236,6 +237,11 @@ impl<D: Device> Device for Queued<D> {
 
     fn capacity(&self) -> Option<Bytes> {
         self.inner.capacity()
+    }
+
+    /// Waiting and seeking take time and spare none.
+    fn least(&self, needs: &Needs) -> Nanos {
+        self.inner.least(needs)
     }
 }
 

@@ -42,7 +42,7 @@ fn json_has_the_keys() {
     ))
     .success()
     .stdout_eq(str![[r#"
-{"block_bytes":8192,"bound_kind":"transfer","bound_ns":5852337,"cache_blocks":8,"compute_from":"think","compute_ns":3000000,"device":"hp97560","device_utilisation":[0.5573,0.3645],"disks":2,"driver_ns":1500000,"elapsed_ns":38387075,"evicted_unused":0,"failed":0,"fetches":3,"hits":1,"late_hits":0,"misses":3,"over_bound":6.5593,"over_reverse_aggressive":null,"prefetched":0,"preset":"demand-lru","reads":4,"response_mean_ns":11795691,"scheduler":"cscan","stall_ns":33887075}
+{"block_bytes":8192,"bound_kind":"transfer","bound_ns":8914528,"cache_blocks":8,"compute_from":"think","compute_ns":3000000,"device":"hp97560","device_utilisation":[0.5573,0.3645],"disks":2,"driver_ns":1500000,"elapsed_ns":38387075,"evicted_unused":0,"failed":0,"fetches":3,"hits":1,"late_hits":0,"misses":3,"over_bound":4.3061,"over_reverse_aggressive":null,"prefetched":0,"preset":"demand-lru","reads":4,"response_mean_ns":11795691,"scheduler":"cscan","stall_ns":33887075}
 
 "#]]);
 }
@@ -58,8 +58,8 @@ fn csv_has_a_header_and_a_row_a_run() {
     .success()
     .stdout_eq(str![[r#"
 preset,device,scheduler,disks,cache_blocks,block_bytes,compute_from,reads,hits,late_hits,misses,fetches,prefetched,evicted_unused,failed,elapsed_ns,compute_ns,driver_ns,stall_ns,response_mean_ns,device_utilisation,bound_ns,bound_kind,over_bound,over_reverse_aggressive
-demand-lru,instant,cscan,1,2,8192,none,4,0,0,4,4,0,0,0,2000000,0,2000000,0,0,0.0,1500000,compute + driver,1.3333,
-demand-lru,instant,cscan,1,8,8192,none,4,1,0,3,3,0,0,0,1500000,0,1500000,0,0,0.0,1500000,compute + driver,1.0,
+demand-lru,instant,cscan,1,2,8192,none,4,0,0,4,4,0,0,0,2000000,0,2000000,0,0,0.0,1500000,compute + driver of each block once,1.3333,
+demand-lru,instant,cscan,1,8,8192,none,4,1,0,3,3,0,0,0,1500000,0,1500000,0,0,0.0,1500000,compute + driver of each block once,1.0,
 
 "#]]);
 }

@@ -17,6 +17,7 @@ use std::collections::BTreeMap;
 use forerun_core::spec::{Knows, Method, Param, Spec};
 use forerun_core::{Bytes, Nanos, Profile, profile};
 
+use super::least::{Needs, Run};
 use super::{Completion, Device, Outcome, Request, Usage, model};
 
 /// How many devices, and what lies on one before the next one's turn.
@@ -48,6 +49,9 @@ pub(super) const METHOD: Method<Box<dyn Device>> = Method {
     },
     build: |values| Array::boxed(values, &|| (model::HP_97560.build)(&[])),
 };
+
+/// What the listed one is an array of.
+pub(super) const LISTED_PART: &str = model::HP_97560.spec.name;
 
 /// A request whose parts are under way.
 #[derive(Debug)]
@@ -209,6 +213,22 @@ impl Device for Array {
         let least = self.devices.iter().filter_map(Device::capacity).min()?;
         let whole = least.0 / self.strip * self.strip;
         Some(Bytes(whole.saturating_mul(self.devices.len() as u64)))
+    }
+
+    /// What the slowest part takes for its share, which is at least one request if there is any.
+    fn least(&self, needs: &Needs) -> Nanos {
+        let share = |at: u64| {
+            let runs = needs.runs().iter().map(|run| {
+                let begin = self.before(at, run.at.0);
+                let bytes = Bytes(self.before(at, run.end()) - begin);
+                let at = Bytes(begin);
+                Run { at, bytes }
+            });
+            Needs::new(runs.collect(), 1)
+        };
+        let times = (0..).zip(&self.devices);
+        let times = times.map(|(at, device)| device.least(&share(at)));
+        times.max().unwrap_or_default()
     }
 }
 

@@ -18,6 +18,7 @@ mod cache;
 mod drawing;
 mod drive;
 mod geometry;
+mod least;
 mod seek;
 mod sheet;
 mod surface;
@@ -34,6 +35,7 @@ pub use seek::{Piece, SeekSheet};
 pub use sheet::{BusSheet, CacheSheet, ControllerSheet, Sheet, ZoneSheet};
 pub use surface::SurfaceSheet;
 
+use super::least::Needs;
 use super::switching::Switching;
 use super::{Completion, Device, Outcome, Request, Usage};
 
@@ -230,6 +232,10 @@ impl Device for Hdd {
 
     fn capacity(&self) -> Option<Bytes> {
         Some(self.drive.drawing().capacity())
+    }
+
+    fn least(&self, needs: &Needs) -> Nanos {
+        self.drive.drawing().least(needs)
     }
 }
 

@@ -9,6 +9,7 @@ use std::rc::Rc;
 
 use forerun_core::{Bytes, Nanos, Profile};
 
+use crate::device::least::Needs;
 use crate::device::{Completion, Device, Outcome, Request, Usage};
 
 /// See the [module](self).
@@ -100,6 +101,10 @@ impl Device for Metered {
 
     fn capacity(&self) -> Option<Bytes> {
         self.inner.capacity()
+    }
+
+    fn least(&self, needs: &Needs) -> Nanos {
+        self.inner.least(needs)
     }
 }
 
