@@ -11,9 +11,9 @@ use forerun_sim::device::{Device, Request, array::Array};
 use forerun_sim::hinted::host::Host;
 use forerun_sim::random::Random;
 use forerun_sim::simulate::placing::{Layout, Placing};
-use forerun_sim::simulate::recorded::Recorded;
+use forerun_sim::simulate::recorded::{Recorded, Room};
 use forerun_sim::simulate::requests::{Manner, Records, Source};
-use forerun_sim::simulate::streamed::{self, Streamed};
+use forerun_sim::simulate::streamed::{self, References, Streamed};
 use forerun_sim::simulate::{bound, engine, hinted, lru};
 use forerun_sim::trace::{Record, TraceError};
 use forerun_sim::workload::Workload;
@@ -118,7 +118,7 @@ impl Case {
     fn new(seed: u64) -> Self {
         let mut random = Random::new(seed);
         let source = source(&mut random);
-        let recorded = Recorded::of(source.requests().unwrap(), Some(u64::MAX)).unwrap();
+        let recorded = Recorded::of(source.requests().unwrap(), Some(Room::ENDLESS)).unwrap();
         let (device, order) = device(&mut random);
         let layouts = [None, Some(Layout::Address), Some(Layout::Dense)];
         let host = Host {
@@ -212,13 +212,17 @@ proptest! {
         let case = Case::new(seed);
         let wanted = case.hinted("demand-lru");
         let placing = case.placing();
-        let kept = streamed::kept(&case.recorded, &placing);
-        let kept = lru::run(&case.host, case.cache_blocks, case.devices(), kept).unwrap();
+        let place = |block| placing.place(block);
+        let run = |devices| (&case.host, case.cache_blocks, devices);
+        let (host, blocks, devices) = run(case.devices());
+        let kept = streamed::kept(&case.recorded);
+        let kept = lru::run(host, blocks, devices, place, kept).unwrap();
         prop_assert_eq!(&kept, &wanted, "{} {}", case.device, case.order);
         let forgotten = Recorded::of(case.source.requests().unwrap(), None).unwrap();
         prop_assert!(forgotten.references().is_empty());
-        let stream = streamed::references(&case.source, &forgotten, &placing).unwrap();
-        let streamed = lru::run(&case.host, case.cache_blocks, case.devices(), stream).unwrap();
+        let stream = References::new(&case.source, &forgotten).unwrap();
+        let (host, blocks, devices) = run(case.devices());
+        let streamed = lru::run(host, blocks, devices, place, stream).unwrap();
         prop_assert_eq!(&streamed, &wanted, "{} {}", case.device, case.order);
     }
 

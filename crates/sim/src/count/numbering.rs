@@ -41,6 +41,12 @@ impl Numbering {
         &self.ids
     }
 
+    /// Gives the table for looking up back, once all numbers are given out: nothing is
+    /// [found](Self::find) any more, and what is numbered after costs the table again.
+    pub fn forget_lookup(&mut self) {
+        self.slots = Vec::new();
+    }
+
     /// Which space a number is of.
     #[must_use]
     pub fn space(&self, number: u32) -> u16 {
@@ -98,7 +104,9 @@ impl Numbering {
     }
 
     fn grow(&mut self) {
-        let slots = (self.slots.len() * 2).max(Self::SLOTS_MIN);
+        // From the numbers given out, as the table may have been given back.
+        let slots = (self.ids.len() * 2).next_power_of_two();
+        let slots = slots.max(Self::SLOTS_MIN);
         // The old table goes first: the new one is made from the ids alone.
         self.slots = Vec::new();
         self.slots = vec![0; slots];

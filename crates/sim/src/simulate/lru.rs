@@ -17,19 +17,17 @@ use crate::device::{self, Device, Request};
 use crate::hinted::Place;
 use crate::hinted::host::Host;
 
-/// One reference: which block, where it lies, and the computing before it.
+/// One reference: which block, and the computing before it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Reference {
     /// Its number, dense.
     pub block: u32,
-    /// Where it lies.
-    pub place: Place,
     /// What is computed before it.
     pub compute: Nanos,
 }
 
-/// Runs references over devices, one a disk, with a cache of so many blocks, which is empty
-/// at first: [`Host::warm`] and [`Host::hears`] are not looked at.
+/// Runs references over devices, one a disk, on which blocks lie at their places, with a cache of so
+/// many blocks. It is empty at first: [`Host::warm`] and [`Host::hears`] are not looked at.
 ///
 /// # Errors
 /// Whatever the references end in. A disk there is no device for is one that never answers, and
@@ -38,6 +36,7 @@ pub fn run<E>(
     host: &Host,
     cache_blocks: u32,
     devices: Vec<Box<dyn Device>>,
+    place: impl Fn(u32) -> Place,
     references: impl IntoIterator<Item = Result<Reference, E>>,
 ) -> Result<Outcome, E> {
     let mut reader = Reader {
@@ -51,7 +50,7 @@ pub fn run<E>(
         outcome: Outcome::default(),
     };
     for reference in references {
-        reader.take(&reference?);
+        reader.take(reference?, &place);
     }
     Ok(reader.end())
 }
@@ -69,12 +68,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn take(&mut self, reference: &Reference) {
-        let Reference {
-            block,
-            place,
-            compute,
-        } = *reference;
+    fn take(&mut self, Reference { block, compute }: Reference, place: &impl Fn(u32) -> Place) {
         self.outcome.compute = self.outcome.compute.saturating_add(compute.0);
         self.work(compute);
         self.now = self.processor;
@@ -85,7 +79,7 @@ impl Reader<'_> {
         }
         self.outcome.misses += 1;
         self.outcome.fetches += 1;
-        self.fetch(block.into(), place);
+        self.fetch(block.into(), place(block));
     }
 
     /// Asks the disk, and waits for it.

@@ -18,13 +18,45 @@ use super::requests::{Request, Requests, RequestsError, Told};
 use crate::count::Numbering;
 use crate::hinted::{Reads, Reference};
 
-/// What a kept reference takes.
-pub const REFERENCE_BYTES: u64 = 16;
+/// How much memory there is for a trace of which every reference is kept.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Room {
+    /// All of it.
+    pub bytes: u64,
+    /// How many runs at the same time have a copy of their own.
+    pub runs: u64,
+    /// Whether one of them plans all fetches in advance (reverse aggressive).
+    pub plans: bool,
+}
 
-/// What it takes besides in each run under way: the run's own copy (16), the planner's order and
-/// links (8), and the hints on their way to it or the look ahead of the bound (8), which grow by
-/// doubling; the memory program of the examples measures it.
-pub const RUN_REFERENCE_BYTES: u64 = 48;
+impl Room {
+    /// Room without an end.
+    pub const ENDLESS: Self = Self {
+        bytes: u64::MAX,
+        runs: 1,
+        plans: false,
+    };
+
+    /// What a kept reference takes.
+    const KEPT: u64 = 16;
+    /// What it takes in each run: a copy (16), the planner's order and links (8), and the hints on
+    /// their way to it (8), which are gone when the run begins. The memory example measures 25.
+    const RUN: u64 = 32;
+    /// What a planned fetch takes more, of which there may be one a reference: 90 are measured
+    /// beyond the rest, more where a list has just doubled.
+    const PLANNED: u64 = 128;
+    /// What a different block takes; 41 are measured with one run.
+    const BLOCK: u64 = 64;
+
+    /// Whether so many references to so many blocks fit.
+    fn fits(self, references: u64, blocks: u64) -> bool {
+        let planned = if self.plans { Self::PLANNED } else { 0 };
+        let each = Self::KEPT + (Self::RUN + planned).saturating_mul(self.runs);
+        let taken = each.saturating_mul(references);
+        let blocks = blocks.saturating_mul(Self::BLOCK).saturating_mul(self.runs);
+        taken.saturating_add(blocks) <= self.bytes && references < u64::from(u32::MAX) - 1
+    }
+}
 
 /// See the [module](self).
 #[derive(Clone, Debug, Default)]
@@ -32,13 +64,12 @@ pub struct Recorded {
     blocks: Numbering,
     references: Vec<Reference>,
     requests: u64,
-    read: u64,
     is_addressed: bool,
     told: Told,
 }
 
 impl Recorded {
-    /// What is in a trace; its references are kept if so many at most may be.
+    /// What is in a trace; its references are kept if there is room for that.
     ///
     /// # Errors
     /// See [`RequestsError`].
@@ -46,7 +77,7 @@ impl Recorded {
         clippy::while_let_on_iterator,
         reason = "it is asked what it was told after"
     )]
-    pub fn of(mut requests: Requests<'_>, kept: Option<u64>) -> Result<Self, RequestsError> {
+    pub fn of(mut requests: Requests<'_>, kept: Option<Room>) -> Result<Self, RequestsError> {
         let mut recorded = Self {
             is_addressed: true,
             ..Self::default()
@@ -61,7 +92,7 @@ impl Recorded {
         Ok(recorded)
     }
 
-    fn add(&mut self, request: &Request, kept: Option<u64>) -> Result<(), RequestsError> {
+    fn add(&mut self, request: &Request, kept: Option<Room>) -> Result<(), RequestsError> {
         self.requests += 1;
         self.is_addressed &= request.is_addressed;
         // What is computed before a request is computed after the reference before it.
@@ -71,12 +102,17 @@ impl Recorded {
         for block in request.blocks() {
             let number = self.blocks.number_in(request.device, block);
             let block = BlockNo(number.ok_or(RequestsError::Blocks)?);
-            self.read += 1;
-            let Some(most) = kept else {
+            let Some(room) = kept else {
                 continue;
             };
-            if self.read > most {
-                return Err(RequestsError::Kept(most));
+            let (references, blocks) = (self.references.len() as u64, self.blocks.len() as u64);
+            if !room.fits(references + 1, blocks) {
+                let at = request.at;
+                return Err(RequestsError::Kept {
+                    references,
+                    blocks,
+                    at,
+                });
             }
             let compute = Nanos(0);
             self.references.push(Reference { block, compute });
@@ -94,6 +130,11 @@ impl Recorded {
     #[must_use]
     pub fn blocks(&self) -> &Numbering {
         &self.blocks
+    }
+
+    /// Gives back what finds a block by its number, for whoever has all references.
+    pub fn forget_lookup(&mut self) {
+        self.blocks.forget_lookup();
     }
 
     /// The references, if they were kept.

@@ -64,8 +64,16 @@ pub enum RequestsError {
     Read(TraceError),
     /// More blocks than can be numbered.
     Blocks,
-    /// More references than may be kept; how many may.
-    Kept(u64),
+    /// More than there is room to keep; how many references were, of how many blocks, and where
+    /// the next one stands.
+    Kept {
+        /// References that were kept.
+        references: u64,
+        /// Different blocks they are of.
+        blocks: u64,
+        /// Where the next one stands.
+        at: Option<Position>,
+    },
     /// More devices than there can be disks.
     Devices,
     /// Nothing but writes.
@@ -79,7 +87,14 @@ impl core::fmt::Display for RequestsError {
         match self {
             Self::Read(error) => error.fmt(f),
             Self::Blocks => write!(f, "more than {} different blocks", u32::MAX - 1),
-            Self::Kept(most) => write!(f, "more than {most} references to blocks"),
+            Self::Kept {
+                references, blocks, ..
+            } => {
+                write!(
+                    f,
+                    "no room for more than {references} references to {blocks} blocks"
+                )
+            }
             Self::Devices => write!(f, "more than {} devices", Setup::DISKS_MAX),
             Self::Nothing => f.write_str("there is no read in it, only writes: give --writes"),
             Self::Changed => f.write_str("it changed while it was simulated"),

@@ -19,57 +19,62 @@ use forerun_core::{Bytes, Nanos};
 use super::lru::Reference;
 use super::placing::Placing;
 use super::recorded::Recorded;
-use super::requests::{Request, RequestsError, Source};
+use super::requests::{Request, Requests, RequestsError, Source};
 use crate::workload::{Step, Steps, Workload};
 
-/// The references of a trace, block by block.
-///
-/// # Errors
-/// The trace cannot be opened; each item says whether it still can be read.
-pub fn references<'a>(
-    source: &Source,
+/// The references of a trace, block by block, as they are read.
+pub struct References<'a> {
+    requests: Requests<'static>,
     recorded: &'a Recorded,
-    placing: &'a Placing<'a>,
-) -> Result<impl Iterator<Item = Result<Reference, RequestsError>> + use<'a>, RequestsError> {
-    let blocks = recorded.blocks();
-    let reference = move |request: Request, number: u64| {
-        let block = blocks.find(request.device, number);
-        let block = block.ok_or(RequestsError::Changed)?;
-        let is_first = number == request.first;
-        Ok(Reference {
-            block,
-            place: placing.place(block),
-            compute: if is_first { request.compute } else { Nanos(0) },
-        })
-    };
-    Ok(source.requests()?.flat_map(move |request| {
-        let (failed, request) = match request {
-            Ok(request) => (None, Some(request)),
-            Err(error) => (Some(Err(error)), None),
-        };
-        let each = move |request: Request| {
-            request
-                .blocks()
-                .map(move |number| reference(request, number))
-        };
-        failed.into_iter().chain(request.into_iter().flat_map(each))
-    }))
+    /// The request that is under way, and its next block.
+    request: Option<(Request, u64)>,
 }
 
-/// The kept references, block by block, as [`references`] gives them.
-pub fn kept<'a>(
-    recorded: &'a Recorded,
-    placing: &'a Placing<'a>,
-) -> impl Iterator<Item = Result<Reference, RequestsError>> + 'a {
+impl<'a> References<'a> {
+    /// From the first one on.
+    ///
+    /// # Errors
+    /// The trace cannot be opened; each item says whether it still can be read.
+    pub fn new(source: &Source, recorded: &'a Recorded) -> Result<Self, RequestsError> {
+        Ok(Self {
+            requests: source.requests()?,
+            recorded,
+            request: None,
+        })
+    }
+}
+
+impl Iterator for References<'_> {
+    type Item = Result<Reference, RequestsError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let (request, number) = match self.request.take() {
+            Some(under_way) => under_way,
+            None => match self.requests.next()? {
+                Ok(request) => (request, request.first),
+                Err(error) => return Some(Err(error)),
+            },
+        };
+        if number < request.last {
+            self.request = Some((request, number + 1));
+        }
+        let is_first = number == request.first;
+        let Some(block) = self.recorded.blocks().find(request.device, number) else {
+            return Some(Err(RequestsError::Changed));
+        };
+        let compute = if is_first { request.compute } else { Nanos(0) };
+        Some(Ok(Reference { block, compute }))
+    }
+}
+
+/// The kept references, block by block, as [`References`] gives them.
+pub fn kept(recorded: &Recorded) -> impl Iterator<Item = Result<Reference, RequestsError>> + '_ {
     // What is computed after a reference is computed before the next one.
     let mut before = Nanos(0);
     recorded.references().iter().map(move |reference| {
         let compute = std::mem::replace(&mut before, reference.compute);
-        Ok(Reference {
-            block: reference.block.0,
-            place: placing.place(reference.block.0),
-            compute,
-        })
+        let block = reference.block.0;
+        Ok(Reference { block, compute })
     })
 }
 

@@ -8,7 +8,6 @@ use forerun_core::spec::Choice;
 use forerun_core::{Bytes, Settings};
 use forerun_sim::simulate::placing::Placing;
 use forerun_sim::simulate::recorded::Recorded;
-use forerun_sim::trace::Position;
 use forerun_sim::workload;
 
 use super::disk::Disk;
@@ -144,11 +143,8 @@ fn check_end(
         return Ok(());
     };
     let source = input.source.as_ref();
-    let at = match source.and_then(|source| source.position_of(device, number)) {
-        Some(Position::Line(line)) => format!(":{line}"),
-        Some(Position::Byte(byte)) => format!(": byte {byte}"),
-        None => String::new(),
-    };
+    let at = source.and_then(|source| source.position_of(device, number));
+    let at = at.map_or(String::new(), |at| at.to_string());
     Err(Failure::Usage(format!(
         "{}{at}: block {number} ends at byte {end} of its disk, {} has {capacity} bytes; \
          --place dense lays blocks in the order of first use",

@@ -1,14 +1,14 @@
 //! What is simulated: a trace or a workload, read once to learn what is in it, shared by all cells.
 //!
-//! A method that must know what comes gets all references, kept in memory; the number of them has a
-//! limit, which comes from `--trace-memory`. A trace that only goes to methods that do not is not
+//! A method that must know what comes gets all references, kept in memory, as far as
+//! `--trace-memory` goes. A trace that only goes to methods that do not is not
 //! kept: each run reads it again.
 
 use std::path::Path;
 
 use forerun_core::Nanos;
 use forerun_sim::hinted::synth;
-use forerun_sim::simulate::recorded::{REFERENCE_BYTES, RUN_REFERENCE_BYTES, Recorded};
+use forerun_sim::simulate::recorded::{Recorded, Room};
 use forerun_sim::simulate::requests::{
     Manner, Open, Placed, Records, Requests, RequestsError, Source,
 };
@@ -62,7 +62,10 @@ impl Input {
         };
         let read = |requests| Recorded::of(requests, kept(args, disk));
         let recorded = source.requests().and_then(read);
-        let recorded = recorded.map_err(|e| refused(args, path, e))?;
+        let mut recorded = recorded.map_err(|e| refused(args, path, e))?;
+        if !recorded.references().is_empty() && args.preset.0.iter().all(Simulated::is_hinted) {
+            recorded.forget_lookup();
+        }
         let told = recorded.told();
         if told.writes > 0 {
             tracing::warn!("{}: {} writes are left out", path.display(), told.writes);
@@ -85,7 +88,7 @@ impl Input {
     fn made(args: &Simulate, text: &str, bar: ProgressBar) -> Result<Self, Failure> {
         let refused = |why: String| Failure::Usage(format!("--workload {text}: {why}"));
         let of = |requests| {
-            let recorded = Recorded::of(requests, Some(most_kept(args)));
+            let recorded = Recorded::of(requests, Some(room(args)));
             recorded.map_err(|e| refused(memory(args, &e)))
         };
         let mut input = Self {
@@ -188,33 +191,39 @@ fn needs_references(args: &Simulate, disk: &Disk) -> bool {
     presets.any(|preset| preset.is_hinted() && !(preset.is_lru() && !disk.is_unit()))
 }
 
-/// How many references are kept: none, or so many.
-fn kept(args: &Simulate, disk: &Disk) -> Option<u64> {
-    needs_references(args, disk).then(|| most_kept(args))
+/// Whether references are kept, and in how much memory.
+fn kept(args: &Simulate, disk: &Disk) -> Option<Room> {
+    needs_references(args, disk).then(|| room(args))
 }
 
-/// How many references there is memory for.
-fn most_kept(args: &Simulate) -> u64 {
-    let each = REFERENCE_BYTES + RUN_REFERENCE_BYTES * u64::from(args.threads);
-    // A planner numbers them in 32 bits.
-    (args.trace_memory.0 / each).min(u64::from(u32::MAX) - 2)
+fn room(args: &Simulate) -> Room {
+    let plans = |preset: &Simulated| preset.name().starts_with("reverse-aggressive");
+    Room {
+        bytes: args.trace_memory.0,
+        runs: args.threads.into(),
+        plans: args.preset.0.iter().any(plans),
+    }
 }
 
 fn refused(args: &Simulate, path: &Path, error: RequestsError) -> Failure {
+    let name = path.display();
     match error {
         RequestsError::Read(error) => unreadable(&error),
+        RequestsError::Kept { at: Some(at), .. } => {
+            Failure::Usage(format!("{name}{at}: {}", memory(args, &error)))
+        }
         other => Failure::unusable(path, memory(args, &other)),
     }
 }
 
 /// The error in the words of the flags.
 fn memory(args: &Simulate, error: &RequestsError) -> String {
-    let RequestsError::Kept(most) = error else {
+    let RequestsError::Kept { .. } = error else {
         return error.to_string();
     };
     format!(
-        "more than {most} references to blocks, which is what --trace-memory {} has room for: \
-         methods that know what comes keep them all; demand-lru and the presets of the engine do not",
+        "{error} in --trace-memory {}, where presets that know what comes keep them all; \
+         demand-lru and the engine's presets keep none",
         size(args.trace_memory)
     )
 }

@@ -25,7 +25,7 @@ use forerun_sim::simulate::bound::{self, Bound};
 use forerun_sim::simulate::placing::{Layout, Placing};
 use forerun_sim::simulate::recorded::Recorded;
 use forerun_sim::simulate::requests::{RequestsError, Source};
-use forerun_sim::simulate::streamed::{self, Streamed};
+use forerun_sim::simulate::streamed::{self, References, Streamed};
 use forerun_sim::simulate::{Outcome, engine, hinted, in_units, lru};
 use forerun_sim::workload::{self, Workload};
 
@@ -153,13 +153,13 @@ impl Run<'_> {
     fn lru(&self, recorded: &Recorded) -> Result<(Outcome, Bound), Failure> {
         let (host, blocks) = (self.host(), self.cell.cache_blocks);
         let (placing, devices) = (self.placing(recorded), self.devices()?);
+        let place = |block| placing.place(block);
         let outcome = if recorded.references().is_empty() {
-            let source = self.source()?;
-            let references = streamed::references(source, recorded, &placing);
+            let references = References::new(self.source()?, recorded);
             let references = references.map_err(|e| self.unread(e))?;
-            lru::run(&host, blocks, devices, references)
+            lru::run(&host, blocks, devices, place, references)
         } else {
-            lru::run(&host, blocks, devices, streamed::kept(recorded, &placing))
+            lru::run(&host, blocks, devices, place, streamed::kept(recorded))
         };
         let outcome = outcome.map_err(|e| self.unread(e))?;
         let bound = self.by_block(recorded, outcome.compute)?;
