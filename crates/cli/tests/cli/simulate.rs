@@ -165,6 +165,64 @@ fn a_device_from_a_file_needs_no_rebuild() {
 }
 
 #[test]
+fn every_disk_of_an_array_has_the_scheduler_of_its_row() {
+    let folder = Folder::new();
+    let text: String = (0..400).map(|i| format!("{}\n", i * 37 % 400)).collect();
+    let trace = folder.file("t", text.as_bytes());
+    let row = |arguments: &str| {
+        let mut rows = rows(&format!(
+            "--trace {trace} --preset aggressive --place address {arguments}"
+        ));
+        rows.remove(0)
+    };
+    let named = row("--device array(disks=2):sstf:hp97560");
+    let given = row("--device array(disks=2):hp97560 --scheduler sstf");
+    assert_eq!(named["scheduler"], "sstf");
+    assert_eq!(named["elapsed_ns"], given["elapsed_ns"]);
+    let usual = row("--device array(disks=2):hp97560");
+    assert_eq!(usual["scheduler"], "cscan");
+    let none = row("--device array(disks=2):hp97560 --scheduler fcfs");
+    assert_ne!(none["elapsed_ns"], given["elapsed_ns"]);
+    assert_eq!(row("--device ssd")["scheduler"], "fcfs");
+    assert_eq!(row("--device unit")["scheduler"], "fcfs");
+}
+
+/// As long as a trace has few different blocks, its length takes no memory: with room for the
+/// program and little else, ten times as many requests are no more than before.
+#[test]
+fn a_trace_of_any_length_is_simulated_in_bounded_memory() {
+    // The program and its libraries take 30 MB of addresses; 4 million references kept would
+    // take 64 MB more, and 400,000 take 6.
+    const KIB: u64 = 64 << 10;
+    let folder = Folder::new();
+    let chunk: String = (0..20_000).map(|i| format!("{}\n", i % 2000)).collect();
+    for chunks in [20, 200] {
+        let trace = folder.file("t", chunk.repeat(chunks).as_bytes());
+        let program = snapbox::cmd::cargo_bin!("forerun").display().to_string();
+        let run = |presets: &str| {
+            let script = format!(
+                "ulimit -v {KIB}; exec {program} simulate --trace {trace} --format json \
+                 --device instant --cache-blocks 4000 --preset {presets}"
+            );
+            let output = std::process::Command::new("sh")
+                .args(["-c", &script])
+                .output()
+                .unwrap();
+            (output.status.success(), output.stdout)
+        };
+        let (is_done, text) = run("demand-lru,forerun,none");
+        assert!(is_done, "{chunks}");
+        let text = String::from_utf8(text).unwrap();
+        for row in text.lines().map(|line| serde_json::from_str(line).unwrap()) {
+            let row: Value = row;
+            assert_eq!(row["reads"], 20_000 * chunks);
+        }
+        // One that keeps references finds the limit where there are many.
+        assert_eq!(run("demand-opt").0, chunks == 20, "{chunks}");
+    }
+}
+
+#[test]
 fn what_cannot_be_simulated_is_refused() {
     let folder = Folder::new();
     let trace = folder.file("t", b"1\n2\n3\n");
@@ -173,6 +231,13 @@ fn what_cannot_be_simulated_is_refused() {
     let writes = folder.file("writes", b"0,0,512,w,1.0\n");
     let two = folder.file("two", b"1 0\n2 1\n");
     let toml = folder.file("bad.toml", b"kind = \"tape\"\n");
+    let half = folder.file("half", b"0,8,512,r,0.1\n0,16,5");
+    let line = |time: u64| format!("0,8,512,r,{time}\n");
+    let back: String = (5..2007).chain([1]).map(line).collect();
+    let back = folder.file("back", back.as_bytes());
+    // The head of a gzip file, and nothing more of it.
+    let cut = folder.file("cut", &[0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3, 0x33]);
+    let binary = folder.file("binary", &[1, 0x81].repeat(20));
     for (arguments, message) in [
         (
             format!("--trace {broken} --trace-format lirs"),
@@ -188,8 +253,44 @@ fn what_cannot_be_simulated_is_refused() {
         (format!("--trace {trace} --cache-blocks 0"), "from 1 to"),
         (
             format!("--trace {trace} --cache-blocks 1 --preset forerun"),
-            "must be at least",
+            "must be at least 66 blocks",
         ),
+        (
+            format!("--trace {trace} --device ssd --scheduler sstf"),
+            "ssd works on 8 requests at once",
+        ),
+        (
+            format!("--trace {trace} --device sstf:hp97560 --scheduler look"),
+            "a scheduler of its own, sstf",
+        ),
+        (
+            format!("--trace {trace} --device unit --scheduler look"),
+            "--device unit serves",
+        ),
+        (
+            format!("--trace {trace} --scheduler loook"),
+            "there is fcfs",
+        ),
+        (
+            format!("--trace {trace} --horizon 9 --preset demand-opt"),
+            "--horizon: no preset",
+        ),
+        (
+            format!("--trace {trace} --fetch-units 3"),
+            "--fetch-units: is for --device unit",
+        ),
+        (
+            format!("--trace {trace} --trace-memory 250 --preset aggressive"),
+            "t:3: no room for more than 2 references",
+        ),
+        (format!("--trace {half}"), "half:2: \"0,16,5\""),
+        (format!("--trace {cut}"), "gzip: damaged or cut off"),
+        (format!("--trace {back}"), "back:2003: time "),
+        (
+            format!("--trace {far} --disks 4 --preset forerun"),
+            "far:2: block ",
+        ),
+        (format!("--trace {binary}"), "none of the formats"),
         (format!("--trace {trace} --device-file {toml}"), "tape"),
         (format!("--trace {trace} --device hp9756"), "hp97560"),
         (format!("--trace {trace} --preset agressive"), "aggressive"),

@@ -4,6 +4,7 @@
 //! from. How a cell is run is `run.rs`.
 
 use forerun_core::preset::Preset;
+use forerun_core::settings::SettingsError;
 use forerun_core::spec::Choice;
 use forerun_core::{Bytes, Settings};
 use forerun_sim::simulate::placing::Placing;
@@ -190,8 +191,17 @@ pub(super) fn settings(
             "--preset {name} with --cache-blocks {cache_blocks}: {e}"
         ))
     };
-    let mut settings = preset.settings(memory).map_err(|e| refused(&e))?;
-    settings.block_bytes = args.block_bytes;
-    settings.check().map_err(|e| refused(&e))?;
+    // Memory enough for any preset, until the size of a block is known.
+    let mut settings = preset.settings(Bytes(1 << 30)).map_err(|e| refused(&e))?;
+    (settings.memory, settings.block_bytes) = (memory, args.block_bytes);
+    settings.check().map_err(|e| match e {
+        SettingsError::Memory { minimum, .. } => {
+            let blocks = minimum.0.div_ceil(args.block_bytes.into());
+            refused(&format!(
+                "must be at least {blocks} blocks, {minimum} bytes"
+            ))
+        }
+        other => refused(&other),
+    })?;
     Ok(settings)
 }
