@@ -1,5 +1,7 @@
 //! `forerun simulate`: small traces whose results can be reckoned by hand, and bad input.
 
+use std::path::{Path, PathBuf};
+
 use serde_json::Value;
 use snapbox::str;
 
@@ -219,6 +221,43 @@ fn a_trace_of_any_length_is_simulated_in_bounded_memory() {
         }
         // One that keeps references finds the limit where there are many.
         assert_eq!(run("demand-opt").0, chunks == 20, "{chunks}");
+    }
+}
+
+/// Published traces belong to others and lie beside the repository, or where `FORERUN_TRACES` says.
+#[test]
+fn published_traces_run_under_every_hinted_method() {
+    let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/traces");
+    let folder = std::env::var_os("FORERUN_TRACES").map_or(beside, PathBuf::from);
+    if !folder.is_dir() {
+        println!(
+            "SKIPPED: no traces in {} (FORERUN_TRACES)",
+            folder.display()
+        );
+        return;
+    }
+    let all = "demand-lru,demand-opt,fixed-horizon,aggressive,reverse-aggressive,forestall";
+    let files = ["lirs", "disksim", "timed"].map(|part| std::fs::read_dir(folder.join(part)));
+    let files = files.into_iter().flatten().flatten().flatten();
+    for path in files.map(|file| file.path()) {
+        let name = path.display().to_string();
+        if !name.contains(".trace") && !name.contains(".ascii") && !name.contains(".vscsi") {
+            continue;
+        }
+        let rows = rows(&format!(
+            "--trace {name} --place dense --disks 2 --preset {all},forerun --threads 2"
+        ));
+        assert_eq!(rows.len(), 7);
+        for row in rows {
+            let count = |key: &str| row[key].as_u64().unwrap();
+            assert_eq!(
+                count("hits") + count("late_hits") + count("misses"),
+                count("reads")
+            );
+            let parts = count("compute_ns") + count("driver_ns") + count("stall_ns");
+            assert_eq!(count("elapsed_ns"), parts, "{name}: {row}");
+            assert!(row["over_bound"].as_f64().unwrap() >= 1.0, "{name}: {row}");
+        }
     }
 }
 
