@@ -16,10 +16,8 @@
 //! A device moves no bytes and knows no files, only positions on itself.
 
 pub mod array;
-pub mod behind;
 pub mod hdd;
 pub mod instant;
-pub mod least;
 pub mod model;
 pub mod object_store;
 pub mod ssd;
@@ -28,8 +26,8 @@ pub mod switching;
 use forerun_core::spec::{Choice, ChoiceError, Method};
 use forerun_core::{Bytes, ErrorCode, Nanos, Profile};
 
+use crate::needs::Needs;
 use crate::scheduler;
-use least::Needs;
 
 /// The devices. One entry a device.
 pub static LIST: &[Method<Box<dyn Device>>] = &[

@@ -24,8 +24,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use forerun_core::spec::{Choice, ChoiceError, Method};
 use forerun_core::{Bytes, Nanos, Profile};
 
-use crate::device::least::Needs;
 use crate::device::{Completion, Device, Request, Usage};
+use crate::needs::Needs;
 
 /// The schedulers. One entry a scheduler.
 pub static LIST: &[Method<Box<dyn Scheduler>>] = &[

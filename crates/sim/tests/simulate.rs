@@ -5,11 +5,11 @@
 
 use forerun_core::hinted::{Setup, policy};
 use forerun_core::{Bytes, Nanos, preset};
-use forerun_sim::device::behind::{NONE, behind};
-use forerun_sim::device::least::{Needs, Run};
 use forerun_sim::device::{Device, Request, array::Array};
 use forerun_sim::hinted::host::Host;
+use forerun_sim::needs::{Needs, Run};
 use forerun_sim::random::Random;
+use forerun_sim::scheduled::{NONE, behind};
 use forerun_sim::simulate::placing::{Layout, Placing};
 use forerun_sim::simulate::recorded::{Recorded, Room};
 use forerun_sim::simulate::requests::{Manner, Records, Source};

@@ -226,6 +226,7 @@ fn a_trace_of_any_length_is_simulated_in_bounded_memory() {
 
 /// Published traces belong to others and lie beside the repository, or where `FORERUN_TRACES` says.
 #[test]
+#[expect(clippy::disallowed_methods, reason = "a test is told where traces lie")]
 fn published_traces_run_under_every_hinted_method() {
     let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/traces");
     let folder = std::env::var_os("FORERUN_TRACES").map_or(beside, PathBuf::from);

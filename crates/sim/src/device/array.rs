@@ -17,8 +17,8 @@ use std::collections::BTreeMap;
 use forerun_core::spec::{Knows, Method, Param, Spec};
 use forerun_core::{Bytes, Nanos, Profile, profile};
 
-use super::least::{Needs, Run};
 use super::{Completion, Device, Outcome, Request, Usage, model};
+use crate::needs::{Needs, Run};
 
 /// How many devices, and what lies on one before the next one's turn.
 const PARAMS: &[Param] = &[
@@ -38,7 +38,7 @@ const PARAMS: &[Param] = &[
     },
 ];
 
-pub(super) const METHOD: Method<Box<dyn Device>> = Method {
+pub(crate) const METHOD: Method<Box<dyn Device>> = Method {
     spec: Spec {
         name: "array",
         summary: "devices striped strip by strip: array(disks=4):name, or of hp97560",
@@ -51,7 +51,7 @@ pub(super) const METHOD: Method<Box<dyn Device>> = Method {
 };
 
 /// What the listed one is an array of.
-pub(super) const LISTED_PART: &str = model::HP_97560.spec.name;
+pub(crate) const LISTED_PART: &str = model::HP_97560.spec.name;
 
 /// A request whose parts are under way.
 #[derive(Debug)]
@@ -92,7 +92,7 @@ impl Array {
     }
 
     /// From the values of [`METHOD`]'s parameters.
-    pub(super) fn boxed(values: &[u64], part: &dyn Fn() -> Box<dyn Device>) -> Box<dyn Device> {
+    pub(crate) fn boxed(values: &[u64], part: &dyn Fn() -> Box<dyn Device>) -> Box<dyn Device> {
         let [disks, strip] = [0, 1].map(|at: usize| values.get(at).copied().unwrap_or(1));
         Box::new(Self::new(
             (0..disks).map(|_| part()).collect(),

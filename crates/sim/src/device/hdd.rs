@@ -35,9 +35,9 @@ pub use seek::{Piece, SeekSheet};
 pub use sheet::{BusSheet, CacheSheet, ControllerSheet, Sheet, ZoneSheet};
 pub use surface::SurfaceSheet;
 
-use super::least::Needs;
 use super::switching::Switching;
 use super::{Completion, Device, Outcome, Request, Usage};
+use crate::needs::Needs;
 
 /// What a read past the end gets: EIO.
 pub const PAST_END: ErrorCode = ErrorCode(5);

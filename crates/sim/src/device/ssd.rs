@@ -17,9 +17,9 @@ use forerun_core::spec::{Knows, Method, Param, Spec};
 use forerun_core::{Bytes, Nanos, Profile};
 use serde::Deserialize;
 
-use super::least::Needs;
 use super::model::{ModelError, milliseconds, range, rate};
 use super::{Completion, Device, Outcome, Request, Usage, transfer_time};
+use crate::needs::Needs;
 
 pub(super) const METHOD: Method<Box<dyn Device>> = Method {
     spec: Spec {

@@ -19,8 +19,8 @@ use forerun_core::profile::{RATE_RANGE, SWITCHING_MAX};
 use forerun_core::spec::{Knows, Method, Param, Spec};
 use forerun_core::{Bytes, Nanos, Profile};
 
-use super::least::Needs;
 use super::{Completion, Device, Outcome, Request, Usage, transfer_time};
+use crate::needs::Needs;
 
 pub(super) const METHOD: Method<Box<dyn Device>> = Method {
     spec: Spec {

@@ -7,8 +7,8 @@ use std::collections::VecDeque;
 
 use forerun_core::{Bytes, Nanos, Profile};
 
-use crate::device::least::Needs;
 use crate::device::{Completion, Device, Outcome, Request, Usage};
+use crate::needs::Needs;
 
 /// See the [module](self).
 #[derive(Clone, Debug)]

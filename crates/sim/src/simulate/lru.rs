@@ -125,8 +125,9 @@ impl Reader<'_> {
         self.outcome.response_mean = Some(mean);
         self.outcome.elapsed = self.processor.0;
         self.outcome.compute_longest = self.outcome.compute;
-        let busy = |d: &Box<dyn Device>| d.usage().busy.0 / u64::from(d.servers().max(1));
-        self.outcome.busy = self.devices.iter().map(busy).collect();
+        let devices = self.devices.iter();
+        let busy = devices.map(|d| d.usage().busy.0 / u64::from(d.servers().max(1)));
+        self.outcome.busy = busy.collect();
         self.outcome
     }
 }

@@ -9,8 +9,8 @@ use std::rc::Rc;
 
 use forerun_core::{Bytes, Nanos, Profile};
 
-use crate::device::least::Needs;
 use crate::device::{Completion, Device, Outcome, Request, Usage};
+use crate::needs::Needs;
 
 /// See the [module](self).
 #[derive(Clone, Debug, Default)]

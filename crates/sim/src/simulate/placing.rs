@@ -13,8 +13,8 @@
 use forerun_core::{Bytes, DeviceId};
 
 use super::recorded::Recorded;
-use crate::device::least::{Needs, Run};
 use crate::hinted::Place;
+use crate::needs::{Needs, Run};
 
 /// Where blocks lie.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 
 use forerun_core::{Bytes, Nanos, Profile};
 
-use crate::device::least::Needs;
 use crate::device::{Completion, Device, Outcome, Request, Usage};
+use crate::needs::Needs;
 
 /// A request that ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -4,8 +4,8 @@
 //! Checked once; every run builds its own. Unless one is named, a disk gets `cscan`, and what works
 //! on several requests at once gets them as they come, which a row calls `fcfs`.
 
-use forerun_sim::device::behind::{self, BehindError, NONE, behind, model_behind};
 use forerun_sim::device::{self, Device, Model, from_toml};
+use forerun_sim::scheduled::{BehindError, NONE, behind, model_behind, own};
 
 use crate::args::Simulate;
 use crate::failure::Failure;
@@ -42,7 +42,7 @@ impl Disk {
     pub(super) fn new(args: &Simulate) -> Result<Self, Failure> {
         let what = What::new(args)?;
         let own = match &what {
-            What::Named(text) => behind::own(text).map(str::to_owned),
+            What::Named(text) => own(text).map(str::to_owned),
             What::Unit | What::Model(..) => None,
         };
         let (wanted, is_complete) = match (&args.scheduler, own) {

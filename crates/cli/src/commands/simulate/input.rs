@@ -188,7 +188,7 @@ fn opener(path: &Path, reading: &Reading, bar: &ProgressBar) -> Open {
 /// Whether any of the presets needs all references.
 fn needs_references(args: &Simulate, disk: &Disk) -> bool {
     let mut presets = args.preset.0.iter();
-    presets.any(|preset| preset.is_hinted() && !(preset.is_lru() && !disk.is_unit()))
+    presets.any(|preset| preset.is_hinted() && (disk.is_unit() || !preset.is_lru()))
 }
 
 /// Whether references are kept, and in how much memory.

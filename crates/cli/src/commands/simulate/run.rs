@@ -191,7 +191,7 @@ impl Run<'_> {
         &self,
         preset: &Preset,
         workload: &dyn Workload,
-        needs: &forerun_sim::device::least::Needs,
+        needs: &forerun_sim::needs::Needs,
     ) -> Result<(Outcome, Bound), Failure> {
         let settings = settings(preset, self.args, self.cell.cache_blocks)?;
         let strip = Bytes(self.args.block_bytes.into());

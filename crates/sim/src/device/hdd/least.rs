@@ -21,9 +21,9 @@
 
 use forerun_core::Nanos;
 
-use super::super::least::Needs;
 use super::drawing::Drawing;
 use super::geometry::Zone;
+use crate::needs::Needs;
 
 impl Drawing {
     /// See the [module](self).

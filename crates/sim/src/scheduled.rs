@@ -15,7 +15,7 @@ use core::fmt;
 
 use forerun_core::spec::{Choice, ChoiceError};
 
-use super::{Device, LIST, Model, array, instant, parse};
+use crate::device::{Device, LIST, Model, array, instant, parse};
 use crate::scheduler::{self, Queued};
 
 /// The scheduler that is none: a device serves its requests in order of arrival by itself.

@@ -3,7 +3,7 @@
 //! Whoever compares a run with a lower bound says what the run needs of a device: different bytes,
 //! each of which must leave the surface, the cells or the wire at least once, in at least so many
 //! requests. The device answers with a time that no order of requests, no scheduler and no policy
-//! can go below ([`Device::least`](super::Device::least)):
+//! can go below ([`Device::least`](crate::device::Device::least)):
 //!
 //! ```text
 //! runs       [====]   [==]  [========]      ascending, apart      what is needed
@@ -15,7 +15,7 @@
 
 use forerun_core::{Bytes, Nanos};
 
-use super::transfer_time;
+use crate::device::transfer_time;
 
 /// Bytes in a row.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
