@@ -56,6 +56,8 @@ bench: ## instruction counts under callgrind, and ratios against rivals in one r
 	@if command -v valgrind >/dev/null; then :; \
 	else $(call missing,valgrind,instructions are not counted); fi
 	$(CARGO) bench --package forerun-io
+	$(CARGO) run --release --package forerun-sim --example speed
+	$(CARGO) run --release --package forerun-sim --example memory
 	$(CARGO) run --release --package forerun-io --example hit_ratio
 	@mkdir -p target/bench && [ -s target/bench/1GiB ] || head -c 1G /dev/urandom > target/bench/1GiB
 	$(CARGO) run --release --package forerun-io --example cold -- target/bench/1GiB

@@ -10,10 +10,22 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 /// Redraws a second: enough to look alive, few enough to cost the readers nothing.
 const REDRAWS_PER_SECOND: u8 = 5;
 
+/// Requests of a trace between two steps of a bar: reading must not wait for it.
+pub const REQUESTS_PER_STEP: u64 = 1 << 16;
+
 /// A bar that counts steps.
 #[must_use]
 pub fn steps(what: &str, total: u64) -> ProgressBar {
-    bar(what, Some(total), "{msg} [{bar:40}] {pos}/{len} {eta}")
+    bar(what, Some(total), STEPS)
+}
+
+const STEPS: &str = "{msg} [{bar:40}] {pos}/{len} {eta}";
+
+/// A bar without an end gets one, and begins again: now it is known how much there is to do.
+pub fn begin_again(bar: &ProgressBar, total: u64) {
+    bar.set_style(style(STEPS));
+    bar.reset();
+    bar.set_length(total);
 }
 
 /// A count of steps of which nobody knows how many there will be.
@@ -41,11 +53,14 @@ fn bar(what: &str, total: Option<u64>, template: &str) -> ProgressBar {
     } else {
         ProgressDrawTarget::hidden()
     };
-    // A template that cannot be parsed would be a slip above; the default style still works.
-    let style = ProgressStyle::with_template(template)
-        .unwrap_or_else(|_| ProgressStyle::default_bar())
-        .progress_chars("=> ");
     ProgressBar::with_draw_target(total, target)
-        .with_style(style)
+        .with_style(style(template))
         .with_message(what.to_owned())
+}
+
+fn style(template: &str) -> ProgressStyle {
+    // A template that cannot be parsed would be a slip above; the default style still works.
+    ProgressStyle::with_template(template)
+        .unwrap_or_else(|_| ProgressStyle::default_bar())
+        .progress_chars("=> ")
 }

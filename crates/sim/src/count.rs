@@ -4,46 +4,28 @@
 //! compared with these, and the engine with both. References are block numbers; a miss fetches
 //! the block and, in a full cache, gives one up. No time, no prefetching, no writes.
 //!
-//! * [`Lru`] is a stream: one reference at a time, a doubly linked list in two arrays by block
-//!   number, a table lookup and two list moves each.
+//! * [`Lru`] is a stream: one reference at a time, a table lookup and two moves in the list of
+//!   [`Recency`] each.
 //! * [`optimal_misses`] needs all references: it gives up the block whose next use is farthest,
 //!   Belady's MIN (IBM Systems Journal 5, 1966). Next uses come from one pass backwards; the
 //!   resident blocks stand in an order of next use, so a reference costs O(log cache).
 
 pub mod numbering;
+pub mod recency;
 
 use std::collections::BTreeSet;
 
 pub use numbering::Numbering;
+pub use recency::Recency;
 
-/// No block.
-const NONE: u32 = u32::MAX;
-
-/// An LRU cache of whole blocks. 28 bytes a distinct block, 35 right after a table grew.
+/// An LRU cache of whole blocks. 22 to 35 bytes a distinct block.
 #[derive(Clone, Debug)]
 pub struct Lru {
     numbering: Numbering,
-    /// Per block: the neighbour used after it and the one used before it. The newest block's
-    /// newer neighbour is itself, and a block that is not resident has no newer one.
-    links: Vec<Link>,
-    newest: u32,
-    oldest: u32,
-    resident: usize,
-    capacity: usize,
+    recency: Recency,
     references: u64,
     misses: u64,
 }
-
-#[derive(Clone, Copy, Debug)]
-struct Link {
-    newer: u32,
-    older: u32,
-}
-
-const ABSENT: Link = Link {
-    newer: NONE,
-    older: NONE,
-};
 
 impl Lru {
     /// An empty cache for so many blocks.
@@ -51,11 +33,7 @@ impl Lru {
     pub fn new(capacity: usize) -> Self {
         Self {
             numbering: Numbering::default(),
-            links: Vec::new(),
-            newest: NONE,
-            oldest: NONE,
-            resident: 0,
-            capacity,
+            recency: Recency::new(capacity),
             references: 0,
             misses: 0,
         }
@@ -68,7 +46,7 @@ impl Lru {
         let hit = self
             .numbering
             .number(id)
-            .is_some_and(|block| self.touch(block));
+            .is_some_and(|block| self.recency.touch(block));
         self.misses += u64::from(!hit);
         hit
     }
@@ -90,55 +68,6 @@ impl Lru {
     pub fn distinct(&self) -> usize {
         self.numbering.len()
     }
-
-    fn touch(&mut self, block: u32) -> bool {
-        if block as usize == self.links.len() {
-            self.links.push(ABSENT);
-        }
-        if block == self.newest {
-            return true;
-        }
-        let is_resident = self.links[block as usize].newer != NONE;
-        if is_resident {
-            self.unlink(block);
-        } else if self.capacity == 0 {
-            return false;
-        } else if self.resident == self.capacity {
-            self.unlink(self.oldest);
-        } else {
-            self.resident += 1;
-        }
-        self.link(block);
-        is_resident
-    }
-
-    /// Takes a block out of the list.
-    fn unlink(&mut self, block: u32) {
-        let Link { newer, older } = std::mem::replace(&mut self.links[block as usize], ABSENT);
-        if newer == block {
-            self.newest = older;
-        } else {
-            self.links[newer as usize].older = older;
-        }
-        if older == NONE {
-            self.oldest = if newer == block { NONE } else { newer };
-        } else {
-            self.links[older as usize].newer = if newer == block { older } else { newer };
-        }
-    }
-
-    /// Makes a block the newest one.
-    fn link(&mut self, block: u32) {
-        self.links[block as usize] = Link {
-            newer: block,
-            older: self.newest,
-        };
-        match self.newest {
-            NONE => self.oldest = block,
-            before => self.links[before as usize].newer = block,
-        }
-        self.newest = block;
-    }
 }
 
 /// References prepared for [`optimal_misses`]: when each block is used next.
@@ -155,12 +84,22 @@ impl Future {
     #[must_use]
     pub fn new(ids: impl IntoIterator<Item = u64>) -> Self {
         let mut numbering = Numbering::default();
-        let mut next: Vec<u64> = ids
+        let next: Vec<u64> = ids
             .into_iter()
             .map(|id| numbering.number(id).map_or(u64::MAX, u64::from))
             .collect();
+        Self::of(next, numbering.len())
+    }
+
+    /// The same for blocks that are numbered already, all below `distinct`.
+    #[must_use]
+    pub fn numbered(blocks: impl IntoIterator<Item = u32>, distinct: usize) -> Self {
+        Self::of(blocks.into_iter().map(u64::from).collect(), distinct)
+    }
+
+    fn of(mut next: Vec<u64>, distinct: usize) -> Self {
         let end = next.len() as u64;
-        let mut next_of: Vec<u64> = (end..).take(numbering.len()).collect();
+        let mut next_of: Vec<u64> = (end..).take(distinct).collect();
         for (at, reference) in (0..end).zip(next.iter_mut().rev()) {
             let block = usize::try_from(*reference).unwrap_or(usize::MAX);
             *reference = match next_of.get_mut(block) {
@@ -168,10 +107,7 @@ impl Future {
                 None => u64::MAX,
             };
         }
-        Self {
-            next,
-            distinct: numbering.len(),
-        }
+        Self { next, distinct }
     }
 
     /// How many references there are.
@@ -266,6 +202,8 @@ mod tests {
         let ids = [5, 9, 5, u64::MAX, 0];
         let future = Future::new(ids);
         assert_eq!((future.references(), future.distinct()), (5, 4));
+        let numbered = Future::numbered([0, 1, 0, 2, 3], 4);
+        assert_eq!(numbered.next, future.next);
         let mut lru = Lru::new(2);
         let hits: Vec<bool> = ids.iter().map(|id| lru.reference(*id)).collect();
         assert_eq!(hits, [false, false, true, false, false]);

@@ -26,6 +26,7 @@ pub mod switching;
 use forerun_core::spec::{Choice, ChoiceError, Method};
 use forerun_core::{Bytes, ErrorCode, Nanos, Profile};
 
+use crate::needs::Needs;
 use crate::scheduler;
 
 /// The devices. One entry a device.
@@ -135,6 +136,12 @@ pub trait Device: core::fmt::Debug {
     fn capacity(&self) -> Option<Bytes> {
         None
     }
+
+    /// A time below which this, as it is before the first request, cannot deliver what is needed,
+    /// counted from that request's submission. Zero where nothing is known.
+    fn least(&self, _needs: &Needs) -> Nanos {
+        Nanos(0)
+    }
 }
 
 impl<D: Device + ?Sized> Device for Box<D> {
@@ -158,6 +165,9 @@ impl<D: Device + ?Sized> Device for Box<D> {
     }
     fn capacity(&self) -> Option<Bytes> {
         (**self).capacity()
+    }
+    fn least(&self, needs: &Needs) -> Nanos {
+        (**self).least(needs)
     }
 }
 

@@ -25,6 +25,7 @@ use forerun_core::spec::{Choice, ChoiceError, Method};
 use forerun_core::{Bytes, Nanos, Profile};
 
 use crate::device::{Completion, Device, Request, Usage};
+use crate::needs::Needs;
 
 /// The schedulers. One entry a scheduler.
 pub static LIST: &[Method<Box<dyn Scheduler>>] = &[
@@ -236,6 +237,11 @@ impl<D: Device> Device for Queued<D> {
 
     fn capacity(&self) -> Option<Bytes> {
         self.inner.capacity()
+    }
+
+    /// Waiting and seeking take time and spare none.
+    fn least(&self, needs: &Needs) -> Nanos {
+        self.inner.least(needs)
     }
 }
 

@@ -5,18 +5,26 @@
 //! table:
 //!
 //! ```text
-//! recorded   a trace as references to blocks, and where these lie on so many disks
+//! requests   a trace as requests for blocks, a stream that can be opened again
+//! recorded   its blocks, numbered, and its references if they are kept
+//! placing    where each block lies on so many disks
 //! hinted     a planner over devices                 -> hinted::host  \
-//! in_units   a planner, 1 for a hit and F a fetch   -> hinted::unit   > Outcome
-//! engine     the engine over an array of devices    -> world         /
+//! in_units   a planner, 1 for a hit and F a fetch   -> hinted::unit   \
+//! lru        demand fetching, from a stream         -> lru             > Outcome
+//! engine     the engine over an array of devices    -> world          /
+//! streamed   a trace as the reads of these last two
 //! bound      the least that any of them can take
 //! ```
 //!
 //! It decides nothing: methods, devices and clocks are elsewhere.
 
 pub mod bound;
+pub mod lru;
 pub mod metered;
+pub mod placing;
 pub mod recorded;
+pub mod requests;
+pub mod streamed;
 
 use forerun_core::hinted::Setup;
 use forerun_core::{Bytes, Nanos, Settings};

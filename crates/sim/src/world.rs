@@ -43,6 +43,7 @@ use crate::report::{DeviceReport, Report};
 use crate::workload::Workload;
 pub use error::WorldError;
 use guard::Guard;
+pub(crate) use layout::begins;
 use layout::{File, place};
 use reader::{Reader, State};
 

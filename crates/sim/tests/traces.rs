@@ -88,6 +88,35 @@ fn all(format: &'static Format, bytes: Vec<u8>) -> (Vec<Record>, Option<TraceErr
     (good, error)
 }
 
+/// What happens to files: bits flip, bytes and lines go, come twice or from elsewhere, and numbers
+/// grow beyond what fits.
+fn damaged(mut bytes: Vec<u8>, random: &mut Random) -> Vec<u8> {
+    for _ in 0..random.between(1, 4) {
+        let length = bytes.len() as u64;
+        let at = random.below(length + 1) as usize;
+        let end = (at + random.magnitude(7) as usize).min(bytes.len());
+        let lines: Vec<usize> = (0..bytes.len()).filter(|i| bytes[*i] == b'\n').collect();
+        match random.below(7) {
+            0 if at < bytes.len() => bytes[at] ^= 1 << random.below(8),
+            1 => drop(bytes.drain(at..end)),
+            2 => {
+                let copy = bytes[at..end].to_vec();
+                let to = random.below(length + 1) as usize;
+                bytes.splice(to..to, copy);
+            }
+            3 => drop(bytes.splice(at..at, *b"99999999999999999999")),
+            4 => drop(bytes.splice(at..at, *b"\n-1,\xff\0 \t1e9\r\n")),
+            5 if lines.len() > 2 => {
+                let first = *random.pick(&lines).unwrap();
+                let second = *random.pick(&lines).unwrap();
+                bytes.drain(first.min(second)..first.max(second));
+            }
+            _ => bytes.truncate(at),
+        }
+    }
+    bytes
+}
+
 /// An arrival that the format does not hold but follows from the rest of it.
 fn without_derived(format: &Format, mut records: Vec<Record>) -> Vec<Record> {
     if format.holds.arrival_unit_ns.is_none() {
@@ -141,6 +170,40 @@ proptest! {
             if let Some(error) = error {
                 prop_assert!(error.position().is_some(), "{}", error);
                 prop_assert!(!error.to_string().contains('\n'), "{}", error);
+            }
+        }
+    }
+
+    #[test]
+    fn any_damage_names_a_line_there_is(seed: u64) {
+        let mut random = Random::new(seed);
+        for format in LIST {
+            let bytes = damaged(written(format, &requests(format, seed, 60)), &mut random);
+            let lines = bytes.split(|byte| *byte == b'\n').count() as u64;
+            let mut file = match random.pick(&COMPRESSIONS).filter(|_| random.chance(500)) {
+                Some((_, compress)) => compress(&bytes),
+                None => bytes,
+            };
+            if random.chance(300) {
+                file.truncate(random.below(file.len() as u64) as usize);
+            }
+            for named in [Some(format), None] {
+                let error = match reading(named, file.clone()) {
+                    Ok(records) => records.filter_map(Result::err).last(),
+                    Err(error) => Some(error),
+                };
+                let Some(error) = error else {
+                    continue;
+                };
+                let message = error.to_string();
+                prop_assert!(message.starts_with("t:") && !message.contains('\n'), "{}", message);
+                match error.position() {
+                    Some(Position::Line(line)) => {
+                        prop_assert!((1..=lines + 1).contains(&line), "{} of {lines}", message);
+                    }
+                    Some(Position::Byte(_)) => {}
+                    None => prop_assert!(false, "{}", message),
+                }
             }
         }
     }

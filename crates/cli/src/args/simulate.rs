@@ -6,16 +6,16 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::{ArgGroup, Args as Group, ValueEnum};
-use forerun_core::Nanos;
 use forerun_core::hinted::policy;
 use forerun_core::preset::{self, Preset};
-use forerun_core::spec::Choice;
+use forerun_core::spec::{Choice, Knows};
+use forerun_core::{Bytes, Nanos};
 use forerun_sim::scheduler;
-use forerun_sim::simulate::recorded::Layout;
+use forerun_sim::simulate::placing::Layout;
 
 use super::trace::parse_block_bytes;
 use super::{Format, Reading, parse_count};
-use crate::quantity::parse_duration;
+use crate::quantity::{parse_duration, parse_size};
 
 /// `forerun simulate`.
 #[derive(Debug, Group)]
@@ -41,9 +41,9 @@ pub struct Simulate {
     #[arg(long, value_name = "TOML", conflicts_with = "device")]
     pub device_file: Option<PathBuf>,
 
-    /// In which order a disk gets what waits
-    #[arg(long, value_name = "NAME", default_value = "cscan", value_parser = parse_scheduler)]
-    pub scheduler: String,
+    /// In which order each disk gets what waits [default: cscan, or the device's own]
+    #[arg(long, value_name = "NAME", value_parser = parse_scheduler)]
+    pub scheduler: Option<String>,
 
     /// Disks to stripe blocks over, with commas between [default: the trace's devices]
     #[arg(long, value_name = "D,..", value_delimiter = ',')]
@@ -76,7 +76,7 @@ pub struct Simulate {
     #[arg(long, value_name = "TIME", default_value = "500us", value_parser = parse_duration)]
     pub driver: Nanos,
 
-    /// Time computed between references, in place of what the trace says
+    /// Time computed before each request but the first, in place of what the trace says
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub think: Option<Nanos>,
 
@@ -88,14 +88,18 @@ pub struct Simulate {
     #[arg(long)]
     pub writes: bool,
 
-    /// With --device unit: how long a fetch takes
-    #[arg(long, value_name = "F", default_value = "4")]
+    /// With --device unit: how long a fetch takes [default: 4]
+    #[arg(long, value_name = "F")]
     #[arg(value_parser = |text: &str| parse_count(text, 1 << 20))]
-    pub fetch_units: u32,
+    pub fetch_units: Option<u32>,
 
     /// With --device unit: numbers of the blocks in the cache at the beginning
     #[arg(long, value_name = "A,B,..", value_delimiter = ',')]
     pub warm: Vec<u64>,
+
+    /// Most memory for references, which methods that know what comes keep
+    #[arg(long, value_name = "SIZE", default_value = "4GiB", value_parser = parse_size)]
+    pub trace_memory: Bytes,
 
     /// Runs at the same time
     #[arg(long, value_name = "N", default_value = "1")]
@@ -136,6 +140,37 @@ pub enum Simulated {
     Hinted(Choice, String),
     /// A composition of the engine's methods.
     Engine(&'static Preset),
+}
+
+impl Simulate {
+    /// How long a fetch takes in units.
+    #[must_use]
+    pub fn fetch_units(&self) -> u64 {
+        self.fetch_units.unwrap_or(4).into()
+    }
+}
+
+impl Simulated {
+    /// Whether it is a hinted method.
+    #[must_use]
+    pub fn is_hinted(&self) -> bool {
+        matches!(self, Self::Hinted(..))
+    }
+
+    /// Whether it is the one that needs no hints.
+    #[must_use]
+    pub fn is_lru(&self) -> bool {
+        matches!(self, Self::Hinted(choice, _) if choice.spec.knows == Knows::Online)
+    }
+
+    /// Its name as it was typed.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Hinted(_, name) => name,
+            Self::Engine(preset) => preset.name,
+        }
+    }
 }
 
 /// Presets with commas between, which may also stand inside parentheses.

@@ -12,6 +12,7 @@ mod cell;
 mod disk;
 mod input;
 mod row;
+mod run;
 
 use std::io::Write;
 use std::sync::Mutex;
@@ -24,6 +25,7 @@ use cell::Cell;
 use disk::Disk;
 use input::Input;
 use row::Row;
+use run::Run;
 
 /// Runs the command.
 ///
@@ -31,14 +33,24 @@ use row::Row;
 /// A trace, a device or numbers that cannot be used.
 pub fn run(args: &Simulate, out: &mut dyn Write) -> Result<(), Failure> {
     let disk = Disk::new(args)?;
-    let input = Input::new(args)?;
+    let input = Input::new(args, &disk)?;
     let cells = cell::grid(args, &input, &disk)?;
-    let bar = progress::steps("runs", cells.len() as u64);
+    let requests = input.requests();
+    progress::begin_again(&input.bar, requests.saturating_mul(cells.len() as u64));
     let (next, rows) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     let work = || {
         while let Some((at, cell)) = take(&next, &cells) {
-            let row = cell.run(args, &input, &disk);
-            bar.inc(1);
+            let (input, disk) = (&input, &disk);
+            let row = Run {
+                cell,
+                args,
+                input,
+                disk,
+            };
+            let row = row.row();
+            if !input.is_read_by(cell) {
+                input.bar.inc(requests);
+            }
             match rows.lock() {
                 Ok(mut rows) => rows.push((at, row)),
                 Err(_) => return,
@@ -51,7 +63,7 @@ pub fn run(args: &Simulate, out: &mut dyn Write) -> Result<(), Failure> {
         }
         work();
     });
-    bar.finish_and_clear();
+    input.bar.finish_and_clear();
     let mut rows = rows.into_inner().unwrap_or_default();
     rows.sort_by_key(|(at, _)| *at);
     let rows = rows.into_iter().map(|(_, row)| row);

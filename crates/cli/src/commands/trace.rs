@@ -15,10 +15,7 @@ use serde_json::{Value, json};
 use crate::args::{ListFormat, Reading, Trace, TraceCommand, TraceConvert, TraceInfo};
 use crate::failure::Failure;
 use crate::files::{self, NewFile};
-use crate::progress;
-
-/// Requests between two steps of the progress bar: reading must not wait for it.
-const REQUESTS_PER_STEP: u64 = 1 << 16;
+use crate::progress::{self, REQUESTS_PER_STEP};
 
 /// Runs the command.
 ///
@@ -35,14 +32,19 @@ pub fn run(args: &Trace, out: &mut dyn Write) -> Result<(), Failure> {
 ///
 /// # Errors
 /// A file that cannot be read or is of no known format.
-pub fn records(path: &Path, reading: &Reading) -> Result<Records, Failure> {
+fn records(path: &Path, reading: &Reading) -> Result<Records, Failure> {
     files::check(path)?;
-    let options = Options {
+    open(path, reading.trace_format, &options(reading)).map_err(|e| unreadable(&e))
+}
+
+/// How a trace is read, as the arguments say.
+#[must_use]
+pub fn options(reading: &Reading) -> Options {
+    Options {
         sort_window: reading.sort_window as usize,
         columns: reading.columns.clone(),
         ..Options::default()
-    };
-    open(path, reading.trace_format, &options).map_err(|e| unreadable(&e))
+    }
 }
 
 /// What is wrong with a trace, as the command's end.
@@ -76,7 +78,7 @@ fn info(args: &TraceInfo, out: &mut dyn Write) -> Result<(), Failure> {
 }
 
 /// The requests, the bar moving with them.
-pub(super) fn counted<'a>(
+fn counted<'a>(
     records: &'a mut Records,
     bar: &'a ProgressBar,
 ) -> impl Iterator<Item = <Records as Iterator>::Item> + 'a {

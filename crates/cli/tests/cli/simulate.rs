@@ -1,5 +1,7 @@
 //! `forerun simulate`: small traces whose results can be reckoned by hand, and bad input.
 
+use std::path::{Path, PathBuf};
+
 use serde_json::Value;
 use snapbox::str;
 
@@ -42,7 +44,7 @@ fn json_has_the_keys() {
     ))
     .success()
     .stdout_eq(str![[r#"
-{"block_bytes":8192,"bound_kind":"transfer","bound_ns":5852337,"cache_blocks":8,"compute_from":"think","compute_ns":3000000,"device":"hp97560","device_utilisation":[0.5573,0.3645],"disks":2,"driver_ns":1500000,"elapsed_ns":38387075,"evicted_unused":0,"failed":0,"fetches":3,"hits":1,"late_hits":0,"misses":3,"over_bound":6.5593,"over_reverse_aggressive":null,"prefetched":0,"preset":"demand-lru","reads":4,"response_mean_ns":11795691,"scheduler":"cscan","stall_ns":33887075}
+{"block_bytes":8192,"bound_kind":"transfer","bound_ns":8914528,"cache_blocks":8,"compute_from":"think","compute_ns":3000000,"device":"hp97560","device_utilisation":[0.5573,0.3645],"disks":2,"driver_ns":1500000,"elapsed_ns":38387075,"evicted_unused":0,"failed":0,"fetches":3,"hits":1,"late_hits":0,"misses":3,"over_bound":4.3061,"over_reverse_aggressive":null,"prefetched":0,"preset":"demand-lru","reads":4,"response_mean_ns":11795691,"scheduler":"cscan","stall_ns":33887075}
 
 "#]]);
 }
@@ -58,8 +60,8 @@ fn csv_has_a_header_and_a_row_a_run() {
     .success()
     .stdout_eq(str![[r#"
 preset,device,scheduler,disks,cache_blocks,block_bytes,compute_from,reads,hits,late_hits,misses,fetches,prefetched,evicted_unused,failed,elapsed_ns,compute_ns,driver_ns,stall_ns,response_mean_ns,device_utilisation,bound_ns,bound_kind,over_bound,over_reverse_aggressive
-demand-lru,instant,cscan,1,2,8192,none,4,0,0,4,4,0,0,0,2000000,0,2000000,0,0,0.0,1500000,compute + driver,1.3333,
-demand-lru,instant,cscan,1,8,8192,none,4,1,0,3,3,0,0,0,1500000,0,1500000,0,0,0.0,1500000,compute + driver,1.0,
+demand-lru,instant,cscan,1,2,8192,none,4,0,0,4,4,0,0,0,2000000,0,2000000,0,0,0.0,1500000,compute + driver of each block once,1.3333,
+demand-lru,instant,cscan,1,8,8192,none,4,1,0,3,3,0,0,0,1500000,0,1500000,0,0,0.0,1500000,compute + driver of each block once,1.0,
 
 "#]]);
 }
@@ -165,6 +167,102 @@ fn a_device_from_a_file_needs_no_rebuild() {
 }
 
 #[test]
+fn every_disk_of_an_array_has_the_scheduler_of_its_row() {
+    let folder = Folder::new();
+    let text: String = (0..400).map(|i| format!("{}\n", i * 37 % 400)).collect();
+    let trace = folder.file("t", text.as_bytes());
+    let row = |arguments: &str| {
+        let mut rows = rows(&format!(
+            "--trace {trace} --preset aggressive --place address {arguments}"
+        ));
+        rows.remove(0)
+    };
+    let named = row("--device array(disks=2):sstf:hp97560");
+    let given = row("--device array(disks=2):hp97560 --scheduler sstf");
+    assert_eq!(named["scheduler"], "sstf");
+    assert_eq!(named["elapsed_ns"], given["elapsed_ns"]);
+    let usual = row("--device array(disks=2):hp97560");
+    assert_eq!(usual["scheduler"], "cscan");
+    let none = row("--device array(disks=2):hp97560 --scheduler fcfs");
+    assert_ne!(none["elapsed_ns"], given["elapsed_ns"]);
+    assert_eq!(row("--device ssd")["scheduler"], "fcfs");
+    assert_eq!(row("--device unit")["scheduler"], "fcfs");
+}
+
+/// As long as a trace has few different blocks, its length takes no memory: with room for the
+/// program and little else, ten times as many requests are no more than before.
+#[test]
+fn a_trace_of_any_length_is_simulated_in_bounded_memory() {
+    // The program and its libraries take 30 MB of addresses; 4 million references kept would
+    // take 64 MB more, and 400,000 take 6.
+    const KIB: u64 = 64 << 10;
+    let folder = Folder::new();
+    let chunk: String = (0..20_000).map(|i| format!("{}\n", i % 2000)).collect();
+    for chunks in [20, 200] {
+        let trace = folder.file("t", chunk.repeat(chunks).as_bytes());
+        let program = snapbox::cmd::cargo_bin!("forerun").display().to_string();
+        let run = |presets: &str| {
+            let script = format!(
+                "ulimit -v {KIB}; exec {program} simulate --trace {trace} --format json \
+                 --device instant --cache-blocks 4000 --preset {presets}"
+            );
+            let output = std::process::Command::new("sh")
+                .args(["-c", &script])
+                .output()
+                .unwrap();
+            (output.status.success(), output.stdout)
+        };
+        let (is_done, text) = run("demand-lru,forerun,none");
+        assert!(is_done, "{chunks}");
+        let text = String::from_utf8(text).unwrap();
+        for row in text.lines().map(|line| serde_json::from_str(line).unwrap()) {
+            let row: Value = row;
+            assert_eq!(row["reads"], 20_000 * chunks);
+        }
+        // One that keeps references finds the limit where there are many.
+        assert_eq!(run("demand-opt").0, chunks == 20, "{chunks}");
+    }
+}
+
+/// Published traces belong to others and lie beside the repository, or where `FORERUN_TRACES` says.
+#[test]
+#[expect(clippy::disallowed_methods, reason = "a test is told where traces lie")]
+fn published_traces_run_under_every_hinted_method() {
+    let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/traces");
+    let folder = std::env::var_os("FORERUN_TRACES").map_or(beside, PathBuf::from);
+    if !folder.is_dir() {
+        println!(
+            "SKIPPED: no traces in {} (FORERUN_TRACES)",
+            folder.display()
+        );
+        return;
+    }
+    let all = "demand-lru,demand-opt,fixed-horizon,aggressive,reverse-aggressive,forestall";
+    let files = ["lirs", "disksim", "timed"].map(|part| std::fs::read_dir(folder.join(part)));
+    let files = files.into_iter().flatten().flatten().flatten();
+    for path in files.map(|file| file.path()) {
+        let name = path.display().to_string();
+        if !name.contains(".trace") && !name.contains(".ascii") && !name.contains(".vscsi") {
+            continue;
+        }
+        let rows = rows(&format!(
+            "--trace {name} --place dense --disks 2 --preset {all},forerun --threads 2"
+        ));
+        assert_eq!(rows.len(), 7);
+        for row in rows {
+            let count = |key: &str| row[key].as_u64().unwrap();
+            assert_eq!(
+                count("hits") + count("late_hits") + count("misses"),
+                count("reads")
+            );
+            let parts = count("compute_ns") + count("driver_ns") + count("stall_ns");
+            assert_eq!(count("elapsed_ns"), parts, "{name}: {row}");
+            assert!(row["over_bound"].as_f64().unwrap() >= 1.0, "{name}: {row}");
+        }
+    }
+}
+
+#[test]
 fn what_cannot_be_simulated_is_refused() {
     let folder = Folder::new();
     let trace = folder.file("t", b"1\n2\n3\n");
@@ -173,6 +271,13 @@ fn what_cannot_be_simulated_is_refused() {
     let writes = folder.file("writes", b"0,0,512,w,1.0\n");
     let two = folder.file("two", b"1 0\n2 1\n");
     let toml = folder.file("bad.toml", b"kind = \"tape\"\n");
+    let half = folder.file("half", b"0,8,512,r,0.1\n0,16,5");
+    let line = |time: u64| format!("0,8,512,r,{time}\n");
+    let back: String = (5..2007).chain([1]).map(line).collect();
+    let back = folder.file("back", back.as_bytes());
+    // The head of a gzip file, and nothing more of it.
+    let cut = folder.file("cut", &[0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3, 0x33]);
+    let binary = folder.file("binary", &[1, 0x81].repeat(20));
     for (arguments, message) in [
         (
             format!("--trace {broken} --trace-format lirs"),
@@ -188,8 +293,44 @@ fn what_cannot_be_simulated_is_refused() {
         (format!("--trace {trace} --cache-blocks 0"), "from 1 to"),
         (
             format!("--trace {trace} --cache-blocks 1 --preset forerun"),
-            "must be at least",
+            "must be at least 66 blocks",
         ),
+        (
+            format!("--trace {trace} --device ssd --scheduler sstf"),
+            "ssd works on 8 requests at once",
+        ),
+        (
+            format!("--trace {trace} --device sstf:hp97560 --scheduler look"),
+            "a scheduler of its own, sstf",
+        ),
+        (
+            format!("--trace {trace} --device unit --scheduler look"),
+            "--device unit serves",
+        ),
+        (
+            format!("--trace {trace} --scheduler loook"),
+            "there is fcfs",
+        ),
+        (
+            format!("--trace {trace} --horizon 9 --preset demand-opt"),
+            "--horizon: no preset",
+        ),
+        (
+            format!("--trace {trace} --fetch-units 3"),
+            "--fetch-units: is for --device unit",
+        ),
+        (
+            format!("--trace {trace} --trace-memory 250 --preset aggressive"),
+            "t:3: no room for more than 2 references",
+        ),
+        (format!("--trace {half}"), "half:2: \"0,16,5\""),
+        (format!("--trace {cut}"), "gzip: damaged or cut off"),
+        (format!("--trace {back}"), "back:2003: time "),
+        (
+            format!("--trace {far} --disks 4 --preset forerun"),
+            "far:2: block ",
+        ),
+        (format!("--trace {binary}"), "none of the formats"),
         (format!("--trace {trace} --device-file {toml}"), "tape"),
         (format!("--trace {trace} --device hp9756"), "hp97560"),
         (format!("--trace {trace} --preset agressive"), "aggressive"),

@@ -18,6 +18,7 @@ use forerun_core::spec::{Knows, Method, Param, Spec};
 use forerun_core::{Bytes, Nanos, Profile, profile};
 
 use super::{Completion, Device, Outcome, Request, Usage, model};
+use crate::needs::{Needs, Run};
 
 /// How many devices, and what lies on one before the next one's turn.
 const PARAMS: &[Param] = &[
@@ -37,7 +38,7 @@ const PARAMS: &[Param] = &[
     },
 ];
 
-pub(super) const METHOD: Method<Box<dyn Device>> = Method {
+pub(crate) const METHOD: Method<Box<dyn Device>> = Method {
     spec: Spec {
         name: "array",
         summary: "devices striped strip by strip: array(disks=4):name, or of hp97560",
@@ -48,6 +49,9 @@ pub(super) const METHOD: Method<Box<dyn Device>> = Method {
     },
     build: |values| Array::boxed(values, &|| (model::HP_97560.build)(&[])),
 };
+
+/// What the listed one is an array of.
+pub(crate) const LISTED_PART: &str = model::HP_97560.spec.name;
 
 /// A request whose parts are under way.
 #[derive(Debug)]
@@ -88,7 +92,7 @@ impl Array {
     }
 
     /// From the values of [`METHOD`]'s parameters.
-    pub(super) fn boxed(values: &[u64], part: &dyn Fn() -> Box<dyn Device>) -> Box<dyn Device> {
+    pub(crate) fn boxed(values: &[u64], part: &dyn Fn() -> Box<dyn Device>) -> Box<dyn Device> {
         let [disks, strip] = [0, 1].map(|at: usize| values.get(at).copied().unwrap_or(1));
         Box::new(Self::new(
             (0..disks).map(|_| part()).collect(),
@@ -209,6 +213,22 @@ impl Device for Array {
         let least = self.devices.iter().filter_map(Device::capacity).min()?;
         let whole = least.0 / self.strip * self.strip;
         Some(Bytes(whole.saturating_mul(self.devices.len() as u64)))
+    }
+
+    /// What the slowest part takes for its share, which is at least one request if there is any.
+    fn least(&self, needs: &Needs) -> Nanos {
+        let share = |at: u64| {
+            let runs = needs.runs().iter().map(|run| {
+                let begin = self.before(at, run.at.0);
+                let bytes = Bytes(self.before(at, run.end()) - begin);
+                let at = Bytes(begin);
+                Run { at, bytes }
+            });
+            Needs::new(runs.collect(), 1)
+        };
+        let times = (0..).zip(&self.devices);
+        let times = times.map(|(at, device)| device.least(&share(at)));
+        times.max().unwrap_or_default()
     }
 }
 

@@ -18,6 +18,7 @@ mod cache;
 mod drawing;
 mod drive;
 mod geometry;
+mod least;
 mod seek;
 mod sheet;
 mod surface;
@@ -36,6 +37,7 @@ pub use surface::SurfaceSheet;
 
 use super::switching::Switching;
 use super::{Completion, Device, Outcome, Request, Usage};
+use crate::needs::Needs;
 
 /// What a read past the end gets: EIO.
 pub const PAST_END: ErrorCode = ErrorCode(5);
@@ -230,6 +232,10 @@ impl Device for Hdd {
 
     fn capacity(&self) -> Option<Bytes> {
         Some(self.drive.drawing().capacity())
+    }
+
+    fn least(&self, needs: &Needs) -> Nanos {
+        self.drive.drawing().least(needs)
     }
 }
 

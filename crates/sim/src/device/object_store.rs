@@ -22,6 +22,7 @@ use serde::Deserialize;
 
 use super::model::{ModelError, milliseconds, range, rate};
 use super::{Completion, Device, Outcome, Request, Usage};
+use crate::needs::Needs;
 
 pub(super) const METHOD: Method<Box<dyn Device>> = Method {
     spec: Spec {
@@ -276,6 +277,20 @@ impl Device for ObjectStore {
 
     fn servers(&self) -> u32 {
         u32::try_from(self.parameters.in_flight).unwrap_or(u32::MAX)
+    }
+
+    /// Requests wait for their first bytes so many at once; after the first one of all, bytes
+    /// come at the rate of all streams together.
+    fn least(&self, needs: &Needs) -> Nanos {
+        let p = &self.parameters;
+        let rounds = needs.requests().div_ceil(p.in_flight.max(1));
+        let waits = p.first_byte.0.saturating_mul(rounds);
+        let transfer = needs.at_rate(p.total.min(p.stream.saturating_mul(p.in_flight)));
+        let streams = p.first_byte.0.saturating_add(transfer.0);
+        match needs.is_empty() {
+            true => Nanos(0),
+            false => Nanos(waits.max(streams)),
+        }
     }
 }
 

@@ -19,6 +19,7 @@ use serde::Deserialize;
 
 use super::model::{ModelError, milliseconds, range, rate};
 use super::{Completion, Device, Outcome, Request, Usage, transfer_time};
+use crate::needs::Needs;
 
 pub(super) const METHOD: Method<Box<dyn Device>> = Method {
     spec: Spec {
@@ -235,6 +236,19 @@ impl Device for Ssd {
 
     fn servers(&self) -> u32 {
         u32::try_from(self.channels.len()).unwrap_or(u32::MAX)
+    }
+
+    /// After one command, every page is read once, the channels sharing them evenly, and every
+    /// byte passes the link.
+    fn least(&self, needs: &Needs) -> Nanos {
+        if needs.is_empty() {
+            return Nanos(0);
+        }
+        let p = &self.parameters;
+        let mine = needs.touched(p.page).div_ceil(p.channels.max(1));
+        let pages = self.page_time().saturating_mul(mine);
+        let work = pages.max(needs.at_rate(p.host_rate).0);
+        Nanos(p.command.0.saturating_add(work))
     }
 }
 

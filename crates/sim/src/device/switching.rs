@@ -20,6 +20,7 @@ use forerun_core::spec::{Knows, Method, Param, Spec};
 use forerun_core::{Bytes, Nanos, Profile};
 
 use super::{Completion, Device, Outcome, Request, Usage, transfer_time};
+use crate::needs::Needs;
 
 pub(super) const METHOD: Method<Box<dyn Device>> = Method {
     spec: Spec {
@@ -123,6 +124,22 @@ impl Device for Switching {
 
     fn usage(&self) -> Usage {
         self.usage
+    }
+
+    /// The first request switches, for the least there is at any distance; all bytes pass at the
+    /// best rate there is anywhere.
+    fn least(&self, needs: &Needs) -> Nanos {
+        if needs.is_empty() {
+            return Nanos(0);
+        }
+        let costs = self
+            .profile
+            .switching_points()
+            .iter()
+            .map(|point| point.1.0);
+        let rates = self.profile.rate_points().iter().map(|point| point.1);
+        let transfer = needs.at_rate(rates.max().unwrap_or(u64::MAX));
+        Nanos(transfer.0.saturating_add(costs.min().unwrap_or(0)))
     }
 }
 

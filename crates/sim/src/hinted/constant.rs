@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 use forerun_core::{Bytes, Nanos, Profile};
 
 use crate::device::{Completion, Device, Outcome, Request, Usage};
+use crate::needs::Needs;
 
 /// See the [module](self).
 #[derive(Clone, Debug)]
@@ -64,6 +65,10 @@ impl Device for Constant {
 
     fn usage(&self) -> Usage {
         self.usage
+    }
+
+    fn least(&self, needs: &Needs) -> Nanos {
+        Nanos(self.service.0.saturating_mul(needs.requests()))
     }
 }
 

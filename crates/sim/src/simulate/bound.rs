@@ -4,25 +4,25 @@
 //! schedule can go below, and that none need reach:
 //!
 //! ```text
-//! devices   max(compute + driver of the fewest fetches, 3/4 of a disk's blocks at its best rate)
+//! devices   max(compute + driver of the fewest fetches, the least a disk takes for its blocks)
 //! units     max(references + F if the first one is cold, F times a disk's cold blocks + 1)
 //! ```
 //!
-//! The fewest fetches are those of optimal demand fetching; positioning is left out.
+//! The fewest fetches are those of optimal demand fetching, or one for each block where references
+//! are not kept. What a disk takes at least is its model's to say: [`Device::least`].
 
-use forerun_core::Nanos;
+use forerun_core::{Bytes, Nanos};
 
+use super::placing::Placing;
+use super::recorded::Recorded;
 use crate::count::{Future, optimal_misses};
-use crate::device::{Device, transfer_time};
+use crate::device::Device;
+use crate::hinted::host::Host;
 use crate::hinted::optimum::optimum;
 use crate::hinted::unit::Instance;
-use crate::hinted::{Reads, host::Host};
-
-/// What the transfer bound leaves of the time at a profile's best rate. The profile of a disk counts
-/// in the switches from track to track, a ninth of the time on an HP 97560 (8 of 72 sectors), which
-/// a short run can do without: with all of it, a run of 5 MB came out at 0.986 of its bound. A
-/// quarter less is below what any of the built-in disks can do.
-const TRANSFER_PERCENT: u128 = 75;
+use crate::needs::{Needs, Run};
+use crate::workload::Workload;
+use crate::world::begins;
 
 /// A bound and what it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -33,47 +33,91 @@ pub struct Bound {
     pub kind: &'static str,
 }
 
-/// What no hinted method can beat on these devices; the driver's share is left out for a host
-/// whose driver may fetch many blocks for the price of one.
-#[must_use]
-pub fn on_devices(
-    reads: &Reads,
-    cache_blocks: u32,
-    host: &Host,
-    devices: &[Box<dyn Device>],
-    by_block: bool,
-) -> Bound {
-    let compute = reads.references.iter().map(|r| r.compute.0);
-    let compute = compute.fold(0, u64::saturating_add);
-    let fewest = if by_block {
-        let blocks = reads.references.iter().map(|r| r.block.0.into());
-        optimal_misses(&Future::new(blocks), cache_blocks as usize)
-    } else {
-        0
-    };
-    let processor = compute.saturating_add(host.driver.0.saturating_mul(fewest));
-    let blocks = per_disk(reads, |_| true);
-    let transfers = devices.iter().zip(blocks).map(|(device, blocks)| {
-        let rates = device.profile();
-        let best = rates.rate_points().iter().map(|(_, rate)| *rate).max();
-        let rate = best
-            .unwrap_or(u64::MAX)
-            .saturating_mul(device.servers().max(1).into());
-        let bytes = forerun_core::Bytes(blocks.saturating_mul(host.block_bytes.0));
-        let Nanos(time) = transfer_time(bytes, rate);
-        u64::try_from(u128::from(time) * TRANSFER_PERCENT / 100).unwrap_or(u64::MAX)
-    });
-    let transfer = transfers.max().unwrap_or(0);
-    let kind = match (processor >= transfer, by_block) {
-        (true, true) => "compute + driver",
-        (true, false) => "compute",
-        (false, _) => "transfer",
-    };
-    Bound {
-        least: processor.max(transfer),
-        kind,
+impl Bound {
+    /// The larger of what the processor does and what the devices do.
+    #[must_use]
+    pub fn of(processor: u64, kind: &'static str, devices: Nanos) -> Self {
+        if processor >= devices.0 {
+            let least = processor;
+            return Self { least, kind };
+        }
+        let (least, kind) = (devices.0, "transfer");
+        Self { least, kind }
     }
 }
+
+/// What no method that fetches block by block can beat on these devices, one a disk, if this is
+/// computed in all.
+#[must_use]
+pub fn by_block(
+    recorded: &Recorded,
+    placing: &Placing<'_>,
+    cache_blocks: u32,
+    host: &Host,
+    compute: u64,
+    devices: &[Box<dyn Device>],
+) -> Bound {
+    let (fewest, kind) = fewest_fetches(recorded, cache_blocks);
+    let processor = compute.saturating_add(host.driver.0.saturating_mul(fewest));
+    let needs = placing.needs(true);
+    let times = devices.iter().zip(&needs);
+    let times = times.map(|(device, needs)| device.least(needs));
+    Bound::of(processor, kind, times.max().unwrap_or_default())
+}
+
+fn fewest_fetches(recorded: &Recorded, cache_blocks: u32) -> (u64, &'static str) {
+    let (references, distinct) = (recorded.references(), recorded.blocks().len());
+    if references.is_empty() {
+        return (distinct as u64, "compute + driver of each block once");
+    }
+    let blocks = references.iter().map(|reference| reference.block.0);
+    let future = Future::numbered(blocks, distinct);
+    let misses = optimal_misses(&future, cache_blocks as usize);
+    (misses, "compute + driver")
+}
+
+/// What no engine can beat on this array, if one reader computes so long: it may fetch many blocks
+/// for the price of one, so its driver costs nothing here.
+#[must_use]
+pub fn by_extent(compute_longest: u64, needs: &Needs, array: &dyn Device, readers: usize) -> Bound {
+    let kind = match readers {
+        0..=1 => "compute",
+        _ => "compute of the longest reader",
+    };
+    Bound::of(compute_longest, kind, array.least(needs))
+}
+
+/// What an array must deliver for a workload whose files lie on it as the world lays them out: all
+/// blocks that any of its readers takes something of, as far as their file goes.
+#[must_use]
+pub fn needs_of(workload: &dyn Workload, block_bytes: u32) -> Needs {
+    let (block, sizes) = (u64::from(block_bytes.max(1)), workload.files());
+    let begins = begins(&sizes, block);
+    let mut needs = Needs::default();
+    for (reader, file) in workload.readers().into_iter().enumerate() {
+        let (Some(size), Some(begin)) = (sizes.get(file), begins.get(file)) else {
+            continue;
+        };
+        let mut runs = Vec::new();
+        for step in workload.steps(reader) {
+            let wanted = step.offset.0.saturating_add(step.take.0.min(step.bytes.0));
+            let end = wanted.min(size.0).next_multiple_of(block).min(size.0);
+            let first = step.offset.0 / block * block;
+            runs.push(Run {
+                at: Bytes(begin.saturating_add(first)),
+                bytes: Bytes(end.saturating_sub(first)),
+            });
+            if runs.len() == RUNS_MAX {
+                needs = needs.and(std::mem::take(&mut runs));
+            }
+        }
+        needs = needs.and(runs);
+    }
+    needs
+}
+
+/// How many runs are collected before those that touch are made one: 16 MiB.
+const RUNS_MAX: usize = 1 << 20;
 
 /// What no schedule of an instance can beat.
 #[must_use]
@@ -87,8 +131,11 @@ pub fn in_units(instance: &Instance, cache_blocks: u32) -> Bound {
     let references = &instance.reads.references;
     let first = references.first().is_some_and(|r| is_cold(r.block.0));
     let served = references.len() as u64 + if first { units } else { 0 };
-    let fetched = per_disk(&instance.reads, is_cold);
-    let fetched = fetched.into_iter().filter(|blocks| *blocks > 0);
+    let mut cold = vec![0u64; usize::from(instance.reads.disks())];
+    for (block, place) in (0..).zip(&instance.reads.places) {
+        cold[usize::from(place.disk.0)] += u64::from(is_cold(block));
+    }
+    let fetched = cold.into_iter().filter(|blocks| *blocks > 0);
     let longest = fetched.map(|blocks| blocks * units + 1).max().unwrap_or(0);
     Bound {
         least: served.max(longest),
@@ -98,13 +145,4 @@ pub fn in_units(instance: &Instance, cache_blocks: u32) -> Bound {
             "fetches"
         },
     }
-}
-
-/// How many of the blocks lie on each disk.
-fn per_disk(reads: &Reads, counts: impl Fn(u32) -> bool) -> Vec<u64> {
-    let mut blocks = vec![0; usize::from(reads.disks())];
-    for (block, place) in (0..).zip(&reads.places) {
-        blocks[usize::from(place.disk.0)] += u64::from(counts(block));
-    }
-    blocks
 }

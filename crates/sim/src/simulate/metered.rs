@@ -10,6 +10,7 @@ use std::rc::Rc;
 use forerun_core::{Bytes, Nanos, Profile};
 
 use crate::device::{Completion, Device, Outcome, Request, Usage};
+use crate::needs::Needs;
 
 /// See the [module](self).
 #[derive(Clone, Debug, Default)]
@@ -100,6 +101,10 @@ impl Device for Metered {
 
     fn capacity(&self) -> Option<Bytes> {
         self.inner.capacity()
+    }
+
+    fn least(&self, needs: &Needs) -> Nanos {
+        self.inner.least(needs)
     }
 }
 

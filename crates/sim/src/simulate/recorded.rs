@@ -1,291 +1,191 @@
-//! A trace as references to blocks, and where these blocks lie on so many disks.
+//! What is in a trace: its blocks, numbered in the order of first use, and its references if they
+//! are kept.
 //!
 //! ```text
-//! Record, Record, ..  ->  [blocks numbered densely, in the order of first use]  ->  Reads, Trace
+//! Request, Request, ..  ->  blocks numbered densely  ->  [references]  ->  Reads for a planner
+//!                                                    \-> Placing: where each block lies
 //! ```
 //!
-//! A request counts once for each block it touches. Writes are left out unless they are wanted. The
-//! computing before a request is what the trace says; where it says nothing, the gap between two
-//! arrivals less the first one's response; before the very first it is left out.
-//!
-//! Without a number of disks each of the trace's devices is a disk. With one, blocks are striped
-//! over them one by one. Blocks that the trace addresses lie at their address; those it only
-//! numbers lie in the order of first use, as do those of several devices that share an array.
+//! A request counts once for each block it touches. A method that must know what comes needs all
+//! references in memory, 16 bytes each; one that does not is run from the trace itself, of which
+//! only the blocks are kept: 14 to 19 bytes a block, two more where the trace has several devices.
 
-use std::collections::BTreeMap;
+use forerun_core::hinted::BlockNo;
+use forerun_core::{Bytes, Nanos};
 
-use forerun_core::hinted::{BlockNo, Setup};
-use forerun_core::{Bytes, DeviceId, Nanos};
-
+use super::placing::{Layout, Placing};
+use super::requests::{Request, Requests, RequestsError, Told};
 use crate::count::Numbering;
-use crate::hinted::{Place, Reads, Reference};
-use crate::trace::{self, Access, Op, Position, Record, Trace, TraceError};
+use crate::hinted::{Reads, Reference};
+
+/// How much memory there is for a trace of which every reference is kept.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Room {
+    /// All of it.
+    pub bytes: u64,
+    /// How many runs at the same time have a copy of their own.
+    pub runs: u64,
+    /// Whether one of them plans all fetches in advance (reverse aggressive).
+    pub plans: bool,
+}
+
+impl Room {
+    /// Room without an end.
+    pub const ENDLESS: Self = Self {
+        bytes: u64::MAX,
+        runs: 1,
+        plans: false,
+    };
+
+    /// What a kept reference takes.
+    const KEPT: u64 = 16;
+    /// What it takes in each run: a copy (16), the planner's order and links (8), and the hints on
+    /// their way to it (8), which are gone when the run begins. The memory example measures 25.
+    const RUN: u64 = 32;
+    /// What a planned fetch takes more, of which there may be one a reference: 90 are measured
+    /// beyond the rest, more where a list has just doubled.
+    const PLANNED: u64 = 128;
+    /// What a different block takes; 41 are measured with one run.
+    const BLOCK: u64 = 64;
+
+    /// Whether so many references to so many blocks fit.
+    fn fits(self, references: u64, blocks: u64) -> bool {
+        let planned = if self.plans { Self::PLANNED } else { 0 };
+        let each = Self::KEPT + (Self::RUN + planned).saturating_mul(self.runs);
+        let taken = each.saturating_mul(references);
+        let blocks = blocks.saturating_mul(Self::BLOCK).saturating_mul(self.runs);
+        taken.saturating_add(blocks) <= self.bytes && references < u64::from(u32::MAX) - 1
+    }
+}
 
 /// See the [module](self).
 #[derive(Clone, Debug, Default)]
 pub struct Recorded {
-    blocks: Vec<Block>,
-    references: Vec<Known>,
-    devices: u16,
-    /// Writes that were left out.
-    pub writes: u64,
-    /// Whether requests say what was computed before them.
-    pub says_compute: bool,
-    /// Whether requests say when they arrived.
-    pub says_arrival: bool,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Block {
-    device: u16,
-    number: u64,
-    is_address: bool,
-    seen: Option<Position>,
-}
-
-/// A reference, and the computing before it.
-#[derive(Clone, Copy, Debug)]
-struct Known {
-    block: u32,
-    compute: Nanos,
-}
-
-/// Where blocks lie.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Layout {
-    /// At their number.
-    Address,
-    /// In the order of first use.
-    Dense,
-}
-
-/// Why requests make no references.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum RecordedError {
-    /// The trace cannot be read.
-    Read(TraceError),
-    /// More references, or blocks, than can be numbered.
-    Long,
-    /// More devices than there can be disks.
-    Devices,
-    /// Nothing but writes.
-    Nothing,
-}
-
-impl core::fmt::Display for RecordedError {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        match self {
-            Self::Read(error) => error.fmt(f),
-            Self::Long => write!(f, "more than {} references to blocks", u32::MAX - 2),
-            Self::Devices => write!(f, "more than {} devices: give --disks", Setup::DISKS_MAX),
-            Self::Nothing => f.write_str("there is no read in it, only writes: give --writes"),
-        }
-    }
-}
-
-impl core::error::Error for RecordedError {}
-
-/// What is being read.
-#[derive(Default)]
-struct Reading {
-    recorded: Recorded,
-    /// The blocks of each device by number, and their dense numbers.
-    known: BTreeMap<u32, (Numbering, Vec<u32>)>,
-    /// When the request before arrived, and how long it took.
-    last: Option<(Nanos, Nanos)>,
+    blocks: Numbering,
+    references: Vec<Reference>,
+    requests: u64,
+    is_addressed: bool,
+    told: Told,
 }
 
 impl Recorded {
-    /// The references of a trace: each request with where it stands in its file.
+    /// What is in a trace; its references are kept if there is room for that.
     ///
     /// # Errors
-    /// See [`RecordedError`].
-    pub fn of(
-        records: impl IntoIterator<Item = Result<(Option<Position>, Record), TraceError>>,
-        block_bytes: u32,
-        with_writes: bool,
-    ) -> Result<Self, RecordedError> {
-        let mut reading = Reading::default();
-        for record in records {
-            let (at, record) = record.map_err(RecordedError::Read)?;
-            if record.op == Op::Write && !with_writes {
-                reading.recorded.writes += 1;
-                continue;
-            }
-            reading.add(at, &record, block_bytes)?;
+    /// See [`RequestsError`].
+    #[expect(
+        clippy::while_let_on_iterator,
+        reason = "it is asked what it was told after"
+    )]
+    pub fn of(mut requests: Requests<'_>, kept: Option<Room>) -> Result<Self, RequestsError> {
+        let mut recorded = Self {
+            is_addressed: true,
+            ..Self::default()
+        };
+        while let Some(request) = requests.next() {
+            recorded.add(&request?, kept)?;
         }
-        if reading.recorded.references.is_empty() {
-            return Err(RecordedError::Nothing);
+        recorded.told = requests.told();
+        if recorded.requests == 0 {
+            return Err(RequestsError::Nothing);
         }
-        Ok(reading.recorded)
+        Ok(recorded)
     }
 
-    /// The same, with this computed before each reference.
-    #[must_use]
-    pub fn with_compute(mut self, compute: Nanos) -> Self {
-        for known in self.references.iter_mut().skip(1) {
-            known.compute = compute;
+    fn add(&mut self, request: &Request, kept: Option<Room>) -> Result<(), RequestsError> {
+        self.requests += 1;
+        self.is_addressed &= request.is_addressed;
+        // What is computed before a request is computed after the reference before it.
+        if let Some(before) = self.references.last_mut() {
+            before.compute = request.compute;
         }
-        self
+        for block in request.blocks() {
+            let number = self.blocks.number_in(request.device, block);
+            let block = BlockNo(number.ok_or(RequestsError::Blocks)?);
+            let Some(room) = kept else {
+                continue;
+            };
+            let (references, blocks) = (self.references.len() as u64, self.blocks.len() as u64);
+            if !room.fits(references + 1, blocks) {
+                let at = request.at;
+                return Err(RequestsError::Kept {
+                    references,
+                    blocks,
+                    at,
+                });
+            }
+            let compute = Nanos(0);
+            self.references.push(Reference { block, compute });
+        }
+        Ok(())
+    }
+
+    /// What the trace told besides.
+    #[must_use]
+    pub fn told(&self) -> Told {
+        self.told
+    }
+
+    /// Its blocks, numbered in the order of first use, each in the space of its device.
+    #[must_use]
+    pub fn blocks(&self) -> &Numbering {
+        &self.blocks
+    }
+
+    /// Gives back what finds a block by its number, for whoever has all references.
+    pub fn forget_lookup(&mut self) {
+        self.blocks.forget_lookup();
+    }
+
+    /// The references, if they were kept.
+    #[must_use]
+    pub fn references(&self) -> &[Reference] {
+        &self.references
+    }
+
+    /// How many requests there are.
+    #[must_use]
+    pub fn requests(&self) -> u64 {
+        self.requests
+    }
+
+    /// Whether every request says at which address it reads.
+    #[must_use]
+    pub fn is_addressed(&self) -> bool {
+        self.is_addressed
     }
 
     /// The block of this number, of whichever device has it first.
     #[must_use]
     pub fn block(&self, number: u64) -> Option<BlockNo> {
-        let at = self
-            .blocks
-            .iter()
-            .position(|block| block.number == number)?;
+        let at = self.blocks.ids().iter().position(|id| *id == number)?;
         u32::try_from(at).ok().map(BlockNo)
     }
 
     /// How many disks it lies on if there were so many wanted.
     #[must_use]
     pub fn disks(&self, wanted: Option<u16>) -> u16 {
-        wanted.unwrap_or(self.devices).max(1)
+        wanted.unwrap_or(self.told.devices).max(1)
     }
 
-    /// The first block that ends beyond so many bytes of its disk: where the trace asks for it,
-    /// its number, and its end.
+    /// The first block that ends beyond so many bytes of its disk: its device, its number there,
+    /// and its end.
     #[must_use]
-    pub fn beyond(
-        &self,
-        reads: &Reads,
-        block_bytes: u32,
-        capacity: Bytes,
-    ) -> Option<(Option<Position>, u64, u64)> {
-        let mut all = self.blocks.iter().zip(&reads.places);
-        all.find_map(|(block, place)| {
-            let end = place.at.0.saturating_add(block_bytes.into());
-            (end > capacity.0).then_some((block.seen, block.number, end))
-        })
+    pub fn beyond(&self, placing: &Placing<'_>, capacity: Bytes) -> Option<(u16, u64, u64)> {
+        let all = (0..).zip(self.blocks.ids());
+        all.map(|(block, id)| (block, *id, placing.end(block)))
+            .find(|(_, _, end)| *end > capacity.0)
+            .map(|(block, id, end)| (self.blocks.space(block), id, end))
     }
 
-    /// Where each block lies in the order that is striped.
-    fn numbers(&self, is_striped: bool, layout: Option<Layout>) -> Vec<u64> {
-        let is_mixed = is_striped && self.devices > 1;
-        let mut next = vec![0u64; usize::from(self.devices).max(1)];
-        let number = |block: &Block| {
-            let dense = &mut next[if is_mixed {
-                0
-            } else {
-                usize::from(block.device)
-            }];
-            *dense += 1;
-            match layout {
-                Some(Layout::Dense) => *dense - 1,
-                Some(Layout::Address) if !is_mixed => block.number,
-                None if block.is_address && !is_mixed => block.number,
-                _ => *dense - 1,
-            }
-        };
-        self.blocks.iter().map(number).collect()
-    }
-
-    /// The references for a planner.
+    /// The kept references for a planner.
     #[must_use]
     pub fn reads(&self, disks: Option<u16>, layout: Option<Layout>, block_bytes: u32) -> Reads {
-        let numbers = self.numbers(disks.is_some(), layout);
-        let places = self.blocks.iter().zip(numbers);
-        let places = places.map(|(block, number)| match disks {
-            Some(disks) => Place::striped(number, disks, block_bytes.into()),
-            None => Place {
-                disk: DeviceId(block.device),
-                at: Bytes(number.saturating_mul(block_bytes.into())),
-            },
-        });
-        let after = self.references.iter().skip(1).map(|known| known.compute);
-        let after = after.chain([Nanos(0)]);
-        let references = self.references.iter().zip(after);
-        let references = references.map(|(known, compute)| Reference {
-            block: BlockNo(known.block),
-            compute,
-        });
+        let placing = Placing::new(self, disks, layout, block_bytes);
+        let blocks = 0..self.blocks.len() as u32;
         Reads {
-            references: references.collect(),
-            places: places.collect(),
-        }
-    }
-
-    /// The references as reads of one file, which lies on the array as the blocks do.
-    ///
-    /// # Errors
-    /// None, as there is one file and one reader.
-    pub fn workload(
-        &self,
-        layout: Option<Layout>,
-        block_bytes: u32,
-    ) -> Result<Trace, trace::AccessError> {
-        let numbers = self.numbers(true, layout);
-        let bytes = u64::from(block_bytes);
-        let last = numbers.iter().max().copied().unwrap_or(0);
-        let access = |known: &Known| Access {
-            reader: 0,
-            offset: numbers[known.block as usize].saturating_mul(bytes),
-            bytes,
-            think_ns: known.compute.0,
-        };
-        let file = Bytes(last.saturating_add(1).saturating_mul(bytes));
-        Trace::new(vec![file], vec![0], self.references.iter().map(access))
-    }
-}
-
-impl Reading {
-    fn add(
-        &mut self,
-        at: Option<Position>,
-        record: &Record,
-        block_bytes: u32,
-    ) -> Result<(), RecordedError> {
-        let mut compute = self.compute(record);
-        let is_address = matches!(record.place, trace::Place::Byte(_));
-        let devices = self.known.len();
-        if devices == usize::from(u16::MAX) {
-            return Err(RecordedError::Devices);
-        }
-        let (numbering, dense) = self.known.entry(record.device).or_default();
-        let recorded = &mut self.recorded;
-        if dense.is_empty() {
-            recorded.devices = (devices + 1) as u16;
-        }
-        for number in record.blocks(block_bytes) {
-            let local = numbering.number(number).ok_or(RecordedError::Long)? as usize;
-            if local == dense.len() {
-                let next = recorded.blocks.len();
-                dense.push(u32::try_from(next).map_err(|_| RecordedError::Long)?);
-                let first = dense.first().map_or(next, |first| *first as usize);
-                let device = recorded.blocks.get(first).map(|block| block.device);
-                recorded.blocks.push(Block {
-                    device: device.unwrap_or(devices as u16),
-                    number,
-                    is_address,
-                    seen: at,
-                });
-            }
-            if recorded.references.len() >= (u32::MAX - 2) as usize {
-                return Err(RecordedError::Long);
-            }
-            let block = dense[local];
-            recorded.references.push(Known { block, compute });
-            compute = Nanos(0);
-        }
-        Ok(())
-    }
-
-    /// What was computed before a request.
-    fn compute(&mut self, record: &Record) -> Nanos {
-        let is_first = self.recorded.references.is_empty();
-        self.recorded.says_compute |= record.compute.is_some();
-        let response = record.response.unwrap_or_default();
-        let gap = record.arrival.map(|arrival| {
-            self.recorded.says_arrival = true;
-            let last = self.last.replace((arrival, response));
-            let (before, response) = last.unwrap_or((arrival, Nanos(0)));
-            Nanos(arrival.since(before).0.saturating_sub(response.0))
-        });
-        match record.compute.or(gap) {
-            Some(compute) if !is_first => compute,
-            _ => Nanos(0),
+            references: self.references.clone(),
+            places: blocks.map(|block| placing.place(block)).collect(),
         }
     }
 }

@@ -24,6 +24,16 @@ pub enum Position {
     Byte(u64),
 }
 
+/// As it follows the name of a file.
+impl fmt::Display for Position {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Line(line) => write!(f, ":{line}"),
+            Self::Byte(byte) => write!(f, ": byte {byte}"),
+        }
+    }
+}
+
 /// What is wrong.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
@@ -219,10 +229,8 @@ impl fmt::Display for TraceError {
             looks_like,
         } = &*self.0;
         f.write_str(file)?;
-        match position {
-            Some(Position::Line(line)) => write!(f, ":{line}")?,
-            Some(Position::Byte(byte)) => write!(f, ": byte {byte}")?,
-            None => {}
+        if let Some(position) = position {
+            write!(f, "{position}")?;
         }
         write!(f, ": {cause}")?;
         if let Some(format) = format {

@@ -212,17 +212,32 @@ impl Format {
     /// `is_whole`.
     #[must_use]
     pub fn guess(head: &[u8], is_whole: bool) -> Option<&'static Self> {
-        LIST.iter().find(|format| format.fits(head, is_whole))
+        let fits = |format: &&Self| format.accepted(head, is_whole).is_none();
+        LIST.iter().find(fits)
     }
 
-    /// Whether the reader finds a request and no fault in the beginning of a trace.
-    fn fits(&self, head: &[u8], is_whole: bool) -> bool {
+    /// Of the formats in lines the one that accepts most of a beginning that none accepts all of:
+    /// the trace is damaged, and its reader says where.
+    #[must_use]
+    pub fn nearest(head: &[u8], is_whole: bool) -> Option<&'static Self> {
+        let is_lines = |format: &&Self| (format.reader)(&Options::default()).unit() == Unit::Line;
+        let accepted =
+            |format: &'static Self| (format.accepted(head, is_whole).unwrap_or(0), format);
+        // Of several that accept as much, the first.
+        let all = LIST.iter().filter(is_lines).map(accepted).rev();
+        let (most, format) = all.max_by_key(|(accepted, _)| *accepted)?;
+        (most > 0).then_some(format)
+    }
+
+    /// How many requests the reader finds in the beginning of a trace before a fault; `None` if
+    /// there is a request and no fault.
+    fn accepted(&self, head: &[u8], is_whole: bool) -> Option<usize> {
         let mut decoder = (self.reader)(&Options::default());
         let mut rest = match decoder.unit() {
             Unit::Line => head.strip_prefix(MARK).unwrap_or(head),
             Unit::Bytes(_) => head,
         };
-        let mut found = false;
+        let mut found = 0;
         for _ in 0..GUESS_UNITS {
             let unit;
             match next_unit(rest, decoder.unit(), is_whole) {
@@ -231,11 +246,12 @@ impl Format {
             }
             let blank = decoder.unit() == Unit::Line && unit.trim_ascii().is_empty();
             match if blank { Ok(None) } else { decoder.take(unit) } {
-                Ok(record) => found |= record.is_some(),
-                Err(_) => return false,
+                Ok(record) => found += usize::from(record.is_some()),
+                Err(_) => return Some(found),
             }
         }
-        found && (!is_whole || !rest.is_empty() || decoder.end().is_ok())
+        let is_good = found > 0 && (!is_whole || !rest.is_empty() || decoder.end().is_ok());
+        (!is_good).then_some(found)
     }
 }
 
@@ -318,6 +334,10 @@ mod tests {
             assert_eq!(guess, Some(name), "{head}");
         }
         assert!(Format::guess(b"once upon a time, there was\n", true).is_none());
+        let nearest = |head: &[u8]| Format::nearest(head, true).map(|format| format.name);
+        assert_eq!(nearest(b"0,8,512,r,0.1\n0,16,5"), Some("spc"));
+        assert_eq!(nearest(b"1\n2\nthree\n"), Some("lirs"));
+        assert_eq!(nearest(b"once upon a time, there was\n"), None);
         assert!(Format::guess(b"", true).is_none());
     }
 }

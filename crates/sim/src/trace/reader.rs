@@ -72,11 +72,14 @@ pub fn read(
         [] => Cause::Empty,
         _ => Cause::Unknown,
     };
-    let guess = || Format::guess(source.head(), source.is_whole());
+    let (head, is_whole) = (source.head(), source.is_whole());
+    let guess = || Format::guess(head, is_whole);
+    let nearest = || Format::nearest(head, is_whole);
     if let Some(format) = format.filter(|format| !format.is_marked) {
         refuse_other(name, format, guess(), source.head())?;
     }
-    let format = format.or_else(guess).ok_or_else(|| fail(unknown()))?;
+    let format = format.or_else(guess).or_else(nearest);
+    let format = format.ok_or_else(|| fail(unknown()))?;
     Ok(Records {
         file: name.to_owned(),
         format,

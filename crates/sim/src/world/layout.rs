@@ -33,6 +33,12 @@ impl File {
     }
 }
 
+/// Where each file begins on a single device.
+pub(crate) fn begins(sizes: &[Bytes], block_bytes: u64) -> Vec<u64> {
+    let files = place(sizes, 1, block_bytes).unwrap_or_default();
+    files.iter().map(|file| file.location.0).collect()
+}
+
 /// Lays the files out: file i on device i modulo their number, one after the other, each at a
 /// block boundary with one block between, so that no read runs from one file into the next.
 pub(super) fn place(

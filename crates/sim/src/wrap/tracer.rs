@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use forerun_core::{Bytes, Nanos, Profile};
 
 use crate::device::{Completion, Device, Outcome, Request, Usage};
+use crate::needs::Needs;
 
 /// A request that ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -89,6 +90,10 @@ impl<D: Device, S: FnMut(Traced)> Device for Tracer<D, S> {
 
     fn capacity(&self) -> Option<Bytes> {
         self.inner.capacity()
+    }
+
+    fn least(&self, needs: &Needs) -> Nanos {
+        self.inner.least(needs)
     }
 }
 

@@ -1,31 +1,26 @@
-//! One run of the grid: a preset, a number of disks and a cache size.
+//! The grid: presets by numbers of disks by cache sizes, checked before any of it is run.
 //!
-//! Checked before any run, where the check needs no run. A cell makes its own devices, so cells can
-//! run at once.
+//! Whatever can be found out without a run is found out here, with the flag or the line it comes
+//! from. How a cell is run is `run.rs`.
 
-use forerun_core::hinted::Setup;
+use forerun_core::preset::Preset;
+use forerun_core::settings::SettingsError;
 use forerun_core::spec::Choice;
 use forerun_core::{Bytes, Settings};
-use forerun_sim::hinted::Reads;
-use forerun_sim::hinted::host::Host;
-use forerun_sim::hinted::unit::Instance;
-use forerun_sim::simulate::bound::{self, Bound};
+use forerun_sim::simulate::placing::Placing;
 use forerun_sim::simulate::recorded::Recorded;
-use forerun_sim::simulate::{engine, hinted, in_units};
-use forerun_sim::trace::Position;
 use forerun_sim::workload;
 
 use super::disk::Disk;
 use super::input::Input;
-use super::row::Row;
 use crate::args::{Simulate, Simulated};
 use crate::failure::Failure;
 
 /// See the [module](self).
 pub(super) struct Cell {
-    preset: Simulated,
-    wanted: Option<u16>,
-    cache_blocks: u32,
+    pub(super) preset: Simulated,
+    pub(super) wanted: Option<u16>,
+    pub(super) cache_blocks: u32,
 }
 
 /// All cells, of which every one can be tried.
@@ -39,7 +34,8 @@ pub(super) fn grid(args: &Simulate, input: &Input, disk: &Disk) -> Result<Vec<Ce
     } else {
         disks.collect()
     };
-    if let (Some(recorded), false) = (&input.recorded, matches!(disk, Disk::Unit)) {
+    check_flags(args)?;
+    if let (Some(recorded), false) = (&input.recorded, disk.is_unit()) {
         for wanted in &disks {
             check_end(args, input, recorded, *wanted, disk)?;
         }
@@ -78,9 +74,10 @@ fn check(
     match preset {
         Simulated::Hinted(_, name) if input.recorded.is_none() => refused(
             name,
-            "a hinted method has one reader, this workload has more",
+            "a hinted method plans for one reader, and this workload has more, whose order depends \
+             on the run: take presets of the engine (see `forerun list presets`)",
         ),
-        Simulated::Engine(preset) if matches!(disk, Disk::Unit) => {
+        Simulated::Engine(preset) if disk.is_unit() => {
             refused(preset.name, "--device unit is for hinted methods")
         }
         Simulated::Engine(preset) if own > 1 && disks.contains(&None) => refused(
@@ -91,12 +88,31 @@ fn check(
     }
 }
 
+/// Flags that none of the presets takes would be ignored without a word.
+fn check_flags(args: &Simulate) -> Result<(), Failure> {
+    for (param, flag, value) in [
+        ("batch_blocks", "--batch", args.batch),
+        ("horizon_refs", "--horizon", args.horizon),
+    ] {
+        let takes = |preset: &Simulated| match preset {
+            Simulated::Hinted(choice, _) => choice.spec.params.iter().any(|p| p.name == param),
+            Simulated::Engine(_) => false,
+        };
+        if value.is_some() && !args.preset.0.iter().any(takes) {
+            return Err(Failure::Usage(format!(
+                "{flag}: no preset named has a {param}"
+            )));
+        }
+    }
+    Ok(())
+}
+
 /// The method with what the flags say about it.
 fn with_flags(preset: &Simulated, args: &Simulate, disk: &Disk) -> Result<Simulated, Failure> {
     let Simulated::Hinted(choice, name) = preset else {
         return Ok(preset.clone());
     };
-    let units = matches!(disk, Disk::Unit).then(|| u64::from(args.fetch_units) * 100);
+    let units = disk.is_unit().then(|| args.fetch_units() * 100);
     let mut choice: Choice = choice.clone();
     for (param, flag, value) in [
         ("batch_blocks", "--batch", args.batch),
@@ -119,18 +135,17 @@ fn check_end(
     wanted: Option<u16>,
     disk: &Disk,
 ) -> Result<(), Failure> {
-    let reads = recorded.reads(wanted, args.place.map(Into::into), args.block_bytes);
-    let Some(capacity) = disk.build(&args.scheduler)?.capacity() else {
+    let Some(capacity) = disk.build()?.capacity() else {
         return Ok(());
     };
-    let Some((at, number, end)) = recorded.beyond(&reads, args.block_bytes, capacity) else {
+    let layout = args.place.map(Into::into);
+    let placing = Placing::new(recorded, wanted, layout, args.block_bytes);
+    let Some((device, number, end)) = recorded.beyond(&placing, capacity) else {
         return Ok(());
     };
-    let at = match at {
-        Some(Position::Line(line)) => format!(":{line}"),
-        Some(Position::Byte(byte)) => format!(": byte {byte}"),
-        None => String::new(),
-    };
+    let source = input.source.as_ref();
+    let at = source.and_then(|source| source.position_of(device, number));
+    let at = at.map_or(String::new(), |at| at.to_string());
     Err(Failure::Usage(format!(
         "{}{at}: block {number} ends at byte {end} of its disk, {} has {capacity} bytes; \
          --place dense lays blocks in the order of first use",
@@ -146,8 +161,7 @@ fn check_files(
     wanted: Option<u16>,
     disk: &Disk,
 ) -> Result<(), Failure> {
-    let (Some(name), Some(capacity)) = (&input.workload, disk.build(&args.scheduler)?.capacity())
-    else {
+    let (Some(name), Some(capacity)) = (&input.workload, disk.build()?.capacity()) else {
         return Ok(());
     };
     let workload = workload::parse(name).map_err(|e| Failure::Usage(e.to_string()))?;
@@ -165,8 +179,8 @@ fn check_files(
 }
 
 /// An engine with so many blocks of memory for everything.
-fn settings(
-    preset: &forerun_core::preset::Preset,
+pub(super) fn settings(
+    preset: &Preset,
     args: &Simulate,
     cache_blocks: u32,
 ) -> Result<Settings, Failure> {
@@ -177,122 +191,17 @@ fn settings(
             "--preset {name} with --cache-blocks {cache_blocks}: {e}"
         ))
     };
-    let mut settings = preset.settings(memory).map_err(|e| refused(&e))?;
-    settings.block_bytes = args.block_bytes;
-    settings.check().map_err(|e| refused(&e))?;
+    // Memory enough for any preset, until the size of a block is known.
+    let mut settings = preset.settings(Bytes(1 << 30)).map_err(|e| refused(&e))?;
+    (settings.memory, settings.block_bytes) = (memory, args.block_bytes);
+    settings.check().map_err(|e| match e {
+        SettingsError::Memory { minimum, .. } => {
+            let blocks = minimum.0.div_ceil(args.block_bytes.into());
+            refused(&format!(
+                "must be at least {blocks} blocks, {minimum} bytes"
+            ))
+        }
+        other => refused(&other),
+    })?;
     Ok(settings)
-}
-
-impl Cell {
-    /// Runs it.
-    ///
-    /// # Errors
-    /// A setup the host refuses.
-    pub(super) fn run(&self, args: &Simulate, input: &Input, disk: &Disk) -> Result<Row, Failure> {
-        let layout = args.place.map(Into::into);
-        let run = |e: &dyn std::fmt::Display| Failure::Run(format!("simulation: {e}"));
-        let reads = |recorded: &Recorded| recorded.reads(self.wanted, layout, args.block_bytes);
-        let reads: Option<Reads> = input.recorded.as_ref().map(reads);
-        let own = input.recorded.as_ref().map(|r| r.disks(self.wanted));
-        let disks = own.unwrap_or(self.wanted.unwrap_or(1));
-        let host = Host {
-            driver: args.driver,
-            block_bytes: Bytes(args.block_bytes.into()),
-            ..Host::default()
-        };
-        let build = || (0..disks).map(|_| disk.build(&args.scheduler));
-        let (outcome, bound) = match (&self.preset, reads) {
-            (Simulated::Hinted(choice, _), Some(reads)) => {
-                let setup = Setup {
-                    policy: choice.clone(),
-                    disks,
-                    cache_blocks: self.cache_blocks,
-                    blocks_max: u32::MAX,
-                    hints_max: u32::MAX - 1,
-                };
-                if matches!(disk, Disk::Unit) {
-                    let instance = instance(args, input, reads, self.cache_blocks)?;
-                    let outcome = in_units(&setup, &instance).map_err(|e| run(&e))?;
-                    (outcome, bound::in_units(&instance, self.cache_blocks))
-                } else {
-                    let devices = build().collect::<Result<Vec<_>, _>>()?;
-                    let k = self.cache_blocks;
-                    let bound = bound::on_devices(&reads, k, &host, &devices, true);
-                    (
-                        hinted(&setup, &host, &reads, devices).map_err(|e| run(&e))?,
-                        bound,
-                    )
-                }
-            }
-            (Simulated::Engine(preset), reads) => {
-                let settings = settings(preset, args, self.cache_blocks)?;
-                let devices = build().collect::<Result<Vec<_>, _>>()?;
-                let bound = reads.map(|reads| {
-                    bound::on_devices(&reads, self.cache_blocks, &host, &devices, false)
-                });
-                let workload: Box<dyn workload::Workload> = match (&input.workload, &input.recorded)
-                {
-                    (None, Some(recorded)) => {
-                        let trace = recorded.workload(layout, args.block_bytes);
-                        Box::new(trace.map_err(|e| run(&e))?)
-                    }
-                    (name, _) => {
-                        let name = name.as_deref().unwrap_or_default();
-                        workload::parse(name).map_err(|e| Failure::Usage(e.to_string()))?
-                    }
-                };
-                let outcome = engine(settings, args.driver, &*workload, devices);
-                let outcome = outcome.map_err(|e| run(&e))?;
-                let kind = "compute of the longest reader";
-                let least = outcome.compute_longest;
-                (outcome, bound.unwrap_or(Bound { least, kind }))
-            }
-            (Simulated::Hinted(_, name), None) => return Err(run(name)),
-        };
-        Ok(Row {
-            preset: match &self.preset {
-                Simulated::Hinted(_, name) => name.clone(),
-                Simulated::Engine(preset) => preset.name.to_owned(),
-            },
-            is_hinted: matches!(self.preset, Simulated::Hinted(..)),
-            is_unit: matches!(disk, Disk::Unit),
-            device: disk.name().to_owned(),
-            scheduler: args.scheduler.clone(),
-            disks,
-            cache_blocks: self.cache_blocks,
-            block_bytes: args.block_bytes,
-            compute_from: input.compute_from,
-            outcome,
-            bound,
-            over_reverse: None,
-        })
-    }
-}
-
-/// The theory's problem, with what is in the cache at the beginning.
-fn instance(
-    args: &Simulate,
-    input: &Input,
-    reads: Reads,
-    cache_blocks: u32,
-) -> Result<Instance, Failure> {
-    let recorded = input.recorded.as_ref();
-    let warm = args.warm.iter().map(|number| {
-        let block = recorded.and_then(|recorded| recorded.block(*number));
-        let why = || Failure::Usage(format!("--warm {number}: {} has no such block", input.name));
-        block.ok_or_else(why)
-    });
-    let warm = warm.collect::<Result<Vec<_>, _>>()?;
-    if warm.len() > cache_blocks as usize {
-        let message = format!(
-            "--warm: {} blocks, the cache has {cache_blocks}",
-            warm.len()
-        );
-        return Err(Failure::Usage(message));
-    }
-    Ok(Instance {
-        reads,
-        warm,
-        fetch_units: args.fetch_units.into(),
-    })
 }

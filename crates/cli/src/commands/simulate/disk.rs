@@ -1,9 +1,11 @@
-//! What stands in the array of a simulation: a device by name, one from a user's file, or the theory.
+//! What stands in the array of a simulation: a device by name, one from a user's file, or the theory;
+//! and in which order each disk gets what waits.
 //!
-//! Checked once; every run builds its own.
+//! Checked once; every run builds its own. Unless one is named, a disk gets `cscan`, and what works
+//! on several requests at once gets them as they come, which a row calls `fcfs`.
 
 use forerun_sim::device::{self, Device, Model, from_toml};
-use forerun_sim::scheduler::{self, Queued};
+use forerun_sim::scheduled::{BehindError, NONE, behind, model_behind, own};
 
 use crate::args::Simulate;
 use crate::failure::Failure;
@@ -12,8 +14,18 @@ use crate::files;
 /// A description of a device is a page; a file longer than this is something else.
 const MODEL_BYTES_MAX: u64 = 1 << 20;
 
-/// What stands in an array.
-pub(super) enum Disk {
+/// What an operating system of the papers' time did (kimbrel96 section 3.1).
+const USUAL: &str = "cscan";
+
+/// See the [module](self).
+pub(super) struct Disk {
+    what: What,
+    scheduler: String,
+    /// The device has its scheduler already, or none.
+    is_complete: bool,
+}
+
+enum What {
     /// The theory.
     Unit,
     /// A device of the list.
@@ -26,49 +38,103 @@ impl Disk {
     /// From the arguments.
     ///
     /// # Errors
-    /// A device there is not, or a file that describes none.
+    /// A device there is not, a file that describes none, or a scheduler that has no meaning there.
     pub(super) fn new(args: &Simulate) -> Result<Self, Failure> {
-        if let Some(path) = &args.device_file {
-            let text = files::read_text(path, MODEL_BYTES_MAX)?;
-            let model = from_toml(&text).map_err(|e| Failure::unusable(path, e))?;
-            return Ok(Self::Model(Box::new(model), path.display().to_string()));
+        let what = What::new(args)?;
+        let own = match &what {
+            What::Named(text) => own(text).map(str::to_owned),
+            What::Unit | What::Model(..) => None,
+        };
+        let (wanted, is_complete) = match (&args.scheduler, own) {
+            (None, Some(own)) => (own, true),
+            (wanted, _) => (wanted.as_deref().unwrap_or(USUAL).to_owned(), false),
+        };
+        let mut disk = Self {
+            what,
+            scheduler: wanted,
+            is_complete,
+        };
+        if matches!(disk.what, What::Unit) {
+            if args.scheduler.as_deref().is_some_and(|name| name != NONE) {
+                let why = "--scheduler: --device unit serves in the order in which fetches begin";
+                return Err(Failure::Usage(why.to_owned()));
+            }
+            NONE.clone_into(&mut disk.scheduler);
+            return Ok(disk);
         }
-        if args.device == "unit" {
-            return Ok(Self::Unit);
-        }
-        if !args.warm.is_empty() {
-            return Err(Failure::Usage("--warm: is for --device unit".to_owned()));
-        }
-        match device::parse(&args.device) {
-            Ok(_) => Ok(Self::Named(args.device.clone())),
-            Err(e) => Err(Failure::Usage(format!("--device {}: {e}", args.device))),
+        match disk.try_build() {
+            Ok(_) => Ok(disk),
+            Err(BehindError::Servers(..)) if args.scheduler.is_none() => Ok(Self {
+                scheduler: NONE.to_owned(),
+                ..disk
+            }),
+            Err(e) => {
+                let name = &disk.scheduler;
+                Err(Failure::Usage(format!("--scheduler {name}: {e}")))
+            }
         }
     }
 
     /// Its name.
     pub(super) fn name(&self) -> &str {
-        match self {
-            Self::Unit => "unit",
-            Self::Named(name) | Self::Model(_, name) => name,
+        match &self.what {
+            What::Unit => "unit",
+            What::Named(name) | What::Model(_, name) => name,
         }
     }
 
-    /// A new one, with this scheduler in front.
+    /// The order in which it gets what waits.
+    pub(super) fn scheduler(&self) -> &str {
+        &self.scheduler
+    }
+
+    /// Whether it is the theory.
+    pub(super) fn is_unit(&self) -> bool {
+        matches!(self.what, What::Unit)
+    }
+
+    /// A new one, with its scheduler in front.
     ///
     /// # Errors
     /// None but for the theory, which has no devices.
-    pub(super) fn build(&self, scheduler: &str) -> Result<Box<dyn Device>, Failure> {
-        let usage = |e: &dyn std::fmt::Display| Failure::Usage(e.to_string());
-        let one = match self {
-            Self::Unit => return Err(usage(&"unit is no disk")),
-            Self::Named(name) => device::parse(name).map_err(|e| usage(&e))?,
-            Self::Model(model, _) => model.build(),
-        };
-        if scheduler == "fcfs" || one.servers() > 1 {
-            // A scheduler gives one request at a time: a device of many servers would lose them.
-            return Ok(one);
+    pub(super) fn build(&self) -> Result<Box<dyn Device>, Failure> {
+        if self.is_unit() {
+            return Err(Failure::Usage("unit is no disk".to_owned()));
         }
-        let scheduler = scheduler::parse(scheduler).map_err(|e| usage(&e))?;
-        Ok(Box::new(Queued::new(scheduler, one)))
+        self.try_build().map_err(|e| Failure::Usage(e.to_string()))
+    }
+
+    fn try_build(&self) -> Result<Box<dyn Device>, BehindError> {
+        match &self.what {
+            What::Named(text) if self.is_complete => Ok(device::parse(text)?),
+            What::Named(text) => behind(text, &self.scheduler),
+            What::Model(model, name) => model_behind(name, model, &self.scheduler),
+            What::Unit => behind("instant", NONE),
+        }
+    }
+}
+
+impl What {
+    fn new(args: &Simulate) -> Result<Self, Failure> {
+        let is_unit = args.device_file.is_none() && args.device == "unit";
+        let flags = [
+            ("--warm", !args.warm.is_empty()),
+            ("--fetch-units", args.fetch_units.is_some()),
+        ];
+        if let Some((flag, _)) = flags.iter().find(|(_, is_given)| *is_given && !is_unit) {
+            return Err(Failure::Usage(format!("{flag}: is for --device unit")));
+        }
+        if let Some(path) = &args.device_file {
+            let text = files::read_text(path, MODEL_BYTES_MAX)?;
+            let model = from_toml(&text).map_err(|e| Failure::unusable(path, e))?;
+            return Ok(Self::Model(Box::new(model), path.display().to_string()));
+        }
+        if is_unit {
+            return Ok(Self::Unit);
+        }
+        match device::parse(&args.device) {
+            Ok(_) => Ok(Self::Named(args.device.clone())),
+            Err(e) => Err(Failure::Usage(format!("--device {}: {e}", args.device))),
+        }
     }
 }

@@ -1,29 +1,44 @@
-//! What is simulated: a trace or a workload, as references for hinted methods and as a workload
-//! for the engine. Read once, shared by all cells.
+//! What is simulated: a trace or a workload, read once to learn what is in it, shared by all cells.
+//!
+//! A method that must know what comes gets all references, kept in memory, as far as
+//! `--trace-memory` goes. A trace that only goes to methods that do not is not
+//! kept: each run reads it again.
 
 use std::path::Path;
 
 use forerun_core::Nanos;
 use forerun_sim::hinted::synth;
-use forerun_sim::simulate::recorded::Recorded;
-use forerun_sim::trace::{Place, Record, TraceError};
+use forerun_sim::simulate::recorded::{Recorded, Room};
+use forerun_sim::simulate::requests::{
+    Manner, Open, Placed, Records, Requests, RequestsError, Source,
+};
+use forerun_sim::trace::{self, Place, Record, TraceError};
 use forerun_sim::workload::{self, Workload};
+use indicatif::ProgressBar;
 
-use crate::args::Simulate;
-use crate::commands::trace::{records, unreadable};
+use super::cell::Cell;
+use super::disk::Disk;
+use crate::args::{Reading, Simulate, Simulated};
+use crate::commands::trace::{options, unreadable};
 use crate::failure::Failure;
+use crate::files;
 use crate::progress;
+use crate::quantity::size;
 
 /// See the [module](self).
 pub(super) struct Input {
     /// Its name in messages.
     pub(super) name: String,
-    /// The references; none if there is more than one reader.
+    /// What is in it; nothing if there is more than one reader.
     pub(super) recorded: Option<Recorded>,
+    /// The trace, to be read again.
+    pub(super) source: Option<Source>,
     /// The workload by name, if it is one of the list's.
     pub(super) workload: Option<String>,
     /// Where compute times come from.
     pub(super) compute_from: &'static str,
+    /// Moves with what is read of a trace.
+    pub(super) bar: ProgressBar,
 }
 
 impl Input {
@@ -31,91 +46,190 @@ impl Input {
     ///
     /// # Errors
     /// A trace or a workload that cannot be used.
-    pub(super) fn new(args: &Simulate) -> Result<Self, Failure> {
-        let mut input = match (&args.trace, &args.workload) {
-            (Some(path), _) => Self::trace(args, path)?,
-            (None, workload) => Self::made(args, workload.as_deref().unwrap_or_default())?,
-        };
-        if let Some(think) = args.think {
-            if input.workload.is_some() {
-                let why = "--think: a workload has think_ns, as in sequential(think_ns=1000000)";
-                return Err(Failure::Usage(why.to_owned()));
-            }
-            input.recorded = input.recorded.map(|recorded| recorded.with_compute(think));
-            input.compute_from = "think";
+    pub(super) fn new(args: &Simulate, disk: &Disk) -> Result<Self, Failure> {
+        let bar = progress::steps_without_end("requests");
+        match (&args.trace, &args.workload) {
+            (Some(path), _) => Self::trace(args, path, disk, bar),
+            (None, workload) => Self::made(args, workload.as_deref().unwrap_or_default(), bar),
         }
-        Ok(input)
     }
 
-    fn trace(args: &Simulate, path: &Path) -> Result<Self, Failure> {
-        let mut records = records(path, &args.reading)?;
-        let bar = progress::steps_without_end("requests");
-        let placed = std::iter::from_fn(|| {
-            let record = records.next()?;
-            bar.inc(1);
-            Some(record.map(|record| (records.position(), record)))
-        });
-        let recorded = Recorded::of(placed, args.block_bytes, args.writes);
-        bar.finish_and_clear();
-        let recorded = recorded.map_err(|e| match e {
-            forerun_sim::simulate::recorded::RecordedError::Read(e) => unreadable(&e),
-            other => Failure::unusable(path, other),
-        })?;
-        if recorded.writes > 0 {
-            let writes = recorded.writes;
-            tracing::warn!("{}: {writes} writes are left out", path.display());
+    fn trace(args: &Simulate, path: &Path, disk: &Disk, bar: ProgressBar) -> Result<Self, Failure> {
+        files::check(path)?;
+        let source = Source {
+            open: opener(path, &args.reading, &bar),
+            manner: manner(args),
+        };
+        let read = |requests| Recorded::of(requests, kept(args, disk));
+        let recorded = source.requests().and_then(read);
+        let mut recorded = recorded.map_err(|e| refused(args, path, e))?;
+        if !recorded.references().is_empty() && args.preset.0.iter().all(Simulated::is_hinted) {
+            recorded.forget_lookup();
+        }
+        let told = recorded.told();
+        if told.writes > 0 {
+            tracing::warn!("{}: {} writes are left out", path.display(), told.writes);
         }
         Ok(Self {
             name: path.display().to_string(),
-            workload: None,
-            compute_from: match (recorded.says_compute, recorded.says_arrival) {
-                (true, _) => "trace",
-                (false, true) => "arrivals",
-                (false, false) => "none",
+            compute_from: match (args.think, told.says_compute, told.says_arrival) {
+                (Some(_), _, _) => "think",
+                (None, true, _) => "trace",
+                (None, false, true) => "arrivals",
+                (None, false, false) => "none",
             },
             recorded: Some(recorded),
+            source: Some(source),
+            workload: None,
+            bar,
         })
     }
 
-    fn made(args: &Simulate, text: &str) -> Result<Self, Failure> {
+    fn made(args: &Simulate, text: &str, bar: ProgressBar) -> Result<Self, Failure> {
         let refused = |why: String| Failure::Usage(format!("--workload {text}: {why}"));
-        let seed = match text.strip_prefix("synth") {
-            Some("") => Some(1),
-            Some(rest) => {
-                let seed = rest
-                    .strip_prefix("(seed=")
-                    .and_then(|s| s.strip_suffix(')'));
-                let seed = seed.and_then(|seed| seed.parse().ok());
-                Some(seed.ok_or_else(|| refused("synth takes seed=N".to_owned()))?)
-            }
-            None => None,
+        let of = |requests| {
+            let recorded = Recorded::of(requests, Some(room(args)));
+            recorded.map_err(|e| refused(memory(args, &e)))
         };
-        if let Some(seed) = seed {
-            let records = synth_records(seed, args.block_bytes);
-            return Ok(Self {
-                name: text.to_owned(),
-                recorded: Some(of(records, args.block_bytes).map_err(refused)?),
-                workload: None,
-                compute_from: "workload",
-            });
+        let mut input = Self {
+            name: text.to_owned(),
+            recorded: None,
+            source: None,
+            workload: None,
+            compute_from: if args.think.is_some() {
+                "think"
+            } else {
+                "workload"
+            },
+            bar,
+        };
+        if let Some(seed) = synth_seed(text) {
+            let seed = seed.ok_or_else(|| refused("synth takes seed=N".to_owned()))?;
+            let bytes = args.block_bytes;
+            let records = move || -> Result<Records<'static>, TraceError> {
+                Ok(Box::new(synth_records(seed, bytes).map(placed)))
+            };
+            let open = Box::new(records);
+            let manner = manner(args);
+            let source = Source { open, manner };
+            let requests = source.requests().map_err(|e| refused(e.to_string()))?;
+            input.recorded = Some(of(requests)?);
+            input.source = Some(source);
+            return Ok(input);
+        }
+        if args.think.is_some() {
+            let why = "--think: a workload has think_ns, as in sequential(think_ns=1000000)";
+            return Err(Failure::Usage(why.to_owned()));
         }
         let made = workload::parse(text).map_err(|e| refused(format!("{e}, synth")))?;
-        let recorded = match made.readers().len() {
-            1 => Some(of(steps(&*made), args.block_bytes).map_err(refused)?),
-            _ => None,
-        };
-        Ok(Self {
-            name: text.to_owned(),
-            recorded,
-            workload: Some(text.to_owned()),
-            compute_from: "workload",
-        })
+        if made.readers().len() == 1 && args.preset.0.iter().any(Simulated::is_hinted) {
+            let records = Box::new(steps(&*made).map(placed));
+            input.recorded = Some(of(Requests::new(records, manner(args)))?);
+        }
+        input.workload = Some(text.to_owned());
+        Ok(input)
     }
 }
 
-fn of(records: impl Iterator<Item = Record>, block_bytes: u32) -> Result<Recorded, String> {
-    let records = records.map(|record| Ok::<_, TraceError>((None, record)));
-    Recorded::of(records, block_bytes, false).map_err(|e| e.to_string())
+impl Input {
+    /// How many requests a run goes through, as far as that is known.
+    pub(super) fn requests(&self) -> u64 {
+        let recorded = self.recorded.as_ref();
+        recorded.map_or(1, |r| r.requests() + r.told().writes)
+    }
+
+    /// Whether a cell reads the trace once more, and the bar moves with it.
+    pub(super) fn is_read_by(&self, cell: &Cell) -> bool {
+        let kept = self
+            .recorded
+            .as_ref()
+            .is_some_and(|r| !r.references().is_empty());
+        self.source.is_some() && !(cell.preset.is_hinted() && kept)
+    }
+}
+
+/// The seed of a `synth` workload, if it is one and has one.
+fn synth_seed(text: &str) -> Option<Option<u64>> {
+    match text.strip_prefix("synth")? {
+        "" => Some(Some(1)),
+        rest => {
+            let seed = rest.strip_prefix("(seed=");
+            Some(seed.and_then(|s| s.strip_suffix(')')?.parse().ok()))
+        }
+    }
+}
+
+fn manner(args: &Simulate) -> Manner {
+    Manner {
+        block_bytes: args.block_bytes,
+        with_writes: args.writes,
+        think: args.think,
+    }
+}
+
+/// Opens a trace, the bar moving with what is read.
+fn opener(path: &Path, reading: &Reading, bar: &ProgressBar) -> Open {
+    let (path, format) = (path.to_owned(), reading.trace_format);
+    let (options, bar) = (options(reading), bar.clone());
+    Box::new(move || {
+        let mut records = trace::open(&path, format, &options)?;
+        let (mut count, bar) = (0u64, bar.clone());
+        Ok(Box::new(std::iter::from_fn(move || {
+            let record = records.next()?;
+            count += 1;
+            if count.is_multiple_of(progress::REQUESTS_PER_STEP) {
+                bar.inc(progress::REQUESTS_PER_STEP);
+            }
+            Some(record.map(|record| (records.position(), record)))
+        })))
+    })
+}
+
+/// Whether any of the presets needs all references.
+fn needs_references(args: &Simulate, disk: &Disk) -> bool {
+    let mut presets = args.preset.0.iter();
+    presets.any(|preset| preset.is_hinted() && (disk.is_unit() || !preset.is_lru()))
+}
+
+/// Whether references are kept, and in how much memory.
+fn kept(args: &Simulate, disk: &Disk) -> Option<Room> {
+    needs_references(args, disk).then(|| room(args))
+}
+
+fn room(args: &Simulate) -> Room {
+    let plans = |preset: &Simulated| preset.name().starts_with("reverse-aggressive");
+    Room {
+        bytes: args.trace_memory.0,
+        runs: args.threads.into(),
+        plans: args.preset.0.iter().any(plans),
+    }
+}
+
+fn refused(args: &Simulate, path: &Path, error: RequestsError) -> Failure {
+    let name = path.display();
+    match error {
+        RequestsError::Read(error) => unreadable(&error),
+        RequestsError::Kept { at: Some(at), .. } => {
+            Failure::Usage(format!("{name}{at}: {}", memory(args, &error)))
+        }
+        other => Failure::unusable(path, memory(args, &other)),
+    }
+}
+
+/// The error in the words of the flags.
+fn memory(args: &Simulate, error: &RequestsError) -> String {
+    let RequestsError::Kept { .. } = error else {
+        return error.to_string();
+    };
+    format!(
+        "{error} in --trace-memory {}, where presets that know what comes keep them all; \
+         demand-lru and the engine's presets keep none",
+        size(args.trace_memory)
+    )
+}
+
+fn placed(record: Record) -> Placed {
+    Ok((None, record))
 }
 
 /// The paper's loop. What it computes after a read is computed before the next one.

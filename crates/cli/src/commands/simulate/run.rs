@@ -1,0 +1,241 @@
+//! One run of the grid, and the bound it is measured against.
+//!
+//! A cell makes its own devices, so cells can run at once; the input is shared. Which host runs a
+//! preset:
+//!
+//! ```text
+//! unit            every hinted method, in the theory's units
+//! lru             demand-lru, from the references that are kept or from the trace itself
+//! hinted          the other hinted methods, from the references that are kept
+//! engine          presets of the engine, from the trace itself or a workload
+//! ```
+
+use std::fmt::Display;
+
+use forerun_core::Bytes;
+use forerun_core::hinted::Setup;
+use forerun_core::preset::Preset;
+use forerun_core::spec::Choice;
+use forerun_sim::device::Device;
+use forerun_sim::device::array::Array;
+use forerun_sim::hinted::Reads;
+use forerun_sim::hinted::host::Host;
+use forerun_sim::hinted::unit::Instance;
+use forerun_sim::simulate::bound::{self, Bound};
+use forerun_sim::simulate::placing::{Layout, Placing};
+use forerun_sim::simulate::recorded::Recorded;
+use forerun_sim::simulate::requests::{RequestsError, Source};
+use forerun_sim::simulate::streamed::{self, References, Streamed};
+use forerun_sim::simulate::{Outcome, engine, hinted, in_units, lru};
+use forerun_sim::workload::{self, Workload};
+
+use super::cell::{Cell, settings};
+use super::disk::Disk;
+use super::input::Input;
+use super::row::Row;
+use crate::args::{Simulate, Simulated};
+use crate::commands::trace::unreadable;
+use crate::failure::Failure;
+
+/// A cell with all that it runs on.
+pub(super) struct Run<'a> {
+    pub(super) cell: &'a Cell,
+    pub(super) args: &'a Simulate,
+    pub(super) input: &'a Input,
+    pub(super) disk: &'a Disk,
+}
+
+fn failed(error: impl Display) -> Failure {
+    Failure::Run(format!("simulation: {error}"))
+}
+
+impl Run<'_> {
+    /// Runs it.
+    ///
+    /// # Errors
+    /// A setup the host refuses, or a trace that cannot be read again.
+    pub(super) fn row(&self) -> Result<Row, Failure> {
+        let (args, cell) = (self.args, self.cell);
+        let (outcome, bound) = match (&cell.preset, &self.input.recorded) {
+            (Simulated::Hinted(choice, _), Some(recorded)) if self.disk.is_unit() => {
+                self.in_units(choice, recorded)?
+            }
+            (preset, Some(recorded)) if preset.is_lru() => self.lru(recorded)?,
+            (Simulated::Hinted(choice, _), Some(recorded)) => self.hinted(choice, recorded)?,
+            (Simulated::Hinted(_, name), None) => return Err(failed(name)),
+            (Simulated::Engine(preset), _) => self.engine(preset)?,
+        };
+        Ok(Row {
+            preset: cell.preset.name().to_owned(),
+            is_hinted: cell.preset.is_hinted(),
+            is_unit: self.disk.is_unit(),
+            device: self.disk.name().to_owned(),
+            scheduler: self.disk.scheduler().to_owned(),
+            disks: self.disks(),
+            cache_blocks: cell.cache_blocks,
+            block_bytes: args.block_bytes,
+            compute_from: self.input.compute_from,
+            outcome,
+            bound,
+            over_reverse: None,
+        })
+    }
+
+    fn disks(&self) -> u16 {
+        let recorded = self.input.recorded.as_ref();
+        let own = recorded.map(|recorded| recorded.disks(self.cell.wanted));
+        own.unwrap_or(self.cell.wanted.unwrap_or(1))
+    }
+
+    fn devices(&self) -> Result<Vec<Box<dyn Device>>, Failure> {
+        (0..self.disks()).map(|_| self.disk.build()).collect()
+    }
+
+    fn layout(&self) -> Option<Layout> {
+        self.args.place.map(Into::into)
+    }
+
+    fn placing<'r>(&self, recorded: &'r Recorded) -> Placing<'r> {
+        let (wanted, bytes) = (self.cell.wanted, self.args.block_bytes);
+        Placing::new(recorded, wanted, self.layout(), bytes)
+    }
+
+    fn reads(&self, recorded: &Recorded) -> Reads {
+        recorded.reads(self.cell.wanted, self.layout(), self.args.block_bytes)
+    }
+
+    fn host(&self) -> Host {
+        Host {
+            driver: self.args.driver,
+            block_bytes: Bytes(self.args.block_bytes.into()),
+            ..Host::default()
+        }
+    }
+
+    fn setup(&self, choice: &Choice) -> Setup {
+        Setup {
+            policy: choice.clone(),
+            disks: self.disks(),
+            cache_blocks: self.cell.cache_blocks,
+            blocks_max: u32::MAX,
+            hints_max: u32::MAX - 1,
+        }
+    }
+
+    fn in_units(&self, choice: &Choice, recorded: &Recorded) -> Result<(Outcome, Bound), Failure> {
+        let instance = self.instance(recorded)?;
+        let outcome = in_units(&self.setup(choice), &instance).map_err(failed)?;
+        Ok((outcome, bound::in_units(&instance, self.cell.cache_blocks)))
+    }
+
+    fn hinted(&self, choice: &Choice, recorded: &Recorded) -> Result<(Outcome, Bound), Failure> {
+        // The bound first: what it looks ahead with is gone before the run takes its memory.
+        let compute = recorded.references().iter().map(|r| r.compute.0);
+        let bound = self.by_block(recorded, compute.fold(0, u64::saturating_add))?;
+        let reads = self.reads(recorded);
+        let outcome = hinted(&self.setup(choice), &self.host(), &reads, self.devices()?);
+        Ok((outcome.map_err(failed)?, bound))
+    }
+
+    fn by_block(&self, recorded: &Recorded, compute: u64) -> Result<Bound, Failure> {
+        let (placing, blocks) = (self.placing(recorded), self.cell.cache_blocks);
+        let devices = self.devices()?;
+        Ok(bound::by_block(
+            recorded,
+            &placing,
+            blocks,
+            &self.host(),
+            compute,
+            &devices,
+        ))
+    }
+
+    fn lru(&self, recorded: &Recorded) -> Result<(Outcome, Bound), Failure> {
+        let (host, blocks) = (self.host(), self.cell.cache_blocks);
+        let (placing, devices) = (self.placing(recorded), self.devices()?);
+        let place = |block| placing.place(block);
+        let outcome = if recorded.references().is_empty() {
+            let references = References::new(self.source()?, recorded);
+            let references = references.map_err(|e| self.unread(e))?;
+            lru::run(&host, blocks, devices, place, references)
+        } else {
+            lru::run(&host, blocks, devices, place, streamed::kept(recorded))
+        };
+        let outcome = outcome.map_err(|e| self.unread(e))?;
+        let bound = self.by_block(recorded, outcome.compute)?;
+        Ok((outcome, bound))
+    }
+
+    fn engine(&self, preset: &Preset) -> Result<(Outcome, Bound), Failure> {
+        match (&self.input.workload, &self.input.recorded) {
+            (Some(name), _) => {
+                let workload = workload::parse(name).map_err(|e| Failure::Usage(e.to_string()))?;
+                let needs = bound::needs_of(&*workload, self.args.block_bytes);
+                self.engine_over(preset, &*workload, &needs)
+            }
+            (None, Some(recorded)) => {
+                let placing = self.placing(recorded);
+                let streamed = Streamed::new(self.source()?, recorded, &placing);
+                let needs = placing.file_needs();
+                let run = self.engine_over(preset, &streamed, &needs);
+                match streamed.failure() {
+                    Some(error) => Err(self.unread(error)),
+                    None => run,
+                }
+            }
+            (None, None) => Err(failed(preset.name)),
+        }
+    }
+
+    fn engine_over(
+        &self,
+        preset: &Preset,
+        workload: &dyn Workload,
+        needs: &forerun_sim::needs::Needs,
+    ) -> Result<(Outcome, Bound), Failure> {
+        let settings = settings(preset, self.args, self.cell.cache_blocks)?;
+        let strip = Bytes(self.args.block_bytes.into());
+        let array = Array::new(self.devices()?, strip);
+        let outcome = engine(settings, self.args.driver, workload, self.devices()?);
+        let outcome = outcome.map_err(failed)?;
+        let readers = workload.readers().len();
+        let bound = bound::by_extent(outcome.compute_longest, needs, &array, readers);
+        Ok((outcome, bound))
+    }
+
+    fn source(&self) -> Result<&Source, Failure> {
+        let source = self.input.source.as_ref();
+        source.ok_or_else(|| failed("the input cannot be read again"))
+    }
+
+    /// What is wrong with a trace that was read once already.
+    fn unread(&self, error: RequestsError) -> Failure {
+        match error {
+            RequestsError::Read(error) => unreadable(&error),
+            other => failed(format!("{}: {other}", self.input.name)),
+        }
+    }
+
+    /// The theory's problem, with what is in the cache at the beginning.
+    fn instance(&self, recorded: &Recorded) -> Result<Instance, Failure> {
+        let (args, cache_blocks) = (self.args, self.cell.cache_blocks);
+        let warm = args.warm.iter().map(|number| {
+            let name = &self.input.name;
+            let why = || Failure::Usage(format!("--warm {number}: {name} has no such block"));
+            recorded.block(*number).ok_or_else(why)
+        });
+        let warm = warm.collect::<Result<Vec<_>, _>>()?;
+        if warm.len() > cache_blocks as usize {
+            let message = format!(
+                "--warm: {} blocks, the cache has {cache_blocks}",
+                warm.len()
+            );
+            return Err(Failure::Usage(message));
+        }
+        Ok(Instance {
+            reads: self.reads(recorded),
+            warm,
+            fetch_units: args.fetch_units(),
+        })
+    }
+}

@@ -1,0 +1,165 @@
+//! Where the blocks of a trace lie.
+//!
+//! Asked by everything that runs a trace, block by block, so that nothing has to be kept a block:
+//!
+//! ```text
+//! block (dense) -> number in the order that is laid out -> disk and place on it
+//! ```
+//!
+//! Without a number of disks each of the trace's devices is a disk. With one, blocks are striped
+//! over them one by one. Blocks that the trace addresses lie at their address; those it only
+//! numbers lie in the order of first use, as do those of several devices that share an array.
+
+use forerun_core::{Bytes, DeviceId};
+
+use super::recorded::Recorded;
+use crate::hinted::Place;
+use crate::needs::{Needs, Run};
+
+/// Where blocks lie.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Layout {
+    /// At their number.
+    Address,
+    /// In the order of first use.
+    Dense,
+}
+
+/// See the [module](self).
+#[derive(Debug)]
+pub struct Placing<'a> {
+    recorded: &'a Recorded,
+    order: Order,
+    disks: Option<u16>,
+    block_bytes: u32,
+}
+
+#[derive(Debug)]
+enum Order {
+    /// By number.
+    Number,
+    /// By first use.
+    Use,
+    /// By first use on its own device: for each block.
+    UseOfDevice(Vec<u32>),
+}
+
+impl<'a> Placing<'a> {
+    /// The blocks over so many disks.
+    #[must_use]
+    pub fn new(
+        recorded: &'a Recorded,
+        disks: Option<u16>,
+        layout: Option<Layout>,
+        block_bytes: u32,
+    ) -> Self {
+        let are_several = recorded.told().devices > 1;
+        let by_number = match layout {
+            Some(layout) => layout == Layout::Address,
+            None => recorded.is_addressed(),
+        };
+        let order = match (are_several, disks.is_some()) {
+            (true, true) => Order::Use,
+            (_, _) if by_number => Order::Number,
+            (false, _) => Order::Use,
+            (true, false) => Order::UseOfDevice(by_device(recorded)),
+        };
+        Self {
+            recorded,
+            order,
+            disks,
+            block_bytes,
+        }
+    }
+
+    /// The number of a block in the order that is laid out.
+    #[must_use]
+    pub fn number(&self, block: u32) -> u64 {
+        let at = block as usize;
+        match &self.order {
+            Order::Number => self.recorded.blocks().ids().get(at).copied().unwrap_or(0),
+            Order::Use => block.into(),
+            Order::UseOfDevice(numbers) => numbers.get(at).copied().unwrap_or(0).into(),
+        }
+    }
+
+    /// Whether blocks lie by their number, so that those of a request follow each other.
+    #[must_use]
+    pub fn is_by_number(&self) -> bool {
+        matches!(self.order, Order::Number)
+    }
+
+    /// Where a block lies.
+    #[must_use]
+    pub fn place(&self, block: u32) -> Place {
+        let (number, bytes) = (self.number(block), u64::from(self.block_bytes));
+        match self.disks {
+            Some(disks) => Place::striped(number, disks, bytes),
+            None => Place {
+                disk: DeviceId(self.recorded.blocks().space(block)),
+                at: Bytes(number.saturating_mul(bytes)),
+            },
+        }
+    }
+
+    /// Where it ends on its disk.
+    #[must_use]
+    pub fn end(&self, block: u32) -> u64 {
+        let Bytes(at) = self.place(block).at;
+        at.saturating_add(self.block_bytes.into())
+    }
+
+    /// What each disk must deliver, each block in a request of its own if `is_by_block`.
+    #[must_use]
+    pub fn needs(&self, is_by_block: bool) -> Vec<Needs> {
+        let disks = self.recorded.disks(self.disks);
+        let mut runs = vec![Vec::new(); usize::from(disks)];
+        for block in 0..self.recorded.blocks().len() as u32 {
+            let Place { disk, at } = self.place(block);
+            let bytes = Bytes(self.block_bytes.into());
+            runs[usize::from(disk.0)].push(Run { at, bytes });
+        }
+        runs.into_iter()
+            .map(|runs| {
+                let requests = if is_by_block { runs.len() as u64 } else { 1 };
+                Needs::new(runs, requests)
+            })
+            .collect()
+    }
+
+    /// What an array must deliver of a file that holds all blocks in this order.
+    #[must_use]
+    pub fn file_needs(&self) -> Needs {
+        let block = u64::from(self.block_bytes);
+        let run = |number: u64| Run {
+            at: Bytes(number.saturating_mul(block)),
+            bytes: Bytes(block),
+        };
+        let blocks = 0..self.recorded.blocks().len() as u32;
+        Needs::new(blocks.map(|block| run(self.number(block))).collect(), 1)
+    }
+
+    /// How many bytes a file has that holds all blocks in this order.
+    #[must_use]
+    pub fn file(&self) -> Bytes {
+        let blocks = 0..self.recorded.blocks().len() as u32;
+        let last = blocks.map(|block| self.number(block)).max().unwrap_or(0);
+        Bytes(
+            last.saturating_add(1)
+                .saturating_mul(self.block_bytes.into()),
+        )
+    }
+}
+
+/// The order of first use on each device, by block.
+fn by_device(recorded: &Recorded) -> Vec<u32> {
+    let blocks = recorded.blocks();
+    let mut next = vec![0; usize::from(recorded.told().devices)];
+    (0..blocks.len() as u32)
+        .map(|block| {
+            let next = &mut next[usize::from(blocks.space(block))];
+            *next += 1;
+            *next - 1
+        })
+        .collect()
+}

@@ -1,0 +1,326 @@
+//! A trace as requests for blocks: what is read, of which disk, after which computing.
+//!
+//! Stands between the records of a trace and whoever runs them, and is as much of a stream as the
+//! trace is: it keeps the numbers of the trace's devices and the request before, nothing else.
+//!
+//! ```text
+//! Record, Record, ..  ->  [writes left out, devices numbered, gaps turned into computing]  ->  Request, ..
+//! ```
+//!
+//! Writes are left out unless they are wanted. The computing before a request is what it was told
+//! to be; else what the trace says; where it says nothing, the gap between two arrivals less the
+//! first one's response. Before the very first request it is left out.
+//!
+//! A [`Source`] opens the same trace as often as it is asked to: a run that keeps nothing reads it
+//! once to learn what is in it, and once more to run it.
+
+use std::collections::BTreeMap;
+
+use forerun_core::hinted::Setup;
+use forerun_core::{Bytes, Nanos};
+
+use crate::trace::{Op, Place, Position, Record, TraceError};
+
+/// A record and where it stands in its file, or why there is none.
+pub type Placed = Result<(Option<Position>, Record), TraceError>;
+
+/// Records, however they come about.
+pub type Records<'a> = Box<dyn Iterator<Item = Placed> + 'a>;
+
+/// How records become requests.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Manner {
+    /// Size of a block.
+    pub block_bytes: u32,
+    /// Whether writes count as reads.
+    pub with_writes: bool,
+    /// The computing before each request but the first, in place of what the trace says.
+    pub think: Option<Nanos>,
+}
+
+/// Begins to read a trace.
+pub type Open = Box<dyn Fn() -> Result<Records<'static>, TraceError> + Send + Sync>;
+
+/// A trace that can be read again and again.
+pub struct Source {
+    /// From its beginning.
+    pub open: Open,
+    /// How its records become requests.
+    pub manner: Manner,
+}
+
+impl core::fmt::Debug for Source {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Source")
+            .field("manner", &self.manner)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Why there are no requests, or no more.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum RequestsError {
+    /// The trace cannot be read.
+    Read(TraceError),
+    /// More blocks than can be numbered.
+    Blocks,
+    /// More than there is room to keep; how many references were, of how many blocks, and where
+    /// the next one stands.
+    Kept {
+        /// References that were kept.
+        references: u64,
+        /// Different blocks they are of.
+        blocks: u64,
+        /// Where the next one stands.
+        at: Option<Position>,
+    },
+    /// More devices than there can be disks.
+    Devices,
+    /// Nothing but writes.
+    Nothing,
+    /// It is another trace than when it was read before.
+    Changed,
+}
+
+impl core::fmt::Display for RequestsError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            Self::Read(error) => error.fmt(f),
+            Self::Blocks => write!(f, "more than {} different blocks", u32::MAX - 1),
+            Self::Kept {
+                references, blocks, ..
+            } => {
+                write!(
+                    f,
+                    "no room for more than {references} references to {blocks} blocks"
+                )
+            }
+            Self::Devices => write!(f, "more than {} devices", Setup::DISKS_MAX),
+            Self::Nothing => f.write_str("there is no read in it, only writes: give --writes"),
+            Self::Changed => f.write_str("it changed while it was simulated"),
+        }
+    }
+}
+
+impl core::error::Error for RequestsError {}
+
+impl From<TraceError> for RequestsError {
+    fn from(error: TraceError) -> Self {
+        Self::Read(error)
+    }
+}
+
+/// One request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Request {
+    /// The disk of the trace, numbered in the order of first use.
+    pub device: u16,
+    /// Its first block.
+    pub first: u64,
+    /// Its last block.
+    pub last: u64,
+    /// Whether blocks are addresses, or just numbers.
+    pub is_addressed: bool,
+    /// The computing before it.
+    pub compute: Nanos,
+    /// Where it stands.
+    pub at: Option<Position>,
+}
+
+/// What was learned of a trace on the way.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Told {
+    /// Devices so far.
+    pub devices: u16,
+    /// Writes that were left out.
+    pub writes: u64,
+    /// Whether requests say what was computed before them.
+    pub says_compute: bool,
+    /// Whether requests say when they arrived.
+    pub says_arrival: bool,
+}
+
+/// See the [module](self).
+pub struct Requests<'a> {
+    records: Records<'a>,
+    manner: Manner,
+    devices: BTreeMap<u32, u16>,
+    /// The device of the request before, and its number.
+    device: Option<(u32, u16)>,
+    /// When the request before arrived, and how long it took.
+    last: Option<(Nanos, Nanos)>,
+    is_first: bool,
+    told: Told,
+}
+
+impl Source {
+    /// The requests, from the first one on.
+    ///
+    /// # Errors
+    /// The trace cannot be opened.
+    pub fn requests(&self) -> Result<Requests<'static>, RequestsError> {
+        Ok(Requests::new((self.open)()?, self.manner))
+    }
+
+    /// Where the first request for a block stands, if its file says.
+    #[must_use]
+    pub fn position_of(&self, device: u16, block: u64) -> Option<Position> {
+        let is_asked = |r: &Request| r.device == device && (r.first..=r.last).contains(&block);
+        let requests = self.requests().ok()?;
+        requests.map_while(Result::ok).find(is_asked)?.at
+    }
+}
+
+impl<'a> Requests<'a> {
+    /// The requests that these records are.
+    #[must_use]
+    pub fn new(records: Records<'a>, manner: Manner) -> Self {
+        Self {
+            records,
+            manner,
+            devices: BTreeMap::new(),
+            device: None,
+            last: None,
+            is_first: true,
+            told: Told::default(),
+        }
+    }
+
+    /// What was learned so far.
+    #[must_use]
+    pub fn told(&self) -> Told {
+        self.told
+    }
+
+    fn request(&mut self, at: Option<Position>, record: &Record) -> Result<Request, RequestsError> {
+        let blocks = record.blocks(self.manner.block_bytes);
+        Ok(Request {
+            device: self.device(record.device)?,
+            first: *blocks.start(),
+            last: *blocks.end(),
+            is_addressed: matches!(record.place, Place::Byte(_)),
+            compute: self.compute(record),
+            at,
+        })
+    }
+
+    fn device(&mut self, device: u32) -> Result<u16, RequestsError> {
+        if let Some((_, number)) = self.device.filter(|(known, _)| *known == device) {
+            return Ok(number);
+        }
+        let next = self.devices.len() as u16;
+        let number = *self.devices.entry(device).or_insert(next);
+        if number == Setup::DISKS_MAX {
+            return Err(RequestsError::Devices);
+        }
+        self.device = Some((device, number));
+        self.told.devices = self.devices.len() as u16;
+        Ok(number)
+    }
+
+    /// What was computed before a request.
+    fn compute(&mut self, record: &Record) -> Nanos {
+        self.told.says_compute |= record.compute.is_some();
+        let response = record.response.unwrap_or_default();
+        let gap = record.arrival.map(|arrival| {
+            self.told.says_arrival = true;
+            let last = self.last.replace((arrival, response));
+            let (before, response) = last.unwrap_or((arrival, Nanos(0)));
+            Nanos(arrival.since(before).0.saturating_sub(response.0))
+        });
+        let compute = self
+            .manner
+            .think
+            .or(record.compute)
+            .or(gap)
+            .unwrap_or_default();
+        if std::mem::take(&mut self.is_first) {
+            return Nanos(0);
+        }
+        compute
+    }
+}
+
+impl Iterator for Requests<'_> {
+    type Item = Result<Request, RequestsError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            let (at, record) = match self.records.next()? {
+                Ok(placed) => placed,
+                Err(error) => return Some(Err(error.into())),
+            };
+            if record.op == Op::Write && !self.manner.with_writes {
+                self.told.writes += 1;
+                continue;
+            }
+            return Some(self.request(at, &record));
+        }
+    }
+}
+
+impl Request {
+    /// Its blocks.
+    pub fn blocks(&self) -> impl Iterator<Item = u64> + use<> {
+        self.first..=self.last
+    }
+
+    /// The byte at which it begins, and how many it is, in blocks of this size.
+    #[must_use]
+    pub fn bytes(&self, block_bytes: u32) -> (Bytes, Bytes) {
+        let block = u64::from(block_bytes);
+        let count = (self.last - self.first).saturating_add(1);
+        let (at, bytes) = (
+            self.first.saturating_mul(block),
+            count.saturating_mul(block),
+        );
+        (Bytes(at), Bytes(bytes))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn source(records: Vec<Record>, with_writes: bool) -> Source {
+        let open = move || -> Result<Records<'static>, TraceError> {
+            let records = records.clone().into_iter();
+            Ok(Box::new(records.map(|record| Ok((None, record)))))
+        };
+        let manner = Manner {
+            block_bytes: 8192,
+            with_writes,
+            think: None,
+        };
+        let open = Box::new(open);
+        Source { open, manner }
+    }
+
+    fn record(device: u32, at: u64, bytes: u32, arrival: u64) -> Record {
+        Record {
+            device,
+            arrival: Some(Nanos(arrival)),
+            ..Record::range(at, bytes).unwrap()
+        }
+    }
+
+    #[test]
+    fn a_request_is_all_its_blocks_and_gaps_are_computing() {
+        let mut writes = record(9, 0, 512, 20);
+        writes.op = Op::Write;
+        let mut answered = record(7, 8191, 2, 10);
+        answered.response = Some(Nanos(4));
+        let records = vec![answered, writes, record(3, 0, 1, 30), record(7, 0, 0, 31)];
+        let read: Vec<Request> = source(records.clone(), false)
+            .requests()
+            .unwrap()
+            .map(Result::unwrap)
+            .collect();
+        let short = |r: &Request| (r.device, r.first, r.last, r.compute.0);
+        let found: Vec<_> = read.iter().map(short).collect();
+        assert_eq!(found, [(0, 0, 1, 0), (1, 0, 0, 16), (0, 0, 0, 1)]);
+        assert_eq!(read[0].bytes(8192), (Bytes(0), Bytes(16_384)));
+        let all = source(records, true).requests().unwrap();
+        assert_eq!(all.count(), 4);
+    }
+}
