@@ -80,7 +80,7 @@ pub enum Input {
     },
     /// A reader will read these blocks, next after everything hinted before by whichever reader:
     /// there is one order. Ignored if no policy follows hints, refused where the file ends before
-    /// or [`crate::Engine::hints_room`] is used up.
+    /// or there is no room for it ([`crate::Engine::takes_hint`]).
     Hint {
         /// Who will read them.
         reader: ReaderId,

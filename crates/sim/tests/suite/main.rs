@@ -12,6 +12,7 @@ mod clocks;
 mod conformance;
 mod determinism;
 mod golden;
+mod hinted;
 mod numbers;
 mod ramping;
 mod replay;
