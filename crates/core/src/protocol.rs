@@ -86,7 +86,7 @@ pub enum Input {
         reader: ReaderId,
         /// First block.
         first: Block,
-        /// How many; cut at the end of the file.
+        /// How many; cut at the end of the file. None ends a list of hints and adds nothing.
         count: u32,
         /// Whether another hint follows at once: nothing is decided by this one before that.
         more: bool,

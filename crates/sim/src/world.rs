@@ -221,7 +221,7 @@ impl<'a, 'r> World<'a, 'r> {
 
     /// The engine hears what readers will read, as much of it as it takes.
     fn announce(&mut self) -> Result<(), WorldError> {
-        let mut last: Option<Input> = None;
+        let mut last = None;
         for announcement in self.workload.hints() {
             let Some((reader, first, count)) = self.blocks_of(&announcement) else {
                 continue;
@@ -229,29 +229,22 @@ impl<'a, 'r> World<'a, 'r> {
             if self.engine.takes_hint(count) != Some(true) {
                 break;
             }
-            let more = false;
-            let hint = Input::Hint {
+            last = Some(reader);
+            let more = true;
+            self.handle(Input::Hint {
                 reader,
                 first,
                 count,
                 more,
-            };
-            if let Some(Input::Hint {
-                reader,
-                first,
-                count,
-                ..
-            }) = last.replace(hint)
-            {
-                self.handle(Input::Hint {
-                    reader,
-                    first,
-                    count,
-                    more: true,
-                })?;
-            }
+            })?;
         }
-        last.map_or(Ok(()), |hint| self.handle(hint))
+        let end = |reader| Input::Hint {
+            reader,
+            first: Block(0),
+            count: 0,
+            more: false,
+        };
+        last.map_or(Ok(()), |reader| self.handle(end(reader)))
     }
 
     /// The blocks of a read that is announced; none if nothing of it is in the file.

@@ -62,12 +62,13 @@ impl Engine {
         let file = self.readers.get(&reader)?.file;
         let state = self.files.get(&file)?;
         let left = state.blocks.checked_sub(u64::from(first.0))?;
+        let wanted = count;
         let count = u32::try_from(left).unwrap_or(u32::MAX).min(count);
         let device = state.device;
         if self.settings.hinted.is_none() {
             return Some(());
         }
-        let mut accepted = None;
+        let mut accepted = (wanted == 0).then_some(());
         if count > 0 {
             self.begin_plan(count)?;
             accepted = self.append_hints(Extent { file, first, count }, device);
