@@ -100,11 +100,6 @@ pub struct Composition {
     #[arg(long, value_name = "METHOD", long_help = methods_help("reclaim", reclaim::LIST))]
     #[arg(value_parser = |text: &str| Choice::parse("reclaim", reclaim::LIST, text))]
     pub reclaim: Option<Choice>,
-
-    /// What follows hints in place of the preset's, as name or name(param=value,..), or none
-    #[arg(long, value_name = "METHOD", long_help = methods_help("hinted", hinted::policy::LIST))]
-    #[arg(value_parser = |text: &str| settings::parse_hinted(text).map(Hinted))]
-    pub hinted: Option<Hinted>,
 }
 
 /// A hinted method, or none.
@@ -123,9 +118,8 @@ pub struct Storage {
     #[arg(long, value_name = "COST")]
     pub emulate: Option<Emulation>,
 
-    /// How many of these devices there are; files lie on one after the other, round and round
-    #[arg(long, value_name = "N", default_value = "1", requires = "emulate")]
-    #[arg(value_parser = |text: &str| parse_count(text, DISKS_MAX.into()).map(|n| n as u16))]
+    /// How many of these devices there are, as `bench` was asked
+    #[arg(skip = 1_u16)]
     pub disks: u16,
 
     /// How to read from the device (see `forerun list backends`) [default: the best that works]
@@ -209,6 +203,16 @@ pub struct Bench {
     /// How to print the result
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t = Format::Table)]
     pub format: Format,
+
+    /// How many of the emulated devices there are; files lie on them round and round
+    #[arg(long, value_name = "N", default_value = "1", requires = "emulate")]
+    #[arg(value_parser = |text: &str| parse_count(text, DISKS_MAX.into()).map(|n| n as u16))]
+    pub disks: u16,
+
+    /// What follows hints in place of the preset's, as name or name(param=value,..), or none
+    #[arg(long, value_name = "METHOD", long_help = methods_help("hinted", hinted::policy::LIST))]
+    #[arg(value_parser = |text: &str| settings::parse_hinted(text).map(Hinted))]
+    pub hinted: Option<Hinted>,
 
     #[allow(missing_docs)]
     #[command(flatten)]

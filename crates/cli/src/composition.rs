@@ -27,9 +27,6 @@ pub fn settings(preset: &Preset, wanted: &Composition) -> Result<Settings, Failu
             own.clone_from(other);
         }
     }
-    if let Some(hinted) = &wanted.hinted {
-        settings.hinted.clone_from(&hinted.0);
-    }
     settings.check().map_err(name_the_flag)?;
     Ok(settings)
 }
@@ -63,7 +60,6 @@ mod tests {
             depth: None,
             dispatch: None,
             reclaim: None,
-            hinted: None,
         }
     }
 

@@ -14,7 +14,7 @@ use forerun_sim::workload::{Step, Steps, Workload};
 
 use super::content::Content;
 use super::pattern::{Pattern, Shape};
-use crate::args::{Bench, Clock, Storage};
+use crate::args::{Bench, Clock, Hinted, Storage};
 use crate::composition;
 use crate::failure::Failure;
 use crate::files;
@@ -117,20 +117,7 @@ impl Plan {
         check_journal(args)?;
         check_hinted(args)?;
         files::check_not_read(args.storage.journal.as_deref(), &args.paths)?;
-        let entrants = args.preset.iter().map(|contender| match contender {
-            Contender::Kernel => Ok(Entrant::Kernel),
-            Contender::Preset(preset) => Ok(Entrant::Engine(
-                preset.name,
-                composition::settings(preset, &args.composition)?,
-            )),
-            Contender::Hinted(method) => {
-                let preset =
-                    preset::find(preset::DEFAULT).map_err(|e| Failure::Usage(e.to_string()))?;
-                let mut settings = composition::settings(preset, &args.composition)?;
-                settings.hinted = Some(Choice::of(method));
-                Ok(Entrant::Engine(method.name, settings))
-            }
-        });
+        let entrants = args.preset.iter().map(|contender| entrant(contender, args));
         let wanted = &args.workload;
         let hints = wanted.hints.then_some(Hints {
             wrong_percent: wanted.wrong_percent,
@@ -144,7 +131,7 @@ impl Plan {
         let folders = args.paths.iter().filter(|path| path.is_dir()).count();
         let given = args.paths.len() - folders;
         let least = if hints.is_some() && given == 0 {
-            args.storage.disks.into()
+            args.disks.into()
         } else {
             1
         };
@@ -154,7 +141,10 @@ impl Plan {
         let files = content.files().len().min(own);
         let plan = Self {
             entrants: entrants.collect::<Result<_, Failure>>()?,
-            storage: args.storage.clone(),
+            storage: Storage {
+                disks: args.disks,
+                ..args.storage.clone()
+            },
             content,
             readers: (0..readers).map(|reader| reader % files).collect(),
             pattern,
@@ -275,6 +265,23 @@ impl Workload for Together {
     fn steps(&self, reader: usize) -> Steps<'_> {
         self.readers[reader].steps(0)
     }
+}
+
+/// A contender with its settings.
+fn entrant(contender: &Contender, args: &Bench) -> Result<Entrant, Failure> {
+    let (name, preset) = match contender {
+        Contender::Kernel => return Ok(Entrant::Kernel),
+        Contender::Preset(preset) => (preset.name, *preset),
+        Contender::Hinted(method) => (method.name, preset::default()),
+    };
+    let mut settings = composition::settings(preset, &args.composition)?;
+    if let Some(Hinted(hinted)) = &args.hinted {
+        settings.hinted.clone_from(hinted);
+    }
+    if let Contender::Hinted(method) = contender {
+        settings.hinted = Some(Choice::of(method));
+    }
+    Ok(Entrant::Engine(name, settings))
 }
 
 fn check_kernel(args: &Bench) -> Result<(), Failure> {
