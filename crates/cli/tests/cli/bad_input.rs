@@ -291,7 +291,9 @@ fn hints_that_cannot_be_given() {
         let output = forerun(bench).code(2).get_output().stderr.clone();
         said.push_str(&String::from_utf8(output).unwrap());
     }
-    assert_data_eq!(said, str![[r#"
+    assert_data_eq!(
+        said,
+        str![[r#"
 forerun: --preset forestall: follows hints, and there are none: give --hints
 error: the following required arguments were not provided:
   --hints
@@ -322,7 +324,8 @@ error: invalid value '1025' for '--disks <N>': must be a whole number from 1 to 
 
 For more information, try '--help'.
 
-"#]]);
+"#]]
+    );
 }
 
 #[test]
