@@ -15,7 +15,7 @@ use std::path::PathBuf;
 
 use clap::{Args as Group, Parser, Subcommand, ValueEnum};
 use forerun_core::spec::{Choice, Method};
-use forerun_core::{Bytes, Nanos, depth, detect, dispatch, preset, reclaim};
+use forerun_core::{Bytes, Nanos, depth, detect, dispatch, hinted, preset, reclaim, settings};
 use forerun_io::BackendChoice;
 
 pub use self::mount::{Ctl, Mount, Order, Top};
@@ -102,6 +102,10 @@ pub struct Composition {
     pub reclaim: Option<Choice>,
 }
 
+/// A hinted method, or none.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Hinted(pub Option<Choice>);
+
 /// What lies under the engine.
 #[derive(Clone, Debug, Group)]
 #[command(next_help_heading = "Storage")]
@@ -113,6 +117,10 @@ pub struct Storage {
     /// Slow the device down to one of this cost, as in switching=8ms,rate=80MB/s
     #[arg(long, value_name = "COST")]
     pub emulate: Option<Emulation>,
+
+    /// How many of these devices there are, as `bench` was asked
+    #[arg(skip = 1_u16)]
+    pub disks: u16,
 
     /// How to read from the device (see `forerun list backends`) [default: the best that works]
     #[arg(long, value_name = "NAME")]
@@ -196,6 +204,16 @@ pub struct Bench {
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t = Format::Table)]
     pub format: Format,
 
+    /// How many of the emulated devices there are; files lie on them round and round
+    #[arg(long, value_name = "N", default_value = "1", requires = "emulate")]
+    #[arg(value_parser = |text: &str| parse_count(text, DISKS_MAX.into()).map(|n| n as u16))]
+    pub disks: u16,
+
+    /// What follows hints in place of the preset's, as name or name(param=value,..), or none
+    #[arg(long, value_name = "METHOD", long_help = methods_help("hinted", hinted::policy::LIST))]
+    #[arg(value_parser = |text: &str| settings::parse_hinted(text).map(Hinted))]
+    pub hinted: Option<Hinted>,
+
     #[allow(missing_docs)]
     #[command(flatten)]
     pub workload: Workload,
@@ -213,7 +231,8 @@ pub struct Bench {
 #[derive(Debug, Group)]
 #[command(next_help_heading = "Workload")]
 pub struct Workload {
-    /// How many readers at once, each with an open file of its own [default: one a FILE]
+    /// How many readers at once, each with an open file of its own [default: one a FILE, with
+    /// --hints one a disk]
     #[arg(long, value_name = "N")]
     #[arg(value_parser = |text: &str| parse_count(text, READERS_MAX))]
     pub readers: Option<u32>,
@@ -230,9 +249,24 @@ pub struct Workload {
     #[arg(long, value_name = "SIZE", default_value = "64KiB", value_parser = parse_read_bytes)]
     pub read_bytes: Bytes,
 
-    /// Order in which a reader reads its file, as name or name(param=value,..)
-    #[arg(long, value_name = "NAME", default_value = "sequential", long_help = pattern::help())]
-    pub pattern: Pattern,
+    /// Order in which a reader reads its file, as name or name(param=value,..); `shuffled` is one
+    /// process that reads all files [default: sequential, with --hints shuffled]
+    #[arg(long, value_name = "NAME", long_help = pattern::help())]
+    pub pattern: Option<Pattern>,
+
+    /// Announce all reads, in their order, before the first
+    #[arg(long)]
+    pub hints: bool,
+
+    /// How many of a hundred hints are wrong: another place of the same file
+    #[arg(long, value_name = "N", default_value = "0", requires = "hints")]
+    #[arg(value_parser = clap::value_parser!(u8).range(0..=100))]
+    pub wrong_percent: u8,
+
+    /// How many of a hundred reads are not announced
+    #[arg(long, value_name = "N", default_value = "0", requires = "hints")]
+    #[arg(value_parser = clap::value_parser!(u8).range(0..=100))]
+    pub missing_percent: u8,
 
     /// Time a reader computes between two reads
     #[arg(long, value_name = "TIME", default_value = "0ns", value_parser = parse_duration)]
@@ -304,6 +338,9 @@ pub enum ListFormat {
     /// One object
     Json,
 }
+
+/// Most emulated devices: each is a thread, and the most that a hinted method plans for.
+const DISKS_MAX: u16 = 1024;
 
 /// Most readers of a bench: each is a thread, and this many still start within a second.
 const READERS_MAX: u32 = 16_384;

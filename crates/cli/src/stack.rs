@@ -72,6 +72,7 @@ pub fn config(settings: Settings, storage: &Storage) -> Result<Config, Failure> 
         .as_deref()
         .map(profile_file::load)
         .transpose()?;
+    config.disks = storage.disks;
     config.emulate = storage.emulate.map(|emulation| forerun_io::Emulation {
         switching: emulation.switching,
         bytes_per_second: emulation.bytes_per_second,

@@ -8,7 +8,7 @@ use std::fmt::Write;
 use forerun_core::{Ledger, Nanos};
 
 /// How many counters a ledger has.
-const COUNTERS: usize = 21;
+const COUNTERS: usize = 25;
 
 /// The lines, for a run that took this long and gave this many bytes.
 #[must_use]
@@ -44,6 +44,10 @@ pub fn counters(ledger: &Ledger) -> [(&'static str, u64); COUNTERS] {
         ("refused_prefetches", ledger.refused_prefetches),
         ("memory_waits", ledger.memory_waits),
         ("windows", ledger.windows),
+        ("hints", ledger.hints),
+        ("hints_read", ledger.hints_read),
+        ("hints_missed", ledger.hints_missed),
+        ("hints_dropped", ledger.hints_dropped),
         ("requests", ledger.requests),
         ("request_bytes", ledger.request_bytes.0),
         ("memory_peak_bytes", ledger.memory_peak.0),

@@ -9,12 +9,13 @@ use std::collections::VecDeque;
 use std::io::Write;
 use std::sync::{Arc, Mutex};
 
-use forerun_core::{Bytes, Nanos, Profile, Settings, preset};
+use forerun_core::{Bytes, Nanos, Profile, Settings, hinted, preset, settings};
 use forerun_io::{BackendChoice, Clock, Config, Driver, Reader};
+use forerun_sim::announce::Announced;
 use forerun_sim::device::instant::Instant;
 use forerun_sim::device::{Completion, Device, Request, Usage};
 use forerun_sim::record::Text;
-use forerun_sim::workload::{self, Workload};
+use forerun_sim::workload::{self, Step, Workload};
 use forerun_sim::world::Scene;
 
 /// Few enough bytes that every long workload must give blocks up.
@@ -94,18 +95,30 @@ fn in_real_time(settings: Settings, workload: &dyn Workload) -> String {
             .unwrap();
         (opened, workload.steps(reader))
     };
-    let mut turns: VecDeque<(Reader, _)> = workload
+    let mut readers: VecDeque<(Reader, _)> = workload
         .readers()
         .into_iter()
         .enumerate()
         .map(open)
         .collect();
+    if workload.hints().next().is_some() {
+        let hints = workload.hints();
+        let order = hints.map(|h| (&readers[h.reader].0, h.offset.0, h.bytes.0));
+        driver.hint(order).unwrap();
+    }
     let mut buf = Vec::new();
-    while let Some((reader, mut steps)) = turns.pop_front() {
-        let Some(step) = steps.next() else { continue };
+    let mut read = |reader: &Reader, step: Step| {
         buf.resize(step.bytes.0 as usize, 0);
         reader.read_at(&mut buf, step.offset.0).unwrap();
-        turns.push_back((reader, steps));
+    };
+    for turn in workload.turns().into_iter().flatten() {
+        let (reader, steps) = &mut readers[turn];
+        steps.next().into_iter().for_each(|step| read(reader, step));
+    }
+    while let Some((reader, mut steps)) = readers.pop_front() {
+        let Some(step) = steps.next() else { continue };
+        read(&reader, step);
+        readers.push_back((reader, steps));
     }
     driver.finish().unwrap().check().unwrap();
     String::from_utf8(lines.0.lock().unwrap().clone()).unwrap()
@@ -122,6 +135,58 @@ fn timeless(line: &str) -> String {
     }
 }
 
+fn assert_equal(what: &str, sim: &str, io: &str) {
+    let mut lines = sim
+        .lines()
+        .map(timeless)
+        .zip(io.lines().map(timeless))
+        .enumerate();
+    if let Some((at, (sim, io))) = lines.find(|(_, (sim, io))| sim != io) {
+        panic!("{what}, line {}:\n sim {sim}\n io  {io}", at + 1);
+    }
+    assert_eq!(sim.lines().count(), io.lines().count(), "{what}");
+}
+
+/// The decisions of a run over several files. The world announces all files before it opens any
+/// and lays them closer together, so what comes before the first hint is left out.
+fn from_first_hint(journal: &str) -> &str {
+    let at = journal
+        .lines()
+        .find(|line| line.contains(" hint "))
+        .unwrap();
+    &journal[journal.find(at).unwrap()..]
+}
+
+/// Forestall reckons with times, which the two drivers do not share, unless F is given.
+#[test]
+fn both_drivers_reach_the_same_decisions_with_hints() {
+    for method in hinted::policy::LIST {
+        let name = match method.spec.name {
+            "forestall" => "forestall(fixed_f_refs=8)",
+            name => name,
+        };
+        for (wrong_percent, missing_percent) in [(0, 0), (30, 30)] {
+            let shuffled = "shuffled(file_bytes=3000000,files=3,passes=2)";
+            let shuffled = workload::parse(shuffled).unwrap();
+            let workload = Announced {
+                workload: &*shuffled,
+                wrong_percent,
+                missing_percent,
+                seed: 11,
+            };
+            let mut settings = preset::find("forerun").unwrap().settings(MEMORY).unwrap();
+            settings.hinted = settings::parse_hinted(name).unwrap();
+            let sim = in_virtual_time(settings.clone(), &workload);
+            let io = in_real_time(settings, &workload);
+            let what = format!("{name}, {wrong_percent} % wrong");
+            assert_equal(&what, from_first_hint(&sim), from_first_hint(&io));
+            let is_ahead = !name.starts_with("demand") || wrong_percent > 0;
+            assert!(sim.contains("> evict"), "{what} must give blocks up");
+            assert_eq!(sim.contains(" ahead"), is_ahead, "{what}");
+        }
+    }
+}
+
 #[test]
 fn both_drivers_reach_the_same_decisions_on_every_preset_and_workload() {
     for preset in preset::LIST {
@@ -130,24 +195,7 @@ fn both_drivers_reach_the_same_decisions_on_every_preset_and_workload() {
             let settings = preset.settings(MEMORY).unwrap();
             let sim = in_virtual_time(settings.clone(), &*workload);
             let io = in_real_time(settings, &*workload);
-            let mut lines = sim
-                .lines()
-                .map(timeless)
-                .zip(io.lines().map(timeless))
-                .enumerate();
-            if let Some((at, (sim, io))) = lines.find(|(_, (sim, io))| sim != io) {
-                panic!(
-                    "{} {name}, line {}:\n sim {sim}\n io  {io}",
-                    preset.name,
-                    at + 1
-                );
-            }
-            assert_eq!(
-                sim.lines().count(),
-                io.lines().count(),
-                "{} {name}",
-                preset.name
-            );
+            assert_equal(&format!("{} {name}", preset.name), &sim, &io);
             assert!(
                 sim.contains("> evict"),
                 "{} {name} must give blocks up",

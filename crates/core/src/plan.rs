@@ -114,16 +114,14 @@ impl Plan {
     /// the memory sets a lower limit before.
     pub(crate) const HINTS_MAX: u32 = 1 << 20;
 
-    /// A plan for a share of the frames whose first hint is so long, in pieces of at most
-    /// `longest` blocks. None if the policy is not one of the family.
-    pub(crate) fn new(
-        policy: &Choice,
-        frames: u32,
-        first: u32,
-        longest: u32,
-        hints_max: u32,
-    ) -> Option<Self> {
-        let unit = first.min(longest).min(frames / PIECES_MIN).max(1);
+    /// The most blocks of a piece, where that many are wanted and there are so many frames.
+    pub(crate) fn unit_for(frames: u32, wanted: u32) -> u32 {
+        wanted.min(frames / PIECES_MIN).max(1)
+    }
+
+    /// A plan for a share of the frames, in pieces of at most `unit` blocks. None if the policy is
+    /// not one of the family.
+    pub(crate) fn new(policy: &Choice, frames: u32, unit: u32, hints_max: u32) -> Option<Self> {
         let capacity = (frames / unit).max(1);
         let hints_max = hints_max.min(Self::HINTS_MAX);
         let planner = Planner::new(&Setup {

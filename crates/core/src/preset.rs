@@ -183,6 +183,12 @@ pub fn find(name: &str) -> Result<&'static Preset, UnknownPreset> {
     })
 }
 
+/// The preset used when none is given: the first of the list.
+#[must_use]
+pub fn default() -> &'static Preset {
+    &LIST[0]
+}
+
 impl Preset {
     /// The preset with this much memory, in 4 KiB blocks, 1 MiB longest fetch, 64 in flight.
     ///
@@ -242,6 +248,11 @@ mod tests {
                 preset.name
             );
         }
+    }
+
+    #[test]
+    fn the_default_is_the_one_that_is_named() {
+        assert_eq!(default().name, DEFAULT);
     }
 
     #[test]

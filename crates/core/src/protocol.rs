@@ -99,13 +99,13 @@ pub enum Input {
     },
     /// A reader will read these blocks, next after everything hinted before by whichever reader:
     /// there is one order. Ignored if no policy follows hints, refused where the file ends before
-    /// or [`crate::Engine::hints_room`] is used up.
+    /// or there is no room for it ([`crate::Engine::takes_hint`]).
     Hint {
         /// Who will read them.
         reader: ReaderId,
         /// First block.
         first: Block,
-        /// How many; cut at the end of the file.
+        /// How many; cut at the end of the file. None ends a list of hints and adds nothing.
         count: u32,
         /// Whether another hint follows at once: nothing is decided by this one before that.
         more: bool,

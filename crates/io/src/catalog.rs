@@ -131,6 +131,11 @@ impl Catalog {
         self.files.next() < FileId::LIMIT
     }
 
+    /// The number that the next new file gets.
+    pub(crate) fn next(&self) -> FileId {
+        FileId(self.files.next())
+    }
+
     /// Adds a file that is not known.
     pub(crate) fn add(
         &mut self,

@@ -57,6 +57,15 @@ impl From<Later> for Input {
     }
 }
 
+/// Where a file lies.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Place {
+    /// On the device of this number.
+    Real(u64),
+    /// On one of those the engine imagines.
+    Imagined,
+}
+
 /// See the [module](self).
 #[derive(Debug)]
 pub(crate) struct Control {
@@ -64,6 +73,8 @@ pub(crate) struct Control {
     ticker: Ticker,
     arena: Arc<Arena>,
     profile: Profile,
+    /// How many devices are imagined.
+    disks: u16,
     /// The most memory the engine uses now.
     pub(crate) limit: Bytes,
     /// Lines not written yet, if a journal is kept.
@@ -93,6 +104,7 @@ impl Control {
         ticker: Ticker,
         arena: Arc<Arena>,
         profile: Profile,
+        disks: u16,
         journal: bool,
     ) -> Self {
         let head = || forerun_core::journal::head(engine.settings()) + "\n";
@@ -103,6 +115,7 @@ impl Control {
             ticker,
             arena,
             profile,
+            disks: disks.max(1),
             catalog: Catalog::default(),
             readers: Numbered::default(),
             reads: Numbered::default(),
@@ -199,14 +212,18 @@ impl Control {
     pub(crate) fn file(
         &mut self,
         key: Key,
-        place: u64,
+        place: Place,
         identity: Option<Identity>,
         bytes: u64,
     ) -> FileId {
         if let Some(file) = self.catalog.find(&key) {
             return file;
         }
-        let device = self.device(place);
+        let device = self.device(match place {
+            Place::Real(device) => device,
+            // Real devices are numbered from the other end.
+            Place::Imagined => u64::MAX - u64::from(self.catalog.next().0 % u32::from(self.disks)),
+        });
         let file = self.catalog.add(key, device, identity, bytes);
         let location = self.catalog.get(file).map_or(Bytes(0), |k| k.location);
         self.feed(Input::File {
@@ -370,6 +387,16 @@ impl Control {
         if let Some(known) = self.catalog.get_mut(file) {
             known.in_flight = known.in_flight.saturating_sub(1);
         }
+    }
+
+    /// Whether there is room for a hint of so many blocks; none if no policy follows hints.
+    pub(crate) fn takes_hint(&self, blocks: u32) -> Option<bool> {
+        self.engine.takes_hint(blocks)
+    }
+
+    /// Most pieces that can be announced.
+    pub(crate) fn hints_max(&self) -> u32 {
+        self.engine.hints_max()
     }
 
     /// Whether a read waits for memory.

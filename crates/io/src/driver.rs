@@ -17,14 +17,11 @@ use crate::backend::wrap::tracer::Tracer;
 use crate::backend::{Backend, BackendChoice, Setup, Sink};
 use crate::catalog::Key;
 use crate::clock::{Clock, Ticker};
-use crate::control::Control;
+use crate::control::{Control, Place};
 use crate::error::Error;
 use crate::reader::{Position, Reader};
 use crate::shared::{Port, Shared};
 use crate::source::{self, OpenFile, Source};
-
-/// The place where generated content lies, and everything when a device is emulated.
-const IMAGINED: u64 = u64::MAX;
 
 /// What a driver is built from.
 pub struct Config {
@@ -36,6 +33,9 @@ pub struct Config {
     pub profile: Option<Profile>,
     /// A device to emulate in front of the real ones.
     pub emulate: Option<Emulation>,
+    /// How many devices generated content lies on, and everything when a device is emulated: file
+    /// after file, round and round. At least 1.
+    pub disks: u16,
     /// What shall go wrong.
     pub fault: Option<FaultPlan>,
     /// Where a line for each request goes.
@@ -55,6 +55,7 @@ impl Config {
             backend: BackendChoice::Auto,
             profile: None,
             emulate: None,
+            disks: 1,
             fault: None,
             trace: None,
             journal: None,
@@ -143,6 +144,7 @@ impl Driver {
             trace,
             journal,
             clock,
+            disks,
             ..
         } = config;
         let (block_bytes, in_flight_max) = (settings.block_bytes, settings.in_flight_max);
@@ -154,7 +156,14 @@ impl Driver {
         })?;
         let arena = Arc::new(arena);
         let ticker = Ticker::start(clock);
-        let control = Control::new(engine, ticker, arena.clone(), profile, journal.is_some());
+        let control = Control::new(
+            engine,
+            ticker,
+            arena.clone(),
+            profile,
+            disks,
+            journal.is_some(),
+        );
         let shared = Shared::new(control, table, arena.clone(), sees_every_read, journal);
         let port = Arc::new(Port(Arc::downgrade(&shared)));
         let setup = Setup {
@@ -183,7 +192,11 @@ impl Driver {
         };
         let identity = file.identity().map_err(named)?;
         let (device, inode) = identity.inode;
-        let place = if self.emulated { IMAGINED } else { device };
+        let place = if self.emulated {
+            Place::Imagined
+        } else {
+            Place::Real(device)
+        };
         let source = Arc::new(Source::File(file));
         let name = || path.display().to_string();
         self.open_source(Key::Inode(device, inode), place, source, name)
@@ -198,7 +211,7 @@ impl Driver {
         let name = || format!("generated file {index}");
         self.open_source(
             Key::Generated { seed, index, bytes },
-            IMAGINED,
+            Place::Imagined,
             source,
             name,
         )
@@ -207,7 +220,7 @@ impl Driver {
     fn open_source(
         &self,
         key: Key,
-        place: u64,
+        place: Place,
         source: Arc<Source>,
         name: impl Fn() -> String,
     ) -> Result<Reader, Error> {
@@ -251,6 +264,10 @@ impl Driver {
                 position,
             ))
         })
+    }
+
+    pub(crate) fn shared(&self) -> &Shared {
+        &self.shared
     }
 
     /// The counters, as of now.

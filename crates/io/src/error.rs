@@ -64,6 +64,12 @@ pub enum Error {
         /// The limit.
         limit: u32,
     },
+    /// As much is announced as the memory allows.
+    #[error("no room for a hint: at most {limit} pieces can be announced with this memory")]
+    HintsFull {
+        /// The limit.
+        limit: u32,
+    },
     /// No backend of that name.
     #[error("no backend {name:?}: there is auto, {}", known.join(", "))]
     UnknownBackend {

@@ -15,6 +15,7 @@
 //! | module | what it holds |
 //! | --- | --- |
 //! | [`driver`], [`reader`] | the face |
+//! | `hint` | what will be read, announced |
 //! | `hit`, `hazard` | resident blocks, lock-free |
 //! | `shared`, `control`, `outbox`, `wait`, `journal_file` | the engine's lock and what passes through it |
 //! | `catalog`, [`source`] | which files, which version of them, where bytes come from |
@@ -34,6 +35,7 @@ pub mod error;
 pub mod footprint;
 pub mod generated;
 mod hazard;
+mod hint;
 mod hit;
 mod journal_file;
 mod numbers;

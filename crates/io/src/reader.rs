@@ -130,6 +130,10 @@ impl Reader {
         }
     }
 
+    pub(crate) fn id(&self) -> ReaderId {
+        self.id
+    }
+
     /// The size of the file, as of the last look at it.
     #[must_use]
     pub fn bytes(&self) -> u64 {

@@ -17,6 +17,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod announce;
 pub mod conformance;
 pub mod count;
 pub mod device;

@@ -2,7 +2,7 @@
 //!
 //! A workload says its files, its readers (open files) and, for each reader, a lazy sequence of
 //! [`Step`]s; the [world](crate::world) runs every reader as one sequential process: think, read,
-//! think, read. A sequence is an iterator with bounded state, so a workload of any length takes
+//! think, read; or all of them as one process, where they take turns. A sequence is an iterator with bounded state, so a workload of any length takes
 //! no memory, and everything random in it comes from its `seed` parameter.
 //!
 //! A new workload is one file in `workload/`, one `mod` line here and one entry in [`LIST`].
@@ -16,6 +16,7 @@ pub mod random;
 pub mod reordered;
 pub mod retried;
 pub mod sequential;
+pub mod shuffled;
 pub mod strided;
 
 use forerun_core::spec::{Choice, ChoiceError, Method, Param};
@@ -30,6 +31,7 @@ pub static LIST: &[Method<Box<dyn Workload>>] = &[
     random::METHOD,
     reordered::METHOD,
     retried::METHOD,
+    shuffled::METHOD,
     lost::DINERO,
     lost::CSCOPE_1,
     lost::CSCOPE_2,
@@ -72,6 +74,23 @@ impl Step {
 /// What one reader does, in order.
 pub type Steps<'a> = Box<dyn Iterator<Item = Step> + 'a>;
 
+/// The readers of one process, in the order in which they make their steps.
+pub type Turns<'a> = Box<dyn Iterator<Item = usize> + 'a>;
+
+/// A read that is announced.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Announcement {
+    /// Who will read.
+    pub reader: usize,
+    /// Where in its file.
+    pub offset: Bytes,
+    /// How many bytes.
+    pub bytes: Bytes,
+}
+
+/// What is announced, in the order in which it will be read.
+pub type Announcements<'a> = Box<dyn Iterator<Item = Announcement> + 'a>;
+
 /// Files, readers, and what they read.
 pub trait Workload: core::fmt::Debug {
     /// The sizes of the files.
@@ -80,6 +99,15 @@ pub trait Workload: core::fmt::Debug {
     fn readers(&self) -> Vec<usize>;
     /// What a reader does. The same sequence whenever it is asked for.
     fn steps(&self, reader: usize) -> Steps<'_>;
+    /// Whose step is next, where all readers are one process that reads several files; a turn of
+    /// a reader that has no step left is passed over. `None`: each reader is a process of its own.
+    fn turns(&self) -> Option<Turns<'_>> {
+        None
+    }
+    /// What readers announce before they begin; [`crate::announce`] makes this for any workload.
+    fn hints(&self) -> Announcements<'_> {
+        Box::new(core::iter::empty())
+    }
 }
 
 /// Builds a workload from `name` or `name(param=value,..)`.

@@ -35,12 +35,12 @@ use std::collections::{BTreeSet, BinaryHeap, VecDeque};
 use std::sync::Arc;
 
 use forerun_core::table::Table;
-use forerun_core::{Bytes, DeviceId, Engine, FileId, Input, Nanos, ReaderId, Settings};
+use forerun_core::{Block, Bytes, DeviceId, Engine, FileId, Input, Nanos, ReaderId, Settings};
 
 use crate::device::{Device, Request};
 use crate::record::{Digest, Record};
 use crate::report::{DeviceReport, Report};
-use crate::workload::Workload;
+use crate::workload::{Announcement, Turns, Workload};
 pub use error::WorldError;
 use guard::Guard;
 pub(crate) use layout::begins;
@@ -121,6 +121,9 @@ struct World<'a, 'r> {
     devices: Vec<Box<dyn Device + 'a>>,
     files: Vec<File>,
     readers: Vec<Reader<'a>>,
+    /// Who is next, if readers take turns.
+    turns: Option<Turns<'a>>,
+    workload: &'a dyn Workload,
     /// Touches and releases on their way to the engine.
     later: VecDeque<Input>,
     /// Who waits under each read number.
@@ -168,6 +171,8 @@ impl<'a, 'r> World<'a, 'r> {
             devices,
             files,
             readers: opened.into_iter().enumerate().map(reader).collect(),
+            turns: workload.turns(),
+            workload,
             later: VecDeque::new(),
             reads: Vec::new(),
             free_reads: BTreeSet::new(),
@@ -208,7 +213,50 @@ impl<'a, 'r> World<'a, 'r> {
                 file,
             })?;
         }
-        (0..self.readers.len()).try_for_each(|reader| self.think(reader))
+        self.announce()?;
+        match self.turns {
+            Some(_) => self.next_turn(),
+            None => (0..self.readers.len()).try_for_each(|reader| self.think(reader)),
+        }
+    }
+
+    /// The engine hears what readers will read, as much of it as it takes.
+    fn announce(&mut self) -> Result<(), WorldError> {
+        let mut last = None;
+        for announcement in self.workload.hints() {
+            let Some((reader, first, count)) = self.blocks_of(&announcement) else {
+                continue;
+            };
+            if self.engine.takes_hint(count) != Some(true) {
+                break;
+            }
+            last = Some(reader);
+            let more = true;
+            self.handle(Input::Hint {
+                reader,
+                first,
+                count,
+                more,
+            })?;
+        }
+        let end = |reader| Input::Hint {
+            reader,
+            first: Block(0),
+            count: 0,
+            more: false,
+        };
+        last.map_or(Ok(()), |reader| self.handle(end(reader)))
+    }
+
+    /// The blocks of a read that is announced; none if nothing of it is in the file.
+    fn blocks_of(&self, announced: &Announcement) -> Option<(ReaderId, Block, u32)> {
+        let file = &self.files[self.readers.get(announced.reader)?.file];
+        let end = announced.offset.0.saturating_add(announced.bytes.0);
+        let end = end.min(file.bytes.0).div_ceil(self.block_bytes);
+        let first = announced.offset.0 / self.block_bytes;
+        let count = u32::try_from(end.checked_sub(first)?).ok()?;
+        let first = Block(u32::try_from(first).ok()?);
+        (count > 0).then_some((ReaderId(announced.reader as u32), first, count))
     }
 
     /// When something happens next.

@@ -8,6 +8,7 @@ use std::io;
 
 use forerun_core::Settings;
 use forerun_io::{Driver, Reader};
+use forerun_sim::workload::Workload;
 use indicatif::ProgressBar;
 
 use super::plan::Plan;
@@ -32,9 +33,10 @@ pub fn run(plan: &Plan, settings: &Settings, bar: &ProgressBar) -> Result<Measur
         .readers
         .iter()
         .map(|&file| open(stack.driver(), plan, file));
-    let times = opened
-        .collect::<Result<Vec<_>, _>>()
-        .and_then(|readers| readers::run(plan, bar, readers));
+    let times = opened.collect::<Result<Vec<_>, _>>().and_then(|readers| {
+        announce(stack.driver(), plan, &readers)?;
+        readers::run(plan, bar, readers)
+    });
     let ledger = stack.finish();
     let (times, ledger) = (times?, ledger?);
     Ok(Measured {
@@ -48,6 +50,20 @@ pub fn run(plan: &Plan, settings: &Settings, bar: &ProgressBar) -> Result<Measur
         ledger: Some(ledger),
         block_bytes: settings.block_bytes,
     })
+}
+
+/// Tells the engine what will be read, as much of it as it takes.
+fn announce(driver: &Driver, plan: &Plan, readers: &[Reader]) -> Result<(), Failure> {
+    let workload = plan.workload()?;
+    let Some(announced) = plan.announced(&*workload) else {
+        return Ok(());
+    };
+    let hints = announced.hints();
+    let order = hints.map(|hint| (&readers[hint.reader], hint.offset.0, hint.bytes.0));
+    let taken = driver.hint(order);
+    let taken = taken.map_err(|e| Failure::Usage(e.to_string()))?;
+    tracing::debug!("{taken} hints taken");
+    Ok(())
 }
 
 fn open(driver: &Driver, plan: &Plan, file: usize) -> Result<Reader, Failure> {

@@ -1,4 +1,4 @@
-//! A preset in virtual time: the same plan, in the simulator, on the emulated device.
+//! A preset in virtual time: the same plan, in the simulator, on the emulated devices.
 //!
 //! Called by `commands::bench` for `--clock virtual`. The device is `forerun-sim`'s switching
 //! device with the costs of `--emulate`, or with a measured `--profile` as a whole; without
@@ -14,6 +14,7 @@ use std::path::Path;
 use forerun_core::{Nanos, Profile, Settings};
 use forerun_sim::device::switching::Switching;
 use forerun_sim::device::{Completion, Device, Request, Usage};
+use forerun_sim::workload::Workload;
 use forerun_sim::{Report, Scene, Text, WorldError};
 use indicatif::ProgressBar;
 
@@ -30,7 +31,16 @@ use crate::profile_file;
 /// A journal that cannot be written, or an engine that breaks a rule.
 pub fn run(plan: &Plan, settings: &Settings, bar: &ProgressBar) -> Result<Measured, Failure> {
     let workload = plan.workload()?;
-    let scene = Scene::new(settings.clone(), Believed::new(&plan.storage)?, &workload);
+    let announced = plan.announced(&*workload);
+    let workload = announced
+        .as_ref()
+        .map_or(&*workload, |a| a as &dyn Workload);
+    let disk = || Believed::new(&plan.storage);
+    let disks = (1..plan.storage.disks).map(|_| Ok(Box::new(disk()?) as Box<dyn Device>));
+    let mut scene = Scene::new(settings.clone(), disk()?, workload);
+    scene
+        .devices
+        .extend(disks.collect::<Result<Vec<_>, Failure>>()?);
     let report = match &plan.storage.journal {
         None => scene.run(&mut ()).map_err(broken_rule)?,
         Some(path) => recorded(scene, path)?,

@@ -12,6 +12,8 @@ use forerun_core::Nanos;
 use forerun_core::spec::{Choice, ChoiceError, Method, Param};
 use forerun_sim::workload::{self, Workload};
 
+use crate::failure::Failure;
+
 /// Parameters of workloads that flags of the bench decide.
 const FLAGS: &[(&str, &str)] = &[
     ("file_bytes", "--file-bytes"),
@@ -20,6 +22,7 @@ const FLAGS: &[(&str, &str)] = &[
     ("seed", "--seed"),
     ("readers", "--readers"),
     ("shared", "--shared"),
+    ("files", "--readers"),
 ];
 
 /// A strided reader reads one piece in this many.
@@ -43,6 +46,8 @@ pub struct Shape {
     pub think: Nanos,
     /// Decides everything random.
     pub seed: u64,
+    /// How many files there are, for a pattern of one process that reads them all.
+    pub files: u64,
 }
 
 /// The workloads of a single reader: how many there are is for `--readers` to say. Those that take
@@ -78,13 +83,27 @@ impl FromStr for Pattern {
 }
 
 impl Pattern {
+    /// The pattern of this name, with its defaults.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn named(name: &str) -> Result<Self, Failure> {
+        name.parse().map_err(Failure::Usage)
+    }
+
     /// Its name.
     #[must_use]
     pub fn name(&self) -> &'static str {
         self.choice.spec.name
     }
 
-    /// One reader of this shape, as a workload with one file.
+    /// Whether it is one process that reads all files, instead of a reader for each.
+    #[must_use]
+    pub fn is_one_process(&self) -> bool {
+        self.takes("files")
+    }
+
+    /// One reader of this shape, as a workload with one file; or one process with all files.
     ///
     /// # Errors
     /// A size or time the workload does not accept: its flag and the range.
@@ -112,6 +131,7 @@ impl Pattern {
             ("read_bytes", shape.read_bytes),
             ("think_ns", shape.think.0),
             ("seed", shape.seed),
+            ("files", shape.files),
             ("reads", reads),
             (
                 "stride_bytes",
@@ -174,6 +194,7 @@ mod tests {
             read_bytes: 1 << 12,
             think: Nanos(0),
             seed: 1,
+            files: 1,
         }
     }
 

@@ -6,14 +6,15 @@
 
 use std::str::FromStr;
 
-use forerun_core::Settings;
 use forerun_core::preset::{self, Preset};
-use forerun_core::{Bytes, Nanos};
+use forerun_core::spec::{Choice, Spec};
+use forerun_core::{Bytes, Nanos, Settings, hinted};
+use forerun_sim::announce::Announced;
 use forerun_sim::workload::{Step, Steps, Workload};
 
 use super::content::Content;
 use super::pattern::{Pattern, Shape};
-use crate::args::{Bench, Clock, Storage};
+use crate::args::{Bench, Clock, Hinted, Storage};
 use crate::composition;
 use crate::failure::Failure;
 use crate::files;
@@ -28,6 +29,8 @@ pub enum Contender {
     Kernel,
     /// The engine.
     Preset(&'static Preset),
+    /// The engine as the default preset, with another hinted method.
+    Hinted(&'static Spec),
 }
 
 /// A contender, ready to run.
@@ -57,9 +60,13 @@ impl FromStr for Contender {
         if name == "kernel" {
             return Ok(Self::Kernel);
         }
+        let hinted = hinted::policy::LIST.iter().find(|m| m.spec.name == name);
+        if let Some(method) = hinted {
+            return Ok(Self::Hinted(&method.spec));
+        }
         preset::find(name)
             .map(Self::Preset)
-            .map_err(|e| format!("{e}, or kernel"))
+            .map_err(|e| format!("{e}, kernel, or with --hints a hinted method"))
     }
 }
 
@@ -76,6 +83,8 @@ pub struct Plan {
     pub readers: Vec<usize>,
     /// Order of reads.
     pub pattern: Pattern,
+    /// What of it is announced.
+    pub hints: Option<Hints>,
     /// Bytes a read asks for.
     pub read_bytes: u64,
     /// Computing time before a read.
@@ -88,6 +97,15 @@ pub struct Plan {
     pub seed: u64,
 }
 
+/// Reads are announced, not all of them truly.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Hints {
+    /// How many of a hundred are wrong.
+    pub wrong_percent: u8,
+    /// How many of a hundred reads are left out.
+    pub missing_percent: u8,
+}
+
 impl Plan {
     /// Checks the arguments and makes what they ask for; files are made by [`Content::make`].
     ///
@@ -97,31 +115,47 @@ impl Plan {
         check_kernel(args)?;
         check_clock(args)?;
         check_journal(args)?;
+        check_hinted(args)?;
         files::check_not_read(args.storage.journal.as_deref(), &args.paths)?;
-        let entrants = args.preset.iter().map(|contender| match contender {
-            Contender::Kernel => Ok(Entrant::Kernel),
-            Contender::Preset(preset) => Ok(Entrant::Engine(
-                preset.name,
-                composition::settings(preset, &args.composition)?,
-            )),
-        });
+        let entrants = args.preset.iter().map(|contender| entrant(contender, args));
         let wanted = &args.workload;
-        let readers = wanted.readers.unwrap_or(args.paths.len().max(1) as u32) as usize;
+        let hints = wanted.hints.then_some(Hints {
+            wrong_percent: wanted.wrong_percent,
+            missing_percent: wanted.missing_percent,
+        });
+        let pattern = match (&wanted.pattern, hints) {
+            (Some(pattern), _) => pattern.clone(),
+            (None, Some(_)) => Pattern::named("shuffled")?,
+            (None, None) => Pattern::named("sequential")?,
+        };
+        let folders = args.paths.iter().filter(|path| path.is_dir()).count();
+        let given = args.paths.len() - folders;
+        let least = if hints.is_some() && given == 0 {
+            args.disks.into()
+        } else {
+            1
+        };
+        let readers = wanted.readers.unwrap_or(given.max(least) as u32) as usize;
         let own = if wanted.shared { 1 } else { readers };
         let content = Content::new(&args.paths, own, wanted.file_bytes.0, wanted.seed)?;
         let files = content.files().len().min(own);
         let plan = Self {
             entrants: entrants.collect::<Result<_, Failure>>()?,
-            storage: args.storage.clone(),
+            storage: Storage {
+                disks: args.disks,
+                ..args.storage.clone()
+            },
             content,
             readers: (0..readers).map(|reader| reader % files).collect(),
-            pattern: wanted.pattern.clone(),
+            pattern,
+            hints,
             read_bytes: wanted.read_bytes.0,
             think: wanted.think,
             runs: args.runs,
             clock: args.clock,
             seed: wanted.seed,
         };
+        plan.check_pattern(wanted.shared)?;
         // Every reader's workload once, so that a value out of range is found before a run.
         plan.workload()?;
         Ok(plan)
@@ -137,17 +171,38 @@ impl Plan {
             read_bytes: self.read_bytes,
             think: self.think,
             seed: self.seed.wrapping_add(reader as u64),
+            files: self.content.files().len() as u64,
         };
         self.pattern.workload(&shape).map_err(Failure::Usage)
+    }
+
+    /// One process over all files reads one size of them.
+    fn check_pattern(&self, shared: bool) -> Result<(), Failure> {
+        if !self.pattern.is_one_process() {
+            return Ok(());
+        }
+        let name = self.pattern.name();
+        let refused = |why: &str| Err(Failure::Usage(format!("--pattern {name}: {why}")));
+        let files = self.content.files();
+        if shared || self.readers.len() != files.len() {
+            return refused("one process reads all files: leave --shared out, one reader a file");
+        }
+        if files.iter().any(|file| file.bytes != files[0].bytes) {
+            return refused("the files must be of one size");
+        }
+        Ok(())
     }
 
     /// What all readers do, for the simulator.
     ///
     /// # Errors
     /// A value out of the pattern's range.
-    pub fn workload(&self) -> Result<Together, Failure> {
+    pub fn workload(&self) -> Result<Box<dyn Workload>, Failure> {
+        if self.pattern.is_one_process() {
+            return self.workload_of(0);
+        }
         let readers = (0..self.readers.len()).map(|reader| self.workload_of(reader));
-        Ok(Together {
+        Ok(Box::new(Together {
             files: self
                 .content
                 .files()
@@ -156,6 +211,21 @@ impl Plan {
                 .collect(),
             files_of: self.readers.clone(),
             readers: readers.collect::<Result<_, _>>()?,
+        }))
+    }
+
+    /// The same with what is announced of it.
+    #[must_use]
+    pub fn announced<'a>(&self, workload: &'a dyn Workload) -> Option<Announced<'a>> {
+        let Hints {
+            wrong_percent,
+            missing_percent,
+        } = self.hints?;
+        Some(Announced {
+            workload,
+            wrong_percent,
+            missing_percent,
+            seed: self.seed,
         })
     }
 
@@ -177,7 +247,7 @@ impl Plan {
 
 /// Several single readers as one workload.
 #[derive(Debug)]
-pub struct Together {
+struct Together {
     files: Vec<Bytes>,
     files_of: Vec<usize>,
     readers: Vec<Box<dyn Workload>>,
@@ -195,6 +265,23 @@ impl Workload for Together {
     fn steps(&self, reader: usize) -> Steps<'_> {
         self.readers[reader].steps(0)
     }
+}
+
+/// A contender with its settings.
+fn entrant(contender: &Contender, args: &Bench) -> Result<Entrant, Failure> {
+    let (name, preset) = match contender {
+        Contender::Kernel => return Ok(Entrant::Kernel),
+        Contender::Preset(preset) => (preset.name, *preset),
+        Contender::Hinted(method) => (method.name, preset::default()),
+    };
+    let mut settings = composition::settings(preset, &args.composition)?;
+    if let Some(Hinted(hinted)) = &args.hinted {
+        settings.hinted.clone_from(hinted);
+    }
+    if let Contender::Hinted(method) = contender {
+        settings.hinted = Some(Choice::of(method));
+    }
+    Ok(Entrant::Engine(name, settings))
 }
 
 fn check_kernel(args: &Bench) -> Result<(), Failure> {
@@ -228,8 +315,22 @@ fn check_clock(args: &Bench) -> Result<(), Failure> {
     Ok(())
 }
 
+fn check_hinted(args: &Bench) -> Result<(), Failure> {
+    let hinted = args.preset.iter().find_map(|contender| match contender {
+        Contender::Hinted(method) => Some(method.name),
+        _ => None,
+    });
+    match hinted {
+        Some(name) if !args.workload.hints => Err(Failure::Usage(format!(
+            "--preset {name}: follows hints, and there are none: give --hints"
+        ))),
+        _ => Ok(()),
+    }
+}
+
 fn check_journal(args: &Bench) -> Result<(), Failure> {
-    let one_engine = args.runs == 1 && matches!(args.preset[..], [Contender::Preset(_)]);
+    let one_engine =
+        args.runs == 1 && !matches!(args.preset[..], [Contender::Kernel]) && args.preset.len() == 1;
     if args.storage.journal.is_none() || one_engine {
         return Ok(());
     }

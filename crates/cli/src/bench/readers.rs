@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use forerun_core::Nanos;
 use forerun_io::generated;
+use forerun_sim::workload::Step;
 use indicatif::ProgressBar;
 
 use super::plan::Plan;
@@ -57,6 +58,9 @@ type End = Result<(Nanos, u64), Failure>;
 /// # Errors
 /// The first failure of any reader, or a thread that cannot be started.
 pub fn run<S: Source>(plan: &Plan, bar: &ProgressBar, sources: Vec<S>) -> Result<Times, Failure> {
+    if plan.pattern.is_one_process() {
+        return in_turns(plan, bar, sources);
+    }
     let race = Race {
         plan,
         bar,
@@ -84,6 +88,37 @@ pub fn run<S: Source>(plan: &Plan, bar: &ProgressBar, sources: Vec<S>) -> Result
             readers: ends.into_iter().map(|(time, _)| time).collect(),
             bytes,
         })
+    })
+}
+
+/// All readers as one process: each makes its next step when its turn comes.
+fn in_turns<S: Source>(
+    plan: &Plan,
+    bar: &ProgressBar,
+    mut sources: Vec<S>,
+) -> Result<Times, Failure> {
+    let race = Race {
+        plan,
+        bar,
+        gate: RwLock::new(()),
+        stopped: AtomicBool::new(false),
+    };
+    let workload = plan.workload()?;
+    let mut steps: Vec<_> = (0..sources.len()).map(|r| workload.steps(r)).collect();
+    let mut buffer = Vec::with_capacity(plan.read_bytes as usize);
+    let mut bytes = 0;
+    let begun = Instant::now();
+    for reader in workload.turns().into_iter().flatten() {
+        if let Some(step) = steps[reader].next() {
+            race.step(reader, &mut sources[reader], &step, &mut buffer)?;
+            bytes += step.take.0;
+        }
+    }
+    let elapsed = nanos(begun.elapsed());
+    Ok(Times {
+        elapsed,
+        readers: vec![elapsed; sources.len()],
+        bytes,
     })
 }
 
@@ -120,17 +155,28 @@ impl Race<'_> {
             if self.stopped.load(Ordering::Relaxed) {
                 break;
             }
-            if step.think > Nanos(0) {
-                thread::sleep(Duration::from_nanos(step.think.0));
-            }
-            buffer.resize(step.take.0 as usize, 0);
-            let wanted = &mut buffer;
-            let read = self.read(reader, source, wanted, step.offset.0);
+            let read = self.step(reader, source, &step, &mut buffer);
             read.inspect_err(|_| self.stopped.store(true, Ordering::Relaxed))?;
             bytes += step.take.0;
-            self.bar.inc(step.take.0);
         }
         Ok((nanos(begun.elapsed()), bytes))
+    }
+
+    /// Computes, then reads.
+    fn step(
+        &self,
+        reader: usize,
+        source: &mut dyn Source,
+        step: &Step,
+        buffer: &mut Vec<u8>,
+    ) -> Result<(), Failure> {
+        if step.think > Nanos(0) {
+            thread::sleep(Duration::from_nanos(step.think.0));
+        }
+        buffer.resize(step.take.0 as usize, 0);
+        self.read(reader, source, buffer, step.offset.0)?;
+        self.bar.inc(step.take.0);
+        Ok(())
     }
 
     /// Fills the buffer from `offset` on and checks what came.

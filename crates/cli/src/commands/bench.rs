@@ -9,8 +9,8 @@ use std::io::Write;
 use indicatif::ProgressBar;
 use rustix::process::{Resource, getrlimit, setrlimit};
 
-use crate::args::{Bench, Clock};
-use crate::bench::plan::{Entrant, Plan};
+use crate::args::{Bench, Clock, Format};
+use crate::bench::plan::{Entrant, Hints, Plan};
 use crate::bench::report::{self, Row};
 use crate::bench::{Measured, engine, kernel, modelled};
 use crate::failure::Failure;
@@ -38,7 +38,25 @@ pub fn run(args: &Bench, out: &mut dyn Write) -> Result<(), Failure> {
     let rows: Vec<Row> = rows
         .filter_map(|(e, runs)| Row::new(e.name(), &plan, runs))
         .collect();
-    report::print(&rows, args.format, out)
+    report::print(&rows, args.format, out)?;
+    match (plan.hints, args.format) {
+        (Some(hints), Format::Table) => announce(&plan, hints, out),
+        _ => Ok(()),
+    }
+}
+
+/// What the hints were, below a table that has no room for it.
+fn announce(plan: &Plan, hints: Hints, out: &mut dyn Write) -> Result<(), Failure> {
+    let Hints {
+        wrong_percent,
+        missing_percent,
+    } = hints;
+    let (pattern, seed) = (plan.pattern.name(), plan.seed);
+    let line = format!(
+        "\n{pattern}, seed {seed}; hints: {wrong_percent} % wrong, {missing_percent} % missing\n"
+    );
+    out.write_all(line.as_bytes())
+        .map_err(|e| Failure::output(&e))
 }
 
 fn one(plan: &Plan, entrant: &Entrant, bar: &ProgressBar) -> Result<Measured, Failure> {

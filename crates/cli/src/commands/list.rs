@@ -119,11 +119,12 @@ fn section(title: &str, rows: Vec<Vec<String>>) -> String {
 
 fn composition(preset: &Preset) -> String {
     format!(
-        "detect={} depth={} dispatch={} reclaim={} unread_percent={} lean_async={}",
+        "detect={} depth={} dispatch={} reclaim={} hinted={} unread_percent={} lean_async={}",
         preset.detect,
         preset.depth,
         preset.dispatch,
         preset.reclaim,
+        preset.hinted,
         preset.unread_percent,
         preset.lean_async
     )
@@ -172,6 +173,7 @@ fn json_of_preset(preset: &Preset) -> Value {
         "depth": preset.depth,
         "dispatch": preset.dispatch,
         "reclaim": preset.reclaim,
+        "hinted": preset.hinted,
         "unread_percent": preset.unread_percent,
         "lean_async": preset.lean_async,
         "default": preset.name == preset::DEFAULT,

@@ -6,7 +6,7 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 use snapbox::cmd::cargo_bin;
-use snapbox::str;
+use snapbox::{assert_data_eq, str};
 
 use super::{Folder, forerun};
 
@@ -133,7 +133,7 @@ For more information, try '--help'.
     forerun("bench --preset cp,linux-2.6.23")
         .code(2)
         .stderr_eq(str![[r#"
-error: invalid value 'linux-2.6.23' for '--preset <A,B,..>': no preset "linux-2.6.23": nearest are linux-2.6.24, linux-2.6.22, one-block, or kernel
+error: invalid value 'linux-2.6.23' for '--preset <A,B,..>': no preset "linux-2.6.23": nearest are linux-2.6.24, linux-2.6.22, one-block, kernel, or with --hints a hinted method
 
 For more information, try '--help'.
 
@@ -165,7 +165,7 @@ For more information, try '--help'.
 
 "#]]);
     forerun("bench --pattern zigzag").code(2).stderr_eq(str![[r#"
-error: invalid value 'zigzag' for '--pattern <NAME>': no pattern "zigzag": there is sequential, interleaved, strided, random, reordered
+error: invalid value 'zigzag' for '--pattern <NAME>': no pattern "zigzag": there is sequential, interleaved, strided, random, reordered, shuffled
 
 For more information, try '--help'.
 
@@ -272,6 +272,60 @@ error: invalid value 'switching=8ms,rate=1B/s' for '--emulate <COST>': transfer 
 For more information, try '--help'.
 
 "#]]);
+}
+
+#[test]
+fn hints_that_cannot_be_given() {
+    let mut said = String::new();
+    for bench in [
+        "bench --preset forestall",
+        "bench --wrong-percent 5",
+        "bench --hints --wrong-percent 101",
+        "bench --hints --hinted forstall",
+        "bench --hints --hinted forestall(horizon_refs=9999999)",
+        "bench --hints --shared --readers 2",
+        "bench --pattern shuffled(files=3)",
+        "bench --disks 2",
+        "bench --disks 1025 --emulate switching=8ms,rate=80MB/s",
+    ] {
+        let output = forerun(bench).code(2).get_output().stderr.clone();
+        said.push_str(&String::from_utf8(output).unwrap());
+    }
+    assert_data_eq!(
+        said,
+        str![[r#"
+forerun: --preset forestall: follows hints, and there are none: give --hints
+error: the following required arguments were not provided:
+  --hints
+
+Usage: forerun bench --hints --wrong-percent <N> [DIR|FILE]...
+
+For more information, try '--help'.
+error: invalid value '101' for '--wrong-percent <N>': 101 is not in 0..=100
+
+For more information, try '--help'.
+error: invalid value 'forstall' for '--hinted <METHOD>': no hinted method "forstall": there is demand-lru, demand-opt, fixed-horizon, aggressive, reverse-aggressive, forestall
+
+For more information, try '--help'.
+error: invalid value 'forestall(horizon_refs=9999999)' for '--hinted <METHOD>': horizon_refs=9999999: must lie from 0 to 1048576
+
+For more information, try '--help'.
+forerun: --pattern shuffled: one process reads all files: leave --shared out, one reader a file
+error: invalid value 'shuffled(files=3)' for '--pattern <NAME>': files is set by --readers
+
+For more information, try '--help'.
+error: the following required arguments were not provided:
+  --emulate <COST>
+
+Usage: forerun bench --emulate <COST> --disks <N> [DIR|FILE]...
+
+For more information, try '--help'.
+error: invalid value '1025' for '--disks <N>': must be a whole number from 1 to 1024
+
+For more information, try '--help'.
+
+"#]]
+    );
 }
 
 #[test]

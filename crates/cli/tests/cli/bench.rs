@@ -250,3 +250,41 @@ fn both_clocks_agree_on_the_emulated_device() {
         );
     }
 }
+
+const HINTS: &str = "--hints --emulate switching=2ms,rate=100MB/s --disks 2 --file-bytes 4MB";
+
+/// A shuffled order over two disks: announced, both work all the time; else one waits for the
+/// other. The ratio is exact in virtual time; in real time it has room for a busy machine.
+#[test]
+fn announced_reads_use_both_disks_in_either_clock() {
+    let folder = Folder::new();
+    let presets = "--preset forestall,linux-2.6.24";
+    let (real, modelled) = (folder.path(""), String::new());
+    let runs = [
+        (format!("{} {HINTS} {presets}", real.display()), 13),
+        (format!("--clock virtual {modelled} {HINTS} {presets}"), 11),
+    ];
+    for (run, of_twenty) in runs {
+        let rows = rows(&run);
+        let elapsed = |row: &Row| number(row, "elapsed_ns");
+        assert!(
+            20 * elapsed(&rows[0]) < of_twenty * elapsed(&rows[1]),
+            "{run}: {rows:?}"
+        );
+        assert_eq!(number(&rows[0], "hints"), number(&rows[0], "hints_read"));
+        assert_eq!(
+            (number(&rows[1], "hints"), number(&rows[0], "seed")),
+            (0, 1)
+        );
+        assert_eq!(rows[0]["pattern"], "shuffled");
+    }
+}
+
+#[test]
+fn the_seed_and_what_the_hints_are_stand_below_the_table() {
+    let run = format!("bench --clock virtual {HINTS} --seed 4 --wrong-percent 20");
+    let table = output_of(&run);
+    let last = "\nshuffled, seed 4; hints: 20 % wrong, 0 % missing\n";
+    assert!(table.ends_with(last), "{table}");
+    assert_eq!(table, output_of(&run));
+}

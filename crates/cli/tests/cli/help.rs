@@ -116,18 +116,27 @@ Options:
                          real] [possible values: real, virtual]
       --format <FORMAT>  How to print the result [default: table] [possible values: table, csv,
                          json]
+      --disks <N>        How many of the emulated devices there are; files lie on them round and
+                         round [default: 1]
+      --hinted <METHOD>  What follows hints in place of the preset's, as name or
+                         name(param=value,..), or none
   -h, --help             Print help (see more with '--help')
 
 Workload:
-      --readers <N>        How many readers at once, each with an open file of its own [default: one
-                           a FILE]
-      --shared             All readers read the same file instead of one each
-      --file-bytes <SIZE>  Size of each file, where it is not given by a FILE [default: 100MB]
-      --read-bytes <SIZE>  Bytes asked for at once [default: 64KiB]
-      --pattern <NAME>     Order in which a reader reads its file, as name or name(param=value,..)
-                           [default: sequential]
-      --think <TIME>       Time a reader computes between two reads [default: 0ns]
-      --seed <N>           Decides the generated content and the random patterns [default: 1]
+      --readers <N>          How many readers at once, each with an open file of its own [default:
+                             one a FILE, with --hints one a disk]
+      --shared               All readers read the same file instead of one each
+      --file-bytes <SIZE>    Size of each file, where it is not given by a FILE [default: 100MB]
+      --read-bytes <SIZE>    Bytes asked for at once [default: 64KiB]
+      --pattern <NAME>       Order in which a reader reads its file, as name or
+                             name(param=value,..); `shuffled` is one process that reads all files
+                             [default: sequential, with --hints shuffled]
+      --hints                Announce all reads, in their order, before the first
+      --wrong-percent <N>    How many of a hundred hints are wrong: another place of the same file
+                             [default: 0]
+      --missing-percent <N>  How many of a hundred reads are not announced [default: 0]
+      --think <TIME>         Time a reader computes between two reads [default: 0ns]
+      --seed <N>             Decides the generated content and the random patterns [default: 1]
 
 Engine:
       --memory <SIZE>      Memory for everything: blocks, buffers in flight and bookkeeping

@@ -29,6 +29,28 @@ fn every_preset_replays_in_both_clocks() {
 }
 
 #[test]
+fn every_hinted_method_replays_in_both_clocks() {
+    let folder = Folder::new();
+    let journal = folder.name("journal");
+    let disks = "--emulate switching=100us,rate=1GB/s --disks 2 --memory 1MiB --file-bytes 1MB";
+    for method in forerun_core::hinted::policy::LIST {
+        for clock in ["real", "virtual"] {
+            let name = method.spec.name;
+            let run = format!("--clock {clock} --hints --wrong-percent 10 {disks} --preset {name}");
+            output_of(&format!("bench {run} --journal {journal}"));
+            let said = output_of(&format!("replay {journal}"));
+            assert!(said.starts_with("the same decisions: "), "{run}: {said}");
+            assert!(
+                fs::read_to_string(&journal)
+                    .unwrap()
+                    .contains(" hint 0 first "),
+                "{run}"
+            );
+        }
+    }
+}
+
+#[test]
 fn read_records_too_and_leaves_no_other_file() {
     let folder = Folder::new();
     let (file, journal) = (folder.file("a", &bytes(300_000)), folder.name("journal"));

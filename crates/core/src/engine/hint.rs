@@ -32,13 +32,16 @@ const PLAN_PERCENT: u64 = 75;
 const HINTS_PART: u64 = 8;
 
 impl Engine {
-    /// How many more references of at most one request each may be hinted; none if no policy
-    /// follows hints. A plan that was read to its end begins anew with the next hint.
+    /// Whether there is room for a hint of so many blocks; none if no policy follows hints.
     #[must_use]
-    pub fn hints_room(&self) -> Option<u32> {
+    pub fn takes_hint(&self, blocks: u32) -> Option<bool> {
         self.settings.hinted.as_ref()?;
-        let plan = self.plan.as_ref().filter(|plan| !plan.is_over());
-        Some(plan.map_or(self.hints_max(), Plan::room))
+        let plan = self.plan.as_ref().filter(|plan| !self.is_used_up(plan));
+        let (unit, room) = match plan {
+            Some(plan) => (plan.unit(), plan.room()),
+            None => (self.unit_for(blocks), self.hints_max()),
+        };
+        Some(blocks.div_ceil(unit) <= room)
     }
 
     /// Most references a plan of this engine takes.
@@ -59,12 +62,13 @@ impl Engine {
         let file = self.readers.get(&reader)?.file;
         let state = self.files.get(&file)?;
         let left = state.blocks.checked_sub(u64::from(first.0))?;
+        let wanted = count;
         let count = u32::try_from(left).unwrap_or(u32::MAX).min(count);
         let device = state.device;
         if self.settings.hinted.is_none() {
             return Some(());
         }
-        let mut accepted = None;
+        let mut accepted = (wanted == 0).then_some(());
         if count > 0 {
             self.begin_plan(count)?;
             accepted = self.append_hints(Extent { file, first, count }, device);
@@ -102,21 +106,35 @@ impl Engine {
 
     /// Makes a plan if there is none, or a fresh one for one that is over and half full.
     fn begin_plan(&mut self, first: u32) -> Option<()> {
-        let hints_max = self.hints_max();
-        let is_used_up = |plan: &Plan| plan.is_over() && plan.told() > hints_max / 2;
-        if self.plan.as_ref().is_some_and(is_used_up) {
+        if self.plan.as_ref().is_some_and(|plan| self.is_used_up(plan)) {
             self.end_plan();
         }
         if self.plan.is_none() {
             let policy = self.settings.hinted.as_ref()?;
-            let frames = u64::from(self.memory.frames_usable()) * PLAN_PERCENT / 100;
-            let longest = self.settings.request_max.0 / u64::from(self.settings.block_bytes);
-            let plan = Plan::new(policy, frames as u32, first, longest as u32, hints_max)?;
+            let unit = self.unit_for(first);
+            let plan = Plan::new(policy, self.plan_frames(), unit, self.hints_max())?;
             self.plan_bytes = self.memory.begin_holding();
             self.memory.charge(self.plan_bytes);
             self.plan = Some(plan);
         }
         Some(())
+    }
+
+    /// A plan that was read to its end and is half full begins anew.
+    fn is_used_up(&self, plan: &Plan) -> bool {
+        plan.is_over() && plan.told() > self.hints_max() / 2
+    }
+
+    /// The frames of a plan that begins now.
+    fn plan_frames(&self) -> u32 {
+        (u64::from(self.memory.frames_usable()) * PLAN_PERCENT / 100) as u32
+    }
+
+    /// The most blocks of a piece if a plan begins now with a hint so long.
+    fn unit_for(&self, first: u32) -> u32 {
+        let longest = self.settings.request_max.0 / u64::from(self.settings.block_bytes);
+        let longest = u32::try_from(longest).unwrap_or(u32::MAX);
+        Plan::unit_for(self.plan_frames(), first.min(longest))
     }
 
     /// The plan is over or in the way: what it holds goes into the order of reclaim. Whether there

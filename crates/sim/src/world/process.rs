@@ -14,20 +14,56 @@ use crate::device::transfer_time;
 use crate::workload::Step;
 
 impl World<'_, '_> {
+    /// A reader is done with its step: it goes on, or somebody else's turn has come.
+    fn end_step(&mut self, reader: usize) -> Result<(), WorldError> {
+        if self.turns.is_none() {
+            return self.think(reader);
+        }
+        let one = &mut self.readers[reader];
+        (one.reading, one.state) = (None, State::Away { since: self.now });
+        self.next_turn()
+    }
+
+    /// The next reader whose turn it is and who has a step left begins it; without one the process
+    /// is done and closes its files.
+    pub(super) fn next_turn(&mut self) -> Result<(), WorldError> {
+        while let Some(reader) = self.turns.as_mut().and_then(Iterator::next) {
+            let Some(one) = self.readers.get_mut(reader) else {
+                return Err(WorldError::NoFile(reader));
+            };
+            if let Some(step) = one.steps.next() {
+                one.come_back(self.now);
+                self.begin_thinking(reader, step);
+                return Ok(());
+            }
+        }
+        for reader in 0..self.readers.len() {
+            self.readers[reader].come_back(self.now);
+            self.close(reader)?;
+        }
+        Ok(())
+    }
+
     /// The reader's next step begins with thinking; or there is none, and it closes.
     pub(super) fn think(&mut self, reader: usize) -> Result<(), WorldError> {
         let one = &mut self.readers[reader];
         one.reading = None;
         match one.steps.next() {
             Some(step) => {
-                one.state = State::Thinking(step);
-                one.report.compute.0 = one.report.compute.0.saturating_add(step.think.0);
-                one.wake = Nanos(self.now.0.saturating_add(step.think.0));
-                self.push(self.readers[reader].wake, Event::Wake(reader));
+                self.begin_thinking(reader, step);
                 Ok(())
             }
             None => self.close(reader),
         }
+    }
+
+    fn begin_thinking(&mut self, reader: usize, step: Step) {
+        let one = &mut self.readers[reader];
+        one.state = State::Thinking(step);
+        one.report.compute.0 = one.report.compute.0.saturating_add(step.think.0);
+        one.wake = Nanos(self.now.0.saturating_add(step.think.0));
+        let wake = one.wake;
+        self.push(wake, Event::Wake(reader));
     }
 
     fn close(&mut self, reader: usize) -> Result<(), WorldError> {
@@ -53,7 +89,7 @@ impl World<'_, '_> {
             State::Thinking(step) => self.begin(reader, &step),
             State::Taking { read, blocks } => self.take(reader, read, blocks),
             State::Reading => self.read(reader),
-            State::Waiting { .. } | State::Done => Ok(()),
+            State::Waiting { .. } | State::Away { .. } | State::Done => Ok(()),
         }
     }
 
@@ -104,7 +140,7 @@ impl World<'_, '_> {
         }
         match self.readers[reader].reading {
             Some(reading) if !reading.is_complete() => self.ask(reader),
-            _ => self.think(reader),
+            _ => self.end_step(reader),
         }
     }
 

@@ -115,6 +115,11 @@ impl Reading {
 pub(super) enum State {
     /// Computes, then begins the read of this step.
     Thinking(Step),
+    /// Others have their turns, since then.
+    Away {
+        /// When it ended its last step.
+        since: Nanos,
+    },
     /// Goes on with its read when it is woken.
     Reading,
     /// Waits for an answer since then; the driver worked so long for it meanwhile.
@@ -155,7 +160,7 @@ impl<'a> Reader<'a> {
         Self {
             file,
             steps,
-            state: State::Done,
+            state: State::Away { since: Nanos(0) },
             reading: None,
             previous: None,
             plain_hits: 0,
@@ -172,10 +177,18 @@ impl<'a> Reader<'a> {
         self.report.driver.0 = self.report.driver.0.saturating_add(cost.0);
         match &mut self.state {
             State::Waiting { driver, .. } => driver.0 = driver.0.saturating_add(cost.0),
-            State::Done => self.report.driver.0 -= cost.0,
+            State::Away { .. } | State::Done => self.report.driver.0 -= cost.0,
             _ => self.wake.0 = self.wake.0.saturating_add(cost.0),
         }
         self.free_at
+    }
+
+    /// Its turn has come, or the end: what others did meanwhile is computing to it.
+    pub(super) fn come_back(&mut self, now: Nanos) {
+        if let State::Away { since } = self.state {
+            let away = now.since(since);
+            self.report.compute.0 = self.report.compute.0.saturating_add(away.0);
+        }
     }
 
     /// The wait is over: the reader goes on as soon as the processor is free.

@@ -13,6 +13,7 @@ mod conformance;
 mod determinism;
 mod fairness;
 mod golden;
+mod hinted;
 mod numbers;
 mod ramping;
 mod replay;

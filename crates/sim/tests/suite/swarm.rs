@@ -11,7 +11,8 @@
 
 use forerun_core::spec::{Choice, Method};
 use forerun_core::table::Table;
-use forerun_core::{Bytes, Nanos, Settings, depth, detect, dispatch, preset, reclaim};
+use forerun_core::{Bytes, Nanos, Settings, depth, detect, dispatch, hinted, preset, reclaim};
+use forerun_sim::announce::Announced;
 use forerun_sim::device::{self, Device};
 use forerun_sim::random::Random;
 use forerun_sim::workload::{self, Workload};
@@ -25,6 +26,8 @@ struct Chosen {
     workload: String,
     driver: Nanos,
     copy_rate: u64,
+    /// Of a hundred hints, how many are wrong and how many missing; none if nothing is announced.
+    hints: Option<(u8, u8)>,
 }
 
 fn choose(seed: u64) -> Chosen {
@@ -44,13 +47,23 @@ fn choose(seed: u64) -> Chosen {
         0
     };
     let faults = choose_faults(&mut random);
+    let mut settings = choose_settings(&mut random);
+    let hints = random.chance(500).then(|| {
+        settings.hinted = Some(choose_method(&mut random, hinted::policy::LIST));
+        let percent = |random: &mut Random| match random.chance(500) {
+            true => 0,
+            false => random.between(0, 100) as u8,
+        };
+        (percent(&mut random), percent(&mut random))
+    });
     Chosen {
-        settings: choose_settings(&mut random),
+        settings,
         devices,
         faults,
         workload,
         driver,
         copy_rate,
+        hints,
     }
 }
 
@@ -143,6 +156,11 @@ fn choose_workload(random: &mut Random) -> String {
             random.between(1, 8192)
         ),
         5 => format!("reordered({all},{read_bytes},band={few},seed={seed})"),
+        6 => format!(
+            "shuffled({all},{read_bytes},files={},passes={},seed={seed})",
+            random.between(1, 5),
+            random.between(1, 3)
+        ),
         _ => format!(
             "retried({all},ask_bytes={},take_bytes={read})",
             random.between(read, 1 << 23)
@@ -176,10 +194,17 @@ fn run(chosen: &Chosen, text: &mut Text<String>) -> Report {
                 .sum::<u64>()
         })
         .sum();
+    let (wrong_percent, missing_percent) = chosen.hints.unwrap_or((0, 100));
+    let workload = Announced {
+        workload: &*workload,
+        wrong_percent,
+        missing_percent,
+        seed: chosen.faults.seed,
+    };
     let scene = Scene {
         settings: chosen.settings.clone(),
         devices: chosen.devices.iter().enumerate().map(device).collect(),
-        workload: &*workload,
+        workload: &workload,
         driver_per_fetch: chosen.driver,
         copy_bytes_per_second: chosen.copy_rate,
         events_max: 1_000_000 + 20 * blocks,
@@ -234,6 +259,9 @@ struct Seen {
     memory_waits: u64,
     refused_prefetches: u64,
     thrashed: u64,
+    hints_read: u64,
+    hints_missed: u64,
+    hints_dropped: u64,
 }
 
 impl Seen {
@@ -252,6 +280,9 @@ impl Seen {
         self.memory_waits += ledger.memory_waits;
         self.refused_prefetches += ledger.refused_prefetches;
         self.thrashed += ledger.thrashed;
+        self.hints_read += ledger.hints_read;
+        self.hints_missed += ledger.hints_missed;
+        self.hints_dropped += ledger.hints_dropped;
     }
 
     fn is_hard(&self) -> bool {
@@ -263,7 +294,11 @@ impl Seen {
             self.late_hits,
         ];
         let scarce = [self.memory_waits, self.refused_prefetches, self.thrashed];
-        all.iter().chain(&scarce).all(|count| *count > 0)
+        let hints = [self.hints_read, self.hints_missed, self.hints_dropped];
+        all.iter()
+            .chain(&scarce)
+            .chain(&hints)
+            .all(|count| *count > 0)
     }
 }
 
@@ -286,8 +321,8 @@ fn swarm_of_seeds_holds_every_invariant() {
     for seed in first..first + seeds {
         let chosen = choose(seed);
         println!(
-            "seed {seed}: {} on {:?}, {:?}, {}",
-            chosen.workload, chosen.devices, chosen.faults, chosen.settings
+            "seed {seed}: {} on {:?}, {:?}, hints {:?}, {}",
+            chosen.workload, chosen.devices, chosen.faults, chosen.hints, chosen.settings
         );
         let mut text = Text::new(String::new());
         let report = run(&chosen, &mut text);

@@ -1,0 +1,118 @@
+//! Hints: readers announce what they will read, in one order over all of them.
+//!
+//! Called by whoever knows the order before the reads: a sampler, a query plan, a playlist. The
+//! engine's hinted policy then fetches and gives up by it; a preset without one is not told. Hints
+//! bind nobody: a read that was not announced, or comes a little out of turn, is a read like any
+//! other, and what is announced and not read is passed over.
+
+use forerun_core::{Block, Input, ReaderId};
+
+use crate::control::Control;
+use crate::driver::Driver;
+use crate::error::Error;
+use crate::reader::Reader;
+
+/// Hints handed in under one lock: some tens of microseconds in which no read can enter.
+const AT_ONCE: usize = 256;
+
+/// Blocks that a reader will read.
+#[derive(Clone, Copy, Debug)]
+struct Run {
+    reader: ReaderId,
+    first: Block,
+    count: u32,
+}
+
+impl Driver {
+    /// Announces that these bytes, as reader, offset and length, will be read next after what was
+    /// announced before. Says how many of them the engine took: all, or as many as there was room
+    /// for; the rest can be announced once some have been read. Bytes past the end of a file are
+    /// left out. Hints of a file are dropped when it changes or nobody has it open any more.
+    ///
+    /// # Errors
+    /// There was not room for one; the message names the limit.
+    pub fn hint<'a>(
+        &self,
+        order: impl IntoIterator<Item = (&'a Reader, u64, u64)>,
+    ) -> Result<usize, Error> {
+        let shift = self.shared().block_shift;
+        let run = |(reader, offset, bytes)| run_of(reader, offset, bytes, shift);
+        let runs: Vec<Option<Run>> = order.into_iter().map(run).collect();
+        let (mut taken, mut last) = (0, None);
+        for some in runs.chunks(AT_ONCE) {
+            let some_taken = self.shared().after_later(|control| control.hint(some));
+            taken += some_taken;
+            last = some[..some_taken].iter().flatten().last().or(last);
+            if some_taken < some.len() {
+                break;
+            }
+        }
+        let limit = self.shared().after_later(|control| {
+            if let Some(Run { reader, .. }) = last {
+                control.end_hints(*reader);
+            }
+            control.hints_max()
+        });
+        match taken {
+            0 if !runs.is_empty() => Err(Error::HintsFull { limit }),
+            taken => Ok(taken),
+        }
+    }
+}
+
+/// The blocks that bytes lie in; none if all of them lie past the end.
+fn run_of(reader: &Reader, offset: u64, bytes: u64, shift: u32) -> Option<Run> {
+    let end = offset.saturating_add(bytes).min(reader.bytes());
+    let first = offset >> shift;
+    let count = end.div_ceil(1 << shift).checked_sub(first)?;
+    let (first, count) = (u32::try_from(first).ok()?, u32::try_from(count).ok()?);
+    let (reader, first) = (reader.id(), Block(first));
+    (count > 0).then_some(Run {
+        reader,
+        first,
+        count,
+    })
+}
+
+impl Control {
+    /// Hands in hints; how many, until there is no room for the next. Those without blocks, or that
+    /// no policy wants, count as taken.
+    fn hint(&mut self, runs: &[Option<Run>]) -> usize {
+        for (at, run) in runs.iter().enumerate() {
+            let Some(run) = run else { continue };
+            match self.takes_hint(run.count) {
+                Some(true) => self.hint_one(*run, true),
+                Some(false) => return at,
+                None => {}
+            }
+        }
+        runs.len()
+    }
+
+    /// No hint follows at once: now something may be decided by them.
+    fn end_hints(&mut self, reader: ReaderId) {
+        if self.takes_hint(0).is_some() {
+            let (first, count) = (Block(0), 0);
+            let run = Run {
+                reader,
+                first,
+                count,
+            };
+            self.hint_one(run, false);
+        }
+    }
+
+    fn hint_one(&mut self, run: Run, more: bool) {
+        let Run {
+            reader,
+            first,
+            count,
+        } = run;
+        self.feed(Input::Hint {
+            reader,
+            first,
+            count,
+            more,
+        });
+    }
+}

@@ -1,0 +1,184 @@
+//! Hints in real time: what is announced is fetched, what is not is read, and nothing is wrong.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use forerun_core::{Bytes, Settings, preset, settings};
+use forerun_io::{BackendChoice, Config, Driver, Error, FaultPlan, Reader, generated};
+
+const PIECE: u64 = 64 << 10;
+const BYTES: u64 = 100 * PIECE + 777;
+const SEED: u64 = 9;
+
+fn settings(policy: &str, memory: u64) -> Settings {
+    let mut settings = preset::find("forerun")
+        .unwrap()
+        .settings(Bytes(memory))
+        .unwrap();
+    settings.hinted = settings::parse_hinted(policy).unwrap();
+    settings
+}
+
+fn driver(settings: Settings) -> Driver {
+    Driver::new(Config {
+        backend: BackendChoice::named("memory").unwrap(),
+        disks: 2,
+        ..Config::new(settings)
+    })
+    .unwrap()
+}
+
+fn open(driver: &Driver, files: u64) -> Vec<Reader> {
+    (0..files)
+        .map(|index| driver.open_generated(SEED, index, BYTES).unwrap())
+        .collect()
+}
+
+/// Every piece of every file, in an order that jumps: file and offset.
+fn order(files: u64) -> Vec<(usize, u64)> {
+    let pieces = BYTES.div_ceil(PIECE);
+    let all = files * pieces;
+    // 37 has no factor in common with the number of pieces, so each comes once.
+    assert_ne!(all % 37, 0);
+    let at = (0..all).map(|i| i * 37 % all);
+    at.map(|at| ((at / pieces) as usize, at % pieces * PIECE))
+        .collect()
+}
+
+fn check(reader: &Reader, index: usize, offset: u64) {
+    let mut buffer = vec![0; PIECE as usize];
+    let read = reader.read_at(&mut buffer, offset).unwrap();
+    assert_eq!(read as u64, PIECE.min(BYTES - offset));
+    generated::check(SEED, index as u64, offset, &buffer[..read]).unwrap();
+}
+
+#[test]
+fn every_byte_is_right_under_every_hinted_method_and_all_hints_are_used() {
+    for method in forerun_core::hinted::policy::LIST {
+        for memory in [1 << 20, 4 << 20, 64 << 20] {
+            let driver = driver(settings(method.spec.name, memory));
+            let readers = open(&driver, 2);
+            let order = order(2);
+            let hints = order.iter().map(|(f, at)| (&readers[*f], *at, PIECE));
+            assert_eq!(driver.hint(hints).unwrap(), order.len());
+            for (file, offset) in &order {
+                check(&readers[*file], *file, *offset);
+            }
+            drop(readers);
+            let ledger = driver.finish().unwrap();
+            ledger.check().unwrap();
+            assert!(ledger.memory_peak.0 <= memory);
+            assert!(
+                ledger.hints > 0 && ledger.hints_read == ledger.hints,
+                "{ledger:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn workers_that_overtake_each_other_share_one_order() {
+    let driver = driver(settings("forestall", 8 << 20));
+    let readers = open(&driver, 2);
+    let order = order(2);
+    let hints = order.iter().map(|(f, at)| (&readers[*f], *at, PIECE));
+    driver.hint(hints).unwrap();
+    let next = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                while let Some((file, at)) = order.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    check(&readers[*file], *file, *at);
+                }
+            });
+        }
+    });
+    drop(readers);
+    let ledger = driver.finish().unwrap();
+    ledger.check().unwrap();
+    assert_eq!(
+        ledger.hints_read + ledger.hints_missed + ledger.hints_dropped,
+        ledger.hints
+    );
+    // A worker that sleeps long may lose its place to the window; the others do not.
+    assert!(ledger.hints_read * 10 > ledger.hints * 8, "{ledger:?}");
+}
+
+#[test]
+fn failing_fetches_reach_only_the_reads_that_need_them() {
+    let config = Config {
+        backend: BackendChoice::named("memory").unwrap(),
+        fault: Some(FaultPlan {
+            seed: 5,
+            error_permille: 300,
+            ..FaultPlan::default()
+        }),
+        ..Config::new(settings("aggressive", 8 << 20))
+    };
+    let driver = Driver::new(config).unwrap();
+    let readers = open(&driver, 2);
+    let order = order(2);
+    driver
+        .hint(order.iter().map(|(f, at)| (&readers[*f], *at, PIECE)))
+        .unwrap();
+    let mut failed = 0;
+    for (file, offset) in &order {
+        let mut buffer = vec![0; PIECE as usize];
+        match readers[*file].read_at(&mut buffer, *offset) {
+            Ok(read) => {
+                generated::check(SEED, *file as u64, *offset, &buffer[..read]).unwrap();
+            }
+            Err(_) => failed += 1,
+        }
+    }
+    drop(readers);
+    let ledger = driver.finish().unwrap();
+    ledger.check().unwrap();
+    assert!(ledger.failed > 0, "some prefetches failed");
+    assert!(failed * 2 < order.len(), "most reads did not");
+}
+
+#[test]
+fn hints_end_with_the_memory_and_the_refusal_names_the_limit() {
+    let driver = driver(settings("forestall", 1 << 20));
+    let readers = open(&driver, 1);
+    let many = || (0..100_000).map(|i| (&readers[0], i % 100 * PIECE, 1));
+    let taken = driver.hint(many()).unwrap();
+    assert!((1..100_000).contains(&taken), "{taken}");
+    match driver.hint(many()) {
+        Err(Error::HintsFull { limit }) => assert!(limit as usize >= taken),
+        other => panic!("{other:?}"),
+    }
+    // Without a policy they are not wanted, which is no error; nor are those past the end.
+    let plain = self::driver(settings("none", 1 << 20));
+    let readers = open(&plain, 1);
+    assert_eq!(plain.hint([(&readers[0], 0, 5)]).unwrap(), 1);
+    assert_eq!(plain.hint([(&readers[0], u64::MAX, u64::MAX)]).unwrap(), 1);
+    assert_eq!(plain.ledger().hints, 0);
+}
+
+#[test]
+fn a_file_that_changes_drops_its_hints_and_is_read_as_it_is_now() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("file");
+    std::fs::write(&path, vec![1; 40 * PIECE as usize]).unwrap();
+    let driver = Driver::new(Config::new(settings("aggressive", 16 << 20))).unwrap();
+    let reader = driver.open(&path).unwrap();
+    driver
+        .hint((0..40).map(|i| (&reader, i * 7 % 40 * PIECE, PIECE)))
+        .unwrap();
+    let mut buffer = vec![0; PIECE as usize];
+    reader.read_at(&mut buffer, 0).unwrap();
+    std::fs::write(&path, vec![2; 20 * PIECE as usize]).unwrap();
+    assert!(reader.look().unwrap(), "the change is seen");
+    for i in 0..20 {
+        assert_eq!(
+            reader.read_at(&mut buffer, i * PIECE).unwrap(),
+            buffer.len()
+        );
+        assert!(buffer.iter().all(|byte| *byte == 2));
+    }
+    drop(reader);
+    let ledger = driver.finish().unwrap();
+    ledger.check().unwrap();
+    assert!(ledger.hints_dropped > 0 && ledger.hints_read <= 40);
+}
