@@ -10,8 +10,8 @@ use rustix::fs::OFlags;
 use super::{Mounted, bytes, folder};
 
 /// What comes on top of `--memory`: the program's own code, 6 MiB, which is the page cache's and
-/// shared, and room for a larger build of it.
-const CODE: u64 = 10 << 20;
+/// shared, and a little for it to grow.
+const CODE: u64 = 8 << 20;
 
 /// The most the daemon ever had in memory.
 fn peak(mounted: &Mounted) -> u64 {
