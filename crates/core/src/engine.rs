@@ -22,6 +22,7 @@ mod complete;
 mod fetch;
 mod hint;
 mod read;
+pub mod view;
 mod window;
 
 #[cfg(test)]

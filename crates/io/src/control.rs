@@ -12,6 +12,7 @@ use std::fmt::Write as _;
 use std::mem;
 use std::sync::Arc;
 
+use forerun_core::engine::view::{DeviceView, StreamView};
 use forerun_core::journal::Entry;
 use forerun_core::table::{Table, flag};
 use forerun_core::{
@@ -65,6 +66,9 @@ pub(crate) enum Place {
     /// On one of those the engine imagines.
     Imagined,
 }
+
+/// Imagined devices are numbered from here on, above every `st_dev`.
+const IMAGINED: u64 = u64::MAX - u16::MAX as u64;
 
 /// See the [module](self).
 #[derive(Debug)]
@@ -222,7 +226,7 @@ impl Control {
         let device = self.device(match place {
             Place::Real(device) => device,
             // Real devices are numbered from the other end.
-            Place::Imagined => u64::MAX - u64::from(self.catalog.next().0 % u32::from(self.disks)),
+            Place::Imagined => IMAGINED + u64::from(self.catalog.next().0 % u32::from(self.disks)),
         });
         let file = self.catalog.add(key, device, identity, bytes);
         let location = self.catalog.get(file).map_or(Bytes(0), |k| k.location);
@@ -397,6 +401,24 @@ impl Control {
     /// Most pieces that can be announced.
     pub(crate) fn hints_max(&self) -> u32 {
         self.engine.hints_max()
+    }
+
+    /// The streams of all readers.
+    pub(crate) fn streams(&self) -> Vec<StreamView> {
+        self.engine.streams()
+    }
+
+    /// The devices, each with its number if it is a real one.
+    pub(crate) fn queues(&self) -> Vec<(Option<u64>, DeviceView)> {
+        let place = |view: &DeviceView| {
+            let mut known = self.devices.iter();
+            known
+                .find(|(_, device)| **device == view.device)
+                .map(|(place, _)| *place)
+                .filter(|place| *place < IMAGINED)
+        };
+        let devices = self.engine.devices().into_iter();
+        devices.map(|view| (place(&view), view)).collect()
     }
 
     /// Whether a read waits for memory.

@@ -130,7 +130,9 @@ impl Reader {
         }
     }
 
-    pub(crate) fn id(&self) -> ReaderId {
+    /// Its number among the open readers of its driver; see [`crate::Driver::streams`].
+    #[must_use]
+    pub fn id(&self) -> ReaderId {
         self.id
     }
 

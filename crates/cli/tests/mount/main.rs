@@ -5,6 +5,7 @@ mod attributes;
 mod bad_input;
 mod change;
 mod death;
+mod memory;
 mod reading;
 mod watching;
 
@@ -107,8 +108,14 @@ impl Drop for Mounted {
 /// Starts the daemon for a folder and waits until it serves.
 fn start(folder: &Path, flags: &[&str]) -> Child {
     let point = folder.join("point");
+    let memory: &[_] = if flags.contains(&"--memory") {
+        &[]
+    } else {
+        &["--memory", "32MiB"]
+    };
     let mut daemon = Command::new(cargo_bin!("forerun"))
-        .args(["mount", "--foreground", "--memory", "32MiB"])
+        .args(["mount", "--foreground"])
+        .args(memory)
         .args(flags)
         .arg(folder.join("source"))
         .arg(&point)
