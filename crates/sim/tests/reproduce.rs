@@ -134,8 +134,10 @@ fn horizon_fetches_do_not_keep_forestalls_batches_away() {
 /// A minute of computing, so only where it is asked for.
 #[test]
 fn all_claims_fare_as_docs_reproduce_says() {
-    if std::env::var_os("FORERUN_REPRODUCE").is_none() {
-        println!("skipped: FORERUN_REPRODUCE is not set");
+    #[expect(clippy::disallowed_methods, reason = "a test may be asked for more")]
+    let asked = std::env::var_os("FORERUN_REPRODUCE").is_some();
+    println!("FORERUN_REPRODUCE: {asked}");
+    if !asked {
         return;
     }
     let paper = reproduce::find("kimbrel96").unwrap();
