@@ -3,15 +3,15 @@
 //! K1 (Figure 1), K2 and K3 (fetches on `synth`) are exact. The shape of Figure 3 is tested on
 //! disks of one time, where it must show as well: who stalls, who fetches more.
 
-use forerun_core::hinted::{BlockNo, Setup, policy};
-use forerun_core::{Bytes, DeviceId, Nanos};
+use forerun_core::Nanos;
+use forerun_core::hinted::{Setup, policy};
 use forerun_sim::device::Device;
 use forerun_sim::hinted::constant::Constant;
 use forerun_sim::hinted::host::{self, Host, HostReport};
 use forerun_sim::hinted::optimum::optimum;
 use forerun_sim::hinted::synth::{CACHE_BLOCKS, synth};
-use forerun_sim::hinted::unit::{self, Instance};
-use forerun_sim::hinted::{Place, Reads, Reference};
+use forerun_sim::hinted::unit;
+use forerun_sim::reproduce::theory::figure_1;
 
 /// Sequential accesses take 3 to 4 ms on the paper's disk (section 4.2).
 const SERVICE: Nanos = Nanos(3_300_000);
@@ -28,40 +28,18 @@ fn on_synth(policy: &str, disks: u16, service: Nanos) -> HostReport {
     report
 }
 
-/// Figure 1: A, C, E, F on one disk and b, d on the other; K = 4, F = 2.
-fn figure_1() -> Instance {
-    let [a, b, c, d, e, f] = [0, 1, 2, 3, 4, 5].map(BlockNo);
-    let disk_of = [0, 1, 0, 1, 0, 0];
-    Instance {
-        reads: Reads {
-            references: [a, b, c, d, e, f]
-                .map(|block| Reference {
-                    block,
-                    compute: Nanos(0),
-                })
-                .to_vec(),
-            places: disk_of
-                .map(|disk| Place {
-                    disk: DeviceId(disk),
-                    at: Bytes(0),
-                })
-                .to_vec(),
-        },
-        warm: vec![a, b, d, f],
-        fetch_units: 2,
-    }
-}
-
 #[test]
 fn figure_1_costs_7_under_aggressive_and_6_at_best() {
     let run = |policy: &str| {
         let setup = Setup::of(policy, 2, 4).unwrap();
-        unit::run(&setup, &figure_1()).unwrap().elapsed_units
+        unit::run(&setup, &figure_1().instance)
+            .unwrap()
+            .elapsed_units
     };
     assert_eq!(run("aggressive(batch_blocks=1)"), 7);
     // For caches this small, fixed horizon behaves in the same way (section 1.2).
     assert_eq!(run("fixed-horizon(horizon_refs=2)"), 7);
-    assert_eq!(optimum(&figure_1(), 4), Some(6));
+    assert_eq!(optimum(&figure_1().instance, 4), Some(6));
 }
 
 #[test]

@@ -112,6 +112,42 @@ fn on_every_trace_prefetching_beats_demand_fetching() {
     }
 }
 
+/// Every other read of an index join misses, so the horizon rule always has a fetch under way.
+#[test]
+fn horizon_fetches_do_not_keep_forestalls_batches_away() {
+    let traces = reproduce::lab::Traces::default();
+    let mut lab = Lab::default();
+    let run = |lab: &mut Lab, policy| lab.run("postgres-join", policy, 1).elapsed.0;
+    for policy in ["forestall", "aggressive"] {
+        run(&mut lab, policy);
+    }
+    for (job, done) in one_by_one(&traces, lab.missing()).unwrap() {
+        lab.learn(job, done);
+    }
+    let (forestall, aggressive) = (run(&mut lab, "forestall"), run(&mut lab, "aggressive"));
+    assert!(
+        forestall <= aggressive / 100 * 102,
+        "{forestall} {aggressive}"
+    );
+}
+
+/// A minute of computing, so only where it is asked for.
+#[test]
+fn all_claims_fare_as_docs_reproduce_says() {
+    #[expect(clippy::disallowed_methods, reason = "a test may be asked for more")]
+    let asked = std::env::var_os("FORERUN_REPRODUCE").is_some();
+    println!("FORERUN_REPRODUCE: {asked}");
+    if !asked {
+        return;
+    }
+    let paper = reproduce::find("kimbrel96").unwrap();
+    let all = paper.reproduce(&Wanted::default(), &mut one_by_one);
+    let findings = all.unwrap().findings;
+    let differ = findings.iter().filter(|f| f.verdict == Verdict::Differs);
+    let differ: Vec<&str> = differ.map(|finding| finding.claim.id.as_str()).collect();
+    assert_eq!(differ, ["K8", "K12", "K14", "K17"]);
+}
+
 #[test]
 fn runs_that_nobody_makes_are_an_error_and_no_endless_loop() {
     let paper = reproduce::find("kimbrel96").unwrap();

@@ -51,12 +51,14 @@ pub struct Shape {
 }
 
 /// The workloads of a single reader: how many there are is for `--readers` to say. Those that take
-/// less than they ask for are left out, too: `pread` cannot be given up half way.
+/// less than they ask for are left out, too: `pread` cannot be given up half way. So are those
+/// whose file is as large as it is, whatever `--file-bytes` says.
 fn single() -> impl Iterator<Item = &'static Method<Box<dyn Workload>>> {
     let unfit = |p: &Param| ["readers", "take_bytes"].contains(&p.name);
+    let is_sized = |p: &Param| p.name == "file_bytes";
     workload::LIST
         .iter()
-        .filter(move |m| !m.spec.params.iter().any(unfit))
+        .filter(move |m| m.spec.params.iter().any(is_sized) && !m.spec.params.iter().any(unfit))
 }
 
 impl FromStr for Pattern {

@@ -32,8 +32,8 @@ pub const DRIVER_OVERHEAD: Nanos = Nanos(500_000);
 pub enum Hears {
     /// When the reader asks for a block, and while it waits. This is time as the theory has it,
     /// which moves from reference to reference, and as a simulator driven by a trace. On `synth`
-    /// over three disks it makes aggressive waste 906 fetches in batches of 4, where the paper
-    /// counted 994; hearing at once makes it 3,336, as disks come free one by one.
+    /// over three disks it makes aggressive waste 1,006 fetches in batches of 4, where the paper
+    /// counted 994; hearing at once makes it 3,694, as disks come free one by one.
     #[default]
     AtReads,
     /// At the moment they end: as a driver with interrupts.

@@ -127,7 +127,7 @@ impl Job {
     pub fn perform(&self, traces: &Traces) -> Result<Done, Broken> {
         match self {
             Self::Run(run) => run.perform(traces).map(Done::Run),
-            Self::Figure1 => theory::figure_1().map(Done::Figure1),
+            Self::Figure1 => theory::figure_1_units().map(Done::Figure1),
             Self::Theorems { seed, instances } => {
                 theory::check(*seed, *instances).map(Done::Theorems)
             }

@@ -131,12 +131,9 @@ pub fn check(seed: u64, instances: u64) -> Result<Bounds, Broken> {
     Ok(bounds)
 }
 
-/// Figure 1: A, C, E, F on one disk and b, d on the other; K = 4, F = 2. What aggressive takes,
-/// and the optimum.
-///
-/// # Errors
-/// See [`Broken`].
-pub fn figure_1() -> Result<[u64; 2], Broken> {
+/// Figure 1: A, C, E, F on one disk and b, d on the other; K = 4, F = 2.
+#[must_use]
+pub fn figure_1() -> Drawn {
     let reference = |block| Reference {
         block: BlockNo(block),
         compute: Nanos(0),
@@ -145,7 +142,7 @@ pub fn figure_1() -> Result<[u64; 2], Broken> {
         disk: DeviceId(disk),
         at: Bytes(0),
     };
-    let drawn = Drawn {
+    Drawn {
         instance: Instance {
             reads: Reads {
                 references: (0..6).map(reference).collect(),
@@ -156,7 +153,15 @@ pub fn figure_1() -> Result<[u64; 2], Broken> {
         },
         disks: 2,
         cache_blocks: 4,
-    };
+    }
+}
+
+/// What aggressive takes for it, and the optimum.
+///
+/// # Errors
+/// See [`Broken`].
+pub fn figure_1_units() -> Result<[u64; 2], Broken> {
+    let drawn = figure_1();
     let best = optimum(&drawn.instance, drawn.cache_blocks).unwrap_or(0);
     Ok([drawn.elapsed("aggressive(batch_blocks=1)")?, best])
 }

@@ -15,7 +15,7 @@ const SIZE: (u32, u32) = (1080, 340);
 /// Widest bar; a plot of few of them does not fill the page.
 const BAR_MAX: u32 = 28;
 /// Room for the vertical axis and its name.
-const AXIS: u32 = 72;
+const AXIS: u32 = 80;
 
 /// Fill of each part, and its name; told apart in grey as well.
 pub(super) const PARTS: [(&str, RGBColor); 3] = [
@@ -90,7 +90,7 @@ fn grouped(title: &str, bars: &[Bar]) -> Drawn {
             .caption(title, ("sans-serif", 16))
             .margin(8)
             .x_label_area_size(32)
-            .y_label_area_size(48)
+            .y_label_area_size(56)
             .build_cartesian_2d(-0.5..at + 0.5, 0.0..top)?;
         chart
             .configure_mesh()
@@ -135,7 +135,7 @@ fn lined(title: &str, over: &str, lines: &[(String, Vec<(f64, f64)>)]) -> Drawn 
             .caption(title, ("sans-serif", 16))
             .margin(8)
             .x_label_area_size(36)
-            .y_label_area_size(48)
+            .y_label_area_size(56)
             .build_cartesian_2d(left..right + 0.6, 0.0..top)?;
         chart
             .configure_mesh()

@@ -157,7 +157,10 @@ fn of_select<const N: usize>(
             let mut row = vec![disks.to_string()];
             row.extend(published.map(|n| format!("{n:.places$}")));
             for column in 0..N {
-                row.push(format!("{:.places$}", measure(trace, column, disks)));
+                // Plus nothing, for a loss too small to be printed.
+                let unit = 10f64.powi(places as i32);
+                let value = (measure(trace, column, disks) * unit).round() / unit + 0.0;
+                row.push(format!("{value:.places$}"));
             }
             rows.push(row);
         }
