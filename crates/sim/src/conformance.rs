@@ -8,13 +8,15 @@
 //! - end everything, if it is asked again at the times it names,
 //! - name no event in the past of what it has already done,
 //! - count what it was given, and work no more than its servers can in the time it took,
+//! - deliver nothing in less than the least time it names for that,
 //! - do it all again the same, from the same start.
 
 use std::collections::BTreeMap;
 
 use forerun_core::{Bytes, Nanos};
 
-use crate::device::{Completion, Device, Request};
+use crate::device::{Completion, Device, Outcome, Request};
+use crate::needs::{self, Needs};
 use crate::random::Random;
 
 /// Requests a device is given.
@@ -25,8 +27,9 @@ const REQUESTS: u64 = 400;
 /// # Errors
 /// The first requirement it does not meet, in words.
 pub fn device(make: &dyn Fn() -> Box<dyn Device>, seed: u64) -> Result<(), String> {
-    let first = exercise(&mut *make(), seed)?;
-    let second = exercise(&mut *make(), seed)?;
+    let fresh = make();
+    let first = exercise(&mut *make(), &*fresh, seed)?;
+    let second = exercise(&mut *make(), &*fresh, seed)?;
     if first == second {
         Ok(())
     } else {
@@ -34,11 +37,16 @@ pub fn device(make: &dyn Fn() -> Box<dyn Device>, seed: u64) -> Result<(), Strin
     }
 }
 
-fn exercise(device: &mut dyn Device, seed: u64) -> Result<Vec<Completion>, String> {
+fn exercise(
+    device: &mut dyn Device,
+    fresh: &dyn Device,
+    seed: u64,
+) -> Result<Vec<Completion>, String> {
     let mut random = Random::new(seed);
     let mut run = Run {
         device,
         open: BTreeMap::new(),
+        asked: Vec::new(),
         all: Vec::new(),
         now: Nanos(0),
     };
@@ -62,12 +70,15 @@ fn exercise(device: &mut dyn Device, seed: u64) -> Result<Vec<Completion>, Strin
     }
     run.wait_until(Nanos(u64::MAX))?;
     run.check_usage(bytes)?;
+    run.check_least(fresh)?;
     Ok(run.all)
 }
 
 struct Run<'a> {
     device: &'a mut dyn Device,
     open: BTreeMap<u64, Nanos>,
+    /// By number, when each request was submitted and what it asked for.
+    asked: Vec<(Nanos, Request)>,
     all: Vec<Completion>,
     now: Nanos,
 }
@@ -75,6 +86,7 @@ struct Run<'a> {
 impl Run<'_> {
     fn submit(&mut self, request: Request) {
         self.open.insert(request.id, self.now);
+        self.asked.push((self.now, request));
         self.device.submit(self.now, request);
     }
 
@@ -121,6 +133,27 @@ impl Run<'_> {
                 "request {} ends before the one shown before it",
                 ended.id
             ));
+        }
+        Ok(())
+    }
+
+    /// What was delivered took no less than the device says it must, as it was at first.
+    fn check_least(&self, fresh: &dyn Device) -> Result<(), String> {
+        let done = self.all.iter().filter(|one| one.outcome == Outcome::Done);
+        let runs: Vec<needs::Run> = done
+            .filter_map(|one| self.asked.get(usize::try_from(one.id).ok()?))
+            .map(|(_, Request { at, bytes, .. })| needs::Run {
+                at: *at,
+                bytes: *bytes,
+            })
+            .collect();
+        let requests = runs.len() as u64;
+        let least = fresh.least(&Needs::new(runs, requests));
+        let begin = self.asked.first().map_or(Nanos(0), |(at, _)| *at);
+        let end = self.all.last().map_or(begin, |one| one.at);
+        if end.since(begin) < least {
+            let taken = end.since(begin);
+            return Err(format!("delivers in {taken} what takes {least} at least"));
         }
         Ok(())
     }

@@ -331,6 +331,16 @@ fn what_cannot_be_simulated_is_refused() {
             "far:2: block ",
         ),
         (format!("--trace {binary}"), "none of the formats"),
+        (
+            format!("--trace {far} --device instant --preset none"),
+            "far:2: block 6249999999 is beyond",
+        ),
+        (
+            "--workload sequential(file_bytes=2199023255552) --block-bytes 512 --device instant \
+             --preset none --cache-blocks 99999"
+                .to_owned(),
+            "a file of 4294967296 blocks",
+        ),
         (format!("--trace {trace} --device-file {toml}"), "tape"),
         (format!("--trace {trace} --device hp9756"), "hp97560"),
         (format!("--trace {trace} --preset agressive"), "aggressive"),

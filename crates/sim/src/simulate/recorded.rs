@@ -172,20 +172,41 @@ impl Recorded {
     /// and its end.
     #[must_use]
     pub fn beyond(&self, placing: &Placing<'_>, capacity: Bytes) -> Option<(u16, u64, u64)> {
-        let all = (0..).zip(self.blocks.ids());
-        all.map(|(block, id)| (block, *id, placing.end(block)))
-            .find(|(_, _, end)| *end > capacity.0)
-            .map(|(block, id, end)| (self.blocks.space(block), id, end))
+        let is_beyond = |block: &u32| placing.end(*block) > capacity.0;
+        let block = self.numbered().find(is_beyond)?;
+        let (device, number) = self.name(block);
+        Some((device, number, placing.end(block)))
+    }
+
+    /// The first block whose number in a file of all blocks is none that an engine has: its device,
+    /// and its number there.
+    #[must_use]
+    pub fn beyond_a_file(&self, placing: &Placing<'_>) -> Option<(u16, u64)> {
+        let is_beyond = |block: &u32| placing.number(*block) >= u64::from(u32::MAX);
+        self.numbered()
+            .find(is_beyond)
+            .map(|block| self.name(block))
+    }
+
+    /// Its blocks by their dense numbers.
+    fn numbered(&self) -> impl Iterator<Item = u32> + use<> {
+        // No more than 2^32 - 2 are numbered.
+        0..self.blocks.len() as u32
+    }
+
+    /// The device of a block, and its number there.
+    fn name(&self, block: u32) -> (u16, u64) {
+        let id = self.blocks.ids().get(block as usize);
+        (self.blocks.space(block), id.copied().unwrap_or_default())
     }
 
     /// The kept references for a planner.
     #[must_use]
     pub fn reads(&self, disks: Option<u16>, layout: Option<Layout>, block_bytes: u32) -> Reads {
         let placing = Placing::new(self, disks, layout, block_bytes);
-        let blocks = 0..self.blocks.len() as u32;
         Reads {
             references: self.references.clone(),
-            places: blocks.map(|block| placing.place(block)).collect(),
+            places: self.numbered().map(|block| placing.place(block)).collect(),
         }
     }
 }

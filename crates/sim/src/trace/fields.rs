@@ -82,6 +82,13 @@ pub(super) fn time(field: &'static str, word: &[u8], unit_ns: u64) -> Result<u64
         .ok_or_else(|| Cause::field(field, word, "a decimal number below 2^64 ns (584 years)"))
 }
 
+/// A time in units, a power of ten, with all its decimals.
+pub(super) fn in_units(nanos: u64, unit_ns: u64) -> String {
+    let decimals = unit_ns.ilog10() as usize;
+    let (whole, part) = (nanos / unit_ns, nanos % unit_ns);
+    format!("{whole}.{part:0decimals$}")
+}
+
 fn decimal(word: &[u8], unit_ns: u64) -> Option<u64> {
     let point = word.iter().position(|byte| *byte == b'.');
     let (before, after) = match point {
@@ -102,18 +109,22 @@ fn decimal(word: &[u8], unit_ns: u64) -> Option<u64> {
     Some(nanos)
 }
 
+/// What sectors and bytes may be.
+pub(super) const SECTORS: &str =
+    "sectors of 512 bytes that end below byte 2^64, at most 2^32 bytes of them";
+
+/// A request for so many bytes from a sector on, if they lie in reach.
+pub(super) fn from_sector(first: u64, bytes: u64) -> Option<Record> {
+    Record::range(first.checked_mul(SECTOR)?, u32::try_from(bytes).ok()?)
+}
+
 /// A request for a range of sectors.
 pub(super) fn sectors(first: &[u8], count: &[u8]) -> Result<Record, Cause> {
-    let accepted = "sectors of 512 bytes that end below byte 2^64, at most 2^32 bytes of them";
-    let offset = whole("first sector", first)?.checked_mul(SECTOR);
-    let bytes = whole("sectors", count)?
-        .checked_mul(SECTOR)
-        .and_then(|bytes| u32::try_from(bytes).ok());
-    let (Some(offset), Some(bytes)) = (offset, bytes) else {
-        let wrong = if offset.is_none() { first } else { count };
-        return Err(Cause::field("range", wrong, accepted));
-    };
-    Record::range(offset, bytes).ok_or_else(|| Cause::field("range", first, accepted))
+    let (at, sectors) = (whole("first sector", first)?, whole("sectors", count)?);
+    let bytes = sectors.checked_mul(SECTOR);
+    bytes
+        .and_then(|bytes| from_sector(at, bytes))
+        .ok_or_else(|| Cause::field("range", &[first, count].join(&b' '), SECTORS))
 }
 
 /// A request for a range of bytes.
@@ -198,6 +209,16 @@ impl Ids {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn times_are_written_as_they_are_read() {
+        for unit in [1_000, 1_000_000, 1_000_000_000] {
+            for nanos in [0, 1, 999, 60_500_000, u64::MAX] {
+                let text = in_units(nanos, unit);
+                assert_eq!(decimal(text.as_bytes(), unit), Some(nanos), "{text}");
+            }
+        }
+    }
 
     #[test]
     fn decimals_become_nanoseconds_exactly() {

@@ -118,6 +118,17 @@ pub(super) const BLOCKS_ONLY: Holds = Holds {
     label: false,
 };
 
+/// What a block trace holds that says when, on which device and whether it reads: the shape that
+/// most of them share.
+pub(super) const TIMED_SECTORS: Holds = Holds {
+    places: Places::Sectors,
+    device: true,
+    op: true,
+    arrival_unit_ns: Some(1),
+    needs_arrival: true,
+    ..BLOCKS_ONLY
+};
+
 /// What the reader of a trace may be told.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Options {

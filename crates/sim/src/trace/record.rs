@@ -31,6 +31,17 @@ pub enum Op {
     Write,
 }
 
+impl Op {
+    /// The one for a read, or the one for a write.
+    #[must_use]
+    pub fn either<T>(self, read: T, write: T) -> T {
+        match self {
+            Self::Read => read,
+            Self::Write => write,
+        }
+    }
+}
+
 /// What the drive's own cache did, where it was measured.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Label {

@@ -135,23 +135,36 @@ fn check_end(
     wanted: Option<u16>,
     disk: &Disk,
 ) -> Result<(), Failure> {
-    let Some(capacity) = disk.build()?.capacity() else {
-        return Ok(());
+    let placing = placing(args, recorded, wanted);
+    let refused = |(device, number): (u16, u64), why: &str| {
+        let source = input.source.as_ref();
+        let at = source.and_then(|source| source.position_of(device, number));
+        let at = at.map_or(String::new(), |at| at.to_string());
+        Err(Failure::Usage(format!(
+            "{}{at}: block {number} {why}; --place dense lays blocks in the order of first use",
+            input.name
+        )))
     };
+    let capacity = disk.build()?.capacity();
+    let beyond = capacity.and_then(|capacity| recorded.beyond(&placing, capacity));
+    if let (Some((device, number, end)), Some(capacity)) = (beyond, capacity) {
+        let name = disk.name();
+        let why = format!("ends at byte {end} of its disk, {name} has {capacity} bytes");
+        return refused((device, number), &why);
+    }
+    let is_engine = |preset: &Simulated| !preset.is_hinted();
+    match recorded.beyond_a_file(&placing) {
+        Some(block) if args.preset.0.iter().any(is_engine) => refused(
+            block,
+            "is beyond the 2^32 - 1 blocks of a file that an engine has",
+        ),
+        _ => Ok(()),
+    }
+}
+
+fn placing<'r>(args: &Simulate, recorded: &'r Recorded, wanted: Option<u16>) -> Placing<'r> {
     let layout = args.place.map(Into::into);
-    let placing = Placing::new(recorded, wanted, layout, args.block_bytes);
-    let Some((device, number, end)) = recorded.beyond(&placing, capacity) else {
-        return Ok(());
-    };
-    let source = input.source.as_ref();
-    let at = source.and_then(|source| source.position_of(device, number));
-    let at = at.map_or(String::new(), |at| at.to_string());
-    Err(Failure::Usage(format!(
-        "{}{at}: block {number} ends at byte {end} of its disk, {} has {capacity} bytes; \
-         --place dense lays blocks in the order of first use",
-        input.name,
-        disk.name()
-    )))
+    Placing::new(recorded, wanted, layout, args.block_bytes)
 }
 
 /// The files of a workload lie one after the other on the array, a block between.
@@ -161,14 +174,29 @@ fn check_files(
     wanted: Option<u16>,
     disk: &Disk,
 ) -> Result<(), Failure> {
-    let (Some(name), Some(capacity)) = (&input.workload, disk.build()?.capacity()) else {
+    let Some(name) = &input.workload else {
         return Ok(());
     };
     let workload = workload::parse(name).map_err(|e| Failure::Usage(e.to_string()))?;
     let block = u64::from(args.block_bytes);
-    let files = workload.files().into_iter();
-    let blocks = files.map(|bytes| bytes.0.div_ceil(block) + 1);
-    let needed = blocks.fold(0, u64::saturating_add).saturating_mul(block);
+    let blocks: Vec<u64> = workload
+        .files()
+        .into_iter()
+        .map(|bytes| bytes.0.div_ceil(block))
+        .collect();
+    if let Some(most) = blocks.iter().find(|blocks| **blocks > u64::from(u32::MAX)) {
+        return Err(Failure::Usage(format!(
+            "--workload {name}: a file of {most} blocks: must be at most {}; --block-bytes makes them fewer",
+            u32::MAX
+        )));
+    }
+    let Some(capacity) = disk.build()?.capacity() else {
+        return Ok(());
+    };
+    let needed = blocks
+        .iter()
+        .fold(0u64, |sum, blocks| sum.saturating_add(blocks + 1));
+    let needed = needed.saturating_mul(block);
     let there = capacity.0.saturating_mul(wanted.unwrap_or(1).into());
     if needed <= there {
         return Ok(());

@@ -13,9 +13,9 @@
 use forerun_core::Nanos;
 
 use super::super::error::Cause;
-use super::super::fields::{Names, sectors, split, time};
+use super::super::fields::{Names, in_units, sectors, split, time};
 use super::super::record::{Op, Record};
-use super::{BLOCKS_ONLY, Decode, Encode, Format, Holds, Options, Places, arrival_of, sectors_of};
+use super::{Decode, Encode, Format, Options, TIMED_SECTORS, arrival_of, sectors_of};
 
 /// The format.
 pub const FORMAT: Format = Format {
@@ -24,14 +24,7 @@ pub const FORMAT: Format = Format {
     source: "blkparse(1), output description; blkparse_fmt.c",
     form: FORM,
     is_marked: true,
-    holds: Holds {
-        places: Places::Sectors,
-        device: true,
-        op: true,
-        arrival_unit_ns: Some(1),
-        needs_arrival: true,
-        ..BLOCKS_ONLY
-    },
+    holds: TIMED_SECTORS,
     reader,
     writer,
 };
@@ -144,16 +137,14 @@ struct Writer {
 impl Encode for Writer {
     fn put(&mut self, record: &Record, out: &mut Vec<u8>) -> Result<(), Cause> {
         self.sequence += 1;
-        let arrival = arrival_of(record);
         let (first, count) = sectors_of(record);
         // The device number of Linux: 20 bits are the minor one.
         let (major, minor) = (record.device >> 20, record.device & 0xf_ffff);
         let line = format!(
-            "{major:3},{minor:<3} 0 {:8} {:5}.{:09}     0  Q   {} {first} + {count} [forerun]\n",
+            "{major:3},{minor:<3} 0 {:8} {:>15}     0  Q   {} {first} + {count} [forerun]\n",
             self.sequence,
-            arrival / SECOND,
-            arrival % SECOND,
-            if record.op == Op::Read { 'R' } else { 'W' },
+            in_units(arrival_of(record), SECOND),
+            record.op.either('R', 'W'),
         );
         out.extend_from_slice(line.as_bytes());
         Ok(())

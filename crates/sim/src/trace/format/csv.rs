@@ -12,7 +12,7 @@ use forerun_core::Nanos;
 
 use super::super::error::Cause;
 use super::super::fields::{Ids, op, small, time, whole};
-use super::super::record::{Label, Op, Place, Record};
+use super::super::record::{Label, Place, Record};
 use super::{Decode, Encode, Format, Holds, Options, Places};
 pub use columns::Columns;
 use columns::Role;
@@ -168,7 +168,7 @@ impl Encode for Writer {
             cell(record.arrival),
             record.device,
             record.bytes,
-            if record.op == Op::Read { 'r' } else { 'w' },
+            record.op.either('r', 'w'),
             cell(record.compute),
             cell(record.response),
             record.label.map_or("", Label::name),
@@ -180,6 +180,7 @@ impl Encode for Writer {
 
 #[cfg(test)]
 mod tests {
+    use super::super::super::record::Op;
     use super::*;
 
     fn read(columns: Option<&str>, text: &str) -> Result<Vec<Record>, Cause> {

@@ -9,11 +9,9 @@
 use forerun_core::Nanos;
 
 use super::super::error::Cause;
-use super::super::fields::{sectors, small, time, words};
+use super::super::fields::{in_units, sectors, small, time, words};
 use super::super::record::{Op, Record};
-use super::{
-    BLOCKS_ONLY, Decode, Encode, Format, Holds, Options, Places, arrival_of, is_comment, sectors_of,
-};
+use super::{Decode, Encode, Format, Options, TIMED_SECTORS, arrival_of, is_comment, sectors_of};
 
 /// The format.
 pub const FORMAT: Format = Format {
@@ -22,14 +20,7 @@ pub const FORMAT: Format = Format {
     source: "DiskSim 4.0 manual, chapter 9.1; MQSim's README, trace-based workloads",
     form: FORM,
     is_marked: true,
-    holds: Holds {
-        places: Places::Sectors,
-        device: true,
-        op: true,
-        arrival_unit_ns: Some(1),
-        needs_arrival: true,
-        ..BLOCKS_ONLY
-    },
+    holds: TIMED_SECTORS,
     reader,
     writer,
 };
@@ -103,14 +94,12 @@ struct Writer;
 
 impl Encode for Writer {
     fn put(&mut self, record: &Record, out: &mut Vec<u8>) -> Result<(), Cause> {
-        let arrival = arrival_of(record);
         let (first, count) = sectors_of(record);
         let line = format!(
-            "{}.{:06} {} {first} {count} {}\n",
-            arrival / MILLISECOND,
-            arrival % MILLISECOND,
+            "{} {} {first} {count} {}\n",
+            in_units(arrival_of(record), MILLISECOND),
             record.device,
-            u8::from(record.op == Op::Read),
+            record.op.either(1, 0),
         );
         out.extend_from_slice(line.as_bytes());
         Ok(())

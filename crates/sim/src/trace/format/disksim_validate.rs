@@ -15,8 +15,8 @@ use std::io::Write;
 use forerun_core::Nanos;
 
 use super::super::error::Cause;
-use super::super::fields::{op, sectors, time, words};
-use super::super::record::{Label, Op, Record};
+use super::super::fields::{in_units, op, sectors, time, words};
+use super::super::record::{Label, Record};
 use super::{BLOCKS_ONLY, Decode, Encode, Format, Holds, Options, Places, is_comment, sectors_of};
 
 /// The format.
@@ -97,7 +97,7 @@ struct Writer {
 impl Writer {
     fn finish(&mut self, gap: u64, out: &mut Vec<u8>) {
         if let Some(line) = self.line.take() {
-            out.extend_from_slice(format!("{line} {}\n", micros(gap)).as_bytes());
+            out.extend_from_slice(format!("{line} {}\n", in_units(gap, MICROSECOND)).as_bytes());
         }
     }
 }
@@ -108,9 +108,12 @@ impl Encode for Writer {
         let (first, count) = sectors_of(record);
         self.line = Some(format!(
             "{} {} {first} {count} {}",
-            if record.op == Op::Read { 'R' } else { 'W' },
+            record.op.either('R', 'W'),
             record.label.unwrap_or(Label::Miss).name(),
-            micros(record.response.map_or(0, |response| response.0)),
+            in_units(
+                record.response.map_or(0, |response| response.0),
+                MICROSECOND
+            ),
         ));
         Ok(())
     }
@@ -120,10 +123,6 @@ impl Encode for Writer {
         self.finish(0, &mut last);
         Ok(out.write_all(&last)?)
     }
-}
-
-fn micros(nanos: u64) -> String {
-    format!("{}.{:03}", nanos / MICROSECOND, nanos % MICROSECOND)
 }
 
 #[cfg(test)]

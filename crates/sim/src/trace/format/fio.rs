@@ -146,11 +146,7 @@ impl Encode for Writer {
                 out.extend_from_slice(format!("{micros} device{device} {action}\n").as_bytes());
             }
         }
-        let action = if record.op == Op::Read {
-            "read"
-        } else {
-            "write"
-        };
+        let action = record.op.either("read", "write");
         let (offset, bytes) = (offset_of(record), record.bytes);
         let line = format!("{micros} device{device} {action} {offset} {bytes}\n");
         out.extend_from_slice(line.as_bytes());

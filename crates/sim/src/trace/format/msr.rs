@@ -9,9 +9,10 @@ use forerun_core::Nanos;
 
 use super::super::error::Cause;
 use super::super::fields::{Names, cells, op, range, small, time};
-use super::super::record::{Op, Record};
+use super::super::record::Record;
 use super::{
-    BLOCKS_ONLY, Decode, Encode, Format, Holds, Options, Places, arrival_of, is_comment, offset_of,
+    Decode, Encode, Format, Holds, Options, Places, TIMED_SECTORS, arrival_of, is_comment,
+    offset_of,
 };
 
 /// The format.
@@ -23,12 +24,9 @@ pub const FORMAT: Format = Format {
     is_marked: true,
     holds: Holds {
         places: Places::Bytes,
-        device: true,
-        op: true,
         arrival_unit_ns: Some(TICK),
-        needs_arrival: true,
         response: true,
-        ..BLOCKS_ONLY
+        ..TIMED_SECTORS
     },
     reader,
     writer,
@@ -82,11 +80,7 @@ impl Encode for Writer {
             "{},forerun,{},{},{},{},{}\n",
             arrival_of(record) / TICK,
             record.device,
-            if record.op == Op::Read {
-                "Read"
-            } else {
-                "Write"
-            },
+            record.op.either("Read", "Write"),
             offset_of(record),
             record.bytes,
             record.response.map_or(0, |response| response.0) / TICK,

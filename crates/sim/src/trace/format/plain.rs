@@ -9,7 +9,7 @@
 use forerun_core::Nanos;
 
 use super::super::error::Cause;
-use super::super::fields::{Ids, small, split, time};
+use super::super::fields::{Ids, in_units, small, split, time};
 use super::super::record::Record;
 use super::{BLOCKS_ONLY, Decode, Encode, Format, Holds, Options, is_comment, offset_of};
 
@@ -30,6 +30,8 @@ pub const FORMAT: Format = Format {
 };
 
 const FORM: &str = "block [disk] [compute_us]";
+
+const MICROSECOND: u64 = 1000;
 
 #[derive(Default)]
 struct Plain {
@@ -55,7 +57,7 @@ impl Decode for Plain {
             return Err(Cause::form(line, FORM));
         };
         let device = disk.map_or(Ok(0), |word| small("disk", word))?;
-        let compute = compute.map(|word| time("compute_us", word, 1000));
+        let compute = compute.map(|word| time("compute_us", word, MICROSECOND));
         Ok(Some(Record {
             device,
             compute: compute.transpose()?.map(Nanos),
@@ -71,7 +73,7 @@ impl Encode for Plain {
             line += &format!(" {}", record.device);
         }
         if let Some(Nanos(compute)) = record.compute {
-            line += &format!(" {}.{:03}", compute / 1000, compute % 1000);
+            line += &format!(" {}", in_units(compute, MICROSECOND));
         }
         out.extend_from_slice(line.as_bytes());
         out.push(b'\n');

@@ -7,11 +7,9 @@
 use forerun_core::Nanos;
 
 use super::super::error::Cause;
-use super::super::fields::{SECTOR, op, small, time, whole};
-use super::super::record::{Op, Record};
-use super::{
-    BLOCKS_ONLY, Decode, Encode, Format, Holds, Options, Places, arrival_of, is_comment, offset_of,
-};
+use super::super::fields::{SECTOR, SECTORS, from_sector, in_units, op, small, time, whole};
+use super::super::record::Record;
+use super::{Decode, Encode, Format, Options, TIMED_SECTORS, arrival_of, is_comment, offset_of};
 
 /// The format.
 pub const FORMAT: Format = Format {
@@ -20,14 +18,7 @@ pub const FORMAT: Format = Format {
     source: "SPC Trace File Format Specification, revision 1.0.1",
     form: FORM,
     is_marked: true,
-    holds: Holds {
-        places: Places::Sectors,
-        device: true,
-        op: true,
-        arrival_unit_ns: Some(1),
-        needs_arrival: true,
-        ..BLOCKS_ONLY
-    },
+    holds: TIMED_SECTORS,
     reader,
     writer,
 };
@@ -55,30 +46,25 @@ impl Decode for Spc {
         let mut next = || cells.next().ok_or_else(|| Cause::form(line, FORM));
         let [asu, lba, bytes, op_cell, seconds] = [next()?, next()?, next()?, next()?, next()?];
         let op = op(op_cell, "r", "w").ok_or_else(|| Cause::field("opcode", op_cell, "r or w"))?;
-        let range = whole("lba", lba)?
-            .checked_mul(SECTOR)
-            .and_then(|offset| Record::range(offset, small("bytes", bytes).ok()?));
-        let accepted = "sectors that end below byte 2^64, at most 2^32 bytes of them";
+        let range = from_sector(whole("lba", lba)?, whole("bytes", bytes)?);
         Ok(Some(Record {
             arrival: Some(Nanos(time("seconds", seconds, SECOND)?)),
             device: small("asu", asu)?,
             op,
-            ..range.ok_or_else(|| Cause::field("range", &[lba, bytes].join(&b','), accepted))?
+            ..range.ok_or_else(|| Cause::field("range", &[lba, bytes].join(&b','), SECTORS))?
         }))
     }
 }
 
 impl Encode for Spc {
     fn put(&mut self, record: &Record, out: &mut Vec<u8>) -> Result<(), Cause> {
-        let arrival = arrival_of(record);
         let line = format!(
-            "{},{},{},{},{}.{:09}\n",
+            "{},{},{},{},{}\n",
             record.device,
             offset_of(record) / SECTOR,
             record.bytes,
-            if record.op == Op::Read { 'r' } else { 'w' },
-            arrival / SECOND,
-            arrival % SECOND,
+            record.op.either('r', 'w'),
+            in_units(arrival_of(record), SECOND),
         );
         out.extend_from_slice(line.as_bytes());
         Ok(())
@@ -87,6 +73,7 @@ impl Encode for Spc {
 
 #[cfg(test)]
 mod tests {
+    use super::super::super::record::Op;
     use super::*;
 
     #[test]

@@ -15,11 +15,9 @@
 use forerun_core::Nanos;
 
 use super::super::error::Cause;
-use super::super::fields::SECTOR;
+use super::super::fields::{SECTORS, from_sector};
 use super::super::record::{Op, Record};
-use super::{
-    BLOCKS_ONLY, Decode, Encode, Format, Holds, Options, Places, Unit, arrival_of, sectors_of,
-};
+use super::{Decode, Encode, Format, Holds, Options, TIMED_SECTORS, Unit, arrival_of, sectors_of};
 
 /// The format.
 pub const FORMAT: Format = Format {
@@ -29,11 +27,9 @@ pub const FORMAT: Format = Format {
     form: FORM,
     is_marked: true,
     holds: Holds {
-        places: Places::Sectors,
-        op: true,
+        device: false,
         arrival_unit_ns: Some(MICROSECOND),
-        needs_arrival: true,
-        ..BLOCKS_ONLY
+        ..TIMED_SECTORS
     },
     reader,
     writer,
@@ -138,11 +134,8 @@ fn request(version: Version, unit: &[u8]) -> Result<Record, Cause> {
         }
     };
     let (first, bytes) = (little(unit, 16, 8), little(unit, bytes, 4));
-    let range = first
-        .checked_mul(SECTOR)
-        .and_then(|offset| Record::range(offset, u32::try_from(bytes).ok()?));
-    let accepted = "a sector that ends below byte 2^64";
-    let wrong = || Cause::field("first sector", first.to_string().as_bytes(), accepted);
+    let range = from_sector(first, bytes);
+    let wrong = || Cause::field("first sector", first.to_string().as_bytes(), SECTORS);
     Ok(Record {
         op,
         arrival: Some(Nanos(micros("time", little(unit, 24, 8))?)),
@@ -176,7 +169,7 @@ impl Encode for Writer {
         self.serial = self.serial.wrapping_add(1);
         out.extend(record.bytes.to_le_bytes());
         out.extend(1u32.to_le_bytes());
-        let write = if record.op == Op::Write { 2 } else { 0 };
+        let write = record.op.either(0, 2);
         out.extend((COMMAND + write).to_le_bytes());
         out.extend(0x0100u16.to_le_bytes());
         out.extend(sectors_of(record).0.to_le_bytes());
