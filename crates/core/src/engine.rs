@@ -20,6 +20,7 @@ mod change;
 mod complete;
 mod fetch;
 mod read;
+pub mod view;
 mod window;
 
 #[cfg(test)]

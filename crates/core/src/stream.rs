@@ -30,6 +30,8 @@ pub(crate) struct Stream {
     pub(crate) end: u64,
     /// Blocks in the last window.
     pub(crate) last_window: u32,
+    /// How many of them lie behind its mark.
+    pub(crate) last_async: u32,
     /// Whether the reader had to wait since the last window.
     pub(crate) waited: bool,
     /// How often the device had run idle when the last window was issued.
@@ -47,6 +49,7 @@ impl Stream {
             touched: u64::from(start.0),
             end: u64::from(start.0),
             last_window: 0,
+            last_async: 0,
             waited: false,
             idle_seen: 0,
             lean: 0,
@@ -139,6 +142,13 @@ impl Streams {
                 ))
             })
             .collect()
+    }
+
+    /// All of them, the least recently used first.
+    pub(crate) fn by_use(&self) -> Vec<Stream> {
+        let mut streams = self.0.clone();
+        streams.sort_by_key(|stream| stream.used);
+        streams
     }
 
     /// How many have blocks ahead of their reader.

@@ -12,6 +12,7 @@ use std::fmt::Write as _;
 use std::mem;
 use std::sync::Arc;
 
+use forerun_core::engine::view::{DeviceView, StreamView};
 use forerun_core::journal::Entry;
 use forerun_core::table::{Table, flag};
 use forerun_core::{
@@ -370,6 +371,23 @@ impl Control {
         if let Some(known) = self.catalog.get_mut(file) {
             known.in_flight = known.in_flight.saturating_sub(1);
         }
+    }
+
+    /// The streams of all readers.
+    pub(crate) fn streams(&self) -> Vec<StreamView> {
+        self.engine.streams()
+    }
+
+    /// The devices, each with its place.
+    pub(crate) fn queues(&self) -> Vec<(u64, DeviceView)> {
+        let place = |view: &DeviceView| {
+            let mut known = self.devices.iter();
+            known
+                .find(|(_, device)| **device == view.device)
+                .map_or(u64::MAX, |(place, _)| *place)
+        };
+        let devices = self.engine.devices().into_iter();
+        devices.map(|view| (place(&view), view)).collect()
     }
 
     /// Whether a read waits for memory.

@@ -7,6 +7,7 @@ use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 
+use forerun_core::engine::view::{DeviceView, StreamView};
 use forerun_core::settings::SettingsError;
 use forerun_core::{Bytes, Engine, Ledger, Profile, Settings};
 
@@ -257,6 +258,22 @@ impl Driver {
     #[must_use]
     pub fn ledger(&self) -> Ledger {
         self.shared.ledger()
+    }
+
+    /// The streams of all open files, as of now; a reader's are those under its
+    /// [number](Reader::id).
+    #[must_use]
+    pub fn streams(&self) -> Vec<StreamView> {
+        self.shared.with(|control| control.streams())
+    }
+
+    /// What devices have to do, as of now, each with the number of the device (`st_dev`); none for
+    /// one that is emulated or made up.
+    #[must_use]
+    pub fn queues(&self) -> Vec<(Option<u64>, DeviceView)> {
+        let devices = self.shared.with(|control| control.queues());
+        let named = |(place, view)| ((place != IMAGINED).then_some(place), view);
+        devices.into_iter().map(named).collect()
     }
 
     /// Holds at most this much memory from now on: up to what the settings say, down to what an

@@ -130,6 +130,12 @@ impl Reader {
         }
     }
 
+    /// Its number among the open readers of its driver; see [`crate::Driver::streams`].
+    #[must_use]
+    pub fn id(&self) -> ReaderId {
+        self.id
+    }
+
     /// The size of the file, as of the last look at it.
     #[must_use]
     pub fn bytes(&self) -> u64 {

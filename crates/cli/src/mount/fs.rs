@@ -30,6 +30,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};
 
+use forerun_core::engine::view::{DeviceView, StreamView};
 use forerun_core::{Bytes, Ledger};
 use forerun_io::{DeviceUse, Driver, Error as DriverError};
 use rustix::fs::{Mode, OFlags, SeekFrom, StatVfs};
@@ -63,6 +64,9 @@ pub struct Opened {
     /// What the kernel has of it is still right.
     pub unchanged: bool,
 }
+
+/// Streams, and devices with their numbers in the source's system.
+pub type UnderWay = (Vec<StreamView>, Vec<(Option<u64>, DeviceView)>);
 
 /// See the [module](self).
 #[derive(Debug)]
@@ -330,6 +334,15 @@ impl SourceFs {
         driver
             .as_ref()
             .map(|driver| (driver.ledger(), driver.device_use()))
+    }
+
+    /// Streams, and devices with what they have to do; none once the mount has ended.
+    #[must_use]
+    pub fn under_way(&self) -> Option<UnderWay> {
+        let driver = self.driver.read().unwrap_or_else(PoisonError::into_inner);
+        driver
+            .as_ref()
+            .map(|driver| (driver.streams(), driver.queues()))
     }
 
     /// The most memory the engine uses; none once the mount has ended.

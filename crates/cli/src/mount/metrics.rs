@@ -16,7 +16,7 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
 use tiny_http::{Header, Response, Server};
 
-use super::report::{Report, Watched};
+use super::report::{Report, StreamReport, Watched};
 use crate::failure::Failure;
 
 /// What the text is.
@@ -130,6 +130,40 @@ fn values(report: &Report) -> Vec<(String, String, u64, bool)> {
         "known_files",
         "Files the kernel knows of",
         report.known_files as u64,
+        false,
+    );
+    let streams = || report.open_files.iter().flat_map(|file| &file.streams);
+    let sum = |of: fn(&StreamReport) -> u64| streams().map(of).sum::<u64>();
+    add(
+        "streams",
+        "Runs that are fetched ahead",
+        streams().count() as u64,
+        false,
+    );
+    add(
+        "streams_ahead_bytes",
+        "Bytes fetched or on the way that no reader has come to",
+        sum(|stream| stream.ahead_bytes),
+        false,
+    );
+    add(
+        "streams_waiting",
+        "Requests of the kernel that wait for bytes of a stream",
+        sum(|stream| stream.waiting.into()),
+        false,
+    );
+    let queued = report.queues.iter().map(|queue| queue.queued as u64);
+    add(
+        "requests_queued",
+        "Fetches that wait for their turn",
+        queued.sum(),
+        false,
+    );
+    let in_flight = report.queues.iter().map(|queue| u64::from(queue.in_flight));
+    add(
+        "requests_in_flight",
+        "Fetches devices are working on",
+        in_flight.sum(),
         false,
     );
     if let Some(device) = &report.device {

@@ -7,8 +7,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
+use forerun_core::engine::view::{DeviceView, StreamView};
 use forerun_core::{Bytes, Ledger, Settings};
 use forerun_io::DeviceUse;
+use rustix::fs::{major, minor};
 use serde::{Deserialize, Serialize};
 
 use super::budget::Budget;
@@ -54,6 +56,8 @@ pub struct Report {
     pub open_files: Vec<OpenFileReport>,
     /// What the emulated device was asked for, if there is one.
     pub device: Option<DeviceReport>,
+    /// The devices files are on, and what they have to do now.
+    pub queues: Vec<QueueReport>,
 }
 
 /// An open file.
@@ -73,6 +77,38 @@ pub struct OpenFileReport {
     pub read_bytes: u64,
     /// Where the last read ended.
     pub at_bytes: u64,
+    /// Its streams, the one used last at the end.
+    pub streams: Vec<StreamReport>,
+}
+
+/// A stream of an open file: a run that is fetched ahead.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct StreamReport {
+    /// Where it began.
+    pub begin_bytes: u64,
+    /// Where its reader is.
+    pub at_bytes: u64,
+    /// Bytes from there on that were fetched, or are on the way.
+    pub ahead_bytes: u64,
+    /// Where its last window begins.
+    pub window_at_bytes: u64,
+    /// How long that is.
+    pub window_bytes: u64,
+    /// How much of it lies behind the mark at which the next one is fetched.
+    pub window_async_bytes: u64,
+    /// Requests of the kernel that wait for bytes of it.
+    pub waiting: u32,
+}
+
+/// A device and what it has to do.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct QueueReport {
+    /// Its number, as in `8:1`, or `emulated`.
+    pub device: String,
+    /// Fetches that wait in the engine for their turn.
+    pub queued: usize,
+    /// Fetches it is working on.
+    pub in_flight: u32,
 }
 
 /// An emulated device.
@@ -106,6 +142,7 @@ impl Watched {
     #[must_use]
     pub fn report(&self) -> Option<Report> {
         let (ledger, device) = self.fs.counters()?;
+        let (streams, queues) = self.fs.under_way()?;
         Some(Report {
             source: self.source.to_string_lossy().into_owned(),
             mountpoint: self.mountpoint.to_string_lossy().into_owned(),
@@ -113,15 +150,19 @@ impl Watched {
             block_bytes: u64::from(self.settings.block_bytes),
             counters: counters(&ledger),
             known_files: self.fs.nodes().count(),
-            open_files: self.open_files(),
+            open_files: self.open_files(&streams),
             device: device.map(|used| device_report(&used)),
+            queues: queues.iter().map(queue_report).collect(),
         })
     }
 
-    fn open_files(&self) -> Vec<OpenFileReport> {
+    fn open_files(&self, streams: &[StreamView]) -> Vec<OpenFileReport> {
+        let unit = u64::from(self.settings.block_bytes);
         let report = |file: Arc<super::fs::file::OpenFile>| {
             let (requests, read_bytes, at_bytes) = file.counts();
             let (process, program) = process_of(file.thread);
+            let mine = |view: &&StreamView| view.reader == file.reader.id();
+            let streams = streams.iter().filter(mine);
             OpenFileReport {
                 path: self
                     .fs
@@ -135,6 +176,7 @@ impl Watched {
                 requests,
                 read_bytes,
                 at_bytes,
+                streams: streams.map(|view| stream_report(view, unit)).collect(),
             }
         };
         self.fs.open_files().into_iter().map(report).collect()
@@ -179,6 +221,27 @@ fn counters(ledger: &Ledger) -> serde_json::Map<String, serde_json::Value> {
     named
         .map(|(name, value)| (name.to_owned(), value.into()))
         .collect()
+}
+
+fn stream_report(view: &StreamView, unit: u64) -> StreamReport {
+    StreamReport {
+        begin_bytes: u64::from(view.begin.0) * unit,
+        at_bytes: u64::from(view.at.0) * unit,
+        ahead_bytes: view.ahead * unit,
+        window_at_bytes: u64::from(view.window.start.0) * unit,
+        window_bytes: u64::from(view.window.size) * unit,
+        window_async_bytes: u64::from(view.window.async_size) * unit,
+        waiting: view.waiting,
+    }
+}
+
+fn queue_report((number, view): &(Option<u64>, DeviceView)) -> QueueReport {
+    let name = |number: &u64| format!("{}:{}", major(*number), minor(*number));
+    QueueReport {
+        device: number.as_ref().map_or_else(|| "emulated".into(), name),
+        queued: view.queued,
+        in_flight: view.in_flight,
+    }
 }
 
 fn device_report(used: &DeviceUse) -> DeviceReport {

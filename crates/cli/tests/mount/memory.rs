@@ -24,7 +24,11 @@ fn peak(mounted: &Mounted) -> u64 {
 /// Reads a file from front to back, some in the pieces `cat` uses, some past the page cache in the
 /// longest requests there are, and compares.
 fn check(path: &Path, content: &[u8], direct: bool) {
-    let flags = if direct { OFlags::DIRECT } else { OFlags::empty() };
+    let flags = if direct {
+        OFlags::DIRECT
+    } else {
+        OFlags::empty()
+    };
     let file = File::options()
         .read(true)
         .custom_flags(flags.bits().cast_signed())

@@ -232,6 +232,7 @@ impl Engine {
                 .end
                 .max(u64::from(window.start.0) + u64::from(window.size));
             stream.last_window = window.size;
+            stream.last_async = window.async_size;
             stream.waited = false;
             stream.idle_seen = idled;
             stream.lean = lean;

@@ -1,14 +1,19 @@
 //! The screen of `top`: a report and its rates as cells, in the terminal or as text.
 //!
 //! ```text
-//! forerun  /data on /fast                                   up 12 min
-//! read      76.1 MB/s   hits 97.9 %   late 1.9 %   misses 0.2 %
-//! fetched   78.0 MB/s   requests 95.2/s   wasted 0 B   failed 0 B
-//! memory    most so far 268.4 MB   waits 0   thrashed 0   device 99 % busy
+//! forerun  /data on /fast   up 12 min
+//! read     76.1 MB/s   hits 97.9 %   late 1.9 %   misses 0.2 %
+//! fetched  78.0 MB/s   requests 95.2/s   wasted 0 B   failed 0 B
+//! memory   most so far 268.4 MB   waits 0   thrashed 0
+//! devices  emulated: 12 queued, 2 in flight, 99 % busy
 //!
-//! READ/S      AT    SIZE      PROCESS          FILE
-//! 7.61 MB     43 %  100.0 MB  4711 tar         logs/a
+//! READ/S   AT    SIZE      WINDOW   AHEAD    WAIT  PROCESS   FILE
+//! 7.61 MB  43 %  100.0 MB  4.19 MB  6.29 MB  1     4711 tar  logs/a
+//!          81 %            1.05 MB  2.10 MB                  (another stream of it)
 //! ```
+//!
+//! A file has a line for each of its streams that is ahead of its reader or waited for, the one
+//! used last first.
 
 use forerun_core::Nanos;
 use ratatui::buffer::Buffer;
@@ -18,11 +23,11 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Cell, Row, Table, Widget};
 
 use super::rates::{Rates, count};
-use crate::mount::report::Report;
+use crate::mount::report::{OpenFileReport, QueueReport, Report, StreamReport};
 use crate::quantity::{rough_duration, rough_size};
 
 /// Lines above the files.
-const HEAD_LINES: u16 = 5;
+const HEAD_LINES: u16 = 6;
 
 /// Draws a screen.
 pub(super) fn draw(report: &Report, rates: &Rates, area: Rect, into: &mut Buffer) {
@@ -47,13 +52,13 @@ pub(super) fn as_text(report: &Report, rates: &Rates, (columns, rows): (u16, u16
     format!("{}\n", text.trim_end())
 }
 
-fn lines<'a>(report: &Report, rates: &Rates) -> [Line<'a>; 4] {
+fn lines<'a>(report: &Report, rates: &Rates) -> [Line<'a>; 5] {
     let block = report.block_bytes as f64;
     let reads = rates.of("reads").max(f64::MIN_POSITIVE);
     let share = |name: &str| format!("{:.1} %", rates.of(name) / reads * 100.0);
     let bytes = |name: &str| rough_size(count(report, name) as f64 * block);
     let plain = |name: &str| count(report, name).to_string();
-    let mut memory = vec![
+    let memory = [
         (
             "most so far",
             rough_size(count(report, "memory_peak_bytes") as f64),
@@ -62,9 +67,6 @@ fn lines<'a>(report: &Report, rates: &Rates) -> [Line<'a>; 4] {
         ("thrashed", plain("thrashed")),
         ("refused", plain("refused_prefetches")),
     ];
-    if report.device.is_some() {
-        memory.push(("device busy", format!("{:.0} %", rates.device_busy * 100.0)));
-    }
     let title = format!("{} on {}", report.source, report.mountpoint);
     [
         line(
@@ -94,7 +96,26 @@ fn lines<'a>(report: &Report, rates: &Rates) -> [Line<'a>; 4] {
             ],
         ),
         line("memory", String::new(), &memory),
+        line("devices", queues(report, rates), &[]),
     ]
+}
+
+/// What the devices have to do.
+fn queues(report: &Report, rates: &Rates) -> String {
+    let queue = |queue: &QueueReport| {
+        let QueueReport {
+            device,
+            queued,
+            in_flight,
+        } = queue;
+        let busy = match &report.device {
+            Some(_) => format!(", {:.0} % busy", rates.device_busy * 100.0),
+            None => String::new(),
+        };
+        format!("{device}: {queued} queued, {in_flight} in flight{busy}")
+    };
+    let queues: Vec<_> = report.queues.iter().map(queue).collect();
+    queues.join("   ")
 }
 
 fn line<'a>(name: &'a str, value: String, more: &[(&'a str, String)]) -> Line<'a> {
@@ -113,40 +134,71 @@ fn line<'a>(name: &'a str, value: String, more: &[(&'a str, String)]) -> Line<'a
 
 /// The open files, the busiest first, as many as fit.
 fn table<'a>(report: &Report, rates: &Rates, rows_max: usize) -> Table<'a> {
-    let rate =
-        |file: &crate::mount::report::OpenFileReport| rates.of_file(&file.path, file.process);
+    let rate = |file: &OpenFileReport| rates.of_file(&file.path, file.process);
     let mut files: Vec<_> = report.open_files.iter().collect();
     files.sort_by(|a, b| {
         rate(b)
             .total_cmp(&rate(a))
             .then_with(|| a.path.cmp(&b.path))
     });
-    let row = |file: &&crate::mount::report::OpenFileReport| {
-        let at = file.at_bytes as f64 * 100.0 / file.file_bytes.max(1) as f64;
-        Row::new([
+    let percent =
+        |at: u64, of: u64| Cell::from(format!("{:.0} %", at as f64 * 100.0 / of.max(1) as f64));
+    let rows = |file: &&OpenFileReport| {
+        let shown = |stream: &&StreamReport| stream.ahead_bytes > 0 || stream.waiting > 0;
+        let mut streams = file.streams.iter().rev().filter(shown);
+        let [window, ahead, waiting] = stream_cells(streams.next());
+        let first = Row::new([
             Cell::from(rough_size(rate(file))),
-            Cell::from(format!("{at:.0} %")),
+            percent(file.at_bytes, file.file_bytes),
             Cell::from(rough_size(file.file_bytes as f64)),
+            window,
+            ahead,
+            waiting,
             Cell::from(format!("{} {}", file.process, file.program)),
             Cell::from(file.path.replace(|c: char| c.is_control(), "?")),
-        ])
+        ]);
+        let others = streams.map(|stream| {
+            let [window, ahead, waiting] = stream_cells(Some(stream));
+            let at = percent(stream.at_bytes, file.file_bytes);
+            Row::new([Cell::default(), at, Cell::default(), window, ahead, waiting])
+        });
+        let rows: Vec<_> = std::iter::once(first).chain(others).collect();
+        rows
     };
     let widths = [
-        Constraint::Length(10),
-        Constraint::Length(6),
-        Constraint::Length(10),
-        Constraint::Length(24),
+        Constraint::Length(9),
+        Constraint::Length(5),
+        Constraint::Length(9),
+        Constraint::Length(8),
+        Constraint::Length(8),
+        Constraint::Length(4),
+        Constraint::Length(22),
         Constraint::Fill(1),
     ];
-    let head = Row::new(["READ/S", "AT", "SIZE", "PROCESS", "FILE"]);
-    Table::new(files.iter().take(rows_max).map(row), widths)
+    let head = Row::new([
+        "READ/S", "AT", "SIZE", "WINDOW", "AHEAD", "WAIT", "PROCESS", "FILE",
+    ]);
+    Table::new(files.iter().flat_map(rows).take(rows_max), widths)
         .header(head.style(Style::new().reversed()))
+}
+
+/// Its window, how far it is ahead, and the requests that wait for it.
+fn stream_cells(stream: Option<&StreamReport>) -> [Cell<'static>; 3] {
+    let Some(stream) = stream else {
+        return [const { "-" }; 3].map(Cell::from);
+    };
+    [
+        rough_size(stream.window_bytes as f64),
+        rough_size(stream.ahead_bytes as f64),
+        stream.waiting.to_string(),
+    ]
+    .map(Cell::from)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mount::report::{DeviceReport, OpenFileReport};
+    use crate::mount::report::DeviceReport;
 
     #[test]
     fn a_report_becomes_a_screen() {
@@ -155,7 +207,16 @@ mod tests {
             "requests": 8, "request_bytes": 4_096_000, "memory_peak_bytes": 268_435_456,
             "evicted_unused": 3,
         });
-        let file = |path: &str, read_bytes| OpenFileReport {
+        let stream = |at_bytes, ahead_bytes, waiting| StreamReport {
+            begin_bytes: 0,
+            at_bytes,
+            ahead_bytes,
+            window_at_bytes: at_bytes,
+            window_bytes: 4_194_304,
+            window_async_bytes: 2_097_152,
+            waiting,
+        };
+        let file = |path: &str, read_bytes, streams| OpenFileReport {
             path: path.into(),
             process: 4711,
             program: "tar".into(),
@@ -163,7 +224,13 @@ mod tests {
             requests: 1,
             read_bytes,
             at_bytes: read_bytes,
+            streams,
         };
+        let streams = vec![
+            stream(1_000_000, 0, 0),
+            stream(81_000_000, 2_097_152, 0),
+            stream(43_000_000, 6_291_456, 2),
+        ];
         let report = Report {
             source: "/data".into(),
             mountpoint: "/fast".into(),
@@ -171,14 +238,22 @@ mod tests {
             block_bytes: 4096,
             counters: counters.as_object().unwrap().clone(),
             known_files: 3,
-            open_files: vec![file("slow", 1_000_000), file("logs/\u{1b}[2J", 43_000_000)],
+            open_files: vec![
+                file("slow", 1_000_000, vec![]),
+                file("logs/\u{1b}[2J", 43_000_000, streams),
+            ],
             device: Some(DeviceReport {
                 requests: 8,
                 bytes: 4_096_000,
                 busy_ns: 1_980_000_000,
             }),
+            queues: vec![QueueReport {
+                device: "emulated".into(),
+                queued: 12,
+                in_flight: 2,
+            }],
         };
-        let text = as_text(&report, &Rates::since_start(&report), (100, 9));
+        let text = as_text(&report, &Rates::since_start(&report), (100, 11));
         snapbox::assert_data_eq!(
             text,
             snapbox::str![[r#"

@@ -1,0 +1,195 @@
+//! What the engine has under way, to be looked at: streams with their windows, devices with their
+//! queues.
+//!
+//! For reports of a driver, whenever it likes between two inputs. A copy: nothing here is used to
+//! decide, and asking changes nothing. In the order of their numbers, so that two equal engines
+//! give equal answers.
+//!
+//! ```text
+//!   begin            at                                   end
+//!     |== consumed ===|-------------- ahead --------------|
+//!                               |<--- window: size ------>|
+//!                               |          |<-async_size->|
+//! ```
+
+use alloc::vec::Vec;
+
+use super::Engine;
+use crate::detect::Window;
+use crate::stream::Stream;
+use crate::units::{Block, DeviceId, FileId, ReaderId};
+
+/// A stream: a run of blocks fetched ahead for one reader.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct StreamView {
+    /// Whose it is.
+    pub reader: ReaderId,
+    /// In which file.
+    pub file: FileId,
+    /// Where the run began.
+    pub begin: Block,
+    /// The first block its reader has not come to.
+    pub at: Block,
+    /// Blocks from there on that were fetched, or are on the way.
+    pub ahead: u64,
+    /// The last window opened for it; of size zero if there was none.
+    pub window: Window,
+    /// Reads that wait for a block of it.
+    pub waiting: u32,
+}
+
+/// A device and what it has to do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct DeviceView {
+    /// Which.
+    pub device: DeviceId,
+    /// Fetches decided that wait in the engine's queue.
+    pub queued: usize,
+    /// Fetches the driver has and has not completed.
+    pub in_flight: u32,
+}
+
+impl Engine {
+    /// The streams of all open files, by reader and, in one file, the one used last at the end.
+    #[must_use]
+    pub fn streams(&self) -> Vec<StreamView> {
+        let mut ids: Vec<ReaderId> = self.readers.keys().copied().collect();
+        ids.sort_unstable();
+        let mut waiting: Vec<(ReaderId, Block)> = self
+            .reads
+            .values()
+            .filter(|read| read.pinned.is_empty())
+            .map(|read| (read.reader, read.access.block))
+            .collect();
+        waiting.sort_unstable();
+        let mut views = Vec::new();
+        for reader in ids {
+            let Some(state) = self.readers.get(&reader) else {
+                continue;
+            };
+            let from = waiting.partition_point(|(id, _)| *id < reader);
+            let mine = waiting[from..].iter().take_while(|(id, _)| *id == reader);
+            let mine: Vec<Block> = mine.map(|(_, block)| *block).collect();
+            let first = views.len();
+            for stream in state.streams.by_use() {
+                views.push(view(reader, state.file, &stream));
+            }
+            for block in mine {
+                // Streams may overlap; the engine takes the one that began last, and so do we.
+                let of = |view: &&mut StreamView| view.covers(block);
+                if let Some(view) = views[first..].iter_mut().rev().find(of) {
+                    view.waiting += 1;
+                }
+            }
+        }
+        views
+    }
+
+    /// The devices, by number.
+    #[must_use]
+    pub fn devices(&self) -> Vec<DeviceView> {
+        let views = self.devices.iter().map(|(&device, state)| DeviceView {
+            device,
+            queued: state.queue.len(),
+            in_flight: state.in_flight,
+        });
+        let mut views: Vec<DeviceView> = views.collect();
+        views.sort_unstable_by_key(|view| view.device);
+        views
+    }
+}
+
+impl StreamView {
+    fn covers(&self, block: Block) -> bool {
+        let end = u64::from(self.at.0) + self.ahead;
+        block >= self.begin && u64::from(block.0) <= end
+    }
+}
+
+fn view(reader: ReaderId, file: FileId, stream: &Stream) -> StreamView {
+    let block = |at: u64| Block(u32::try_from(at).unwrap_or(u32::MAX));
+    let window = Window {
+        start: block(stream.end.saturating_sub(stream.last_window.into())),
+        size: stream.last_window,
+        async_size: stream.last_async.min(stream.last_window),
+    };
+    StreamView {
+        reader,
+        file,
+        begin: Block(stream.start),
+        at: block(stream.touched),
+        ahead: stream.ahead(),
+        window,
+        waiting: 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::{FetchOutcome, Input, Output};
+    use crate::units::{Bytes, Nanos, ReadId};
+    use crate::{Profile, preset};
+
+    /// Hands in an input; the fetches it caused.
+    fn handle(engine: &mut Engine, input: Input) -> Vec<crate::Fetch> {
+        engine.handle(Nanos(0), input);
+        let mut fetches = Vec::new();
+        loop {
+            match engine.poll() {
+                Output::Idle { .. } => return fetches,
+                Output::Fetch(fetch) => fetches.push(fetch),
+                _ => {}
+            }
+        }
+    }
+
+    #[test]
+    fn a_stream_its_window_and_who_waits_are_seen_and_so_is_the_devices_queue() {
+        let settings = preset::find("mount").unwrap().settings(Bytes(16 << 20));
+        let mut engine = Engine::new(settings.unwrap()).unwrap();
+        let (device, file, reader) = (DeviceId(0), FileId(0), ReaderId(3));
+        let profile = Profile::constant(Nanos(8_000_000), 80_000_000).unwrap();
+        let profile = profile.with_servers(1).unwrap();
+        let (location, bytes) = (Bytes(0), Bytes(1 << 30));
+        handle(&mut engine, Input::Device { device, profile });
+        handle(
+            &mut engine,
+            Input::File {
+                file,
+                device,
+                location,
+                bytes,
+            },
+        );
+        handle(&mut engine, Input::Open { reader, file });
+        assert!(engine.streams().is_empty());
+        let ask = |read, first| Input::Await {
+            read: ReadId(read),
+            reader,
+            previous: None,
+            first: Block(first),
+            count: 16,
+            fresh: true,
+        };
+        let fetches = handle(&mut engine, ask(0, 0));
+        let [stream] = engine.streams()[..] else {
+            panic!("{:?}", engine.streams());
+        };
+        assert_eq!((stream.begin, stream.at), (Block(0), Block(0)));
+        assert_eq!((stream.reader, stream.waiting), (reader, 1));
+        assert_eq!(stream.window.start, Block(0));
+        assert_eq!(u64::from(stream.window.size), stream.ahead);
+        assert!(stream.window.size > 16 && stream.window.async_size > 0);
+        let [device] = engine.devices()[..] else {
+            panic!("{:?}", engine.devices());
+        };
+        assert_eq!(device.in_flight as usize, fetches.len());
+        for fetch in fetches {
+            let (request, outcome) = (fetch.request, FetchOutcome::Done);
+            handle(&mut engine, Input::Completed { request, outcome });
+        }
+        let stream = engine.streams()[0];
+        assert_eq!((stream.at, stream.waiting), (Block(16), 0));
+    }
+}
