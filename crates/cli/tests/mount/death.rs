@@ -183,3 +183,44 @@ fn a_source_that_was_unmounted_lazily_is_served_on() {
     run("umount", &["-l".as_ref(), source.as_ref()]);
     assert_eq!(fs::read(mounted.point("a")).unwrap(), b"a");
 }
+
+/// The source of one mount is another one, whose daemon dies: what a network file system does when
+/// its server is gone for good.
+#[test]
+fn a_source_that_died_gives_errors_and_never_the_end_of_a_file() {
+    let below = folder();
+    let content = bytes(30_000_000, 2);
+    fs::write(below.path().join("source/a"), &content).unwrap();
+    let slow = ["--emulate", "switching=1ms,rate=20MB/s"];
+    let Some(mut below) = Mounted::of(below, &slow) else {
+        return;
+    };
+    let above = folder();
+    fs::remove_dir(above.path().join("source")).unwrap();
+    std::os::unix::fs::symlink(below.point(""), above.path().join("source")).unwrap();
+    let Some(mut above) = Mounted::of(above, &[]) else {
+        return;
+    };
+    let mut file = File::open(above.point("a")).unwrap();
+    let mut begin = vec![0; 100_000];
+    file.read_exact(&mut begin).unwrap();
+    assert!(begin == content[..100_000]);
+    below.daemon.kill().unwrap();
+    below.daemon.wait().unwrap();
+    let gone = |error: &std::io::Error| {
+        let errno = Errno::from_io_error(error);
+        let known = [Errno::NOTCONN, Errno::CONNABORTED, Errno::IO];
+        assert!(errno.is_some_and(|errno| known.contains(&errno)), "{error}");
+    };
+    let mut rest = Vec::new();
+    gone(&file.read_to_end(&mut rest).unwrap_err());
+    assert!(
+        rest == content[100_000..100_000 + rest.len()],
+        "bytes differ"
+    );
+    gone(&fs::metadata(above.point("b")).unwrap_err());
+    gone(&File::open(above.point("a")).unwrap_err());
+    above.signal(Signal::TERM);
+    drop(file);
+    assert!(above.ended().success());
+}

@@ -6,7 +6,7 @@ use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use snapbox::cmd::cargo_bin;
 
@@ -48,6 +48,47 @@ fn counters_add_up_and_open_files_are_listed() {
     let (code, said) = forerun(&["top".as_ref(), "--once".as_ref(), socket.as_ref()]);
     assert!(
         code == 0 && said.contains("hits") && said.contains(" a"),
+        "{said}"
+    );
+}
+
+#[test]
+fn streams_windows_and_device_queues_are_seen_while_a_slow_read_goes_on() {
+    let folder = folder();
+    fs::write(folder.path().join("source/a"), bytes(8 << 20, 1)).unwrap();
+    let socket = folder.path().join("control");
+    let slow = [
+        "--emulate",
+        "switching=20ms,rate=1MB/s",
+        "--control",
+        socket.to_str().unwrap(),
+    ];
+    let Some(mounted) = Mounted::of(folder, &slow) else {
+        return;
+    };
+    // It takes seconds, so what is seen is the middle of it.
+    let mut reader = Command::new("cat")
+        .arg(mounted.point("a"))
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut seen = serde_json::Value::Null;
+    eventually("a stream ahead of its reader", || {
+        let report = ctl(&socket, &["stats"]);
+        seen = report["open_files"][0]["streams"][0].clone();
+        let busy = report["queues"][0]["in_flight"].as_u64() > Some(0);
+        let ahead = seen["ahead_bytes"].as_u64() > Some(0);
+        busy && report["queues"][0]["device"] == "emulated" && ahead
+    });
+    let number = |name: &str| seen[name].as_u64().unwrap();
+    assert_eq!(number("begin_bytes"), 0);
+    assert!(number("window_bytes") > 0);
+    assert!(number("window_async_bytes") <= number("window_bytes"));
+    reader.kill().unwrap();
+    reader.wait().unwrap();
+    let (code, said) = forerun(&["top".as_ref(), "--once".as_ref(), socket.as_ref()]);
+    assert!(
+        code == 0 && said.contains("emulated: ") && said.contains("WINDOW"),
         "{said}"
     );
 }
@@ -127,6 +168,8 @@ fn prometheus_gets_the_counters() {
         "# TYPE forerun_reads counter",
         "forerun_reads_total 256",
         "# TYPE forerun_in_flight gauge",
+        "# TYPE forerun_streams_ahead_bytes gauge",
+        "forerun_requests_queued 0",
         "forerun_demand_failed_total 0",
         "# EOF",
     ] {

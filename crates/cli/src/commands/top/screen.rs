@@ -260,11 +260,13 @@ mod tests {
 forerun  /data on /fast   up 2.00 s
 read     2.05 MB/s   hits 97.0 %   late 2.0 %   misses 1.0 %   readers wait 0.2
 fetched  2.05 MB/s   requests 4.0/s   windows 0.0/s   unread 0 B   wasted 12.3 kB   failed 0 B
-memory   most so far 268.4 MB   waits 0   thrashed 0   refused 0   device busy 99 %
+memory   most so far 268.4 MB   waits 0   thrashed 0   refused 0
+devices  emulated: 12 queued, 2 in flight, 99 % busy
 
-READ/S     AT     SIZE       PROCESS                  FILE
-21.5 MB    43 %   100.0 MB   4711 tar                 logs/?[2J
-500.0 kB   1 %    100.0 MB   4711 tar                 slow
+READ/S    AT    SIZE      WINDOW   AHEAD    WAIT PROCESS                FILE
+21.5 MB   43 %  100.0 MB  4.19 MB  6.29 MB  2    4711 tar               logs/?[2J
+81 %      4.19  2.10 MB   0
+500.0 kB  1 %   100.0 MB  -        -        -    4711 tar               slow
 
 "#]]
         );

@@ -317,7 +317,7 @@ impl Shared {
         let mut state = lock(&self.state);
         state.room.give_back(buffer, purpose);
         if state.wanting > 0 {
-            self.room.notify_one();
+            self.room.notify_all();
         }
         if !(state.queues.ready.is_empty() && state.queues.waiting.is_empty()) {
             self.work.notify_one();

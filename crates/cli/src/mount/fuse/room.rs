@@ -102,10 +102,8 @@ impl Room {
     #[must_use]
     pub fn has(&self, bytes: usize, purpose: Purpose) -> bool {
         let bytes = size_of_buffer(bytes);
-        match purpose {
-            Purpose::Waiting => self.waiting + bytes <= self.sizes.waiting,
-            Purpose::Ready => self.used + bytes <= self.sizes.total(),
-        }
+        let fits = self.used + bytes <= self.sizes.total();
+        fits && (purpose == Purpose::Ready || self.waiting + bytes <= self.sizes.waiting)
     }
 
     /// Takes a buffer back that was taken for this.
