@@ -77,17 +77,31 @@ fn draw_config(random: &mut Random, seed: u64) -> Config {
     config
 }
 
+/// Waits until the driver says that these bytes are there, or cannot be.
+fn await_bytes(reader: &Reader, offset: u64, bytes: usize) {
+    let (tell, told) = std::sync::mpsc::channel();
+    reader.when_resident(offset, bytes, true, move |there| tell.send(there).unwrap());
+    told.recv().unwrap();
+}
+
 /// Reads one file in a drawn pattern.
 fn read(reader: &Reader, random: &mut Random, seed: u64, index: u64, bytes: u64, faulty: bool) {
     let sequential = random.chance(60);
     let longest = 1 + random.below(60_000);
+    let awaits = random.chance(30);
     let mut offset = 0;
     for _ in 0..40 {
         if !sequential {
             offset = random.below(bytes + bytes / 8 + 1);
         }
         let mut buf = vec![0; 1 + random.below(longest) as usize];
-        match reader.read_at(&mut buf, offset) {
+        let read = if awaits {
+            await_bytes(reader, offset, buf.len());
+            reader.read_awaited_at(&mut buf, offset)
+        } else {
+            reader.read_at(&mut buf, offset)
+        };
+        match read {
             Ok(n) => {
                 let most = bytes.saturating_sub(offset).min(buf.len() as u64) as usize;
                 assert!(

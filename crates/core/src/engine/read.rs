@@ -140,8 +140,9 @@ impl Engine {
             self.serve(id);
             return Some(false);
         }
-        self.take_mark(reader, access);
+        // Before the mark: the window it opens may take this frame.
         self.reached(found.frame);
+        self.take_mark(reader, access);
         let extent = Extent {
             file,
             first,

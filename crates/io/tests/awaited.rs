@@ -1,0 +1,131 @@
+//! Bytes that are awaited first and read later: the call comes once, whatever happens, the read
+//! then finds them, and they are counted once.
+
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+use forerun_core::{Bytes, Nanos, preset};
+use forerun_io::{Config, Driver, Emulation, FaultPlan, generated};
+
+const SEED: u64 = 17;
+
+fn config(memory: u64) -> Config {
+    let preset = preset::find("mount").unwrap();
+    Config::new(preset.settings(Bytes(memory)).unwrap())
+}
+
+#[test]
+fn what_was_awaited_is_there_and_counted_once_with_every_preset() {
+    const BYTES: u64 = 3_000_000;
+    for preset in preset::LIST {
+        let settings = preset.settings(Bytes(8 << 20)).unwrap();
+        let driver = Driver::new(Config::new(settings)).unwrap();
+        let reader = driver.open_generated(SEED, 1, BYTES).unwrap();
+        let mut offset = 0;
+        let mut buf = vec![0; 100_000];
+        while offset < BYTES {
+            let (tell, told) = channel();
+            reader.when_resident(offset, buf.len(), true, move |there| {
+                tell.send(there).unwrap();
+            });
+            assert!(told.recv().unwrap(), "{}", preset.name);
+            assert!(reader.is_resident(offset, buf.len()), "{}", preset.name);
+            let count = reader.read_awaited_at(&mut buf, offset).unwrap();
+            let content = generated::check(SEED, 1, offset, &buf[..count]);
+            assert_eq!(content, Ok(()));
+            assert_eq!(count as u64, (BYTES - offset).min(100_000));
+            offset += count as u64;
+        }
+        drop(reader);
+        let ledger = driver.finish().unwrap();
+        ledger.check().unwrap();
+        // Reads of 100 000 bytes share the blocks at their ends.
+        let shared = (1..30).filter(|i| i * 100_000 % 4096 != 0).count() as u64;
+        assert_eq!(
+            ledger.reads,
+            BYTES.div_ceil(4096) + shared,
+            "{}",
+            preset.name
+        );
+        assert_eq!(ledger.refused_inputs, 0, "{}", preset.name);
+    }
+}
+
+#[test]
+fn a_thousand_reads_wait_at_once_in_memory_that_holds_a_few() {
+    let driver = Driver::new(config(1 << 20)).unwrap();
+    let readers: Vec<_> = (0..50)
+        .map(|index| driver.open_generated(SEED, index, 10 << 20).unwrap())
+        .collect();
+    let (tell, told) = channel();
+    for number in 0..1000_u64 {
+        let tell = tell.clone();
+        let reader = &readers[number as usize % readers.len()];
+        let offset = number / 50 * 262_144;
+        reader.when_resident(offset, 262_144, true, move |there| {
+            tell.send(there).unwrap()
+        });
+    }
+    drop(tell);
+    let answers: Vec<bool> = told.iter().collect();
+    assert!(answers.len() == 1000 && answers.iter().all(|there| *there));
+    assert!(driver.streams().iter().all(|stream| stream.waiting == 0));
+    drop(readers);
+    let ledger = driver.finish().unwrap();
+    ledger.check().unwrap();
+    assert!(ledger.memory_peak <= Bytes(1 << 20));
+}
+
+#[test]
+fn who_waits_for_what_cannot_be_read_is_told_so() {
+    let mut config = config(8 << 20);
+    config.fault = Some(FaultPlan {
+        error_permille: 1000,
+        ..FaultPlan::default()
+    });
+    let driver = Driver::new(config).unwrap();
+    let reader = driver.open_generated(SEED, 1, 1 << 20).unwrap();
+    let (tell, told) = channel();
+    reader.when_resident(0, 4096, true, move |there| tell.send(there).unwrap());
+    assert!(!told.recv().unwrap());
+    assert!(reader.read_awaited_at(&mut [0; 4096], 0).is_err());
+}
+
+#[test]
+fn nobody_waits_past_the_end_of_the_file_or_of_the_run() {
+    let driver = Driver::new(config(8 << 20)).unwrap();
+    let reader = driver.open_generated(SEED, 1, 10_000).unwrap();
+    for offset in [10_000, 1 << 60, u64::MAX] {
+        let (tell, told) = channel();
+        reader.when_resident(offset, 4096, true, move |there| tell.send(there).unwrap());
+        assert_eq!(told.try_recv(), Ok(true));
+        assert!(reader.is_resident(offset, 4096));
+    }
+    driver.finish().unwrap();
+    let (tell, told) = channel();
+    reader.when_resident(0, 4096, true, move |there| tell.send(there).unwrap());
+    assert_eq!(told.try_recv(), Ok(false));
+}
+
+#[test]
+fn waiting_reads_streams_and_queues_are_seen() {
+    let mut config = config(8 << 20);
+    config.emulate = Some(Emulation {
+        switching: Nanos(50_000_000),
+        bytes_per_second: 1_000_000,
+    });
+    let driver = Driver::new(config).unwrap();
+    let reader = driver.open_generated(SEED, 1, 10 << 20).unwrap();
+    let (tell, told) = channel();
+    reader.when_resident(0, 65_536, true, move |there| tell.send(there).unwrap());
+    let [stream] = driver.streams()[..] else {
+        panic!("{:?}", driver.streams());
+    };
+    assert_eq!((stream.reader, stream.waiting), (reader.id(), 1));
+    assert!(stream.window.size >= 16 && stream.ahead >= 16);
+    let [(None, queue)] = driver.queues()[..] else {
+        panic!("{:?}", driver.queues());
+    };
+    assert!(queue.in_flight > 0);
+    assert!(told.recv_timeout(Duration::from_secs(30)).unwrap());
+}
