@@ -160,7 +160,7 @@ fn table<'a>(report: &Report, rates: &Rates, rows_max: usize) -> Table<'a> {
         let others = streams.map(|stream| {
             let [window, ahead, waiting] = stream_cells(Some(stream));
             let at = percent(stream.at_bytes, file.file_bytes);
-            Row::new([Cell::default(), at, Cell::default(), window, ahead, waiting])
+            Row::new([Cell::from(""), at, Cell::from(""), window, ahead, waiting])
         });
         let rows: Vec<_> = std::iter::once(first).chain(others).collect();
         rows
@@ -265,7 +265,7 @@ devices  emulated: 12 queued, 2 in flight, 99 % busy
 
 READ/S    AT    SIZE      WINDOW   AHEAD    WAIT PROCESS                FILE
 21.5 MB   43 %  100.0 MB  4.19 MB  6.29 MB  2    4711 tar               logs/?[2J
-81 %      4.19  2.10 MB   0
+          81 %            4.19 MB  2.10 MB  0
 500.0 kB  1 %   100.0 MB  -        -        -    4711 tar               slow
 
 "#]]
