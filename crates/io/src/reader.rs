@@ -158,7 +158,10 @@ impl Reader {
         self.attempts(buf, offset, true)
     }
 
-    /// Reads until no change of the file came in between.
+    /// Reads until no change of the file came in between. Kept out of line, or a read of one
+    /// resident block, which does not come here, saves and restores registers for it.
+    #[cold]
+    #[inline(never)]
     fn attempts(&self, buf: &mut [u8], offset: u64, mut fresh: bool) -> io::Result<usize> {
         for _ in 0..RESTARTS_MAX {
             if let Some(taken) = self.attempt(buf, offset, fresh)? {

@@ -16,7 +16,7 @@ use forerun_core::table::Table;
 use forerun_core::{Bytes, Settings};
 
 use super::fuse::REQUEST_BYTES_MAX;
-use super::fuse::reads::{Crowd, WORKERS};
+use super::fuse::reads::WORKERS;
 use super::fuse::room::Sizes;
 use crate::failure::Failure;
 use crate::quantity::size;
@@ -93,16 +93,6 @@ impl Budget {
     fn least() -> Bytes {
         let enough = |mib: &u64| beside(mib * MIB) + ENGINE_LEAST <= mib * MIB;
         Bytes((1..64).find(enough).unwrap_or(64) * MIB)
-    }
-
-    /// How much of the engine's memory reads that wait may ask for.
-    #[must_use]
-    pub fn crowd(&self) -> Crowd {
-        let bytes = usize::try_from(self.engine.0).unwrap_or(usize::MAX);
-        Crowd {
-            most: bytes / 4 * 3,
-            crowded: bytes / 4,
-        }
     }
 
     /// What the daemon needs beside the engine.

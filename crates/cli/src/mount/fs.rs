@@ -28,6 +28,7 @@ pub mod slots;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use forerun_core::engine::view::{DeviceView, StreamView};
@@ -77,6 +78,8 @@ pub struct SourceFs {
     folders: Slots<Listing>,
     /// None once the mount has ended.
     driver: RwLock<Option<Driver>>,
+    /// The most memory the driver uses.
+    engine_bytes: AtomicU64,
 }
 
 impl SourceFs {
@@ -92,6 +95,7 @@ impl SourceFs {
             covered,
             files: Slots::default(),
             folders: Slots::default(),
+            engine_bytes: driver.memory_limit().0.into(),
             driver: Some(driver).into(),
         })
     }
@@ -359,7 +363,15 @@ impl SourceFs {
     pub fn limit_memory(&self, memory: Bytes) -> Result<(), String> {
         let driver = self.driver.read().unwrap_or_else(PoisonError::into_inner);
         let driver = driver.as_ref().ok_or("the mount has ended")?;
-        driver.limit_memory(memory).map_err(|e| e.to_string())
+        driver.limit_memory(memory).map_err(|e| e.to_string())?;
+        self.engine_bytes.store(memory.0, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// The most memory the engine uses, asked for often.
+    #[must_use]
+    pub fn engine_bytes(&self) -> u64 {
+        self.engine_bytes.load(Ordering::Relaxed)
     }
 
     /// Takes the driver out, so that it can be ended. Nothing is opened from then on.

@@ -29,8 +29,8 @@ use fuser::{
 use rustix::fs::SeekFrom;
 
 use self::reads::{Read, Reads};
+use self::room::Sizes;
 use self::wire::{attr, errno, found_attr, generation, kind, nameless, shown};
-use super::budget::Budget;
 use super::fs::SourceFs;
 use super::fs::nodes::Node;
 
@@ -70,9 +70,10 @@ pub fn serve(
     fs: Arc<SourceFs>,
     channel: OwnedFd,
     everyone: bool,
-    budget: &Budget,
+    room: Sizes,
 ) -> io::Result<BackgroundSession> {
-    let reads = Reads::start(budget.room, budget.crowd())?;
+    let engine = fs.clone();
+    let reads = Reads::start(room, Box::new(move || engine.engine_bytes()))?;
     let adapter = Adapter { fs, reads };
     let acl = if everyone {
         SessionACL::All

@@ -103,7 +103,7 @@ impl Running {
             .transpose()?;
         let flags = kernel_flags(&args.flag);
         let kernel = attach::mount(&source, &mountpoint, flags, args.allow_other)?;
-        let begun = fuse::serve(fs.clone(), kernel, args.allow_other, &budget);
+        let begun = fuse::serve(fs.clone(), kernel, args.allow_other, budget.room);
         let begun = begun.and_then(|session| {
             let watch = Watch::start(fs.clone(), session.notifier())?;
             tell_of_end(session, tell)?;

@@ -195,3 +195,31 @@ impl Seen {
         self.trace.steps[reader].push(Step::read(offset, bytes, think.0));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use forerun_core::{Bytes, preset};
+
+    #[test]
+    fn what_was_awaited_is_one_access_and_taking_it_is_none() {
+        let settings = preset::LIST[0].settings(Bytes(16 << 20)).unwrap();
+        let journal = format!(
+            "{}\n\
+             < 0 file 0 device 0 at 0 bytes 409600\n\
+             < 0 open 0 file 0\n\
+             < 10 await 0 reader 0 previous - first 0 count 64 fresh\n\
+             > serve 0 end\n\
+             < 30 touch 0 first 0 count 32\n\
+             < 30 read 0 reader 0 previous - head 32 first 32 count 32 rest\n\
+             < 50 await 1 reader 0 previous 63 first 64 count 36 fresh\n",
+            forerun_core::journal::head(&settings)
+        );
+        let (_, trace) = trace(journal.as_bytes()).unwrap();
+        let seen: Vec<_> = trace.steps[0]
+            .iter()
+            .map(|step| (step.offset.0, step.bytes.0))
+            .collect();
+        assert_eq!(seen, [(0, 64 * 4096), (64 * 4096, 36 * 4096)]);
+    }
+}
