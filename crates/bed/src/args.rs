@@ -101,7 +101,7 @@ struct TableArgs {
         long,
         value_name = "PRESET",
         value_delimiter = ',',
-        default_value = "forerun",
+        default_value = "mount",
         requires = "forerun"
     )]
     presets: Vec<String>,

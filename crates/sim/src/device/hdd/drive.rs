@@ -118,10 +118,10 @@ impl Drive {
             };
             let pass = self.drawing.pass(run, &mut arm);
             let passed = pass.by(now);
-            self.arm = arm;
             if passed == 0 {
                 break;
             }
+            self.arm = arm;
             ahead.next += passed;
             ahead.at = pass.after(passed);
             if passed < pass.sectors {
