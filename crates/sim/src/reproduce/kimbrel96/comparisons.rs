@@ -59,9 +59,9 @@ pub(super) fn k12(lab: &mut Lab) -> Answer {
             }
         }
     }
-    let why = "in brackets with F' = F. These are bound by computing, while their accesses take more \
-               than 5 ms, from which on forestall reckons with 4 F; so it goes on as aggressive does, \
-               and pays for as many fetches";
+    let why = "in brackets with F' = F. Where that helps, computing bounds the run while accesses take \
+               more than 5 ms, from which on forestall reckons with 4 F: so it goes on as aggressive \
+               does, and pays for as many fetches";
     let reason = match above.len() {
         0 => String::new(),
         _ => format!(
