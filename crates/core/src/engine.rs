@@ -37,9 +37,10 @@ use crate::detect::{self, Access, Detect};
 use crate::device::Device;
 use crate::dispatch::{self, Dispatch};
 use crate::fixed_map::FixedMap;
+use crate::hinted::BlockNo;
 use crate::ledger::Ledger;
 use crate::memory::Memory;
-use crate::plan::{Held, Plan};
+use crate::plan::Plan;
 use crate::protocol::{Input, Output};
 use crate::reclaim;
 use crate::request::Requests;
@@ -98,8 +99,8 @@ struct Reader {
     file: FileId,
     detect: Box<dyn Detect>,
     streams: Streams,
-    /// Its places in the announced order.
-    held: Vec<Held>,
+    /// The pieces of the plan it took last.
+    held: Vec<BlockNo>,
 }
 
 /// A demand read under way.

@@ -6,14 +6,16 @@
 //! takes:
 //!
 //! ```text
-//!   passed          | window |                    | window |
-//!   -----------------+--------+--------------------+--------+----------- order of references
-//!   cursor ..........^        ^ frontier: the furthest place taken       ^ too far: a stray
+//!   over     |   window   |   window   |  too far: a stray
+//!   ---------+------------+------------+-------------------- order of references
+//!            ^ cursor     ^ frontier: behind the furthest place taken
 //! ```
 //!
-//! Control law of disorder: readers may be a window ahead of the frontier, and what lies more than
-//! a window behind it is given up. A read of something hinted for much later is a stray and takes
-//! no place; after [`STRAYS_MAX`] strays in a row the order goes on at the earliest of them.
+//! Control law of disorder: readers may be a window ahead of the frontier, and what nobody took
+//! more than a window behind it is given up. A read of something hinted for much later is a stray
+//! and takes no place; after [`STRAYS_MAX`] strays in a row the order goes on at the earliest of
+//! them. A piece taken stays in memory until its reader takes another, or a window of others was
+//! taken since.
 //!
 //! Control law of trust: so many pieces are fetched ahead as hints have proved right, as TCP opens
 //! its window: a few at first, two more for each one read, one less for each one passed over. So
@@ -21,7 +23,7 @@
 //!
 //! It moves no frames and knows no readers.
 
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 
 use crate::hinted::{BlockNo, Hint, Input, Output, Planner, Position, Setup};
@@ -34,8 +36,8 @@ use crate::units::{Block, DeviceId, Extent, FileId, Nanos};
 pub(crate) const HINT_BYTES: i64 = 192;
 /// Fewest pieces a plan works with: two being read, two on their way.
 const PIECES_MIN: u32 = 4;
-/// The window is a quarter of the pieces that fit, so that those which wait for a slow reader
-/// leave room for those it has not come to, and at most this: some dozens of workers, each a
+/// The window is a quarter of the pieces that fit, so that those in readers' hands leave room for
+/// those to come, and at most this: some dozens of workers, each a
 /// piece or two from where it should be.
 const WINDOW_MAX: u32 = 64;
 /// So many strays in a row mean that the reader is elsewhere; fewer may be looks at an index.
@@ -67,6 +69,8 @@ pub(crate) struct Plan {
     trust: u32,
     /// When a reader last got what it had asked for.
     served: Nanos,
+    /// Pieces that readers have in hand, one for each reader, oldest first.
+    kept: VecDeque<BlockNo>,
     /// Hints follow at once; nothing is decided before they are here.
     is_unfinished: bool,
 }
@@ -74,8 +78,6 @@ pub(crate) struct Plan {
 #[derive(Clone, Copy, Debug)]
 struct Piece {
     extent: Extent,
-    /// A reader took its next use and has not left it.
-    is_taken: bool,
     /// Its file is closed or another by now.
     is_gone: bool,
     /// Part of what was to be fetched did not arrive.
@@ -92,21 +94,6 @@ pub(crate) struct Fetch {
     pub(crate) extent: Extent,
     /// What to give up for it.
     pub(crate) evict: Option<Extent>,
-}
-
-/// A place of the order that a reader holds.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Held {
-    pub(crate) piece: BlockNo,
-    place: Position,
-}
-
-/// What asking for a piece came to.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Taken {
-    pub(crate) held: Held,
-    /// A reference was taken that was open before.
-    pub(crate) is_new: bool,
 }
 
 impl Plan {
@@ -145,6 +132,7 @@ impl Plan {
             stray: u32::MAX,
             trust: 0,
             served: Nanos(0),
+            kept: VecDeque::new(),
             is_unfinished: false,
         };
         plan.set_trust(TRUST_FIRST);
@@ -229,7 +217,6 @@ impl Plan {
         if number == next {
             self.pieces.push(Piece {
                 extent,
-                is_taken: false,
                 is_gone: false,
                 is_broken: false,
                 requests: 0,
@@ -262,43 +249,64 @@ impl Plan {
         number.is_some_and(|n| self.planner.board().next_use(*n) != Position::NEVER)
     }
 
-    /// A reader asks for a piece. None if no place of the order is meant by that; in any case how
-    /// many references were passed over that nobody read.
-    pub(crate) fn take(&mut self, now: Nanos, piece: BlockNo) -> (Option<Taken>, u64) {
+    /// A reader asks for a piece: whether a place of the order is meant by that, and in any case how
+    /// many references were passed over that nobody read. What the planner does for it is to be
+    /// carried out, then the place is [settled](Plan::settle).
+    pub(crate) fn take(&mut self, now: Nanos, piece: BlockNo) -> (bool, u64) {
         let mut missed = 0;
-        let mut place = self.planner.board().next_use(piece);
+        let place = self.planner.board().next_use(piece);
         if place == Position::NEVER {
-            return (None, 0);
+            return (false, 0);
         }
         if !self.is_near(place) {
             missed = self.stray(place);
             if !self.is_near(place) {
-                return (None, missed);
+                return (false, missed);
             }
         }
         (self.strays, self.stray) = (0, u32::MAX);
-        if self.is_taken(piece) {
-            // Somebody else is at it: this is the use after that one, or the same.
-            let after = self.planner.board().use_after(place);
-            if !self.is_near(after) {
-                let held = Held { piece, place };
-                let is_new = false;
-                return (Some(Taken { held, is_new }), missed);
-            }
-            self.pass(piece, true);
-            place = after;
-        }
         self.frontier = self.frontier.max(place.0.saturating_add(1));
         missed += self.give_up_before(self.frontier.saturating_sub(self.window));
-        self.set_taken(piece, true);
         self.set_trust(self.trust.saturating_add(TRUST_STEP));
         let compute = now.since(self.served);
         self.served = now;
-        let block = piece;
+        let (block, kept) = (piece, true);
+        self.tell(Input::Kept { block, kept });
         self.tell(Input::Asked { block, compute });
-        let held = Held { piece, place };
-        let is_new = true;
-        (Some(Taken { held, is_new }), missed)
+        (true, missed)
+    }
+
+    /// The place that was taken is over, and the piece, if it is there or on its way, in hand.
+    pub(crate) fn settle(&mut self, piece: BlockNo) {
+        let (block, read) = (piece, true);
+        self.tell(Input::Passed { block, read });
+        if !self.has(piece) {
+            self.let_go(piece);
+            return;
+        }
+        self.kept.push_back(piece);
+        if self.kept.len() > self.window as usize
+            && let Some(oldest) = self.kept.pop_front()
+        {
+            self.let_go(oldest);
+        }
+    }
+
+    /// A reader is done with a piece. Whether it is to be read again.
+    pub(crate) fn leave(&mut self, piece: BlockNo) -> bool {
+        if let Some(at) = self.kept.iter().position(|kept| *kept == piece) {
+            self.kept.remove(at);
+            self.let_go(piece);
+        }
+        self.planner.board().next_use(piece) != Position::NEVER
+    }
+
+    /// A piece may be given up, unless another reader has it, too.
+    fn let_go(&mut self, block: BlockNo) {
+        if !self.kept.contains(&block) {
+            let kept = false;
+            self.tell(Input::Kept { block, kept });
+        }
     }
 
     fn is_near(&self, place: Position) -> bool {
@@ -323,9 +331,9 @@ impl Plan {
         while self.planner.board().cursor().0 < place
             && let Some(piece) = self.planner.board().block_at(self.planner.board().cursor())
         {
-            let read = self.is_taken(piece);
-            missed += u64::from(!read);
-            self.pass(piece, read);
+            missed += 1;
+            let (block, read) = (piece, false);
+            self.tell(Input::Passed { block, read });
         }
         let less = u32::try_from(missed).unwrap_or(u32::MAX);
         let least = TRUST_FIRST.saturating_mul(self.devices.len().max(1) as u32);
@@ -337,20 +345,6 @@ impl Plan {
     fn set_trust(&mut self, pieces: u32) {
         self.trust = pieces.min(self.capacity);
         self.planner.allow(self.trust);
-    }
-
-    /// A reader is done with a place it held. Whether the piece is to be read again.
-    pub(crate) fn leave(&mut self, held: Held) -> bool {
-        let is_current = self.planner.board().next_use(held.piece) == held.place;
-        if is_current && self.is_taken(held.piece) {
-            self.pass(held.piece, true);
-        }
-        self.planner.board().next_use(held.piece) != Position::NEVER
-    }
-
-    fn pass(&mut self, piece: BlockNo, read: bool) {
-        self.set_taken(piece, false);
-        self.tell(Input::Passed { block: piece, read });
     }
 
     /// Whether a piece is there or on its way.
@@ -435,16 +429,15 @@ impl Plan {
             self.begins.remove(&key);
             let board = self.planner.board();
             let mut place = board.next_use(number);
-            open += u64::from(place != Position::NEVER && !self.is_taken(number));
             while place != Position::NEVER {
                 place = board.use_after(place);
-                open += u64::from(place != Position::NEVER);
+                open += 1;
             }
             if let Some(piece) = self.pieces.get_mut(number.0 as usize) {
                 piece.is_gone = true;
                 extents.push(piece.extent);
             }
-            self.set_taken(number, false);
+            self.kept.retain(|kept| *kept != number);
             self.tell(Input::Forgotten { block: number });
         }
         (extents, open)
@@ -463,17 +456,6 @@ impl Plan {
         let ledger = self.planner.ledger();
         assert!(ledger.adds_up(), "{ledger:?}");
         ledger.refused_pairs + ledger.refused_inputs
-    }
-
-    fn is_taken(&self, piece: BlockNo) -> bool {
-        let piece = self.pieces.get(piece.0 as usize);
-        piece.is_some_and(|piece| piece.is_taken)
-    }
-
-    fn set_taken(&mut self, piece: BlockNo, taken: bool) {
-        if let Some(piece) = self.pieces.get_mut(piece.0 as usize) {
-            piece.is_taken = taken;
-        }
     }
 
     fn tell(&mut self, input: Input) {

@@ -21,7 +21,7 @@ use alloc::vec::Vec;
 use super::Engine;
 use crate::detect::Access;
 use crate::hinted::BlockNo;
-use crate::plan::{Fetch, HINT_BYTES, Held, Plan};
+use crate::plan::{Fetch, HINT_BYTES, Plan};
 use crate::table::{Frame, flag};
 use crate::units::{Block, Extent, FileId, Nanos, ReaderId, RequestId};
 
@@ -214,16 +214,16 @@ impl Engine {
             return;
         };
         let held = core::mem::take(&mut reader.held);
-        let (stays, goes) = held.into_iter().partition(|h| kept.contains(&h.piece));
+        let (stays, goes) = held.into_iter().partition(|held| kept.contains(held));
         reader.held = stays;
         self.leave(goes);
     }
 
-    fn leave(&mut self, held: Vec<Held>) {
-        for held in held {
+    fn leave(&mut self, pieces: Vec<BlockNo>) {
+        for piece in pieces {
             let Some(plan) = &mut self.plan else { return };
-            if plan.leave(held)
-                && let Some(Extent { file, first, .. }) = plan.extent(held.piece)
+            if plan.leave(piece)
+                && let Some(Extent { file, first, .. }) = plan.extent(piece)
             {
                 self.mark(file, first);
             }
@@ -239,26 +239,26 @@ impl Engine {
 
     fn take_piece(&mut self, id: ReaderId, piece: BlockNo, asked: &Extent) {
         let now = self.now;
-        let holds = |reader: &super::Reader| reader.held.iter().any(|h| h.piece == piece);
-        let Some(reader) = self.readers.get_mut(&id).filter(|r| !holds(r)) else {
+        let Some(reader) = self.readers.get_mut(&id) else {
             return;
         };
         let Some(plan) = &mut self.plan else { return };
-        let (taken, missed) = plan.take(now, piece);
+        if reader.held.contains(&piece) {
+            return;
+        }
+        let (is_taken, missed) = plan.take(now, piece);
         self.ledger.hints_missed += missed;
         self.ledger.hints_open -= missed;
-        let Some(taken) = taken else { return };
-        reader.held.push(taken.held);
-        if taken.is_new {
-            self.ledger.hints_read += 1;
-            self.ledger.hints_open -= 1;
+        if !is_taken {
+            return;
         }
+        reader.held.push(piece);
+        self.ledger.hints_read += 1;
+        self.ledger.hints_open -= 1;
+        // If no fetch comes of it, the read goes on as any other.
         self.carry_out_plan(Some(asked));
-        // Nobody fetches it: the read goes on as any other, and the order behind it.
-        if let Some(plan) = &mut self.plan
-            && !plan.has(piece)
-        {
-            plan.leave(taken.held);
+        if let Some(plan) = &mut self.plan {
+            plan.settle(piece);
         }
     }
 
@@ -267,9 +267,8 @@ impl Engine {
         let (Some(plan), Some(reader)) = (&self.plan, self.readers.get(&id)) else {
             return false;
         };
-        let holds = |piece| reader.held.iter().any(|h| h.piece == piece);
         let covering = plan.covering(reader.file, block);
-        covering.is_some_and(|(piece, _)| holds(piece))
+        covering.is_some_and(|(piece, _)| reader.held.contains(&piece))
     }
 
     /// Whether the mark of this block is the plan's.

@@ -67,6 +67,8 @@ struct Entry {
     state: State,
     /// A fetch for the coming use failed; nobody tries again before the reader asks.
     given_up: bool,
+    /// A reader has it in hand, out of turn: it is in no set while it is resident.
+    kept: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -85,6 +87,7 @@ const UNKNOWN: Entry = Entry {
     disk: 0,
     state: State::Unknown,
     given_up: false,
+    kept: false,
 };
 
 impl Board {
@@ -172,6 +175,13 @@ impl Board {
     #[must_use]
     pub fn is_resident(&self, block: BlockNo) -> bool {
         self.entry(block).state == State::Resident
+    }
+
+    /// Whether a block is in the cache and no reader has it in hand out of turn.
+    #[must_use]
+    pub fn may_go(&self, block: BlockNo) -> bool {
+        let entry = self.entry(block);
+        entry.state == State::Resident && !entry.kept
     }
 
     /// Whether a block is on its way.

@@ -190,6 +190,7 @@ impl Planner {
             Input::Taken => self.take(),
             Input::Asked { block, compute } => self.ask(block, compute),
             Input::Passed { block, read } => self.pass(block, read),
+            Input::Kept { block, kept } => self.keep(block, kept),
             Input::Found { block } => self.find(block),
             Input::Forgotten { block } => self.forget(block),
             Input::Fetched { block, service } => self.arrive(now, block, service),
@@ -267,8 +268,18 @@ impl Planner {
         self.is_away().then(|| self.board.pass(block))??;
         if read && self.board.is_resident(block) {
             self.taken(block);
+        } else if read && self.forget_unread(block) {
+            // It comes for a reader that is here already.
+            self.ledger.in_flight -= 1;
+            self.ledger.used += 1;
         }
         self.stale = true;
+        Some(())
+    }
+
+    fn keep(&mut self, block: BlockNo, kept: bool) -> Option<()> {
+        self.is_away().then(|| self.board.keep(block, kept))??;
+        self.stale |= !kept;
         Some(())
     }
 

@@ -192,6 +192,7 @@ fn more_hints_than_the_memory_allows_are_not_taken_and_what_is_taken_is_followed
 
 #[test]
 fn a_failing_disk_fails_only_the_reads_it_fails() {
+    let mut lost = 0;
     for method in hinted::policy::LIST {
         let mut run = with(method.spec.name);
         run.faults = Some(Faults {
@@ -203,9 +204,11 @@ fn a_failing_disk_fails_only_the_reads_it_fails() {
         let report = run.on(SHUFFLED);
         let errors: u64 = report.readers.iter().map(|r| r.errors).sum();
         // Three of ten fetches fail; a read is lost only if its second try fails, too.
-        assert!((1..60).contains(&errors), "{}: {errors}", method.spec.name);
+        assert!(errors < 60, "{}: {errors}", method.spec.name);
+        lost += errors;
         assert!(report.ledger.failed + report.ledger.demand_failed > 0);
     }
+    assert!(lost > 0, "some reads must have failed twice");
 }
 
 /// Twice as much data as memory, read again and again: whoever knows the order keeps what comes

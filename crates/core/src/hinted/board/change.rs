@@ -96,12 +96,22 @@ impl Board {
         let entry = *self.blocks.get(block.0 as usize)?;
         let was_resident = entry.state == State::Resident;
         self.set_next(block, NEVER);
+        self.keep(block, false);
         if was_resident {
             self.change(block, State::Absent);
             self.occupied -= 1;
         }
         self.skip_passed();
         Some(was_resident)
+    }
+
+    /// A reader has a block in hand, or no longer. `None` if it is not known.
+    pub(crate) fn keep(&mut self, block: BlockNo, kept: bool) -> Option<()> {
+        self.blocks.get(block.0 as usize)?;
+        self.leave_sets(block);
+        self.blocks[block.0 as usize].kept = kept;
+        self.join_sets(block);
+        Some(())
     }
 
     /// One more disk, if there can be.
@@ -146,7 +156,7 @@ impl Board {
             Some(victim) => {
                 let entry = self.entry(victim);
                 let is_held = self.is_held && entry.next == self.cursor;
-                if entry.state != State::Resident || is_held {
+                if entry.state != State::Resident || entry.kept || is_held {
                     return None;
                 }
                 self.change(victim, State::Absent);
@@ -208,9 +218,14 @@ impl Board {
     /// Takes a block out of the set that its state and next use put it in. Known blocks only.
     fn leave_sets(&mut self, block: BlockNo) {
         let Entry {
-            state, next, disk, ..
+            state,
+            next,
+            disk,
+            kept,
+            ..
         } = self.blocks[block.0 as usize];
         match state {
+            State::Resident if kept => {}
             State::Resident if next == NEVER => self.unneeded.remove(block.0),
             State::Resident => self.kept.remove(next),
             State::Absent if next != NEVER => self.missing[usize::from(disk)].remove(next),
@@ -222,6 +237,7 @@ impl Board {
     fn join_sets(&mut self, block: BlockNo) {
         let entry = self.blocks[block.0 as usize];
         match entry.state {
+            State::Resident if entry.kept => {}
             State::Resident if entry.next == NEVER => self.unneeded.insert(block.0),
             State::Resident => self.kept.insert(entry.next),
             State::Absent if entry.next != NEVER && !entry.given_up => {

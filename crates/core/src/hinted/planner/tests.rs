@@ -6,7 +6,7 @@ use super::*;
 use crate::hinted::{Hint, Position};
 use crate::units::DeviceId;
 use proptest::prelude::*;
-use std::format;
+use std::{format, vec};
 
 fn block() -> impl Strategy<Value = BlockNo> {
     prop_oneof![9 => 0u32..12, 1 => prop::sample::select(&[40, u32::MAX][..])].prop_map(BlockNo)
@@ -31,6 +31,7 @@ fn input() -> impl Strategy<Value = Input> {
         2 => block().prop_map(|block| Input::Failed { block }),
         4 => (block(), time).prop_map(|(block, compute)| Input::Asked { block, compute }),
         4 => (block(), any::<bool>()).prop_map(|(block, read)| Input::Passed { block, read }),
+        2 => (block(), 0u32..3).prop_map(|(block, k)| Input::Kept { block, kept: k == 0 }),
         1 => block().prop_map(|block| Input::Found { block }),
         1 => block().prop_map(|block| Input::Forgotten { block }),
     ]
@@ -48,6 +49,7 @@ fn setup(policy: &str, cache_blocks: u32) -> Setup {
 #[derive(Default)]
 struct Frames {
     resident: std::collections::BTreeSet<BlockNo>,
+    kept: std::collections::BTreeSet<BlockNo>,
     coming: std::collections::BTreeSet<BlockNo>,
 }
 
@@ -57,6 +59,7 @@ impl Frames {
             Output::Fetch { block, evict, .. } => {
                 if let Some(victim) = evict {
                     prop_assert!(self.resident.remove(&victim), "{victim:?} was not there");
+                    prop_assert!(!self.kept.contains(&victim), "{victim:?} is in hand");
                 }
                 prop_assert!(!self.resident.contains(&block), "{block:?} is there");
                 prop_assert!(self.coming.insert(block), "{block:?} is on its way");
@@ -97,7 +100,12 @@ proptest! {
                             frames.coming.remove(block);
                             frames.resident.insert(*block);
                         }
+                        Input::Kept { block, kept } => {
+                            frames.kept.remove(block);
+                            frames.kept.extend(kept.then_some(*block));
+                        }
                         Input::Forgotten { block } => {
+                            frames.kept.remove(block);
                             frames.resident.remove(block);
                         }
                         Input::Failed { block } => {

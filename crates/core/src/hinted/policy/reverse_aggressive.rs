@@ -238,9 +238,7 @@ impl ReverseAggressive {
     fn room(board: &Board, planned: &Planned) -> Option<Option<BlockNo>> {
         match planned.evict.map(BlockNo) {
             None if board.empty_frames() > 0 => Some(None),
-            Some(victim)
-                if board.is_resident(victim) && board.next_use(victim) > board.cursor() =>
-            {
+            Some(victim) if board.may_go(victim) && board.next_use(victim) > board.cursor() => {
                 Some(Some(victim))
             }
             _ => board.harmless_room(Position(planned.needed)),
