@@ -72,7 +72,7 @@ pub struct Engine {
     requests: Requests,
     /// What readers announced, while anything of it is known.
     plan: Option<Plan>,
-    /// What the plan was charged beside its references.
+    /// What the plan was charged.
     plan_bytes: i64,
     /// Reads that wait for a frame, first come first served.
     starved: VecDeque<ReadId>,

@@ -53,6 +53,8 @@ const TRUST_STEP: u32 = 2;
 pub(crate) struct Plan {
     planner: Planner,
     pieces: Vec<Piece>,
+    /// Numbers of pieces that are nowhere any more.
+    retired: Vec<BlockNo>,
     /// Where each piece begins.
     begins: BTreeMap<(FileId, Block), BlockNo>,
     /// Disks of the planner.
@@ -80,6 +82,8 @@ struct Piece {
     extent: Extent,
     /// Its file is closed or another by now.
     is_gone: bool,
+    /// Its number is free.
+    is_retired: bool,
     /// Part of what was to be fetched did not arrive.
     is_broken: bool,
     /// Requests under way, and how long disks worked on those that ended.
@@ -115,12 +119,13 @@ impl Plan {
             policy: policy.clone(),
             disks: 1,
             cache_blocks: capacity,
-            blocks_max: hints_max,
+            blocks_max: u32::MAX,
             hints_max,
         });
         let mut plan = Self {
             planner: planner.ok()?,
             pieces: Vec::new(),
+            retired: Vec::new(),
             begins: BTreeMap::new(),
             devices: Vec::new(),
             unit,
@@ -139,14 +144,27 @@ impl Plan {
         Some(plan)
     }
 
-    /// References told so far, also of what has been read since.
+    /// References it holds, also of what has been read since.
     pub(crate) fn told(&self) -> u32 {
         self.planner.board().end().0
     }
 
-    /// How many more references it can take.
+    /// How many more references it can take, at once or once it was [made smaller](Plan::compact).
+    /// That is done when half of what it holds is over, so that its cost spreads over as many hints.
     pub(crate) fn room(&self) -> u32 {
+        let over = self.planner.board().cursor().0;
+        let is_worth_it = over >= self.told() / 2;
+        self.free() + if is_worth_it { over } else { 0 }
+    }
+
+    /// How many more references it can take at once.
+    pub(crate) fn free(&self) -> u32 {
         self.hints_max.saturating_sub(self.told())
+    }
+
+    /// References or pieces, whichever are more: what its bookkeeping is charged by.
+    pub(crate) fn entries(&self) -> u32 {
+        self.told().max(self.pieces.len() as u32)
     }
 
     /// Whether every reference is over.
@@ -172,7 +190,7 @@ impl Plan {
     /// Appends a reference to a piece, at most [`Plan::unit`] long; false if it repeats the last
     /// one, which is one visit. None, and nothing changes, if there is no room.
     pub(crate) fn hint(&mut self, extent: Extent, device: DeviceId) -> Option<bool> {
-        if self.room() == 0 {
+        if self.free() == 0 {
             return None;
         }
         let disk = self.disk(device)?;
@@ -209,23 +227,53 @@ impl Plan {
 
     /// The piece that begins where this extent does. It grows if the extent is longer.
     fn number(&mut self, extent: Extent) -> BlockNo {
-        let next = BlockNo(self.pieces.len() as u32);
-        let number = *self
-            .begins
-            .entry((extent.file, extent.first))
-            .or_insert(next);
-        if number == next {
-            self.pieces.push(Piece {
-                extent,
-                is_gone: false,
-                is_broken: false,
-                requests: 0,
-                service: Nanos(0),
-            });
+        let key = (extent.file, extent.first);
+        if let Some(number) = self.begins.get(&key) {
+            let known = &mut self.pieces[number.0 as usize].extent;
+            known.count = known.count.max(extent.count);
+            return *number;
         }
-        let known = &mut self.pieces[number.0 as usize].extent;
-        known.count = known.count.max(extent.count);
+        let piece = Piece {
+            extent,
+            is_gone: false,
+            is_retired: false,
+            is_broken: false,
+            requests: 0,
+            service: Nanos(0),
+        };
+        let next = BlockNo(self.pieces.len() as u32);
+        let number = self.retired.pop().unwrap_or(next);
+        match self.pieces.get_mut(number.0 as usize) {
+            Some(slot) => *slot = piece,
+            None => self.pieces.push(piece),
+        }
+        self.begins.insert(key, number);
         number
+    }
+
+    /// Forgets what is over, to make room for more.
+    pub(crate) fn compact(&mut self) {
+        let passed = self.planner.compact();
+        self.frontier = self.frontier.saturating_sub(passed);
+        (self.strays, self.stray) = (0, u32::MAX);
+        for number in (0..self.pieces.len() as u32).map(BlockNo) {
+            let piece = &mut self.pieces[number.0 as usize];
+            if piece.is_retired || piece.requests > 0 || !self.planner.retire(number) {
+                continue;
+            }
+            piece.is_retired = true;
+            self.retired.push(number);
+            let key = (piece.extent.file, piece.extent.first);
+            if self.begins.get(&key) == Some(&number) {
+                self.begins.remove(&key);
+            }
+        }
+    }
+
+    /// Whether a piece was forgotten.
+    pub(crate) fn is_retired(&self, piece: BlockNo) -> bool {
+        let piece = self.pieces.get(piece.0 as usize);
+        piece.is_none_or(|piece| piece.is_retired)
     }
 
     /// The piece that holds a block.

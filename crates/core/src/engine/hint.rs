@@ -36,7 +36,8 @@ impl Engine {
     #[must_use]
     pub fn takes_hint(&self, blocks: u32) -> Option<bool> {
         self.settings.hinted.as_ref()?;
-        let plan = self.plan.as_ref().filter(|plan| !self.is_used_up(plan));
+        let plan = self.plan.as_ref();
+        let plan = plan.filter(|plan| !self.is_outgrown(plan, blocks));
         let (unit, room) = match plan {
             Some(plan) => (plan.unit(), plan.room()),
             None => (self.unit_for(blocks), self.hints_max()),
@@ -82,9 +83,24 @@ impl Engine {
     fn append_hints(&mut self, extent: Extent, device: crate::DeviceId) -> Option<()> {
         let plan = self.plan.as_mut()?;
         let unit = plan.unit();
-        if extent.count.div_ceil(unit) > plan.room() {
+        let pieces = extent.count.div_ceil(unit);
+        if pieces > plan.room() {
             return None;
         }
+        if pieces > plan.free() {
+            plan.compact();
+            let plan = &*plan;
+            for reader in self.readers.values_mut() {
+                reader.held.retain(|piece| !plan.is_retired(*piece));
+            }
+        }
+        let accepted = self.append_pieces(extent, unit, device);
+        self.charge_plan();
+        accepted
+    }
+
+    fn append_pieces(&mut self, extent: Extent, unit: u32, device: crate::DeviceId) -> Option<()> {
+        let plan = self.plan.as_mut()?;
         let (mut first, mut left) = (extent.first, extent.count);
         while left > 0 {
             let count = left.min(unit);
@@ -94,7 +110,6 @@ impl Engine {
                 ..extent
             };
             if plan.hint(piece, device)? {
-                self.memory.charge(HINT_BYTES);
                 self.ledger.hints += 1;
                 self.ledger.hints_open += 1;
             }
@@ -104,25 +119,34 @@ impl Engine {
         Some(())
     }
 
-    /// Makes a plan if there is none, or a fresh one for one that is over and half full.
+    /// Charges for what the plan holds by now.
+    fn charge_plan(&mut self) {
+        let Some(plan) = &self.plan else { return };
+        let bytes = i64::from(plan.entries()) * HINT_BYTES + self.memory.holding_bytes();
+        self.memory.charge(bytes - self.plan_bytes);
+        self.plan_bytes = bytes;
+    }
+
+    /// Makes a plan if there is none, or a fresh one for one that is over and in small pieces.
     fn begin_plan(&mut self, first: u32) -> Option<()> {
-        if self.plan.as_ref().is_some_and(|plan| self.is_used_up(plan)) {
+        let plan = self.plan.as_ref();
+        if plan.is_some_and(|plan| self.is_outgrown(plan, first)) {
             self.end_plan();
         }
         if self.plan.is_none() {
             let policy = self.settings.hinted.as_ref()?;
             let unit = self.unit_for(first);
             let plan = Plan::new(policy, self.plan_frames(), unit, self.hints_max())?;
-            self.plan_bytes = self.memory.begin_holding();
-            self.memory.charge(self.plan_bytes);
+            self.memory.begin_holding();
             self.plan = Some(plan);
+            self.charge_plan();
         }
         Some(())
     }
 
-    /// A plan that was read to its end and is half full begins anew.
-    fn is_used_up(&self, plan: &Plan) -> bool {
-        plan.is_over() && plan.told() > self.hints_max() / 2
+    /// A plan that was read to its end begins anew for hints of longer runs than its pieces are.
+    fn is_outgrown(&self, plan: &Plan, first: u32) -> bool {
+        plan.is_over() && self.unit_for(first) > plan.unit()
     }
 
     /// The frames of a plan that begins now.
@@ -140,11 +164,10 @@ impl Engine {
     /// The plan is over or in the way: what it holds goes into the order of reclaim. Whether there
     /// was one.
     pub(super) fn end_plan(&mut self) -> bool {
-        let Some(plan) = self.plan.take() else {
+        if self.plan.take().is_none() {
             return false;
-        };
-        let bytes = i64::from(plan.told()) * HINT_BYTES + self.plan_bytes;
-        self.memory.charge(-bytes);
+        }
+        self.memory.charge(-core::mem::take(&mut self.plan_bytes));
         self.ledger.hints_dropped += self.ledger.hints_open;
         self.ledger.hints_open = 0;
         for frame in self.memory.end_holding() {

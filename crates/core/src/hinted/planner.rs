@@ -179,6 +179,20 @@ impl Planner {
         has_room.then(|| self.board.add_disk())?
     }
 
+    /// Forgets the references before the cursor, to make room for others: how many. All positions
+    /// are smaller by that from now on. Takes time as the references left and all blocks do.
+    pub fn compact(&mut self) -> u32 {
+        self.policy.hinted();
+        self.stale = true;
+        self.board.compact()
+    }
+
+    /// Whether a block is nowhere and not used any more. It is unknown from now on, and its number
+    /// can be given to another.
+    pub fn retire(&mut self, block: BlockNo) -> bool {
+        self.board.retire(block).is_some()
+    }
+
     /// Takes one input. `now` decides nothing; waiting is counted with it.
     pub fn handle(&mut self, now: Nanos, input: Input) {
         let accepted = match input {

@@ -5,7 +5,7 @@
 //! ask for then; so the sets cannot disagree with the blocks. A change that makes no sense answers
 //! `None` and leaves everything as it was.
 
-use super::{Board, Entry, NEVER, Pair, State, UNKNOWN};
+use super::{Board, Entry, NEVER, Pair, Positions, State, UNKNOWN};
 use crate::hinted::protocol::{BlockNo, Hint};
 use crate::units::DeviceId;
 
@@ -114,10 +114,42 @@ impl Board {
         Some(())
     }
 
+    /// Forgets the places before the cursor, so that all others move forward by that many.
+    pub(crate) fn compact(&mut self) -> u32 {
+        let passed = self.cursor;
+        self.order.drain(..passed as usize);
+        self.following.drain(..passed as usize);
+        let forward = |place: &mut u32| {
+            *place = place.checked_sub(passed).unwrap_or(NEVER);
+        };
+        let known = |place: &&mut u32| **place != NEVER;
+        self.following.iter_mut().filter(known).for_each(forward);
+        self.awaited.iter_mut().for_each(forward);
+        self.cursor = 0;
+        self.missing
+            .iter_mut()
+            .for_each(|set| *set = Positions::default());
+        (self.kept, self.unneeded) = Default::default();
+        for block in 0..self.blocks() {
+            let Entry { next, last, .. } = &mut self.blocks[block as usize];
+            [next, last].into_iter().filter(known).for_each(forward);
+            self.join_sets(BlockNo(block));
+        }
+        passed
+    }
+
+    /// Makes a block unknown if it is nowhere and not used any more: its number can be given to
+    /// another.
+    pub(crate) fn retire(&mut self, block: BlockNo) -> Option<()> {
+        let entry = self.blocks.get_mut(block.0 as usize)?;
+        let is_idle = entry.state == State::Absent && entry.next == NEVER && !entry.kept;
+        is_idle.then(|| *entry = UNKNOWN)
+    }
+
     /// One more disk, if there can be.
     pub(crate) fn add_disk(&mut self) -> Option<DeviceId> {
         let disk = u16::try_from(self.missing.len()).ok()?;
-        self.missing.push(super::Positions::default());
+        self.missing.push(Positions::default());
         self.in_flight.push(0);
         Some(DeviceId(disk))
     }

@@ -76,7 +76,7 @@ impl Frames {
 proptest! {
     #[test]
     fn no_input_breaks_it(
-        inputs in prop::collection::vec((input(), any::<bool>()), 1..200),
+        inputs in prop::collection::vec((input(), any::<bool>(), 0u32..16), 1..200),
         cache_blocks in 1u32..8,
         allowance in prop_oneof![Just(u32::MAX), 0u32..6],
     ) {
@@ -84,7 +84,14 @@ proptest! {
             let mut planner = Planner::new(&setup(method.spec.name, cache_blocks)).unwrap();
             planner.allow(allowance);
             let mut frames = Frames::default();
-            for (now, (input, drain)) in (0..).zip(&inputs) {
+            for (now, (input, drain, luck)) in (0..).zip(&inputs) {
+                if *luck == 0 {
+                    planner.compact();
+                    for block in (0..40).map(BlockNo) {
+                        let was_known = frames.resident.contains(&block);
+                        prop_assert!(!planner.retire(block) || !was_known, "{block:?} is there");
+                    }
+                }
                 let refused = planner.ledger().refused_inputs;
                 planner.handle(Nanos(now), input.clone());
                 if planner.ledger().refused_inputs == refused {
@@ -227,6 +234,44 @@ fn a_block_asked_for_out_of_turn_is_used_then_and_its_place_is_passed_over() {
     planner.handle(Nanos(3), Input::Passed { block, read: false });
     assert_eq!(planner.board().cursor(), planner.board().end());
     assert_eq!(planner.poll(), Output::Idle);
+}
+
+#[test]
+fn what_is_over_makes_room_for_other_references_and_numbers() {
+    let mut planner = Planner::new(&setup("aggressive", 2)).unwrap();
+    let mut next = 0;
+    for turn in 0..1000 {
+        // Ten hundred references where two hundred fit, over blocks that come and go.
+        if turn % 100 == 0 {
+            planner.compact();
+            let retired = (0..40).filter(|block| planner.retire(BlockNo(*block)));
+            assert!(turn == 0 || retired.count() >= 37, "all but those resident");
+            planner.handle(
+                Nanos(turn),
+                hints(&[7; 50].map(|step| next_block(&mut next, step))),
+            );
+            planner.handle(
+                Nanos(turn),
+                hints(&[9; 50].map(|step| next_block(&mut next, step))),
+            );
+        }
+        planner.handle(Nanos(turn), WANTED);
+        loop {
+            match planner.poll() {
+                Output::Idle => break,
+                Output::Fetch { block, .. } => planner.handle(Nanos(turn), fetched(block.0)),
+                Output::Serve { .. } => planner.handle(Nanos(turn), Input::Taken),
+                Output::Lost { .. } => panic!("nothing fails"),
+            }
+        }
+    }
+    let ledger = planner.ledger();
+    assert_eq!((ledger.reads, ledger.refused_inputs), (1000, 0));
+}
+
+fn next_block(last: &mut u32, step: u32) -> u32 {
+    *last = (*last + step) % 40;
+    *last
 }
 
 #[test]
