@@ -5,8 +5,6 @@
 //! queued back to back so that a device that streams can stream. The first block of a demand may
 //! take any frame; everything else leaves a reserve for demands to come.
 
-use alloc::collections::VecDeque;
-
 use super::{Engine, REQUEST_BYTES};
 use crate::detect::Window;
 use crate::device::Device;
@@ -169,49 +167,39 @@ impl Engine {
     }
 
     fn next_request(&mut self, id: DeviceId) -> Option<RequestId> {
-        self.next_awaited(id).or_else(|| self.next_planned(id))
-    }
-
-    /// The next request of the plan: when no other waits, and as many as the device can work on
-    /// and one more, so that what a reader asks for meanwhile is not far behind.
-    fn next_planned(&mut self, id: DeviceId) -> Option<RequestId> {
         let device = self.devices.get(&id)?;
-        let room = self
-            .settings
-            .in_flight_max
-            .min(device.profile.servers().saturating_add(1));
-        if !device.queue.is_empty() || device.planned.is_empty() || device.in_flight >= room {
-            return None;
+        let limit = self.settings.in_flight_max;
+        // As many as it can work on, and one more so that it never runs idle.
+        let has_room = device.in_flight < limit.min(device.profile.servers().saturating_add(1));
+        if self.holds_back(device) {
+            // The plan's stand behind the others, but one that continues may go before them.
+            return has_room.then(|| self.choose(id))?;
         }
-        let chosen = self.choose(device, &device.planned);
-        self.devices.get_mut(&id)?.planned.remove(chosen)
+        let waits = device.in_flight < limit && !device.queue.is_empty();
+        let device = self.devices.get_mut(&id)?;
+        if waits {
+            device.queue.pop_front()
+        } else if has_room && device.queue.is_empty() {
+            device.planned.pop_front()
+        } else {
+            None
+        }
     }
 
-    fn next_awaited(&mut self, id: DeviceId) -> Option<RequestId> {
+    /// Takes out the request that a device gets next.
+    fn choose(&mut self, id: DeviceId) -> Option<RequestId> {
         let device = self.devices.get(&id)?;
-        if !self.holds_back(device) {
-            let room = device.in_flight < self.settings.in_flight_max;
-            return self
-                .devices
-                .get_mut(&id)
-                .filter(|_| room)?
-                .queue
-                .pop_front();
-        }
-        if device.in_flight > device.profile.servers() || device.queue.is_empty() {
-            return None;
-        }
-        let chosen = self.choose(device, &device.queue);
-        self.devices.get_mut(&id)?.queue.remove(chosen)
-    }
-
-    /// Which of the requests in a device's queue goes next.
-    fn choose(&self, device: &Device, queue: &VecDeque<RequestId>) -> usize {
         let requests = &self.requests;
         let position = |id: &RequestId| requests.get(*id).map_or(u64::MAX, |r| r.position);
-        let mut waiting = queue.iter().map(position);
+        let mut waiting = device.queue.iter().chain(&device.planned).map(position);
         let chosen = self.dispatch.next(&device.head(), &mut waiting);
-        if chosen < queue.len() { chosen } else { 0 }
+        let Device { queue, planned, .. } = self.devices.get_mut(&id)?;
+        let count = queue.len();
+        match chosen.checked_sub(count) {
+            None => queue.remove(chosen),
+            Some(at) if at < planned.len() => planned.remove(at),
+            Some(_) => queue.pop_front().or_else(|| planned.pop_front()),
+        }
     }
 
     /// Most blocks of one request of a window of so many.
