@@ -41,6 +41,8 @@ pub struct Board {
     blocks_max: u32,
     hints_max: u32,
     cursor: u32,
+    /// Behind the last place asked for out of turn.
+    here: u32,
     /// The reference order: the block at each place ..
     order: Vec<u32>,
     /// .. and the following place that names the same block.
@@ -97,6 +99,7 @@ impl Board {
             blocks_max,
             hints_max,
             cursor: 0,
+            here: 0,
             order: Vec::new(),
             following: Vec::new(),
             blocks: Vec::new(),
@@ -131,6 +134,13 @@ impl Board {
     #[must_use]
     pub fn cursor(&self) -> Position {
         Position(self.cursor)
+    }
+
+    /// Where readers are: at the cursor, or behind what was last asked for out of turn. What lies
+    /// between the two may still be read, or was announced wrongly; distances count from here.
+    #[must_use]
+    pub fn here(&self) -> Position {
+        Position(self.cursor.max(self.here))
     }
 
     /// The place after the last known reference.

@@ -265,6 +265,7 @@ impl Planner {
             return None;
         }
         self.policy.computed(compute);
+        self.board.come_to(block);
         self.ledger.reads += 1;
         if self.board.is_resident(block) {
             self.ledger.hits += 1;

@@ -61,6 +61,12 @@ impl Board {
         }
     }
 
+    /// A reader asks for this block's next use, out of turn.
+    pub(crate) fn come_to(&mut self, block: BlockNo) {
+        let place = self.next_use(block).0;
+        self.here = place.saturating_add(1).min(self.end().0);
+    }
+
     /// Nobody waits any more.
     pub(crate) fn wait_for_none(&mut self) {
         self.awaited = None;
@@ -125,6 +131,7 @@ impl Board {
         let known = |place: &&mut u32| **place != NEVER;
         self.following.iter_mut().filter(known).for_each(forward);
         self.awaited.iter_mut().for_each(forward);
+        self.here = self.here.saturating_sub(passed);
         self.cursor = 0;
         self.missing
             .iter_mut()
