@@ -37,7 +37,6 @@ use crate::detect::{self, Access, Detect};
 use crate::device::Device;
 use crate::dispatch::{self, Dispatch};
 use crate::fixed_map::FixedMap;
-use crate::hinted::BlockNo;
 use crate::ledger::Ledger;
 use crate::memory::Memory;
 use crate::plan::Plan;
@@ -71,9 +70,7 @@ pub struct Engine {
     reads: FixedMap<ReadId, Read>,
     requests: Requests,
     /// What readers announced, while anything of it is known.
-    plan: Option<Plan>,
-    /// What the plan was charged.
-    plan_bytes: i64,
+    plan: Option<Box<Plan>>,
     /// Reads that wait for a frame, first come first served.
     starved: VecDeque<ReadId>,
     /// Memory taken away by a limit; paid with frames, as bookkeeping is.
@@ -99,8 +96,6 @@ struct Reader {
     file: FileId,
     detect: Box<dyn Detect>,
     streams: Streams,
-    /// The pieces of the plan it took last.
-    held: Vec<BlockNo>,
 }
 
 /// A demand read under way.
@@ -160,7 +155,6 @@ impl Engine {
             reads: FixedMap::default(),
             requests: Requests::default(),
             plan: None,
-            plan_bytes: 0,
             starved: VecDeque::new(),
             withheld: 0,
             active_streams: 0,
@@ -309,7 +303,6 @@ impl Engine {
                 file,
                 detect,
                 streams: Streams::default(),
-                held: Vec::new(),
             },
         );
         self.memory.charge(READER_BYTES);

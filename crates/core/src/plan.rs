@@ -28,7 +28,7 @@ use alloc::vec::Vec;
 
 use crate::hinted::{BlockNo, Hint, Input, Output, Planner, Position, Setup};
 use crate::spec::Choice;
-use crate::units::{Block, DeviceId, Extent, FileId, Nanos};
+use crate::units::{Block, DeviceId, Extent, FileId, Nanos, ReaderId, RequestId};
 
 /// What a reference is charged: 8 bytes in the order and a quarter of one on each disk; its piece
 /// here and on the board, 40 and 16, its place in the map, 24, and a list's links, 12. Vectors
@@ -55,6 +55,12 @@ pub(crate) struct Plan {
     pieces: Vec<Piece>,
     /// Numbers of pieces that are nowhere any more.
     retired: Vec<BlockNo>,
+    /// The pieces that each reader took last.
+    held: BTreeMap<ReaderId, Vec<BlockNo>>,
+    /// What it was charged.
+    pub(crate) charged: i64,
+    /// Requests for pieces, and when the driver got each.
+    requests: BTreeMap<RequestId, (BlockNo, Nanos)>,
     /// Where each piece begins.
     begins: BTreeMap<(FileId, Block), BlockNo>,
     /// Disks of the planner.
@@ -126,6 +132,9 @@ impl Plan {
             planner: planner.ok()?,
             pieces: Vec::new(),
             retired: Vec::new(),
+            held: BTreeMap::new(),
+            charged: 0,
+            requests: BTreeMap::new(),
             begins: BTreeMap::new(),
             devices: Vec::new(),
             unit,
@@ -268,12 +277,30 @@ impl Plan {
                 self.begins.remove(&key);
             }
         }
+        let is_known = |piece: &BlockNo| !self.pieces[piece.0 as usize].is_retired;
+        self.held
+            .values_mut()
+            .for_each(|held| held.retain(is_known));
     }
 
-    /// Whether a piece was forgotten.
-    pub(crate) fn is_retired(&self, piece: BlockNo) -> bool {
-        let piece = self.pieces.get(piece.0 as usize);
-        piece.is_none_or(|piece| piece.is_retired)
+    /// Whether a reader took a piece and has not gone on to another.
+    pub(crate) fn is_held(&self, reader: ReaderId, piece: BlockNo) -> bool {
+        let held = self.held.get(&reader);
+        held.is_some_and(|held| held.contains(&piece))
+    }
+
+    /// A reader has gone on from what it held, but for these pieces: what it left.
+    pub(crate) fn go_on(&mut self, reader: ReaderId, stays: &[BlockNo]) -> Vec<BlockNo> {
+        let Some(held) = self.held.get_mut(&reader) else {
+            return Vec::new();
+        };
+        let left = held
+            .extract_if(.., |piece| !stays.contains(piece))
+            .collect();
+        if held.is_empty() {
+            self.held.remove(&reader);
+        }
+        left
     }
 
     /// The piece that holds a block.
@@ -300,7 +327,7 @@ impl Plan {
     /// A reader asks for a piece: whether a place of the order is meant by that, and in any case how
     /// many references were passed over that nobody read. What the planner does for it is to be
     /// carried out, then the place is [settled](Plan::settle).
-    pub(crate) fn take(&mut self, now: Nanos, piece: BlockNo) -> (bool, u64) {
+    pub(crate) fn take(&mut self, now: Nanos, reader: ReaderId, piece: BlockNo) -> (bool, u64) {
         let mut missed = 0;
         let place = self.planner.board().next_use(piece);
         if place == Position::NEVER {
@@ -318,6 +345,7 @@ impl Plan {
         self.set_trust(self.trust.saturating_add(TRUST_STEP));
         let compute = now.since(self.served);
         self.served = now;
+        self.held.entry(reader).or_default().push(piece);
         let (block, kept) = (piece, true);
         self.tell(Input::Kept { block, kept });
         self.tell(Input::Asked { block, compute });
@@ -402,8 +430,10 @@ impl Plan {
     }
 
     /// A reader got what it had asked for: from here on it computes.
-    pub(crate) fn served(&mut self, now: Nanos) {
-        self.served = now;
+    pub(crate) fn served(&mut self, now: Nanos, reader: ReaderId) {
+        if self.held.contains_key(&reader) {
+            self.served = now;
+        }
     }
 
     /// What to do next, if there is something.
@@ -444,9 +474,45 @@ impl Plan {
         }
     }
 
-    /// A request for a piece ended. Once all have: false if the piece is of no use as a whole, and
-    /// what arrived of it is the engine's.
-    pub(crate) fn ended(&mut self, piece: BlockNo, is_whole: bool, service: Nanos) -> Option<bool> {
+    /// A request is for a piece.
+    pub(crate) fn owns(&mut self, id: RequestId, piece: BlockNo) {
+        self.requests.insert(id, (piece, Nanos(0)));
+    }
+
+    /// Whether a request is for a piece.
+    pub(crate) fn is_own(&self, id: RequestId) -> bool {
+        self.requests.contains_key(&id)
+    }
+
+    /// The driver got a request.
+    pub(crate) fn sent(&mut self, id: RequestId, now: Nanos) {
+        if let Some((_, at)) = self.requests.get_mut(&id) {
+            *at = now;
+        }
+    }
+
+    /// Requests for pieces whose file is gone.
+    pub(crate) fn requests_of_gone(&self) -> Vec<RequestId> {
+        let is_gone = |piece: BlockNo| self.pieces[piece.0 as usize].is_gone;
+        let own = self.requests.iter();
+        own.filter(|(_, (piece, _))| is_gone(*piece))
+            .map(|(id, _)| *id)
+            .collect()
+    }
+
+    /// The number of a request is free again: its piece, and when the driver got it.
+    pub(crate) fn disown(&mut self, id: RequestId) -> Option<(BlockNo, Nanos)> {
+        self.requests.remove(&id)
+    }
+
+    /// A request for a piece ended; a disk worked on it for so long. Once all have: where the
+    /// piece lies, if it is of no use as a whole and what arrived of it is the engine's.
+    pub(crate) fn ended(
+        &mut self,
+        piece: BlockNo,
+        is_whole: bool,
+        service: Nanos,
+    ) -> Option<Extent> {
         let state = self.pieces.get_mut(piece.0 as usize)?;
         state.requests = state.requests.saturating_sub(1);
         state.is_broken |= !is_whole;
@@ -454,13 +520,14 @@ impl Plan {
         if state.requests > 0 {
             return None;
         }
-        let (is_good, service) = (!state.is_broken && !state.is_gone, state.service);
+        let (extent, service) = (state.extent, state.service);
+        let is_lost = state.is_broken || state.is_gone;
         let block = piece;
-        self.tell(match is_good {
-            true => Input::Fetched { block, service },
-            false => Input::Failed { block },
+        self.tell(match is_lost {
+            false => Input::Fetched { block, service },
+            true => Input::Failed { block },
         });
-        Some(is_good)
+        is_lost.then_some(extent)
     }
 
     /// Where a piece lies.
@@ -489,12 +556,6 @@ impl Plan {
             self.tell(Input::Forgotten { block: number });
         }
         (extents, open)
-    }
-
-    /// Whether a piece's file is gone.
-    pub(crate) fn is_gone(&self, piece: BlockNo) -> bool {
-        let piece = self.pieces.get(piece.0 as usize);
-        piece.is_none_or(|piece| piece.is_gone)
     }
 
     /// Pairs that its policy named and inputs of its own that made no sense: none, or there is a

@@ -8,11 +8,10 @@
 use super::{Engine, REQUEST_BYTES};
 use crate::detect::Window;
 use crate::device::Device;
-use crate::hinted::BlockNo;
 use crate::protocol::{Fetch, Output};
 use crate::request::Request;
 use crate::table::{Frame, flag};
-use crate::units::{Block, Bytes, DeviceId, Extent, FileId, Nanos, RequestId};
+use crate::units::{Block, Bytes, DeviceId, Extent, FileId, RequestId};
 
 /// Windows are not cut into requests shorter than this many blocks, 32 KiB of pages: on a device
 /// that pays milliseconds for a switch, a request's own cost is nothing, and a window in one piece
@@ -59,8 +58,7 @@ impl Engine {
             if full == Some(true) {
                 self.close_request(open.take());
             }
-            let id =
-                *open.get_or_insert_with(|| self.open_request(device, extent.file, block, None));
+            let id = *open.get_or_insert_with(|| self.open_request(device, extent.file, block));
             self.reserve(id, frame, block, asked, mark == Some(block));
         }
         self.close_request(open);
@@ -74,7 +72,6 @@ impl Engine {
         device: DeviceId,
         file: FileId,
         first: Block,
-        piece: Option<BlockNo>,
     ) -> RequestId {
         let extent = Extent {
             file,
@@ -90,8 +87,6 @@ impl Engine {
             position,
             demand,
             dispatched,
-            piece,
-            started: Nanos(0),
             waiters,
             orphans,
         })
@@ -132,9 +127,10 @@ impl Engine {
     pub(super) fn close_request(&mut self, id: Option<RequestId>) {
         let Some(id) = id else { return };
         self.memory.charge(REQUEST_BYTES);
+        let is_planned = self.plan.as_ref().is_some_and(|plan| plan.is_own(id));
         if let Some(request) = self.requests.get(id) {
             let device = self.devices.entry(request.device).or_default();
-            if request.piece.is_some() && !request.demand {
+            if is_planned && !request.demand {
                 device.planned.push_back(id);
             } else {
                 device.queue.push_back(id);
@@ -218,7 +214,6 @@ impl Engine {
             return;
         };
         request.dispatched = true;
-        request.started = self.now;
         let Request {
             device,
             extent,
@@ -229,6 +224,9 @@ impl Engine {
         if let Some(device) = self.devices.get_mut(&device) {
             device.in_flight += 1;
             device.visit(position, bytes.0);
+        }
+        if let Some(plan) = &mut self.plan {
+            plan.sent(id, self.now);
         }
         self.ledger.requests += 1;
         self.ledger.request_bytes.0 += bytes.0;

@@ -16,6 +16,7 @@
 //! A read of an announced piece that the policy does not fetch at once (its disk is busy, or it
 //! may not prefetch more) is fetched as any miss is: no reader waits for a policy.
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use super::Engine;
@@ -89,10 +90,6 @@ impl Engine {
         }
         if pieces > plan.free() {
             plan.compact();
-            let plan = &*plan;
-            for reader in self.readers.values_mut() {
-                reader.held.retain(|piece| !plan.is_retired(*piece));
-            }
         }
         let accepted = self.append_pieces(extent, unit, device);
         self.charge_plan();
@@ -121,10 +118,11 @@ impl Engine {
 
     /// Charges for what the plan holds by now.
     fn charge_plan(&mut self) {
-        let Some(plan) = &self.plan else { return };
-        let bytes = i64::from(plan.entries()) * HINT_BYTES + self.memory.holding_bytes();
-        self.memory.charge(bytes - self.plan_bytes);
-        self.plan_bytes = bytes;
+        let held = self.memory.holding_bytes();
+        let Some(plan) = &mut self.plan else { return };
+        let bytes = i64::from(plan.entries()) * HINT_BYTES + held;
+        self.memory.charge(bytes - plan.charged);
+        plan.charged = bytes;
     }
 
     /// Makes a plan if there is none, or a fresh one for one that is over and in small pieces.
@@ -138,7 +136,7 @@ impl Engine {
             let unit = self.unit_for(first);
             let plan = Plan::new(policy, self.plan_frames(), unit, self.hints_max())?;
             self.memory.begin_holding();
-            self.plan = Some(plan);
+            self.plan = Some(Box::new(plan));
             self.charge_plan();
         }
         Some(())
@@ -164,20 +162,14 @@ impl Engine {
     /// The plan is over or in the way: what it holds goes into the order of reclaim. Whether there
     /// was one.
     pub(super) fn end_plan(&mut self) -> bool {
-        if self.plan.take().is_none() {
+        let Some(plan) = self.plan.take() else {
             return false;
-        }
-        self.memory.charge(-core::mem::take(&mut self.plan_bytes));
+        };
+        self.memory.charge(-plan.charged);
         self.ledger.hints_dropped += self.ledger.hints_open;
         self.ledger.hints_open = 0;
         for frame in self.memory.end_holding() {
             self.let_go(frame);
-        }
-        for request in self.requests.iter_mut() {
-            request.piece = None;
-        }
-        for reader in self.readers.values_mut() {
-            reader.held.clear();
         }
         true
     }
@@ -233,17 +225,8 @@ impl Engine {
 
     /// The reader has moved on from what it held, but for these pieces.
     fn leave_others(&mut self, id: ReaderId, kept: &[BlockNo]) {
-        let Some(reader) = self.readers.get_mut(&id) else {
-            return;
-        };
-        let held = core::mem::take(&mut reader.held);
-        let (stays, goes) = held.into_iter().partition(|held| kept.contains(held));
-        reader.held = stays;
-        self.leave(goes);
-    }
-
-    fn leave(&mut self, pieces: Vec<BlockNo>) {
-        for piece in pieces {
+        let left = self.plan.as_mut().map(|plan| plan.go_on(id, kept));
+        for piece in left.unwrap_or_default() {
             let Some(plan) = &mut self.plan else { return };
             if plan.leave(piece)
                 && let Some(Extent { file, first, .. }) = plan.extent(piece)
@@ -262,20 +245,16 @@ impl Engine {
 
     fn take_piece(&mut self, id: ReaderId, piece: BlockNo, asked: &Extent) {
         let now = self.now;
-        let Some(reader) = self.readers.get_mut(&id) else {
-            return;
-        };
         let Some(plan) = &mut self.plan else { return };
-        if reader.held.contains(&piece) {
+        if plan.is_held(id, piece) {
             return;
         }
-        let (is_taken, missed) = plan.take(now, piece);
+        let (is_taken, missed) = plan.take(now, id, piece);
         self.ledger.hints_missed += missed;
         self.ledger.hints_open -= missed;
         if !is_taken {
             return;
         }
-        reader.held.push(piece);
         self.ledger.hints_read += 1;
         self.ledger.hints_open -= 1;
         // If no fetch comes of it, the read goes on as any other.
@@ -291,7 +270,7 @@ impl Engine {
             return false;
         };
         let covering = plan.covering(reader.file, block);
-        covering.is_some_and(|(piece, _)| reader.held.contains(&piece))
+        covering.is_some_and(|(piece, _)| plan.is_held(id, piece))
     }
 
     /// Whether the mark of this block is the plan's.
@@ -302,15 +281,14 @@ impl Engine {
 
     /// A reader got something: from here on it computes.
     pub(super) fn note_served(&mut self, id: ReaderId) {
-        let held = self.readers.get(&id).map(|r| r.held.is_empty());
-        if let (Some(plan), Some(false)) = (&mut self.plan, held) {
-            plan.served(self.now);
+        if let Some(plan) = &mut self.plan {
+            plan.served(self.now, id);
         }
     }
 
     /// Does what the plan wants done. `asked` is what a reader waits for.
     pub(super) fn carry_out_plan(&mut self, asked: Option<&Extent>) {
-        while let Some(fetch) = self.plan.as_mut().and_then(Plan::poll) {
+        while let Some(fetch) = self.plan.as_mut().and_then(|plan| plan.poll()) {
             self.fetch_piece(fetch, asked);
         }
     }
@@ -384,7 +362,11 @@ impl Engine {
                 _ => {
                     self.close_request(open.map(|(id, _)| id));
                     requests += 1;
-                    self.open_request(device, extent.file, *block, Some(piece))
+                    let id = self.open_request(device, extent.file, *block);
+                    if let Some(plan) = &mut self.plan {
+                        plan.owns(id, piece);
+                    }
+                    id
                 }
             };
             open = Some((id, *block));
@@ -418,12 +400,16 @@ impl Engine {
         }
     }
 
-    /// A request of the plan ended or was called off.
+    /// The number of a request is free again: the piece that it was for, if it was the plan's, and
+    /// when the driver got it.
+    pub(super) fn disown(&mut self, id: RequestId) -> Option<(BlockNo, Nanos)> {
+        self.plan.as_mut()?.disown(id)
+    }
+
+    /// A request for a piece ended or was called off.
     pub(super) fn piece_ended(&mut self, piece: BlockNo, is_whole: bool, service: Nanos) {
         let Some(plan) = &mut self.plan else { return };
-        if plan.ended(piece, is_whole, service) == Some(false)
-            && let Some(extent) = plan.extent(piece)
-        {
+        if let Some(extent) = plan.ended(piece, is_whole, service) {
             self.let_go_of(extent);
         }
     }
@@ -441,7 +427,7 @@ impl Engine {
 
     #[cfg(test)]
     pub(super) fn plan_defects(&self) -> u64 {
-        self.plan.as_ref().map_or(0, Plan::defects)
+        self.plan.as_ref().map_or(0, |plan| plan.defects())
     }
 
     /// A reader closes its file, and so leaves what it held.
@@ -455,11 +441,11 @@ impl Engine {
         let (extents, open) = plan.forget(file);
         self.ledger.hints_dropped += open;
         self.ledger.hints_open -= open;
-        let plan = &*plan;
-        let is_idle = |r: &crate::request::Request| !r.dispatched && r.waiters.is_empty();
-        let called_off = self
-            .requests
-            .which(|r| is_idle(r) && r.piece.is_some_and(|piece| plan.is_gone(piece)));
+        let mut called_off = plan.requests_of_gone();
+        called_off.retain(|id| {
+            let request = self.requests.get(*id);
+            request.is_some_and(|r| !r.dispatched && r.waiters.is_empty())
+        });
         let is_empty = plan.is_empty();
         for extent in extents {
             self.let_go_of(extent);
