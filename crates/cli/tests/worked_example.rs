@@ -1,6 +1,6 @@
-//! The worked example of CONTRIBUTING.md still fits the source.
+//! The worked examples of CONTRIBUTING.md still fit the source.
 //!
-//! An example in a document grows old in silence. This reads its diff and checks that what it
+//! An example in a document grows old in silence. This reads their diffs and checks that what it
 //! takes away or stands beside is there, and that what it adds is one file, one `mod` line and one
 //! entry. It does not build the result: that was done when it was written, and the lines around it
 //! are those that would break it.
@@ -18,11 +18,18 @@ fn read(path: &str) -> Option<String> {
 }
 
 #[test]
-fn the_diff_in_contributing_applies() {
+fn the_diffs_in_contributing_apply() {
     let text = read("CONTRIBUTING.md").expect("CONTRIBUTING.md");
-    let (_, rest) = text.split_once("```diff\n").expect("a diff");
-    let (diff, _) = rest.split_once("\n```\n").expect("the end of the diff");
+    let mut examples = 0;
+    for rest in text.split("```diff\n").skip(1) {
+        let (diff, _) = rest.split_once("\n```\n").expect("the end of the diff");
+        check(diff);
+        examples += 1;
+    }
+    assert_eq!(examples, 2, "a depth method and a hinted one");
+}
 
+fn check(diff: &str) {
     let (mut new_files, mut mods, mut hunks) = (0, 0, 0);
     for file in diff.split("diff --git ").skip(1) {
         let path = file

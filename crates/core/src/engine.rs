@@ -40,7 +40,7 @@ use crate::dispatch::{self, Dispatch};
 use crate::fixed_map::FixedMap;
 use crate::ledger::Ledger;
 use crate::memory::Memory;
-use crate::plan::{Held, Plan};
+use crate::plan::Plan;
 use crate::protocol::{Input, Output};
 use crate::reclaim;
 use crate::request::Requests;
@@ -71,9 +71,7 @@ pub struct Engine {
     reads: FixedMap<ReadId, Read>,
     requests: Requests,
     /// What readers announced, while anything of it is known.
-    plan: Option<Plan>,
-    /// What the plan was charged beside its references.
-    plan_bytes: i64,
+    plan: Option<Box<Plan>>,
     /// Reads that wait for a frame, first come first served.
     starved: VecDeque<ReadId>,
     /// Memory taken away by a limit; paid with frames, as bookkeeping is.
@@ -101,8 +99,6 @@ struct Reader {
     streams: Streams,
     /// The amount of work at which it is due again: see [`dispatch`].
     account: u64,
-    /// Its places in the announced order.
-    held: Vec<Held>,
 }
 
 /// A demand read under way.
@@ -172,7 +168,6 @@ impl Engine {
             reads: FixedMap::default(),
             requests: Requests::default(),
             plan: None,
-            plan_bytes: 0,
             starved: VecDeque::new(),
             withheld: 0,
             active_streams: 0,
@@ -338,7 +333,6 @@ impl Engine {
                 detect,
                 streams: Streams::default(),
                 account: 0,
-                held: Vec::new(),
             },
         );
         self.memory.charge(READER_BYTES);

@@ -96,11 +96,15 @@ impl Memory {
         })
     }
 
-    /// Makes room for the bits of [`Memory::hold`]; how many bytes they take.
-    pub(crate) fn begin_holding(&mut self) -> i64 {
+    /// Makes room for the bits of [`Memory::hold`].
+    pub(crate) fn begin_holding(&mut self) {
         let words = self.table.frames().div_ceil(u64::BITS) as usize;
         self.held = alloc::vec![0; words].into_boxed_slice();
-        words as i64 * 8
+    }
+
+    /// How many bytes those take.
+    pub(crate) fn holding_bytes(&self) -> i64 {
+        self.held.len() as i64 * 8
     }
 
     /// The plan holds this vacant frame from now on, whatever block it gets.

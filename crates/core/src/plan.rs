@@ -6,14 +6,16 @@
 //! takes:
 //!
 //! ```text
-//!   passed          | window |                    | window |
-//!   -----------------+--------+--------------------+--------+----------- order of references
-//!   cursor ..........^        ^ frontier: the furthest place taken       ^ too far: a stray
+//!   over     |   window   |   window   |  too far: a stray
+//!   ---------+------------+------------+-------------------- order of references
+//!            ^ cursor     ^ frontier: behind the furthest place taken
 //! ```
 //!
-//! Control law of disorder: readers may be a window ahead of the frontier, and what lies more than
-//! a window behind it is given up. A read of something hinted for much later is a stray and takes
-//! no place; after [`STRAYS_MAX`] strays in a row the order goes on at the earliest of them.
+//! Control law of disorder: readers may be a window ahead of the frontier, and what nobody took
+//! more than a window behind it is given up. A read of something hinted for much later is a stray
+//! and takes no place; after [`STRAYS_MAX`] strays in a row the order goes on at the earliest of
+//! them. A piece taken stays in memory until its reader takes another, or a window of others was
+//! taken since.
 //!
 //! Control law of trust: so many pieces are fetched ahead as hints have proved right, as TCP opens
 //! its window: a few at first, two more for each one read, one less for each one passed over. So
@@ -21,12 +23,12 @@
 //!
 //! It moves no frames and knows no readers.
 
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 
 use crate::hinted::{BlockNo, Hint, Input, Output, Planner, Position, Setup};
 use crate::spec::Choice;
-use crate::units::{Block, DeviceId, Extent, FileId, Nanos};
+use crate::units::{Block, DeviceId, Extent, FileId, Nanos, ReaderId, RequestId};
 
 /// What a reference is charged: 8 bytes in the order and a quarter of one on each disk; its piece
 /// here and on the board, 40 and 16, its place in the map, 24, and a list's links, 12. Vectors
@@ -34,8 +36,8 @@ use crate::units::{Block, DeviceId, Extent, FileId, Nanos};
 pub(crate) const HINT_BYTES: i64 = 192;
 /// Fewest pieces a plan works with: two being read, two on their way.
 const PIECES_MIN: u32 = 4;
-/// The window is a quarter of the pieces that fit, so that those which wait for a slow reader
-/// leave room for those it has not come to, and at most this: some dozens of workers, each a
+/// The window is a quarter of the pieces that fit, so that those in readers' hands leave room for
+/// those to come, and at most this: some dozens of workers, each a
 /// piece or two from where it should be.
 const WINDOW_MAX: u32 = 64;
 /// So many strays in a row mean that the reader is elsewhere; fewer may be looks at an index.
@@ -51,6 +53,14 @@ const TRUST_STEP: u32 = 2;
 pub(crate) struct Plan {
     planner: Planner,
     pieces: Vec<Piece>,
+    /// Numbers of pieces that are nowhere any more.
+    retired: Vec<BlockNo>,
+    /// The pieces that each reader took last.
+    held: BTreeMap<ReaderId, Vec<BlockNo>>,
+    /// What it was charged.
+    pub(crate) charged: i64,
+    /// Requests for pieces, and when the driver got each.
+    requests: BTreeMap<RequestId, (BlockNo, Nanos)>,
     /// Where each piece begins.
     begins: BTreeMap<(FileId, Block), BlockNo>,
     /// Disks of the planner.
@@ -67,6 +77,8 @@ pub(crate) struct Plan {
     trust: u32,
     /// When a reader last got what it had asked for.
     served: Nanos,
+    /// Pieces that readers have in hand, one for each reader, oldest first.
+    kept: VecDeque<BlockNo>,
     /// Hints follow at once; nothing is decided before they are here.
     is_unfinished: bool,
 }
@@ -74,10 +86,10 @@ pub(crate) struct Plan {
 #[derive(Clone, Copy, Debug)]
 struct Piece {
     extent: Extent,
-    /// A reader took its next use and has not left it.
-    is_taken: bool,
     /// Its file is closed or another by now.
     is_gone: bool,
+    /// Its number is free.
+    is_retired: bool,
     /// Part of what was to be fetched did not arrive.
     is_broken: bool,
     /// Requests under way, and how long disks worked on those that ended.
@@ -92,21 +104,6 @@ pub(crate) struct Fetch {
     pub(crate) extent: Extent,
     /// What to give up for it.
     pub(crate) evict: Option<Extent>,
-}
-
-/// A place of the order that a reader holds.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Held {
-    pub(crate) piece: BlockNo,
-    place: Position,
-}
-
-/// What asking for a piece came to.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Taken {
-    pub(crate) held: Held,
-    /// A reference was taken that was open before.
-    pub(crate) is_new: bool,
 }
 
 impl Plan {
@@ -128,12 +125,16 @@ impl Plan {
             policy: policy.clone(),
             disks: 1,
             cache_blocks: capacity,
-            blocks_max: hints_max,
+            blocks_max: u32::MAX,
             hints_max,
         });
         let mut plan = Self {
             planner: planner.ok()?,
             pieces: Vec::new(),
+            retired: Vec::new(),
+            held: BTreeMap::new(),
+            charged: 0,
+            requests: BTreeMap::new(),
             begins: BTreeMap::new(),
             devices: Vec::new(),
             unit,
@@ -145,20 +146,34 @@ impl Plan {
             stray: u32::MAX,
             trust: 0,
             served: Nanos(0),
+            kept: VecDeque::new(),
             is_unfinished: false,
         };
         plan.set_trust(TRUST_FIRST);
         Some(plan)
     }
 
-    /// References told so far, also of what has been read since.
+    /// References it holds, also of what has been read since.
     pub(crate) fn told(&self) -> u32 {
         self.planner.board().end().0
     }
 
-    /// How many more references it can take.
+    /// How many more references it can take, at once or once it was [made smaller](Plan::compact).
+    /// That is done when half of what it holds is over, so that its cost spreads over as many hints.
     pub(crate) fn room(&self) -> u32 {
+        let over = self.planner.board().cursor().0;
+        let is_worth_it = over >= self.told() / 2;
+        self.free() + if is_worth_it { over } else { 0 }
+    }
+
+    /// How many more references it can take at once.
+    pub(crate) fn free(&self) -> u32 {
         self.hints_max.saturating_sub(self.told())
+    }
+
+    /// References or pieces, whichever are more: what its bookkeeping is charged by.
+    pub(crate) fn entries(&self) -> u32 {
+        self.told().max(self.pieces.len() as u32)
     }
 
     /// Whether every reference is over.
@@ -184,7 +199,7 @@ impl Plan {
     /// Appends a reference to a piece, at most [`Plan::unit`] long; false if it repeats the last
     /// one, which is one visit. None, and nothing changes, if there is no room.
     pub(crate) fn hint(&mut self, extent: Extent, device: DeviceId) -> Option<bool> {
-        if self.room() == 0 {
+        if self.free() == 0 {
             return None;
         }
         let disk = self.disk(device)?;
@@ -221,24 +236,71 @@ impl Plan {
 
     /// The piece that begins where this extent does. It grows if the extent is longer.
     fn number(&mut self, extent: Extent) -> BlockNo {
-        let next = BlockNo(self.pieces.len() as u32);
-        let number = *self
-            .begins
-            .entry((extent.file, extent.first))
-            .or_insert(next);
-        if number == next {
-            self.pieces.push(Piece {
-                extent,
-                is_taken: false,
-                is_gone: false,
-                is_broken: false,
-                requests: 0,
-                service: Nanos(0),
-            });
+        let key = (extent.file, extent.first);
+        if let Some(number) = self.begins.get(&key) {
+            let known = &mut self.pieces[number.0 as usize].extent;
+            known.count = known.count.max(extent.count);
+            return *number;
         }
-        let known = &mut self.pieces[number.0 as usize].extent;
-        known.count = known.count.max(extent.count);
+        let piece = Piece {
+            extent,
+            is_gone: false,
+            is_retired: false,
+            is_broken: false,
+            requests: 0,
+            service: Nanos(0),
+        };
+        let next = BlockNo(self.pieces.len() as u32);
+        let number = self.retired.pop().unwrap_or(next);
+        match self.pieces.get_mut(number.0 as usize) {
+            Some(slot) => *slot = piece,
+            None => self.pieces.push(piece),
+        }
+        self.begins.insert(key, number);
         number
+    }
+
+    /// Forgets what is over, to make room for more.
+    pub(crate) fn compact(&mut self) {
+        let passed = self.planner.compact();
+        self.frontier = self.frontier.saturating_sub(passed);
+        (self.strays, self.stray) = (0, u32::MAX);
+        for number in (0..self.pieces.len() as u32).map(BlockNo) {
+            let piece = &mut self.pieces[number.0 as usize];
+            if piece.is_retired || piece.requests > 0 || !self.planner.retire(number) {
+                continue;
+            }
+            piece.is_retired = true;
+            self.retired.push(number);
+            let key = (piece.extent.file, piece.extent.first);
+            if self.begins.get(&key) == Some(&number) {
+                self.begins.remove(&key);
+            }
+        }
+        let is_known = |piece: &BlockNo| !self.pieces[piece.0 as usize].is_retired;
+        self.held
+            .values_mut()
+            .for_each(|held| held.retain(is_known));
+    }
+
+    /// Whether a reader took a piece and has not gone on to another.
+    pub(crate) fn is_held(&self, reader: ReaderId, piece: BlockNo) -> bool {
+        let held = self.held.get(&reader);
+        held.is_some_and(|held| held.contains(&piece))
+    }
+
+    /// A reader has gone on from what it held, but for these pieces: what it left.
+    pub(crate) fn go_on(&mut self, reader: ReaderId, stays: &[BlockNo]) -> Vec<BlockNo> {
+        let Some(held) = self.held.get_mut(&reader) else {
+            return Vec::new();
+        };
+        let left = held
+            .extract_if(.., |piece| !stays.contains(piece))
+            .collect();
+        if held.is_empty() {
+            self.held.remove(&reader);
+        }
+        left
     }
 
     /// The piece that holds a block.
@@ -262,43 +324,65 @@ impl Plan {
         number.is_some_and(|n| self.planner.board().next_use(*n) != Position::NEVER)
     }
 
-    /// A reader asks for a piece. None if no place of the order is meant by that; in any case how
-    /// many references were passed over that nobody read.
-    pub(crate) fn take(&mut self, now: Nanos, piece: BlockNo) -> (Option<Taken>, u64) {
+    /// A reader asks for a piece: whether a place of the order is meant by that, and in any case how
+    /// many references were passed over that nobody read. What the planner does for it is to be
+    /// carried out, then the place is [settled](Plan::settle).
+    pub(crate) fn take(&mut self, now: Nanos, reader: ReaderId, piece: BlockNo) -> (bool, u64) {
         let mut missed = 0;
-        let mut place = self.planner.board().next_use(piece);
+        let place = self.planner.board().next_use(piece);
         if place == Position::NEVER {
-            return (None, 0);
+            return (false, 0);
         }
         if !self.is_near(place) {
             missed = self.stray(place);
             if !self.is_near(place) {
-                return (None, missed);
+                return (false, missed);
             }
         }
         (self.strays, self.stray) = (0, u32::MAX);
-        if self.is_taken(piece) {
-            // Somebody else is at it: this is the use after that one, or the same.
-            let after = self.planner.board().use_after(place);
-            if !self.is_near(after) {
-                let held = Held { piece, place };
-                let is_new = false;
-                return (Some(Taken { held, is_new }), missed);
-            }
-            self.pass(piece, true);
-            place = after;
-        }
         self.frontier = self.frontier.max(place.0.saturating_add(1));
         missed += self.give_up_before(self.frontier.saturating_sub(self.window));
-        self.set_taken(piece, true);
         self.set_trust(self.trust.saturating_add(TRUST_STEP));
         let compute = now.since(self.served);
         self.served = now;
-        let block = piece;
+        self.held.entry(reader).or_default().push(piece);
+        let (block, kept) = (piece, true);
+        self.tell(Input::Kept { block, kept });
         self.tell(Input::Asked { block, compute });
-        let held = Held { piece, place };
-        let is_new = true;
-        (Some(Taken { held, is_new }), missed)
+        (true, missed)
+    }
+
+    /// The place that was taken is over, and the piece, if it is there or on its way, in hand.
+    pub(crate) fn settle(&mut self, piece: BlockNo) {
+        let (block, read) = (piece, true);
+        self.tell(Input::Passed { block, read });
+        if !self.has(piece) {
+            self.let_go(piece);
+            return;
+        }
+        self.kept.push_back(piece);
+        if self.kept.len() > self.window as usize
+            && let Some(oldest) = self.kept.pop_front()
+        {
+            self.let_go(oldest);
+        }
+    }
+
+    /// A reader is done with a piece. Whether it is to be read again.
+    pub(crate) fn leave(&mut self, piece: BlockNo) -> bool {
+        if let Some(at) = self.kept.iter().position(|kept| *kept == piece) {
+            self.kept.remove(at);
+            self.let_go(piece);
+        }
+        self.planner.board().next_use(piece) != Position::NEVER
+    }
+
+    /// A piece may be given up, unless another reader has it, too.
+    fn let_go(&mut self, block: BlockNo) {
+        if !self.kept.contains(&block) {
+            let kept = false;
+            self.tell(Input::Kept { block, kept });
+        }
     }
 
     fn is_near(&self, place: Position) -> bool {
@@ -323,9 +407,9 @@ impl Plan {
         while self.planner.board().cursor().0 < place
             && let Some(piece) = self.planner.board().block_at(self.planner.board().cursor())
         {
-            let read = self.is_taken(piece);
-            missed += u64::from(!read);
-            self.pass(piece, read);
+            missed += 1;
+            let (block, read) = (piece, false);
+            self.tell(Input::Passed { block, read });
         }
         let less = u32::try_from(missed).unwrap_or(u32::MAX);
         let least = TRUST_FIRST.saturating_mul(self.devices.len().max(1) as u32);
@@ -339,20 +423,6 @@ impl Plan {
         self.planner.allow(self.trust);
     }
 
-    /// A reader is done with a place it held. Whether the piece is to be read again.
-    pub(crate) fn leave(&mut self, held: Held) -> bool {
-        let is_current = self.planner.board().next_use(held.piece) == held.place;
-        if is_current && self.is_taken(held.piece) {
-            self.pass(held.piece, true);
-        }
-        self.planner.board().next_use(held.piece) != Position::NEVER
-    }
-
-    fn pass(&mut self, piece: BlockNo, read: bool) {
-        self.set_taken(piece, false);
-        self.tell(Input::Passed { block: piece, read });
-    }
-
     /// Whether a piece is there or on its way.
     pub(crate) fn has(&self, piece: BlockNo) -> bool {
         let board = self.planner.board();
@@ -360,8 +430,10 @@ impl Plan {
     }
 
     /// A reader got what it had asked for: from here on it computes.
-    pub(crate) fn served(&mut self, now: Nanos) {
-        self.served = now;
+    pub(crate) fn served(&mut self, now: Nanos, reader: ReaderId) {
+        if self.held.contains_key(&reader) {
+            self.served = now;
+        }
     }
 
     /// What to do next, if there is something.
@@ -402,9 +474,45 @@ impl Plan {
         }
     }
 
-    /// A request for a piece ended. Once all have: false if the piece is of no use as a whole, and
-    /// what arrived of it is the engine's.
-    pub(crate) fn ended(&mut self, piece: BlockNo, is_whole: bool, service: Nanos) -> Option<bool> {
+    /// A request is for a piece.
+    pub(crate) fn owns(&mut self, id: RequestId, piece: BlockNo) {
+        self.requests.insert(id, (piece, Nanos(0)));
+    }
+
+    /// Whether a request is for a piece.
+    pub(crate) fn is_own(&self, id: RequestId) -> bool {
+        self.requests.contains_key(&id)
+    }
+
+    /// The driver got a request.
+    pub(crate) fn sent(&mut self, id: RequestId, now: Nanos) {
+        if let Some((_, at)) = self.requests.get_mut(&id) {
+            *at = now;
+        }
+    }
+
+    /// Requests for pieces whose file is gone.
+    pub(crate) fn requests_of_gone(&self) -> Vec<RequestId> {
+        let is_gone = |piece: BlockNo| self.pieces[piece.0 as usize].is_gone;
+        let own = self.requests.iter();
+        own.filter(|(_, (piece, _))| is_gone(*piece))
+            .map(|(id, _)| *id)
+            .collect()
+    }
+
+    /// The number of a request is free again: its piece, and when the driver got it.
+    pub(crate) fn disown(&mut self, id: RequestId) -> Option<(BlockNo, Nanos)> {
+        self.requests.remove(&id)
+    }
+
+    /// A request for a piece ended; a disk worked on it for so long. Once all have: where the
+    /// piece lies, if it is of no use as a whole and what arrived of it is the engine's.
+    pub(crate) fn ended(
+        &mut self,
+        piece: BlockNo,
+        is_whole: bool,
+        service: Nanos,
+    ) -> Option<Extent> {
         let state = self.pieces.get_mut(piece.0 as usize)?;
         state.requests = state.requests.saturating_sub(1);
         state.is_broken |= !is_whole;
@@ -412,13 +520,14 @@ impl Plan {
         if state.requests > 0 {
             return None;
         }
-        let (is_good, service) = (!state.is_broken && !state.is_gone, state.service);
+        let (extent, service) = (state.extent, state.service);
+        let is_lost = state.is_broken || state.is_gone;
         let block = piece;
-        self.tell(match is_good {
-            true => Input::Fetched { block, service },
-            false => Input::Failed { block },
+        self.tell(match is_lost {
+            false => Input::Fetched { block, service },
+            true => Input::Failed { block },
         });
-        Some(is_good)
+        is_lost.then_some(extent)
     }
 
     /// Where a piece lies.
@@ -435,25 +544,18 @@ impl Plan {
             self.begins.remove(&key);
             let board = self.planner.board();
             let mut place = board.next_use(number);
-            open += u64::from(place != Position::NEVER && !self.is_taken(number));
             while place != Position::NEVER {
                 place = board.use_after(place);
-                open += u64::from(place != Position::NEVER);
+                open += 1;
             }
             if let Some(piece) = self.pieces.get_mut(number.0 as usize) {
                 piece.is_gone = true;
                 extents.push(piece.extent);
             }
-            self.set_taken(number, false);
+            self.kept.retain(|kept| *kept != number);
             self.tell(Input::Forgotten { block: number });
         }
         (extents, open)
-    }
-
-    /// Whether a piece's file is gone.
-    pub(crate) fn is_gone(&self, piece: BlockNo) -> bool {
-        let piece = self.pieces.get(piece.0 as usize);
-        piece.is_none_or(|piece| piece.is_gone)
     }
 
     /// Pairs that its policy named and inputs of its own that made no sense: none, or there is a
@@ -463,17 +565,6 @@ impl Plan {
         let ledger = self.planner.ledger();
         assert!(ledger.adds_up(), "{ledger:?}");
         ledger.refused_pairs + ledger.refused_inputs
-    }
-
-    fn is_taken(&self, piece: BlockNo) -> bool {
-        let piece = self.pieces.get(piece.0 as usize);
-        piece.is_some_and(|piece| piece.is_taken)
-    }
-
-    fn set_taken(&mut self, piece: BlockNo, taken: bool) {
-        if let Some(piece) = self.pieces.get_mut(piece.0 as usize) {
-            piece.is_taken = taken;
-        }
     }
 
     fn tell(&mut self, input: Input) {

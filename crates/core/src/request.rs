@@ -6,9 +6,8 @@
 
 use alloc::vec::Vec;
 
-use crate::hinted::BlockNo;
 use crate::table::Frame;
-use crate::units::{DeviceId, Extent, Nanos, ReadId, ReaderId, RequestId};
+use crate::units::{DeviceId, Extent, ReadId, ReaderId, RequestId};
 
 /// A fetch decided.
 #[derive(Debug)]
@@ -25,10 +24,6 @@ pub(crate) struct Request {
     pub(crate) demand: bool,
     /// Whether the driver has it.
     pub(crate) dispatched: bool,
-    /// The piece of the plan it is for.
-    pub(crate) piece: Option<BlockNo>,
-    /// When the driver got it.
-    pub(crate) started: Nanos,
     /// Reads that wait for a block of it.
     pub(crate) waiters: Vec<ReadId>,
     /// Its frames, once the blocks were dropped from the table while it ran; empty before.
@@ -68,11 +63,6 @@ impl Requests {
         let request = self.slots.get_mut(id.0 as usize)?.take()?;
         self.free.push(id.0);
         Some(request)
-    }
-
-    /// All of them, to be changed.
-    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Request> {
-        self.slots.iter_mut().flatten()
     }
 
     /// Numbers of the requests for which `wanted` holds, in ascending order.

@@ -26,7 +26,7 @@ struct Run {
 impl Driver {
     /// Announces that these bytes, as reader, offset and length, will be read next after what was
     /// announced before. Says how many of them the engine took: all, or as many as there was room
-    /// for; the rest can be announced once some have been read. Bytes past the end of a file are
+    /// for; the rest can be announced once half of what is known has been read. Bytes past the end of a file are
     /// left out. Hints of a file are dropped when it changes or nobody has it open any more.
     ///
     /// # Errors

@@ -14,8 +14,7 @@
 //!
 //! | module | what it holds |
 //! | --- | --- |
-//! | [`driver`], [`reader`] | the face |
-//! | `hint` | what will be read, announced |
+//! | [`driver`], [`reader`], `hint` | the face |
 //! | `hit`, `hazard` | resident blocks, lock-free |
 //! | `shared`, `control`, `outbox`, `wait`, `journal_file` | the engine's lock and what passes through it |
 //! | `catalog`, [`source`] | which files, which version of them, where bytes come from |

@@ -156,6 +156,45 @@ fn hints_end_with_the_memory_and_the_refusal_names_the_limit() {
     assert_eq!(plain.ledger().hints, 0);
 }
 
+/// Far more reads than there is room for hints, announced a few at a time while they are read.
+#[test]
+fn an_order_without_end_is_announced_bit_by_bit() {
+    for policy in [
+        "aggressive",
+        "forestall",
+        "reverse-aggressive",
+        "demand-lru",
+    ] {
+        let driver = driver(settings(policy, 1 << 20));
+        let readers = open(&driver, 3);
+        let order = order(3);
+        let endless = || order.iter().cycle();
+        let mut to_announce = endless();
+        let (mut announced, mut most) = (0, 0);
+        for (at, (file, offset)) in endless().take(4000).enumerate() {
+            while announced < at + 150 {
+                let (file, offset) = to_announce.next().unwrap();
+                driver.hint([(&readers[*file], *offset, PIECE)]).unwrap();
+                announced += 1;
+            }
+            check(&readers[*file], *file, *offset);
+            most = most.max(driver.ledger().hints_open);
+        }
+        drop(readers);
+        let ledger = driver.finish().unwrap();
+        ledger.check().unwrap();
+        assert!(ledger.memory_peak.0 <= 1 << 20);
+        assert!(
+            ledger.hints_missed == 0 && ledger.refused_inputs == 0,
+            "{policy}: {ledger:?}"
+        );
+        assert!(
+            most < 682 && ledger.hints_read == 4000,
+            "{policy}: {most} open"
+        );
+    }
+}
+
 #[test]
 fn a_file_that_changes_drops_its_hints_and_is_read_as_it_is_now() {
     let folder = tempfile::tempdir().unwrap();

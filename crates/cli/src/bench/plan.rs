@@ -39,7 +39,7 @@ pub enum Entrant {
     /// Plain buffered reads.
     Kernel,
     /// A preset's name, and the engine's settings with everything put in place of its parts.
-    Engine(&'static str, Settings),
+    Engine(&'static str, Box<Settings>),
 }
 
 impl Entrant {
@@ -281,7 +281,7 @@ fn entrant(contender: &Contender, args: &Bench) -> Result<Entrant, Failure> {
     if let Contender::Hinted(method) = contender {
         settings.hinted = Some(Choice::of(method));
     }
-    Ok(Entrant::Engine(name, settings))
+    Ok(Entrant::Engine(name, Box::new(settings)))
 }
 
 fn check_kernel(args: &Bench) -> Result<(), Failure> {

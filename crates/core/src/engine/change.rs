@@ -87,7 +87,6 @@ impl Engine {
             return Vec::new();
         };
         let (extent, dispatched, device) = (request.extent, request.dispatched, request.device);
-        let piece = request.piece;
         let waiting = core::mem::take(&mut request.waiters);
         let mut frames = Vec::with_capacity(extent.count as usize);
         for block in extent.blocks() {
@@ -116,7 +115,7 @@ impl Engine {
         for frame in frames {
             self.memory.give_back(frame);
         }
-        if let Some(piece) = piece {
+        if let Some((piece, _)) = self.disown(id) {
             self.piece_ended(piece, false, Nanos(0));
         }
         waiting

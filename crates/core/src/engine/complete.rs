@@ -17,6 +17,7 @@ impl Engine {
             return None;
         }
         let request = self.requests.remove(id)?;
+        let planned = self.disown(id);
         self.memory.charge(-REQUEST_BYTES);
         let now = self.now;
         let device = self.devices.get_mut(&request.device)?;
@@ -24,11 +25,8 @@ impl Engine {
         if device.in_flight == 0 && device.queue.is_empty() && device.planned.is_empty() {
             device.idled += 1;
         }
-        // What came before it in the device's queue is not its own time.
-        let service = now.since(request.started.max(device.ended));
-        device.ended = now;
+        let before = core::mem::replace(&mut device.ended, now);
         let is_whole = outcome == FetchOutcome::Done && request.orphans.is_empty();
-        let piece = request.piece;
         if request.orphans.is_empty() {
             self.settle_blocks(&request, outcome);
         } else {
@@ -36,8 +34,9 @@ impl Engine {
                 self.memory.give_back(frame);
             }
         }
-        if let Some(piece) = piece {
-            self.piece_ended(piece, is_whole, service);
+        if let Some((piece, sent)) = planned {
+            // What came before it in the device's queue is not its own time.
+            self.piece_ended(piece, is_whole, now.since(sent.max(before)));
         }
         self.dispatch(request.device);
         Some(())

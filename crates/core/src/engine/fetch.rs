@@ -12,11 +12,10 @@ use super::{Engine, REQUEST_BYTES};
 use crate::detect::Window;
 use crate::device::Device;
 use crate::dispatch::Waiting;
-use crate::hinted::BlockNo;
 use crate::protocol::{Fetch, Output};
 use crate::request::Request;
 use crate::table::{Frame, flag};
-use crate::units::{Block, Bytes, DeviceId, Extent, FileId, Nanos, ReaderId, RequestId};
+use crate::units::{Block, Bytes, DeviceId, Extent, FileId, ReaderId, RequestId};
 
 /// Windows are not cut into requests shorter than this many blocks, 32 KiB of pages: on a device
 /// that pays milliseconds for a switch, a request's own cost is nothing, and a window in one piece
@@ -64,9 +63,8 @@ impl Engine {
             if full == Some(true) {
                 self.close_request(open.take());
             }
-            let id = *open.get_or_insert_with(|| {
-                self.open_request(device, extent.file, block, Some(owner), None)
-            });
+            let id = *open
+                .get_or_insert_with(|| self.open_request(device, extent.file, block, Some(owner)));
             self.reserve(id, frame, block, asked, mark == Some(block));
         }
         self.close_request(open);
@@ -81,7 +79,6 @@ impl Engine {
         file: FileId,
         first: Block,
         owner: Option<ReaderId>,
-        piece: Option<BlockNo>,
     ) -> RequestId {
         let extent = Extent {
             file,
@@ -100,8 +97,6 @@ impl Engine {
             came,
             demand,
             dispatched,
-            piece,
-            started: Nanos(0),
             waiters,
             orphans,
         })
@@ -142,9 +137,10 @@ impl Engine {
     pub(super) fn close_request(&mut self, id: Option<RequestId>) {
         let Some(id) = id else { return };
         self.memory.charge(REQUEST_BYTES);
+        let is_planned = self.plan.as_ref().is_some_and(|plan| plan.is_own(id));
         if let Some(request) = self.requests.get(id) {
             let device = self.devices.entry(request.device).or_default();
-            if request.piece.is_some() && !request.demand {
+            if is_planned && !request.demand {
                 device.planned.push_back(id);
             } else {
                 device.queue.push_back(id);
@@ -177,60 +173,55 @@ impl Engine {
     }
 
     fn next_request(&mut self, id: DeviceId) -> Option<RequestId> {
-        self.next_awaited(id).or_else(|| self.next_planned(id))
-    }
-
-    /// The next request of the plan: when no other waits, and as many as the device can work on
-    /// and one more, so that what a reader asks for meanwhile is not far behind.
-    fn next_planned(&mut self, id: DeviceId) -> Option<RequestId> {
         let device = self.devices.get(&id)?;
-        let room = self
-            .settings
-            .in_flight_max
-            .min(device.profile.servers().saturating_add(1));
-        if !device.queue.is_empty() || device.planned.is_empty() || device.in_flight >= room {
-            return None;
+        let limit = self.settings.in_flight_max;
+        // As many as it can work on, and one more so that it never runs idle.
+        let has_room = device.in_flight < limit.min(device.profile.servers().saturating_add(1));
+        if self.holds_back(device) {
+            // The plan's stand behind the others, but one that continues may go before them.
+            return has_room.then(|| self.choose(id))?;
         }
-        let chosen = self.choose(device, &device.planned)?;
-        self.grant(id, |device| &device.planned, chosen);
-        self.devices.get_mut(&id)?.planned.remove(chosen)
+        let waits = device.in_flight < limit && !device.queue.is_empty();
+        let device = self.devices.get_mut(&id)?;
+        if waits {
+            device.queue.pop_front()
+        } else if has_room && device.queue.is_empty() {
+            device.planned.pop_front()
+        } else {
+            None
+        }
     }
 
-    fn next_awaited(&mut self, id: DeviceId) -> Option<RequestId> {
+    /// Takes out the request that a device gets next.
+    fn choose(&mut self, id: DeviceId) -> Option<RequestId> {
         let device = self.devices.get(&id)?;
-        if !self.holds_back(device) {
-            let room = device.in_flight < self.settings.in_flight_max;
-            return self
-                .devices
-                .get_mut(&id)
-                .filter(|_| room)?
-                .queue
-                .pop_front();
-        }
-        if device.in_flight > device.profile.servers() || device.queue.is_empty() {
-            return None;
-        }
-        let chosen = self.choose(device, &device.queue)?;
-        self.grant(id, |device| &device.queue, chosen);
-        self.devices.get_mut(&id)?.queue.remove(chosen)
-    }
-
-    /// Which of the requests in a device's queue goes next.
-    fn choose(&self, device: &Device, queue: &VecDeque<RequestId>) -> Option<usize> {
-        let mut waiting = queue.iter().map(|id| self.waiting(*id));
+        // Planned ones are due after all that somebody waits for.
+        let planned = |id: &RequestId| Waiting {
+            due: u64::MAX,
+            ..self.waiting(*id)
+        };
+        let awaited = device.queue.iter().map(|id| self.waiting(*id));
+        let mut waiting = awaited.chain(device.planned.iter().map(planned));
         let chosen = self.dispatch.next(&device.head(), &mut waiting);
-        let exists = chosen < queue.len();
-        (!queue.is_empty()).then_some(if exists { chosen } else { 0 })
+        let all = device.queue.len() + device.planned.len();
+        let chosen = if chosen < all { chosen } else { 0 };
+        let mut all = device.queue.iter().chain(&device.planned);
+        self.grant(id, *all.nth(chosen)?);
+        let Device { queue, planned, .. } = self.devices.get_mut(&id)?;
+        match chosen.checked_sub(queue.len()) {
+            None => queue.remove(chosen),
+            Some(at) => planned.remove(at),
+        }
     }
 
     /// A request that begins a run gets its slice.
-    fn grant(&mut self, id: DeviceId, queue: fn(&Device) -> &VecDeque<RequestId>, chosen: usize) {
+    fn grant(&mut self, id: DeviceId, next: RequestId) {
+        let position = self.waiting(next).position;
         let Some(device) = self.devices.get(&id) else {
             return;
         };
-        let next = queue(device).get(chosen).map(|id| self.waiting(*id));
-        if next.is_some_and(|next| device.switches_to(next.position)) {
-            let runs = self.runs(queue(device));
+        if device.switches_to(position) {
+            let runs = self.runs(&device.queue);
             let slice = self.dispatch.slice(device.depth(), runs);
             if let Some(device) = self.devices.get_mut(&id) {
                 device.grant(slice, runs);
@@ -280,7 +271,6 @@ impl Engine {
             return;
         };
         request.dispatched = true;
-        request.started = self.now;
         let Request {
             device,
             extent,
@@ -297,6 +287,9 @@ impl Engine {
             if let Some(reader) = owner {
                 reader.account = account;
             }
+        }
+        if let Some(plan) = &mut self.plan {
+            plan.sent(id, self.now);
         }
         self.ledger.requests += 1;
         self.ledger.request_bytes.0 += bytes.0;

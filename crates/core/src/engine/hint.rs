@@ -16,12 +16,13 @@
 //! A read of an announced piece that the policy does not fetch at once (its disk is busy, or it
 //! may not prefetch more) is fetched as any miss is: no reader waits for a policy.
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use super::Engine;
 use crate::detect::Access;
 use crate::hinted::BlockNo;
-use crate::plan::{Fetch, HINT_BYTES, Held, Plan};
+use crate::plan::{Fetch, HINT_BYTES, Plan};
 use crate::table::{Frame, flag};
 use crate::units::{Block, Extent, FileId, Nanos, ReaderId, RequestId};
 
@@ -36,7 +37,8 @@ impl Engine {
     #[must_use]
     pub fn takes_hint(&self, blocks: u32) -> Option<bool> {
         self.settings.hinted.as_ref()?;
-        let plan = self.plan.as_ref().filter(|plan| !self.is_used_up(plan));
+        let plan = self.plan.as_ref();
+        let plan = plan.filter(|plan| !self.is_outgrown(plan, blocks));
         let (unit, room) = match plan {
             Some(plan) => (plan.unit(), plan.room()),
             None => (self.unit_for(blocks), self.hints_max()),
@@ -82,9 +84,20 @@ impl Engine {
     fn append_hints(&mut self, extent: Extent, device: crate::DeviceId) -> Option<()> {
         let plan = self.plan.as_mut()?;
         let unit = plan.unit();
-        if extent.count.div_ceil(unit) > plan.room() {
+        let pieces = extent.count.div_ceil(unit);
+        if pieces > plan.room() {
             return None;
         }
+        if pieces > plan.free() {
+            plan.compact();
+        }
+        let accepted = self.append_pieces(extent, unit, device);
+        self.charge_plan();
+        accepted
+    }
+
+    fn append_pieces(&mut self, extent: Extent, unit: u32, device: crate::DeviceId) -> Option<()> {
+        let plan = self.plan.as_mut()?;
         let (mut first, mut left) = (extent.first, extent.count);
         while left > 0 {
             let count = left.min(unit);
@@ -94,7 +107,6 @@ impl Engine {
                 ..extent
             };
             if plan.hint(piece, device)? {
-                self.memory.charge(HINT_BYTES);
                 self.ledger.hints += 1;
                 self.ledger.hints_open += 1;
             }
@@ -104,25 +116,35 @@ impl Engine {
         Some(())
     }
 
-    /// Makes a plan if there is none, or a fresh one for one that is over and half full.
+    /// Charges for what the plan holds by now.
+    fn charge_plan(&mut self) {
+        let held = self.memory.holding_bytes();
+        let Some(plan) = &mut self.plan else { return };
+        let bytes = i64::from(plan.entries()) * HINT_BYTES + held;
+        self.memory.charge(bytes - plan.charged);
+        plan.charged = bytes;
+    }
+
+    /// Makes a plan if there is none, or a fresh one for one that is over and in small pieces.
     fn begin_plan(&mut self, first: u32) -> Option<()> {
-        if self.plan.as_ref().is_some_and(|plan| self.is_used_up(plan)) {
+        let plan = self.plan.as_ref();
+        if plan.is_some_and(|plan| self.is_outgrown(plan, first)) {
             self.end_plan();
         }
         if self.plan.is_none() {
             let policy = self.settings.hinted.as_ref()?;
             let unit = self.unit_for(first);
             let plan = Plan::new(policy, self.plan_frames(), unit, self.hints_max())?;
-            self.plan_bytes = self.memory.begin_holding();
-            self.memory.charge(self.plan_bytes);
-            self.plan = Some(plan);
+            self.memory.begin_holding();
+            self.plan = Some(Box::new(plan));
+            self.charge_plan();
         }
         Some(())
     }
 
-    /// A plan that was read to its end and is half full begins anew.
-    fn is_used_up(&self, plan: &Plan) -> bool {
-        plan.is_over() && plan.told() > self.hints_max() / 2
+    /// A plan that was read to its end begins anew for hints of longer runs than its pieces are.
+    fn is_outgrown(&self, plan: &Plan, first: u32) -> bool {
+        plan.is_over() && self.unit_for(first) > plan.unit()
     }
 
     /// The frames of a plan that begins now.
@@ -143,18 +165,11 @@ impl Engine {
         let Some(plan) = self.plan.take() else {
             return false;
         };
-        let bytes = i64::from(plan.told()) * HINT_BYTES + self.plan_bytes;
-        self.memory.charge(-bytes);
+        self.memory.charge(-plan.charged);
         self.ledger.hints_dropped += self.ledger.hints_open;
         self.ledger.hints_open = 0;
         for frame in self.memory.end_holding() {
             self.let_go(frame);
-        }
-        for request in self.requests.iter_mut() {
-            request.piece = None;
-        }
-        for reader in self.readers.values_mut() {
-            reader.held.clear();
         }
         true
     }
@@ -210,20 +225,11 @@ impl Engine {
 
     /// The reader has moved on from what it held, but for these pieces.
     fn leave_others(&mut self, id: ReaderId, kept: &[BlockNo]) {
-        let Some(reader) = self.readers.get_mut(&id) else {
-            return;
-        };
-        let held = core::mem::take(&mut reader.held);
-        let (stays, goes) = held.into_iter().partition(|h| kept.contains(&h.piece));
-        reader.held = stays;
-        self.leave(goes);
-    }
-
-    fn leave(&mut self, held: Vec<Held>) {
-        for held in held {
+        let left = self.plan.as_mut().map(|plan| plan.go_on(id, kept));
+        for piece in left.unwrap_or_default() {
             let Some(plan) = &mut self.plan else { return };
-            if plan.leave(held)
-                && let Some(Extent { file, first, .. }) = plan.extent(held.piece)
+            if plan.leave(piece)
+                && let Some(Extent { file, first, .. }) = plan.extent(piece)
             {
                 self.mark(file, first);
             }
@@ -239,26 +245,22 @@ impl Engine {
 
     fn take_piece(&mut self, id: ReaderId, piece: BlockNo, asked: &Extent) {
         let now = self.now;
-        let holds = |reader: &super::Reader| reader.held.iter().any(|h| h.piece == piece);
-        let Some(reader) = self.readers.get_mut(&id).filter(|r| !holds(r)) else {
-            return;
-        };
         let Some(plan) = &mut self.plan else { return };
-        let (taken, missed) = plan.take(now, piece);
+        if plan.is_held(id, piece) {
+            return;
+        }
+        let (is_taken, missed) = plan.take(now, id, piece);
         self.ledger.hints_missed += missed;
         self.ledger.hints_open -= missed;
-        let Some(taken) = taken else { return };
-        reader.held.push(taken.held);
-        if taken.is_new {
-            self.ledger.hints_read += 1;
-            self.ledger.hints_open -= 1;
+        if !is_taken {
+            return;
         }
+        self.ledger.hints_read += 1;
+        self.ledger.hints_open -= 1;
+        // If no fetch comes of it, the read goes on as any other.
         self.carry_out_plan(Some(asked));
-        // Nobody fetches it: the read goes on as any other, and the order behind it.
-        if let Some(plan) = &mut self.plan
-            && !plan.has(piece)
-        {
-            plan.leave(taken.held);
+        if let Some(plan) = &mut self.plan {
+            plan.settle(piece);
         }
     }
 
@@ -267,9 +269,8 @@ impl Engine {
         let (Some(plan), Some(reader)) = (&self.plan, self.readers.get(&id)) else {
             return false;
         };
-        let holds = |piece| reader.held.iter().any(|h| h.piece == piece);
         let covering = plan.covering(reader.file, block);
-        covering.is_some_and(|(piece, _)| holds(piece))
+        covering.is_some_and(|(piece, _)| plan.is_held(id, piece))
     }
 
     /// Whether the mark of this block is the plan's.
@@ -280,15 +281,14 @@ impl Engine {
 
     /// A reader got something: from here on it computes.
     pub(super) fn note_served(&mut self, id: ReaderId) {
-        let held = self.readers.get(&id).map(|r| r.held.is_empty());
-        if let (Some(plan), Some(false)) = (&mut self.plan, held) {
-            plan.served(self.now);
+        if let Some(plan) = &mut self.plan {
+            plan.served(self.now, id);
         }
     }
 
     /// Does what the plan wants done. `asked` is what a reader waits for.
     pub(super) fn carry_out_plan(&mut self, asked: Option<&Extent>) {
-        while let Some(fetch) = self.plan.as_mut().and_then(Plan::poll) {
+        while let Some(fetch) = self.plan.as_mut().and_then(|plan| plan.poll()) {
             self.fetch_piece(fetch, asked);
         }
     }
@@ -362,7 +362,11 @@ impl Engine {
                 _ => {
                     self.close_request(open.map(|(id, _)| id));
                     requests += 1;
-                    self.open_request(device, extent.file, *block, None, Some(piece))
+                    let id = self.open_request(device, extent.file, *block, None);
+                    if let Some(plan) = &mut self.plan {
+                        plan.owns(id, piece);
+                    }
+                    id
                 }
             };
             open = Some((id, *block));
@@ -396,12 +400,16 @@ impl Engine {
         }
     }
 
-    /// A request of the plan ended or was called off.
+    /// The number of a request is free again: the piece that it was for, if it was the plan's, and
+    /// when the driver got it.
+    pub(super) fn disown(&mut self, id: RequestId) -> Option<(BlockNo, Nanos)> {
+        self.plan.as_mut()?.disown(id)
+    }
+
+    /// A request for a piece ended or was called off.
     pub(super) fn piece_ended(&mut self, piece: BlockNo, is_whole: bool, service: Nanos) {
         let Some(plan) = &mut self.plan else { return };
-        if plan.ended(piece, is_whole, service) == Some(false)
-            && let Some(extent) = plan.extent(piece)
-        {
+        if let Some(extent) = plan.ended(piece, is_whole, service) {
             self.let_go_of(extent);
         }
     }
@@ -419,7 +427,7 @@ impl Engine {
 
     #[cfg(test)]
     pub(super) fn plan_defects(&self) -> u64 {
-        self.plan.as_ref().map_or(0, Plan::defects)
+        self.plan.as_ref().map_or(0, |plan| plan.defects())
     }
 
     /// A reader closes its file, and so leaves what it held.
@@ -433,11 +441,11 @@ impl Engine {
         let (extents, open) = plan.forget(file);
         self.ledger.hints_dropped += open;
         self.ledger.hints_open -= open;
-        let plan = &*plan;
-        let is_idle = |r: &crate::request::Request| !r.dispatched && r.waiters.is_empty();
-        let called_off = self
-            .requests
-            .which(|r| is_idle(r) && r.piece.is_some_and(|piece| plan.is_gone(piece)));
+        let mut called_off = plan.requests_of_gone();
+        called_off.retain(|id| {
+            let request = self.requests.get(*id);
+            request.is_some_and(|r| !r.dispatched && r.waiters.is_empty())
+        });
         let is_empty = plan.is_empty();
         for extent in extents {
             self.let_go_of(extent);

@@ -16,7 +16,6 @@
 use super::Engine;
 use crate::depth::{DeviceFacts, StreamFacts};
 use crate::detect::{Access, Ahead, Cause, Window};
-use crate::plan::Plan;
 use crate::stream::{Stream, Streams};
 use crate::table::{Table, flag};
 use crate::units::{Block, Bytes, Extent, FileId, ReaderId};
@@ -222,7 +221,7 @@ impl Engine {
         }
         let streams = self.active_streams + usize::from(stream.ahead() == 0);
         let frames = self.memory.frames_usable();
-        let frames = frames.saturating_sub(self.plan.as_ref().map_or(0, Plan::blocks));
+        let frames = frames.saturating_sub(self.plan.as_ref().map_or(0, |plan| plan.blocks()));
         Some(u64::from(frames) * percent / 100 / streams.max(1) as u64)
     }
 

@@ -41,6 +41,8 @@ pub struct Board {
     blocks_max: u32,
     hints_max: u32,
     cursor: u32,
+    /// Behind the last place asked for out of turn.
+    here: u32,
     /// The reference order: the block at each place ..
     order: Vec<u32>,
     /// .. and the following place that names the same block.
@@ -67,6 +69,8 @@ struct Entry {
     state: State,
     /// A fetch for the coming use failed; nobody tries again before the reader asks.
     given_up: bool,
+    /// A reader has it in hand, out of turn: it is in no set while it is resident.
+    kept: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -85,6 +89,7 @@ const UNKNOWN: Entry = Entry {
     disk: 0,
     state: State::Unknown,
     given_up: false,
+    kept: false,
 };
 
 impl Board {
@@ -94,6 +99,7 @@ impl Board {
             blocks_max,
             hints_max,
             cursor: 0,
+            here: 0,
             order: Vec::new(),
             following: Vec::new(),
             blocks: Vec::new(),
@@ -128,6 +134,13 @@ impl Board {
     #[must_use]
     pub fn cursor(&self) -> Position {
         Position(self.cursor)
+    }
+
+    /// Where readers are: at the cursor, or behind what was last asked for out of turn. What lies
+    /// between the two may still be read, or was announced wrongly; distances count from here.
+    #[must_use]
+    pub fn here(&self) -> Position {
+        Position(self.cursor.max(self.here))
     }
 
     /// The place after the last known reference.
@@ -172,6 +185,13 @@ impl Board {
     #[must_use]
     pub fn is_resident(&self, block: BlockNo) -> bool {
         self.entry(block).state == State::Resident
+    }
+
+    /// Whether a block is in the cache and no reader has it in hand out of turn.
+    #[must_use]
+    pub fn may_go(&self, block: BlockNo) -> bool {
+        let entry = self.entry(block);
+        entry.state == State::Resident && !entry.kept
     }
 
     /// Whether a block is on its way.

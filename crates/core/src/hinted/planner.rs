@@ -179,6 +179,20 @@ impl Planner {
         has_room.then(|| self.board.add_disk())?
     }
 
+    /// Forgets the references before the cursor, to make room for others: how many. All positions
+    /// are smaller by that from now on. Takes time as the references left and all blocks do.
+    pub fn compact(&mut self) -> u32 {
+        self.policy.hinted();
+        self.stale = true;
+        self.board.compact()
+    }
+
+    /// Whether a block is nowhere and not used any more. It is unknown from now on, and its number
+    /// can be given to another.
+    pub fn retire(&mut self, block: BlockNo) -> bool {
+        self.board.retire(block).is_some()
+    }
+
     /// Takes one input. `now` decides nothing; waiting is counted with it.
     pub fn handle(&mut self, now: Nanos, input: Input) {
         let accepted = match input {
@@ -190,6 +204,7 @@ impl Planner {
             Input::Taken => self.take(),
             Input::Asked { block, compute } => self.ask(block, compute),
             Input::Passed { block, read } => self.pass(block, read),
+            Input::Kept { block, kept } => self.keep(block, kept),
             Input::Found { block } => self.find(block),
             Input::Forgotten { block } => self.forget(block),
             Input::Fetched { block, service } => self.arrive(now, block, service),
@@ -250,6 +265,7 @@ impl Planner {
             return None;
         }
         self.policy.computed(compute);
+        self.board.come_to(block);
         self.ledger.reads += 1;
         if self.board.is_resident(block) {
             self.ledger.hits += 1;
@@ -267,8 +283,18 @@ impl Planner {
         self.is_away().then(|| self.board.pass(block))??;
         if read && self.board.is_resident(block) {
             self.taken(block);
+        } else if read && self.forget_unread(block) {
+            // It comes for a reader that is here already.
+            self.ledger.in_flight -= 1;
+            self.ledger.used += 1;
         }
         self.stale = true;
+        Some(())
+    }
+
+    fn keep(&mut self, block: BlockNo, kept: bool) -> Option<()> {
+        self.is_away().then(|| self.board.keep(block, kept))??;
+        self.stale |= !kept;
         Some(())
     }
 

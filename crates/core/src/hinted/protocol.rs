@@ -56,12 +56,19 @@ pub enum Input {
         /// How long was computed since a block was last asked for.
         compute: Nanos,
     },
-    /// The next use of a block is over, out of turn.
+    /// The next use of a block is over or, if it is read, under way, out of turn.
     Passed {
         /// The block; it has a next use.
         block: BlockNo,
         /// Whether it was read; else nobody came for it.
         read: bool,
+    },
+    /// Whether a reader has a block in hand, out of turn: it is not given up meanwhile.
+    Kept {
+        /// The block.
+        block: BlockNo,
+        /// From now on, or no longer.
+        kept: bool,
     },
     /// What a fetch was to bring is there already: no disk had to work.
     Found {

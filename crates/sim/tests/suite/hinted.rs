@@ -90,12 +90,7 @@ fn forestall_with_right_hints_is_as_fast_as_both_disks_at_once() {
 #[test]
 fn every_method_that_prefetches_comes_close_to_that() {
     let without = with("none").on(SHUFFLED);
-    for policy in [
-        "fixed-horizon",
-        "aggressive",
-        "reverse-aggressive",
-        "forestall",
-    ] {
+    for policy in PREFETCHING {
         let report = with(policy).on(SHUFFLED);
         // Half the time, and a twentieth for the start and the end, where one disk is alone.
         assert!(20 * report.elapsed.0 < 11 * without.elapsed.0, "{policy}");
@@ -192,6 +187,7 @@ fn more_hints_than_the_memory_allows_are_not_taken_and_what_is_taken_is_followed
 
 #[test]
 fn a_failing_disk_fails_only_the_reads_it_fails() {
+    let mut lost = 0;
     for method in hinted::policy::LIST {
         let mut run = with(method.spec.name);
         run.faults = Some(Faults {
@@ -203,9 +199,11 @@ fn a_failing_disk_fails_only_the_reads_it_fails() {
         let report = run.on(SHUFFLED);
         let errors: u64 = report.readers.iter().map(|r| r.errors).sum();
         // Three of ten fetches fail; a read is lost only if its second try fails, too.
-        assert!((1..60).contains(&errors), "{}: {errors}", method.spec.name);
+        assert!(errors < 60, "{}: {errors}", method.spec.name);
+        lost += errors;
         assert!(report.ledger.failed + report.ledger.demand_failed > 0);
     }
+    assert!(lost > 0, "some reads must have failed twice");
 }
 
 /// Twice as much data as memory, read again and again: whoever knows the order keeps what comes
@@ -234,5 +232,59 @@ fn a_run_with_hints_replays_and_one_seed_gives_one_run() {
         let replayed = replay::replay(journal.as_bytes()).unwrap_or_else(|e| panic!("{e}"));
         assert!(replayed.complete);
         assert!(journal.contains("hint 0 first"), "{}", method.spec.name);
+    }
+}
+
+const PREFETCHING: [&str; 4] = [
+    "fixed-horizon",
+    "aggressive",
+    "reverse-aggressive",
+    "forestall",
+];
+
+/// A tenth wrong brings a tenth more to fetch, and a tenth of the reads waits for its disk alone.
+#[test]
+fn a_tenth_of_wrong_hints_leaves_most_of_the_gain() {
+    let without = with("none").on(SHUFFLED).elapsed.0;
+    for policy in PREFETCHING {
+        let run = Run {
+            wrong_percent: 10,
+            ..with(policy)
+        };
+        let report = run.on(SHUFFLED);
+        assert!(10 * report.elapsed.0 < 7 * without, "{policy}");
+    }
+}
+
+/// Files that stay open hold nothing back, however many there are.
+#[test]
+fn one_order_over_many_open_files_is_followed_as_well() {
+    let many = "shuffled(file_bytes=1000000,files=40)";
+    let without = with("none").on(many).elapsed.0;
+    for policy in PREFETCHING {
+        let report = with(policy).on(many);
+        assert!(10 * report.elapsed.0 < 6 * without, "{policy}");
+        assert_eq!(report.ledger.hints_missed, 0, "{policy}");
+    }
+}
+
+/// A detector that sees a sequential pattern fetches it in long runs; announced in short reads by
+/// turns, it must still reach the disk in runs.
+#[test]
+fn announcing_what_a_detector_sees_anyway_costs_little() {
+    for readers in [1, 4, 10] {
+        let text = format!("many-readers(file_bytes=6000000,readers={readers})");
+        let run = |policy: &str| {
+            let mut run = with(policy);
+            (run.disks, run.settings.memory) = (1, Bytes(64 << 20));
+            run.on(&text).elapsed.0
+        };
+        let (announced, detected) = (run("forestall"), run("none"));
+        // A fifth: readers that share a disk go on for a slice each, not in rounds as announced,
+        // so most of the hints of many readers are lost, and those that are not break runs.
+        assert!(
+            5 * announced <= 6 * detected,
+            "{readers} readers: {announced} ns, not announced {detected}"
+        );
     }
 }

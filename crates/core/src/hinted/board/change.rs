@@ -5,7 +5,7 @@
 //! ask for then; so the sets cannot disagree with the blocks. A change that makes no sense answers
 //! `None` and leaves everything as it was.
 
-use super::{Board, Entry, NEVER, Pair, State, UNKNOWN};
+use super::{Board, Entry, NEVER, Pair, Positions, State, UNKNOWN};
 use crate::hinted::protocol::{BlockNo, Hint};
 use crate::units::DeviceId;
 
@@ -61,6 +61,12 @@ impl Board {
         }
     }
 
+    /// A reader asks for this block's next use, out of turn.
+    pub(crate) fn come_to(&mut self, block: BlockNo) {
+        let place = self.next_use(block).0;
+        self.here = place.saturating_add(1).min(self.end().0);
+    }
+
     /// Nobody waits any more.
     pub(crate) fn wait_for_none(&mut self) {
         self.awaited = None;
@@ -96,6 +102,7 @@ impl Board {
         let entry = *self.blocks.get(block.0 as usize)?;
         let was_resident = entry.state == State::Resident;
         self.set_next(block, NEVER);
+        self.keep(block, false);
         if was_resident {
             self.change(block, State::Absent);
             self.occupied -= 1;
@@ -104,10 +111,52 @@ impl Board {
         Some(was_resident)
     }
 
+    /// A reader has a block in hand, or no longer. `None` if it is not known.
+    pub(crate) fn keep(&mut self, block: BlockNo, kept: bool) -> Option<()> {
+        self.blocks.get(block.0 as usize)?;
+        self.leave_sets(block);
+        self.blocks[block.0 as usize].kept = kept;
+        self.join_sets(block);
+        Some(())
+    }
+
+    /// Forgets the places before the cursor, so that all others move forward by that many.
+    pub(crate) fn compact(&mut self) -> u32 {
+        let passed = self.cursor;
+        self.order.drain(..passed as usize);
+        self.following.drain(..passed as usize);
+        let forward = |place: &mut u32| {
+            *place = place.checked_sub(passed).unwrap_or(NEVER);
+        };
+        let known = |place: &&mut u32| **place != NEVER;
+        self.following.iter_mut().filter(known).for_each(forward);
+        self.awaited.iter_mut().for_each(forward);
+        self.here = self.here.saturating_sub(passed);
+        self.cursor = 0;
+        self.missing
+            .iter_mut()
+            .for_each(|set| *set = Positions::default());
+        (self.kept, self.unneeded) = Default::default();
+        for block in 0..self.blocks() {
+            let Entry { next, last, .. } = &mut self.blocks[block as usize];
+            [next, last].into_iter().filter(known).for_each(forward);
+            self.join_sets(BlockNo(block));
+        }
+        passed
+    }
+
+    /// Makes a block unknown if it is nowhere and not used any more: its number can be given to
+    /// another.
+    pub(crate) fn retire(&mut self, block: BlockNo) -> Option<()> {
+        let entry = self.blocks.get_mut(block.0 as usize)?;
+        let is_idle = entry.state == State::Absent && entry.next == NEVER && !entry.kept;
+        is_idle.then(|| *entry = UNKNOWN)
+    }
+
     /// One more disk, if there can be.
     pub(crate) fn add_disk(&mut self) -> Option<DeviceId> {
         let disk = u16::try_from(self.missing.len()).ok()?;
-        self.missing.push(super::Positions::default());
+        self.missing.push(Positions::default());
         self.in_flight.push(0);
         Some(DeviceId(disk))
     }
@@ -146,7 +195,7 @@ impl Board {
             Some(victim) => {
                 let entry = self.entry(victim);
                 let is_held = self.is_held && entry.next == self.cursor;
-                if entry.state != State::Resident || is_held {
+                if entry.state != State::Resident || entry.kept || is_held {
                     return None;
                 }
                 self.change(victim, State::Absent);
@@ -208,9 +257,14 @@ impl Board {
     /// Takes a block out of the set that its state and next use put it in. Known blocks only.
     fn leave_sets(&mut self, block: BlockNo) {
         let Entry {
-            state, next, disk, ..
+            state,
+            next,
+            disk,
+            kept,
+            ..
         } = self.blocks[block.0 as usize];
         match state {
+            State::Resident if kept => {}
             State::Resident if next == NEVER => self.unneeded.remove(block.0),
             State::Resident => self.kept.remove(next),
             State::Absent if next != NEVER => self.missing[usize::from(disk)].remove(next),
@@ -222,6 +276,7 @@ impl Board {
     fn join_sets(&mut self, block: BlockNo) {
         let entry = self.blocks[block.0 as usize];
         match entry.state {
+            State::Resident if entry.kept => {}
             State::Resident if entry.next == NEVER => self.unneeded.insert(block.0),
             State::Resident => self.kept.insert(entry.next),
             State::Absent if entry.next != NEVER && !entry.given_up => {

@@ -6,7 +6,7 @@ use super::*;
 use crate::hinted::{Hint, Position};
 use crate::units::DeviceId;
 use proptest::prelude::*;
-use std::format;
+use std::{format, vec};
 
 fn block() -> impl Strategy<Value = BlockNo> {
     prop_oneof![9 => 0u32..12, 1 => prop::sample::select(&[40, u32::MAX][..])].prop_map(BlockNo)
@@ -31,6 +31,7 @@ fn input() -> impl Strategy<Value = Input> {
         2 => block().prop_map(|block| Input::Failed { block }),
         4 => (block(), time).prop_map(|(block, compute)| Input::Asked { block, compute }),
         4 => (block(), any::<bool>()).prop_map(|(block, read)| Input::Passed { block, read }),
+        2 => (block(), 0u32..3).prop_map(|(block, k)| Input::Kept { block, kept: k == 0 }),
         1 => block().prop_map(|block| Input::Found { block }),
         1 => block().prop_map(|block| Input::Forgotten { block }),
     ]
@@ -48,6 +49,7 @@ fn setup(policy: &str, cache_blocks: u32) -> Setup {
 #[derive(Default)]
 struct Frames {
     resident: std::collections::BTreeSet<BlockNo>,
+    kept: std::collections::BTreeSet<BlockNo>,
     coming: std::collections::BTreeSet<BlockNo>,
 }
 
@@ -57,6 +59,7 @@ impl Frames {
             Output::Fetch { block, evict, .. } => {
                 if let Some(victim) = evict {
                     prop_assert!(self.resident.remove(&victim), "{victim:?} was not there");
+                    prop_assert!(!self.kept.contains(&victim), "{victim:?} is in hand");
                 }
                 prop_assert!(!self.resident.contains(&block), "{block:?} is there");
                 prop_assert!(self.coming.insert(block), "{block:?} is on its way");
@@ -73,7 +76,7 @@ impl Frames {
 proptest! {
     #[test]
     fn no_input_breaks_it(
-        inputs in prop::collection::vec((input(), any::<bool>()), 1..200),
+        inputs in prop::collection::vec((input(), any::<bool>(), 0u32..16), 1..200),
         cache_blocks in 1u32..8,
         allowance in prop_oneof![Just(u32::MAX), 0u32..6],
     ) {
@@ -81,7 +84,14 @@ proptest! {
             let mut planner = Planner::new(&setup(method.spec.name, cache_blocks)).unwrap();
             planner.allow(allowance);
             let mut frames = Frames::default();
-            for (now, (input, drain)) in (0..).zip(&inputs) {
+            for (now, (input, drain, luck)) in (0..).zip(&inputs) {
+                if *luck == 0 {
+                    planner.compact();
+                    for block in (0..40).map(BlockNo) {
+                        let was_known = frames.resident.contains(&block);
+                        prop_assert!(!planner.retire(block) || !was_known, "{block:?} is there");
+                    }
+                }
                 let refused = planner.ledger().refused_inputs;
                 planner.handle(Nanos(now), input.clone());
                 if planner.ledger().refused_inputs == refused {
@@ -97,7 +107,12 @@ proptest! {
                             frames.coming.remove(block);
                             frames.resident.insert(*block);
                         }
+                        Input::Kept { block, kept } => {
+                            frames.kept.remove(block);
+                            frames.kept.extend(kept.then_some(*block));
+                        }
                         Input::Forgotten { block } => {
+                            frames.kept.remove(block);
                             frames.resident.remove(block);
                         }
                         Input::Failed { block } => {
@@ -219,6 +234,44 @@ fn a_block_asked_for_out_of_turn_is_used_then_and_its_place_is_passed_over() {
     planner.handle(Nanos(3), Input::Passed { block, read: false });
     assert_eq!(planner.board().cursor(), planner.board().end());
     assert_eq!(planner.poll(), Output::Idle);
+}
+
+#[test]
+fn what_is_over_makes_room_for_other_references_and_numbers() {
+    let mut planner = Planner::new(&setup("aggressive", 2)).unwrap();
+    let mut next = 0;
+    for turn in 0..1000 {
+        // Ten hundred references where two hundred fit, over blocks that come and go.
+        if turn % 100 == 0 {
+            planner.compact();
+            let retired = (0..40).filter(|block| planner.retire(BlockNo(*block)));
+            assert!(turn == 0 || retired.count() >= 37, "all but those resident");
+            planner.handle(
+                Nanos(turn),
+                hints(&[7; 50].map(|step| next_block(&mut next, step))),
+            );
+            planner.handle(
+                Nanos(turn),
+                hints(&[9; 50].map(|step| next_block(&mut next, step))),
+            );
+        }
+        planner.handle(Nanos(turn), WANTED);
+        loop {
+            match planner.poll() {
+                Output::Idle => break,
+                Output::Fetch { block, .. } => planner.handle(Nanos(turn), fetched(block.0)),
+                Output::Serve { .. } => planner.handle(Nanos(turn), Input::Taken),
+                Output::Lost { .. } => panic!("nothing fails"),
+            }
+        }
+    }
+    let ledger = planner.ledger();
+    assert_eq!((ledger.reads, ledger.refused_inputs), (1000, 0));
+}
+
+fn next_block(last: &mut u32, step: u32) -> u32 {
+    *last = (*last + step) % 40;
+    *last
 }
 
 #[test]

@@ -95,6 +95,17 @@ impl DemandLru {
     }
 }
 
+impl DemandLru {
+    /// The block taken longest ago that no reader has in hand.
+    fn victim(&self, board: &Board) -> Option<BlockNo> {
+        let mut at = self.oldest;
+        while !board.may_go(BlockNo(at)) {
+            at = self.links.get(at as usize)?.newer;
+        }
+        Some(BlockNo(at))
+    }
+}
+
 impl Policy for DemandLru {
     fn taken(&mut self, _board: &Board, block: BlockNo) {
         self.make_newest(block.0);
@@ -111,8 +122,7 @@ impl Policy for DemandLru {
     fn next(&mut self, board: &Board) -> Option<Pair> {
         let fetch = board.block_at(board.awaited()?)?;
         let evict = match board.empty_frames() {
-            0 if self.oldest == NONE => return None,
-            0 => Some(BlockNo(self.oldest)),
+            0 => Some(self.victim(board)?),
             _ => None,
         };
         Some(Pair { fetch, evict })

@@ -50,6 +50,6 @@ impl Policy for FixedHorizon {
 
 /// The soonest missing block, if it is at most `horizon` references ahead.
 pub(super) fn missing_within(board: &Board, horizon: u32) -> Option<Position> {
-    let end = Position(board.cursor().0.saturating_add(horizon));
+    let end = Position(board.here().0.saturating_add(horizon));
     board.soonest_missing().filter(|position| *position <= end)
 }

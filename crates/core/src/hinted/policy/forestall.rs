@@ -189,7 +189,7 @@ impl Policy for Forestall {
 /// Whether i F' > d(i) for one of the disk's missing blocks within 2K of the cursor. Looks at 64
 /// places at a time, and closer only where the last of them would be late at the first's place.
 fn is_bound_to_stall(board: &Board, disk: DeviceId, f: Ratio) -> bool {
-    let cursor = board.cursor().0;
+    let cursor = board.here().0;
     let end = Position(cursor.saturating_add(board.capacity().saturating_mul(2)));
     let late = |i: u32, position: u32| {
         let distance = u128::from(position.saturating_sub(cursor));

@@ -120,7 +120,7 @@ impl Plan {
             if is_absent && board.next_use(block).0 <= pair.needed {
                 return Some(number);
             }
-            if !is_absent && !self.leave_in_cache(pair, board.cursor()) {
+            if !is_absent && !self.leave_in_cache(pair, board.here()) {
                 return None;
             }
             self.drop_front(disk);
@@ -226,7 +226,7 @@ impl ReverseAggressive {
         let mut soonest: Option<(u32, DeviceId)> = None;
         for disk in board.disks().filter(|disk| self.batches.has_room(*disk)) {
             let front = self.plan.front(disk, board);
-            let front = front.filter(|n| self.plan.pairs[*n as usize].released <= board.cursor().0);
+            let front = front.filter(|n| self.plan.pairs[*n as usize].released <= board.here().0);
             if let Some(number) = front.filter(|n| soonest.is_none_or(|(least, _)| *n < least)) {
                 soonest = Some((number, disk));
             }
@@ -238,9 +238,7 @@ impl ReverseAggressive {
     fn room(board: &Board, planned: &Planned) -> Option<Option<BlockNo>> {
         match planned.evict.map(BlockNo) {
             None if board.empty_frames() > 0 => Some(None),
-            Some(victim)
-                if board.is_resident(victim) && board.next_use(victim) > board.cursor() =>
-            {
+            Some(victim) if board.may_go(victim) && board.next_use(victim) > board.cursor() => {
                 Some(Some(victim))
             }
             _ => board.harmless_room(Position(planned.needed)),
