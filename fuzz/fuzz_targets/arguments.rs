@@ -40,6 +40,7 @@ fuzz_target!(|text: &str| {
                 }
             }
         }
+        // The others are checked as they are parsed, or look at a file first.
         _ => {}
     }
 });
