@@ -31,8 +31,10 @@ fuzz_target!(|text: &str| {
                 read_bytes: wanted.read_bytes.0,
                 think: wanted.think,
                 seed: wanted.seed,
+                files: u64::from(wanted.readers.unwrap_or(1)),
             };
-            if let Ok(workload) = wanted.pattern.workload(&shape) {
+            let workload = wanted.pattern.map(|pattern| pattern.workload(&shape));
+            if let Some(Ok(workload)) = workload {
                 for step in workload.steps(0).take(64) {
                     assert!(step.offset.0.saturating_add(step.take.0) <= shape.file_bytes);
                 }

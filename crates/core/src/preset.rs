@@ -251,6 +251,17 @@ mod tests {
     }
 
     #[test]
+    fn a_settings_line_from_before_there_were_hints_follows_none() {
+        let settings = LIST[0].settings(Bytes(64 << 20)).unwrap();
+        let line = settings.to_string();
+        let (old, _) = line.split_once(" hinted=").unwrap();
+        let hinted = None;
+        assert_eq!(old.parse(), Ok(Settings { hinted, ..settings }));
+        let error = alloc::format!("{old} hints=none").parse::<Settings>();
+        assert!(error.unwrap_err().to_string().contains("hinted= expected"));
+    }
+
+    #[test]
     fn the_default_is_the_one_that_is_named() {
         assert_eq!(default().name, DEFAULT);
     }

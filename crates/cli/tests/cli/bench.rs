@@ -251,7 +251,7 @@ fn both_clocks_agree_on_the_emulated_device() {
     }
 }
 
-const HINTS: &str = "--hints --emulate switching=2ms,rate=100MB/s --disks 2 --file-bytes 4MB";
+const HINTS: &str = "--hints --emulate switching=5ms,rate=100MB/s --disks 2 --file-bytes 4MB";
 
 /// A shuffled order over two disks: announced, both work all the time; else one waits for the
 /// other. The ratio is exact in virtual time; in real time it has room for a busy machine.
@@ -261,7 +261,7 @@ fn announced_reads_use_both_disks_in_either_clock() {
     let presets = "--preset forestall,linux-2.6.24";
     let (real, modelled) = (folder.path(""), String::new());
     let runs = [
-        (format!("{} {HINTS} {presets}", real.display()), 13),
+        (format!("{} {HINTS} {presets}", real.display()), 14),
         (format!("--clock virtual {modelled} {HINTS} {presets}"), 11),
     ];
     for (run, of_twenty) in runs {
