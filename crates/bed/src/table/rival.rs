@@ -27,11 +27,9 @@ use crate::tool;
 
 use super::side::Bench;
 
-/// Of the memory both sides have, `forerun mount` is given three quarters: the rest holds the pages
-/// its readers were given, which the kernel keeps, as it does for its own readers.
-const MEMORY_PART: u64 = 3;
-/// See [`MEMORY_PART`].
-const MEMORY_OF: u64 = 4;
+/// What a reader of a FUSE mount needs beside the daemon: two requests of the kernel under way,
+/// 256 KiB each, whose pages cannot be given up, and 32 KiB for its thread. Its buffer comes on top.
+const READER_BYTES: u64 = (512 + 32) << 10;
 /// A mount takes milliseconds; this is for a machine that stands still.
 const START_MAX: Duration = Duration::from_secs(20);
 /// It has nothing to write back.
@@ -51,6 +49,7 @@ impl Rival {
         bench: &mut Bench<'_>,
         group: Option<&Path>,
         preset: &str,
+        readers: usize,
     ) -> Result<Self, Failure> {
         let Some(program) = &bench.comparison.forerun else {
             return Err(Failure::Usage("--forerun: no binary was given".into()));
@@ -64,7 +63,11 @@ impl Rival {
         let profile = folder.join(state::PROFILE);
         fs::write(&profile, profile_text(bench.bed)?).at(&profile)?;
         let log = folder.join(state::RIVAL_LOG);
-        let memory = bench.comparison.memory_bytes / MEMORY_OF * MEMORY_PART;
+        let memory = share(
+            bench.comparison.memory_bytes,
+            bench.comparison.read_bytes,
+            readers,
+        );
         let mut child = tool::at_ordinary_io_priority(program)
             .arg("mount")
             .args([&bench.place.files, &path])
@@ -122,6 +125,15 @@ impl Rival {
             format!("forerun mount did not end well on SIGTERM: {status}"),
         ))
     }
+}
+
+/// What `forerun mount` is given of the memory both sides have: three quarters, because the kernel
+/// keeps pages of what its readers were given, as it does for its own, or less where those need
+/// more.
+fn share(memory: u64, read_bytes: usize, readers: usize) -> u64 {
+    let reader = READER_BYTES.saturating_add(read_bytes as u64);
+    let needed = reader.saturating_mul(readers as u64);
+    memory.saturating_sub(needed.max(memory / 4))
 }
 
 /// The kernel says when the list of mounts changes.
@@ -194,6 +206,14 @@ mod tests {
         let text = "servers = 4\n[[switching]]\ndistance_bytes = 0\nswitching_ns = 8000000\n\
                     [[rate]]\nlocation_bytes = 0\nrate_bytes_per_second = 320000000\n";
         assert_eq!(profile_text(&raid).unwrap(), text);
+    }
+
+    #[test]
+    fn the_rival_leaves_room_for_the_pages_of_its_readers() {
+        let mib = |bytes: u64| bytes >> 20;
+        assert_eq!(mib(share(256 << 20, 128 << 10, 10)), 192);
+        assert_eq!(mib(share(512 << 20, 128 << 10, 256)), 344);
+        assert_eq!(share(1 << 20, 128 << 10, 256), 0);
     }
 
     #[test]

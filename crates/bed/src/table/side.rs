@@ -97,7 +97,7 @@ impl Bench<'_> {
     ) -> Result<Measured, Failure> {
         let rival = match side {
             Side::Kernel { .. } => None,
-            Side::Forerun(preset) => Some(Rival::start(self, group, preset)?),
+            Side::Forerun(preset) => Some(Rival::start(self, group, preset, readers)?),
         };
         let folder = if rival.is_some() {
             &self.place.rival
