@@ -4,6 +4,7 @@
 //! link names the request here: so a demand read joins a fetch under way with one lookup, and no
 //! block can be fetched twice at once.
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use crate::table::Frame;
@@ -14,8 +15,6 @@ use crate::units::{DeviceId, Extent, ReadId, ReaderId, RequestId};
 pub(crate) struct Request {
     pub(crate) device: DeviceId,
     pub(crate) extent: Extent,
-    /// Where on the device it begins.
-    pub(crate) position: u64,
     /// For whom it was decided; none if it was planned.
     pub(crate) owner: Option<ReaderId>,
     /// The device's [work](crate::dispatch) when it was decided.
@@ -27,8 +26,12 @@ pub(crate) struct Request {
     /// Reads that wait for a block of it.
     pub(crate) waiters: Vec<ReadId>,
     /// Its frames, once the blocks were dropped from the table while it ran; empty before.
-    pub(crate) orphans: Vec<Frame>,
+    pub(crate) orphans: Box<[Frame]>,
 }
+
+/// The table grows by so many: doubling would leave half of it empty, and the memory that is not
+/// blocks is counted.
+const SLOTS_STEP: usize = 16;
 
 /// All of them, by number.
 #[derive(Debug, Default)]
@@ -45,6 +48,9 @@ impl Requests {
                 RequestId(slot)
             }
             None => {
+                if self.slots.len() == self.slots.capacity() {
+                    self.slots.reserve_exact(SLOTS_STEP);
+                }
                 self.slots.push(Some(request));
                 RequestId(self.slots.len() as u32 - 1)
             }

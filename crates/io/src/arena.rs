@@ -201,6 +201,8 @@ impl Target {
                 }),
             }
         }
+        // Where memory is in pieces there are hundreds of them in each of dozens of requests.
+        runs.shrink_to_fit();
         Self { arena, runs }
     }
 

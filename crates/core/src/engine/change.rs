@@ -102,7 +102,7 @@ impl Engine {
         }
         if dispatched {
             if let Some(request) = self.requests.get_mut(id) {
-                request.orphans = frames;
+                request.orphans = frames.into_boxed_slice();
             }
             return waiting;
         }

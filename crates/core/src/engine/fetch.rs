@@ -85,14 +85,12 @@ impl Engine {
             first,
             count: 0,
         };
-        let position = self.place(extent).0;
         let (waiters, orphans) = Default::default();
         let came = self.devices.get(&device).map_or(0, Device::work);
         let (demand, dispatched) = (false, false);
         self.requests.add(Request {
             device,
             extent,
-            position,
             owner,
             came,
             demand,
@@ -238,7 +236,7 @@ impl Engine {
             let owner = request.owner.and_then(|owner| self.readers.get(&owner));
             let account = owner.map_or(0, |reader| reader.account);
             Waiting {
-                position: request.position,
+                position: self.place(request.extent).0,
                 due: account.max(request.came),
             }
         })
@@ -246,13 +244,14 @@ impl Engine {
 
     /// How many runs wait: fetches that continue no other that waits.
     fn runs(&self, queue: &VecDeque<RequestId>) -> usize {
-        let requests = || queue.iter().filter_map(|id| self.requests.get(*id));
-        let end = |r: &Request| r.position.saturating_add(self.place(r.extent).1.0);
-        let mut ends: Vec<u64> = requests().map(end).collect();
+        let requests = queue.iter().filter_map(|id| self.requests.get(*id));
+        let places = requests.map(|r| self.place(r.extent));
+        let (begins, mut ends): (Vec<u64>, Vec<u64>) = places
+            .map(|(position, bytes)| (position, position.saturating_add(bytes.0)))
+            .unzip();
         ends.sort_unstable();
-        requests()
-            .filter(|r| ends.binary_search(&r.position).is_err())
-            .count()
+        let begins = begins.iter();
+        begins.filter(|at| ends.binary_search(at).is_err()).count()
     }
 
     /// Most blocks of one request of a window of so many.

@@ -2,7 +2,8 @@
 //!
 //! Works on every kernel and file system, for files that changed to buffered reading, and for
 //! generated content; [`super::uring`] keeps a small pool of it for what has no descriptor.
-//! Requests start in the order they were submitted.
+//! Requests start in the order they were submitted. Threads start when all there are have something
+//! to do: most streams need few.
 //!
 //! Not fit for many slow devices at once: sixteen requests that wait for one device keep the
 //! others' waiting.
@@ -30,6 +31,8 @@ const THREADS: u32 = 16;
 #[derive(Default)]
 struct Queue {
     requests: VecDeque<Box<Request>>,
+    /// Threads that wait for a request.
+    idle: usize,
     stopping: bool,
 }
 
@@ -42,6 +45,7 @@ struct Shared {
 /// See the [module](self).
 pub(super) struct Pool {
     shared: Arc<Shared>,
+    threads_max: usize,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
@@ -61,21 +65,24 @@ impl Pool {
         });
         let pool = Self {
             shared,
+            threads_max: threads.max(1) as usize,
             threads: Mutex::default(),
         };
-        for i in 0..threads.max(1) {
-            let shared = pool.shared.clone();
-            let spawned = std::thread::Builder::new()
-                .name(format!("forerun-pread-{i}"))
-                .spawn(move || shared.work());
-            match spawned {
-                Ok(thread) => pool.threads.lock().push(thread),
-                // Fewer threads are slower, none is an error.
-                Err(e) if i == 0 => return Err(e),
-                Err(_) => break,
-            }
-        }
+        pool.spawn()?;
         Ok(pool)
+    }
+
+    /// One thread more, if there may be.
+    fn spawn(&self) -> io::Result<()> {
+        let mut threads = self.threads.lock();
+        if threads.len() < self.threads_max {
+            let shared = self.shared.clone();
+            let thread = std::thread::Builder::new()
+                .name(format!("forerun-pread-{}", threads.len()))
+                .spawn(move || shared.work())?;
+            threads.push(thread);
+        }
+        Ok(())
     }
 }
 
@@ -96,15 +103,24 @@ impl Shared {
             if queue.stopping {
                 return None;
             }
+            queue.idle += 1;
             self.arrived.wait(&mut queue);
+            queue.idle -= 1;
         }
     }
 }
 
 impl Backend for Pool {
     fn submit(&self, request: Box<Request>) {
-        self.shared.queue.lock().requests.push_back(request);
+        let mut queue = self.shared.queue.lock();
+        queue.requests.push_back(request);
+        let all_busy = queue.requests.len() > queue.idle;
+        drop(queue);
         self.shared.arrived.notify_one();
+        if all_busy {
+            // Fewer threads are slower; the first one is there.
+            let _ = self.spawn();
+        }
     }
 
     fn stop(&self) {
