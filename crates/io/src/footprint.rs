@@ -87,6 +87,24 @@ pub fn huge_pages_only_where_asked() {
     }
 }
 
+/// Allocations from this size on are mappings of their own: they take what is touched of them, and go
+/// when they are freed. A mebibyte, the longest request of a mount.
+#[cfg(target_env = "gnu")]
+const MAPPED_BYTES: libc::c_int = 1 << 20;
+
+/// From now on large allocations of this process are mappings of their own.
+///
+/// glibc raises that limit to the size of any mapping it frees, up to 32 MiB. Later ones then come
+/// from its pools, where zeroed memory may have to be written: a buffer of 16 MiB of which a page is
+/// used takes all of them. Other allocators do as they do.
+pub fn large_allocations_are_mappings() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: a number only; it holds for allocations to come.
+    if unsafe { libc::mallopt(libc::M_MMAP_THRESHOLD, MAPPED_BYTES) } == 0 {
+        tracing::info!("large allocations may take more memory than is used of them");
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -74,6 +74,7 @@ impl Running {
         let (tell, events) = channel();
         catch_signals(tell.clone())?;
         footprint::huge_pages_only_where_asked();
+        footprint::large_allocations_are_mappings();
         let budget = Budget::of(args.composition.memory)?;
         let composition = args::Composition {
             memory: budget.engine,
