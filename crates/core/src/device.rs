@@ -1,7 +1,7 @@
 //! What the engine remembers of a device: its costs, its queue, and whether it ever ran idle.
 //!
 //! Kept by the engine, one a device; filled by the dispatch stage, read by the depth stage. Fetches
-//! beyond the limit wait here in order, so windows stay in one piece and no stream overtakes.
+//! that it has no room for wait here, oldest first; which goes next is the dispatch method's choice.
 
 use alloc::collections::VecDeque;
 
@@ -22,7 +22,8 @@ pub(crate) struct Device {
     pub(crate) in_flight: u32,
     /// Fetches that wait for one of those to complete.
     pub(crate) queue: VecDeque<RequestId>,
-    /// Fetches of the plan that nobody waits for: they go when nothing is in the queue.
+    /// Fetches of the plan that nobody waits for: they go after those in the queue, or
+    /// where the device stands.
     pub(crate) planned: VecDeque<RequestId>,
     /// When it last ended a fetch.
     pub(crate) ended: Nanos,

@@ -6,8 +6,9 @@
 //! ```text
 //! read      a demand read: hit, late hit or miss; serve it or let it wait
 //! window    detect + depth + admission: what to fetch ahead
-//! fetch     frames for the blocks, requests to the devices
+//! fetch     frames for the blocks, requests for the devices
 //! hint      reads announced: the plan fetches instead
+//! send      dispatch: which request a device gets next
 //! complete  blocks arrive or fail; reads that waited go on
 //! change    files change, readers close
 //! ```
@@ -22,6 +23,7 @@ mod complete;
 mod fetch;
 mod hint;
 mod read;
+mod send;
 pub mod view;
 mod window;
 

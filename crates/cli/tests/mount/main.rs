@@ -138,7 +138,8 @@ fn is_mounted(point: &Path) -> bool {
         .any(|line| line.split(' ').nth(4) == Some(point))
 }
 
-/// Waits until something holds; ten seconds are an hour on these machines.
+/// Waits until something holds that only looking can tell; half a minute is for a machine that
+/// stands still.
 fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !holds() {
