@@ -9,7 +9,9 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
+use rustix::io::Errno;
 use rustix::mount::{UnmountFlags, unmount};
 use serde::{Deserialize, Serialize};
 
@@ -148,13 +150,36 @@ fn unmount_ours(path: &Path, kind: &str) -> Result<(), Failure> {
             );
             return Err(Failure::at(path, found));
         }
-        match unmount(path, UnmountFlags::NOFOLLOW) {
+        match once_free(LETTING_GO, || unmount(path, UnmountFlags::NOFOLLOW)) {
             // A dead FUSE mount cannot be in orderly use: whoever is in there gets errors already.
-            Err(rustix::io::Errno::NOTCONN) => unmount(path, UnmountFlags::DETACH).at(path)?,
+            Err(Errno::NOTCONN) => unmount(path, UnmountFlags::DETACH).at(path)?,
             result => result.at(path)?,
         }
     }
     Ok(())
+}
+
+/// How long a detached loop device may keep its file, and with it the mount the file is on.
+///
+/// The kernel lets go when the last program that has the device open closes it, and after that
+/// program's own close: udev and every `losetup` look into all devices for some milliseconds. It
+/// says so to nobody: the change event is sent before the file is put.
+const LETTING_GO: Duration = Duration::from_secs(2);
+
+/// Does it as soon as nothing makes it busy, or says that something still does.
+fn once_free(
+    patience: Duration,
+    mut action: impl FnMut() -> rustix::io::Result<()>,
+) -> rustix::io::Result<()> {
+    let began = Instant::now();
+    loop {
+        match action() {
+            Err(Errno::BUSY) if began.elapsed() < patience => {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            result => return result,
+        }
+    }
 }
 
 #[cfg(test)]
@@ -206,6 +231,21 @@ mod tests {
         assert!(thing.exists().unwrap());
         assert!(thing.undo().is_err());
         assert!(path.join("foreign").exists() && !path.join("disk0.raw").exists());
+    }
+
+    #[test]
+    fn what_is_busy_is_waited_for_and_not_for_ever() {
+        let mut answers = [Err(Errno::BUSY), Err(Errno::BUSY), Err(Errno::NOTCONN)].into_iter();
+        let long = Duration::from_secs(3600);
+        assert_eq!(
+            once_free(long, || answers.next().unwrap()),
+            Err(Errno::NOTCONN)
+        );
+        assert_eq!(answers.next(), None);
+        assert_eq!(
+            once_free(Duration::ZERO, || Err(Errno::BUSY)),
+            Err(Errno::BUSY)
+        );
     }
 
     #[test]
