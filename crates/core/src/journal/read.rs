@@ -1,0 +1,182 @@
+//! Reading the journal: a line's words as the input or output they stand for.
+//!
+//! Called through the `FromStr` of an [`Entry`], by replay and by whoever takes a journal for a
+//! trace. The mirror of [writing](super::write), word for word. A line is taken whole or refused
+//! with the first word that is wrong; no text makes it panic. What an engine makes of an entry, and
+//! whether one follows from those before, is not looked at.
+
+use core::str::FromStr;
+
+use super::words::{Words, unexpected};
+use super::{Entry, LineError};
+use crate::profile::Profile;
+use crate::protocol::{Fetch, FetchOutcome, Input, Output, Served};
+use crate::units::{
+    Block, Bytes, DeviceId, ErrorCode, Extent, FileId, Nanos, ReadId, ReaderId, RequestId,
+};
+
+impl FromStr for Entry {
+    type Err = LineError;
+
+    fn from_str(line: &str) -> Result<Self, LineError> {
+        const EXPECTED: &str = "< or >";
+        let mut words = Words::of(line);
+        let entry = match words.word(EXPECTED)? {
+            "<" => Self::Input(Nanos(words.number("a time")?), words.input()?),
+            ">" => Self::Output(words.output()?),
+            other => return Err(unexpected(EXPECTED, other)),
+        };
+        words.end().map(|()| entry)
+    }
+}
+
+impl Words<'_> {
+    fn input(&mut self) -> Result<Input, LineError> {
+        const EXPECTED: &str = "an input";
+        Ok(match self.word(EXPECTED)? {
+            "device" => Input::Device {
+                device: DeviceId(self.number("a device")?),
+                profile: self.profile()?,
+            },
+            "file" => Input::File {
+                file: FileId(self.number("a file")?),
+                device: DeviceId(self.field("device")?),
+                location: Bytes(self.field("at")?),
+                bytes: Bytes(self.field("bytes")?),
+            },
+            "open" => Input::Open {
+                reader: ReaderId(self.number("a reader")?),
+                file: FileId(self.field("file")?),
+            },
+            "read" => Input::Read {
+                read: ReadId(self.number("a read")?),
+                reader: ReaderId(self.field("reader")?),
+                previous: self.previous()?,
+                head: self.field("head")?,
+                first: Block(self.field("first")?),
+                count: self.field("count")?,
+                fresh: self.flag("fresh", "rest")?,
+            },
+            "await" => Input::Await {
+                read: ReadId(self.number("a read")?),
+                reader: ReaderId(self.field("reader")?),
+                previous: self.previous()?,
+                first: Block(self.field("first")?),
+                count: self.field("count")?,
+                fresh: self.flag("fresh", "rest")?,
+            },
+            "release" => Input::Release {
+                read: ReadId(self.number("a read")?),
+            },
+            "touch" => Input::Touch {
+                reader: ReaderId(self.number("a reader")?),
+                first: Block(self.field("first")?),
+                count: self.field("count")?,
+            },
+            "hits" => Input::Hits {
+                reader: ReaderId(self.number("a reader")?),
+                blocks: self.field("blocks")?,
+            },
+            "hint" => Input::Hint {
+                reader: ReaderId(self.number("a reader")?),
+                first: Block(self.field("first")?),
+                count: self.field("count")?,
+                more: self.flag("more", "last")?,
+            },
+            "completed" => Input::Completed {
+                request: RequestId(self.number("a request")?),
+                outcome: self.outcome()?,
+            },
+            "invalidate" => Input::Invalidate {
+                file: FileId(self.number("a file")?),
+                bytes: Bytes(self.field("bytes")?),
+            },
+            "close" => Input::Close {
+                reader: ReaderId(self.number("a reader")?),
+            },
+            "limit" => Input::Limit {
+                memory: Bytes(self.number("a size")?),
+            },
+            "forget" => Input::Forget {
+                file: FileId(self.number("a file")?),
+            },
+            other => return Err(unexpected(EXPECTED, other)),
+        })
+    }
+
+    fn output(&mut self) -> Result<Output, LineError> {
+        const EXPECTED: &str = "an output";
+        Ok(match self.word(EXPECTED)? {
+            "fetch" => Output::Fetch(Fetch {
+                request: RequestId(self.number("a request")?),
+                device: DeviceId(self.field("device")?),
+                extent: self.extent()?,
+                demand: self.flag("demand", "ahead")?,
+            }),
+            "serve" => Output::Serve {
+                read: ReadId(self.number("a read")?),
+                served: self.served()?,
+            },
+            "evict" => Output::Evict(self.extent()?),
+            "idle" => Output::Idle {
+                until: self.number_or_dash("a time or -")?.map(Nanos),
+            },
+            other => return Err(unexpected(EXPECTED, other)),
+        })
+    }
+
+    fn profile(&mut self) -> Result<Profile, LineError> {
+        let servers = self.field("servers")?;
+        self.keyword("switching")?;
+        let switching = self
+            .points()?
+            .into_iter()
+            .map(|(at, v)| (at, Nanos(v)))
+            .collect();
+        self.keyword("rate")?;
+        Profile::new(switching, self.points()?)
+            .and_then(|profile| profile.with_servers(servers))
+            .map_err(|e| unexpected("a profile", &alloc::format!("{e}")))
+    }
+
+    fn previous(&mut self) -> Result<Option<Block>, LineError> {
+        self.keyword("previous")?;
+        Ok(self.number_or_dash("a block or -")?.map(Block))
+    }
+
+    fn extent(&mut self) -> Result<Extent, LineError> {
+        Ok(Extent {
+            file: FileId(self.field("file")?),
+            first: Block(self.field("first")?),
+            count: self.field("count")?,
+        })
+    }
+
+    fn outcome(&mut self) -> Result<FetchOutcome, LineError> {
+        const EXPECTED: &str = "done, short or failed";
+        Ok(match self.word(EXPECTED)? {
+            "done" => FetchOutcome::Done,
+            "short" => FetchOutcome::Short {
+                blocks: self.number("blocks")?,
+            },
+            "failed" => FetchOutcome::Failed {
+                error: ErrorCode(self.number("an error")?),
+            },
+            other => return Err(unexpected(EXPECTED, other)),
+        })
+    }
+
+    fn served(&mut self) -> Result<Served, LineError> {
+        const EXPECTED: &str = "blocks, failed or end";
+        Ok(match self.word(EXPECTED)? {
+            "blocks" => Served::Blocks {
+                count: self.number("a count")?,
+            },
+            "failed" => Served::Failed {
+                error: ErrorCode(self.number("an error")?),
+            },
+            "end" => Served::End,
+            other => return Err(unexpected(EXPECTED, other)),
+        })
+    }
+}

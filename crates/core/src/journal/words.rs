@@ -1,0 +1,92 @@
+//! The words of a journal line, taken one by one, each as what should stand there.
+//!
+//! Called by [reading](super::read), which knows what comes where. A word that is missing or
+//! another is answered with what was expected in its place. It knows no input and no output.
+
+use alloc::vec::Vec;
+use core::str::{FromStr, SplitAsciiWhitespace};
+
+use super::LineError;
+use crate::units::Bytes;
+
+/// What is left of a line.
+pub(super) struct Words<'a>(SplitAsciiWhitespace<'a>);
+
+impl<'a> Words<'a> {
+    pub(super) fn of(line: &'a str) -> Self {
+        Self(line.split_ascii_whitespace())
+    }
+
+    pub(super) fn word(&mut self, expected: &'static str) -> Result<&'a str, LineError> {
+        self.0.next().ok_or(LineError::Missing(expected))
+    }
+
+    pub(super) fn number<T: FromStr>(&mut self, expected: &'static str) -> Result<T, LineError> {
+        parsed(self.word(expected)?, expected)
+    }
+
+    /// A number, or a dash if there is none.
+    pub(super) fn number_or_dash<T: FromStr>(
+        &mut self,
+        expected: &'static str,
+    ) -> Result<Option<T>, LineError> {
+        match self.word(expected)? {
+            "-" => Ok(None),
+            word => parsed(word, expected).map(Some),
+        }
+    }
+
+    /// The number behind a keyword, as in `count 16`.
+    pub(super) fn field<T: FromStr>(&mut self, name: &'static str) -> Result<T, LineError> {
+        self.keyword(name)?;
+        self.number(name)
+    }
+
+    pub(super) fn keyword(&mut self, name: &'static str) -> Result<(), LineError> {
+        match self.word(name)? {
+            word if word == name => Ok(()),
+            word => Err(unexpected(name, word)),
+        }
+    }
+
+    /// One of two words.
+    pub(super) fn flag(&mut self, yes: &'static str, no: &'static str) -> Result<bool, LineError> {
+        match self.word(yes)? {
+            word if word == yes => Ok(true),
+            word if word == no => Ok(false),
+            word => Err(unexpected(yes, word)),
+        }
+    }
+
+    /// Values by position, as in `0:8000000,1000:9000000`.
+    pub(super) fn points(&mut self) -> Result<Vec<(Bytes, u64)>, LineError> {
+        const EXPECTED: &str = "position:value,..";
+        let word = self.word(EXPECTED)?;
+        word.split(',')
+            .map(|point| {
+                let (at, value) = point.split_once(':')?;
+                Some((Bytes(at.parse().ok()?), value.parse().ok()?))
+            })
+            .collect::<Option<Vec<_>>>()
+            .ok_or_else(|| unexpected(EXPECTED, word))
+    }
+
+    /// The line is over.
+    pub(super) fn end(&mut self) -> Result<(), LineError> {
+        match self.0.next() {
+            Some(word) => Err(LineError::Trailing(word.into())),
+            None => Ok(()),
+        }
+    }
+}
+
+fn parsed<T: FromStr>(word: &str, expected: &'static str) -> Result<T, LineError> {
+    word.parse().map_err(|_| unexpected(expected, word))
+}
+
+pub(super) fn unexpected(expected: &'static str, found: &str) -> LineError {
+    LineError::Unexpected {
+        expected,
+        found: found.into(),
+    }
+}

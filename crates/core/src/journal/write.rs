@@ -1,0 +1,171 @@
+//! Writing the journal: each input and output as the words of its line.
+//!
+//! Called through the `Display` of an [`Entry`]; drivers also print single inputs and outputs. The
+//! words stand in the order in which [reading](super::read) takes them, a number behind the word
+//! that names it, a flag as one of two words, and `-` for what is not there.
+
+use core::fmt::{self, Display, Formatter};
+
+use super::Entry;
+use crate::profile::Profile;
+use crate::protocol::{Fetch, FetchOutcome, Input, Output, Served};
+use crate::units::Extent;
+
+impl Display for Entry {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Input(now, input) => write!(f, "< {now} {input}"),
+            Self::Output(output) => write!(f, "> {output}"),
+        }
+    }
+}
+
+impl Display for Input {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Device { device, profile } => {
+                write!(f, "device {device} ")?;
+                costs(f, profile)
+            }
+            Self::File {
+                file,
+                device,
+                location,
+                bytes,
+            } => {
+                write!(f, "file {file} device {device} at {location} bytes {bytes}")
+            }
+            Self::Open { reader, file } => write!(f, "open {reader} file {file}"),
+            Self::Read {
+                read,
+                reader,
+                previous,
+                head,
+                first,
+                count,
+                fresh,
+            } => {
+                let previous = OrDash(previous.as_ref());
+                let kind = freshness(*fresh);
+                write!(f, "read {read} reader {reader} previous {previous} ")?;
+                write!(f, "head {head} first {first} count {count} {kind}")
+            }
+            Self::Await {
+                read,
+                reader,
+                previous,
+                first,
+                count,
+                fresh,
+            } => {
+                let previous = OrDash(previous.as_ref());
+                let kind = freshness(*fresh);
+                write!(f, "await {read} reader {reader} previous {previous} ")?;
+                write!(f, "first {first} count {count} {kind}")
+            }
+            Self::Release { read } => write!(f, "release {read}"),
+            Self::Touch {
+                reader,
+                first,
+                count,
+            } => {
+                write!(f, "touch {reader} first {first} count {count}")
+            }
+            Self::Hits { reader, blocks } => write!(f, "hits {reader} blocks {blocks}"),
+            Self::Hint {
+                reader,
+                first,
+                count,
+                more,
+            } => {
+                let kind = if *more { "more" } else { "last" };
+                write!(f, "hint {reader} first {first} count {count} {kind}")
+            }
+            Self::Completed { request, outcome } => write!(f, "completed {request} {outcome}"),
+            Self::Invalidate { file, bytes } => write!(f, "invalidate {file} bytes {bytes}"),
+            Self::Limit { memory } => write!(f, "limit {memory}"),
+            Self::Close { reader } => write!(f, "close {reader}"),
+            Self::Forget { file } => write!(f, "forget {file}"),
+        }
+    }
+}
+
+impl Display for Output {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Fetch(Fetch {
+                request,
+                device,
+                extent,
+                demand,
+            }) => {
+                let kind = if *demand { "demand" } else { "ahead" };
+                write!(f, "fetch {request} device {device} {extent} {kind}")
+            }
+            Self::Serve { read, served } => write!(f, "serve {read} {served}"),
+            Self::Evict(extent) => write!(f, "evict {extent}"),
+            Self::Idle { until } => write!(f, "idle {}", OrDash(until.as_ref())),
+        }
+    }
+}
+
+impl Display for FetchOutcome {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Done => f.write_str("done"),
+            Self::Short { blocks } => write!(f, "short {blocks}"),
+            Self::Failed { error } => write!(f, "failed {error}"),
+        }
+    }
+}
+
+impl Display for Served {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Blocks { count } => write!(f, "blocks {count}"),
+            Self::Failed { error } => write!(f, "failed {error}"),
+            Self::End => f.write_str("end"),
+        }
+    }
+}
+
+impl Display for Extent {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let Self { file, first, count } = self;
+        write!(f, "file {file} first {first} count {count}")
+    }
+}
+
+/// What may be missing: then a dash stands for it.
+struct OrDash<'a, T>(Option<&'a T>);
+
+impl<T: Display> Display for OrDash<'_, T> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(value) => value.fmt(f),
+            None => f.write_str("-"),
+        }
+    }
+}
+
+/// Whether a read is the first of what an application asked for, or goes on with it.
+fn freshness(fresh: bool) -> &'static str {
+    if fresh { "fresh" } else { "rest" }
+}
+
+fn costs(f: &mut Formatter<'_>, profile: &Profile) -> fmt::Result {
+    let switching = profile.switching_points().iter();
+    let rate = profile.rate_points().iter();
+    write!(f, "servers {} switching ", profile.servers())?;
+    points(f, switching.map(|(at, value)| (at.0, value.0)))?;
+    f.write_str(" rate ")?;
+    points(f, rate.map(|(at, value)| (at.0, *value)))
+}
+
+fn points(f: &mut Formatter<'_>, map: impl Iterator<Item = (u64, u64)>) -> fmt::Result {
+    for (i, (at, value)) in map.enumerate() {
+        let comma = if i == 0 { "" } else { "," };
+        write!(f, "{comma}{at}:{value}")?;
+    }
+    Ok(())
+}
