@@ -1,17 +1,8 @@
 //! Reverse aggressive: a plan for the whole order, made backwards, in which disks share the work.
 //!
-//! A pass over the reversed order finds which blocks to fetch for which use, and which to
-//! evict after which use. Both lists are sorted and matched one to one; a block whose fetch comes
-//! up before its own eviction stays instead. A free disk then gets a batch of the soonest pairs
-//! that fetch from it and whose victim is *released*: the cursor has passed its last use.
-//!
-//! ```text
-//! arrivals by place needed      B1   B2   B3 ..      each pair has released <= needed
-//! departures by release         X1   X2   X3 ..
-//! ```
-//!
-//! If the victim's fetch partner turns up while an earlier pair has yet to evict it (their disks
-//! differ), it is left in the cache, and the earlier pair takes the later one's victim.
+//! [The plan](crate::hinted::reverse) pairs the blocks to fetch, by the use each is fetched for,
+//! with those to evict. A free disk gets a batch of the soonest pairs that fetch from it and whose
+//! victim is *released*: the cursor has passed its last use.
 //!
 //! Elapsed time in the unit model is at most 1 + F d/K times the optimum's (kimbrel96 Theorem 2).
 //! The plan reckons with one fetch time; the paper picks the best for each trace and array, so it
@@ -21,13 +12,11 @@
 //! demand fetching.
 
 use alloc::boxed::Box;
-use alloc::collections::VecDeque;
-use alloc::vec::Vec;
 
 use super::{BATCH, Board, Pair, Policy};
 use crate::hinted::batch::{Batches, table_6};
 use crate::hinted::protocol::{BlockNo, Position};
-use crate::hinted::reverse::{self, Arrival, Departure, Model, Swaps};
+use crate::hinted::reverse::{Model, Plan, Planned};
 use crate::spec::{Knows, Method, Param, Spec};
 use crate::units::DeviceId;
 
@@ -79,135 +68,6 @@ struct ReverseAggressive {
     plan: Plan,
 }
 
-/// The pairs, and for each disk the numbers of those that fetch from it, soonest first.
-#[derive(Debug, Default)]
-struct Plan {
-    pairs: Vec<Planned>,
-    queues: Vec<VecDeque<u32>>,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Planned {
-    fetch: u32,
-    needed: u32,
-    evict: Option<u32>,
-    released: u32,
-    /// The pair that evicts the block to be fetched, if one does.
-    after: Option<u32>,
-    done: bool,
-}
-
-impl Plan {
-    fn make(board: &Board, swaps: &Swaps) -> Self {
-        let pairs = matched(swaps);
-        let mut queues: Vec<VecDeque<u32>> = board.disks().map(|_| VecDeque::new()).collect();
-        for (number, pair) in (0..).zip(&pairs) {
-            let disk = board.disk_of(BlockNo(pair.fetch)).unwrap_or_default();
-            if let Some(queue) = queues.get_mut(usize::from(disk.0)) {
-                queue.push_back(number);
-            }
-        }
-        Self { pairs, queues }
-    }
-
-    /// The first pair of a disk's queue that is still to be done.
-    fn front(&mut self, disk: DeviceId, board: &Board) -> Option<u32> {
-        loop {
-            let number = *self.queues.get(usize::from(disk.0))?.front()?;
-            let pair = self.pairs[number as usize];
-            let block = BlockNo(pair.fetch);
-            let is_absent = !board.is_resident(block) && !board.is_in_flight(block);
-            if is_absent && board.next_use(block).0 <= pair.needed {
-                return Some(number);
-            }
-            if !is_absent && !self.leave_in_cache(pair, board.here()) {
-                return None;
-            }
-            self.drop_front(disk);
-        }
-    }
-
-    /// A block to be fetched is still there: who was to evict it takes this pair's victim, once
-    /// that is released. False until then.
-    fn leave_in_cache(&mut self, pair: Planned, cursor: Position) -> bool {
-        let earlier = pair.after.and_then(|a| self.pairs.get_mut(a as usize));
-        let Some(earlier) = earlier.filter(|earlier| !earlier.done) else {
-            return true;
-        };
-        if pair.released > cursor.0 {
-            return false;
-        }
-        (earlier.evict, earlier.released) = (pair.evict, pair.released);
-        true
-    }
-
-    fn drop_front(&mut self, disk: DeviceId) {
-        let queue = self.queues.get_mut(usize::from(disk.0));
-        if let Some(number) = queue.and_then(VecDeque::pop_front) {
-            self.pairs[number as usize].done = true;
-        }
-    }
-}
-
-/// Arrivals and departures one to one in their orders. What would arrive before it departs does
-/// neither.
-fn matched(swaps: &Swaps) -> Vec<Planned> {
-    let departures = swaps.departures();
-    // By the number of a departure: the pair it became part of, or that it is called off.
-    let most = departures
-        .iter()
-        .map(|(number, _)| *number as usize + 1)
-        .max();
-    let mut fate: Vec<Fate> = (0..most.unwrap_or(0)).map(|_| Fate::Open).collect();
-    let mut rest = departures.into_iter();
-    let mut pairs: Vec<Planned> = Vec::new();
-    for Arrival {
-        block,
-        needed,
-        departed,
-    } in swaps.arrivals()
-    {
-        let own = departed.and_then(|number| fate.get_mut(number as usize));
-        let after = match own {
-            Some(fate @ Fate::Open) => {
-                *fate = Fate::CalledOff;
-                continue;
-            }
-            Some(Fate::Pair(number)) => Some(*number),
-            _ => None,
-        };
-        let open = rest.find(|(number, _)| fate[*number as usize] == Fate::Open);
-        let (evict, released) = open.map_or(
-            (None, 0),
-            |(
-                number,
-                Departure {
-                    block, released, ..
-                },
-            )| {
-                fate[number as usize] = Fate::Pair(pairs.len() as u32);
-                (block, released)
-            },
-        );
-        pairs.push(Planned {
-            fetch: block,
-            needed,
-            evict,
-            released,
-            after,
-            done: false,
-        });
-    }
-    pairs
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Fate {
-    Open,
-    Pair(u32),
-    CalledOff,
-}
-
 impl ReverseAggressive {
     fn plan_anew(&mut self, board: &Board) {
         let batch = match self.reverse_batch {
@@ -218,7 +78,9 @@ impl ReverseAggressive {
             fetch_time: self.fetch_time,
             batch,
         };
-        self.plan = Plan::make(board, &reverse::pass(board, model));
+        // The old plan goes first: two at once would be the most that is ever held.
+        self.plan = Plan::default();
+        self.plan = Plan::of(board, model);
     }
 
     /// The soonest pair that a free disk can start: by number, with its disk.
@@ -226,7 +88,7 @@ impl ReverseAggressive {
         let mut soonest: Option<(u32, DeviceId)> = None;
         for disk in board.disks().filter(|disk| self.batches.has_room(*disk)) {
             let front = self.plan.front(disk, board);
-            let front = front.filter(|n| self.plan.pairs[*n as usize].released <= board.here().0);
+            let front = front.filter(|number| self.is_released(*number, board));
             if let Some(number) = front.filter(|n| soonest.is_none_or(|(least, _)| *n < least)) {
                 soonest = Some((number, disk));
             }
@@ -234,15 +96,34 @@ impl ReverseAggressive {
         soonest
     }
 
+    /// Whether the cursor has passed the last use of a pair's victim.
+    fn is_released(&self, number: u32, board: &Board) -> bool {
+        let pair = self.plan.pair(number);
+        pair.is_some_and(|pair| pair.released <= board.here().0)
+    }
+
     /// The planned victim, or if it is not to be had any more, another that does no harm.
     fn room(board: &Board, planned: &Planned) -> Option<Option<BlockNo>> {
-        match planned.evict.map(BlockNo) {
+        match planned.victim() {
             None if board.empty_frames() > 0 => Some(None),
             Some(victim) if board.may_go(victim) && board.next_use(victim) > board.cursor() => {
                 Some(Some(victim))
             }
             _ => board.harmless_room(Position(planned.needed)),
         }
+    }
+
+    /// The soonest pair that can be started, which is then done.
+    fn planned(&mut self, board: &Board) -> Option<Pair> {
+        let (number, disk) = self.soonest(board)?;
+        let planned = self.plan.pair(number)?;
+        let pair = Pair {
+            fetch: board.block_at(Position(planned.needed))?,
+            evict: Self::room(board, &planned)?,
+        };
+        self.plan.drop_front(disk);
+        self.batches.spend(disk);
+        Some(pair)
     }
 
     /// What the plan has nothing for: the block the reader waits for, on a disk with no work.
@@ -267,18 +148,6 @@ impl Policy for ReverseAggressive {
     }
 
     fn next(&mut self, board: &Board) -> Option<Pair> {
-        let Some((number, disk)) = self.soonest(board) else {
-            return self.demand(board);
-        };
-        let planned = self.plan.pairs[number as usize];
-        let Some(evict) = Self::room(board, &planned) else {
-            return self.demand(board);
-        };
-        self.plan.drop_front(disk);
-        self.batches.spend(disk);
-        Some(Pair {
-            fetch: BlockNo(planned.fetch),
-            evict,
-        })
+        self.planned(board).or_else(|| self.demand(board))
     }
 }
