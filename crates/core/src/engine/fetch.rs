@@ -131,7 +131,10 @@ impl Engine {
     pub(super) fn close_request(&mut self, id: Option<RequestId>) {
         let Some(id) = id else { return };
         self.memory.charge(REQUEST_BYTES);
-        let is_planned = self.plan.as_ref().is_some_and(|plan| plan.is_own(id));
+        let is_planned = self
+            .plan
+            .as_ref()
+            .is_some_and(|plan| plan.requests.contains(id));
         if let Some(request) = self.requests.get(id) {
             let device = self.devices.entry(request.device).or_default();
             if is_planned && !request.demand {

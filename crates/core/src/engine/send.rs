@@ -148,7 +148,7 @@ impl Engine {
             }
         }
         if let Some(plan) = &mut self.plan {
-            plan.sent(id, self.now);
+            plan.requests.sent(id, self.now);
         }
         self.ledger.requests += 1;
         self.ledger.request_bytes.0 += bytes.0;

@@ -1,0 +1,105 @@
+//! Announced reads: each takes its place in the order, and leaves what its reader had before.
+//!
+//! Called at the beginning of every read that is new, when a reader was served, and when it closes
+//! its file. Which place is meant, the [plan](crate::plan) says; here the counters follow, and the
+//! mark in the table that brings the next reader of a piece into the engine.
+//!
+//! A read whose piece the policy does not fetch at once (its disk is busy, or it may not prefetch
+//! more) is fetched as any miss is: no reader waits for a policy.
+
+use crate::detect::Access;
+use crate::engine::Engine;
+use crate::hinted::BlockNo;
+use crate::table::flag;
+use crate::units::{Block, Extent, FileId, ReaderId};
+
+impl Engine {
+    /// A read begins: it takes its place in the order, if it has one. Whether its first block was
+    /// announced.
+    pub(in crate::engine) fn take_hints(&mut self, id: ReaderId, access: Access) -> bool {
+        let (Some(plan), Some(reader)) = (&self.plan, self.readers.get(&id)) else {
+            return false;
+        };
+        let asked = Extent {
+            file: reader.file,
+            first: access.block,
+            count: access.count,
+        };
+        let pieces = plan.pieces().touched_by(&asked);
+        if !pieces.is_empty() {
+            self.leave_others(id, &pieces);
+        }
+        for piece in pieces {
+            self.take_piece(id, piece, &asked);
+        }
+        self.is_announced(id, access.block)
+    }
+
+    fn take_piece(&mut self, id: ReaderId, piece: BlockNo, asked: &Extent) {
+        let now = self.now;
+        let Some(plan) = &mut self.plan else { return };
+        if plan.hands().holds(id, piece) {
+            return;
+        }
+        let (is_taken, missed) = plan.take(now, id, piece);
+        self.ledger.hints_missed += missed;
+        self.ledger.hints_open -= missed;
+        if !is_taken {
+            return;
+        }
+        self.ledger.hints_read += 1;
+        self.ledger.hints_open -= 1;
+        // If no fetch comes of it, the read goes on as any other.
+        self.carry_out_plan(Some(asked));
+        if let Some(plan) = &mut self.plan {
+            plan.settle(piece);
+        }
+    }
+
+    /// The reader has moved on from what it held, but for these pieces.
+    fn leave_others(&mut self, id: ReaderId, stays: &[BlockNo]) {
+        let left = self.plan.as_mut().map(|plan| plan.go_on(id, stays));
+        for piece in left.unwrap_or_default() {
+            let Some(plan) = &mut self.plan else { return };
+            if plan.leave(piece)
+                && let Some(Extent { file, first, .. }) = plan.pieces().extent(piece)
+            {
+                self.mark(file, first);
+            }
+        }
+    }
+
+    /// A reader closes its file, and so leaves what it held.
+    pub(in crate::engine) fn close_hints(&mut self, id: ReaderId) {
+        self.leave_others(id, &[]);
+    }
+
+    /// Whether this reader is at a piece with this block in it.
+    pub(in crate::engine) fn is_announced(&self, id: ReaderId, block: Block) -> bool {
+        let (Some(plan), Some(reader)) = (&self.plan, self.readers.get(&id)) else {
+            return false;
+        };
+        let covering = plan.pieces().covering(reader.file, block);
+        covering.is_some_and(|(piece, _)| plan.hands().holds(id, piece))
+    }
+
+    /// Whether the mark of this block is the plan's.
+    pub(in crate::engine) fn is_plans_mark(&self, file: FileId, block: Block) -> bool {
+        let plan = self.plan.as_ref();
+        plan.is_some_and(|plan| plan.begins_at(file, block))
+    }
+
+    /// Whoever reads this block next enters the engine, if it is there.
+    pub(super) fn mark(&mut self, file: FileId, block: Block) {
+        if let Some(found) = self.memory.table.find(file, block) {
+            self.memory.table.set(found.frame, flag::MARK);
+        }
+    }
+
+    /// A reader got something: from here on it computes.
+    pub(in crate::engine) fn note_served(&mut self, id: ReaderId) {
+        if let Some(plan) = &mut self.plan {
+            plan.served(self.now, id);
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! Readers' hands: the pieces that were taken and that their readers have not left.
+//!
+//! Kept by the [plan](super). A reader holds what it took until it takes something else, since it
+//! may read the piece in small steps; a piece in hand is not given up. So that readers that stop
+//! halfway do not fill the memory, only so many pieces are kept for them, the last taken.
+
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::vec::Vec;
+
+use crate::hinted::BlockNo;
+use crate::units::ReaderId;
+
+/// See the [module](self).
+#[derive(Debug, Default)]
+pub(crate) struct Hands {
+    /// The pieces that each reader took last.
+    held: BTreeMap<ReaderId, Vec<BlockNo>>,
+    /// Pieces that stay in memory for that, once for each reader, oldest first.
+    kept: VecDeque<BlockNo>,
+}
+
+impl Hands {
+    /// A reader takes a piece.
+    pub(super) fn take(&mut self, reader: ReaderId, piece: BlockNo) {
+        self.held.entry(reader).or_default().push(piece);
+    }
+
+    /// Whether a reader holds anything.
+    pub(super) fn has_any(&self, reader: ReaderId) -> bool {
+        self.held.contains_key(&reader)
+    }
+
+    /// Whether a reader took a piece and has not gone on to another.
+    pub(crate) fn holds(&self, reader: ReaderId, piece: BlockNo) -> bool {
+        let held = self.held.get(&reader);
+        held.is_some_and(|held| held.contains(&piece))
+    }
+
+    /// A reader goes on from what it held, but for these pieces: what it left.
+    pub(super) fn go_on(&mut self, reader: ReaderId, stays: &[BlockNo]) -> Vec<BlockNo> {
+        let Some(held) = self.held.get_mut(&reader) else {
+            return Vec::new();
+        };
+        let left = held
+            .extract_if(.., |piece| !stays.contains(piece))
+            .collect();
+        if held.is_empty() {
+            self.held.remove(&reader);
+        }
+        left
+    }
+
+    /// Only these pieces are known any more.
+    pub(super) fn retain(&mut self, is_known: impl Fn(BlockNo) -> bool) {
+        for held in self.held.values_mut() {
+            held.retain(|piece| is_known(*piece));
+        }
+    }
+
+    /// Keeps one more piece, and at most so many: the one that is kept no longer for that.
+    pub(super) fn keep(&mut self, piece: BlockNo, most: u32) -> Option<BlockNo> {
+        self.kept.push_back(piece);
+        let is_over = self.kept.len() > most as usize;
+        is_over.then(|| self.kept.pop_front())?
+    }
+
+    /// A piece is kept for one reader less. Whether it was for any.
+    pub(super) fn leave(&mut self, piece: BlockNo) -> bool {
+        let at = self.kept.iter().position(|kept| *kept == piece);
+        at.is_some_and(|at| self.kept.remove(at).is_some())
+    }
+
+    /// Whether a piece is kept for some reader.
+    pub(super) fn keeps(&self, piece: BlockNo) -> bool {
+        self.kept.contains(&piece)
+    }
+
+    /// A piece is kept for nobody.
+    pub(super) fn drop_kept(&mut self, piece: BlockNo) {
+        self.kept.retain(|kept| *kept != piece);
+    }
+}

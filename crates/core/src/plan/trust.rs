@@ -1,0 +1,83 @@
+//! Trust: how many pieces are fetched ahead and not read yet, as hints have proved right.
+//!
+//! Kept by the [plan](super). Control law: as TCP opens its window, a few at first, two more for
+//! each hint read, one less for each one passed over. So wrong hints cost a few requests, and right
+//! ones are followed wholly after some rounds. It does not look at what the hints are about.
+
+/// Pieces fetched ahead for each disk before any hint has proved right: enough to keep a disk busy
+/// through one reaction of its reader.
+const FIRST: u32 = 8;
+/// What a hint that proved right adds: itself and one more, which doubles with every round.
+const STEP: u32 = 2;
+
+/// See the [module](self).
+#[derive(Debug)]
+pub(super) struct Trust {
+    pieces: u32,
+    /// What is granted however wrong hints are.
+    least: u32,
+    /// What there is room for.
+    most: u32,
+}
+
+impl Trust {
+    /// At first, on one disk, where there is room for so many pieces.
+    pub(super) fn new(most: u32) -> Self {
+        Self {
+            pieces: FIRST.min(most),
+            least: FIRST,
+            most,
+        }
+    }
+
+    /// How many pieces may be fetched and not read.
+    pub(super) fn pieces(&self) -> u32 {
+        self.pieces
+    }
+
+    /// One more disk is to be kept busy.
+    pub(super) fn add_disk(&mut self) {
+        self.least = self.least.saturating_add(FIRST);
+        self.pieces = self.pieces.saturating_add(FIRST).min(self.most);
+    }
+
+    /// A hint proved right.
+    pub(super) fn grow(&mut self) {
+        self.pieces = self.pieces.saturating_add(STEP).min(self.most);
+    }
+
+    /// So many hints were passed over.
+    pub(super) fn shrink(&mut self, missed: u64) {
+        let less = u32::try_from(missed).unwrap_or(u32::MAX);
+        let left = self.pieces.saturating_sub(less);
+        self.pieces = left.max(self.least).min(self.most);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn it_stays_between_what_is_always_granted_and_what_there_is_room_for(
+            most in 1u32..200, steps in prop::collection::vec((0u32..3, any::<u64>()), 0..100),
+        ) {
+            let mut trust = Trust::new(most);
+            let mut disks = 1;
+            for (step, missed) in steps {
+                match step {
+                    0 => trust.grow(),
+                    1 => trust.shrink(missed),
+                    _ => {
+                        trust.add_disk();
+                        disks += 1;
+                    }
+                }
+                prop_assert!(trust.pieces() <= most);
+                prop_assert!(trust.pieces() >= most.min(FIRST * disks));
+            }
+        }
+    }
+}
