@@ -13,85 +13,28 @@
 //! 2.7), and a reader that takes its block at once has left it before the next victim is chosen.
 //! Decisions follow every input, which is the *first opportunity* rule.
 //!
-//! A failed prefetch is counted, never shown, and not tried again for the same reference unless
-//! the reader comes for it. A failed fetch that the reader waits for is shown.
+//! ```text
+//! setup     what it is built from              turn      what readers ask for and take
+//! account   counters, and what is unread       fetches   what is started, what came of it
+//! ```
 
+mod account;
+mod fetches;
+mod setup;
 #[cfg(test)]
 mod tests;
+mod turn;
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
-use alloc::vec::Vec;
-use core::fmt;
 
-use super::board::{Board, Pair};
+use super::board::Board;
 use super::ledger::Ledger;
 use super::policy::{self, Policy};
-use super::protocol::{BlockNo, Input, Output, Position};
-use crate::spec::{Choice, ChoiceError};
+use super::protocol::{BlockNo, Hint, Input, Output};
 use crate::units::{DeviceId, Nanos};
-
-/// What a planner is built from.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Setup {
-    /// The method, from [`policy::LIST`].
-    pub policy: Choice,
-    /// Number of disks, from 1 to [`Setup::DISKS_MAX`].
-    pub disks: u16,
-    /// K: blocks the cache holds, at least 1.
-    pub cache_blocks: u32,
-    /// Block numbers stay below this; memory is 16 bytes for each up to the largest mentioned.
-    pub blocks_max: u32,
-    /// References beyond this many are refused; memory is 8 bytes for each known, and a quarter
-    /// of a byte more on every disk.
-    pub hints_max: u32,
-}
-
-impl Setup {
-    /// Most disks: each costs a set over the reference order.
-    pub const DISKS_MAX: u16 = 1024;
-
-    /// A policy by name, `name` or `name(param=value,..)`, with no limit but that of the numbers.
-    ///
-    /// # Errors
-    /// There is no such policy or parameter, or a value is out of its range.
-    pub fn of(policy: &str, disks: u16, cache_blocks: u32) -> Result<Self, ChoiceError> {
-        Ok(Self {
-            policy: Choice::parse("hinted", policy::LIST, policy)?,
-            disks,
-            cache_blocks,
-            blocks_max: u32::MAX,
-            hints_max: u32::MAX - 1,
-        })
-    }
-}
-
-/// Why a setup was refused.
-#[derive(Clone, PartialEq, Eq, Debug)]
-#[non_exhaustive]
-pub enum SetupError {
-    /// No disk, or too many.
-    Disks(u16),
-    /// A cache of no blocks.
-    NoCache,
-    /// More hints than places can be numbered.
-    Hints(u32),
-    /// The policy is not one of the family.
-    Policy(&'static str),
-}
-
-impl fmt::Display for SetupError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Disks(n) => write!(f, "disks={n}: must lie from 1 to {}", Setup::DISKS_MAX),
-            Self::NoCache => write!(f, "cache_blocks=0: must be at least 1"),
-            Self::Hints(n) => write!(f, "hints_max={n}: must be below {}", u32::MAX),
-            Self::Policy(name) => write!(f, "{name} is not a hinted method"),
-        }
-    }
-}
-
-impl core::error::Error for SetupError {}
+use account::Account;
+pub use setup::{Setup, SetupError};
 
 /// See the [module](self).
 #[derive(Debug)]
@@ -99,9 +42,7 @@ pub struct Planner {
     board: Board,
     policy: Box<dyn Policy>,
     reader: Reader,
-    /// Blocks on their way or resident that were prefetched and not taken yet.
-    unread: Vec<bool>,
-    ledger: Ledger,
+    account: Account,
     out: VecDeque<Output>,
     /// Most blocks prefetched and not read at once.
     allowance: u32,
@@ -126,15 +67,7 @@ impl Planner {
     /// # Errors
     /// A setup out of range.
     pub fn new(setup: &Setup) -> Result<Self, SetupError> {
-        if !(1..=Setup::DISKS_MAX).contains(&setup.disks) {
-            return Err(SetupError::Disks(setup.disks));
-        }
-        if setup.cache_blocks == 0 {
-            return Err(SetupError::NoCache);
-        }
-        if setup.hints_max == u32::MAX {
-            return Err(SetupError::Hints(setup.hints_max));
-        }
+        setup.check()?;
         let policy = setup.policy.build(policy::LIST);
         let policy = policy.ok_or(SetupError::Policy(setup.policy.spec.name))?;
         Ok(Self {
@@ -146,8 +79,7 @@ impl Planner {
             ),
             policy,
             reader: Reader::Away,
-            unread: Vec::new(),
-            ledger: Ledger::default(),
+            account: Account::default(),
             out: VecDeque::new(),
             allowance: u32::MAX,
             stale: false,
@@ -163,7 +95,7 @@ impl Planner {
     /// The counters, as of now.
     #[must_use]
     pub fn ledger(&self) -> &Ledger {
-        &self.ledger
+        self.account.ledger()
     }
 
     /// From now on at most so many blocks are prefetched and not read at once; what a reader waits
@@ -211,7 +143,7 @@ impl Planner {
             Input::Failed { block } => self.fail(block),
         };
         if accepted.is_none() {
-            self.ledger.refused_inputs += 1;
+            self.account.refused_input();
         }
     }
 
@@ -229,243 +161,10 @@ impl Planner {
     }
 
     /// Takes hints up to the first that is refused.
-    fn learn(&mut self, hints: &[super::Hint]) -> Option<()> {
+    fn learn(&mut self, hints: &[Hint]) -> Option<()> {
         let refused = hints.iter().any(|hint| self.board.hint(*hint).is_none());
-        self.unread.resize(self.board.blocks() as usize, false);
         self.policy.hinted();
         self.stale = true;
         (!refused).then_some(())
-    }
-
-    fn want(&mut self, now: Nanos, compute: Nanos) -> Option<()> {
-        let block = self.board.block_at(self.board.cursor())?;
-        let Reader::Away = self.reader else {
-            return None;
-        };
-        self.policy.computed(compute);
-        self.ledger.reads += 1;
-        self.reader = Reader::Waiting(now);
-        if self.board.is_resident(block) {
-            self.ledger.hits += 1;
-            self.serve(now, block);
-            return Some(());
-        }
-        if self.board.is_in_flight(block) {
-            self.ledger.late_hits += 1;
-        } else {
-            self.ledger.misses += 1;
-        }
-        self.board.wait_for(block);
-        self.stale = true;
-        Some(())
-    }
-
-    fn ask(&mut self, block: BlockNo, compute: Nanos) -> Option<()> {
-        if !self.is_away() || self.board.next_use(block) == Position::NEVER {
-            return None;
-        }
-        self.policy.computed(compute);
-        self.board.come_to(block);
-        self.ledger.reads += 1;
-        if self.board.is_resident(block) {
-            self.ledger.hits += 1;
-        } else if self.board.is_in_flight(block) {
-            self.ledger.late_hits += 1;
-        } else {
-            self.ledger.misses += 1;
-            self.board.wait_for(block);
-        }
-        self.stale = true;
-        Some(())
-    }
-
-    fn pass(&mut self, block: BlockNo, read: bool) -> Option<()> {
-        self.is_away().then(|| self.board.pass(block))??;
-        if read && self.board.is_resident(block) {
-            self.taken(block);
-        } else if read && self.forget_unread(block) {
-            // It comes for a reader that is here already.
-            self.ledger.in_flight -= 1;
-            self.ledger.used += 1;
-        }
-        self.stale = true;
-        Some(())
-    }
-
-    fn keep(&mut self, block: BlockNo, kept: bool) -> Option<()> {
-        self.is_away().then(|| self.board.keep(block, kept))??;
-        self.stale |= !kept;
-        Some(())
-    }
-
-    fn forget(&mut self, block: BlockNo) -> Option<()> {
-        if self.is_away().then(|| self.board.forget(block))?? {
-            self.lose_unread(block);
-            self.policy.evicted(block);
-        }
-        self.stale = true;
-        Some(())
-    }
-
-    fn serve(&mut self, now: Nanos, block: BlockNo) {
-        if let Reader::Waiting(since) = self.reader {
-            let waited = self.ledger.waited.0.saturating_add(now.since(since).0);
-            self.ledger.waited = Nanos(waited);
-        }
-        self.reader = Reader::Holding;
-        self.board.hold();
-        let position = self.board.cursor();
-        self.out.push_back(Output::Serve { position, block });
-    }
-
-    fn take(&mut self) -> Option<()> {
-        let block = self.board.advance()?;
-        self.reader = Reader::Away;
-        if self.board.is_resident(block) {
-            self.taken(block);
-        }
-        self.stale = true;
-        Some(())
-    }
-
-    /// A resident block was read.
-    fn taken(&mut self, block: BlockNo) {
-        if self.forget_unread(block) {
-            self.ledger.resident_unused -= 1;
-            self.ledger.used += 1;
-        }
-        self.policy.taken(&self.board, block);
-    }
-
-    fn arrive(&mut self, now: Nanos, block: BlockNo, service: Nanos) -> Option<()> {
-        let disk = self.board.arrive(block)?;
-        self.policy.fetched(disk, service);
-        self.settle(now, block);
-        Some(())
-    }
-
-    fn find(&mut self, block: BlockNo) -> Option<()> {
-        self.board.arrive(block)?;
-        self.settle(Nanos(0), block);
-        Some(())
-    }
-
-    /// A block that was on its way is resident now.
-    fn settle(&mut self, now: Nanos, block: BlockNo) {
-        self.policy.arrived(&self.board, block);
-        if self.is_unread(block) {
-            self.ledger.in_flight -= 1;
-            self.ledger.resident_unused += 1;
-        }
-        self.stale = true;
-        if self.is_awaited(block) {
-            self.serve(now, block);
-        }
-    }
-
-    fn fail(&mut self, block: BlockNo) -> Option<()> {
-        if !self.board.is_in_flight(block) {
-            return None;
-        }
-        let prefetched = self.forget_unread(block);
-        let awaited = self.is_awaited(block);
-        self.board.fail(block, !(prefetched && awaited))?;
-        if prefetched {
-            self.ledger.in_flight -= 1;
-            self.ledger.failed += 1;
-        } else if awaited {
-            self.board.wait_for_none();
-            let position = self.board.cursor();
-            self.out.push_back(Output::Lost { position, block });
-        }
-        self.stale = true;
-        Some(())
-    }
-
-    /// Lets the policy start what it wants to start now. Each start puts one more frame to work,
-    /// so this ends after K of them at the latest.
-    fn plan(&mut self) {
-        self.policy.begin(&self.board);
-        while self.may_start()
-            && let Some(pair) = self.policy.next(&self.board)
-        {
-            if self.is_full() && !self.is_asked_for(pair.fetch) {
-                return;
-            }
-            if self.start(pair).is_none() {
-                self.ledger.refused_pairs += 1;
-                return;
-            }
-        }
-    }
-
-    /// Whether one more prefetch is allowed, or somebody waits.
-    fn may_start(&self) -> bool {
-        !self.is_full() || self.board.awaited().is_some()
-    }
-
-    /// Whether as much is prefetched and not read as is allowed.
-    fn is_full(&self) -> bool {
-        self.ledger.in_flight + self.ledger.resident_unused >= u64::from(self.allowance)
-    }
-
-    /// Whether somebody waits for this block, at the cursor or out of turn.
-    fn is_asked_for(&self, block: BlockNo) -> bool {
-        let asked = self.board.awaited().and_then(|at| self.board.block_at(at));
-        self.is_awaited(block) || asked == Some(block)
-    }
-
-    fn start(&mut self, pair: Pair) -> Option<()> {
-        let demand = self.is_asked_for(pair.fetch);
-        let disk = self.board.start(pair)?;
-        self.ledger.fetches += 1;
-        if let Some(victim) = pair.evict {
-            self.lose_unread(victim);
-            self.policy.evicted(victim);
-        }
-        if demand {
-            self.ledger.demand += 1;
-        } else {
-            self.ledger.prefetched += 1;
-            self.ledger.in_flight += 1;
-            if let Some(unread) = self.unread.get_mut(pair.fetch.0 as usize) {
-                *unread = true;
-            }
-        }
-        self.out.push_back(Output::Fetch {
-            block: pair.fetch,
-            disk,
-            evict: pair.evict,
-            demand,
-        });
-        Some(())
-    }
-
-    /// A resident block goes, perhaps unread.
-    fn lose_unread(&mut self, block: BlockNo) {
-        if self.forget_unread(block) {
-            self.ledger.resident_unused -= 1;
-            self.ledger.evicted_unused += 1;
-        }
-    }
-
-    /// Whether the reader stands nowhere in the order: only then may one read out of turn.
-    fn is_away(&self) -> bool {
-        matches!(self.reader, Reader::Away)
-    }
-
-    /// Whether the reader waits for this block.
-    fn is_awaited(&self, block: BlockNo) -> bool {
-        matches!(self.reader, Reader::Waiting(_))
-            && self.board.block_at(self.board.cursor()) == Some(block)
-    }
-
-    fn is_unread(&self, block: BlockNo) -> bool {
-        self.unread.get(block.0 as usize).copied().unwrap_or(false)
-    }
-
-    fn forget_unread(&mut self, block: BlockNo) -> bool {
-        let unread = self.unread.get_mut(block.0 as usize);
-        unread.is_some_and(core::mem::take)
     }
 }

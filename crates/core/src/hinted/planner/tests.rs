@@ -6,6 +6,7 @@ use super::*;
 use crate::hinted::{Hint, Position};
 use crate::units::DeviceId;
 use proptest::prelude::*;
+use std::vec::Vec;
 use std::{format, vec};
 
 fn block() -> impl Strategy<Value = BlockNo> {

@@ -1,0 +1,85 @@
+//! What a planner is built from, and why a setup is refused.
+//!
+//! Filled in by drivers, checked when the [planner](super) is built: after that nothing of it can
+//! be wrong.
+
+use core::fmt;
+
+use crate::hinted::policy;
+use crate::spec::{Choice, ChoiceError};
+
+/// What a planner is built from.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Setup {
+    /// The method, from [`policy::LIST`].
+    pub policy: Choice,
+    /// Number of disks, from 1 to [`Setup::DISKS_MAX`].
+    pub disks: u16,
+    /// K: blocks the cache holds, at least 1.
+    pub cache_blocks: u32,
+    /// Block numbers stay below this; memory is 16 bytes for each up to the largest mentioned.
+    pub blocks_max: u32,
+    /// References beyond this many are refused; memory is 8 bytes for each known, and a quarter
+    /// of a byte more on every disk.
+    pub hints_max: u32,
+}
+
+impl Setup {
+    /// Most disks: each costs a set over the reference order.
+    pub const DISKS_MAX: u16 = 1024;
+
+    /// A policy by name, `name` or `name(param=value,..)`, with no limit but that of the numbers.
+    ///
+    /// # Errors
+    /// There is no such policy or parameter, or a value is out of its range.
+    pub fn of(policy: &str, disks: u16, cache_blocks: u32) -> Result<Self, ChoiceError> {
+        Ok(Self {
+            policy: Choice::parse("hinted", policy::LIST, policy)?,
+            disks,
+            cache_blocks,
+            blocks_max: u32::MAX,
+            hints_max: u32::MAX - 1,
+        })
+    }
+
+    /// Refuses what no planner can be built from; the policy is looked up later.
+    pub(super) fn check(&self) -> Result<(), SetupError> {
+        if !(1..=Self::DISKS_MAX).contains(&self.disks) {
+            return Err(SetupError::Disks(self.disks));
+        }
+        if self.cache_blocks == 0 {
+            return Err(SetupError::NoCache);
+        }
+        if self.hints_max == u32::MAX {
+            return Err(SetupError::Hints(self.hints_max));
+        }
+        Ok(())
+    }
+}
+
+/// Why a setup was refused.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum SetupError {
+    /// No disk, or too many.
+    Disks(u16),
+    /// A cache of no blocks.
+    NoCache,
+    /// More hints than places can be numbered.
+    Hints(u32),
+    /// The policy is not one of the family.
+    Policy(&'static str),
+}
+
+impl fmt::Display for SetupError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Disks(n) => write!(f, "disks={n}: must lie from 1 to {}", Setup::DISKS_MAX),
+            Self::NoCache => write!(f, "cache_blocks=0: must be at least 1"),
+            Self::Hints(n) => write!(f, "hints_max={n}: must be below {}", u32::MAX),
+            Self::Policy(name) => write!(f, "{name} is not a hinted method"),
+        }
+    }
+}
+
+impl core::error::Error for SetupError {}
