@@ -24,7 +24,7 @@ pub mod one_block;
 use alloc::boxed::Box;
 
 use crate::spec::Method;
-use crate::units::Block;
+use crate::units::{Block, Extent, FileId};
 
 /// The detect methods. One entry a method.
 pub static LIST: &[Method<Box<dyn Detect>>] = &[
@@ -57,6 +57,15 @@ pub struct Access {
 }
 
 impl Access {
+    /// The blocks still wanted, of the file that is read.
+    pub(crate) fn extent(&self, file: FileId) -> Extent {
+        Extent {
+            file,
+            first: self.block,
+            count: self.count,
+        }
+    }
+
     /// The same read, seen from a later block of it.
     #[must_use]
     pub(crate) fn at(&self, block: Block) -> Self {

@@ -47,6 +47,7 @@ use crate::protocol::{Input, Output};
 use crate::reclaim;
 use crate::request::Requests;
 use crate::settings::{Settings, SettingsError};
+use crate::spec::{Choice, Method};
 use crate::stream::{STREAMS_MAX, Streams};
 use crate::table::{Frame, Table};
 use crate::units::{Bytes, DeviceId, FileId, Nanos, ReadId, ReaderId};
@@ -138,27 +139,10 @@ impl Engine {
     /// Settings out of range.
     pub fn new(settings: Settings) -> Result<Self, SettingsError> {
         settings.check()?;
-        let missing = |family| {
-            SettingsError::Line(alloc::format!(
-                "a {family} method from another family's list"
-            ))
-        };
-        let depth = settings
-            .depth
-            .build(depth::LIST)
-            .ok_or_else(|| missing("depth"))?;
-        let detect = settings
-            .detect
-            .build(detect::LIST)
-            .ok_or_else(|| missing("detect"))?;
-        let dispatch = settings
-            .dispatch
-            .build(dispatch::LIST)
-            .ok_or_else(|| missing("dispatch"))?;
-        let reclaim = settings
-            .reclaim
-            .build(reclaim::LIST)
-            .ok_or_else(|| missing("reclaim"))?;
+        let depth = built("depth", &settings.depth, depth::LIST)?;
+        let detect = built("detect", &settings.detect, detect::LIST)?;
+        let dispatch = built("dispatch", &settings.dispatch, dispatch::LIST)?;
+        let reclaim = built("reclaim", &settings.reclaim, reclaim::LIST)?;
         Ok(Self {
             depth,
             dispatch,
@@ -388,6 +372,14 @@ impl Engine {
             }
         }
     }
+}
+
+/// The method that was chosen of a family.
+fn built<B>(family: &str, choice: &Choice, list: &'static [Method<B>]) -> Result<B, SettingsError> {
+    let elsewhere = || alloc::format!("a {family} method from another family's list");
+    choice
+        .build(list)
+        .ok_or_else(|| SettingsError::Line(elsewhere()))
 }
 
 const _: () = assert!(STREAMS_MAX <= 64, "READER_BYTES is reckoned for 64 streams");

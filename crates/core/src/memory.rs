@@ -162,44 +162,29 @@ impl Memory {
 
     /// A block became resident.
     pub(crate) fn inserted(&mut self, frame: Frame) {
-        if self.is_held(frame) {
-            return;
-        }
-        self.reclaim.inserted(
-            &mut Blocks {
-                table: &self.table,
-                links: &mut self.links,
-            },
-            frame,
-        );
+        self.tell_reclaim(frame, |reclaim, blocks| reclaim.inserted(blocks, frame));
     }
 
     /// A resident block was accessed.
     pub(crate) fn touched(&mut self, frame: Frame) {
-        if self.is_held(frame) {
-            return;
-        }
-        self.reclaim.touched(
-            &mut Blocks {
-                table: &self.table,
-                links: &mut self.links,
-            },
-            frame,
-        );
+        self.tell_reclaim(frame, |reclaim, blocks| reclaim.touched(blocks, frame));
     }
 
     /// The reader of an unread block has closed the file.
     pub(crate) fn abandoned(&mut self, frame: Frame) {
+        self.tell_reclaim(frame, |reclaim, blocks| reclaim.abandoned(blocks, frame));
+    }
+
+    /// Something happened to a frame; one that the plan holds stands in no order of reclaim.
+    fn tell_reclaim(&mut self, frame: Frame, tell: impl FnOnce(&mut dyn Reclaim, &mut Blocks<'_>)) {
         if self.is_held(frame) {
             return;
         }
-        self.reclaim.abandoned(
-            &mut Blocks {
-                table: &self.table,
-                links: &mut self.links,
-            },
-            frame,
-        );
+        let mut blocks = Blocks {
+            table: &self.table,
+            links: &mut self.links,
+        };
+        tell(&mut *self.reclaim, &mut blocks);
     }
 
     /// Vacant frames leave the reclaim order.

@@ -68,11 +68,7 @@ impl Engine {
         };
         self.ledger.thrashed += u64::from(lost);
         self.change_streams(reader, |streams| streams.lost(access.block));
-        let demand = Extent {
-            file,
-            first: access.block,
-            count: access.count,
-        };
+        let demand = access.extent(file);
         let window = self.decide(reader, Cause::Miss, access);
         let ahead = window.map(|w| Extent {
             file,
@@ -115,11 +111,7 @@ impl Engine {
         let Some(file) = self.readers.get(&reader).map(|r| r.file) else {
             return;
         };
-        let demand = Extent {
-            file,
-            first: access.block,
-            count: access.count,
-        };
+        let demand = access.extent(file);
         // Two windows at most: the current one and the one ahead.
         for _ in 0..2 {
             let window = self.ask(reader, access, |detect, access, view| {

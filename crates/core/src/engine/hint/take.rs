@@ -20,11 +20,7 @@ impl Engine {
         let (Some(plan), Some(reader)) = (&self.plan, self.readers.get(&id)) else {
             return false;
         };
-        let asked = Extent {
-            file: reader.file,
-            first: access.block,
-            count: access.count,
-        };
+        let asked = access.extent(reader.file);
         let pieces = plan.pieces().touched_by(&asked);
         if !pieces.is_empty() {
             self.leave_others(id, &pieces);
