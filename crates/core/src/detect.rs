@@ -81,6 +81,7 @@ impl Access {
             previous: self.previous,
         }
     }
+
     /// Whether the access continues the one before on this open file, or begins the file.
     #[must_use]
     pub fn is_sequential(&self) -> bool {

@@ -30,7 +30,7 @@ pub static LIST: &[Method<Box<dyn Dispatch>>] = &[fifo::METHOD, continuing::METH
 /// Where a device stands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Head {
-    /// Where the last fetch handed to it ends.
+    /// Where the last fetch handed to it ends, in bytes from the device's beginning.
     pub position: u64,
     /// Bytes handed to it since it last had to switch.
     pub run: Bytes,
@@ -41,9 +41,9 @@ pub struct Head {
 /// A fetch that waits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Waiting {
-    /// Where it begins.
+    /// Where it begins, in bytes from the device's beginning.
     pub position: u64,
-    /// At what amount of the device's work it is due.
+    /// At what amount of the device's work it is due, in bytes: see the [module](self).
     pub due: u64,
 }
 

@@ -15,6 +15,8 @@
 //!                 reclaim -> Output::Evict
 //! ```
 //!
+//! Where reads are announced, a plan stands in for detect, depth and reclaim: [`hinted`].
+//!
 //! Beside the pipeline stand the [`table`] (which blocks are resident: the one thing drivers may
 //! look at from many threads), the [`ledger`] (counters that add up) and the [`journal`] (a run
 //! as text, replayable).

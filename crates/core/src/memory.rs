@@ -2,8 +2,9 @@
 //!
 //! Used by the engine's stages, the only place where a frame changes hands. A frame is free, or
 //! holds a block (in flight, resident, or given up while a reader still copies it), or is set
-//! aside to pay for bookkeeping beyond the table's own: readers, streams, requests. So the sum of
-//! everything never exceeds the budget, whatever the driver opens.
+//! aside to pay for bookkeeping beyond the table's own: readers, streams, requests, the plan. So
+//! the sum of everything never exceeds the budget, whatever the driver opens. Of the frames with a
+//! block in them, those that the plan *holds* stand in no order of reclaim.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;

@@ -127,7 +127,8 @@ impl Plan {
     }
 
     /// How many more references it can take, at once or once it was [made smaller](Plan::compact).
-    /// That is done when half of what it holds is over, so that its cost spreads over as many hints.
+    /// That is done when half of what it holds is over, so that its cost spreads over as many
+    /// hints.
     pub(crate) fn room(&self) -> u32 {
         let over = self.board().cursor().0;
         let is_worth_it = over >= self.told() / 2;

@@ -51,7 +51,8 @@ pub enum Input {
         head: u32,
         /// The first block wanted.
         first: Block,
-        /// How many blocks from there on; at least 1.
+        /// How many blocks from there on, at least 1; beyond [`crate::Engine::READ_MAX`] or the end
+        /// of the file they are not answered.
         count: u32,
         /// True when these blocks are asked for the first time: they are then counted as hits,
         /// late hits or misses. False when a read that was answered in part comes back for more.
@@ -59,8 +60,8 @@ pub enum Input {
     },
     /// A reader will take blocks as soon as they are there, and holds nothing until then. As
     /// `Read`, but none is pinned, or given up as one whose bytes were taken: each is waited for in
-    /// turn, fetched if it is missing, and its lookahead mark counts. Answered with `End` once the last one was there (earlier ones
-    /// may be gone again by then), or with `Failed`.
+    /// turn, fetched if it is missing, and its lookahead mark counts. Answered with `End` once the
+    /// last one was there (earlier ones may be gone again by then), or with `Failed`.
     Await {
         /// The number under which the answer comes; not in use.
         read: ReadId,
@@ -70,7 +71,8 @@ pub enum Input {
         previous: Option<Block>,
         /// The first block wanted.
         first: Block,
-        /// How many blocks from there on; at least 1.
+        /// How many blocks from there on, at least 1; beyond [`crate::Engine::READ_MAX`] or the end
+        /// of the file they are not answered.
         count: u32,
         /// True when these blocks are asked for the first time: they are counted now, and the read
         /// that takes them is not fresh.

@@ -15,7 +15,8 @@ use crate::{depth, detect, dispatch, hinted, reclaim};
 /// Everything that decides how an engine behaves.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Settings {
-    /// Hard bound on blocks, in-flight buffers and bookkeeping together.
+    /// Hard bound on blocks, in-flight buffers and bookkeeping together; from
+    /// [`Table::FRAMES_MIN`] to [`Table::FRAMES_MAX`] blocks with their bookkeeping.
     pub memory: Bytes,
     /// Unit of caching; a power of two from 512 to 1 MiB. 4 KiB, a page, by default.
     pub block_bytes: u32,
@@ -29,12 +30,13 @@ pub struct Settings {
     pub reclaim: Choice,
     /// What to do with hints of what will be read; none ignores them.
     pub hinted: Option<Choice>,
-    /// Longest single fetch. Longer windows become several fetches, queued back to back.
+    /// Longest single fetch, from one block to 1 GiB. Longer windows become several fetches, queued back to back.
     pub request_max: Bytes,
-    /// Fetches a device is given at once; further ones wait in the engine's queue for it.
+    /// Fetches a device is given at once, from 1 to 1024; further ones wait in the engine's queue
+    /// for it.
     pub in_flight_max: u32,
-    /// How much of the memory, in per cent, all streams together may hold unread. 100 = no
-    /// bound of our own, as in Linux.
+    /// How much of the memory, in per cent from 1 to 100, all streams together may hold unread.
+    /// 100 = no bound of our own, as in Linux.
     pub unread_percent: u8,
     /// Start the next window late while the device never runs idle, so that the memory goes into
     /// longer windows instead of two of them.

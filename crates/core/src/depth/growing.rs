@@ -4,8 +4,8 @@
 //! only while the reader really waits. Each window costs one switch worth D bytes, so a run of x
 //! bytes pays about one switch for every factor (1 + alpha) of growth instead of one for every D:
 //! with alpha = 1/4, device time falls from 1.99 to 1.10 times the optimum's for a file of 200 D.
-//! What is wasted at the end of a run stays at most `max(D, alpha x consumed)`, so the worst case over
-//! all run lengths is 2.043 instead of 2 (algorithm and closed form: `docs/design/0003`).
+//! What is wasted at the end of a run stays at most `max(D, alpha x consumed)`, so the worst case
+//! over all run lengths is 2.043 instead of 2 (algorithm and closed form: `docs/design/0003`).
 //!
 //! Goes beyond li04, whose depth is the case alpha = 0.
 

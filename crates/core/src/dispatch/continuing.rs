@@ -12,10 +12,10 @@
 //! ```
 //!
 //! While the run is shorter than its slice, a fetch that continues it goes first; else the one
-//! that is [due](super) first. So one switch is paid for a slice's worth of transfer: at most 1 / (slice + 1) of the
-//! device's time goes to switching while readers keep up, and with n of them each waits at most
-//! n slices for its turn. The two parameters are the two ends of that bargain: how little may be
-//! lost where few wait, and how long a round may take where many do.
+//! that is [due](super) first. So one switch is paid for a slice's worth of transfer: at most
+//! 1 / (slice + 1) of the device's time goes to switching while readers keep up, and with n of them
+//! each waits at most n slices for its turn. The two parameters are the two ends of that bargain:
+//! how little may be lost where few wait, and how long a round may take where many do.
 //!
 //! The idea is that of anticipatory scheduling (Iyer and Druschel, SOSP 2001), without its waiting:
 //! prefetching has the next request ready. A slow reader gets no slice, only its window.

@@ -1,9 +1,9 @@
 //! Hints: the order of reads was announced, and the plan decides instead of the detector.
 //!
-//! Here hints come in: a [plan](crate::plan) begins with the first, is charged for what it keeps, and
-//! ends when nothing of it is known any more or the memory is needed. What reads do to it stands in
-//! `hint/take.rs`, what it wants done in `hint/carry.rs`; what is fetched ahead, when and for which
-//! victim says the [planner](crate::hinted) behind it.
+//! Here hints come in: a [plan](crate::plan) begins with the first, is charged for what it keeps,
+//! and ends when nothing of it is known any more or the memory is needed. What reads do to it
+//! stands in `hint/take.rs`, what it wants done in `hint/carry.rs`; what is fetched ahead, when and
+//! for which victim says the [planner](crate::hinted) behind it.
 //!
 //! ```text
 //! Hint --> plan <-- take, leave (reads; the first block of a piece carries the mark)

@@ -6,9 +6,11 @@
 //!
 //! ```text
 //! missing[disk]   next uses of absent blocks, one set a disk       first: what to fetch
-//! kept            next uses of resident blocks                     last: what to give up ...
+//! resident        next uses of resident blocks                     last: what to give up ...
 //! unneeded        resident blocks with no next use                 ... unless there is one here
 //! ```
+//!
+//! A resident block that a reader has in hand out of turn, *kept*, is in none of them.
 //!
 //! A reference moves one block from its old next use to the following one: O(log n), see
 //! [`positions`](super::positions). Links from each place to the following one of the same block
@@ -49,8 +51,9 @@ pub struct Board {
     following: Vec<u32>,
     blocks: Vec<Entry>,
     missing: Vec<Positions>,
+    /// Fetches under way, by disk.
     in_flight: Vec<u32>,
-    kept: Positions,
+    resident: Positions,
     unneeded: Positions,
     /// Frames that hold a block or wait for one.
     occupied: u32,
@@ -69,7 +72,7 @@ struct Entry {
     state: State,
     /// A fetch for the coming use failed; nobody tries again before the reader asks.
     given_up: bool,
-    /// A reader has it in hand, out of turn: it is in no set while it is resident.
+    /// A reader has it in hand, out of turn.
     kept: bool,
 }
 
@@ -105,7 +108,7 @@ impl Board {
             blocks: Vec::new(),
             missing: (0..disks).map(|_| Positions::default()).collect(),
             in_flight: (0..disks).map(|_| 0).collect(),
-            kept: Positions::default(),
+            resident: Positions::default(),
             unneeded: Positions::default(),
             occupied: 0,
             awaited: None,
@@ -254,7 +257,7 @@ impl Board {
         if let Some(block) = self.unneeded.last() {
             return Some((BlockNo(block), Position::NEVER));
         }
-        let position = Position(self.kept.last()?);
+        let position = Position(self.resident.last()?);
         Some((self.block_at(position)?, position))
     }
 

@@ -14,16 +14,16 @@
 //! Decisions follow every input, which is the *first opportunity* rule.
 //!
 //! ```text
-//! setup     what it is built from              turn      what readers ask for and take
+//! setup     what it is built from              readers   what they ask for and take
 //! account   counters, and what is unread       fetches   what is started, what came of it
 //! ```
 
 mod account;
 mod fetches;
+mod readers;
 mod setup;
 #[cfg(test)]
 mod tests;
-mod turn;
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;

@@ -20,9 +20,9 @@ use crate::hinted::{BlockNo, Input, Position};
 use crate::units::{Nanos, ReaderId};
 
 impl Plan {
-    /// A reader asks for a piece: whether a place of the order is meant by that, and in any case how
-    /// many references were passed over that nobody read. What the planner does for it is to be
-    /// carried out, then the place is [settled](Plan::settle).
+    /// A reader asks for a piece: whether a place of the order is meant by that, and in any case
+    /// how many references were passed over that nobody read. What the planner does for it is to
+    /// be carried out, then the place is [settled](Plan::settle).
     pub(crate) fn take(&mut self, now: Nanos, reader: ReaderId, piece: BlockNo) -> (bool, u64) {
         let mut missed = 0;
         let place = self.board().next_use(piece);

@@ -1,4 +1,4 @@
-//! The requests for pieces: which piece each is for, when it was sent, and how a piece's fetch goes.
+//! The requests for pieces: which piece each is for, when it was sent, and how its fetch goes.
 //!
 //! A piece of which some blocks are there already is fetched in several requests. The engine says
 //! which are a piece's, when the driver got each and how it ended; once all have ended, the

@@ -136,7 +136,7 @@ impl Board {
         self.missing
             .iter_mut()
             .for_each(|set| *set = Positions::default());
-        (self.kept, self.unneeded) = Default::default();
+        (self.resident, self.unneeded) = Default::default();
         for block in 0..self.blocks() {
             let Entry { next, last, .. } = &mut self.blocks[block as usize];
             [next, last].into_iter().filter(known).for_each(forward);
@@ -266,7 +266,7 @@ impl Board {
         match state {
             State::Resident if kept => {}
             State::Resident if next == NEVER => self.unneeded.remove(block.0),
-            State::Resident => self.kept.remove(next),
+            State::Resident => self.resident.remove(next),
             State::Absent if next != NEVER => self.missing[usize::from(disk)].remove(next),
             _ => {}
         }
@@ -278,7 +278,7 @@ impl Board {
         match entry.state {
             State::Resident if entry.kept => {}
             State::Resident if entry.next == NEVER => self.unneeded.insert(block.0),
-            State::Resident => self.kept.insert(entry.next),
+            State::Resident => self.resident.insert(entry.next),
             State::Absent if entry.next != NEVER && !entry.given_up => {
                 self.missing[usize::from(entry.disk)].insert(entry.next);
             }

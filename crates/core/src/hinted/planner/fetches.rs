@@ -1,9 +1,9 @@
 //! Fetches: which are started now, and what comes of them.
 //!
 //! Called by the [planner](super): for a round of decisions when nothing else is left to say, and
-//! for every fetch that ends. In a round the [policy](crate::hinted::policy) names one pair after the
-//! other, what to fetch and what to give up; each is started before the next question. A pair that
-//! makes no sense, and one beyond what may be prefetched, ends the round.
+//! for every fetch that ends. In a round the [policy](crate::hinted::policy) names one pair after
+//! the other, what to fetch and what to give up; each is started before the next question. A pair
+//! that makes no sense, and one beyond what may be prefetched, ends the round.
 //!
 //! A failed prefetch is counted, never shown, and not tried again for the same reference unless
 //! the reader comes for it. A failed fetch that the reader waits for is shown.

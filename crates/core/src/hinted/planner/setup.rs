@@ -19,8 +19,8 @@ pub struct Setup {
     pub cache_blocks: u32,
     /// Block numbers stay below this; memory is 16 bytes for each up to the largest mentioned.
     pub blocks_max: u32,
-    /// References beyond this many are refused; memory is 8 bytes for each known, and a quarter
-    /// of a byte more on every disk.
+    /// References beyond this many, below `u32::MAX`, are refused; memory is 8 bytes for each
+    /// known, and a quarter of a byte more on every disk.
     pub hints_max: u32,
 }
 

@@ -1,6 +1,6 @@
 //! Reverse aggressive: a plan for the whole order, made backwards, in which disks share the work.
 //!
-//! [The plan](crate::hinted::reverse) pairs the blocks to fetch, by the use each is fetched for,
+//! The plan (`hinted/reverse.rs`) pairs the blocks to fetch, by the use each is fetched for,
 //! with those to evict. A free disk gets a batch of the soonest pairs that fetch from it and whose
 //! victim is *released*: the cursor has passed its last use.
 //!

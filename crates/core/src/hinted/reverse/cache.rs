@@ -56,7 +56,7 @@ pub(super) struct Cache<'a> {
     /// Next uses of absent blocks.
     missing: Positions,
     /// By disk, next uses of resident blocks ..
-    kept: Vec<Positions>,
+    resident: Vec<Positions>,
     /// .. and resident blocks without one.
     unneeded: Vec<Positions>,
     swaps: Swaps,
@@ -79,7 +79,7 @@ impl<'a> Cache<'a> {
             references: board.end().0 - board.cursor().0,
             blocks: (0..board.blocks()).map(fresh).collect(),
             missing: Positions::default(),
-            kept: sets(),
+            resident: sets(),
             unneeded: sets(),
             swaps: Swaps::new(board, given),
         };
@@ -148,7 +148,7 @@ impl<'a> Cache<'a> {
         if let Some(block) = self.unneeded[disk].last() {
             return Some((block, NEVER));
         }
-        let place = self.kept[disk].last()?;
+        let place = self.resident[disk].last()?;
         Some((self.block_at(place), place))
     }
 
@@ -236,7 +236,7 @@ impl<'a> Cache<'a> {
         let disk = usize::from(disk);
         match state {
             State::Resident if next == NEVER => Some((&mut self.unneeded[disk], number)),
-            State::Resident => Some((&mut self.kept[disk], next)),
+            State::Resident => Some((&mut self.resident[disk], next)),
             State::Absent if next != NEVER => Some((&mut self.missing, next)),
             State::Absent | State::InFlight => None,
         }

@@ -1,7 +1,7 @@
 //! The plan itself: arrivals and departures matched one to one, in a queue for each disk.
 //!
-//! Made and followed by [reverse aggressive](crate::hinted::policy::reverse_aggressive). Arrivals in
-//! the order they are needed get the departures in the order they are released; a block whose
+//! Made and followed by [reverse aggressive](crate::hinted::policy::reverse_aggressive). Arrivals
+//! in the order they are needed get the departures in the order they are released; a block whose
 //! arrival comes up before its own departure stays instead:
 //!
 //! ```text

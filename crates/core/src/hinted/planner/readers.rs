@@ -1,7 +1,8 @@
 //! Readers: the one that takes blocks in turn, or any number that take them out of turn.
 //!
 //! Called by the [planner](super) for inputs about reads. A driver has one reader in turn, which
-//! stands at the cursor when it asks, is served there, and moves the cursor when it takes its block:
+//! stands at the cursor when it asks, is served there, and moves the cursor when it takes its
+//! block:
 //!
 //! ```text
 //! Away --Wanted--> Waiting --serve--> Holding --Taken--> Away
