@@ -18,8 +18,8 @@
 //! ```
 //!
 //! Memory, beyond what the board knows: 4 bytes a reference and 12 a block on the way back, then
-//! 20 bytes a fetch that is planned and 4 a block until it is. What can be read off the order of
-//! references (the block of a place, the disk of a block) is not kept again.
+//! 24 bytes a fetch that is planned and 4 a block until it is. Which arrival belongs to which
+//! departure is read off the order of references.
 
 mod cache;
 mod pass;

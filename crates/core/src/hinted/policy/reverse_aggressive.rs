@@ -118,7 +118,7 @@ impl ReverseAggressive {
         let (number, disk) = self.soonest(board)?;
         let planned = self.plan.pair(number)?;
         let pair = Pair {
-            fetch: board.block_at(Position(planned.needed))?,
+            fetch: planned.fetch,
             evict: Self::room(board, &planned)?,
         };
         self.plan.drop_front(disk);

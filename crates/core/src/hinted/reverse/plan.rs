@@ -27,6 +27,9 @@ use crate::units::DeviceId;
 /// No pair, or no block: neither has this number.
 const NONE: u32 = u32::MAX;
 
+/// What follows a pair that has left its queue.
+const DONE: u32 = NONE - 1;
+
 /// The pairs by the place they are needed at, and for each disk the first that is still to be done
 /// and fetches from it.
 #[derive(Debug, Default)]
@@ -38,7 +41,9 @@ pub(in crate::hinted) struct Plan {
 /// A fetch and the eviction that makes room for it.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::hinted) struct Planned {
-    /// The place whose block is fetched, for its use there.
+    /// The block to fetch. The board has it at `needed`, but free disks ask for it all the time.
+    pub(in crate::hinted) fetch: BlockNo,
+    /// The place of the use it is fetched for.
     pub(in crate::hinted) needed: u32,
     /// The first cursor at which the victim may go.
     pub(in crate::hinted) released: u32,
@@ -46,12 +51,13 @@ pub(in crate::hinted) struct Planned {
     evict: u32,
     /// The pair that evicts the block to be fetched, if one does.
     after: u32,
-    /// The next pair that fetches from the same disk.
+    /// The next pair that fetches from the same disk, [`NONE`], or [`DONE`] once this one is not
+    /// to be done any more.
     next: u32,
 }
 
-// A plan holds one for every fetch to come: what can be read off the board is not in it.
-const _: () = assert!(size_of::<Planned>() == 20);
+// A plan holds one for every fetch to come.
+const _: () = assert!(size_of::<Planned>() == 24);
 
 impl Planned {
     /// The victim; `None` for an empty frame.
@@ -71,9 +77,10 @@ impl Plan {
         let heads = board.disks().map(|_| NONE).collect();
         let mut plan = Self { pairs, heads };
         for number in (0..plan.pairs.len() as u32).rev() {
-            let disk = plan.disk_of(number, board);
+            let pair = &mut plan.pairs[number as usize];
+            let disk = board.disk_of(pair.fetch).unwrap_or_default();
             if let Some(head) = plan.heads.get_mut(usize::from(disk.0)) {
-                plan.pairs[number as usize].next = core::mem::replace(head, number);
+                pair.next = core::mem::replace(head, number);
             }
         }
         plan
@@ -89,12 +96,12 @@ impl Plan {
         loop {
             let number = *self.heads.get(usize::from(disk.0))?;
             let pair = self.pair(number)?;
-            let block = board.block_at(Position(pair.needed))?;
+            let block = pair.fetch;
             let is_absent = !board.is_resident(block) && !board.is_in_flight(block);
             if is_absent && board.next_use(block).0 <= pair.needed {
                 return Some(number);
             }
-            if !is_absent && !self.leave_in_cache(pair, board) {
+            if !is_absent && !self.leave_in_cache(pair, board.here()) {
                 return None;
             }
             self.drop_front(disk);
@@ -103,37 +110,25 @@ impl Plan {
 
     /// A block to be fetched is still there: who was to evict it takes this pair's victim, once
     /// that is released. False until then.
-    fn leave_in_cache(&mut self, pair: Planned, board: &Board) -> bool {
-        if self.is_done(pair.after, board) {
+    fn leave_in_cache(&mut self, pair: Planned, cursor: Position) -> bool {
+        let earlier = self.pairs.get_mut(pair.after as usize);
+        let Some(earlier) = earlier.filter(|earlier| earlier.next != DONE) else {
             return true;
-        }
-        if pair.released > board.here().0 {
+        };
+        if pair.released > cursor.0 {
             return false;
         }
-        let earlier = &mut self.pairs[pair.after as usize];
         (earlier.evict, earlier.released) = (pair.evict, pair.released);
         true
     }
 
-    /// Whether a pair is not to be done any more, or is none: queues are in the order of numbers.
-    fn is_done(&self, number: u32, board: &Board) -> bool {
-        let disk = usize::from(self.disk_of(number, board).0);
-        number == NONE || self.heads.get(disk).is_none_or(|head| number < *head)
-    }
-
     /// The first pair of a disk's queue is done, or needs not be.
     pub(in crate::hinted) fn drop_front(&mut self, disk: DeviceId) {
-        let Some(head) = self.heads.get_mut(usize::from(disk.0)) else {
-            return;
-        };
-        *head = self.pairs.get(*head as usize).map_or(NONE, |p| p.next);
-    }
-
-    /// The disk that a pair fetches from.
-    fn disk_of(&self, number: u32, board: &Board) -> DeviceId {
-        let place = self.pair(number).map(|pair| Position(pair.needed));
-        let block = place.and_then(|place| board.block_at(place));
-        block.and_then(|b| board.disk_of(b)).unwrap_or_default()
+        if let Some(head) = self.heads.get_mut(usize::from(disk.0))
+            && let Some(pair) = self.pairs.get_mut(*head as usize)
+        {
+            *head = core::mem::replace(&mut pair.next, DONE);
+        }
     }
 }
 
@@ -144,10 +139,10 @@ fn matched(board: &Board, mut swaps: Swaps) -> Vec<Planned> {
     // By block, the last pair that evicts it.
     let mut evicting: Vec<u32> = repeat_n(NONE, board.blocks() as usize).collect();
     while let Some(needed) = swaps.arrive() {
+        let fetch = board.block_at(Position(needed)).unwrap_or_default();
         let mut after = NONE;
         if let Some(released) = swaps.released_before(needed) {
-            let block = board.block_at(Position(needed)).unwrap_or_default();
-            after = evicting[block.0 as usize];
+            after = evicting[fetch.0 as usize];
             let evicts = pairs.get(after as usize);
             if evicts.is_none_or(|pair| pair.released != released) {
                 swaps.call_off_before(needed);
@@ -160,6 +155,7 @@ fn matched(board: &Board, mut swaps: Swaps) -> Vec<Planned> {
             evicting[evict as usize] = pairs.len() as u32;
         }
         pairs.push(Planned {
+            fetch,
             needed,
             released: departure.map_or(0, |Departure { released, .. }| released),
             evict: evict.unwrap_or(NONE),
