@@ -28,6 +28,7 @@ use forerun_core::{Bytes, ErrorCode, Nanos, Profile};
 
 use crate::needs::Needs;
 use crate::scheduler;
+use crate::wrap::Queued;
 
 /// The devices. One entry a device.
 pub static LIST: &[Method<Box<dyn Device>>] = &[
@@ -203,7 +204,7 @@ fn parse_around(around: &str, inner: &str) -> Result<Box<dyn Device>, ChoiceErro
         return Ok(array::Array::boxed(&choice.values, &part));
     }
     let scheduler = scheduler::parse(around)?;
-    Ok(Box::new(scheduler::Queued::new(scheduler, parse(inner)?)))
+    Ok(Box::new(Queued::new(scheduler, parse(inner)?)))
 }
 
 /// The time `bytes` take at `rate` bytes per second, rounded up to a nanosecond.

@@ -20,7 +20,6 @@
 
 pub mod bound;
 pub mod lru;
-pub mod metered;
 pub mod placing;
 pub mod recorded;
 pub mod requests;
@@ -35,8 +34,8 @@ use crate::hinted::host::{self, Host};
 use crate::hinted::unit::{self, Instance};
 use crate::hinted::{HostError, Reads};
 use crate::workload::Workload;
+use crate::wrap::Meter;
 use crate::{Scene, WorldError};
-use metered::Meter;
 
 /// What a run came to. Times are in nanoseconds, or in units where the run was in units.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
