@@ -109,6 +109,15 @@ pub struct Usage {
     pub busy: Nanos,
 }
 
+impl Usage {
+    /// Counts a request that was accepted; `switches` if it did not continue the one before.
+    pub(crate) fn count(&mut self, request: &Request, switches: bool) {
+        self.requests += 1;
+        self.bytes.0 = self.bytes.0.saturating_add(request.bytes.0);
+        self.switches += u64::from(switches);
+    }
+}
+
 /// Something that serves requests in virtual time.
 pub trait Device: core::fmt::Debug {
     /// What an engine is told about this device; what `forerun profile` would measure on it.

@@ -32,6 +32,7 @@ pub mod report;
 pub mod reproduce;
 pub mod scheduled;
 pub mod scheduler;
+mod server;
 pub mod simulate;
 pub mod trace;
 pub mod workload;

@@ -27,9 +27,7 @@ pub struct Queue {
     serving: Serving,
     /// Where the request last given to the device ends.
     head: Bytes,
-    accepted: u64,
-    bytes: Bytes,
-    switches: u64,
+    usage: Usage,
 }
 
 /// What the device was given last.
@@ -49,9 +47,7 @@ impl<D: Device> Queued<D> {
             waiting: Waiting::default(),
             serving: Serving::Nothing,
             head: Bytes(0),
-            accepted: 0,
-            bytes: Bytes(0),
-            switches: 0,
+            usage: Usage::default(),
         };
         Self { layer, inner }
     }
@@ -67,7 +63,7 @@ impl Queue {
             return;
         };
         self.serving = serving;
-        self.switches += u64::from(serving == Serving::Request && request.at != self.head);
+        self.usage.switches += u64::from(serving == Serving::Request && request.at != self.head);
         self.head = request.end();
         inner.submit(now, request);
     }
@@ -96,9 +92,9 @@ impl Queue {
 
 impl Layer for Queue {
     fn submit<D: Device>(&mut self, inner: &mut D, now: Nanos, request: Request) {
-        self.waiting.insert(self.accepted, request);
-        self.accepted += 1;
-        self.bytes.0 = self.bytes.0.saturating_add(request.bytes.0);
+        self.waiting.insert(self.usage.requests, request);
+        // Whether it switches is known when the device gets it.
+        self.usage.count(&request, false);
         self.start(inner, now);
     }
 
@@ -121,10 +117,8 @@ impl Layer for Queue {
 
     fn usage<D: Device>(&self, inner: &D) -> Usage {
         Usage {
-            requests: self.accepted,
-            bytes: self.bytes,
-            switches: self.switches,
             busy: inner.usage().busy,
+            ..self.usage
         }
     }
 }
