@@ -25,7 +25,7 @@ pub mod recorded;
 pub mod requests;
 pub mod streamed;
 
-use forerun_core::hinted::Setup;
+use forerun_core::hinted::{Ledger, Setup};
 use forerun_core::{Bytes, Nanos, Settings};
 
 use crate::device::Device;
@@ -84,16 +84,8 @@ pub fn hinted(
 ) -> Result<Outcome, HostError> {
     let servers: Vec<u64> = devices.iter().map(|d| d.servers().max(1).into()).collect();
     let report = host::run(setup, host, reads, &mut devices)?;
-    let ledger = report.ledger;
     let busy = report.busy.iter().zip(servers);
     Ok(Outcome {
-        reads: ledger.reads,
-        hits: ledger.hits,
-        late_hits: ledger.late_hits,
-        misses: ledger.misses,
-        fetches: ledger.fetches,
-        prefetched: ledger.prefetched,
-        evicted_unused: ledger.evicted_unused,
         elapsed: report.elapsed.0,
         compute: report.compute.0,
         driver: report.driver.0,
@@ -101,7 +93,7 @@ pub fn hinted(
         response_mean: Some(report.response_mean().0),
         busy: busy.map(|(busy, servers)| busy.0 / servers).collect(),
         compute_longest: report.compute.0,
-        failed: ledger.failed,
+        ..counted(&report.ledger)
     })
 }
 
@@ -120,6 +112,18 @@ pub fn in_units(setup: &Setup, instance: &Instance) -> Result<Outcome, HostError
         }
     }
     Ok(Outcome {
+        elapsed: report.elapsed_units,
+        compute: ledger.reads,
+        stall: report.stall_units,
+        busy,
+        compute_longest: ledger.reads,
+        ..counted(&ledger)
+    })
+}
+
+/// What a planner counted; times are the host's.
+fn counted(ledger: &Ledger) -> Outcome {
+    Outcome {
         reads: ledger.reads,
         hits: ledger.hits,
         late_hits: ledger.late_hits,
@@ -127,13 +131,9 @@ pub fn in_units(setup: &Setup, instance: &Instance) -> Result<Outcome, HostError
         fetches: ledger.fetches,
         prefetched: ledger.prefetched,
         evicted_unused: ledger.evicted_unused,
-        elapsed: report.elapsed_units,
-        compute: ledger.reads,
-        stall: report.stall_units,
-        busy,
-        compute_longest: ledger.reads,
+        failed: ledger.failed,
         ..Outcome::default()
-    })
+    }
 }
 
 /// Runs the engine over devices striped by one block.

@@ -95,8 +95,11 @@ pub type Announcements<'a> = Box<dyn Iterator<Item = Announcement> + 'a>;
 pub trait Workload: core::fmt::Debug {
     /// The sizes of the files.
     fn files(&self) -> Vec<Bytes>;
-    /// The file each reader opens, as an index into [`files`](Workload::files).
-    fn readers(&self) -> Vec<usize>;
+    /// The file each reader opens, as an index into [`files`](Workload::files): one reader, of the
+    /// first file, unless a workload says otherwise.
+    fn readers(&self) -> Vec<usize> {
+        vec![0]
+    }
     /// What a reader does. The same sequence whenever it is asked for.
     fn steps(&self, reader: usize) -> Steps<'_>;
     /// Whose step is next, where all readers are one process that reads several files; a turn of
@@ -138,6 +141,13 @@ pub(crate) const READ_BYTES: Param = Param {
     default: 64 << 10,
     min: 1,
     max: 1 << 30,
+};
+
+/// The same for workloads that go from place to place.
+pub(crate) const PAGE_BYTES: Param = Param {
+    summary: "bytes a read asks for; 16 KiB is a database page",
+    default: 16 << 10,
+    ..READ_BYTES
 };
 
 pub(crate) const THINK_NS: Param = Param {

@@ -118,10 +118,6 @@ impl Workload for Interleaved {
         vec![Bytes(self.file_bytes)]
     }
 
-    fn readers(&self) -> Vec<usize> {
-        vec![0]
-    }
-
     fn steps(&self, _reader: usize) -> Steps<'_> {
         let mut random = Random::new(self.seed);
         let mut parts = self.parts();
