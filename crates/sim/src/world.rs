@@ -330,6 +330,9 @@ impl<'a, 'r> World<'a, 'r> {
     /// Everything has come to rest: the accounts are closed and checked.
     fn finish(mut self) -> Result<Report, WorldError> {
         self.drain()?;
+        if self.now.0 == u64::MAX {
+            return Err(WorldError::Time);
+        }
         let waits = |(_, reader): &(usize, &Reader<'_>)| reader.state != State::Done;
         let stuck: Vec<usize> = self
             .readers
