@@ -2,8 +2,9 @@
 //!
 //! A workload says its files, its readers (open files) and, for each reader, a lazy sequence of
 //! [`Step`]s; the [world](crate::world) runs every reader as one sequential process: think, read,
-//! think, read; or all of them as one process, where they take turns. A sequence is an iterator with bounded state, so a workload of any length takes
-//! no memory, and everything random in it comes from its `seed` parameter.
+//! think, read; or all of them as one process, where they take turns. A sequence is an iterator
+//! with bounded state, so a workload of any length takes no memory, and everything random in it
+//! comes from its `seed` parameter.
 //!
 //! A new workload is one file in `workload/`, one `mod` line here and one entry in [`LIST`].
 //! Recorded accesses are a workload too, but not one made of parameters: see

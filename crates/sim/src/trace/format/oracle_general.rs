@@ -5,9 +5,8 @@
 //! What is read here computes next uses itself, so `next` is only checked to be possible.
 //!
 //! Nothing marks a file as of this format: it is guessed last, and text and whatever fits another
-//! format are refused. To write it,
-//! the future must be known, so all requests are kept until the end, 20 bytes each and what the
-//! numbering of objects takes; there is a limit to how many.
+//! format are refused. To write it, the future must be known, so all requests are kept until the
+//! end, 20 bytes each and what the numbering of objects takes; there is a limit to how many.
 
 use std::io::Write;
 
