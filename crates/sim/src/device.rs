@@ -28,6 +28,7 @@ use forerun_core::{Bytes, ErrorCode, Nanos, Profile};
 
 use crate::needs::Needs;
 use crate::scheduler;
+use crate::wrap::Queued;
 
 /// The devices. One entry a device.
 pub static LIST: &[Method<Box<dyn Device>>] = &[
@@ -106,6 +107,15 @@ pub struct Usage {
     pub switches: u64,
     /// Time its servers worked, or will work on what was accepted, added up over servers.
     pub busy: Nanos,
+}
+
+impl Usage {
+    /// Counts a request that was accepted; `switches` if it did not continue the one before.
+    pub(crate) fn count(&mut self, request: &Request, switches: bool) {
+        self.requests += 1;
+        self.bytes.0 = self.bytes.0.saturating_add(request.bytes.0);
+        self.switches += u64::from(switches);
+    }
 }
 
 /// Something that serves requests in virtual time.
@@ -203,7 +213,7 @@ fn parse_around(around: &str, inner: &str) -> Result<Box<dyn Device>, ChoiceErro
         return Ok(array::Array::boxed(&choice.values, &part));
     }
     let scheduler = scheduler::parse(around)?;
-    Ok(Box::new(scheduler::Queued::new(scheduler, parse(inner)?)))
+    Ok(Box::new(Queued::new(scheduler, parse(inner)?)))
 }
 
 /// The time `bytes` take at `rate` bytes per second, rounded up to a nanosecond.

@@ -11,6 +11,14 @@
 //!                 +---------- serve ------------+<--------------------------------+
 //! ```
 //!
+//! ```text
+//! trace, workload           what is read, recorded or made      announce   as hints
+//! scheduler, wrap, device   what serves it, innermost last      needs      in the least time
+//! world, hinted             who runs it: engine or planner      simulate   either, as one outcome
+//! record, replay            what was decided, and again         report     what came of it
+//! reproduce                 runs of a paper, made again         count      hits without time
+//! ```
+//!
 //! Because the engine here is the engine that reads real files, what the simulator says about a
 //! policy is what production does; and [`replay`] takes the journal of a real run and checks
 //! decision for decision that the engine still decides so.
@@ -32,6 +40,7 @@ pub mod report;
 pub mod reproduce;
 pub mod scheduled;
 pub mod scheduler;
+mod server;
 pub mod simulate;
 pub mod trace;
 pub mod workload;

@@ -17,7 +17,7 @@
 use std::io::{self, BufRead};
 
 use forerun_core::journal::{Entry, LineError, parse_head};
-use forerun_core::{Engine, Nanos, Output};
+use forerun_core::{Engine, Nanos, Output, Settings};
 
 use crate::lines::{Lines, LinesError};
 
@@ -109,13 +109,7 @@ impl From<LinesError> for ReplayError {
 /// The first difference, or the first line that cannot be used.
 pub fn replay(journal: impl BufRead) -> Result<Replayed, ReplayError> {
     let mut lines = Lines::new(journal);
-    lines.next()?;
-    let first = lines.text.clone();
-    lines.next()?;
-    let settings = parse_head(&first, &lines.text).map_err(|error| {
-        let line = if error == LineError::Magic { 1 } else { 2 };
-        ReplayError::Line { line, error }
-    })?;
+    let settings = settings(&mut lines)?;
     let settings_error = |e| ReplayError::Line {
         line: 2,
         error: LineError::Settings(e),
@@ -131,6 +125,20 @@ pub fn replay(journal: impl BufRead) -> Result<Replayed, ReplayError> {
         player.line(&lines)?;
     }
     Ok(player.end())
+}
+
+/// Reads the two lines at the head of a journal: the settings it was recorded with.
+///
+/// # Errors
+/// It is no journal, or its settings cannot be read.
+pub(crate) fn settings<R: BufRead>(lines: &mut Lines<R>) -> Result<Settings, ReplayError> {
+    lines.next()?;
+    let first = lines.text.clone();
+    lines.next()?;
+    parse_head(&first, &lines.text).map_err(|error| {
+        let line = if error == LineError::Magic { 1 } else { 2 };
+        ReplayError::Line { line, error }
+    })
 }
 
 struct Player {

@@ -60,8 +60,12 @@ pub struct Answer {
 pub struct Exhibit {
     /// As the paper counts it: `table-2`.
     pub id: &'static str,
-    /// Measures and draws it up.
-    pub show: fn(&mut Lab) -> Shown,
+    /// What it is.
+    pub title: &'static str,
+    /// What to know when reading it.
+    pub note: &'static str,
+    /// Measures it and adds its tables and charts.
+    pub draw: fn(&mut Lab, &mut Shown),
 }
 
 /// One claim, measured.
@@ -223,6 +227,27 @@ pub fn one_by_one(traces: &Traces, jobs: Vec<Job>) -> Result<Vec<(Job, Done)>, B
     jobs.into_iter().map(done).collect()
 }
 
+impl Exhibit {
+    /// What it shows, as far as the lab has what it needs.
+    fn show(&self, lab: &mut Lab) -> Shown {
+        let mut shown = Shown {
+            title: self.title.to_owned(),
+            note: self.note.to_owned(),
+            ..Shown::default()
+        };
+        (self.draw)(lab, &mut shown);
+        shown
+    }
+}
+
+impl Table {
+    /// A table of these rows.
+    fn new(title: &str, head: Vec<String>, rows: Vec<Vec<String>>) -> Self {
+        let title = title.to_owned();
+        Self { title, head, rows }
+    }
+}
+
 impl Paper {
     /// Its claims.
     ///
@@ -284,7 +309,7 @@ impl Paper {
         }
         let exhibits = self.exhibits.iter().filter(|_| wanted.exhibits);
         for exhibit in exhibits.filter(|e| all || named(e.id)) {
-            reproduction.exhibits.push((exhibit.show)(lab));
+            reproduction.exhibits.push(exhibit.show(lab));
         }
         reproduction
     }

@@ -16,7 +16,8 @@ use core::fmt;
 use forerun_core::spec::{Choice, ChoiceError};
 
 use crate::device::{Device, LIST, Model, array, instant, parse};
-use crate::scheduler::{self, Queued};
+use crate::scheduler;
+use crate::wrap::Queued;
 
 /// The scheduler that is none: a device serves its requests in order of arrival by itself.
 pub const NONE: &str = "fcfs";

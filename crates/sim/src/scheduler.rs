@@ -1,13 +1,9 @@
 //! Schedulers: in which order a device that serves one request at a time gets those that wait.
 //!
-//! A [`Queued`] stands in front of a device and is a device itself: it holds what is submitted,
-//! gives the device one request, and when that ends asks the [`Scheduler`] for the next. A
-//! request of no bytes takes a disk's arm somewhere; a scheduler may ask for that too. It is
-//! what an operating system does, which knows positions but neither arm nor angle.
-//!
-//! ```text
-//! submit -> waiting, by position -> [pick] -> device (one at a time) -> completion
-//! ```
+//! The wrapper [`Queued`](crate::wrap::Queued) holds what is submitted to a device and asks the
+//! [`Scheduler`] for the next whenever the device is free. A request of no bytes takes a disk's
+//! arm somewhere; a scheduler may ask for that too. It is what an operating system does, which
+//! knows positions but neither arm nor angle.
 //!
 //! Each scheduler is one file in `scheduler/`, one `mod` line and one entry in [`LIST`]; it says
 //! only where to go from where the last request ended, so it keeps no queue of its own. Picks are
@@ -21,11 +17,10 @@ pub mod sstf;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use forerun_core::Bytes;
 use forerun_core::spec::{Choice, ChoiceError, Method};
-use forerun_core::{Bytes, Nanos, Profile};
 
-use crate::device::{Completion, Device, Request, Usage};
-use crate::needs::Needs;
+use crate::device::Request;
 
 /// The schedulers. One entry a scheduler.
 pub static LIST: &[Method<Box<dyn Scheduler>>] = &[
@@ -91,12 +86,12 @@ impl Waiting {
         self.by_position.is_empty()
     }
 
-    fn insert(&mut self, number: u64, request: Request) {
+    pub(crate) fn insert(&mut self, number: u64, request: Request) {
         self.by_position.insert((request.at, number), request);
         self.by_arrival.insert((number, request.at));
     }
 
-    fn remove(&mut self, key: Key) -> Option<Request> {
+    pub(crate) fn remove(&mut self, key: Key) -> Option<Request> {
         self.by_arrival.remove(&(key.1, key.0));
         self.by_position.remove(&key)
     }
@@ -118,137 +113,14 @@ pub trait Scheduler: core::fmt::Debug {
     fn pick(&mut self, waiting: &Waiting, head: Bytes, end: Option<Bytes>) -> Option<Next>;
 }
 
-/// A device with a scheduler in front.
-#[derive(Debug)]
-pub struct Queued<D> {
-    scheduler: Box<dyn Scheduler>,
-    inner: D,
-    waiting: Waiting,
-    serving: Serving,
-    head: Bytes,
-    accepted: u64,
-    bytes: Bytes,
-    switches: u64,
-}
-
-/// What the device was given last.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Serving {
-    Nothing,
-    Request,
-    /// A request of no bytes, which nobody but the scheduler asked for.
-    Seek,
-}
-
-impl<D: Device> Queued<D> {
-    /// The device, behind this scheduler.
-    pub fn new(scheduler: Box<dyn Scheduler>, inner: D) -> Self {
-        Self {
-            scheduler,
-            inner,
-            waiting: Waiting::default(),
-            serving: Serving::Nothing,
-            head: Bytes(0),
-            accepted: 0,
-            bytes: Bytes(0),
-            switches: 0,
-        }
-    }
-
-    fn start(&mut self, now: Nanos) {
-        if self.serving != Serving::Nothing || self.waiting.is_empty() {
-            return;
-        }
-        let end = self.inner.capacity();
-        let request = match self.scheduler.pick(&self.waiting, self.head, end) {
-            Some(Next::Seek(at)) => {
-                self.serving = Serving::Seek;
-                let (id, bytes) = (u64::MAX, Bytes(0));
-                Some(Request { id, at, bytes })
-            }
-            // One that names a request that does not wait must not keep the others waiting.
-            picked => {
-                self.serving = Serving::Request;
-                let key = match picked {
-                    Some(Next::Serve(key)) => self.waiting.remove(key),
-                    _ => None,
-                };
-                key.or_else(|| {
-                    self.waiting
-                        .oldest()
-                        .and_then(|key| self.waiting.remove(key))
-                })
-            }
-        };
-        let Some(request) = request else {
-            return;
-        };
-        self.switches += u64::from(self.serving == Serving::Request && request.at != self.head);
-        self.head = request.end();
-        self.inner.submit(now, request);
-    }
-}
-
-impl<D: Device> Device for Queued<D> {
-    fn profile(&self) -> Profile {
-        self.inner.profile()
-    }
-
-    fn submit(&mut self, now: Nanos, request: Request) {
-        self.waiting.insert(self.accepted, request);
-        self.accepted += 1;
-        self.bytes.0 = self.bytes.0.saturating_add(request.bytes.0);
-        self.start(now);
-    }
-
-    fn next_event(&self) -> Option<Nanos> {
-        self.inner.next_event()
-    }
-
-    /// The next request starts when the one before ended, also where the caller comes later.
-    fn advance(&mut self, now: Nanos, done: &mut Vec<Completion>) {
-        while let Some(next) = self.inner.next_event().filter(|next| *next <= now) {
-            let before = done.len();
-            self.inner.advance(next, done);
-            let Some(ended) = done.get(before..).and_then(<[Completion]>::last) else {
-                continue;
-            };
-            let at = ended.at;
-            if self.serving == Serving::Seek {
-                done.truncate(before);
-            }
-            self.serving = Serving::Nothing;
-            self.start(at);
-        }
-    }
-
-    fn usage(&self) -> Usage {
-        Usage {
-            requests: self.accepted,
-            bytes: self.bytes,
-            switches: self.switches,
-            busy: self.inner.usage().busy,
-        }
-    }
-
-    fn servers(&self) -> u32 {
-        self.inner.servers()
-    }
-
-    fn capacity(&self) -> Option<Bytes> {
-        self.inner.capacity()
-    }
-
-    /// Waiting and seeking take time and spare none.
-    fn least(&self, needs: &Needs) -> Nanos {
-        self.inner.least(needs)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use forerun_core::{Nanos, Profile};
+
+    use crate::device::Device;
     use crate::device::switching::Switching;
+    use crate::wrap::Queued;
 
     /// The order in which requests at these positions are served, all submitted while one at
     /// 500 is being served.

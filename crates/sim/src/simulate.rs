@@ -20,13 +20,12 @@
 
 pub mod bound;
 pub mod lru;
-pub mod metered;
 pub mod placing;
 pub mod recorded;
 pub mod requests;
 pub mod streamed;
 
-use forerun_core::hinted::Setup;
+use forerun_core::hinted::{Ledger, Setup};
 use forerun_core::{Bytes, Nanos, Settings};
 
 use crate::device::Device;
@@ -35,8 +34,8 @@ use crate::hinted::host::{self, Host};
 use crate::hinted::unit::{self, Instance};
 use crate::hinted::{HostError, Reads};
 use crate::workload::Workload;
+use crate::wrap::Meter;
 use crate::{Scene, WorldError};
-use metered::Meter;
 
 /// What a run came to. Times are in nanoseconds, or in units where the run was in units.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -85,16 +84,8 @@ pub fn hinted(
 ) -> Result<Outcome, HostError> {
     let servers: Vec<u64> = devices.iter().map(|d| d.servers().max(1).into()).collect();
     let report = host::run(setup, host, reads, &mut devices)?;
-    let ledger = report.ledger;
     let busy = report.busy.iter().zip(servers);
     Ok(Outcome {
-        reads: ledger.reads,
-        hits: ledger.hits,
-        late_hits: ledger.late_hits,
-        misses: ledger.misses,
-        fetches: ledger.fetches,
-        prefetched: ledger.prefetched,
-        evicted_unused: ledger.evicted_unused,
         elapsed: report.elapsed.0,
         compute: report.compute.0,
         driver: report.driver.0,
@@ -102,7 +93,7 @@ pub fn hinted(
         response_mean: Some(report.response_mean().0),
         busy: busy.map(|(busy, servers)| busy.0 / servers).collect(),
         compute_longest: report.compute.0,
-        failed: ledger.failed,
+        ..counted(&report.ledger)
     })
 }
 
@@ -121,6 +112,18 @@ pub fn in_units(setup: &Setup, instance: &Instance) -> Result<Outcome, HostError
         }
     }
     Ok(Outcome {
+        elapsed: report.elapsed_units,
+        compute: ledger.reads,
+        stall: report.stall_units,
+        busy,
+        compute_longest: ledger.reads,
+        ..counted(&ledger)
+    })
+}
+
+/// What a planner counted; times are the host's.
+fn counted(ledger: &Ledger) -> Outcome {
+    Outcome {
         reads: ledger.reads,
         hits: ledger.hits,
         late_hits: ledger.late_hits,
@@ -128,13 +131,9 @@ pub fn in_units(setup: &Setup, instance: &Instance) -> Result<Outcome, HostError
         fetches: ledger.fetches,
         prefetched: ledger.prefetched,
         evicted_unused: ledger.evicted_unused,
-        elapsed: report.elapsed_units,
-        compute: ledger.reads,
-        stall: report.stall_units,
-        busy,
-        compute_longest: ledger.reads,
+        failed: ledger.failed,
         ..Outcome::default()
-    })
+    }
 }
 
 /// Runs the engine over devices striped by one block.

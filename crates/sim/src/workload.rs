@@ -2,8 +2,9 @@
 //!
 //! A workload says its files, its readers (open files) and, for each reader, a lazy sequence of
 //! [`Step`]s; the [world](crate::world) runs every reader as one sequential process: think, read,
-//! think, read; or all of them as one process, where they take turns. A sequence is an iterator with bounded state, so a workload of any length takes
-//! no memory, and everything random in it comes from its `seed` parameter.
+//! think, read; or all of them as one process, where they take turns. A sequence is an iterator
+//! with bounded state, so a workload of any length takes no memory, and everything random in it
+//! comes from its `seed` parameter.
 //!
 //! A new workload is one file in `workload/`, one `mod` line here and one entry in [`LIST`].
 //! Recorded accesses are a workload too, but not one made of parameters: see
@@ -95,8 +96,11 @@ pub type Announcements<'a> = Box<dyn Iterator<Item = Announcement> + 'a>;
 pub trait Workload: core::fmt::Debug {
     /// The sizes of the files.
     fn files(&self) -> Vec<Bytes>;
-    /// The file each reader opens, as an index into [`files`](Workload::files).
-    fn readers(&self) -> Vec<usize>;
+    /// The file each reader opens, as an index into [`files`](Workload::files): one reader, of the
+    /// first file, unless a workload says otherwise.
+    fn readers(&self) -> Vec<usize> {
+        vec![0]
+    }
     /// What a reader does. The same sequence whenever it is asked for.
     fn steps(&self, reader: usize) -> Steps<'_>;
     /// Whose step is next, where all readers are one process that reads several files; a turn of
@@ -138,6 +142,13 @@ pub(crate) const READ_BYTES: Param = Param {
     default: 64 << 10,
     min: 1,
     max: 1 << 30,
+};
+
+/// The same for workloads that go from place to place.
+pub(crate) const PAGE_BYTES: Param = Param {
+    summary: "bytes a read asks for; 16 KiB is a database page",
+    default: 16 << 10,
+    ..READ_BYTES
 };
 
 pub(crate) const THINK_NS: Param = Param {

@@ -327,36 +327,37 @@ impl<'a, 'r> World<'a, 'r> {
         rule.or_else(|rule| self.rule(rule))
     }
 
-    /// Everything has come to rest: the accounts are closed and checked.
-    fn finish(mut self) -> Result<Report, WorldError> {
-        self.drain()?;
-        let waits = |(_, reader): &(usize, &Reader<'_>)| reader.state != State::Done;
-        let stuck: Vec<usize> = self
-            .readers
-            .iter()
-            .enumerate()
-            .filter(waits)
-            .map(|(at, _)| at)
-            .collect();
-        if !stuck.is_empty() {
-            return Err(WorldError::Stuck {
-                now: self.now,
-                readers: stuck,
-            });
+    /// In the end nobody waits, nothing is under way, and all accounts add up.
+    fn check(&self) -> Result<(), WorldError> {
+        let now = self.now;
+        if now.0 == u64::MAX {
+            return Err(WorldError::Time);
+        }
+        let waiting = (0..).zip(&self.readers);
+        let waiting = waiting.filter(|(_, reader)| reader.state != State::Done);
+        let readers: Vec<usize> = waiting.map(|(at, _)| at).collect();
+        if !readers.is_empty() {
+            return Err(WorldError::Stuck { now, readers });
         }
         self.keep(self.guard.at_rest(&self.table))?;
-        let ledger = self.engine.ledger();
-        ledger.check().map_err(WorldError::Ledger)?;
-        let readers: Vec<_> = self.readers.iter().map(|reader| reader.report).collect();
-        if let Some(reader) = readers.iter().position(|reader| !reader.adds_up()) {
-            return Err(WorldError::Clock(reader));
+        self.engine.ledger().check().map_err(WorldError::Ledger)?;
+        match self.readers.iter().position(|r| !r.report.adds_up()) {
+            Some(reader) => Err(WorldError::Clock(reader)),
+            None => Ok(()),
         }
+    }
+
+    /// Everything has come to rest: the accounts are closed.
+    fn finish(mut self) -> Result<Report, WorldError> {
+        self.drain()?;
+        self.check()?;
+        let readers: Vec<_> = self.readers.iter().map(|reader| reader.report).collect();
         let accounts = self.devices.iter().map(|device| DeviceReport {
             usage: device.usage(),
             servers: device.servers(),
         });
         Ok(Report {
-            ledger,
+            ledger: self.engine.ledger(),
             elapsed: readers
                 .iter()
                 .map(|reader| reader.elapsed)

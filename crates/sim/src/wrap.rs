@@ -1,11 +1,93 @@
 //! Wrappers: devices around a device, each adding one thing.
 //!
-//! Any wrapper fits around any device or wrapper, because each is itself a
-//! [`Device`](crate::device::Device). They change what is seen or how requests end, not what a
-//! request costs inside.
+//! Any wrapper fits around any device or wrapper, because a [`Wrapped`] is itself a
+//! [`Device`]. What it tells of itself is what the device inside tells; its [`Layer`] sees what
+//! goes in and what comes out, and may hold it, order it or change how it ends. What a request
+//! costs is left to the device inside, and nothing ends sooner than there.
+//!
+//! ```text
+//! submit -> layer -> device inside -> layer -> completions
+//! ```
+//!
+//! A new wrapper is one file in `wrap/` with a layer, and one `mod` line here.
 
 pub mod fault;
+pub mod meter;
+pub mod queued;
 pub mod tracer;
 
 pub use fault::{Fault, Faults};
+pub use meter::Meter;
+pub use queued::Queued;
 pub use tracer::{Traced, Tracer};
+
+use forerun_core::{Bytes, Nanos, Profile};
+
+use crate::device::{Completion, Device, Request, Usage};
+use crate::needs::Needs;
+
+/// What a wrapper adds to the device inside. What it leaves out passes on as it is; the contract
+/// of each function is that of [`Device`].
+pub trait Layer: core::fmt::Debug {
+    /// A request comes in.
+    fn submit<D: Device>(&mut self, inner: &mut D, now: Nanos, request: Request) {
+        inner.submit(now, request);
+    }
+
+    /// When it must be asked next.
+    fn next_event<D: Device>(&self, inner: &D) -> Option<Nanos> {
+        inner.next_event()
+    }
+
+    /// Requests go out.
+    fn advance<D: Device>(&mut self, inner: &mut D, now: Nanos, done: &mut Vec<Completion>) {
+        inner.advance(now, done);
+    }
+
+    /// What was done, seen from outside.
+    fn usage<D: Device>(&self, inner: &D) -> Usage {
+        inner.usage()
+    }
+}
+
+/// See the [module](self).
+#[derive(Debug)]
+pub struct Wrapped<L, D> {
+    layer: L,
+    inner: D,
+}
+
+impl<L: Layer, D: Device> Device for Wrapped<L, D> {
+    fn profile(&self) -> Profile {
+        self.inner.profile()
+    }
+
+    fn submit(&mut self, now: Nanos, request: Request) {
+        self.layer.submit(&mut self.inner, now, request);
+    }
+
+    fn next_event(&self) -> Option<Nanos> {
+        self.layer.next_event(&self.inner)
+    }
+
+    fn advance(&mut self, now: Nanos, done: &mut Vec<Completion>) {
+        self.layer.advance(&mut self.inner, now, done);
+    }
+
+    fn usage(&self) -> Usage {
+        self.layer.usage(&self.inner)
+    }
+
+    fn servers(&self) -> u32 {
+        self.inner.servers()
+    }
+
+    fn capacity(&self) -> Option<Bytes> {
+        self.inner.capacity()
+    }
+
+    /// A layer hastens nothing.
+    fn least(&self, needs: &Needs) -> Nanos {
+        self.inner.least(needs)
+    }
+}

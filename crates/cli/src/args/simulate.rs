@@ -21,7 +21,7 @@ use crate::quantity::{parse_duration, parse_size};
 #[derive(Debug, Group)]
 #[command(group = ArgGroup::new("input").required(true).args(["trace", "workload"]))]
 pub struct Simulate {
-    /// Trace to read; gzip, zstd and xz are read as they are
+    /// Trace to read, or - for standard input; gzip, zstd and xz are read as they are
     #[arg(long, value_name = "FILE")]
     pub trace: Option<PathBuf>,
 
@@ -73,11 +73,11 @@ pub struct Simulate {
     pub horizon: Option<u64>,
 
     /// Processor time of a fetch
-    #[arg(long, value_name = "TIME", default_value = "500us", value_parser = parse_duration)]
+    #[arg(long, value_name = "TIME", default_value = "500us", value_parser = parse_computing)]
     pub driver: Nanos,
 
     /// Time computed before each request but the first, in place of what the trace says
-    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    #[arg(long, value_name = "TIME", value_parser = parse_computing)]
     pub think: Option<Nanos>,
 
     /// Where blocks lie [default: at their address, or dense where they only have a number]
@@ -204,6 +204,17 @@ fn simulated(text: &str) -> Result<Simulated, String> {
         let hinted: Vec<_> = policy::LIST.iter().map(|method| method.spec.name).collect();
         format!("{e}; hinted are {}", hinted.join(", "))
     })
+}
+
+/// What computing before one request may take: a workload's `think_ns` ends there, too.
+const COMPUTING_MAX: Nanos = Nanos(3_600_000_000_000);
+
+fn parse_computing(text: &str) -> Result<Nanos, String> {
+    let time = parse_duration(text).map_err(|e| e.to_string())?;
+    match time <= COMPUTING_MAX {
+        true => Ok(time),
+        false => Err("must lie from 0 to 3600 s".to_owned()),
+    }
 }
 
 fn parse_scheduler(text: &str) -> Result<String, String> {

@@ -33,7 +33,7 @@ pub enum TraceCommand {
 /// `forerun trace info`.
 #[derive(Debug, Group)]
 pub struct TraceInfo {
-    /// The trace; gzip, zstd and xz are read as they are
+    /// The trace, or - for standard input; gzip, zstd and xz are read as they are
     #[arg(value_name = "TRACE")]
     pub file: PathBuf,
 
@@ -53,7 +53,7 @@ pub struct TraceInfo {
 /// `forerun trace convert`.
 #[derive(Debug, Group)]
 pub struct TraceConvert {
-    /// The trace; gzip, zstd and xz are read as they are
+    /// The trace, or - for standard input; gzip, zstd and xz are read as they are
     #[arg(value_name = "TRACE")]
     pub file: PathBuf,
 

@@ -4,11 +4,13 @@
 //! is wrong with a trace is exit code 2 with file and line, because nothing was tried with it yet.
 //! What a conversion loses is told on standard error, never in the output.
 
+pub mod source;
+
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
 use forerun_sim::trace::convert::{ConvertError, Converted, convert};
-use forerun_sim::trace::{Options, Records, Summary, TraceError, open};
+use forerun_sim::trace::{Options, Records, Summary, TraceError, read};
 use indicatif::ProgressBar;
 use serde_json::{Value, json};
 
@@ -16,6 +18,7 @@ use crate::args::{ListFormat, Reading, Trace, TraceCommand, TraceConvert, TraceI
 use crate::failure::Failure;
 use crate::files::{self, NewFile};
 use crate::progress::{self, REQUESTS_PER_STEP};
+use source::Named;
 
 /// Runs the command.
 ///
@@ -33,8 +36,14 @@ pub fn run(args: &Trace, out: &mut dyn Write) -> Result<(), Failure> {
 /// # Errors
 /// A file that cannot be read or is of no known format.
 fn records(path: &Path, reading: &Reading) -> Result<Records, Failure> {
-    files::check(path)?;
-    open(path, reading.trace_format, &options(reading)).map_err(|e| unreadable(&e))
+    let trace = Named::new(path)?;
+    let records = read(
+        &trace.name(),
+        trace.open()?,
+        reading.trace_format,
+        &options(reading),
+    );
+    records.map_err(|e| unreadable(&e))
 }
 
 /// How a trace is read, as the arguments say.

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 use snapbox::str;
 
+use super::trace::piped;
 use super::{Folder, forerun, output_of};
 
 /// Figure 1 of kimbrel96: six blocks on two disks.
@@ -370,5 +371,94 @@ fn what_cannot_be_simulated_is_refused() {
         let assert = forerun(&format!("simulate {arguments}")).code(2);
         let error = String::from_utf8_lossy(&assert.get_output().stderr).into_owned();
         assert!(error.contains(message), "{arguments}: {error}");
+    }
+}
+
+/// Of those that read it again: from the copy, by several at once. Of those that do not: no copy.
+#[test]
+fn a_pipe_gives_what_the_file_gives_and_leaves_nothing_behind() {
+    let folder = Folder::new();
+    let lines: String = (0..50_000).map(|n| format!("{}\n", n * 7 % 1000)).collect();
+    let trace = folder.file("t", lines.as_bytes());
+    let temporary = Folder::new();
+    for preset in ["forestall", "demand-lru,forerun,linux-2.6.24"] {
+        let with = |name: &str| {
+            format!(
+                "simulate --trace {name} --preset {preset} --device instant --disks 1,2 \
+                 --threads 4 --format csv"
+            )
+        };
+        let expected = output_of(&with(&trace));
+        for name in ["-", "/dev/stdin"] {
+            let assert = piped(&with(name), lines.as_bytes(), &temporary).success();
+            let found = String::from_utf8_lossy(&assert.get_output().stdout).into_owned();
+            assert_eq!(found, expected, "{preset} from {name}");
+        }
+    }
+    assert_eq!(std::fs::read_dir(temporary.path("")).unwrap().count(), 0);
+}
+
+#[test]
+fn what_is_wrong_is_said_in_one_line_with_value_and_range() {
+    let folder = Folder::new();
+    let trace = folder.file("t", b"1\n2\n3\n1\n");
+    let wide = "kind = \"ssd\"\nchannels = 18446744073709551616\n";
+    let nan = "kind = \"switching\"\nswitching_ms = nan\ntransfer_mb_s = 1\n";
+    let (wide, nan) = (
+        folder.file("wide.toml", wide.as_bytes()),
+        folder.file("nan.toml", nan.as_bytes()),
+    );
+    let writes = folder.file("w", b"0,0,8192,w,0.5\n");
+    for (arguments, message) in [
+        (
+            format!("--trace {trace} --device-file {wide}"),
+            "wide.toml: line 2: ",
+        ),
+        (
+            format!("--trace {trace} --device-file {nan}"),
+            "switching_ms = NaN: must lie from 0 to 60000",
+        ),
+        (
+            format!("--trace {trace} --think 3601s"),
+            "must lie from 0 to 3600 s",
+        ),
+        (
+            format!("--trace {trace} --driver 3601s"),
+            "must lie from 0 to 3600 s",
+        ),
+        (
+            "--workload sequential(file_bytes=0) --preset forestall".to_owned(),
+            "there is no read in it\n",
+        ),
+        (format!("--trace {writes}"), "only writes (1)"),
+        (
+            "--workload ld(seed=x)".to_owned(),
+            "must be a whole number\n",
+        ),
+    ] {
+        let assert = forerun(&format!("simulate {arguments}")).code(2);
+        let error = String::from_utf8_lossy(&assert.get_output().stderr).into_owned();
+        assert!(error.contains(message), "{arguments}: {error}");
+        let lines = error.lines().take_while(|line| !line.is_empty()).count();
+        assert_eq!(lines, 1, "{arguments}: {error}");
+    }
+}
+
+/// Two computations of 584 years.
+#[test]
+fn a_run_that_takes_longer_than_virtual_time_is_refused() {
+    let folder = Folder::new();
+    let years = "1\n2 0 18446744073709551.615\n3 0 18446744073709551.615\n4\n";
+    let trace = folder.file("t", years.as_bytes());
+    for preset in ["forestall", "demand-lru", "forerun"] {
+        let assert = forerun(&format!(
+            "simulate --trace {trace} --preset {preset} --device instant"
+        ));
+        let assert = assert.code(1);
+        let error = String::from_utf8_lossy(&assert.get_output().stderr).into_owned();
+        assert!(
+            error.contains("longer than 2^64 - 1 ns"),
+            "{preset}: {error}"
+        );
     }
 }

@@ -1,8 +1,20 @@
 //! `forerun trace`: counts of made-up traces, conversions, and what is wrong with bad ones.
 
+use snapbox::cmd::{OutputAssert, cargo_bin};
 use snapbox::str;
 
 use super::{Folder, forerun, output_of};
+
+/// Runs the binary with these words as arguments and these bytes on a pipe as standard input.
+pub(super) fn piped(arguments: &str, bytes: &[u8], temporary: &Folder) -> OutputAssert {
+    snapbox::cmd::Command::new(cargo_bin!("forerun"))
+        .env_remove("COLUMNS")
+        .env_remove("FORERUN_LOG")
+        .env("TMPDIR", temporary.path(""))
+        .args(arguments.split_whitespace())
+        .stdin(bytes.to_vec())
+        .assert()
+}
 
 #[test]
 fn what_is_in_a_trace() {
@@ -84,6 +96,33 @@ fn there_and_back_is_the_same() {
     );
     let back = output_of(&format!("trace convert {there} --to spc"));
     assert_eq!(back.to_lowercase(), text.to_lowercase());
+}
+
+#[test]
+fn a_pipe_is_read_like_a_file() {
+    let folder = Folder::new();
+    // More lines than a pipe holds at once.
+    let lines: String = (0..50_000).map(|n| format!("{}\n", n * 7 % 1000)).collect();
+    let trace = folder.file("t", lines.as_bytes());
+    let temporary = Folder::new();
+    for command in ["trace info {}", "trace convert {} --to csv"] {
+        let with = |name: &str| command.replace("{}", name);
+        let expected = output_of(&with(&trace));
+        for name in ["-", "/dev/stdin"] {
+            let assert = piped(&with(name), lines.as_bytes(), &temporary).success();
+            let found = String::from_utf8_lossy(&assert.get_output().stdout).into_owned();
+            assert!(found == expected, "{command} from {name}");
+        }
+    }
+    for (bytes, message) in [
+        (&b"1\n2\nx\n"[..], "standard input:3: "),
+        (b"", "standard input:1: there is no request in it"),
+    ] {
+        let arguments = "trace info - --trace-format lirs";
+        let assert = piped(arguments, bytes, &temporary).code(2);
+        let error = String::from_utf8_lossy(&assert.get_output().stderr).into_owned();
+        assert!(error.contains(message), "{error}");
+    }
 }
 
 #[test]

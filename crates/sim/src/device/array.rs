@@ -133,9 +133,7 @@ impl Device for Array {
     }
 
     fn submit(&mut self, now: Nanos, request: Request) {
-        self.usage.requests += 1;
-        self.usage.bytes.0 = self.usage.bytes.0.saturating_add(request.bytes.0);
-        self.usage.switches += u64::from(self.head != Some(request.at));
+        self.usage.count(&request, self.head != Some(request.at));
         self.head = Some(request.end());
         let (number, count) = (self.next, self.devices.len() as u64);
         self.next += 1;

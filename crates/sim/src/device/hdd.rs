@@ -23,7 +23,6 @@ mod seek;
 mod sheet;
 mod surface;
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 use forerun_core::spec::{Knows, Method, Param, Spec};
@@ -38,6 +37,7 @@ pub use surface::SurfaceSheet;
 use super::switching::Switching;
 use super::{Completion, Device, Outcome, Request, Usage};
 use crate::needs::Needs;
+use crate::server::Server;
 
 /// What a read past the end gets: EIO.
 pub const PAST_END: ErrorCode = ErrorCode(5);
@@ -150,11 +150,7 @@ fn by_figures(values: &[u64]) -> Sheet {
 #[derive(Debug)]
 pub struct Hdd {
     drive: Drive,
-    queue: VecDeque<Completion>,
-    busy_until: Nanos,
-    /// Where the last request ended; `None` before the first, which always switches.
-    head: Option<Bytes>,
-    usage: Usage,
+    server: Server,
 }
 
 impl Hdd {
@@ -163,10 +159,7 @@ impl Hdd {
     pub fn new(drawing: Arc<Drawing>) -> Self {
         Self {
             drive: Drive::new(drawing),
-            queue: VecDeque::new(),
-            busy_until: Nanos(0),
-            head: None,
-            usage: Usage::default(),
+            server: Server::default(),
         }
     }
 
@@ -192,7 +185,7 @@ impl Device for Hdd {
     }
 
     fn submit(&mut self, now: Nanos, request: Request) {
-        let start = now.max(self.busy_until);
+        let start = self.server.begin(now);
         let is_inside = request.end() <= self.drive.drawing().capacity();
         let (end, outcome) = if is_inside {
             let end = self.drive.serve(start, self.access(request));
@@ -202,32 +195,19 @@ impl Device for Hdd {
             let end = Nanos(start.0.saturating_add(look));
             (end, Outcome::Failed { error: PAST_END })
         };
-        self.usage.requests += 1;
-        self.usage.bytes.0 = self.usage.bytes.0.saturating_add(request.bytes.0);
-        self.usage.switches += u64::from(self.head != Some(request.at));
-        self.usage.busy.0 = self.usage.busy.0.saturating_add(end.since(start).0);
-        self.head = Some(request.end());
-        self.busy_until = end;
-        self.queue.push_back(Completion {
-            id: request.id,
-            at: end,
-            outcome,
-        });
+        self.server.serve(now, &request, end.since(start), outcome);
     }
 
     fn next_event(&self) -> Option<Nanos> {
-        self.queue.front().map(|first| first.at)
+        self.server.next_event()
     }
 
     fn advance(&mut self, now: Nanos, done: &mut Vec<Completion>) {
-        while let Some(first) = self.queue.front().filter(|first| first.at <= now) {
-            done.push(*first);
-            self.queue.pop_front();
-        }
+        self.server.advance(now, done);
     }
 
     fn usage(&self) -> Usage {
-        self.usage
+        self.server.usage()
     }
 
     fn capacity(&self) -> Option<Bytes> {

@@ -3,13 +3,12 @@
 //! What is left of a run on it is the policy alone: no stall, no late hit by waiting, the
 //! requests in the order decided. Good for counting fetches; says nothing about time.
 
-use std::collections::VecDeque;
-
 use forerun_core::profile::RATE_RANGE;
 use forerun_core::spec::{Knows, Method, Spec};
-use forerun_core::{Bytes, Nanos, Profile};
+use forerun_core::{Nanos, Profile};
 
 use super::{Completion, Device, Outcome, Request, Usage};
+use crate::server::Server;
 
 pub(super) const METHOD: Method<Box<dyn Device>> = Method {
     spec: Spec {
@@ -26,9 +25,7 @@ pub(super) const METHOD: Method<Box<dyn Device>> = Method {
 /// See the [module](self).
 #[derive(Debug, Default)]
 pub struct Instant {
-    done: VecDeque<Completion>,
-    head: Bytes,
-    usage: Usage,
+    server: Server,
 }
 
 impl Device for Instant {
@@ -38,26 +35,18 @@ impl Device for Instant {
     }
 
     fn submit(&mut self, now: Nanos, request: Request) {
-        self.usage.requests += 1;
-        self.usage.bytes.0 = self.usage.bytes.0.saturating_add(request.bytes.0);
-        self.usage.switches += u64::from(request.at != self.head);
-        self.head = request.end();
-        self.done.push_back(Completion {
-            id: request.id,
-            at: now,
-            outcome: Outcome::Done,
-        });
+        self.server.serve(now, &request, Nanos(0), Outcome::Done);
     }
 
     fn next_event(&self) -> Option<Nanos> {
-        self.done.front().map(|first| first.at)
+        self.server.next_event()
     }
 
-    fn advance(&mut self, _now: Nanos, done: &mut Vec<Completion>) {
-        done.extend(self.done.drain(..));
+    fn advance(&mut self, now: Nanos, done: &mut Vec<Completion>) {
+        self.server.advance(now, done);
     }
 
     fn usage(&self) -> Usage {
-        self.usage
+        self.server.usage()
     }
 }

@@ -25,8 +25,13 @@ use super::{Device, instant::Instant};
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub enum ModelError {
-    /// Not TOML, or a key missing, unknown or of the wrong type; the message has the line.
-    Toml(String),
+    /// Not TOML, or a key missing, unknown or of the wrong type.
+    Toml {
+        /// In which line, from 1; none where a key is missing in all of it.
+        line: Option<usize>,
+        /// What is wrong there, in one line.
+        reason: String,
+    },
     /// A `kind` there is not.
     Kind(String),
     /// A value out of its range.
@@ -49,7 +54,10 @@ pub enum ModelError {
 impl fmt::Display for ModelError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Toml(message) => f.write_str(message.trim_end()),
+            Self::Toml { line, reason } => {
+                line.map_or(Ok(()), |line| write!(f, "line {line}: "))?;
+                f.write_str(reason)
+            }
             Self::Kind(kind) => {
                 write!(f, "kind {kind:?}: there is {}", KINDS.join(", "))
             }
@@ -148,7 +156,14 @@ pub fn from_toml(text: &str) -> Result<Model, ModelError> {
 }
 
 fn read<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, ModelError> {
-    toml::from_str(text).map_err(|error| ModelError::Toml(error.to_string()))
+    toml::from_str(text).map_err(|error| {
+        let before = |span: std::ops::Range<usize>| text.get(..span.start);
+        let before = error.span().and_then(before);
+        let line = before.map(|before| 1 + before.matches('\n').count());
+        let lines: Vec<&str> = error.message().lines().map(str::trim).collect();
+        let reason = lines.join(", ");
+        ModelError::Toml { line, reason }
+    })
 }
 
 /// The value, if it lies in its range; never if it is not a number.
@@ -281,6 +296,8 @@ mod tests {
         assert!(refused("rpm = 4002", "rpms = 4002").contains("unknown field `rpms`"));
         assert!(refused("kind = \"hdd\"", "kind = \"tape\"").contains("there is hdd, ssd"));
         assert!(refused("head_switch_ms = 1.6", "head_switch_ms = -1").contains("from 0"));
+        let wide = refused("rpm = 4002", "rpm = [4002,\n 1]");
+        assert!(wide.starts_with("line ") && !wide.contains('\n'), "{wide}");
         assert!(from_toml("= 1").is_err());
         assert!(from_toml("").unwrap_err().to_string().contains("kind"));
     }

@@ -250,9 +250,8 @@ impl Device for ObjectStore {
 
     fn submit(&mut self, now: Nanos, request: Request) {
         self.run(now);
-        self.usage.requests += 1;
-        self.usage.switches += 1;
-        self.usage.bytes.0 = self.usage.bytes.0.saturating_add(request.bytes.0);
+        // No request continues another: each waits for its own first byte.
+        self.usage.count(&request, true);
         self.waiting.push_back(Open {
             number: self.usage.requests,
             id: request.id,

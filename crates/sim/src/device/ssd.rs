@@ -211,9 +211,7 @@ impl Device for Ssd {
         self.link = Nanos(self.link.max(start).0.saturating_add(bytes));
         let tail = transfer_time(Bytes(request.bytes.0.min(p.page)), p.host_rate).0;
         let end = self.link.max(Nanos(read.0.saturating_add(tail)));
-        self.usage.requests += 1;
-        self.usage.bytes.0 = self.usage.bytes.0.saturating_add(request.bytes.0);
-        self.usage.switches += u64::from(self.head != Some(request.at));
+        self.usage.count(&request, self.head != Some(request.at));
         self.head = Some(request.end());
         self.open.insert((end, self.usage.requests, request.id));
     }

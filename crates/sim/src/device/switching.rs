@@ -6,14 +6,12 @@
 //! deadline = start + (0 if adjacent, else switching(distance)) + bytes / rate(position)
 //! ```
 //!
-//! This is the cost model of li04 section 2.1 made into a device. Deadlines are absolute, so
-//! nothing is lost to rounding of waits, and the same rule run in real time gives the same times.
+//! This is the cost model of li04 section 2.1 made into a device. Deadlines are absolute, so the
+//! same rule run in real time gives the same times.
 //! Any [`Profile`] works: cost by distance, rate by position; the listed form is one of each.
 //!
 //! Adjacent means the position on the device, also when requests of other streams lie between in
 //! time: only the very last request counts. It has no cache, no rotation, no reordering.
-
-use std::collections::VecDeque;
 
 use forerun_core::profile::{RATE_RANGE, SWITCHING_MAX};
 use forerun_core::spec::{Knows, Method, Param, Spec};
@@ -21,6 +19,7 @@ use forerun_core::{Bytes, Nanos, Profile};
 
 use super::{Completion, Device, Outcome, Request, Usage, transfer_time};
 use crate::needs::Needs;
+use crate::server::Server;
 
 pub(super) const METHOD: Method<Box<dyn Device>> = Method {
     spec: Spec {
@@ -56,11 +55,7 @@ pub(super) const METHOD: Method<Box<dyn Device>> = Method {
 #[derive(Debug)]
 pub struct Switching {
     profile: Profile,
-    queue: VecDeque<Completion>,
-    busy_until: Nanos,
-    /// Where the last request ended; `None` before the first, which always switches.
-    head: Option<Bytes>,
-    usage: Usage,
+    server: Server,
 }
 
 impl Switching {
@@ -71,21 +66,18 @@ impl Switching {
         let profile = profile.with_servers(1).unwrap_or_default();
         Self {
             profile,
-            queue: VecDeque::new(),
-            busy_until: Nanos(0),
-            head: None,
-            usage: Usage::default(),
+            server: Server::default(),
         }
     }
 
     /// The cost of going to `at` from where the last request ended.
-    fn switching_to(&self, at: Bytes) -> Option<Nanos> {
-        match self.head {
-            Some(head) if head == at => None,
-            head => Some(
-                self.profile
-                    .switching(Bytes(at.0.abs_diff(head.unwrap_or_default().0))),
-            ),
+    fn switching_to(&self, at: Bytes) -> Nanos {
+        match self.server.head() {
+            Some(head) if head == at => Nanos(0),
+            head => {
+                let distance = at.0.abs_diff(head.unwrap_or_default().0);
+                self.profile.switching(Bytes(distance))
+            }
         }
     }
 }
@@ -98,32 +90,20 @@ impl Device for Switching {
     fn submit(&mut self, now: Nanos, request: Request) {
         let switching = self.switching_to(request.at);
         let transfer = transfer_time(request.bytes, self.profile.rate(request.at));
-        let work = switching.unwrap_or_default().0.saturating_add(transfer.0);
-        let end = Nanos(now.max(self.busy_until).0.saturating_add(work));
-        self.busy_until = end;
-        self.head = Some(request.end());
-        self.usage.requests += 1;
-        self.usage.bytes.0 = self.usage.bytes.0.saturating_add(request.bytes.0);
-        self.usage.switches += u64::from(switching.is_some());
-        self.usage.busy.0 = self.usage.busy.0.saturating_add(work);
-        self.queue.push_back(Completion {
-            id: request.id,
-            at: end,
-            outcome: Outcome::Done,
-        });
+        let work = Nanos(switching.0.saturating_add(transfer.0));
+        self.server.serve(now, &request, work, Outcome::Done);
     }
 
     fn next_event(&self) -> Option<Nanos> {
-        self.queue.front().map(|first| first.at)
+        self.server.next_event()
     }
 
     fn advance(&mut self, now: Nanos, done: &mut Vec<Completion>) {
-        let ended = self.queue.iter().take_while(|one| one.at <= now).count();
-        done.extend(self.queue.drain(..ended));
+        self.server.advance(now, done);
     }
 
     fn usage(&self) -> Usage {
-        self.usage
+        self.server.usage()
     }
 
     /// The first request switches, for the least there is at any distance; all bytes pass at the

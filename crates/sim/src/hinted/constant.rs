@@ -3,31 +3,25 @@
 //! Stands between the unit model and real disks: real compute times and driver overhead, but no
 //! position to be near or far from. Requests are served first come, first served.
 
-use std::collections::VecDeque;
-
-use forerun_core::{Bytes, Nanos, Profile};
+use forerun_core::{Nanos, Profile};
 
 use crate::device::{Completion, Device, Outcome, Request, Usage};
 use crate::needs::Needs;
+use crate::server::Server;
 
 /// See the [module](self).
 #[derive(Clone, Debug)]
 pub struct Constant {
     service: Nanos,
-    /// Ends of what was accepted, soonest first.
-    queue: VecDeque<(Nanos, u64)>,
-    usage: Usage,
+    server: Server,
 }
 
 impl Constant {
     /// A disk that takes `service` for every request.
     #[must_use]
     pub fn new(service: Nanos) -> Self {
-        Self {
-            service,
-            queue: VecDeque::new(),
-            usage: Usage::default(),
-        }
+        let server = Server::default();
+        Self { service, server }
     }
 }
 
@@ -39,32 +33,20 @@ impl Device for Constant {
     }
 
     fn submit(&mut self, now: Nanos, request: Request) {
-        let begin = self.queue.back().map_or(now, |(end, _)| now.max(*end));
-        let end = Nanos(begin.0.saturating_add(self.service.0));
-        self.queue.push_back((end, request.id));
-        self.usage.requests += 1;
-        self.usage.switches += 1;
-        self.usage.bytes = Bytes(self.usage.bytes.0.saturating_add(request.bytes.0));
-        self.usage.busy = Nanos(self.usage.busy.0.saturating_add(self.service.0));
+        self.server
+            .serve(now, &request, self.service, Outcome::Done);
     }
 
     fn next_event(&self) -> Option<Nanos> {
-        self.queue.front().map(|(end, _)| *end)
+        self.server.next_event()
     }
 
     fn advance(&mut self, now: Nanos, done: &mut Vec<Completion>) {
-        while let Some((at, id)) = self.queue.front().copied().filter(|(end, _)| *end <= now) {
-            self.queue.pop_front();
-            done.push(Completion {
-                id,
-                at,
-                outcome: Outcome::Done,
-            });
-        }
+        self.server.advance(now, done);
     }
 
     fn usage(&self) -> Usage {
-        self.usage
+        self.server.usage()
     }
 
     fn least(&self, needs: &Needs) -> Nanos {

@@ -53,14 +53,14 @@ pub const GROUP_BLOCKS: u32 = 8550;
 pub struct StandIn {
     /// The lost trace.
     pub name: &'static str,
+    /// What it reads, in a line.
+    pub summary: &'static str,
     /// Reads of it, as Table 3 prints.
     pub reads: u32,
     /// Distinct blocks among them.
     pub distinct: u32,
     /// Compute time of all of it.
     pub compute: Nanos,
-    /// The cache it was run with (section 3.1): 1280 blocks, or 512 where there are fewer.
-    pub cache_blocks: u32,
     /// What its application does.
     accesses: fn(&StandIn, &mut Random) -> Accesses,
 }
@@ -74,6 +74,19 @@ struct Accesses {
     reads: Vec<(u32, u32)>,
     /// For each read, its share of the compute time, in any unit.
     weights: Vec<u64>,
+}
+
+impl Accesses {
+    /// Of exponential compute times, where nothing is known of them but their sum.
+    fn exponential(files: Vec<u32>, reads: Vec<(u32, u32)>, random: &mut Random) -> Self {
+        let mean = Nanos(1_000_000);
+        let weights = reads.iter().map(|_| exponential(random, mean).0).collect();
+        Self {
+            files,
+            reads,
+            weights,
+        }
+    }
 }
 
 /// A trace of block references, and where its blocks lie in one address space.
@@ -113,6 +126,12 @@ impl Trace {
 }
 
 impl StandIn {
+    /// The cache it was run with (section 3.1): 1280 blocks, or 512 where there are no more.
+    #[must_use]
+    pub fn cache_blocks(&self) -> u32 {
+        if self.distinct > 1280 { 1280 } else { 512 }
+    }
+
     /// The trace of this seed.
     #[must_use]
     pub fn trace(&self, seed: u64) -> Trace {
@@ -140,7 +159,7 @@ impl StandIn {
         }
         Trace {
             name: self.name,
-            cache_blocks: self.cache_blocks,
+            cache_blocks: self.cache_blocks(),
             references,
             addresses,
         }
@@ -196,12 +215,6 @@ fn scaled(weights: &[u64], total: Nanos) -> Vec<Nanos> {
         Nanos(own as u64)
     };
     weights.iter().map(&mut share).collect()
-}
-
-/// Weights of exponential compute times, where nothing is known of them but their sum.
-fn exponential_weights(count: usize, random: &mut Random) -> Vec<u64> {
-    let mean = Nanos(1_000_000);
-    (0..count).map(|_| exponential(random, mean).0).collect()
 }
 
 /// How many of `extra` things fall to visit `at` of `visits`, spread evenly.

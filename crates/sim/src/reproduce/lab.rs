@@ -23,7 +23,8 @@ use super::theory::{self, Bounds};
 use crate::device::{self, Device};
 use crate::hinted::host::{self, Host, HostReport};
 use crate::hinted::stand_in::{self, Trace};
-use crate::scheduler::{self, Queued};
+use crate::scheduler;
+use crate::wrap::Queued;
 
 /// The seed of all traces. The compute times of `synth` add up to 0.3 s more than the paper's.
 pub const SEED: u64 = 1;

@@ -1,7 +1,8 @@
 //! The theorems of kimbrel96 on small random instances, each against the exhaustive optimum.
 //!
 //! An instance has at most 8 blocks, 3 disks and 14 references; half of them start with a full
-//! cache, as the theory has it. The test `hinted_theory` draws the same ones and looks closer. With F the fetch time, K the cache and d the disks:
+//! cache, as the theory has it. The test `hinted_theory` draws the same ones and looks closer. With
+//! F the fetch time, K the cache and d the disks:
 //!
 //! ```text
 //! aggressive           at most d (1 + F/K) times the optimum      (Theorem 1)

@@ -87,7 +87,8 @@ impl Recorded {
         }
         recorded.told = requests.told();
         if recorded.requests == 0 {
-            return Err(RequestsError::Nothing);
+            let writes = recorded.told.writes;
+            return Err(RequestsError::Nothing { writes });
         }
         Ok(recorded)
     }

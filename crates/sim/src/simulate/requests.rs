@@ -76,8 +76,11 @@ pub enum RequestsError {
     },
     /// More devices than there can be disks.
     Devices,
-    /// Nothing but writes.
-    Nothing,
+    /// No read, only so many writes.
+    Nothing {
+        /// Writes that were left out.
+        writes: u64,
+    },
     /// It is another trace than when it was read before.
     Changed,
 }
@@ -96,7 +99,11 @@ impl core::fmt::Display for RequestsError {
                 )
             }
             Self::Devices => write!(f, "more than {} devices", Setup::DISKS_MAX),
-            Self::Nothing => f.write_str("there is no read in it, only writes: give --writes"),
+            Self::Nothing { writes: 0 } => f.write_str("there is no read in it"),
+            Self::Nothing { writes } => write!(
+                f,
+                "there is no read in it, only writes ({writes}), which --writes counts as reads"
+            ),
             Self::Changed => f.write_str("it changed while it was simulated"),
         }
     }

@@ -145,10 +145,6 @@ impl Workload for Streamed<'_> {
         vec![self.file]
     }
 
-    fn readers(&self) -> Vec<usize> {
-        vec![0]
-    }
-
     fn steps(&self, reader: usize) -> Steps<'_> {
         let requests = self.source.requests();
         let requests = match requests {

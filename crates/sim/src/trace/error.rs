@@ -194,6 +194,13 @@ impl TraceError {
         }))
     }
 
+    /// A file that could not be opened.
+    #[must_use]
+    pub fn unread(file: &str, error: &io::Error) -> Self {
+        let cause = Cause::Io(error.to_string());
+        Self::new(file, None, None, cause, None)
+    }
+
     /// The file's name as it was given.
     #[must_use]
     pub fn file(&self) -> &str {

@@ -17,12 +17,12 @@ use std::collections::{BTreeMap, VecDeque};
 use std::io::BufRead;
 use std::ops::Range;
 
-use forerun_core::journal::{Entry, LineError, parse_head};
+use forerun_core::journal::Entry;
 use forerun_core::{FileId, Input, Nanos, Output, ReadId, ReaderId, Settings};
 
 use super::Trace;
 use crate::lines::Lines;
-use crate::replay::ReplayError;
+use crate::replay::{self, ReplayError};
 use crate::workload::Step;
 
 /// Ranges remembered that a reader awaited: the kernel has some requests of one under way.
@@ -34,13 +34,7 @@ const AWAITED_MAX: usize = 64;
 /// The first line that cannot be read.
 pub fn trace(journal: impl BufRead) -> Result<(Settings, Trace), ReplayError> {
     let mut lines = Lines::new(journal);
-    lines.next()?;
-    let first = lines.text.clone();
-    lines.next()?;
-    let settings = parse_head(&first, &lines.text).map_err(|error| {
-        let line = if error == LineError::Magic { 1 } else { 2 };
-        ReplayError::Line { line, error }
-    })?;
+    let settings = replay::settings(&mut lines)?;
     let mut seen = Seen {
         block_bytes: u64::from(settings.block_bytes),
         ..Seen::default()

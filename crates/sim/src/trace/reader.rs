@@ -49,7 +49,7 @@ pub fn open(
     let name = path.display().to_string();
     match File::open(path) {
         Ok(file) => read(&name, file, format, options),
-        Err(error) => Err(TraceError::new(&name, None, None, error.into(), None)),
+        Err(error) => Err(TraceError::unread(&name, &error)),
     }
 }
 

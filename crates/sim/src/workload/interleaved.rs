@@ -1,8 +1,9 @@
 //! Interleaved: several sequential streams through one open file.
 //!
 //! One reader, one file cut into equal parts, one stream a part; reads take the streams in turn,
-//! or one at random. Each stream may begin with several reads in a row. What a detector with a single window an open file finds hardest, and what a
-//! database scan by a thread pool, or an NFS server with one handle, looks like.
+//! or one at random. Each stream may begin with several reads in a row. What a detector with a
+//! single window an open file finds hardest, and what a database scan by a thread pool, or an NFS
+//! server with one handle, looks like.
 //!
 //! ```text
 //! part    0         1         2
@@ -116,10 +117,6 @@ struct Part {
 impl Workload for Interleaved {
     fn files(&self) -> Vec<Bytes> {
         vec![Bytes(self.file_bytes)]
-    }
-
-    fn readers(&self) -> Vec<usize> {
-        vec![0]
     }
 
     fn steps(&self, _reader: usize) -> Steps<'_> {

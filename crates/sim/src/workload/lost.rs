@@ -12,66 +12,32 @@ use crate::hinted::BLOCK_BYTES;
 use crate::hinted::stand_in::{StandIn, Trace, cscope, dinero, glimpse, ld, postgres, xds};
 
 macro_rules! lost {
-    ($name:ident, $stand_in:expr, $summary:literal) => {
-        pub(super) const $name: Method<Box<dyn Workload>> = Method {
+    ($($name:ident = $stand_in:path;)*) => {
+        $(pub(super) const $name: Method<Box<dyn Workload>> = Method {
             spec: Spec {
                 name: $stand_in.name,
-                summary: $summary,
+                summary: $stand_in.summary,
                 source: "a stand-in: kimbrel96 section 3.1, Table 3",
                 unfit: "published seconds; it shows orders and shapes",
                 knows: Knows::Online,
                 params: &[SEED],
             },
             build: |v| Box::new(Lost::of(&$stand_in, v[0])),
-        };
+        };)*
     };
 }
 
-lost!(
-    DINERO,
-    dinero::DINERO,
-    "nine passes over one file, computing all the while"
-);
-lost!(
-    CSCOPE_1,
-    cscope::CSCOPE_1,
-    "eight passes over a database larger than the cache"
-);
-lost!(
-    CSCOPE_2,
-    cscope::CSCOPE_2,
-    "four passes over small source files"
-);
-lost!(
-    CSCOPE_3,
-    cscope::CSCOPE_3,
-    "four passes over small source files, computing in bursts"
-);
-lost!(
-    GLIMPSE,
-    glimpse::GLIMPSE,
-    "a small index read often, many small files read seldom"
-);
-lost!(
-    LD,
-    ld::LD,
-    "a link-editor's passes over parts of object files"
-);
-lost!(
-    JOIN,
-    postgres::JOIN,
-    "a join through an index, in the order of the key"
-);
-lost!(
-    SELECT,
-    postgres::SELECT,
-    "a selection through an index, in random order"
-);
-lost!(
-    XDS,
-    xds::XDS,
-    "slices through a volume: strides and short runs"
-);
+lost! {
+    DINERO = dinero::DINERO;
+    CSCOPE_1 = cscope::CSCOPE_1;
+    CSCOPE_2 = cscope::CSCOPE_2;
+    CSCOPE_3 = cscope::CSCOPE_3;
+    GLIMPSE = glimpse::GLIMPSE;
+    LD = ld::LD;
+    JOIN = postgres::JOIN;
+    SELECT = postgres::SELECT;
+    XDS = xds::XDS;
+}
 
 /// See the [module](self).
 #[derive(Clone, Debug)]
@@ -89,10 +55,6 @@ impl Workload for Lost {
     fn files(&self) -> Vec<Bytes> {
         let last = self.0.addresses.iter().max().copied();
         vec![Bytes(last.map_or(0, |last| (last + 1) * BLOCK_BYTES))]
-    }
-
-    fn readers(&self) -> Vec<usize> {
-        vec![0]
     }
 
     fn steps(&self, _reader: usize) -> Steps<'_> {

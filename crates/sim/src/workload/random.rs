@@ -6,7 +6,7 @@
 use forerun_core::Bytes;
 use forerun_core::spec::{Knows, Method, Param, Spec};
 
-use super::{FILE_BYTES, SEED, Step, Steps, THINK_NS, Workload};
+use super::{FILE_BYTES, PAGE_BYTES, SEED, Step, Steps, THINK_NS, Workload};
 use crate::random::Random;
 
 pub(super) const METHOD: Method<Box<dyn Workload>> = Method {
@@ -18,13 +18,7 @@ pub(super) const METHOD: Method<Box<dyn Workload>> = Method {
         knows: Knows::Online,
         params: &[
             FILE_BYTES,
-            Param {
-                name: "read_bytes",
-                summary: "bytes a read asks for; 16 KiB is a database page",
-                default: 16 << 10,
-                min: 1,
-                max: 1 << 30,
-            },
+            PAGE_BYTES,
             THINK_NS,
             Param {
                 name: "reads",
@@ -75,10 +69,6 @@ pub struct RandomReads {
 impl Workload for RandomReads {
     fn files(&self) -> Vec<Bytes> {
         vec![Bytes(self.file_bytes)]
-    }
-
-    fn readers(&self) -> Vec<usize> {
-        vec![0]
     }
 
     fn steps(&self, _reader: usize) -> Steps<'_> {

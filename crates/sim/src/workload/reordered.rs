@@ -67,10 +67,6 @@ impl Workload for Reordered {
         vec![Bytes(self.file_bytes)]
     }
 
-    fn readers(&self) -> Vec<usize> {
-        vec![0]
-    }
-
     fn steps(&self, _reader: usize) -> Steps<'_> {
         let band = self.band.max(1);
         let mut coming = run(0, self.file_bytes, self.read_bytes).enumerate();

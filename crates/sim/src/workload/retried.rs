@@ -64,10 +64,6 @@ impl Workload for Retried {
         vec![Bytes(self.file_bytes)]
     }
 
-    fn readers(&self) -> Vec<usize> {
-        vec![0]
-    }
-
     fn steps(&self, _reader: usize) -> Steps<'_> {
         let taken = self.take_bytes.min(self.ask_bytes);
         let reads = run(0, self.file_bytes, taken);

@@ -42,10 +42,6 @@ impl Workload for Sequential {
         vec![Bytes(self.file_bytes)]
     }
 
-    fn readers(&self) -> Vec<usize> {
-        vec![0]
-    }
-
     fn steps(&self, _reader: usize) -> Steps<'_> {
         let reads = run(0, self.file_bytes, self.read_bytes);
         Box::new(reads.map(|(offset, bytes)| Step::read(offset, bytes, self.think_ns)))

@@ -36,6 +36,8 @@ pub enum WorldError {
     },
     /// More events than allowed.
     Events(u64),
+    /// Virtual time came to its end, and what happened there is not to be believed.
+    Time,
     /// The ledger does not balance.
     Ledger(Imbalance),
     /// A reader's clock does not add up; the reader.
@@ -57,6 +59,7 @@ impl core::fmt::Display for WorldError {
                     "readers {readers:?} wait at {now} ns, and nothing will happen any more"
                 )
             }
+            Self::Time => write!(f, "it takes longer than 2^64 - 1 ns (584 years)"),
             Self::Events(n) => write!(f, "no end after {n} events"),
             Self::Ledger(e) => write!(f, "the ledger does not balance: {e}"),
             Self::Clock(reader) => {

@@ -13,9 +13,10 @@
 
 use std::collections::BTreeMap;
 
-use forerun_core::{Bytes, ErrorCode, Nanos, Profile};
+use forerun_core::{Bytes, ErrorCode, Nanos};
 
-use crate::device::{Completion, Device, Outcome, Request, Usage};
+use super::{Layer, Wrapped};
+use crate::device::{Completion, Device, Outcome, Request};
 use crate::random::Random;
 
 /// The error every injected failure reports: EIO.
@@ -43,10 +44,12 @@ struct Fate {
     delay: Nanos,
 }
 
-/// See the [module](self).
+/// A device some of whose requests go wrong. See the [module](self).
+pub type Fault<D> = Wrapped<Injector, D>;
+
+/// Decides which do, and holds those that end late.
 #[derive(Debug)]
-pub struct Fault<D> {
-    inner: D,
+pub struct Injector {
     faults: Faults,
     random: Random,
     fates: BTreeMap<u64, Fate>,
@@ -58,17 +61,18 @@ pub struct Fault<D> {
 impl<D: Device> Fault<D> {
     /// The device, with these faults.
     pub fn new(inner: D, faults: Faults) -> Self {
-        let random = Random::new(faults.seed);
-        Self {
-            inner,
+        let layer = Injector {
             faults,
-            random,
+            random: Random::new(faults.seed),
             fates: BTreeMap::new(),
             late: BTreeMap::new(),
             ended: 0,
-        }
+        };
+        Self { layer, inner }
     }
+}
 
+impl Injector {
     /// Always draws the same amount of numbers, so that one rate changed leaves the other
     /// requests' fates as they were.
     fn draw(&mut self, bytes: Bytes) -> Fate {
@@ -98,41 +102,25 @@ impl<D: Device> Fault<D> {
     }
 }
 
-impl<D: Device> Device for Fault<D> {
-    fn profile(&self) -> Profile {
-        self.inner.profile()
-    }
-
-    fn submit(&mut self, now: Nanos, request: Request) {
+impl Layer for Injector {
+    fn submit<D: Device>(&mut self, inner: &mut D, now: Nanos, request: Request) {
         let fate = self.draw(request.bytes);
         self.fates.insert(request.id, fate);
-        self.inner.submit(now, request);
+        inner.submit(now, request);
     }
 
-    fn next_event(&self) -> Option<Nanos> {
+    fn next_event<D: Device>(&self, inner: &D) -> Option<Nanos> {
         let late = self.late.first_key_value().map(|((at, _), _)| *at);
-        late.into_iter().chain(self.inner.next_event()).min()
+        late.into_iter().chain(inner.next_event()).min()
     }
 
-    fn advance(&mut self, now: Nanos, done: &mut Vec<Completion>) {
+    fn advance<D: Device>(&mut self, inner: &mut D, now: Nanos, done: &mut Vec<Completion>) {
         let mut ended = Vec::new();
-        self.inner.advance(now, &mut ended);
+        inner.advance(now, &mut ended);
         ended.into_iter().for_each(|one| self.hold(one));
         while let Some(first) = self.late.first_entry().filter(|first| first.key().0 <= now) {
             done.push(first.remove());
         }
-    }
-
-    fn usage(&self) -> Usage {
-        self.inner.usage()
-    }
-
-    fn servers(&self) -> u32 {
-        self.inner.servers()
-    }
-
-    fn capacity(&self) -> Option<Bytes> {
-        self.inner.capacity()
     }
 }
 

@@ -5,10 +5,10 @@
 
 use std::collections::BTreeMap;
 
-use forerun_core::{Bytes, Nanos, Profile};
+use forerun_core::Nanos;
 
-use crate::device::{Completion, Device, Outcome, Request, Usage};
-use crate::needs::Needs;
+use super::{Layer, Wrapped};
+use crate::device::{Completion, Device, Outcome, Request};
 
 /// A request that ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -23,50 +23,41 @@ pub struct Traced {
     pub outcome: Outcome,
 }
 
-/// See the [module](self).
-pub struct Tracer<D, S> {
-    inner: D,
+/// A device whose requests are shown. See the [module](self).
+pub type Tracer<D, S> = Wrapped<Watch<S>, D>;
+
+/// Remembers what is under way, until it can be shown.
+pub struct Watch<S> {
     sink: S,
     open: BTreeMap<u64, (Nanos, Request)>,
 }
 
-impl<D: core::fmt::Debug, S> core::fmt::Debug for Tracer<D, S> {
+impl<S> core::fmt::Debug for Watch<S> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("Tracer")
-            .field("inner", &self.inner)
+        f.debug_struct("Watch")
             .field("open", &self.open)
-            .finish()
+            .finish_non_exhaustive()
     }
 }
 
 impl<D: Device, S: FnMut(Traced)> Tracer<D, S> {
     /// The device, with every request shown to `sink` when it ends.
     pub fn new(inner: D, sink: S) -> Self {
-        Self {
-            inner,
-            sink,
-            open: BTreeMap::new(),
-        }
+        let open = BTreeMap::new();
+        let layer = Watch { sink, open };
+        Self { layer, inner }
     }
 }
 
-impl<D: Device, S: FnMut(Traced)> Device for Tracer<D, S> {
-    fn profile(&self) -> Profile {
-        self.inner.profile()
-    }
-
-    fn submit(&mut self, now: Nanos, request: Request) {
+impl<S: FnMut(Traced)> Layer for Watch<S> {
+    fn submit<D: Device>(&mut self, inner: &mut D, now: Nanos, request: Request) {
         self.open.insert(request.id, (now, request));
-        self.inner.submit(now, request);
+        inner.submit(now, request);
     }
 
-    fn next_event(&self) -> Option<Nanos> {
-        self.inner.next_event()
-    }
-
-    fn advance(&mut self, now: Nanos, done: &mut Vec<Completion>) {
+    fn advance<D: Device>(&mut self, inner: &mut D, now: Nanos, done: &mut Vec<Completion>) {
         let before = done.len();
-        self.inner.advance(now, done);
+        inner.advance(now, done);
         for ended in done.iter().skip(before) {
             if let Some((submitted, request)) = self.open.remove(&ended.id) {
                 let Completion { at, outcome, .. } = *ended;
@@ -78,22 +69,6 @@ impl<D: Device, S: FnMut(Traced)> Device for Tracer<D, S> {
                 });
             }
         }
-    }
-
-    fn usage(&self) -> Usage {
-        self.inner.usage()
-    }
-
-    fn servers(&self) -> u32 {
-        self.inner.servers()
-    }
-
-    fn capacity(&self) -> Option<Bytes> {
-        self.inner.capacity()
-    }
-
-    fn least(&self, needs: &Needs) -> Nanos {
-        self.inner.least(needs)
     }
 }
 

@@ -2,11 +2,12 @@
 //!
 //! A method that must know what comes gets all references, kept in memory, as far as
 //! `--trace-memory` goes. A trace that only goes to methods that do not is not
-//! kept: each run reads it again.
+//! kept: each run reads it again, a pipe from the copy that was made of it on the way.
 
 use std::path::Path;
 
 use forerun_core::Nanos;
+use forerun_core::spec::ChoiceError;
 use forerun_sim::hinted::synth;
 use forerun_sim::simulate::recorded::{Recorded, Room};
 use forerun_sim::simulate::requests::{
@@ -19,9 +20,9 @@ use indicatif::ProgressBar;
 use super::cell::Cell;
 use super::disk::Disk;
 use crate::args::{Reading, Simulate, Simulated};
+use crate::commands::trace::source::{Kept, Named};
 use crate::commands::trace::{options, unreadable};
 use crate::failure::Failure;
-use crate::files;
 use crate::progress;
 use crate::quantity::size;
 
@@ -55,23 +56,26 @@ impl Input {
     }
 
     fn trace(args: &Simulate, path: &Path, disk: &Disk, bar: ProgressBar) -> Result<Self, Failure> {
-        files::check(path)?;
+        let trace = Named::new(path)?;
+        let (name, room) = (trace.name(), kept(args, disk));
+        let is_engine = |preset: &Simulated| !preset.is_hinted();
+        let again = room.is_none() || args.preset.0.iter().any(is_engine);
         let source = Source {
-            open: opener(path, &args.reading, &bar),
+            open: opener(name.clone(), trace.kept(again)?, &args.reading, &bar),
             manner: manner(args),
         };
-        let read = |requests| Recorded::of(requests, kept(args, disk));
+        let read = |requests| Recorded::of(requests, room);
         let recorded = source.requests().and_then(read);
-        let mut recorded = recorded.map_err(|e| refused(args, path, e))?;
+        let mut recorded = recorded.map_err(|e| refused(args, &name, e))?;
         if !recorded.references().is_empty() && args.preset.0.iter().all(Simulated::is_hinted) {
             recorded.forget_lookup();
         }
         let told = recorded.told();
         if told.writes > 0 {
-            tracing::warn!("{}: {} writes are left out", path.display(), told.writes);
+            tracing::warn!("{name}: {} writes are left out", told.writes);
         }
         Ok(Self {
-            name: path.display().to_string(),
+            name,
             compute_from: match (args.think, told.says_compute, told.says_arrival) {
                 (Some(_), _, _) => "think",
                 (None, true, _) => "trace",
@@ -121,7 +125,12 @@ impl Input {
             let why = "--think: a workload has think_ns, as in sequential(think_ns=1000000)";
             return Err(Failure::Usage(why.to_owned()));
         }
-        let made = workload::parse(text).map_err(|e| refused(format!("{e}, synth")))?;
+        let made = workload::parse(text).map_err(|e| {
+            refused(match e {
+                ChoiceError::Unknown { .. } => format!("{e}, synth"),
+                other => other.to_string(),
+            })
+        })?;
         if made.readers().len() == 1 && args.preset.0.iter().any(Simulated::is_hinted) {
             let records = Box::new(steps(&*made).map(placed));
             input.recorded = Some(of(Requests::new(records, manner(args)))?);
@@ -168,11 +177,11 @@ fn manner(args: &Simulate) -> Manner {
 }
 
 /// Opens a trace, the bar moving with what is read.
-fn opener(path: &Path, reading: &Reading, bar: &ProgressBar) -> Open {
-    let (path, format) = (path.to_owned(), reading.trace_format);
-    let (options, bar) = (options(reading), bar.clone());
+fn opener(name: String, trace: Kept, reading: &Reading, bar: &ProgressBar) -> Open {
+    let (format, options, bar) = (reading.trace_format, options(reading), bar.clone());
     Box::new(move || {
-        let mut records = trace::open(&path, format, &options)?;
+        let bytes = trace.open().map_err(|e| TraceError::unread(&name, &e))?;
+        let mut records = trace::read(&name, bytes, format, &options)?;
         let (mut count, bar) = (0u64, bar.clone());
         Ok(Box::new(std::iter::from_fn(move || {
             let record = records.next()?;
@@ -205,14 +214,13 @@ fn room(args: &Simulate) -> Room {
     }
 }
 
-fn refused(args: &Simulate, path: &Path, error: RequestsError) -> Failure {
-    let name = path.display();
+fn refused(args: &Simulate, name: &str, error: RequestsError) -> Failure {
     match error {
         RequestsError::Read(error) => unreadable(&error),
         RequestsError::Kept { at: Some(at), .. } => {
             Failure::Usage(format!("{name}{at}: {}", memory(args, &error)))
         }
-        other => Failure::unusable(path, memory(args, &other)),
+        other => Failure::Usage(format!("{name}: {}", memory(args, &other))),
     }
 }
 

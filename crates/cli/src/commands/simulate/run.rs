@@ -16,6 +16,7 @@ use forerun_core::Bytes;
 use forerun_core::hinted::Setup;
 use forerun_core::preset::Preset;
 use forerun_core::spec::Choice;
+use forerun_sim::WorldError;
 use forerun_sim::device::Device;
 use forerun_sim::device::array::Array;
 use forerun_sim::hinted::Reads;
@@ -65,6 +66,9 @@ impl Run<'_> {
             (Simulated::Hinted(_, name), None) => return Err(failed(name)),
             (Simulated::Engine(preset), _) => self.engine(preset)?,
         };
+        if outcome.elapsed == u64::MAX {
+            return Err(failed(WorldError::Time));
+        }
         Ok(Row {
             preset: cell.preset.name().to_owned(),
             is_hinted: cell.preset.is_hinted(),

@@ -20,7 +20,7 @@
 
 use forerun_core::Nanos;
 
-use super::{Accesses, StandIn, exponential_weights, small_files, spread};
+use super::{Accesses, StandIn, small_files, spread};
 use crate::random::Random;
 
 /// Blocks of the database cscope1 searches.
@@ -37,30 +37,30 @@ const RUN_READS: u64 = 500;
 /// See the [module](self).
 pub const CSCOPE_1: StandIn = StandIn {
     name: "cscope1",
+    summary: "eight passes over a database larger than the cache",
     reads: 8673,
     distinct: 1073,
     compute: Nanos(24_900_000_000),
-    cache_blocks: 512,
     accesses: symbols,
 };
 
 /// See the [module](self).
 pub const CSCOPE_2: StandIn = StandIn {
     name: "cscope2",
+    summary: "four passes over small source files",
     reads: 20_206,
     distinct: 2462,
     compute: Nanos(37_100_000_000),
-    cache_blocks: 1280,
     accesses: strings,
 };
 
 /// See the [module](self).
 pub const CSCOPE_3: StandIn = StandIn {
     name: "cscope3",
+    summary: "four passes over small source files, computing in bursts",
     reads: 30_200,
     distinct: 3910,
     compute: Nanos(74_100_000_000),
-    cache_blocks: 1280,
     accesses: |trace, random| Accesses {
         weights: bursts(trace, random),
         ..strings(trace, random)
@@ -81,12 +81,7 @@ fn symbols(trace: &StandIn, random: &mut Random) -> Accesses {
             other += 1;
         }
     }
-    let weights = exponential_weights(reads.len(), random);
-    Accesses {
-        files,
-        reads,
-        weights,
-    }
+    Accesses::exponential(files, reads, random)
 }
 
 fn strings(trace: &StandIn, random: &mut Random) -> Accesses {
@@ -103,12 +98,7 @@ fn strings(trace: &StandIn, random: &mut Random) -> Accesses {
             }
         }
     }
-    let weights = exponential_weights(reads.len(), random);
-    Accesses {
-        files,
-        reads,
-        weights,
-    }
+    Accesses::exponential(files, reads, random)
 }
 
 /// Runs near 1 ms and runs around 7 ms, as many of each as make the total; within a run the times

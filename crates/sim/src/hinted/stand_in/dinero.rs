@@ -16,10 +16,10 @@ use crate::random::Random;
 /// See the [module](self).
 pub const DINERO: StandIn = StandIn {
     name: "dinero",
+    summary: "nine passes over one file, computing all the while",
     reads: 8867,
     distinct: 986,
     compute: Nanos(103_500_000_000),
-    cache_blocks: 512,
     accesses,
 };
 

@@ -14,7 +14,7 @@
 
 use forerun_core::Nanos;
 
-use super::{Accesses, StandIn, exponential_weights, small_files, spread};
+use super::{Accesses, StandIn, small_files, spread};
 use crate::random::Random;
 
 /// Blocks of the index.
@@ -28,10 +28,10 @@ const FILE_BLOCKS_PERCENT: u64 = 150;
 /// See the [module](self).
 pub const GLIMPSE: StandIn = StandIn {
     name: "glimpse",
+    summary: "a small index read often, many small files read seldom",
     reads: 27_981,
     distinct: 5247,
     compute: Nanos(38_700_000_000),
-    cache_blocks: 1280,
     accesses,
 };
 
@@ -69,12 +69,7 @@ fn accesses(trace: &StandIn, random: &mut Random) -> Accesses {
             visit += 1;
         }
     }
-    let weights = exponential_weights(reads.len(), random);
-    Accesses {
-        files,
-        reads,
-        weights,
-    }
+    Accesses::exponential(files, reads, random)
 }
 
 /// Which keywords name a partition: each does or does not, but one at least.

@@ -22,7 +22,7 @@
 
 use forerun_core::Nanos;
 
-use super::{Accesses, StandIn, exponential_weights, small_files, spread};
+use super::{Accesses, StandIn, small_files, spread};
 use crate::random::Random;
 
 /// Blocks of an object file in the mean, per cent.
@@ -37,10 +37,10 @@ const SYMBOLS: usize = 3;
 /// See the [module](self).
 pub const LD: StandIn = StandIn {
     name: "ld",
+    summary: "a link-editor's passes over parts of object files",
     reads: 5881,
     distinct: 2882,
     compute: Nanos(8_200_000_000),
-    cache_blocks: 1280,
     accesses,
 };
 
@@ -71,12 +71,7 @@ fn accesses(trace: &StandIn, random: &mut Random) -> Accesses {
         reads = repeated(&reads, ends[0]..ends[1], extra);
     }
     reads.truncate(wanted);
-    let weights = exponential_weights(reads.len(), random);
-    Accesses {
-        files,
-        reads,
-        weights,
-    }
+    Accesses::exponential(files, reads, random)
 }
 
 /// The blocks that hold a part of a file of so many blocks.

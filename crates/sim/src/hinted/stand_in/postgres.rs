@@ -21,7 +21,7 @@
 
 use forerun_core::Nanos;
 
-use super::{Accesses, StandIn, exponential_weights, spread};
+use super::{Accesses, StandIn, spread};
 use crate::random::Random;
 
 /// The indexed relation, 32 MB.
@@ -40,20 +40,20 @@ const OUTER: u32 = 2;
 /// See the [module](self).
 pub const JOIN: StandIn = StandIn {
     name: "postgres-join",
+    summary: "a join through an index, in the order of the key",
     reads: 8896,
     distinct: 3793,
     compute: Nanos(11_500_000_000),
-    cache_blocks: 1280,
     accesses: join,
 };
 
 /// See the [module](self).
 pub const SELECT: StandIn = StandIn {
     name: "postgres-select",
+    summary: "a selection through an index, in random order",
     reads: 5044,
     distinct: 3085,
     compute: Nanos(79_200_000_000),
-    cache_blocks: 1280,
     accesses: select,
 };
 
@@ -74,11 +74,8 @@ fn join(trace: &StandIn, random: &mut Random) -> Accesses {
         }
         reads.push((RELATION, block));
     }
-    Accesses {
-        files: vec![JOIN_INDEX_BLOCKS, RELATION_BLOCKS, OUTER_BLOCKS],
-        weights: exponential_weights(reads.len(), random),
-        reads,
-    }
+    let files = vec![JOIN_INDEX_BLOCKS, RELATION_BLOCKS, OUTER_BLOCKS];
+    Accesses::exponential(files, reads, random)
 }
 
 fn select(trace: &StandIn, random: &mut Random) -> Accesses {
@@ -95,11 +92,8 @@ fn select(trace: &StandIn, random: &mut Random) -> Accesses {
         }
         reads.push((RELATION, block));
     }
-    Accesses {
-        files: vec![SELECT_INDEX_BLOCKS, RELATION_BLOCKS],
-        weights: exponential_weights(reads.len(), random),
-        reads,
-    }
+    let files = vec![SELECT_INDEX_BLOCKS, RELATION_BLOCKS];
+    Accesses::exponential(files, reads, random)
 }
 
 /// So many blocks of the relation, at random but in their order.

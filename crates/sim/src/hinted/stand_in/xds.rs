@@ -25,7 +25,7 @@
 
 use forerun_core::Nanos;
 
-use super::{Accesses, StandIn, exponential_weights};
+use super::{Accesses, StandIn};
 use crate::random::Random;
 
 const SLICES: usize = 25;
@@ -40,10 +40,10 @@ const UNIT: i64 = 1 << 16;
 /// See the [module](self).
 pub const XDS: StandIn = StandIn {
     name: "xds",
+    summary: "slices through a volume: strides and short runs",
     reads: 10_435,
     distinct: 5392,
     compute: Nanos(30_800_000_000),
-    cache_blocks: 1280,
     accesses,
 };
 
@@ -74,11 +74,8 @@ fn accesses(trace: &StandIn, random: &mut Random) -> Accesses {
     thin(&mut slices, trace.reads as usize);
     let mut order: Vec<u32> = slices.concat();
     settle(&mut order, trace.distinct);
-    Accesses {
-        files: vec![BLOCKS],
-        weights: exponential_weights(order.len(), random),
-        reads: order.into_iter().map(|block| (0, block)).collect(),
-    }
+    let reads = order.into_iter().map(|block| (0, block)).collect();
+    Accesses::exponential(vec![BLOCKS], reads, random)
 }
 
 /// Takes blocks off the ends of slices, in turns, until so many are left.

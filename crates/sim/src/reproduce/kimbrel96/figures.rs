@@ -13,91 +13,83 @@ use super::methods::{
 use super::numbers::{seconds, service_ms};
 use super::tables::{SELECT_NOTE, head};
 
-/// An exhibit that shows nothing but bars of some methods on a trace.
-macro_rules! bars {
-    ($name:ident, $id:literal, $title:literal, $note:expr, $show:expr) => {
-        pub(super) const $name: Exhibit = Exhibit {
-            id: $id,
-            show: |lab| Shown {
-                title: $title.to_owned(),
-                note: $note.to_owned(),
-                tables: Vec::new(),
-                charts: $show(lab),
-            },
-        };
-    };
-}
-
 const ALL_BUT_FORESTALL: &[&str] = &[DEMAND, HORIZON, AGGRESSIVE, REVERSE];
 const THREE: &[&str] = &[HORIZON, AGGRESSIVE, REVERSE];
 const PRACTICAL: &[&str] = &[HORIZON, AGGRESSIVE, FORESTALL];
 
-bars!(
-    FIGURE_2,
-    "figure-2",
-    "Figure 2: postgres-select",
-    SELECT_NOTE,
-    |lab: &mut Lab| vec![
-        chart(lab, ALL_BUT_FORESTALL, SELECT, &ARRAYS),
-        chart(lab, ALL_BUT_FORESTALL, SELECT_TENTH, &ARRAYS),
-    ]
-);
-bars!(
-    FIGURE_3,
-    "figure-3",
-    "Figure 3: synth and cscope1",
-    "On synth with the searched parameters, see K4 and K5. cscope1 is a stand-in.",
-    |lab: &mut Lab| vec![
-        searched_chart(lab),
-        chart(lab, THREE, "cscope1", &[1, 2, 3, 4])
-    ]
-);
-bars!(
-    FIGURE_4,
-    "figure-4",
-    "Figure 4: ld",
-    "A stand-in. The paper: comparable on one disk, fixed horizon level with aggressive at ten.",
-    |lab: &mut Lab| vec![chart(lab, THREE, "ld", &ARRAYS)]
-);
-bars!(
-    FIGURE_5,
-    "figure-5",
-    "Figure 5: cscope3",
-    "A stand-in. The paper: reverse aggressive much worse than aggressive on one disk.",
-    |lab: &mut Lab| vec![chart(lab, THREE, "cscope3", &ARRAYS)]
-);
-bars!(
-    FIGURE_8,
-    "figure-8",
-    "Figure 8: synth and xds",
-    "All in the batches of Table 6. xds is a stand-in.",
-    |lab: &mut Lab| vec![
-        chart(lab, PRACTICAL, SYNTH, &[1, 2, 3, 4]),
-        chart(lab, PRACTICAL, "xds", &[1, 2, 3, 4, 5, 6]),
-    ]
-);
-bars!(
-    FIGURE_9,
-    "figure-9",
-    "Figure 9: cscope2",
-    "A stand-in.",
-    |lab: &mut Lab| vec![chart(lab, PRACTICAL, "cscope2", &ARRAYS)]
-);
-bars!(
-    FIGURE_10,
-    "figure-10",
-    "Figure 10: glimpse",
-    "A stand-in.",
-    |lab: &mut Lab| vec![chart(lab, PRACTICAL, "glimpse", &ARRAYS)]
-);
-
+pub(super) const FIGURE_2: Exhibit = Exhibit {
+    id: "figure-2",
+    title: "Figure 2: postgres-select",
+    note: SELECT_NOTE,
+    draw: |lab, shown| {
+        shown.charts = vec![
+            chart(lab, ALL_BUT_FORESTALL, SELECT, &ARRAYS),
+            chart(lab, ALL_BUT_FORESTALL, SELECT_TENTH, &ARRAYS),
+        ];
+    },
+};
+pub(super) const FIGURE_3: Exhibit = Exhibit {
+    id: "figure-3",
+    title: "Figure 3: synth and cscope1",
+    note: "On synth with the searched parameters, see K4 and K5. cscope1 is a stand-in.",
+    draw: |lab, shown| {
+        shown.charts = vec![
+            searched_chart(lab),
+            chart(lab, THREE, "cscope1", &[1, 2, 3, 4]),
+        ];
+    },
+};
+pub(super) const FIGURE_4: Exhibit = Exhibit {
+    id: "figure-4",
+    title: "Figure 4: ld",
+    note: "A stand-in. The paper: comparable on one disk, fixed horizon level with aggressive at \
+           ten.",
+    draw: |lab, shown| shown.charts = vec![chart(lab, THREE, "ld", &ARRAYS)],
+};
+pub(super) const FIGURE_5: Exhibit = Exhibit {
+    id: "figure-5",
+    title: "Figure 5: cscope3",
+    note: "A stand-in. The paper: reverse aggressive much worse than aggressive on one disk.",
+    draw: |lab, shown| shown.charts = vec![chart(lab, THREE, "cscope3", &ARRAYS)],
+};
 pub(super) const FIGURE_6: Exhibit = Exhibit {
     id: "figure-6",
-    show: figure_6,
+    title: "Figure 6: aggressive by its batch, on cscope2",
+    note: "A stand-in; a line for each number of disks. The paper's text: on one disk 10.4 ms a \
+           fetch in batches of 4, 8.4 in 160; 6771 fetches in 160, 9806 in 1280; on five disks \
+           11,325 and 11,399.",
+    draw: figure_6,
 };
 pub(super) const FIGURE_7: Exhibit = Exhibit {
     id: "figure-7",
-    show: figure_7,
+    title: "Figure 7: fixed horizon by its horizon, on cscope1 and cscope2",
+    note: "Stand-ins; a line for each number of disks. The paper's text: cscope1 on one disk \
+           makes 4959 fetches with H = 64 and 8535 with 2048; cscope2 gains from H until it is \
+           very large.",
+    draw: figure_7,
+};
+pub(super) const FIGURE_8: Exhibit = Exhibit {
+    id: "figure-8",
+    title: "Figure 8: synth and xds",
+    note: "All in the batches of Table 6. xds is a stand-in.",
+    draw: |lab, shown| {
+        shown.charts = vec![
+            chart(lab, PRACTICAL, SYNTH, &[1, 2, 3, 4]),
+            chart(lab, PRACTICAL, "xds", &[1, 2, 3, 4, 5, 6]),
+        ];
+    },
+};
+pub(super) const FIGURE_9: Exhibit = Exhibit {
+    id: "figure-9",
+    title: "Figure 9: cscope2",
+    note: "A stand-in.",
+    draw: |lab, shown| shown.charts = vec![chart(lab, PRACTICAL, "cscope2", &ARRAYS)],
+};
+pub(super) const FIGURE_10: Exhibit = Exhibit {
+    id: "figure-10",
+    title: "Figure 10: glimpse",
+    note: "A stand-in.",
+    draw: |lab, shown| shown.charts = vec![chart(lab, PRACTICAL, "glimpse", &ARRAYS)],
 };
 
 fn chart(lab: &mut Lab, methods: &[&'static str], trace: &'static str, arrays: &[u16]) -> Chart {
@@ -158,18 +150,15 @@ fn over(
         }
         lines.push((disks.to_string(), points));
     }
-    let table = Table {
-        title: trace.to_owned(),
-        head: head(&[
-            "disks",
-            parameter,
-            "elapsed s",
-            "fetches",
-            "disk ms a fetch",
-            "stall s",
-        ]),
-        rows,
-    };
+    let head = head(&[
+        "disks",
+        parameter,
+        "elapsed s",
+        "fetches",
+        "disk ms a fetch",
+        "stall s",
+    ]);
+    let table = Table::new(trace, head, rows);
     let chart = Chart::Lines {
         title: trace.to_owned(),
         over: parameter.to_owned(),
@@ -178,38 +167,21 @@ fn over(
     (table, chart)
 }
 
-fn figure_6(lab: &mut Lab) -> Shown {
+fn figure_6(lab: &mut Lab, shown: &mut Shown) {
     let arrays = [1, 2, 3, 4, 5];
     let policy = |batch| format!("aggressive(batch_blocks={batch})");
     let (table, chart) = over(lab, "cscope2", &arrays, "batch, blocks", &BATCHES, policy);
-    Shown {
-        title: "Figure 6: aggressive by its batch, on cscope2".to_owned(),
-        note:
-            "A stand-in; a line for each number of disks. The paper's text: on one disk 10.4 ms a \
-               fetch in batches of 4, 8.4 in 160; 6771 fetches in 160, 9806 in 1280; on five disks \
-               11,325 and 11,399."
-                .to_owned(),
-        tables: vec![table],
-        charts: vec![chart],
-    }
+    shown.tables.push(table);
+    shown.charts.push(chart);
 }
 
-fn figure_7(lab: &mut Lab) -> Shown {
+fn figure_7(lab: &mut Lab, shown: &mut Shown) {
     let policy = |horizon| format!("fixed-horizon(horizon_refs={horizon})");
     let traces: [(&'static str, &[u16]); 2] =
         [("cscope1", &[1, 2, 3]), ("cscope2", &[1, 2, 3, 4, 5])];
-    let mut shown = Shown {
-        title: "Figure 7: fixed horizon by its horizon, on cscope1 and cscope2".to_owned(),
-        note: "Stand-ins; a line for each number of disks. The paper's text: cscope1 on one disk \
-               makes 4959 fetches with H = 64 and 8535 with 2048; cscope2 gains from H until it is \
-               very large."
-            .to_owned(),
-        ..Shown::default()
-    };
     for (trace, arrays) in traces {
         let (table, chart) = over(lab, trace, arrays, "H, references", &HORIZONS, policy);
         shown.tables.push(table);
         shown.charts.push(chart);
     }
-    shown
 }

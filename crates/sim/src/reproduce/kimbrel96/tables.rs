@@ -11,27 +11,41 @@ use super::numbers::{elapsed_s, seconds, service_ms, slower_percent, utilisation
 
 pub(super) const TABLE_2: Exhibit = Exhibit {
     id: "table-2",
-    show: table_2,
+    title: "Table 2: elapsed seconds on xds and synth",
+    note: "CMU and UW as published. Aggressive in the batches of Table 6, which the paper does \
+           not name for this table; on synth also in those found by search. xds is a stand-in.",
+    draw: table_2,
 };
 pub(super) const TABLE_4: Exhibit = Exhibit {
     id: "table-4",
-    show: table_4,
+    title: "Table 4: disk utilisation on postgres-select",
+    note: SELECT_NOTE,
+    draw: table_4,
 };
 pub(super) const TABLE_5: Exhibit = Exhibit {
     id: "table-5",
-    show: table_5,
+    title: "Table 5: per cent that CSCAN is faster than FCFS on postgres-select",
+    note: SELECT_NOTE,
+    draw: table_5,
 };
 pub(super) const TABLE_7: Exhibit = Exhibit {
     id: "table-7",
-    show: table_7,
+    title: "Table 7: per cent that fixed horizon takes longer than aggressive on glimpse",
+    note: "By cache and number of disks. glimpse is a stand-in.",
+    draw: table_7,
 };
 pub(super) const TABLE_8: Exhibit = Exhibit {
     id: "table-8",
-    show: table_8,
+    title: "Table 8: disk utilisation by forestall on postgres-select",
+    note: SELECT_NOTE,
+    draw: table_8,
 };
 pub(super) const RUNS: Exhibit = Exhibit {
     id: "runs",
-    show: runs,
+    title: "Every run of the comparison",
+    note: "Five methods on ten traces and eleven arrays; nine of the traces are stand-ins. \
+           Aggressive and forestall in the batches of Table 6.",
+    draw: runs,
 };
 
 /// Disks, CMU simulator (fixed horizon, aggressive), UW simulator (the same). Rows of more than
@@ -97,7 +111,7 @@ pub(super) const SELECT_NOTE: &str = "postgres-select twice: with the 79.2 s of 
      it. With 79.2 s no method could wait for its disks as Tables 4 and 5 and Figure 2 show; with \
      7.9 s it does.";
 
-fn table_2(lab: &mut Lab) -> Shown {
+fn table_2(lab: &mut Lab, shown: &mut Shown) {
     let mut part = |trace: &'static str, published: &[(u16, [f64; 4])]| {
         let row = |(disks, published): &(u16, [f64; 4])| {
             let mut row = vec![disks.to_string()];
@@ -127,21 +141,9 @@ fn table_2(lab: &mut Lab) -> Shown {
         if trace == SYNTH {
             names.push("here Agg., searched batches");
         }
-        Table {
-            title: format!("{trace}: elapsed seconds"),
-            head: head(&names),
-            rows,
-        }
+        Table::new(&format!("{trace}: elapsed seconds"), head(&names), rows)
     };
-    Shown {
-        title: "Table 2: elapsed seconds on xds and synth".to_owned(),
-        note:
-            "CMU and UW as published. Aggressive in the batches of Table 6, which the paper does \
-               not name for this table; on synth also in those found by search. xds is a stand-in."
-                .to_owned(),
-        tables: vec![part("xds", &XDS), part(SYNTH, &SYNTHETIC)],
-        charts: Vec::new(),
-    }
+    shown.tables = vec![part("xds", &XDS), part(SYNTH, &SYNTHETIC)];
 }
 
 /// A table of postgres-select: for each array, columns as published, and as measured on both.
@@ -167,11 +169,7 @@ fn of_select<const N: usize>(
         let mut head = vec!["disks".to_owned()];
         head.extend(names.map(|name| format!("paper: {name}")));
         head.extend(names.map(|name| format!("here: {name}")));
-        Table {
-            title: title.to_owned(),
-            head,
-            rows,
-        }
+        Table::new(title, head, rows)
     };
     vec![
         part(SELECT, "79.2 s of computing"),
@@ -179,30 +177,20 @@ fn of_select<const N: usize>(
     ]
 }
 
-fn table_4(lab: &mut Lab) -> Shown {
+fn table_4(lab: &mut Lab, shown: &mut Shown) {
     const METHODS: [&str; 4] = [DEMAND, HORIZON, AGGRESSIVE, REVERSE];
-    Shown {
-        title: "Table 4: disk utilisation on postgres-select".to_owned(),
-        note: SELECT_NOTE.to_owned(),
-        tables: of_select(METHODS, &UTILISATION, 2, |trace, column, disks| {
-            utilisation(&compared(lab, METHODS[column], trace, disks))
-        }),
-        charts: Vec::new(),
-    }
+    shown.tables = of_select(METHODS, &UTILISATION, 2, |trace, column, disks| {
+        utilisation(&compared(lab, METHODS[column], trace, disks))
+    });
 }
 
-fn table_5(lab: &mut Lab) -> Shown {
-    Shown {
-        title: "Table 5: per cent that CSCAN is faster than FCFS on postgres-select".to_owned(),
-        note: SELECT_NOTE.to_owned(),
-        tables: of_select(SCHEDULED, &CSCAN_PERCENT, 2, |trace, column, disks| {
-            cscan_percent(lab, SCHEDULED[column], trace, disks)
-        }),
-        charts: Vec::new(),
-    }
+fn table_5(lab: &mut Lab, shown: &mut Shown) {
+    shown.tables = of_select(SCHEDULED, &CSCAN_PERCENT, 2, |trace, column, disks| {
+        cscan_percent(lab, SCHEDULED[column], trace, disks)
+    });
 }
 
-fn table_7(lab: &mut Lab) -> Shown {
+fn table_7(lab: &mut Lab, shown: &mut Shown) {
     let mut rows = Vec::new();
     for (cache, published) in CACHES {
         let mut row = vec![cache.to_string()];
@@ -225,33 +213,17 @@ fn table_7(lab: &mut Lab) -> Shown {
     let mut head = vec!["cache, blocks".to_owned()];
     head.extend(CACHE_ARRAYS.map(|disks| format!("paper: {disks}")));
     head.extend(CACHE_ARRAYS.map(|disks| format!("here: {disks}")));
-    Shown {
-        title: "Table 7: per cent that fixed horizon takes longer than aggressive on glimpse"
-            .to_owned(),
-        note: "By cache and number of disks. glimpse is a stand-in.".to_owned(),
-        tables: vec![Table {
-            title: String::new(),
-            head,
-            rows,
-        }],
-        charts: Vec::new(),
-    }
+    shown.tables = vec![Table::new("", head, rows)];
 }
 
-fn table_8(lab: &mut Lab) -> Shown {
+fn table_8(lab: &mut Lab, shown: &mut Shown) {
     let published = FORESTALL_UTILISATION.map(|share| [share]);
-    Shown {
-        title: "Table 8: disk utilisation by forestall on postgres-select".to_owned(),
-        note: SELECT_NOTE.to_owned(),
-        tables: of_select([FORESTALL], &published, 2, |trace, _, disks| {
-            utilisation(&lab.run(trace, FORESTALL, disks))
-        }),
-        charts: Vec::new(),
-    }
+    shown.tables = of_select([FORESTALL], &published, 2, |trace, _, disks| {
+        utilisation(&lab.run(trace, FORESTALL, disks))
+    });
 }
 
-fn runs(lab: &mut Lab) -> Shown {
-    let mut tables = Vec::new();
+fn runs(lab: &mut Lab, shown: &mut Shown) {
     for trace in TRACES {
         let mut rows = Vec::new();
         for disks in ARRAYS {
@@ -267,30 +239,19 @@ fn runs(lab: &mut Lab) -> Shown {
                 rows.push(row);
             }
         }
-        tables.push(Table {
-            title: trace.to_owned(),
-            head: head(&[
-                "disks",
-                "method",
-                "fetches",
-                "evicted unused",
-                "elapsed s",
-                "compute s",
-                "driver s",
-                "stall s",
-                "disk ms a fetch",
-                "disk utilisation",
-            ]),
-            rows,
-        });
-    }
-    Shown {
-        title: "Every run of the comparison".to_owned(),
-        note: "Five methods on ten traces and eleven arrays; nine of the traces are stand-ins. \
-               Aggressive and forestall in the batches of Table 6."
-            .to_owned(),
-        tables,
-        charts: Vec::new(),
+        let head = head(&[
+            "disks",
+            "method",
+            "fetches",
+            "evicted unused",
+            "elapsed s",
+            "compute s",
+            "driver s",
+            "stall s",
+            "disk ms a fetch",
+            "disk utilisation",
+        ]);
+        shown.tables.push(Table::new(trace, head, rows));
     }
 }
 

@@ -10,12 +10,14 @@
 //! its first `CPU` line on, is skipped. A trace of other actions only is an error at its end.
 //! Devices are numbered in the order of first use. Other output formats (`-f`) are not read.
 
+use std::io::Write;
+
 use forerun_core::Nanos;
 
 use super::super::error::Cause;
 use super::super::fields::{Names, in_units, sectors, split, time};
 use super::super::record::{Op, Record};
-use super::{Decode, Encode, Format, Options, TIMED_SECTORS, arrival_of, sectors_of};
+use super::{Decode, Encode, Format, TIMED_SECTORS, arrival_of, sectors_of};
 
 /// The format.
 pub const FORMAT: Format = Format {
@@ -25,8 +27,14 @@ pub const FORMAT: Format = Format {
     form: FORM,
     is_marked: true,
     holds: TIMED_SECTORS,
-    reader,
-    writer,
+    reader: |_| {
+        Box::new(Blkparse {
+            devices: Names::new(DEVICES_MAX),
+            other: None,
+            is_over: false,
+        })
+    },
+    writer: || Box::new(Writer { sequence: 0 }),
 };
 
 const FORM: &str = "major,minor cpu sequence seconds pid action rwbs [sector + sectors] ..";
@@ -42,18 +50,6 @@ struct Blkparse {
     /// An action other than a queued request, while there was none of those.
     other: Option<u8>,
     is_over: bool,
-}
-
-fn reader(_: &Options) -> Box<dyn Decode> {
-    Box::new(Blkparse {
-        devices: Names::new(DEVICES_MAX),
-        other: None,
-        is_over: false,
-    })
-}
-
-fn writer() -> Box<dyn Encode> {
-    Box::new(Writer { sequence: 0 })
 }
 
 impl Decode for Blkparse {
@@ -140,19 +136,19 @@ impl Encode for Writer {
         let (first, count) = sectors_of(record);
         // The device number of Linux: 20 bits are the minor one.
         let (major, minor) = (record.device >> 20, record.device & 0xf_ffff);
-        let line = format!(
-            "{major:3},{minor:<3} 0 {:8} {:>15}     0  Q   {} {first} + {count} [forerun]\n",
+        Ok(writeln!(
+            out,
+            "{major:3},{minor:<3} 0 {:8} {:>15}     0  Q   {} {first} + {count} [forerun]",
             self.sequence,
             in_units(arrival_of(record), SECOND),
             record.op.either('R', 'W'),
-        );
-        out.extend_from_slice(line.as_bytes());
-        Ok(())
+        )?)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::Options;
     use super::*;
 
     const TRACE: &str = "\
@@ -169,7 +165,7 @@ CPU0 (sda):
 
     #[test]
     fn queued_reads_and_writes_are_read() {
-        let mut blkparse = reader(&Options::default());
+        let mut blkparse = (FORMAT.reader)(&Options::default());
         let taken = TRACE.lines().map(|line| blkparse.take(line.as_bytes()));
         let found: Vec<Record> = taken.filter_map(|r| r.unwrap()).collect();
         assert_eq!(found.len(), 2);
@@ -182,7 +178,7 @@ CPU0 (sda):
 
     #[test]
     fn a_trace_without_queued_requests_is_an_error_at_its_end() {
-        let mut blkparse = reader(&Options::default());
+        let mut blkparse = (FORMAT.reader)(&Options::default());
         let line = b"8,0 3 1 0.5 697 C R 223490 + 8 [0]";
         assert_eq!(blkparse.take(line), Ok(None));
         assert!(blkparse.end().is_err());

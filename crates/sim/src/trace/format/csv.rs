@@ -8,12 +8,14 @@
 
 pub mod columns;
 
+use std::io::Write;
+
 use forerun_core::Nanos;
 
 use super::super::error::Cause;
 use super::super::fields::{Ids, op, small, time, whole};
 use super::super::record::{Label, Place, Record};
-use super::{Decode, Encode, Format, Holds, Options, Places};
+use super::{Decode, Encode, Format, Holds, Places};
 pub use columns::Columns;
 use columns::Role;
 
@@ -34,8 +36,14 @@ pub const FORMAT: Format = Format {
         response: true,
         label: true,
     },
-    reader,
-    writer,
+    reader: |options| {
+        Box::new(Csv {
+            columns: options.columns.clone(),
+            before_header: options.columns.as_ref().is_some_and(|c| c.has_header),
+            ids: Ids::default(),
+        })
+    },
+    writer: || Box::new(Writer { began: false }),
 };
 
 const FORM: &str = "a header that names a block or offset column, or time,object,size";
@@ -46,18 +54,6 @@ struct Csv {
     /// Whether a header is still to be skipped.
     before_header: bool,
     ids: Ids,
-}
-
-fn reader(options: &Options) -> Box<dyn Decode> {
-    Box::new(Csv {
-        columns: options.columns.clone(),
-        before_header: options.columns.as_ref().is_some_and(|c| c.has_header),
-        ids: Ids::default(),
-    })
-}
-
-fn writer() -> Box<dyn Encode> {
-    Box::new(Writer { began: false })
 }
 
 impl Decode for Csv {
@@ -163,8 +159,9 @@ impl Encode for Writer {
             Place::Block(block) => (block.to_string(), String::new()),
             Place::Byte(offset) => (String::new(), offset.to_string()),
         };
-        let line = format!(
-            "{},{},{block},{offset},{},{},{},{},{}\n",
+        Ok(writeln!(
+            out,
+            "{},{},{block},{offset},{},{},{},{},{}",
             cell(record.arrival),
             record.device,
             record.bytes,
@@ -172,20 +169,19 @@ impl Encode for Writer {
             cell(record.compute),
             cell(record.response),
             record.label.map_or("", Label::name),
-        );
-        out.extend_from_slice(line.as_bytes());
-        Ok(())
+        )?)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::super::record::Op;
+    use super::super::Options;
     use super::*;
 
     fn read(columns: Option<&str>, text: &str) -> Result<Vec<Record>, Cause> {
         let columns = columns.map(str::parse).transpose()?;
-        let mut csv = reader(&Options {
+        let mut csv = (FORMAT.reader)(&Options {
             columns,
             ..Options::default()
         });

@@ -3,15 +3,18 @@
 //! `time device first_sector sectors flags`: bit 0 of the hexadecimal flags is set for a read.
 //! DiskSim writes times in milliseconds with decimals, MQSim in whole nanoseconds. So a time with
 //! a decimal point is milliseconds, and one without is nanoseconds, unless
-//! [`Options::whole_time_ns`] says otherwise. The first time above zero decides for the file; the
-//! other kind later is an error, because one of the two would be wrong by six orders of magnitude.
+//! [`Options::whole_time_ns`](super::Options::whole_time_ns) says otherwise. The first time above
+//! zero decides for the file; the other kind later is an error, because one of the two would be
+//! wrong by six orders of magnitude.
+
+use std::io::Write;
 
 use forerun_core::Nanos;
 
 use super::super::error::Cause;
 use super::super::fields::{in_units, sectors, small, time, words};
 use super::super::record::{Op, Record};
-use super::{Decode, Encode, Format, Options, TIMED_SECTORS, arrival_of, is_comment, sectors_of};
+use super::{Decode, Encode, Format, TIMED_SECTORS, arrival_of, is_comment, sectors_of};
 
 /// The format.
 pub const FORMAT: Format = Format {
@@ -21,8 +24,13 @@ pub const FORMAT: Format = Format {
     form: FORM,
     is_marked: true,
     holds: TIMED_SECTORS,
-    reader,
-    writer,
+    reader: |options| {
+        Box::new(DiskSim {
+            whole_time_ns: options.whole_time_ns,
+            has_point: None,
+        })
+    },
+    writer: || Box::new(Writer),
 };
 
 const FORM: &str = "time device first_sector sectors flags(1=read)";
@@ -32,17 +40,6 @@ const MILLISECOND: u64 = 1_000_000;
 struct DiskSim {
     whole_time_ns: u64,
     has_point: Option<bool>,
-}
-
-fn reader(options: &Options) -> Box<dyn Decode> {
-    Box::new(DiskSim {
-        whole_time_ns: options.whole_time_ns,
-        has_point: None,
-    })
-}
-
-fn writer() -> Box<dyn Encode> {
-    Box::new(Writer)
 }
 
 impl DiskSim {
@@ -95,23 +92,23 @@ struct Writer;
 impl Encode for Writer {
     fn put(&mut self, record: &Record, out: &mut Vec<u8>) -> Result<(), Cause> {
         let (first, count) = sectors_of(record);
-        let line = format!(
-            "{} {} {first} {count} {}\n",
+        Ok(writeln!(
+            out,
+            "{} {} {first} {count} {}",
             in_units(arrival_of(record), MILLISECOND),
             record.device,
             record.op.either(1, 0),
-        );
-        out.extend_from_slice(line.as_bytes());
-        Ok(())
+        )?)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::Options;
     use super::*;
 
     fn arrivals(options: &Options, lines: &[&str]) -> Result<Vec<u64>, Cause> {
-        let mut disksim = reader(options);
+        let mut disksim = (FORMAT.reader)(options);
         let records = lines.iter().map(|line| disksim.take(line.as_bytes()));
         records
             .filter_map(Result::transpose)

@@ -17,7 +17,7 @@ use forerun_core::Nanos;
 use super::super::error::Cause;
 use super::super::fields::{in_units, op, sectors, time, words};
 use super::super::record::{Label, Record};
-use super::{BLOCKS_ONLY, Decode, Encode, Format, Holds, Options, Places, is_comment, sectors_of};
+use super::{BLOCKS_ONLY, Decode, Encode, Format, Holds, Places, is_comment, sectors_of};
 
 /// The format.
 pub const FORMAT: Format = Format {
@@ -34,8 +34,8 @@ pub const FORMAT: Format = Format {
         label: true,
         ..BLOCKS_ONLY
     },
-    reader,
-    writer,
+    reader: |_| Box::new(Reader::default()),
+    writer: || Box::new(Writer::default()),
 };
 
 const FORM: &str = "R|W Hit|Miss|Doub|Trip first_sector sectors response_us gap_us";
@@ -47,14 +47,6 @@ const MICROSECOND: u64 = 1000;
 struct Reader {
     next: u64,
     gap: Option<u64>,
-}
-
-fn reader(_: &Options) -> Box<dyn Decode> {
-    Box::new(Reader::default())
-}
-
-fn writer() -> Box<dyn Encode> {
-    Box::new(Writer::default())
 }
 
 impl Decode for Reader {

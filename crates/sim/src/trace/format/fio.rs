@@ -17,7 +17,7 @@ use forerun_core::Nanos;
 use super::super::error::Cause;
 use super::super::fields::{Names, range, split, time};
 use super::super::record::{Op, Record};
-use super::{BLOCKS_ONLY, Decode, Encode, Format, Holds, Options, Places, arrival_of, offset_of};
+use super::{BLOCKS_ONLY, Decode, Encode, Format, Holds, Places, arrival_of, offset_of};
 
 /// The format.
 pub const FORMAT: Format = Format {
@@ -34,8 +34,14 @@ pub const FORMAT: Format = Format {
         needs_arrival: true,
         ..BLOCKS_ONLY
     },
-    reader,
-    writer,
+    reader: |_| {
+        Box::new(Fio {
+            version: None,
+            files: Names::new(FILES_MAX),
+            waited: None,
+        })
+    },
+    writer: || Box::new(Writer::default()),
 };
 
 const HEADS: &str = "\"fio version 2 iolog\" or \"fio version 3 iolog\" on the first line";
@@ -59,18 +65,6 @@ struct Fio {
     files: Names,
     /// The waits so far, in version 2.
     waited: Option<u64>,
-}
-
-fn reader(_: &Options) -> Box<dyn Decode> {
-    Box::new(Fio {
-        version: None,
-        files: Names::new(FILES_MAX),
-        waited: None,
-    })
-}
-
-fn writer() -> Box<dyn Encode> {
-    Box::new(Writer::default())
 }
 
 impl Decode for Fio {
@@ -156,10 +150,11 @@ impl Encode for Writer {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Options;
     use super::*;
 
     fn read(text: &str) -> Result<Vec<Record>, Cause> {
-        let mut fio = reader(&Options::default());
+        let mut fio = (FORMAT.reader)(&Options::default());
         let records = text.lines().map(|line| fio.take(line.as_bytes()));
         records.filter_map(Result::transpose).collect()
     }

@@ -4,10 +4,12 @@
 //! places. A line `*` marks a break between phases and is no reference. Numbers are written in
 //! decimal; some of the files end without a line end.
 
+use std::io::Write;
+
 use super::super::error::Cause;
 use super::super::fields::digits;
 use super::super::record::Record;
-use super::{BLOCKS_ONLY, Decode, Encode, Format, Options, is_comment, offset_of};
+use super::{BLOCKS_ONLY, Decode, Encode, Format, is_comment, offset_of};
 
 /// The format.
 pub const FORMAT: Format = Format {
@@ -17,21 +19,13 @@ pub const FORMAT: Format = Format {
     form: FORM,
     is_marked: true,
     holds: BLOCKS_ONLY,
-    reader,
-    writer,
+    reader: |_| Box::new(Lirs),
+    writer: || Box::new(Lirs),
 };
 
 const FORM: &str = "one block number, or * for a break";
 
 struct Lirs;
-
-fn reader(_: &Options) -> Box<dyn Decode> {
-    Box::new(Lirs)
-}
-
-fn writer() -> Box<dyn Encode> {
-    Box::new(Lirs)
-}
 
 impl Decode for Lirs {
     fn take(&mut self, line: &[u8]) -> Result<Option<Record>, Cause> {
@@ -48,7 +42,6 @@ impl Decode for Lirs {
 
 impl Encode for Lirs {
     fn put(&mut self, record: &Record, out: &mut Vec<u8>) -> Result<(), Cause> {
-        out.extend_from_slice(format!("{}\n", offset_of(record)).as_bytes());
-        Ok(())
+        Ok(writeln!(out, "{}", offset_of(record))?)
     }
 }

@@ -5,14 +5,15 @@
 //! Host and disk number together are the device, numbered in the order of first use, so that
 //! volumes of several servers can be put into one file.
 
+use std::io::Write;
+
 use forerun_core::Nanos;
 
 use super::super::error::Cause;
 use super::super::fields::{Names, cells, op, range, small, time};
 use super::super::record::Record;
 use super::{
-    Decode, Encode, Format, Holds, Options, Places, TIMED_SECTORS, arrival_of, is_comment,
-    offset_of,
+    Decode, Encode, Format, Holds, Places, TIMED_SECTORS, arrival_of, is_comment, offset_of,
 };
 
 /// The format.
@@ -28,8 +29,12 @@ pub const FORMAT: Format = Format {
         response: true,
         ..TIMED_SECTORS
     },
-    reader,
-    writer,
+    reader: |_| {
+        Box::new(Msr {
+            devices: Names::new(DEVICES_MAX),
+        })
+    },
+    writer: || Box::new(Writer),
 };
 
 const FORM: &str = "timestamp,host,disk,Read|Write,offset,bytes,response";
@@ -41,16 +46,6 @@ const DEVICES_MAX: usize = 1 << 16;
 
 struct Msr {
     devices: Names,
-}
-
-fn reader(_: &Options) -> Box<dyn Decode> {
-    Box::new(Msr {
-        devices: Names::new(DEVICES_MAX),
-    })
-}
-
-fn writer() -> Box<dyn Encode> {
-    Box::new(Writer)
 }
 
 impl Decode for Msr {
@@ -76,27 +71,27 @@ struct Writer;
 
 impl Encode for Writer {
     fn put(&mut self, record: &Record, out: &mut Vec<u8>) -> Result<(), Cause> {
-        let line = format!(
-            "{},forerun,{},{},{},{},{}\n",
+        Ok(writeln!(
+            out,
+            "{},forerun,{},{},{},{},{}",
             arrival_of(record) / TICK,
             record.device,
             record.op.either("Read", "Write"),
             offset_of(record),
             record.bytes,
             record.response.map_or(0, |response| response.0) / TICK,
-        );
-        out.extend_from_slice(line.as_bytes());
-        Ok(())
+        )?)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::Options;
     use super::*;
 
     #[test]
     fn a_line_of_the_published_traces_is_read() {
-        let mut msr = reader(&Options::default());
+        let mut msr = (FORMAT.reader)(&Options::default());
         let line = b"128166372003061629,hm,1,Read,383496192,32768,58000";
         let record = msr.take(line).unwrap().unwrap();
         assert_eq!(record.arrival, Some(Nanos(12_816_637_200_306_162_900)));

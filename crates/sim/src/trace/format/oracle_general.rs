@@ -5,9 +5,8 @@
 //! What is read here computes next uses itself, so `next` is only checked to be possible.
 //!
 //! Nothing marks a file as of this format: it is guessed last, and text and whatever fits another
-//! format are refused. To write it,
-//! the future must be known, so all requests are kept until the end, 20 bytes each and what the
-//! numbering of objects takes; there is a limit to how many.
+//! format are refused. To write it, the future must be known, so all requests are kept until the
+//! end, 20 bytes each and what the numbering of objects takes; there is a limit to how many.
 
 use std::io::Write;
 
@@ -15,7 +14,7 @@ use forerun_core::Nanos;
 
 use super::super::error::Cause;
 use super::super::record::Record;
-use super::{BLOCKS_ONLY, Decode, Encode, Format, Holds, Options, Places, Unit, offset_of};
+use super::{BLOCKS_ONLY, Decode, Encode, Format, Holds, Places, Unit, offset_of};
 use crate::count::Numbering;
 
 /// The format.
@@ -31,8 +30,8 @@ pub const FORMAT: Format = Format {
         arrival_unit_ns: Some(SECOND),
         ..BLOCKS_ONLY
     },
-    reader,
-    writer,
+    reader: |_| Box::new(Reader::default()),
+    writer: || Box::new(Writer::default()),
 };
 
 const FORM: &str = "24-byte records: u32 seconds, u64 object, u32 bytes, i64 next use";
@@ -45,14 +44,6 @@ const WRITTEN_MAX: usize = 1 << 28;
 #[derive(Default)]
 struct Reader {
     is_binary: bool,
-}
-
-fn reader(_: &Options) -> Box<dyn Decode> {
-    Box::new(Reader::default())
-}
-
-fn writer() -> Box<dyn Encode> {
-    Box::new(Writer::default())
 }
 
 impl Decode for Reader {
@@ -150,7 +141,7 @@ mod tests {
 
     #[test]
     fn the_next_use_is_written() {
-        let (mut writer, mut out) = (writer(), Vec::new());
+        let (mut writer, mut out) = ((FORMAT.writer)(), Vec::new());
         for object in [7, 8, 7, 7] {
             writer.put(&Record::block(object), &mut out).unwrap();
         }

@@ -11,7 +11,7 @@ use forerun_core::Nanos;
 use super::super::error::Cause;
 use super::super::fields::{Ids, in_units, small, split, time};
 use super::super::record::Record;
-use super::{BLOCKS_ONLY, Decode, Encode, Format, Holds, Options, is_comment, offset_of};
+use super::{BLOCKS_ONLY, Decode, Encode, Format, Holds, is_comment, offset_of};
 
 /// The format.
 pub const FORMAT: Format = Format {
@@ -25,8 +25,8 @@ pub const FORMAT: Format = Format {
         compute: true,
         ..BLOCKS_ONLY
     },
-    reader,
-    writer,
+    reader: |_| Box::new(Plain::default()),
+    writer: || Box::new(Plain::default()),
 };
 
 const FORM: &str = "block [disk] [compute_us]";
@@ -36,14 +36,6 @@ const MICROSECOND: u64 = 1000;
 #[derive(Default)]
 struct Plain {
     blocks: Ids,
-}
-
-fn reader(_: &Options) -> Box<dyn Decode> {
-    Box::new(Plain::default())
-}
-
-fn writer() -> Box<dyn Encode> {
-    Box::new(Plain::default())
 }
 
 impl Decode for Plain {

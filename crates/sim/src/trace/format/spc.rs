@@ -4,12 +4,14 @@
 //! count sectors of 512 bytes, sizes count bytes. Optional fields after the fifth are allowed by
 //! the specification and not read.
 
+use std::io::Write;
+
 use forerun_core::Nanos;
 
 use super::super::error::Cause;
 use super::super::fields::{SECTOR, SECTORS, from_sector, in_units, op, small, time, whole};
 use super::super::record::Record;
-use super::{Decode, Encode, Format, Options, TIMED_SECTORS, arrival_of, is_comment, offset_of};
+use super::{Decode, Encode, Format, TIMED_SECTORS, arrival_of, is_comment, offset_of};
 
 /// The format.
 pub const FORMAT: Format = Format {
@@ -19,8 +21,8 @@ pub const FORMAT: Format = Format {
     form: FORM,
     is_marked: true,
     holds: TIMED_SECTORS,
-    reader,
-    writer,
+    reader: |_| Box::new(Spc),
+    writer: || Box::new(Spc),
 };
 
 const FORM: &str = "asu,lba,bytes,r|w,seconds";
@@ -28,14 +30,6 @@ const FORM: &str = "asu,lba,bytes,r|w,seconds";
 const SECOND: u64 = 1_000_000_000;
 
 struct Spc;
-
-fn reader(_: &Options) -> Box<dyn Decode> {
-    Box::new(Spc)
-}
-
-fn writer() -> Box<dyn Encode> {
-    Box::new(Spc)
-}
 
 impl Decode for Spc {
     fn take(&mut self, line: &[u8]) -> Result<Option<Record>, Cause> {
@@ -58,16 +52,15 @@ impl Decode for Spc {
 
 impl Encode for Spc {
     fn put(&mut self, record: &Record, out: &mut Vec<u8>) -> Result<(), Cause> {
-        let line = format!(
-            "{},{},{},{},{}\n",
+        Ok(writeln!(
+            out,
+            "{},{},{},{},{}",
             record.device,
             offset_of(record) / SECTOR,
             record.bytes,
             record.op.either('r', 'w'),
             in_units(arrival_of(record), SECOND),
-        );
-        out.extend_from_slice(line.as_bytes());
-        Ok(())
+        )?)
     }
 }
 

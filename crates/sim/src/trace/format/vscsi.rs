@@ -17,7 +17,7 @@ use forerun_core::Nanos;
 use super::super::error::Cause;
 use super::super::fields::{SECTORS, from_sector};
 use super::super::record::{Op, Record};
-use super::{Decode, Encode, Format, Holds, Options, TIMED_SECTORS, Unit, arrival_of, sectors_of};
+use super::{Decode, Encode, Format, Holds, TIMED_SECTORS, Unit, arrival_of, sectors_of};
 
 /// The format.
 pub const FORMAT: Format = Format {
@@ -31,8 +31,8 @@ pub const FORMAT: Format = Format {
         arrival_unit_ns: Some(MICROSECOND),
         ..TIMED_SECTORS
     },
-    reader,
-    writer,
+    reader: |_| Box::new(Vscsi::default()),
+    writer: || Box::new(Writer { serial: 0 }),
 };
 
 const FORM: &str = "a 32-byte record of version 1 or a 40-byte one of version 2";
@@ -55,14 +55,6 @@ struct Vscsi {
     version: Option<Version>,
     /// A request of version 2 whose response is next.
     unanswered: Option<Record>,
-}
-
-fn reader(_: &Options) -> Box<dyn Decode> {
-    Box::new(Vscsi::default())
-}
-
-fn writer() -> Box<dyn Encode> {
-    Box::new(Writer { serial: 0 })
 }
 
 impl Decode for Vscsi {

@@ -1,4 +1,4 @@
-//! A device that is watched: how long it worked, and how long its requests took.
+//! Meter: how long a device worked, and how long its requests took.
 //!
 //! A device goes into an array or a scene and cannot be asked any more; what the [`Meter`] over it
 //! counted stays with whoever made it. It changes nothing about the device.
@@ -7,10 +7,10 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use forerun_core::{Bytes, Nanos, Profile};
+use forerun_core::Nanos;
 
-use crate::device::{Completion, Device, Outcome, Request, Usage};
-use crate::needs::Needs;
+use super::{Layer, Wrapped};
+use crate::device::{Completion, Device, Outcome, Request};
 
 /// See the [module](self).
 #[derive(Clone, Debug, Default)]
@@ -29,10 +29,8 @@ impl Meter {
     /// The device, watched by this meter.
     #[must_use]
     pub fn over(&self, inner: Box<dyn Device>) -> Box<dyn Device> {
-        Box::new(Metered {
-            meter: self.clone(),
-            inner,
-        })
+        let layer = self.clone();
+        Box::new(Wrapped { layer, inner })
     }
 
     /// How long it worked.
@@ -56,61 +54,33 @@ impl Meter {
     }
 }
 
-#[derive(Debug)]
-struct Metered {
-    meter: Meter,
-    inner: Box<dyn Device>,
-}
-
-impl Device for Metered {
-    fn profile(&self) -> Profile {
-        self.inner.profile()
-    }
-
-    fn submit(&mut self, now: Nanos, request: Request) {
-        self.inner.submit(now, request);
-        let mut counts = self.meter.0.borrow_mut();
+impl Layer for Meter {
+    fn submit<D: Device>(&mut self, inner: &mut D, now: Nanos, request: Request) {
+        inner.submit(now, request);
+        let mut counts = self.0.borrow_mut();
         counts.submitted.insert(request.id, now);
-        counts.busy = self.inner.usage().busy;
+        counts.busy = inner.usage().busy;
     }
 
-    fn next_event(&self) -> Option<Nanos> {
-        self.inner.next_event()
-    }
-
-    fn advance(&mut self, now: Nanos, done: &mut Vec<Completion>) {
+    fn advance<D: Device>(&mut self, inner: &mut D, now: Nanos, done: &mut Vec<Completion>) {
         let before = done.len();
-        self.inner.advance(now, done);
-        let mut counts = self.meter.0.borrow_mut();
+        inner.advance(now, done);
+        let mut counts = self.0.borrow_mut();
         for one in done.iter().skip(before) {
             let submitted = counts.submitted.remove(&one.id).unwrap_or(one.at);
             counts.completed += 1;
             counts.failed += u64::from(one.outcome != Outcome::Done);
             counts.response += u128::from(one.at.since(submitted).0);
         }
-        counts.busy = self.inner.usage().busy;
-    }
-
-    fn usage(&self) -> Usage {
-        self.inner.usage()
-    }
-
-    fn servers(&self) -> u32 {
-        self.inner.servers()
-    }
-
-    fn capacity(&self) -> Option<Bytes> {
-        self.inner.capacity()
-    }
-
-    fn least(&self, needs: &Needs) -> Nanos {
-        self.inner.least(needs)
+        counts.busy = inner.usage().busy;
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use forerun_core::Bytes;
+
     use crate::hinted::constant::Constant;
 
     #[test]
