@@ -1,0 +1,127 @@
+//! The atomics and locks of the files under test, over those of loom, which tries every order of
+//! the threads' steps and every value a load may see.
+//!
+//! loom takes sequentially consistent accesses for acquire and release ones, but orders fences as
+//! the language does. So a sequentially consistent load gets a fence before it if the last store of
+//! the same thread was sequentially consistent as well: those two the language keeps in order, and
+//! making either weaker is seen. In one respect that is more than the language promises: what the
+//! thread stored before that store is ordered too, as on every processor there is.
+
+use std::cell::Cell;
+use std::ops::{Deref, DerefMut};
+
+use loom::sync::atomic as order;
+pub(crate) use loom::sync::atomic::{Ordering, fence};
+
+loom::thread_local! {
+    /// Whether this thread's last store was sequentially consistent, and no fence came since.
+    static STORED: Cell<bool> = Cell::new(false);
+}
+
+fn before_load(ordering: Ordering) {
+    if ordering == Ordering::SeqCst && STORED.with(|stored| stored.replace(false)) {
+        fence(Ordering::SeqCst);
+    }
+}
+
+fn after_store(ordering: Ordering) {
+    STORED.with(|stored| stored.set(ordering == Ordering::SeqCst));
+}
+
+macro_rules! atomics {
+    ($($name:ident of $value:ty: $($change:ident)*;)*) => {$(
+        #[derive(Debug)]
+        pub(crate) struct $name(order::$name);
+
+        #[allow(dead_code)]
+        impl $name {
+            pub(crate) fn new(value: $value) -> Self {
+                Self(order::$name::new(value))
+            }
+
+            pub(crate) fn load(&self, ordering: Ordering) -> $value {
+                before_load(ordering);
+                self.0.load(ordering)
+            }
+
+            pub(crate) fn store(&self, value: $value, ordering: Ordering) {
+                self.0.store(value, ordering);
+                after_store(ordering);
+            }
+
+            $(pub(crate) fn $change(&self, value: $value, ordering: Ordering) -> $value {
+                before_load(ordering);
+                let before = self.0.$change(value, ordering);
+                after_store(ordering);
+                before
+            })*
+        }
+
+        impl Default for $name {
+            fn default() -> Self {
+                Self::new(<$value>::default())
+            }
+        }
+    )*};
+}
+
+atomics! {
+    AtomicBool of bool: swap;
+    AtomicU64 of u64: fetch_or fetch_and;
+    AtomicUsize of usize: fetch_max;
+}
+
+/// A lock with the face of `parking_lot`'s.
+#[derive(Debug, Default)]
+pub(crate) struct Mutex<T>(loom::sync::Mutex<T>);
+
+pub(crate) struct MutexGuard<'a, T>(Option<loom::sync::MutexGuard<'a, T>>);
+
+impl<T> Mutex<T> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
+        MutexGuard(Some(self.0.lock().unwrap()))
+    }
+}
+
+impl<T> From<T> for Mutex<T> {
+    fn from(value: T) -> Self {
+        Self(loom::sync::Mutex::new(value))
+    }
+}
+
+impl<T> Deref for MutexGuard<'_, T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        self.0.as_ref().unwrap()
+    }
+}
+
+impl<T> DerefMut for MutexGuard<'_, T> {
+    fn deref_mut(&mut self) -> &mut T {
+        self.0.as_mut().unwrap()
+    }
+}
+
+/// A condition with the face of `parking_lot`'s.
+#[derive(Debug, Default)]
+pub(crate) struct Condvar(loom::sync::Condvar);
+
+impl Condvar {
+    pub(crate) fn new() -> Self {
+        Self::default()
+    }
+
+    pub(crate) fn wait<T>(&self, guard: &mut MutexGuard<'_, T>) {
+        guard.0 = guard.0.take().map(|held| self.0.wait(held).unwrap());
+    }
+
+    pub(crate) fn notify_one(&self) {
+        self.0.notify_one();
+    }
+}
+
+/// Somebody else is next.
+pub(crate) fn give_way(_looks: u32) {
+    loom::thread::yield_now();
+}
