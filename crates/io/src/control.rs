@@ -318,14 +318,20 @@ impl Control {
             let found = table.find(extent.file, block)?;
             (found.flags & flag::FILLING != 0).then_some(found.frame)
         };
-        let frames: Option<Vec<_>> = extent.blocks().map(filling).collect();
-        let target = match frames {
-            // SAFETY: the engine reserved these frames for this fetch and gives them to nobody
-            // until it completed; readers that still copy out of them are waited for before the
-            // request is submitted (`threads::wait_until_clear`).
-            Some(frames) => unsafe { Target::new(self.arena.clone(), frames) },
-            None => Target::empty(self.arena.clone()),
-        };
+        let mut complete = true;
+        // One after the other, not gathered first: there are hundreds.
+        let frames = extent.blocks().map_while(|block| {
+            let frame = filling(block);
+            complete &= frame.is_some();
+            frame
+        });
+        // SAFETY: the engine reserved these frames for this fetch and gives them to nobody until it
+        // completed; readers that still copy out of them are waited for before the request is
+        // submitted (`threads::wait_until_clear`).
+        let mut target = unsafe { Target::new(self.arena.clone(), frames) };
+        if !complete {
+            target = Target::empty(self.arena.clone());
+        }
         let known = self.catalog.get_mut(extent.file);
         let source = known
             .as_ref()

@@ -23,7 +23,6 @@ use forerun_core::table::{Frame, Table};
 use forerun_core::{
     Block, ErrorCode, FetchOutcome, FileId, Input, Ledger, ReadId, ReaderId, Served,
 };
-use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use crate::arena::Arena;
 use crate::backend::{Backend, Outcome, Request, Sink};
@@ -32,6 +31,7 @@ use crate::door::{Door, Later};
 use crate::journal_file::JournalFile;
 use crate::outbox::Outbox;
 use crate::source::{Identity, Source};
+use crate::sync::{Condvar, Mutex, MutexGuard};
 use crate::threads;
 use crate::wait::{Call, Waiter};
 
@@ -105,7 +105,7 @@ impl Shared {
             outbox: Outbox::default(),
             backend: OnceLock::new(),
             halted: AtomicBool::new(false),
-            landed: Condvar::new(),
+            landed: Condvar::default(),
             journal: JournalFile::new(journal),
         })
     }
@@ -342,7 +342,7 @@ impl Shared {
             let mut control = self.control.lock();
             control.stopped = true;
             while control.in_flight > 0 {
-                self.landed.wait(&mut control);
+                control = self.landed.wait(control);
             }
         }
         self.halted.store(true, Ordering::Release);

@@ -45,8 +45,8 @@ impl Waiter {
             call: Some(call),
         };
         Arc::new(Self {
-            place: place.into(),
-            answered: Condvar::new(),
+            place: Mutex::new(place),
+            answered: Condvar::default(),
         })
     }
 
@@ -76,7 +76,7 @@ impl Waiter {
         loop {
             match place.answer.take() {
                 Some(answer) => return answer,
-                None => self.answered.wait(&mut place),
+                None => place = self.answered.wait(place),
             }
         }
     }

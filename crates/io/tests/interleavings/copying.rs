@@ -134,7 +134,7 @@ fn who_hands_a_fetch_over_need_not_be_who_decided_it() {
     let target = target();
     explore(move || {
         let memory = Memory::<2>::holding_old();
-        let fetches = Arc::new(Mutex::from(0));
+        let fetches = Arc::new(Mutex::new(0));
         let reader = read(&memory, OLD);
         let submitter = thread::spawn({
             let (memory, fetches, target) = (memory.clone(), fetches.clone(), target.clone());

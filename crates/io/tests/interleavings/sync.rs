@@ -8,8 +8,8 @@
 //! thread stored before that store is ordered too, as on every processor there is.
 
 use std::cell::Cell;
-use std::ops::{Deref, DerefMut};
 
+use loom::sync::MutexGuard;
 use loom::sync::atomic as order;
 pub(crate) use loom::sync::atomic::{Ordering, fence};
 
@@ -71,49 +71,27 @@ atomics! {
     AtomicUsize of usize: fetch_max;
 }
 
-/// A lock with the face of `parking_lot`'s.
+/// A lock.
 #[derive(Debug, Default)]
 pub(crate) struct Mutex<T>(loom::sync::Mutex<T>);
 
-pub(crate) struct MutexGuard<'a, T>(Option<loom::sync::MutexGuard<'a, T>>);
-
 impl<T> Mutex<T> {
-    pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
-        MutexGuard(Some(self.0.lock().unwrap()))
-    }
-}
-
-impl<T> From<T> for Mutex<T> {
-    fn from(value: T) -> Self {
+    pub(crate) fn new(value: T) -> Self {
         Self(loom::sync::Mutex::new(value))
     }
-}
 
-impl<T> Deref for MutexGuard<'_, T> {
-    type Target = T;
-
-    fn deref(&self) -> &T {
-        self.0.as_ref().unwrap()
+    pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
+        self.0.lock().unwrap()
     }
 }
 
-impl<T> DerefMut for MutexGuard<'_, T> {
-    fn deref_mut(&mut self) -> &mut T {
-        self.0.as_mut().unwrap()
-    }
-}
-
-/// A condition with the face of `parking_lot`'s.
+/// What threads that hold a lock wait for without it.
 #[derive(Debug, Default)]
 pub(crate) struct Condvar(loom::sync::Condvar);
 
 impl Condvar {
-    pub(crate) fn new() -> Self {
-        Self::default()
-    }
-
-    pub(crate) fn wait<T>(&self, guard: &mut MutexGuard<'_, T>) {
-        guard.0 = guard.0.take().map(|held| self.0.wait(held).unwrap());
+    pub(crate) fn wait<'a, T>(&self, held: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
+        self.0.wait(held).unwrap()
     }
 
     pub(crate) fn notify_one(&self) {
