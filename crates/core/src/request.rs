@@ -36,7 +36,7 @@ const CHUNK: usize = 16;
 /// All of them, by number.
 #[derive(Debug, Default)]
 pub(crate) struct Requests {
-    chunks: Vec<Box<[Option<Request>; CHUNK]>>,
+    chunks: Vec<Box<[Option<Request>]>>,
     /// Numbers without a request, the next one last.
     free: Vec<u32>,
 }
@@ -45,7 +45,7 @@ impl Requests {
     pub(crate) fn add(&mut self, request: Request) -> RequestId {
         if self.free.is_empty() {
             let first = (self.chunks.len() * CHUNK) as u32;
-            self.chunks.push(Box::new([const { None }; CHUNK]));
+            self.chunks.push((0..CHUNK).map(|_| None).collect());
             self.free.extend((first..first + CHUNK as u32).rev());
         }
         let id = RequestId(self.free.pop().unwrap_or_default());

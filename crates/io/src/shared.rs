@@ -85,6 +85,31 @@ pub(crate) struct Ask<'a> {
     pub(crate) fresh: bool,
 }
 
+impl Ask<'_> {
+    fn read(&self, read: ReadId) -> Input {
+        Input::Read {
+            read,
+            reader: self.reader,
+            previous: self.previous,
+            head: self.head,
+            first: self.first,
+            count: self.count,
+            fresh: self.fresh,
+        }
+    }
+
+    fn wait(&self, read: ReadId) -> Input {
+        Input::Await {
+            read,
+            reader: self.reader,
+            previous: self.previous,
+            first: self.first,
+            count: self.count,
+            fresh: self.fresh,
+        }
+    }
+}
+
 impl Shared {
     pub(crate) fn new(
         control: Control,
@@ -189,24 +214,7 @@ impl Shared {
             if control.settle(ask.file, ask.source, seen, &self.door) {
                 return Ok(false);
             }
-            let &Ask {
-                reader,
-                previous,
-                head,
-                first,
-                count,
-                fresh,
-                ..
-            } = ask;
-            control.begin_read(waiter.clone(), |read| Input::Read {
-                read,
-                reader,
-                previous,
-                head,
-                first,
-                count,
-                fresh,
-            });
+            control.begin_read(waiter.clone(), |read| ask.read(read));
             Ok(true)
         });
         match begun {
@@ -225,28 +233,11 @@ impl Shared {
         let Ok(seen) = ask.source.identity() else {
             return call(FAILED);
         };
-        let &Ask {
-            reader,
-            file,
-            source,
-            previous,
-            first,
-            count,
-            fresh,
-            ..
-        } = ask;
         let refused = self.after_later(|control| {
-            if control.stopped || control.settle(file, source, seen, &self.door) {
+            if control.stopped || control.settle(ask.file, ask.source, seen, &self.door) {
                 return Some(call);
             }
-            control.begin_read(Waiter::calling(call), |read| Input::Await {
-                read,
-                reader,
-                previous,
-                first,
-                count,
-                fresh,
-            });
+            control.begin_read(Waiter::calling(call), |read| ask.wait(read));
             None
         });
         if let Some(call) = refused {

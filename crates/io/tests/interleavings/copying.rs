@@ -101,12 +101,12 @@ fn no_reader_copies_from_a_frame_that_was_given_away() {
     });
 }
 
-#[test]
-fn two_readers_and_the_filler_never_meet() {
+/// Two readers of these blocks while the frame changes hands, with so many slots between them.
+fn meet<const SLOTS: usize>(blocks: [Block; 2]) {
     let target = target();
     explore(move || {
-        let memory = Memory::<2>::holding_old();
-        let readers = [read(&memory, OLD), read(&memory, NEW)];
+        let memory = Memory::<SLOTS>::holding_old();
+        let readers = blocks.map(|block| read(&memory, block));
         memory.give_away();
         memory.fill(&target);
         for reader in readers {
@@ -116,17 +116,13 @@ fn two_readers_and_the_filler_never_meet() {
 }
 
 #[test]
+fn two_readers_and_the_filler_never_meet() {
+    meet::<2>([OLD, NEW]);
+}
+
+#[test]
 fn readers_that_take_turns_at_one_slot_never_meet_the_filler() {
-    let target = target();
-    explore(move || {
-        let memory = Memory::<1>::holding_old();
-        let readers = [read(&memory, OLD), read(&memory, OLD)];
-        memory.give_away();
-        memory.fill(&target);
-        for reader in readers {
-            reader.join().unwrap();
-        }
-    });
+    meet::<1>([OLD, OLD]);
 }
 
 #[test]
