@@ -214,7 +214,7 @@ impl Table {
         self.words.still(frame, file, block)
     }
 
-    /// Whether the frame is free of any block, for assertions of whoever fills frames.
+    /// The flags of a frame, whatever it holds.
     #[inline]
     #[must_use]
     pub fn flags(&self, frame: Frame) -> u8 {

@@ -22,7 +22,7 @@ use crate::sync::{AtomicBool, Mutex, Ordering};
 
 /// Touches and releases queued before somebody takes the lock for them alone: bounds how long a
 /// block's first touch goes unnoticed, and their memory, here and in the list they are taken to. A
-/// sixty-fourth of an uncontended lock is a nanosecond on a copy of hundreds.
+/// sixty-fourth of an uncontended lock is a nanosecond or two, on a copy of hundreds.
 const LATER_MAX: usize = 64;
 
 /// What reached the engine's door without its lock.

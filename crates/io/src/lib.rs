@@ -15,12 +15,13 @@
 //! | module | what it holds |
 //! | --- | --- |
 //! | [`driver`], [`reader`], `hint` | the face |
-//! | `hit`, `hazard`, `threads` | resident blocks, lock-free |
+//! | `hit`, `hazard`, `threads` | resident blocks, lock-free; a slot for each thread |
 //! | `shared`, `control`, `door`, `outbox`, `wait`, `journal_file` | the engine's lock and what passes through it |
 //! | `catalog`, [`source`] | which files, which version of them, where bytes come from |
 //! | [`arena`], [`footprint`] | the memory, and the little beside it |
 //! | [`backend`] | what carries fetches out, and wrappers |
 //! | [`generated`] | content that need not be stored |
+//! | `sync` | the atomics and locks of all of them |
 //!
 //! It never decides what to fetch or to give up, and never sees the simulator.
 

@@ -1,13 +1,13 @@
-//! The driver's middle: the engine's lock, the door queue beside it, and the way to the backend.
+//! The driver's middle: the engine's lock, the queue at its door, and the way to the backend.
 //!
 //! Entered by readers (a read that is not a plain hit), by the driver (open, close, ledger) and by
 //! backend threads (a request ended). There is no thread of its own: whoever has an input takes
 //! the lock, hands it in, leaves, and then wakes, submits and writes what came of it.
 //!
 //! ```text
-//! touches, releases --> later --+
-//! reads, completions ---------> lock { drain later; feed input } --> outbox --> backend
-//!                                                              \--> answers --> readers
+//! touches, releases --> door ---+
+//! reads, completions ---------> lock { drain door; feed input } --> outbox --> backend
+//!                                                             \--> answers --> readers
 //! ```
 //!
 //! Requests reach the backend in the order of the engine's decisions, because the outbox is filled
