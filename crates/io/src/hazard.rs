@@ -21,7 +21,7 @@
 
 use forerun_core::table::Frame;
 
-use crate::arena::{Run, Target};
+use crate::arena::Run;
 use crate::sync::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence, give_way};
 
 /// The hazard of a thread that copies out of no frame.
@@ -56,9 +56,9 @@ impl<const SLOTS: usize> Slab<SLOTS> {
         Claim(Some(&self.slots[index]))
     }
 
-    /// Returns once no thread copies out of a frame of `target`. The engine has given these frames
-    /// to new blocks before, so no thread can begin to.
-    pub(crate) fn wait_until_clear(&self, domain: u32, target: &Target) {
+    /// Returns once no thread copies out of these frames. The engine has taken their blocks out of
+    /// the table before, so no thread can begin to.
+    pub(crate) fn wait_until_clear(&self, domain: u32, runs: &[Run]) {
         fence(Ordering::SeqCst);
         let used = self.used.load(Ordering::SeqCst).min(SLOTS);
         let covered = |hazard: u64| {
@@ -66,7 +66,7 @@ impl<const SLOTS: usize> Slab<SLOTS> {
                 let first = name(domain, run.first);
                 (first..first + u64::from(run.count)).contains(&hazard)
             };
-            hazard != NONE && target.runs().iter().any(covers)
+            hazard != NONE && runs.iter().any(covers)
         };
         for slot in &self.slots[..used] {
             let mut looks = 0;

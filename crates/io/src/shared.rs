@@ -192,7 +192,7 @@ impl Shared {
     }
 
     fn hand_over(&self, request: Box<Request>) {
-        threads::wait_until_clear(self.domain, &request.target);
+        threads::wait_until_clear(self.domain, request.target.runs());
         let refusal = match self.backend.get() {
             _ if request.source.is_none() => libc::EBADF,
             Some(backend) if !self.halted.load(Ordering::Acquire) => {

@@ -2,7 +2,7 @@
 //!
 //! One slab serves all drivers. A thread has a slot from its first hit until it ends.
 
-use crate::arena::Target;
+use crate::arena::Run;
 use crate::hazard::{Announcer, Claim, NONE, Slab, Slot};
 use crate::sync::{AtomicBool, AtomicU64, AtomicUsize};
 
@@ -29,29 +29,24 @@ pub(crate) fn announcer() -> Option<Announcer<'static>> {
     CLAIM.try_with(Claim::announcer).ok().flatten()
 }
 
-/// Returns once no thread copies out of a frame of `target`, all of which have new blocks by now.
-pub(crate) fn wait_until_clear(domain: u32, target: &Target) {
-    SLAB.wait_until_clear(domain, target);
+/// Returns once no thread copies out of these frames, whose blocks have left the table by now.
+pub(crate) fn wait_until_clear(domain: u32, runs: &[Run]) {
+    SLAB.wait_until_clear(domain, runs);
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::arena::Arena;
     use forerun_core::table::Frame;
-    use std::sync::Arc;
     use std::sync::atomic::Ordering;
 
     #[test]
     fn a_filler_waits_for_the_frame_and_only_for_it() {
-        let arena = Arc::new(Arena::new(4, 512).unwrap());
-        // SAFETY: nothing is read or written through these targets.
-        let (held, free) = unsafe {
-            (
-                Target::new(arena.clone(), [Frame(1)]),
-                Target::new(arena, [Frame(2), Frame(3)]),
-            )
+        let run = |first, count| {
+            let first = Frame(first);
+            [Run { first, count }]
         };
+        let (held, free) = (run(1, 1), run(2, 2));
         let announcer = announcer().unwrap();
         let hazard = announcer.hold(u32::MAX - 1, Frame(1), || true).unwrap();
         wait_until_clear(u32::MAX - 1, &free);

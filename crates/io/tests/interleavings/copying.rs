@@ -6,7 +6,7 @@ use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use loom::thread;
 
-use crate::arena::{Arena, Target};
+use crate::arena::Run;
 use crate::hazard::{NONE, Slab, Slot};
 use crate::sync::{AtomicBool, AtomicU64, AtomicUsize, Mutex};
 use crate::words::Words;
@@ -67,19 +67,16 @@ impl<const SLOTS: usize> Memory<SLOTS> {
     }
 
     /// Brings the new block's bytes, as whoever submits the fetch and its device do.
-    fn fill(&self, target: &Target) {
-        self.slab.wait_until_clear(DOMAIN, target);
+    fn fill(&self) {
+        let run = Run {
+            first: FRAME,
+            count: 1,
+        };
+        self.slab.wait_until_clear(DOMAIN, &[run]);
         // SAFETY: loom checks at this very place that nobody reads meanwhile.
         self.bytes.with_mut(|bytes| unsafe { *bytes = NEW.0 });
         self.words.clear(FRAME, flag::FILLING);
     }
-}
-
-/// The memory is named only; nothing is read or written through it.
-fn target() -> std::sync::Arc<Target> {
-    let arena = Arena::new(2, 512).unwrap().into();
-    // SAFETY: as above.
-    unsafe { Target::new(arena, [FRAME]) }.into()
 }
 
 fn read<const SLOTS: usize>(memory: &Arc<Memory<SLOTS>>, block: Block) -> thread::JoinHandle<bool> {
@@ -89,12 +86,11 @@ fn read<const SLOTS: usize>(memory: &Arc<Memory<SLOTS>>, block: Block) -> thread
 
 #[test]
 fn no_reader_copies_from_a_frame_that_was_given_away() {
-    let target = target();
     explore(move || {
         let memory = Memory::<2>::holding_old();
         let reader = read(&memory, OLD);
         memory.give_away();
-        memory.fill(&target);
+        memory.fill();
         assert!(memory.hit(NEW));
         reader.join().unwrap();
         assert!(!memory.hit(OLD));
@@ -103,12 +99,11 @@ fn no_reader_copies_from_a_frame_that_was_given_away() {
 
 /// Two readers of these blocks while the frame changes hands, with so many slots between them.
 fn meet<const SLOTS: usize>(blocks: [Block; 2]) {
-    let target = target();
     explore(move || {
         let memory = Memory::<SLOTS>::holding_old();
         let readers = blocks.map(|block| read(&memory, block));
         memory.give_away();
-        memory.fill(&target);
+        memory.fill();
         for reader in readers {
             reader.join().unwrap();
         }
@@ -127,16 +122,15 @@ fn readers_that_take_turns_at_one_slot_never_meet_the_filler() {
 
 #[test]
 fn who_hands_a_fetch_over_need_not_be_who_decided_it() {
-    let target = target();
     explore(move || {
         let memory = Memory::<2>::holding_old();
         let fetches = Arc::new(Mutex::new(0));
         let reader = read(&memory, OLD);
         let submitter = thread::spawn({
-            let (memory, fetches, target) = (memory.clone(), fetches.clone(), target.clone());
+            let (memory, fetches) = (memory.clone(), fetches.clone());
             move || {
                 if *fetches.lock() > 0 {
-                    memory.fill(&target);
+                    memory.fill();
                 }
             }
         });
