@@ -21,7 +21,6 @@
 //! | [`arena`], [`footprint`] | the memory, and the little beside it |
 //! | [`backend`] | what carries fetches out, and wrappers |
 //! | [`generated`] | content that need not be stored |
-//! | `sync` | the atomics and locks of all of them |
 //!
 //! It never decides what to fetch or to give up, and never sees the simulator.
 
