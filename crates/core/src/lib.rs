@@ -47,6 +47,7 @@ mod request;
 pub mod settings;
 pub mod spec;
 mod stream;
+mod sync;
 pub mod table;
 pub mod units;
 

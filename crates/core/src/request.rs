@@ -29,44 +29,53 @@ pub(crate) struct Request {
     pub(crate) orphans: Box<[Frame]>,
 }
 
-/// The table grows by so many: doubling would leave half of it empty, and the memory that is not
-/// blocks is counted.
-const SLOTS_STEP: usize = 16;
+/// The table grows by so many, which stay where they are: to grow by moving would take the memory
+/// of both copies just when most requests are under way, and what is not blocks is counted.
+const CHUNK: usize = 16;
 
 /// All of them, by number.
 #[derive(Debug, Default)]
 pub(crate) struct Requests {
-    slots: Vec<Option<Request>>,
+    chunks: Vec<Box<[Option<Request>]>>,
+    /// Numbers without a request, the next one last.
     free: Vec<u32>,
 }
 
 impl Requests {
     pub(crate) fn add(&mut self, request: Request) -> RequestId {
-        match self.free.pop() {
-            Some(slot) => {
-                self.slots[slot as usize] = Some(request);
-                RequestId(slot)
-            }
-            None => {
-                if self.slots.len() == self.slots.capacity() {
-                    self.slots.reserve_exact(SLOTS_STEP);
-                }
-                self.slots.push(Some(request));
-                RequestId(self.slots.len() as u32 - 1)
-            }
+        if self.free.is_empty() {
+            let first = (self.chunks.len() * CHUNK) as u32;
+            self.chunks.push((0..CHUNK).map(|_| None).collect());
+            self.free.extend((first..first + CHUNK as u32).rev());
         }
+        let id = RequestId(self.free.pop().unwrap_or_default());
+        if let Some(slot) = self.slot(id) {
+            *slot = Some(request);
+        }
+        id
+    }
+
+    fn slot(&mut self, id: RequestId) -> Option<&mut Option<Request>> {
+        let chunk = self.chunks.get_mut(id.0 as usize / CHUNK)?;
+        chunk.get_mut(id.0 as usize % CHUNK)
+    }
+
+    /// In ascending order of their numbers, free ones as none.
+    fn slots(&self) -> impl Iterator<Item = &Option<Request>> {
+        self.chunks.iter().flat_map(|chunk| chunk.iter())
     }
 
     pub(crate) fn get(&self, id: RequestId) -> Option<&Request> {
-        self.slots.get(id.0 as usize)?.as_ref()
+        let chunk = self.chunks.get(id.0 as usize / CHUNK)?;
+        chunk.get(id.0 as usize % CHUNK)?.as_ref()
     }
 
     pub(crate) fn get_mut(&mut self, id: RequestId) -> Option<&mut Request> {
-        self.slots.get_mut(id.0 as usize)?.as_mut()
+        self.slot(id)?.as_mut()
     }
 
     pub(crate) fn remove(&mut self, id: RequestId) -> Option<Request> {
-        let request = self.slots.get_mut(id.0 as usize)?.take()?;
+        let request = self.slot(id)?.take()?;
         self.free.push(id.0);
         Some(request)
     }
@@ -74,7 +83,7 @@ impl Requests {
     /// Numbers of the requests for which `wanted` holds, in ascending order.
     pub(crate) fn which(&self, wanted: impl Fn(&Request) -> bool) -> Vec<RequestId> {
         (0..)
-            .zip(&self.slots)
+            .zip(self.slots())
             .filter(|(_, slot)| slot.as_ref().is_some_and(&wanted))
             .map(|(id, _)| RequestId(id))
             .collect()

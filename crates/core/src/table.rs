@@ -21,10 +21,13 @@
 //!
 //! It does not hold data and does not know where frames lie in memory.
 
+mod words;
+
 use alloc::boxed::Box;
 use alloc::vec;
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
+use self::words::{Words, word};
+use crate::sync::{AtomicU32, Ordering};
 use crate::units::{Block, Bytes, FileId};
 
 /// The place of one block in memory, counted from 0.
@@ -77,7 +80,7 @@ const SLOTS_PER_MILLE: u64 = 1176;
 #[derive(Debug)]
 pub struct Table {
     index: Box<[AtomicU32]>,
-    words: Box<[AtomicU64]>,
+    words: Words,
 }
 
 /// The engine's half: links only it may touch.
@@ -98,10 +101,6 @@ impl Links {
         let [a, b, c, _] = link.to_le_bytes();
         self.0[frame.0 as usize] = [a, b, c];
     }
-}
-
-const fn word(file: FileId, block: Block, flags: u8) -> u64 {
-    ((file.0 as u64) << 40) | ((block.0 as u64) << 8) | flags as u64
 }
 
 /// Multiplicative hashing with the odd constant nearest 2^64 / golden ratio, then a fold: blocks
@@ -131,9 +130,7 @@ impl Table {
             index: (0..Self::slots(frames))
                 .map(|_| AtomicU32::new(EMPTY))
                 .collect(),
-            words: (0..frames)
-                .map(|_| AtomicU64::new(u64::from(flag::VACANT)))
-                .collect(),
+            words: Words::new(frames),
         }
     }
 
@@ -173,7 +170,7 @@ impl Table {
     #[inline]
     #[must_use]
     pub fn frames(&self) -> u32 {
-        self.words.len() as u32
+        self.words.frames()
     }
 
     /// Looks a block up.
@@ -192,7 +189,7 @@ impl Table {
             if entry & !FRAME_MASK == tag {
                 let frame = Frame(entry & FRAME_MASK);
                 // An index entry always names a frame of this table.
-                let word = self.words[frame.0 as usize].load(Ordering::Acquire);
+                let word = self.words.now(frame);
                 if word & !0xff == wanted && word as u8 & flag::VACANT == 0 {
                     return Some(Found {
                         frame,
@@ -214,25 +211,21 @@ impl Table {
     #[inline]
     #[must_use]
     pub fn still(&self, frame: Frame, file: FileId, block: Block) -> bool {
-        let word_now = self.words[frame.0 as usize].load(Ordering::SeqCst);
-        word_now & !0xff == word(file, block, 0)
-            && word_now as u8 & (flag::FILLING | flag::VACANT) == 0
+        self.words.still(frame, file, block)
     }
 
-    /// Whether the frame is free of any block, for assertions of whoever fills frames.
+    /// The flags of a frame, whatever it holds.
     #[inline]
     #[must_use]
     pub fn flags(&self, frame: Frame) -> u8 {
-        self.words[frame.0 as usize].load(Ordering::Acquire) as u8
+        self.words.now(frame) as u8
     }
 
     /// Takes the `ARMED` flag of a frame; true for the one caller that found it set.
     #[inline]
     #[must_use]
     pub fn disarm(&self, frame: Frame) -> bool {
-        let word =
-            self.words[frame.0 as usize].fetch_and(!u64::from(flag::ARMED), Ordering::AcqRel);
-        word as u8 & flag::ARMED != 0
+        self.words.disarm(frame)
     }
 
     #[inline]
@@ -242,21 +235,20 @@ impl Table {
 
     /// What a frame holds; meaningless if it is vacant.
     pub(crate) fn holds(&self, frame: Frame) -> (FileId, Block) {
-        let word = self.words[frame.0 as usize].load(Ordering::Relaxed);
-        (FileId((word >> 40) as u32), Block((word >> 8) as u32))
+        self.words.holds(frame)
     }
 
     pub(crate) fn set(&self, frame: Frame, flags: u8) {
-        self.words[frame.0 as usize].fetch_or(u64::from(flags), Ordering::AcqRel);
+        self.words.set(frame, flags);
     }
 
     pub(crate) fn clear(&self, frame: Frame, flags: u8) {
-        self.words[frame.0 as usize].fetch_and(!u64::from(flags), Ordering::AcqRel);
+        self.words.clear(frame, flags);
     }
 
     /// Gives a vacant frame to a block that is not in the table.
     pub(crate) fn insert(&self, frame: Frame, file: FileId, block: Block, flags: u8) {
-        self.words[frame.0 as usize].store(word(file, block, flags), Ordering::SeqCst);
+        self.words.give(frame, file, block, flags);
         let hash = hash(file, block);
         let mut slot = self.home(hash);
         while self.index[slot].load(Ordering::Relaxed) != EMPTY {
@@ -273,8 +265,7 @@ impl Table {
     /// Takes the block out of the table. The frame is vacant from now on, `PINNED` kept.
     pub(crate) fn remove(&self, frame: Frame) {
         let (file, block) = self.holds(frame);
-        let pinned = self.flags(frame) & flag::PINNED;
-        self.words[frame.0 as usize].store(u64::from(flag::VACANT | pinned), Ordering::SeqCst);
+        self.words.vacate(frame);
         let mut slot = self.home(hash(file, block));
         loop {
             let entry = self.index[slot].load(Ordering::Relaxed);

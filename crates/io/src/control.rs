@@ -16,47 +16,19 @@ use forerun_core::engine::view::{DeviceView, StreamView};
 use forerun_core::journal::Entry;
 use forerun_core::table::{Table, flag};
 use forerun_core::{
-    Block, Bytes, DeviceId, Engine, Fetch, FileId, Input, Ledger, Output, Profile, ReadId,
-    ReaderId, Served,
+    Bytes, DeviceId, Engine, Fetch, FileId, Input, Ledger, Output, Profile, ReadId, ReaderId,
+    Served,
 };
-use parking_lot::Mutex;
 
 use crate::arena::{Arena, Target};
 use crate::backend::Request;
 use crate::catalog::{Catalog, Key};
 use crate::clock::Ticker;
+use crate::door::{Door, Later};
 use crate::numbers::Numbered;
 use crate::reader::Position;
 use crate::source::{Identity, Source};
 use crate::wait::Waiter;
-
-/// What reached the engine's door without its lock, to be handed in before the next real input.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Later {
-    Touch {
-        reader: ReaderId,
-        first: Block,
-        count: u32,
-    },
-    Release(ReadId),
-}
-
-impl From<Later> for Input {
-    fn from(later: Later) -> Self {
-        match later {
-            Later::Touch {
-                reader,
-                first,
-                count,
-            } => Input::Touch {
-                reader,
-                first,
-                count,
-            },
-            Later::Release(read) => Input::Release { read },
-        }
-    }
-}
 
 /// Where a file lies.
 #[derive(Clone, Copy, Debug)]
@@ -156,9 +128,9 @@ impl Control {
     }
 
     /// Hands in what was queued without the lock, in order.
-    pub(crate) fn drain(&mut self, later: &Mutex<Vec<Later>>) {
-        mem::swap(&mut *later.lock(), &mut self.taken);
+    pub(crate) fn drain(&mut self, door: &Door) {
         let mut taken = mem::take(&mut self.taken);
+        door.take(&mut taken);
         for event in taken.drain(..) {
             if let Later::Release(read) = event {
                 self.reads.remove(read.0);
@@ -176,7 +148,7 @@ impl Control {
         file: FileId,
         source: &Source,
         seen: Option<Identity>,
-        later: &Mutex<Vec<Later>>,
+        door: &Door,
     ) -> bool {
         let Some(known) = self.catalog.get(file) else {
             return false;
@@ -191,7 +163,7 @@ impl Control {
         if known.identity == Some(now) {
             return false;
         }
-        self.drain(later);
+        self.drain(door);
         let now = Identity {
             bytes: now.bytes.min(self.file_bytes_max()),
             ..now
@@ -287,9 +259,9 @@ impl Control {
     }
 
     /// Forgets files that were closed long ago, if too many are.
-    pub(crate) fn forget_surplus(&mut self, later: &Mutex<Vec<Later>>) {
+    pub(crate) fn forget_surplus(&mut self, door: &Door) {
         while let Some(file) = self.catalog.take_surplus() {
-            self.drain(later);
+            self.drain(door);
             self.feed(Input::Forget { file });
         }
     }
@@ -346,14 +318,20 @@ impl Control {
             let found = table.find(extent.file, block)?;
             (found.flags & flag::FILLING != 0).then_some(found.frame)
         };
-        let frames: Option<Vec<_>> = extent.blocks().map(filling).collect();
-        let target = match frames {
-            // SAFETY: the engine reserved these frames for this fetch and gives them to nobody
-            // until it completed; readers that still copy out of them are waited for before the
-            // request is submitted (`hazard::wait_until_clear`).
-            Some(frames) => unsafe { Target::new(self.arena.clone(), frames) },
-            None => Target::empty(self.arena.clone()),
-        };
+        let mut complete = true;
+        // One after the other, not gathered first: there are hundreds.
+        let frames = extent.blocks().map_while(|block| {
+            let frame = filling(block);
+            complete &= frame.is_some();
+            frame
+        });
+        // SAFETY: the engine reserved these frames for this fetch and gives them to nobody until it
+        // completed; readers that still copy out of them are waited for before the request is
+        // submitted (`threads::wait_until_clear`).
+        let mut target = unsafe { Target::new(self.arena.clone(), frames) };
+        if !complete {
+            target = Target::empty(self.arena.clone());
+        }
         let known = self.catalog.get_mut(extent.file);
         let source = known
             .as_ref()

@@ -1,6 +1,6 @@
 //! The driver: builds everything from a [`Config`], opens files, and ends the run.
 //!
-//! Used by the command line, the mount and Python. It owns the backend and its threads; readers
+//! Used by the command line and the mount. It owns the backend and its threads; readers
 //! share its middle, the engine's lock, with it and may outlive it, with what is resident then.
 
 use std::io::Write;

@@ -11,10 +11,11 @@ use std::ops::Range;
 use forerun_core::table::{Found, Frame, Table, flag};
 use forerun_core::{Block, FileId, ReaderId};
 
-use crate::control::Later;
-use crate::hazard::{self, Announcer};
+use crate::door::Later;
+use crate::hazard::Announcer;
 use crate::shared::Shared;
 use crate::span::Span;
+use crate::threads;
 
 /// With any of these a hit enters the engine; armed blocks are only reported.
 const NOT_HERE: u8 = flag::FILLING | flag::MARK | flag::VACANT;
@@ -68,7 +69,7 @@ impl<'a> Hits<'a> {
 
     /// Takes plain hits from the front of the span; how many there were.
     pub(crate) fn take(&mut self, span: &mut Span<'_>) -> u64 {
-        let Some(announcer) = hazard::announcer() else {
+        let Some(announcer) = threads::announcer() else {
             return 0;
         };
         let before = span.left;
@@ -93,7 +94,7 @@ impl<'a> Hits<'a> {
         from: usize,
         into: &mut [u8],
     ) -> bool {
-        let taken = hazard::announcer()
+        let taken = threads::announcer()
             .is_some_and(|announcer| self.take_one(announcer, block, previous, from, into));
         if self.touched.1 > 0 {
             self.queue_touched();
@@ -105,7 +106,7 @@ impl<'a> Hits<'a> {
     #[inline(always)]
     fn take_one(
         &mut self,
-        announcer: Announcer,
+        announcer: Announcer<'_>,
         block: Block,
         previous: Option<Block>,
         from: usize,
@@ -117,10 +118,10 @@ impl<'a> Hits<'a> {
         if found.flags & NOT_HERE != 0 {
             return false;
         }
-        let hazard = announcer.announce(self.shared.domain, found.frame);
-        if !self.table.still(found.frame, self.file, block) {
+        let still = || self.table.still(found.frame, self.file, block);
+        let Some(hazard) = announcer.hold(self.shared.domain, found.frame, still) else {
             return false;
-        }
+        };
         // SAFETY: the frame held the block after the hazard was announced, so whoever fills it
         // anew waits until the hazard is lifted, below.
         unsafe { self.shared.arena.copy_out(found.frame, from, into) };

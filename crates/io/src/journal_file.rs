@@ -4,9 +4,8 @@
 //! their own, taken before the engine's so that chunks cannot change places. The first error ends
 //! the writing and is reported when the journal is closed.
 
+use crate::sync::Mutex;
 use std::io::{self, Write};
-
-use parking_lot::Mutex;
 
 /// See the [module](self).
 pub(crate) struct JournalFile(Mutex<State>);

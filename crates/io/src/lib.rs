@@ -15,8 +15,8 @@
 //! | module | what it holds |
 //! | --- | --- |
 //! | [`driver`], [`reader`], `hint` | the face |
-//! | `hit`, `hazard` | resident blocks, lock-free |
-//! | `shared`, `control`, `outbox`, `wait`, `journal_file` | the engine's lock and what passes through it |
+//! | `hit`, `hazard`, `threads` | resident blocks, lock-free; a slot for each thread |
+//! | `shared`, `control`, `door`, `outbox`, `wait`, `journal_file` | the engine's lock and what passes through it |
 //! | `catalog`, [`source`] | which files, which version of them, where bytes come from |
 //! | [`arena`], [`footprint`] | the memory, and the little beside it |
 //! | [`backend`] | what carries fetches out, and wrappers |
@@ -29,6 +29,7 @@ pub mod backend;
 mod catalog;
 mod clock;
 mod control;
+mod door;
 pub mod driver;
 pub mod error;
 pub mod footprint;
@@ -43,6 +44,8 @@ pub mod reader;
 mod shared;
 pub mod source;
 mod span;
+mod sync;
+mod threads;
 mod wait;
 
 pub use backend::BackendChoice;

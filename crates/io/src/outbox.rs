@@ -3,12 +3,13 @@
 //! Filled under the engine's lock, emptied without it, by one thread at a time. Whoever finds
 //! another at it leaves: that one looks again after each request. So requests are not overtaken,
 //! and a backend that completes one inside `submit` does not recurse.
+//!
+//! Compiled a second time by `tests/interleavings`, which tries this in every order.
 
 use std::collections::VecDeque;
 
-use parking_lot::Mutex;
-
 use crate::backend::Request;
+use crate::sync::Mutex;
 
 /// See the [module](self).
 #[derive(Default)]

@@ -18,7 +18,7 @@ use forerun_core::{Block, FileId, ReaderId, Served};
 
 use crate::catalog::Version;
 use crate::clock::coarse_seconds;
-use crate::control::Later;
+use crate::door::Later;
 use crate::hit::{Guess, Hits};
 use crate::shared::{Answer, Ask, Shared};
 use crate::source::Source;

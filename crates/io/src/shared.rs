@@ -1,13 +1,13 @@
-//! The driver's middle: the engine's lock, the door queue beside it, and the way to the backend.
+//! The driver's middle: the engine's lock, the queue at its door, and the way to the backend.
 //!
 //! Entered by readers (a read that is not a plain hit), by the driver (open, close, ledger) and by
 //! backend threads (a request ended). There is no thread of its own: whoever has an input takes
 //! the lock, hands it in, leaves, and then wakes, submits and writes what came of it.
 //!
 //! ```text
-//! touches, releases --> later --+
-//! reads, completions ---------> lock { drain later; feed input } --> outbox --> backend
-//!                                                              \--> answers --> readers
+//! touches, releases --> door ---+
+//! reads, completions ---------> lock { drain door; feed input } --> outbox --> backend
+//!                                                             \--> answers --> readers
 //! ```
 //!
 //! Requests reach the backend in the order of the engine's decisions, because the outbox is filled
@@ -23,20 +23,17 @@ use forerun_core::table::{Frame, Table};
 use forerun_core::{
     Block, ErrorCode, FetchOutcome, FileId, Input, Ledger, ReadId, ReaderId, Served,
 };
-use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use crate::arena::Arena;
 use crate::backend::{Backend, Outcome, Request, Sink};
-use crate::control::{Control, Later};
-use crate::hazard;
+use crate::control::Control;
+use crate::door::{Door, Later};
 use crate::journal_file::JournalFile;
 use crate::outbox::Outbox;
 use crate::source::{Identity, Source};
+use crate::sync::{Condvar, Mutex, MutexGuard};
+use crate::threads;
 use crate::wait::{Call, Waiter};
-
-/// Touches and releases queued before somebody takes the lock for them alone: bounds their memory
-/// and how long a block's first touch goes unnoticed.
-const LATER_MAX: usize = 256;
 
 /// Bytes of journal lines gathered before they are written.
 const JOURNAL_CHUNK: usize = 64 * 1024;
@@ -60,9 +57,7 @@ pub(crate) struct Shared {
     /// Whether every read must enter the engine.
     pub(crate) sees_every_read: bool,
     control: Mutex<Control>,
-    later: Mutex<Vec<Later>>,
-    /// Whether a read waits for memory, as of the last time the lock was left.
-    starved: AtomicBool,
+    door: Door,
     outbox: Outbox,
     backend: OnceLock<Arc<dyn Backend>>,
     halted: AtomicBool,
@@ -90,6 +85,31 @@ pub(crate) struct Ask<'a> {
     pub(crate) fresh: bool,
 }
 
+impl Ask<'_> {
+    fn read(&self, read: ReadId) -> Input {
+        Input::Read {
+            read,
+            reader: self.reader,
+            previous: self.previous,
+            head: self.head,
+            first: self.first,
+            count: self.count,
+            fresh: self.fresh,
+        }
+    }
+
+    fn wait(&self, read: ReadId) -> Input {
+        Input::Await {
+            read,
+            reader: self.reader,
+            previous: self.previous,
+            first: self.first,
+            count: self.count,
+            fresh: self.fresh,
+        }
+    }
+}
+
 impl Shared {
     pub(crate) fn new(
         control: Control,
@@ -106,12 +126,11 @@ impl Shared {
             domain: DOMAINS.fetch_add(1, Ordering::Relaxed),
             sees_every_read,
             control: Mutex::new(control),
-            later: Mutex::default(),
-            starved: AtomicBool::new(false),
+            door: Door::default(),
             outbox: Outbox::default(),
             backend: OnceLock::new(),
             halted: AtomicBool::new(false),
-            landed: Condvar::new(),
+            landed: Condvar::default(),
             journal: JournalFile::new(journal),
         })
     }
@@ -132,13 +151,13 @@ impl Shared {
     /// Does something under the lock after what was queued at the door.
     pub(crate) fn after_later<R>(&self, work: impl FnOnce(&mut Control) -> R) -> R {
         self.with(|control| {
-            control.drain(&self.later);
+            control.drain(&self.door);
             work(control)
         })
     }
 
     fn leave(&self, mut control: MutexGuard<'_, Control>) {
-        self.publish_starved(&mut control);
+        self.tell_door(&mut control);
         let woken = mem::take(&mut control.woken);
         if !control.fetches.is_empty() {
             self.outbox.put(control.fetches.drain(..));
@@ -157,16 +176,10 @@ impl Shared {
         }
     }
 
-    /// Tells those who release memory whether a read waits for it. A release that was queued before
-    /// it could see that is handed in here; one that comes later sees it.
-    fn publish_starved(&self, control: &mut Control) {
-        loop {
-            let starved = control.is_starved();
-            self.starved.store(starved, Ordering::SeqCst);
-            if !starved || self.later.lock().is_empty() {
-                return;
-            }
-            control.drain(&self.later);
+    /// Tells those who release memory whether a read waits for it.
+    fn tell_door(&self, control: &mut Control) {
+        while self.door.tell(control.is_starved()) {
+            control.drain(&self.door);
         }
     }
 
@@ -179,7 +192,7 @@ impl Shared {
     }
 
     fn hand_over(&self, request: Box<Request>) {
-        hazard::wait_until_clear(self.domain, &request.target);
+        threads::wait_until_clear(self.domain, request.target.runs());
         let refusal = match self.backend.get() {
             _ if request.source.is_none() => libc::EBADF,
             Some(backend) if !self.halted.load(Ordering::Acquire) => {
@@ -198,27 +211,10 @@ impl Shared {
             if control.stopped {
                 return Err(io::Error::from_raw_os_error(libc::ESHUTDOWN));
             }
-            if control.settle(ask.file, ask.source, seen, &self.later) {
+            if control.settle(ask.file, ask.source, seen, &self.door) {
                 return Ok(false);
             }
-            let &Ask {
-                reader,
-                previous,
-                head,
-                first,
-                count,
-                fresh,
-                ..
-            } = ask;
-            control.begin_read(waiter.clone(), |read| Input::Read {
-                read,
-                reader,
-                previous,
-                head,
-                first,
-                count,
-                fresh,
-            });
+            control.begin_read(waiter.clone(), |read| ask.read(read));
             Ok(true)
         });
         match begun {
@@ -237,28 +233,11 @@ impl Shared {
         let Ok(seen) = ask.source.identity() else {
             return call(FAILED);
         };
-        let &Ask {
-            reader,
-            file,
-            source,
-            previous,
-            first,
-            count,
-            fresh,
-            ..
-        } = ask;
         let refused = self.after_later(|control| {
-            if control.stopped || control.settle(file, source, seen, &self.later) {
+            if control.stopped || control.settle(ask.file, ask.source, seen, &self.door) {
                 return Some(call);
             }
-            control.begin_read(Waiter::calling(call), |read| Input::Await {
-                read,
-                reader,
-                previous,
-                first,
-                count,
-                fresh,
-            });
+            control.begin_read(Waiter::calling(call), |read| ask.wait(read));
             None
         });
         if let Some(call) = refused {
@@ -266,16 +245,9 @@ impl Shared {
         }
     }
 
-    /// Queues something for the next who takes the lock. A read may be waiting for the memory that
-    /// a release gives back, and then perhaps nobody else comes: so it goes in at once.
+    /// Queues something for the next who takes the lock, or takes it if the door says so.
     pub(crate) fn queue(&self, later: Later) {
-        let queued = {
-            let mut queue = self.later.lock();
-            queue.push(later);
-            queue.len()
-        };
-        let awaited = matches!(later, Later::Release(_)) && self.starved.load(Ordering::SeqCst);
-        if awaited || queued >= LATER_MAX {
+        if self.door.queue(later) {
             self.after_later(|_| ());
         }
     }
@@ -288,12 +260,12 @@ impl Shared {
         source: &Source,
         seen: Option<Identity>,
     ) {
-        control.settle(file, source, seen, &self.later);
+        control.settle(file, source, seen, &self.door);
     }
 
     /// [`Control::forget_surplus`] for a caller that holds the lock.
     pub(crate) fn forget_surplus(&self, control: &mut Control) {
-        control.forget_surplus(&self.later);
+        control.forget_surplus(&self.door);
     }
 
     /// Closes a reader, and forgets files that were closed long ago.
@@ -307,7 +279,7 @@ impl Shared {
     /// Looks whether the file changed; if so the new version begins.
     pub(crate) fn look(&self, file: FileId, source: &Source) -> io::Result<bool> {
         let seen = source.identity()?;
-        Ok(self.with(|control| control.settle(file, source, seen, &self.later)))
+        Ok(self.with(|control| control.settle(file, source, seen, &self.door)))
     }
 
     /// Returns once nobody is in the middle of a change.
@@ -361,7 +333,7 @@ impl Shared {
             let mut control = self.control.lock();
             control.stopped = true;
             while control.in_flight > 0 {
-                self.landed.wait(&mut control);
+                control = self.landed.wait(control);
             }
         }
         self.halted.store(true, Ordering::Release);
@@ -400,7 +372,7 @@ impl Shared {
         let seen = source.as_ref().map(|s| s.identity());
         self.after_later(|control| {
             if let (Some(source), Some(Ok(seen))) = (&source, seen) {
-                control.settle(request.file, source, seen, &self.later);
+                control.settle(request.file, source, seen, &self.door);
             }
             match Self::judge(control, &mut request, outcome) {
                 Some(outcome) => {

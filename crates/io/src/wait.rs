@@ -3,11 +3,14 @@
 //! A thread that waits for its read has one place, used again for each: it waits for one at a time.
 //! A read that was only asked to tell when its blocks are there has a call in its place, and no
 //! thread. The engine's lock holder puts the answer in, and wakes or calls once the lock is free.
+//!
+//! Compiled a second time by `tests/interleavings`, which tries this in every order.
 
 use std::sync::Arc;
 
 use forerun_core::{ReadId, Served};
-use parking_lot::{Condvar, Mutex};
+
+use crate::sync::{Condvar, Mutex};
 
 /// What is called with the answer, on whatever thread brings it: it must not take long.
 pub(crate) type Call = Box<dyn FnOnce(Served) + Send>;
@@ -42,8 +45,8 @@ impl Waiter {
             call: Some(call),
         };
         Arc::new(Self {
-            place: place.into(),
-            answered: Condvar::new(),
+            place: Mutex::new(place),
+            answered: Condvar::default(),
         })
     }
 
@@ -73,7 +76,7 @@ impl Waiter {
         loop {
             match place.answer.take() {
                 Some(answer) => return answer,
-                None => self.answered.wait(&mut place),
+                None => place = self.answered.wait(place),
             }
         }
     }

@@ -3,6 +3,8 @@
 //! One suite, [`suite`], run over each entry of the list and over each wrapper around it; a new
 //! backend is covered by being listed. Below it, what each wrapper must do beyond that.
 
+mod page;
+
 use std::io::Write;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
@@ -16,6 +18,8 @@ use forerun_io::backend::wrap::tracer::Tracer;
 use forerun_io::backend::{self, Backend, BackendChoice, Outcome, Request, Setup, Sink};
 use forerun_io::generated;
 use forerun_io::source::{OpenFile, Source};
+
+use crate::page::Page;
 
 const BLOCK: u64 = 4096;
 const FRAMES: u32 = 600;
@@ -334,20 +338,6 @@ fn an_emulated_disk_takes_its_time_and_answers_in_order() {
     bench.backend.stop();
 }
 
-/// Text that a test reads while somebody else writes it.
-#[derive(Clone, Default)]
-struct Page(Arc<Mutex<Vec<u8>>>);
-
-impl Write for Page {
-    fn write(&mut self, buf: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap().write(buf)
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
-
 #[test]
 fn the_tracer_writes_a_line_for_each_request() {
     let mut bench = Bench::new(&backend::memory::ENTRY, bare);
@@ -366,7 +356,7 @@ fn the_tracer_writes_a_line_for_each_request() {
     let mut gone = bench.request(8, &source, 0, &[1]);
     gone.source = None;
     bench.run(gone).1.unwrap_err();
-    let text = String::from_utf8(page.0.lock().unwrap().clone()).unwrap();
+    let text = page.text();
     let lines: Vec<Vec<&str>> = text.lines().map(|l| l.split(' ').collect()).collect();
     assert_eq!(
         lines[0].join(" "),

@@ -4,25 +4,13 @@
 //! order of the journal, and nothing of the engine is touched beside them. And what one thread
 //! does twice gives the same journal twice.
 
-use std::io::Write;
-use std::sync::{Arc, Mutex};
+mod page;
 
 use forerun_core::journal::{self, Entry};
 use forerun_core::{Bytes, Engine, Nanos, Output, preset};
 use forerun_io::{BackendChoice, Clock, Config, Driver, FaultPlan, Reader};
 
-#[derive(Clone, Default)]
-struct Page(Arc<Mutex<Vec<u8>>>);
-
-impl Write for Page {
-    fn write(&mut self, buf: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap().write(buf)
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
+use crate::page::Page;
 
 fn read_some(reader: &Reader, bytes: u64, mut state: u64) {
     let mut buf = vec![0; 70_000];
@@ -67,8 +55,7 @@ fn record(preset: &preset::Preset, backend: &str, threads: u64, clock: Clock) ->
         }
     });
     driver.finish().unwrap().check().unwrap();
-    let text = page.0.lock().unwrap().clone();
-    String::from_utf8(text).unwrap()
+    page.text()
 }
 
 /// Replays a journal; the number of its lines.

@@ -3,6 +3,9 @@
 //! 256 MiB in 4 KiB blocks, filled by sequential, dense random and sparse random reads. Every
 //! byte the engine, the driver and their threads allocate counts; the blocks themselves are a
 //! mapping and do not. One test, because the allocator counts the whole process.
+//!
+//! The table alone is 0.382 %. What varies from run to run is how many requests are under way, at
+//! most 64 at the device and what waits behind them: 0.386 to 0.395 % on a machine under load.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};

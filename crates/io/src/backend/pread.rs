@@ -13,9 +13,8 @@ use std::io;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use parking_lot::{Condvar, Mutex};
-
 use super::{Backend, Entry, Request, Setup, Sink, read_here};
+use crate::sync::{Condvar, Mutex};
 
 /// The entry in [`super::LIST`].
 pub const ENTRY: Entry = Entry {
@@ -104,7 +103,7 @@ impl Shared {
                 return None;
             }
             queue.idle += 1;
-            self.arrived.wait(&mut queue);
+            queue = self.arrived.wait(queue);
             queue.idle -= 1;
         }
     }

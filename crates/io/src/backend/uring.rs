@@ -18,11 +18,11 @@ use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 
 use io_uring::{IoUring, opcode, squeue, types};
-use parking_lot::Mutex;
 
 use self::registered::Registered;
 use super::{Backend, Entry, Outcome, Request, Setup, Sink, pread};
 use crate::source::{OpenFile, PIECES_MAX, Source};
+use crate::sync::Mutex;
 
 /// The entry in [`super::LIST`].
 pub const ENTRY: Entry = Entry {

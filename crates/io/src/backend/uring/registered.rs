@@ -8,9 +8,9 @@
 use std::sync::Arc;
 
 use io_uring::IoUring;
-use parking_lot::Mutex;
 
 use crate::arena::Arena;
+use crate::sync::Mutex;
 
 /// Small enough that registering one is not felt, large enough that few requests straddle two.
 const CHUNK_BYTES: usize = 16 << 20;

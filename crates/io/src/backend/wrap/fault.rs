@@ -13,11 +13,11 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use forerun_core::{Nanos, RequestId};
-use parking_lot::{Condvar, Mutex};
 
 use super::{Entry, Start};
 use crate::backend::{Backend, Outcome, Request, Sink};
 use crate::error::Error;
+use crate::sync::{Condvar, Mutex};
 
 /// The entry in [`super::LIST`].
 pub const ENTRY: Entry = Entry {
@@ -199,10 +199,10 @@ impl Shared {
                     }
                 }
                 Some(start) => {
-                    self.changed.wait_until(&mut pending, start);
+                    pending = self.changed.wait_until(pending, start);
                 }
                 None if pending.stopping => return,
-                None => self.changed.wait(&mut pending),
+                None => pending = self.changed.wait(pending),
             }
         }
     }

@@ -20,11 +20,11 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use forerun_core::{Bytes, DeviceId, Nanos, RequestId};
-use parking_lot::{Condvar, Mutex};
 
 use super::{Entry, Start};
 use crate::backend::{Backend, Outcome, Request, Sink};
 use crate::error::Error;
+use crate::sync::{Condvar, Mutex};
 
 /// The entry in [`super::LIST`].
 pub const ENTRY: Entry = Entry {
@@ -196,7 +196,7 @@ impl Station {
                     return server.queue.pop_front()?.arrived;
                 }
                 None if server.stopping => return None,
-                Some(_) | None => self.changed.wait(&mut server),
+                Some(_) | None => server = self.changed.wait(server),
             }
         }
     }

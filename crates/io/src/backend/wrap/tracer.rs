@@ -16,12 +16,12 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use forerun_core::{Nanos, RequestId};
-use parking_lot::Mutex;
 
 use super::{Entry, Start};
 use crate::backend::{Backend, Outcome, Request, Sink};
 use crate::clock::nanos_since;
 use crate::error::Error;
+use crate::sync::Mutex;
 
 /// The entry in [`super::LIST`].
 pub const ENTRY: Entry = Entry {

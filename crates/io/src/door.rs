@@ -1,0 +1,89 @@
+//! The queue beside the engine's lock: what nobody waits for, to be handed in before the next input.
+//!
+//! Readers put touches and releases in without the lock, and whoever holds the lock takes them out.
+//! One thing cannot lie there: a release while a read waits for memory, because perhaps nobody else
+//! comes. So the lock holder says at the end whether a read waits, and looks once more:
+//!
+//! ```text
+//! releasing                          leaving the lock
+//!   queue the release                  waits := whether a read does
+//!   does one wait? take the lock       is something queued? hand it in, again
+//! ```
+//!
+//! Whichever is second finds what the other did, since both pass the queue's own lock.
+//!
+//! Compiled a second time by `tests/interleavings`, which tries this in every order.
+
+use std::mem;
+
+use forerun_core::{Block, Input, ReadId, ReaderId};
+
+use crate::sync::{AtomicBool, Mutex, Ordering};
+
+/// Touches and releases queued before somebody takes the lock for them alone: bounds how long a
+/// block's first touch goes unnoticed, and their memory, here and in the list they are taken to. A
+/// sixty-fourth of an uncontended lock is a nanosecond or two, on a copy of hundreds.
+const LATER_MAX: usize = 64;
+
+/// What reached the engine's door without its lock.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Later {
+    Touch {
+        reader: ReaderId,
+        first: Block,
+        count: u32,
+    },
+    Release(ReadId),
+}
+
+impl From<Later> for Input {
+    fn from(later: Later) -> Self {
+        match later {
+            Later::Touch {
+                reader,
+                first,
+                count,
+            } => Input::Touch {
+                reader,
+                first,
+                count,
+            },
+            Later::Release(read) => Input::Release { read },
+        }
+    }
+}
+
+/// See the [module](self).
+#[derive(Default)]
+pub(crate) struct Door {
+    later: Mutex<Vec<Later>>,
+    /// Whether a read waits for memory, as of the last time the lock was left.
+    starved: AtomicBool,
+}
+
+impl Door {
+    /// Puts something in. If this answers true, the caller takes the lock and hands it in.
+    #[must_use]
+    pub(crate) fn queue(&self, later: Later) -> bool {
+        let queued = {
+            let mut queue = self.later.lock();
+            queue.push(later);
+            queue.len()
+        };
+        let awaited = matches!(later, Later::Release(_)) && self.starved.load(Ordering::SeqCst);
+        awaited || queued >= LATER_MAX
+    }
+
+    /// Takes everything out, in order, in exchange for an empty list.
+    pub(crate) fn take(&self, list: &mut Vec<Later>) {
+        mem::swap(&mut *self.later.lock(), list);
+    }
+
+    /// Tells those who release memory whether a read waits for it. If this answers true, the caller
+    /// hands in what is queued before it leaves the lock: it may have come before it could be told.
+    #[must_use]
+    pub(crate) fn tell(&self, starved: bool) -> bool {
+        self.starved.store(starved, Ordering::SeqCst);
+        starved && !self.later.lock().is_empty()
+    }
+}
