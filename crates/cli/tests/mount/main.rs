@@ -5,6 +5,7 @@ mod attributes;
 mod bad_input;
 mod change;
 mod death;
+mod faults;
 mod memory;
 mod reading;
 mod wait;
