@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
 
 use forerun_core::table::Frame;
 
-use crate::arena::Target;
+use crate::arena::Run;
 
 /// More threads than this reading at once take turns at the engine instead.
 const SLOTS: usize = 256;
@@ -109,17 +109,17 @@ fn name(domain: u32, frame: Frame) -> u64 {
     u64::from(domain) << 32 | u64::from(frame.0)
 }
 
-/// Returns once no thread copies out of a frame of `target`. The engine has given these frames
-/// to new blocks before, so no thread can begin to.
-pub(crate) fn wait_until_clear(domain: u32, target: &Target) {
+/// Returns once no thread copies out of these frames. The engine has taken their blocks out of the
+/// table before, so no thread can begin to.
+pub(crate) fn wait_until_clear(domain: u32, runs: &[Run]) {
     fence(Ordering::SeqCst);
     let used = USED.load(Ordering::SeqCst).min(SLOTS);
     let covered = |hazard: u64| {
-        let covers = |run: &crate::arena::Run| {
+        let covers = |run: &Run| {
             let first = name(domain, run.first);
             (first..first + u64::from(run.count)).contains(&hazard)
         };
-        hazard != NONE && target.runs().iter().any(covers)
+        hazard != NONE && runs.iter().any(covers)
     };
     for slot in &SLAB[..used] {
         let mut looks = 0;
@@ -147,19 +147,14 @@ fn give_way(looks: u32) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::arena::Arena;
-    use std::sync::Arc;
 
     #[test]
     fn a_filler_waits_for_the_frame_and_only_for_it() {
-        let arena = Arc::new(Arena::new(4, 512).unwrap());
-        // SAFETY: nothing is read or written through these targets.
-        let (held, free) = unsafe {
-            (
-                Target::new(arena.clone(), [Frame(1)]),
-                Target::new(arena, [Frame(2), Frame(3)]),
-            )
+        let run = |first, count| {
+            let first = Frame(first);
+            [Run { first, count }]
         };
+        let (held, free) = (run(1, 1), run(2, 2));
         let hazard = announcer().unwrap().announce(u32::MAX - 1, Frame(1));
         wait_until_clear(u32::MAX - 1, &free);
         wait_until_clear(u32::MAX - 2, &held);

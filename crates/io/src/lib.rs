@@ -43,6 +43,7 @@ pub mod reader;
 mod shared;
 pub mod source;
 mod span;
+mod surplus;
 mod wait;
 
 pub use backend::BackendChoice;

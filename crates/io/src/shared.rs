@@ -32,6 +32,7 @@ use crate::hazard;
 use crate::journal_file::JournalFile;
 use crate::outbox::Outbox;
 use crate::source::{Identity, Source};
+use crate::surplus::Surplus;
 use crate::wait::{Call, Waiter};
 
 /// Touches and releases queued before somebody takes the lock for them alone: bounds their memory
@@ -139,6 +140,10 @@ impl Shared {
 
     fn leave(&self, mut control: MutexGuard<'_, Control>) {
         self.publish_starved(&mut control);
+        if control.surplus.is_any() {
+            let (table, arena) = (&self.table, &self.arena);
+            control.surplus.give_back(table, arena, self.domain);
+        }
         let woken = mem::take(&mut control.woken);
         if !control.fetches.is_empty() {
             self.outbox.put(control.fetches.drain(..));
@@ -154,6 +159,13 @@ impl Shared {
         self.submit();
         if journal_is_long {
             self.write_journal();
+        }
+    }
+
+    /// Looks at every frame once for pages that can be given back; the lock is free in between.
+    pub(crate) fn give_back_surplus(&self) {
+        for _ in 0..Surplus::turns(self.arena.frames()) {
+            self.with(|_| ());
         }
     }
 
@@ -179,7 +191,7 @@ impl Shared {
     }
 
     fn hand_over(&self, request: Box<Request>) {
-        hazard::wait_until_clear(self.domain, &request.target);
+        hazard::wait_until_clear(self.domain, request.target.runs());
         let refusal = match self.backend.get() {
             _ if request.source.is_none() => libc::EBADF,
             Some(backend) if !self.halted.load(Ordering::Acquire) => {
@@ -406,6 +418,7 @@ impl Shared {
                 Some(outcome) => {
                     let Request { number, file, .. } = *request;
                     control.landed(file);
+                    control.surplus.filled(request.target.runs());
                     control.feed(Input::Completed {
                         request: number,
                         outcome,
