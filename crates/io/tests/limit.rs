@@ -33,6 +33,7 @@ fn resident() -> u64 {
     kib.trim().parse::<u64>().unwrap() << 10
 }
 
+#[allow(clippy::print_stdout, reason = "part of tests")]
 fn driver(backend: &str) -> Option<Driver> {
     let settings = preset::find("mount")
         .unwrap()

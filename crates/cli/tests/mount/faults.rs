@@ -47,7 +47,7 @@ fn mount_of(place: &Path, flags: &[&str]) -> Option<Mounted> {
 fn other_files_are_served(mounted: &Mounted) {
     assert!(fs::read(mounted.point("other")).unwrap() == bytes(1 << 20, 9));
     let names = fs::read_dir(mounted.point("")).unwrap();
-    assert_eq!(names.map(|name| name.unwrap()).count(), 2);
+    assert_eq!(names.filter_map(Result::ok).count(), 2);
 }
 
 /// The mount goes as mounts do, and its daemon with it.
@@ -169,6 +169,7 @@ impl Drop for Disk {
 }
 
 /// What a program printed; none, with the reason, if it cannot do it here.
+#[allow(clippy::print_stdout, reason = "part of tests")]
 fn done(program: &str, arguments: &[&std::ffi::OsStr]) -> Option<String> {
     let output = Command::new(program).args(arguments).output();
     let reason = match output {
