@@ -7,7 +7,7 @@
 //! time the engine's lock is left, and the pages of those that hold nothing are given back.
 //!
 //! Kept beside the engine under its lock, told of every request, asked by
-//! [`Shared`](crate::shared::Shared). Without a limit it only notes which frames are being filled.
+//! [`Shared`](crate::shared::Shared). Without a limit it only counts requests.
 
 use forerun_core::table::{Frame, Table, flag};
 
@@ -47,10 +47,16 @@ impl Bits {
 #[derive(Debug)]
 pub(crate) struct Surplus {
     frames: u32,
-    /// Requests fill these, also some that the engine has given up meanwhile.
+    /// Requests made since a limit is in force fill these, also some that the engine has given up
+    /// meanwhile. Empty without a limit, as the next: bookkeeping has little room.
     filling: Bits,
     /// Given back and not filled since.
     without_pages: Bits,
+    /// Requests under way that fill frames.
+    requests: u32,
+    /// How many of these were made before the limit. It is not known what they fill, so nothing is
+    /// given back until they are over.
+    unknown: u32,
     /// How many those are.
     given_back: u32,
     /// The most frames that may have pages; none without a limit.
@@ -63,8 +69,10 @@ impl Surplus {
     pub(crate) fn new(frames: u32) -> Self {
         Self {
             frames,
-            filling: Bits::new(frames),
-            without_pages: Bits::new(frames),
+            filling: Bits::new(0),
+            without_pages: Bits::new(0),
+            requests: 0,
+            unknown: 0,
             given_back: 0,
             allowed: None,
             next: 0,
@@ -73,6 +81,10 @@ impl Surplus {
 
     /// A request fills these frames from now on.
     pub(crate) fn fills(&mut self, runs: &[Run]) {
+        self.requests += u32::from(!runs.is_empty());
+        if self.allowed.is_none() {
+            return;
+        }
         for frame in runs.iter().flat_map(Run::numbers) {
             self.filling.put(frame, true);
             if self.without_pages.put(frame, false) {
@@ -83,6 +95,15 @@ impl Surplus {
 
     /// A request does not fill them any more.
     pub(crate) fn filled(&mut self, runs: &[Run]) {
+        self.requests -= u32::from(!runs.is_empty());
+        let (Some(run), Some(_)) = (runs.first(), self.allowed) else {
+            return;
+        };
+        // No two requests fill one frame, so this tells which of the two kinds it is.
+        if !self.filling.has(run.first.0) {
+            self.unknown -= 1;
+            return;
+        }
         for frame in runs.iter().flat_map(Run::numbers) {
             self.filling.put(frame, false);
         }
@@ -90,12 +111,17 @@ impl Surplus {
 
     /// Allows so many frames to have pages, or all.
     pub(crate) fn allow(&mut self, frames: Option<u32>) {
-        self.allowed = frames;
-        if frames.is_none() {
-            // The system may hold memory from now on, and brings pages that nobody asked for.
-            self.without_pages = Bits::new(self.frames);
-            self.given_back = 0;
+        let before = std::mem::replace(&mut self.allowed, frames);
+        if before.is_some() == frames.is_some() {
+            return;
         }
+        // Without a limit the system may hold memory, and brings pages that nobody asked for: what
+        // was known of them is not known any more.
+        let noted = if frames.is_some() { self.frames } else { 0 };
+        self.filling = Bits::new(noted);
+        self.without_pages = Bits::new(noted);
+        self.unknown = self.requests;
+        self.given_back = 0;
     }
 
     /// How often [`give_back`](Self::give_back) looks until it has seen them all.
@@ -103,11 +129,11 @@ impl Surplus {
         frames.div_ceil(LOOKED_AT)
     }
 
-    /// Whether more frames have pages than are allowed.
+    /// Whether more frames have pages than are allowed, and some can be given back.
     pub(crate) fn is_any(&self) -> bool {
         let most = |allowed: u32| allowed.saturating_add(allowed / SLACK);
         let limit = self.allowed.map(most);
-        limit.is_some_and(|most| self.frames - self.given_back > most)
+        self.unknown == 0 && limit.is_some_and(|most| self.frames - self.given_back > most)
     }
 
     /// Gives back the pages of those that hold nothing, of the frames whose turn it is. The caller
@@ -156,9 +182,19 @@ mod tests {
             first: Frame(100),
             count: 50,
         }];
-        surplus.fills(&busy);
+        let early = [Run {
+            first: Frame(7),
+            count: 2,
+        }];
+        surplus.fills(&early);
         assert!(!surplus.is_any());
         surplus.allow(Some(64));
+        surplus.fills(&busy);
+        assert!(
+            !surplus.is_any(),
+            "what the early request fills is not known"
+        );
+        surplus.filled(&early);
         assert!(surplus.is_any());
         surplus.give_back(&table, &arena, u32::MAX - 3);
         assert!(!surplus.is_any());
