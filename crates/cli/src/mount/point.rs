@@ -108,6 +108,8 @@ fn cleared(mountpoint: &Path) -> Result<PathBuf, Failure> {
         // Unlike attributes, the kernel never answers this one from what it was told before.
         match rustix::fs::statfs(mountpoint) {
             Err(Errno::NOTCONN) => clear(mountpoint)?,
+            // It is dying: this question was under way when its daemon went.
+            Err(Errno::CONNABORTED) => {}
             Err(error) => return Err(missing(mountpoint, &error.into())),
             Ok(_) => {
                 return mountpoint
