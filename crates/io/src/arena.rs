@@ -64,23 +64,63 @@ impl Arena {
         if base == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
-        // Fewer translation misses on random hits; a refusal changes nothing. What is left at the
-        // end comes in small pages: a huge one would be more memory than there are frames.
-        let huge = bytes / HUGE_PAGE * HUGE_PAGE;
-        // SAFETY: both ranges lie in the mapping just made (`huge <= mapped`), and advice does not
-        // change their content.
-        unsafe {
-            libc::madvise(base, huge, libc::MADV_HUGEPAGE);
-            libc::madvise(base.byte_add(huge), mapped - huge, libc::MADV_NOHUGEPAGE);
-        }
         let base = NonNull::new(base.cast()).ok_or_else(|| io::Error::other("mapped at zero"))?;
-        Ok(Self {
+        let arena = Self {
             base,
             bytes,
             mapped,
             block_bytes,
             frames,
-        })
+        };
+        arena.prefer_huge_pages(true);
+        Ok(arena)
+    }
+
+    /// Asks for huge pages, or for small ones only. Huge ones mean fewer translation misses on random
+    /// hits; but where single frames have no pages, one that is filled again would bring 2 MiB.
+    /// A refusal changes nothing. What is left at the end comes in small pages: a huge one would be
+    /// more memory than there are frames.
+    pub(crate) fn prefer_huge_pages(&self, wanted: bool) {
+        let huge = if wanted {
+            self.bytes / HUGE_PAGE * HUGE_PAGE
+        } else {
+            0
+        };
+        let base = self.base().cast::<libc::c_void>();
+        // SAFETY: both ranges lie in the mapping (`huge <= mapped`), and this advice does not change
+        // their content.
+        unsafe {
+            libc::madvise(base, huge, libc::MADV_HUGEPAGE);
+            libc::madvise(
+                base.byte_add(huge),
+                self.mapped - huge,
+                libc::MADV_NOHUGEPAGE,
+            );
+        }
+    }
+
+    /// Gives the pages that lie in these frames as a whole back to the system. Whatever the frames
+    /// held is gone: such a page reads as zeros until it is written. A refusal changes nothing.
+    ///
+    /// # Safety
+    /// Nobody reads or writes these frames until this returns, nobody needs what they held, and the
+    /// system fills them by their addresses only, not as memory registered before.
+    pub(crate) unsafe fn discard(&self, run: Run) {
+        let frames = run.numbers();
+        debug_assert!(frames.end <= self.frames);
+        // SAFETY: no pointers are involved.
+        let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+        let page = usize::try_from(page).unwrap_or(HUGE_PAGE);
+        let bytes = |frame: u32| frame.min(self.frames) as usize * self.block_bytes;
+        let first = bytes(frames.start).next_multiple_of(page);
+        let end = bytes(frames.end) / page * page;
+        if first < end {
+            // SAFETY: the range lies in the mapping, inside frames that the caller answers for.
+            unsafe {
+                let base = self.base().add(first).cast();
+                libc::madvise(base, end - first, libc::MADV_DONTNEED);
+            }
+        }
     }
 
     /// Size of a frame.
@@ -177,6 +217,24 @@ pub struct Run {
     pub count: u32,
 }
 
+impl Run {
+    /// The numbers of its frames.
+    pub(crate) fn numbers(&self) -> Range<u32> {
+        self.first.0..self.first.0 + self.count
+    }
+
+    /// Adds a frame to the last run, if it is the next one, or begins another.
+    pub(crate) fn push(runs: &mut Vec<Self>, frame: Frame) {
+        match runs.last_mut() {
+            Some(run) if run.first.0 + run.count == frame.0 => run.count += 1,
+            _ => runs.push(Self {
+                first: frame,
+                count: 1,
+            }),
+        }
+    }
+}
+
 /// The frames a fetch fills, in the order of its blocks.
 #[derive(Debug)]
 pub struct Target {
@@ -193,13 +251,7 @@ impl Target {
     pub unsafe fn new(arena: Arc<Arena>, frames: impl IntoIterator<Item = Frame>) -> Self {
         let mut runs: Vec<Run> = Vec::new();
         for frame in frames.into_iter().filter(|f| f.0 < arena.frames) {
-            match runs.last_mut() {
-                Some(run) if run.first.0 + run.count == frame.0 => run.count += 1,
-                _ => runs.push(Run {
-                    first: frame,
-                    count: 1,
-                }),
-            }
+            Run::push(&mut runs, frame);
         }
         // Where memory is in pieces there are hundreds of them in each of dozens of requests.
         runs.shrink_to_fit();

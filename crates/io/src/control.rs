@@ -28,6 +28,7 @@ use crate::door::{Door, Later};
 use crate::numbers::Numbered;
 use crate::reader::Position;
 use crate::source::{Identity, Source};
+use crate::surplus::Surplus;
 use crate::wait::Waiter;
 
 /// Where a file lies.
@@ -53,6 +54,8 @@ pub(crate) struct Control {
     disks: u16,
     /// The most memory the engine uses now.
     pub(crate) limit: Bytes,
+    /// Which frames need no pages.
+    pub(crate) surplus: Surplus,
     /// Lines not written yet, if a journal is kept.
     pub(crate) journal: Option<String>,
     pub(crate) catalog: Catalog,
@@ -87,6 +90,7 @@ impl Control {
         Self {
             journal: journal.then(head),
             limit: engine.settings().memory,
+            surplus: Surplus::new(arena.frames()),
             engine,
             ticker,
             arena,
@@ -252,10 +256,15 @@ impl Control {
         )
     }
 
-    /// Limits the memory the engine uses.
-    pub(crate) fn limit(&mut self, memory: Bytes) {
+    /// Limits the memory the engine uses; if pages may be given back, also what is resident.
+    pub(crate) fn limit(&mut self, memory: Bytes, give_back: bool) {
         self.limit = memory;
         self.feed(Input::Limit { memory });
+        let beside = Table::bookkeeping(self.arena.frames()).0;
+        let frames = memory.0.saturating_sub(beside) / self.arena.block_bytes() as u64;
+        let frames = u32::try_from(frames).unwrap_or(u32::MAX);
+        self.surplus
+            .allow(give_back.then(|| frames.max(Table::FRAMES_MIN)));
     }
 
     /// Forgets files that were closed long ago, if too many are.
@@ -332,6 +341,7 @@ impl Control {
         if !complete {
             target = Target::empty(self.arena.clone());
         }
+        self.surplus.fills(target.runs());
         let known = self.catalog.get_mut(extent.file);
         let source = known
             .as_ref()

@@ -23,6 +23,7 @@ use crate::error::Error;
 use crate::reader::{Position, Reader};
 use crate::shared::{Port, Shared};
 use crate::source::{self, OpenFile, Source};
+use crate::sync::Mutex;
 
 /// What a driver is built from.
 pub struct Config {
@@ -77,6 +78,8 @@ impl Config {
 pub struct Driver {
     shared: Arc<Shared>,
     stack: Stack,
+    /// Held while a limit is set.
+    limiting: Mutex<()>,
     emulated: bool,
 }
 
@@ -176,6 +179,7 @@ impl Driver {
         Ok(Self {
             shared,
             stack,
+            limiting: Mutex::default(),
             emulated: emulate.is_some(),
         })
     }
@@ -292,8 +296,10 @@ impl Driver {
     }
 
     /// Holds at most this much memory from now on: up to what the settings say, down to what an
-    /// engine needs. What is above is given up as readers and devices let go of it. Memory the
-    /// process has touched stays mapped; it is not used.
+    /// engine needs. What is above is given up as readers and devices let go of it, and its pages go
+    /// back to the system, but for a 64th of the limit; where the backend cannot let go of them they
+    /// stay, unused. Below the settings' memory the arena has no huge pages and is not registered
+    /// with the kernel.
     ///
     /// # Errors
     /// Less or more than that, with both ends named.
@@ -307,7 +313,20 @@ impl Driver {
             let given = memory;
             return Err(SettingsError::MemoryAbove { given, maximum }.into());
         }
-        self.shared.after_later(|control| control.limit(memory));
+        let _limiting = self.limiting.lock();
+        let lowered = memory < maximum;
+        if !lowered {
+            // Nothing is given back from here on, so the system may hold memory again.
+            self.shared
+                .after_later(|control| control.limit(memory, false));
+        }
+        let give_back = self.stack.top.may_hold_memory(!lowered) && lowered;
+        self.shared.arena.prefer_huge_pages(!lowered);
+        if lowered {
+            self.shared
+                .after_later(|control| control.limit(memory, give_back));
+            self.shared.give_back_surplus();
+        }
         Ok(())
     }
 

@@ -44,6 +44,7 @@ pub mod reader;
 mod shared;
 pub mod source;
 mod span;
+mod surplus;
 mod sync;
 mod threads;
 mod wait;

@@ -31,6 +31,7 @@ use crate::door::{Door, Later};
 use crate::journal_file::JournalFile;
 use crate::outbox::Outbox;
 use crate::source::{Identity, Source};
+use crate::surplus::Surplus;
 use crate::sync::{Condvar, Mutex, MutexGuard};
 use crate::threads;
 use crate::wait::{Call, Waiter};
@@ -158,6 +159,10 @@ impl Shared {
 
     fn leave(&self, mut control: MutexGuard<'_, Control>) {
         self.tell_door(&mut control);
+        if control.surplus.is_any() {
+            let (table, arena) = (&self.table, &self.arena);
+            control.surplus.give_back(table, arena, self.domain);
+        }
         let woken = mem::take(&mut control.woken);
         if !control.fetches.is_empty() {
             self.outbox.put(control.fetches.drain(..));
@@ -173,6 +178,13 @@ impl Shared {
         self.submit();
         if journal_is_long {
             self.write_journal();
+        }
+    }
+
+    /// Looks at every frame once for pages that can be given back; the lock is free in between.
+    pub(crate) fn give_back_surplus(&self) {
+        for _ in 0..Surplus::turns(self.arena.frames()) {
+            self.with(|_| ());
         }
     }
 
@@ -378,6 +390,7 @@ impl Shared {
                 Some(outcome) => {
                     let Request { number, file, .. } = *request;
                     control.landed(file);
+                    control.surplus.filled(request.target.runs());
                     control.feed(Input::Completed {
                         request: number,
                         outcome,

@@ -68,6 +68,23 @@ pub fn check(source: &Path, mountpoint: &Path, nonempty: bool) -> Result<Checked
     })
 }
 
+/// Whether files of SOURCE, now, are those of a FUSE file system: its own, or one mounted below it.
+///
+/// # Errors
+/// The kernel's list cannot be read.
+pub fn is_served_by_fuse(source: &Path) -> Result<bool, Failure> {
+    let mounts = mounts()?;
+    // Of those on the way to it the innermost counts, of equals the one mounted last.
+    let around = mounts
+        .iter()
+        .filter(|mount| source.starts_with(&mount.path))
+        .max_by_key(|mount| mount.path.as_os_str().len());
+    let mut below = mounts
+        .iter()
+        .filter(|mount| mount.path.starts_with(source) && mount.path != source);
+    Ok(around.is_some_and(Mounted::is_fuse) || below.any(Mounted::is_fuse))
+}
+
 fn folder(path: &Path) -> Result<PathBuf, Failure> {
     let canonical = path.canonicalize().map_err(|e| missing(path, &e))?;
     if canonical.is_dir() {
@@ -91,6 +108,8 @@ fn cleared(mountpoint: &Path) -> Result<PathBuf, Failure> {
         // Unlike attributes, the kernel never answers this one from what it was told before.
         match rustix::fs::statfs(mountpoint) {
             Err(Errno::NOTCONN) => clear(mountpoint)?,
+            // It is dying: this question was under way when its daemon went.
+            Err(Errno::CONNABORTED) => {}
             Err(error) => return Err(missing(mountpoint, &error.into())),
             Ok(_) => {
                 return mountpoint
@@ -134,6 +153,12 @@ fn clear(mountpoint: &Path) -> Result<(), Failure> {
 struct Mounted {
     path: PathBuf,
     kind: String,
+}
+
+impl Mounted {
+    fn is_fuse(&self) -> bool {
+        self.kind == "fuse" || self.kind == "fuseblk" || self.kind.starts_with("fuse.")
+    }
 }
 
 fn mounts() -> Result<Vec<Mounted>, Failure> {

@@ -10,62 +10,82 @@ use snapbox::{assert_data_eq, str};
 
 use super::{Folder, forerun};
 
+/// What the binary says to each of these: a table of commands and answers. Each is refused with code
+/// 2, and nothing goes to stdout. The end that all messages about arguments have is left out.
+fn refused(commands: &[&str]) -> String {
+    const HELP: &str = "\n\nFor more information, try '--help'.\n";
+    let mut table = String::new();
+    for command in commands {
+        let refused = forerun(command).code(2).stdout_eq("");
+        let said = String::from_utf8(refused.get_output().stderr.clone()).unwrap();
+        let is_about_arguments = said.starts_with("error: ");
+        let text = said.strip_suffix(HELP);
+        assert_eq!(text.is_some(), is_about_arguments, "{command}: {said}");
+        let text = text.unwrap_or(said.trim_end());
+        table.push_str(&format!("$ forerun {command}\n{text}\n"));
+    }
+    table
+}
+
 #[test]
 fn a_missing_file() {
-    forerun("read /nowhere/file").code(2).stderr_eq(str![[r#"
+    let said = refused(&[
+        "read /nowhere/file",
+        "bench /nowhere/file",
+        "profile /nowhere/file",
+        "replay /nowhere/file",
+        "read --profile /nowhere/file Cargo.toml",
+    ]);
+    assert_data_eq!(
+        said,
+        str![[r#"
+$ forerun read /nowhere/file
+forerun: /nowhere/file: no such file
+$ forerun bench /nowhere/file
+forerun: /nowhere/file: no such file
+$ forerun profile /nowhere/file
+forerun: /nowhere/file: no such file
+$ forerun replay /nowhere/file
+forerun: /nowhere/file: no such file
+$ forerun read --profile /nowhere/file Cargo.toml
 forerun: /nowhere/file: no such file
 
-"#]]);
-    forerun("bench /nowhere/file").code(2).stderr_eq(str![[r#"
-forerun: /nowhere/file: no such file
-
-"#]]);
-    forerun("profile /nowhere/file").code(2).stderr_eq(str![[r#"
-forerun: /nowhere/file: no such file
-
-"#]]);
-    forerun("replay /nowhere/file").code(2).stderr_eq(str![[r#"
-forerun: /nowhere/file: no such file
-
-"#]]);
-    forerun("read --profile /nowhere/file Cargo.toml")
-        .code(2)
-        .stderr_eq(str![[r#"
-forerun: /nowhere/file: no such file
-
-"#]]);
+"#]]
+    );
 }
 
 #[test]
 fn a_directory() {
-    forerun("read /").code(2).stderr_eq(str![[r#"
+    let said = refused(&["read /", "profile /", "replay /", "bench / /"]);
+    assert_data_eq!(
+        said,
+        str![[r#"
+$ forerun read /
+forerun: /: is a directory
+$ forerun profile /
+forerun: /: is a directory
+$ forerun replay /
+forerun: /: is a directory
+$ forerun bench / /
 forerun: /: is a directory
 
-"#]]);
-    forerun("profile /").code(2).stderr_eq(str![[r#"
-forerun: /: is a directory
-
-"#]]);
-    forerun("replay /").code(2).stderr_eq(str![[r#"
-forerun: /: is a directory
-
-"#]]);
-    forerun("bench / /").code(2).stderr_eq(str![[r#"
-forerun: /: is a directory
-
-"#]]);
+"#]]
+    );
 }
 
 #[test]
 fn neither_file_nor_directory() {
-    forerun("read /dev/null").code(2).stderr_eq(str![[r#"
+    let said = refused(&["read /dev/null", "profile /dev/null"]);
+    assert_data_eq!(
+        said,
+        str![[r#"
+$ forerun read /dev/null
+forerun: /dev/null: is neither a regular file nor a block device
+$ forerun profile /dev/null
 forerun: /dev/null: is neither a regular file nor a block device
 
-"#]]);
-    forerun("profile /dev/null").code(2).stderr_eq(str![[r#"
-forerun: /dev/null: is neither a regular file nor a block device
-
-"#]]);
+"#]]
+    );
 }
 
 /// Root may read everything, so as root the binary runs as nobody; where nobody cannot reach the
@@ -102,182 +122,133 @@ forerun: [..]/circle: Too many levels of symbolic links (os error 40)
 
 #[test]
 fn too_little_memory_or_too_much() {
-    forerun("read --memory 0 Cargo.toml")
-        .code(2)
-        .stderr_eq(str![[r#"
+    let said = refused(&[
+        "read --memory 0 Cargo.toml",
+        "bench --memory 64KiB",
+        "bench --memory 1000TiB",
+    ]);
+    assert_data_eq!(
+        said,
+        str![[r#"
+$ forerun read --memory 0 Cargo.toml
 forerun: --memory 0B: must be at least 271372 bytes (266KiB)
-
-"#]]);
-    forerun("bench --memory 64KiB").code(2).stderr_eq(str![[r#"
+$ forerun bench --memory 64KiB
 forerun: --memory 64KiB: must be at least 271372 bytes (266KiB)
-
-"#]]);
-    forerun("bench --memory 1000TiB")
-        .code(2)
-        .stderr_eq(str![[r#"
+$ forerun bench --memory 1000TiB
 forerun: --memory 1000TiB: must be at most 68982946134 bytes
 
-"#]]);
+"#]]
+    );
 }
 
 #[test]
 fn an_unknown_preset() {
-    forerun("read --preset forrun Cargo.toml")
-        .code(2)
-        .stderr_eq(str![[r#"
+    let said = refused(&[
+        "read --preset forrun Cargo.toml",
+        "bench --preset cp,linux-2.6.23",
+    ]);
+    assert_data_eq!(
+        said,
+        str![[r#"
+$ forerun read --preset forrun Cargo.toml
 error: invalid value 'forrun' for '--preset <NAME>': no preset "forrun": nearest are forerun, mount, none
-
-For more information, try '--help'.
-
-"#]]);
-    forerun("bench --preset cp,linux-2.6.23")
-        .code(2)
-        .stderr_eq(str![[r#"
+$ forerun bench --preset cp,linux-2.6.23
 error: invalid value 'linux-2.6.23' for '--preset <A,B,..>': no preset "linux-2.6.23": nearest are linux-2.6.24, linux-2.6.22, one-block, kernel, or with --hints a hinted method
 
-For more information, try '--help'.
-
-"#]]);
+"#]]
+    );
 }
 
 #[test]
 fn unknown_methods_and_parameters() {
-    forerun("bench --depth deep").code(2).stderr_eq(str![[r#"
+    let said = refused(&[
+        "bench --depth deep",
+        "bench --depth fixed(depth_bytes=1)",
+        "bench --depth fixed(depth=4096)",
+        "bench --pattern zigzag",
+        "bench --pattern strided(backward=2)",
+        "bench --backend tape --file-bytes 1",
+    ]);
+    assert_data_eq!(
+        said,
+        str![[r#"
+$ forerun bench --depth deep
 error: invalid value 'deep' for '--depth <METHOD>': no depth method "deep": there is fixed, competitive, growing
-
-For more information, try '--help'.
-
-"#]]);
-    forerun("bench --depth fixed(depth_bytes=1)")
-        .code(2)
-        .stderr_eq(str![[r#"
+$ forerun bench --depth fixed(depth_bytes=1)
 error: invalid value 'fixed(depth_bytes=1)' for '--depth <METHOD>': depth_bytes=1: must lie from 512 to 1073741824
-
-For more information, try '--help'.
-
-"#]]);
-    forerun("bench --depth fixed(depth=4096)")
-        .code(2)
-        .stderr_eq(str![[r#"
+$ forerun bench --depth fixed(depth=4096)
 error: invalid value 'fixed(depth=4096)' for '--depth <METHOD>': fixed has no parameter "depth": it takes depth_bytes
-
-For more information, try '--help'.
-
-"#]]);
-    forerun("bench --pattern zigzag").code(2).stderr_eq(str![[r#"
+$ forerun bench --pattern zigzag
 error: invalid value 'zigzag' for '--pattern <NAME>': no pattern "zigzag": there is sequential, interleaved, strided, random, reordered, shuffled
-
-For more information, try '--help'.
-
-"#]]);
-    forerun("bench --pattern strided(backward=2)")
-        .code(2)
-        .stderr_eq(str![[r#"
+$ forerun bench --pattern strided(backward=2)
 error: invalid value 'strided(backward=2)' for '--pattern <NAME>': backward=2: must lie from 0 to 1
-
-For more information, try '--help'.
-
-"#]]);
-    forerun("bench --backend tape --file-bytes 1")
-        .code(2)
-        .stderr_eq(str![[r#"
+$ forerun bench --backend tape --file-bytes 1
 error: invalid value 'tape' for '--backend <NAME>': no backend "tape": there is auto, uring, pread, memory
 
-For more information, try '--help'.
-
-"#]]);
+"#]]
+    );
 }
 
 #[test]
 fn malformed_sizes_times_and_counts() {
-    forerun("read --length 12parsec Cargo.toml")
-        .code(2)
-        .stderr_eq(str![[r#"
+    let said = refused(&[
+        "read --length 12parsec Cargo.toml",
+        "read --offset=-1 Cargo.toml",
+        "read --read-bytes 0 Cargo.toml",
+        "bench --file-bytes 1.2.3M",
+        "bench --file-bytes 100TiB",
+        "bench --think 8",
+        "bench --readers 0",
+        "bench --runs many",
+    ]);
+    assert_data_eq!(
+        said,
+        str![[r#"
+$ forerun read --length 12parsec Cargo.toml
 error: invalid value '12parsec' for '--length <SIZE>': "parsec" is not a unit of size: write it as in 64KiB, 1MiB or 100MB
-
-For more information, try '--help'.
-
-"#]]);
-    forerun("read --offset=-1 Cargo.toml")
-        .code(2)
-        .stderr_eq(str![[r#"
+$ forerun read --offset=-1 Cargo.toml
 error: invalid value '-1' for '--offset <SIZE>': "-1" is not a size: write a number and a unit, as in 64KiB, 1MiB or 100MB
-
-For more information, try '--help'.
-
-"#]]);
-    forerun("read --read-bytes 0 Cargo.toml")
-        .code(2)
-        .stderr_eq(str![[r#"
+$ forerun read --read-bytes 0 Cargo.toml
 error: invalid value '0' for '--read-bytes <SIZE>': must lie from 1 to 1073741824 bytes
-
-For more information, try '--help'.
-
-"#]]);
-    forerun("bench --file-bytes 1.2.3M")
-        .code(2)
-        .stderr_eq(str![[r#"
+$ forerun bench --file-bytes 1.2.3M
 error: invalid value '1.2.3M' for '--file-bytes <SIZE>': "1.2.3M" is not a size: write a number and a unit, as in 64KiB, 1MiB or 100MB
-
-For more information, try '--help'.
-
-"#]]);
-    forerun("bench --file-bytes 100TiB")
-        .code(2)
-        .stderr_eq(str![[r#"
+$ forerun bench --file-bytes 100TiB
 forerun: --file-bytes 109951162777600: must lie from 0 to 2199023255552
-
-"#]]);
-    forerun("bench --think 8").code(2).stderr_eq(str![[r#"
+$ forerun bench --think 8
 error: invalid value '8' for '--think <TIME>': "8" has no unit: write it as in 8ms, 200us or 1.5s
-
-For more information, try '--help'.
-
-"#]]);
-    forerun("bench --readers 0").code(2).stderr_eq(str![[r#"
+$ forerun bench --readers 0
 error: invalid value '0' for '--readers <N>': must be a whole number from 1 to 16384
-
-For more information, try '--help'.
-
-"#]]);
-    forerun("bench --runs many").code(2).stderr_eq(str![[r#"
+$ forerun bench --runs many
 error: invalid value 'many' for '--runs <N>': must be a whole number from 1 to 1000
 
-For more information, try '--help'.
-
-"#]]);
+"#]]
+    );
 }
 
 #[test]
 fn malformed_emulation() {
-    forerun("bench --emulate 8ms").code(2).stderr_eq(str![[r#"
+    let said = refused(&[
+        "bench --emulate 8ms",
+        "bench --emulate switching=8ms",
+        "bench --emulate switching=8ms,rate=1B/s",
+    ]);
+    assert_data_eq!(
+        said,
+        str![[r#"
+$ forerun bench --emulate 8ms
 error: invalid value '8ms' for '--emulate <COST>': "8ms" is not of the form switching=8ms,rate=80MB/s
-
-For more information, try '--help'.
-
-"#]]);
-    forerun("bench --emulate switching=8ms")
-        .code(2)
-        .stderr_eq(str![[r#"
+$ forerun bench --emulate switching=8ms
 error: invalid value 'switching=8ms' for '--emulate <COST>': rate is missing: give both, as in switching=8ms,rate=80MB/s
-
-For more information, try '--help'.
-
-"#]]);
-    forerun("bench --emulate switching=8ms,rate=1B/s")
-        .code(2)
-        .stderr_eq(str![[r#"
+$ forerun bench --emulate switching=8ms,rate=1B/s
 error: invalid value 'switching=8ms,rate=1B/s' for '--emulate <COST>': transfer rate of 1 bytes/s: must lie from 1000 to 1000000000000
 
-For more information, try '--help'.
-
-"#]]);
+"#]]
+    );
 }
 
 #[test]
 fn hints_that_cannot_be_given() {
-    let mut said = String::new();
-    for bench in [
+    let said = refused(&[
         "bench --preset forestall",
         "bench --wrong-percent 5",
         "bench --hints --wrong-percent 101",
@@ -287,42 +258,34 @@ fn hints_that_cannot_be_given() {
         "bench --pattern shuffled(files=3)",
         "bench --disks 2",
         "bench --disks 1025 --emulate switching=8ms,rate=80MB/s",
-    ] {
-        let output = forerun(bench).code(2).get_output().stderr.clone();
-        said.push_str(&String::from_utf8(output).unwrap());
-    }
+    ]);
     assert_data_eq!(
         said,
         str![[r#"
+$ forerun bench --preset forestall
 forerun: --preset forestall: follows hints, and there are none: give --hints
+$ forerun bench --wrong-percent 5
 error: the following required arguments were not provided:
   --hints
 
 Usage: forerun bench --hints --wrong-percent <N> [DIR|FILE]...
-
-For more information, try '--help'.
+$ forerun bench --hints --wrong-percent 101
 error: invalid value '101' for '--wrong-percent <N>': 101 is not in 0..=100
-
-For more information, try '--help'.
+$ forerun bench --hints --hinted forstall
 error: invalid value 'forstall' for '--hinted <METHOD>': no hinted method "forstall": there is demand-lru, demand-opt, fixed-horizon, aggressive, reverse-aggressive, forestall
-
-For more information, try '--help'.
+$ forerun bench --hints --hinted forestall(horizon_refs=9999999)
 error: invalid value 'forestall(horizon_refs=9999999)' for '--hinted <METHOD>': horizon_refs=9999999: must lie from 0 to 1048576
-
-For more information, try '--help'.
+$ forerun bench --hints --shared --readers 2
 forerun: --pattern shuffled: one process reads all files: leave --shared out, one reader a file
+$ forerun bench --pattern shuffled(files=3)
 error: invalid value 'shuffled(files=3)' for '--pattern <NAME>': files is set by --readers
-
-For more information, try '--help'.
+$ forerun bench --disks 2
 error: the following required arguments were not provided:
   --emulate <COST>
 
 Usage: forerun bench --emulate <COST> --disks <N> [DIR|FILE]...
-
-For more information, try '--help'.
+$ forerun bench --disks 1025 --emulate switching=8ms,rate=80MB/s
 error: invalid value '1025' for '--disks <N>': must be a whole number from 1 to 1024
-
-For more information, try '--help'.
 
 "#]]
     );
@@ -330,46 +293,35 @@ For more information, try '--help'.
 
 #[test]
 fn what_cannot_be_combined() {
-    forerun("bench --preset kernel").code(2).stderr_eq(str![[r#"
+    let said = refused(&[
+        "bench --preset kernel",
+        "bench --preset kernel --emulate switching=8ms,rate=80MB/s Cargo.toml",
+        "bench --preset kernel --clock virtual",
+        "bench --clock virtual Cargo.toml",
+        "bench --journal /nowhere/j --preset cp,ap",
+        "bench --journal /nowhere/j --runs 2",
+        "bench --journal /nowhere/j",
+    ]);
+    assert_data_eq!(
+        said,
+        str![[r#"
+$ forerun bench --preset kernel
 forerun: --preset kernel: the kernel reads real files only: give a DIR or FILE
-
-"#]]);
-    forerun("bench --preset kernel --emulate switching=8ms,rate=80MB/s Cargo.toml")
-        .code(2)
-        .stderr_eq(str![[r#"
+$ forerun bench --preset kernel --emulate switching=8ms,rate=80MB/s Cargo.toml
 forerun: --preset kernel: the kernel cannot be slowed down by --emulate; linux-2.6.24 can be
-
-"#]]);
-    forerun("bench --preset kernel --clock virtual")
-        .code(2)
-        .stderr_eq(str![[r#"
+$ forerun bench --preset kernel --clock virtual
 forerun: --preset kernel: the simulator does not model the kernel; linux-2.6.24 is its algorithm
-
-"#]]);
-    forerun("bench --clock virtual Cargo.toml")
-        .code(2)
-        .stderr_eq(str![[r#"
+$ forerun bench --clock virtual Cargo.toml
 forerun: --clock virtual: reads no real files: leave DIR and FILE out and give --file-bytes
-
-"#]]);
-    forerun("bench --journal /nowhere/j --preset cp,ap")
-        .code(2)
-        .stderr_eq(str![[r#"
+$ forerun bench --journal /nowhere/j --preset cp,ap
 forerun: --journal: records one run of one engine: give one preset (not kernel) and one run
-
-"#]]);
-    forerun("bench --journal /nowhere/j --runs 2")
-        .code(2)
-        .stderr_eq(str![[r#"
+$ forerun bench --journal /nowhere/j --runs 2
 forerun: --journal: records one run of one engine: give one preset (not kernel) and one run
-
-"#]]);
-    forerun("bench --journal /nowhere/j")
-        .code(2)
-        .stderr_eq(str![[r#"
+$ forerun bench --journal /nowhere/j
 forerun: /nowhere/j: no such directory
 
-"#]]);
+"#]]
+    );
 }
 
 #[test]

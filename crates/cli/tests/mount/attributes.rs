@@ -305,7 +305,7 @@ test "$($me cat "$1/point/a")" = content
 daemon=$(grep -lz "^$1/point$" /proc/[0-9]*/cmdline 2>/dev/null | cut -d/ -f3 | while read -r p; do
   test "$(stat -c %u "/proc/$p" 2>/dev/null)" = 65534 && echo "$p"; done)
 $me kill -9 $daemon
-sleep 0.1
+while $me stat -f "$1/point" >/dev/null 2>&1; do :; done
 $me "$2" mount "$1/source" "$1/point"
 test "$($me cat "$1/point/a")" = content
 $me fusermount3 -u "$1/point"

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use rustix::io::Errno;
 use rustix::process::Signal;
 
-use super::{Mounted, bytes, eventually, folder, forerun, is_mounted, run, start};
+use super::{Mounted, bytes, eventually, folder, forerun, is_mounted, run, start, wait};
 
 fn with_file() -> tempfile::TempDir {
     let folder = folder();
@@ -124,7 +124,7 @@ fn an_open_file_survives_the_signal_for_a_while() {
     let file = File::open(mounted.point("a")).unwrap();
     let point = mounted.folder.path().join("point");
     mounted.signal(Signal::TERM);
-    eventually("the path is free", || !is_mounted(&point));
+    wait::mounts("the path is free", || !is_mounted(&point));
     let mut buffer = [0; 100];
     file.read_exact_at(&mut buffer, 2_000_000).unwrap();
     assert_eq!(buffer, bytes(3_000_000, 1)[2_000_000..2_000_100]);

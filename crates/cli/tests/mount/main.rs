@@ -5,19 +5,22 @@ mod attributes;
 mod bad_input;
 mod change;
 mod death;
+mod faults;
 mod memory;
 mod reading;
+mod wait;
 mod watching;
 
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
-use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use snapbox::cmd::cargo_bin;
 use tempfile::TempDir;
+
+use wait::eventually;
 
 /// Whether this machine can mount; says so if not.
 #[allow(clippy::print_stdout, reason = "part of tests")]
@@ -81,27 +84,27 @@ impl Mounted {
 
     /// Waits for the daemon to end by itself.
     fn ended(&mut self) -> ExitStatus {
-        let mut ended = None;
-        eventually("the daemon ends", || {
-            ended = self.daemon.try_wait().unwrap();
-            ended.is_some()
-        });
-        ended.unwrap()
+        wait::end(&mut self.daemon).expect("the daemon ends")
     }
 }
 
 impl Drop for Mounted {
     fn drop(&mut self) {
+        let mut in_time = true;
         if self.daemon.try_wait().is_ok_and(|ended| ended.is_none()) {
             self.signal(Signal::TERM);
-            eventually("the daemon ends", || {
-                self.daemon.try_wait().unwrap().is_some()
-            });
+            in_time = wait::end(&mut self.daemon).is_some();
+            let _ = self.daemon.kill();
+            let _ = self.daemon.wait();
         }
         let _ = Command::new("umount")
             .args(["-lq"])
             .arg(self.folder.path().join("point"))
             .status();
+        assert!(
+            in_time || std::thread::panicking(),
+            "the daemon had to be killed"
+        );
     }
 }
 
@@ -113,7 +116,7 @@ fn start(folder: &Path, flags: &[&str]) -> Child {
     } else {
         &["--memory", "32MiB"]
     };
-    let mut daemon = Command::new(cargo_bin!("forerun"))
+    let daemon = Command::new(cargo_bin!("forerun"))
         .args(["mount", "--foreground"])
         .args(memory)
         .args(flags)
@@ -122,9 +125,8 @@ fn start(folder: &Path, flags: &[&str]) -> Child {
         .stdin(Stdio::null())
         .spawn()
         .unwrap();
-    eventually("the mount appears", || {
-        assert_eq!(daemon.try_wait().unwrap(), None, "the daemon ended");
-        // A dead mount may be there until the daemon has cleared it away.
+    // A dead mount may be there until the daemon has cleared it away.
+    wait::mounts_while("the mount appears", &daemon, || {
         is_mounted(&point) && rustix::fs::statfs(&point).is_ok()
     });
     daemon
@@ -136,16 +138,6 @@ fn is_mounted(point: &Path) -> bool {
     mounts
         .lines()
         .any(|line| line.split(' ').nth(4) == Some(point))
-}
-
-/// Waits until something holds that only looking can tell; half a minute is for a machine that
-/// stands still.
-fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
-    let begun = Instant::now();
-    while !holds() {
-        assert!(begun.elapsed() < Duration::from_secs(30), "never: {what}");
-        std::thread::sleep(Duration::from_millis(10));
-    }
 }
 
 /// Runs a program; its output, whatever its end.

@@ -3,11 +3,12 @@
 use std::fs::{self, File};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use rustix::fs::OFlags;
 
-use super::{Mounted, bytes, folder};
+use super::{Mounted, bytes, folder, forerun};
 
 /// What comes on top of `--memory`: the program's own code, 6 MiB, which is the page cache's and
 /// shared, and a little for it to grow.
@@ -15,8 +16,17 @@ const CODE: u64 = 8 << 20;
 
 /// The most the daemon ever had in memory.
 fn peak(mounted: &Mounted) -> u64 {
+    memory(mounted, "VmHWM:")
+}
+
+/// What the daemon has in memory.
+fn resident(mounted: &Mounted) -> u64 {
+    memory(mounted, "VmRSS:")
+}
+
+fn memory(mounted: &Mounted, name: &str) -> u64 {
     let status = fs::read_to_string(format!("/proc/{}/status", mounted.daemon.id())).unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let line = status.lines().find_map(|line| line.strip_prefix(name));
     let kib = line.unwrap().trim().strip_suffix(" kB").unwrap();
     kib.trim().parse::<u64>().unwrap() << 10
 }
@@ -84,4 +94,95 @@ fn readers_stay_within_the_least_memory_there_can_be() {
 #[test]
 fn a_few_readers_use_what_they_were_given_and_no_more() {
     crowd(64 << 20, 16, 6_000_000);
+}
+
+/// Reads here and there until it is told to stop, past the page cache, so that the daemon reads, and
+/// compares; how many reads there were.
+fn read_anywhere(path: &Path, content: &[u8], seed: u64, ended: &AtomicBool) -> u64 {
+    let flags = OFlags::DIRECT.bits().cast_signed();
+    let options = File::options().read(true).custom_flags(flags).clone();
+    let file = options.open(path).unwrap();
+    let mut random = fastrand::Rng::with_seed(seed);
+    let mut buffer = vec![0; (1 << 19) + 4096];
+    let begin = buffer.as_ptr().align_offset(4096);
+    let mut reads = 0;
+    while !ended.load(Ordering::Relaxed) {
+        let length = random.usize(1..=128) << 12;
+        let at = random.usize(0..(content.len() - length) >> 12) << 12;
+        let buffer = &mut buffer[begin..begin + length];
+        file.read_exact_at(buffer, at as u64).unwrap();
+        assert!(
+            buffer == &content[at..at + length],
+            "{length} bytes at {at}"
+        );
+        reads += 1;
+    }
+    reads
+}
+
+/// Ends the readers when dropped, also by a failure.
+struct End<'a>(&'a AtomicBool);
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn a_mount_told_to_use_less_gives_its_memory_back_while_reads_go_on() {
+    let (before, after) = (128 << 20, 32 << 20);
+    let folder = folder();
+    let content = bytes(160 << 20, 1);
+    fs::write(folder.path().join("source/a"), &content).unwrap();
+    let socket = folder.path().join("control");
+    let said = before.to_string();
+    let flags = ["--memory", &said, "--control", socket.to_str().unwrap()];
+    let Some(mounted) = Mounted::of(folder, &flags) else {
+        return;
+    };
+    let seed = fastrand::u64(..);
+    println!("seed {seed}");
+    let path = mounted.point("a");
+    let set = |bytes: u64| {
+        let size = bytes.to_string();
+        let words = ["ctl", socket.to_str().unwrap(), "set", "--memory", &size];
+        let (code, said) = forerun(&words.map(AsRef::as_ref));
+        assert_eq!(code, 0, "{said}");
+    };
+    check(&path, &content, true);
+    let filled = resident(&mounted);
+    assert!(
+        filled > before / 4 * 3,
+        "{filled} bytes: there is nothing to give back"
+    );
+    let ended = AtomicBool::new(false);
+    let mut seen = Vec::new();
+    thread::scope(|scope| {
+        let read = |number| {
+            let (path, content, ended) = (&path, &content, &ended);
+            scope.spawn(move || read_anywhere(path, content, seed ^ number, ended))
+        };
+        let readers: Vec<_> = (0..4).map(read).collect();
+        let end = End(&ended);
+        set(after);
+        // Reads of the whole file beside the random ones: every frame has a new block many times.
+        for _ in 0..2 {
+            check(&path, &content, true);
+            seen.push(resident(&mounted));
+        }
+        set(before);
+        check(&path, &content, true);
+        set(after);
+        check(&path, &content, true);
+        drop(end);
+        let reads: u64 = readers
+            .into_iter()
+            .map(|reader| reader.join().unwrap())
+            .sum();
+        assert!(reads > 0);
+    });
+    seen.push(resident(&mounted));
+    println!("{filled} bytes, then {seen:?}");
+    assert!(seen.iter().all(|now| *now <= after + CODE), "{seen:?}");
 }

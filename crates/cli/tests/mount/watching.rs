@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 
 use snapbox::cmd::cargo_bin;
 
-use super::{Mounted, bytes, can_mount, eventually, folder, forerun, is_mounted, run};
+use super::{Mounted, bytes, can_mount, eventually, folder, forerun, is_mounted, run, wait};
 
 fn ctl(socket: &Path, words: &[&str]) -> serde_json::Value {
     let mut arguments = vec!["ctl".as_ref(), socket.as_ref()];
@@ -212,5 +212,5 @@ fn mount_8_finds_the_fstab_name() {
         assert!(line.contains(word), "{line}");
     }
     run("fusermount3", &["-u".as_ref(), path("point").as_ref()]);
-    eventually("it ends", || !is_mounted(&path("point")));
+    wait::mounts("it ends", || !is_mounted(&path("point")));
 }

@@ -130,6 +130,10 @@ impl Backend for Pool {
             let _ = thread.join();
         }
     }
+
+    fn may_hold_memory(&self, _: bool) -> bool {
+        true
+    }
 }
 
 impl Drop for Pool {

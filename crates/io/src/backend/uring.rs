@@ -321,6 +321,13 @@ impl Backend for Uring {
             pool.stop();
         }
     }
+
+    fn may_hold_memory(&self, may: bool) -> bool {
+        // Under this lock reads are described and handed to the kernel in one go: none refers to
+        // registered memory and is still on its way.
+        let _flights = self.shared.flights.lock();
+        self.shared.registered.allow(&self.shared.ring, may)
+    }
 }
 
 impl Drop for Uring {

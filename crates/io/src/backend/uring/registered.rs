@@ -4,8 +4,13 @@
 //! time. Registering makes memory resident, so it is done in chunks when a request first falls
 //! into one: memory nobody uses stays unused. Where the kernel refuses (an old one, the limit of
 //! locked memory) reads simply go unregistered.
+//!
+//! Registered pages stay with the kernel even where the process gives them back, and reads would go
+//! on filling them. So before that they are let go of, all of them, and none is registered until it
+//! is allowed again.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use io_uring::IoUring;
 
@@ -22,6 +27,7 @@ const CHUNKS_MAX: usize = 1 << 14;
 pub(super) struct Registered {
     arena: Arc<Arena>,
     chunks: Mutex<Vec<State>>,
+    forbidden: AtomicBool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -40,7 +46,11 @@ impl Registered {
             .register_buffers_sparse(chunks as u32)
             .is_ok();
         let chunks = Mutex::new(vec![State::Unused; if reserved { chunks } else { 0 }]);
-        Self { arena, chunks }
+        Self {
+            arena,
+            chunks,
+            forbidden: AtomicBool::new(false),
+        }
     }
 
     /// The chunk that holds `length` bytes from `address` on, registered now if it was not.
@@ -48,6 +58,9 @@ impl Registered {
         let from = address.checked_sub(self.arena.base() as usize)?;
         let chunk = from / CHUNK_BYTES;
         if length == 0 || (from + length - 1) / CHUNK_BYTES != chunk {
+            return None;
+        }
+        if self.forbidden.load(Ordering::Acquire) {
             return None;
         }
         let mut chunks = self.chunks.lock();
@@ -58,22 +71,45 @@ impl Registered {
         (*state == State::Registered).then_some(chunk as u16)
     }
 
+    /// Allows or forbids registered memory; when forbidden, what is registered is let go of. Reads
+    /// that were handed to the kernel before keep what they fill until they end. The caller sees to
+    /// it that no other read is about to be. False if the kernel refuses.
+    pub(super) fn allow(&self, ring: &IoUring, may: bool) -> bool {
+        let mut chunks = self.chunks.lock();
+        self.forbidden.store(!may, Ordering::Release);
+        let mut all = true;
+        for (chunk, state) in chunks.iter_mut().enumerate() {
+            if !may && *state == State::Registered {
+                let (base, length) = (std::ptr::null_mut(), 0);
+                if Self::update(ring, chunk, base, length) {
+                    *state = State::Unused;
+                }
+            }
+            all &= may || *state != State::Registered;
+        }
+        all
+    }
+
     fn register(&self, ring: &IoUring, chunk: usize) -> State {
         let start = chunk * CHUNK_BYTES;
         let length = CHUNK_BYTES.min(self.arena.bytes() - start);
         let base = self.arena.base().wrapping_add(start).cast();
+        if Self::update(ring, chunk, base, length) {
+            State::Registered
+        } else {
+            State::Refused
+        }
+    }
+
+    /// Puts a range of the arena, or nothing, into the ring's table; whether the kernel takes it.
+    fn update(ring: &IoUring, chunk: usize, base: *mut libc::c_void, length: usize) -> bool {
         let piece = [libc::iovec {
             iov_base: base,
             iov_len: length,
         }];
-        // SAFETY: the range lies in the arena, which this struct keeps mapped as long as the ring
-        // exists; what the kernel writes there is decided by the requests alone.
-        match unsafe {
-            ring.submitter()
-                .register_buffers_update(chunk as u32, &piece, None)
-        } {
-            Ok(()) => State::Registered,
-            Err(_) => State::Refused,
-        }
+        let submitter = ring.submitter();
+        // SAFETY: the range is empty or lies in the arena, which this struct keeps mapped as long as
+        // the ring exists; what the kernel writes there is decided by the requests alone.
+        unsafe { submitter.register_buffers_update(chunk as u32, &piece, None) }.is_ok()
     }
 }

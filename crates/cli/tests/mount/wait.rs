@@ -1,0 +1,73 @@
+//! Waiting, as far as possible for the kernel's own word: a change of its list of mounts, the end of
+//! a process. What only looking can tell is looked at again and again, the processor given to whoever
+//! else wants it in between.
+
+use std::fs::File;
+use std::os::fd::OwnedFd;
+use std::process::{Child, ExitStatus};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+
+/// Half a minute is for a machine that stands still.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// What is left of it; panics when that is nothing.
+fn left(what: &str, begun: Instant) -> Timespec {
+    let left = PATIENCE.checked_sub(begun.elapsed());
+    let left = left.unwrap_or_else(|| panic!("never: {what}"));
+    Timespec::try_from(left).unwrap()
+}
+
+/// Waits until something holds that only looking can tell.
+pub(crate) fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !holds() {
+        left(what, begun);
+        std::thread::yield_now();
+    }
+}
+
+/// Waits until something holds of what is mounted; looks again whenever that changes.
+pub(crate) fn mounts(what: &str, holds: impl FnMut() -> bool) {
+    mounts_or_end(what, None, holds);
+}
+
+/// The same, and the process is one without which it never will.
+pub(crate) fn mounts_while(what: &str, process: &Child, holds: impl FnMut() -> bool) {
+    mounts_or_end(what, Some(process), holds);
+}
+
+fn mounts_or_end(what: &str, process: Option<&Child>, mut holds: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    let end = process.map(end_of);
+    // A change after this shows, one before it is seen by looking.
+    let list = File::open("/proc/self/mountinfo").unwrap();
+    while !holds() {
+        let mut awaited = vec![PollFd::new(&list, PollFlags::PRI)];
+        awaited.extend(end.as_ref().map(|end| PollFd::new(end, PollFlags::IN)));
+        poll(&mut awaited, Some(&left(what, begun))).unwrap();
+        let ended = awaited.get(1).is_some_and(|end| !end.revents().is_empty());
+        assert!(!ended, "{what}: the process ended");
+    }
+}
+
+/// What becomes readable when a process ends.
+fn end_of(process: &Child) -> OwnedFd {
+    let pid = Pid::from_raw(process.id().cast_signed()).unwrap();
+    pidfd_open(pid, PidfdFlags::empty()).unwrap()
+}
+
+/// Waits for a child to end by itself; none if it does not.
+pub(crate) fn end(child: &mut Child) -> Option<ExitStatus> {
+    // One that was waited for has no number any more.
+    if let Some(status) = child.try_wait().unwrap() {
+        return Some(status);
+    }
+    let end = end_of(child);
+    let mut awaited = [PollFd::new(&end, PollFlags::IN)];
+    let patience = Timespec::try_from(PATIENCE).unwrap();
+    poll(&mut awaited, Some(&patience)).unwrap();
+    child.try_wait().unwrap()
+}
