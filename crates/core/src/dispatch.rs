@@ -1,9 +1,10 @@
 //! Dispatch: which waiting fetch a device gets next.
 //!
-//! Fourth stage of the pipeline, asked by the engine whenever a device can take one more. Fetches
-//! wait in the engine's queue while the device has as much as it can work on, and one more so that
-//! it never runs idle; how much that is says its [profile](crate::Profile::servers). A device that
-//! nobody described takes everything at once, and the order is its own.
+//! Fourth stage of the pipeline, asked by the engine whenever a device can take one more. What is
+//! wanted waits in the engine, undecided and so without memory, while the device has as much as it
+//! can work on, and one more so that it never runs idle; how much that is says its
+//! [profile](crate::Profile::servers). A device that nobody described takes everything at once, and
+//! the order is its own.
 //!
 //! A method sees where fetches lie and when they are due. It does not know readers, and it cannot
 //! hold a fetch back.

@@ -6,6 +6,7 @@
 //! ```text
 //! read      a demand read: hit, late hit or miss; serve it or let it wait
 //! window    detect + depth + admission: what to fetch ahead
+//! park      what a device could not take yet waits undecided
 //! fetch     frames for the blocks, requests for the devices
 //! hint      reads announced: the plan fetches instead
 //! send      dispatch: which request a device gets next
@@ -22,6 +23,7 @@ mod change;
 mod complete;
 mod fetch;
 mod hint;
+mod park;
 mod read;
 mod send;
 pub mod view;
@@ -43,6 +45,7 @@ use crate::fixed_map::FixedMap;
 use crate::ledger::Ledger;
 use crate::memory::Memory;
 use crate::plan::Plan;
+use crate::profile::Profile;
 use crate::protocol::{Input, Output};
 use crate::reclaim;
 use crate::request::Requests;
@@ -198,6 +201,7 @@ impl Engine {
         let accepted = match input {
             Input::Device { device, profile } => {
                 self.devices.entry(device).or_default().profile = profile;
+                self.dispatch(device);
                 Some(())
             }
             Input::File {
@@ -332,9 +336,15 @@ impl Engine {
         Some(())
     }
 
-    /// Whether fetches for this device wait in our queue, to be ordered there.
+    /// Whether what is wanted of a device of this profile waits in the engine, without memory, until
+    /// the device could take it. What is wanted of any other has its frames at once.
+    #[must_use]
+    pub fn waits_in_here(&self, profile: &Profile) -> bool {
+        self.dispatch.holds_back() && profile.servers() < self.settings.in_flight_max
+    }
+
     fn holds_back(&self, device: &Device) -> bool {
-        self.dispatch.holds_back() && device.profile.servers() < self.settings.in_flight_max
+        self.waits_in_here(&device.profile)
     }
 
     /// Takes memory away, or gives back what was taken.

@@ -33,6 +33,7 @@ impl Engine {
         self.abandon_streams(id);
         self.change_streams(id, Streams::clear);
         self.close_hints(id);
+        self.drop_wishes(id);
         let reader = self.readers.remove(&id)?;
         self.memory.charge(-READER_BYTES);
         let file = self.files.get_mut(&reader.file)?;

@@ -9,7 +9,8 @@
 use alloc::vec::Vec;
 
 use super::{Engine, READ_BYTES, Read, Wants};
-use crate::detect::{Access, Cause};
+use crate::detect::Access;
+use crate::device::Wish;
 use crate::protocol::{Output, Served};
 use crate::table::flag;
 use crate::units::{Block, Extent, FileId, ReadId, ReaderId, RequestId};
@@ -85,8 +86,30 @@ impl Engine {
     /// queue for memory.
     pub(super) fn go_on(&mut self, id: ReadId) {
         if self.try_read(id).is_none() {
-            self.ledger.memory_waits += 1;
-            self.starved.push_back(id);
+            self.starve(id);
+        }
+    }
+
+    /// Not even one frame was to be had.
+    fn starve(&mut self, id: ReadId) {
+        self.ledger.memory_waits += 1;
+        self.starved.push_back(id);
+    }
+
+    /// The fetch of a parked read can go out, or is on its way already.
+    pub(super) fn fetch_demand(&mut self, id: ReadId) {
+        let Some(read) = self.reads.get(&id) else {
+            return;
+        };
+        let (file, reader, access) = (read.file, read.reader, read.access);
+        let is_missing = |engine: &Self| engine.memory.table.find(file, access.block).is_none();
+        if is_missing(self) {
+            self.miss(reader, access);
+        }
+        if is_missing(self) {
+            self.starve(id);
+        } else {
+            self.go_on(id);
         }
     }
 
@@ -95,8 +118,13 @@ impl Engine {
         while self.memory.obtainable() > 0
             && let Some(id) = self.starved.pop_front()
         {
+            let others = self.starved.len();
             if self.try_read(id).is_none() {
                 self.starved.push_front(id);
+                return;
+            }
+            if self.starved.len() > others {
+                // Its turn at the device came, and there was none for it after all.
                 return;
             }
         }
@@ -129,6 +157,9 @@ impl Engine {
                 self.fetch_alone(reader, file, first);
             } else if self.is_announced(reader, first) {
                 self.fetch_announced(reader, file, access);
+            } else if self.holds_back_for(reader) {
+                self.park(reader, Wish::Demand(id));
+                return Some(false);
             } else {
                 self.miss(reader, access);
             }
@@ -247,7 +278,7 @@ impl Engine {
         {
             self.memory.table.clear(found.frame, flag::MARK);
             if !self.is_plans_mark(file, access.block) && !self.is_announced(reader, access.block) {
-                self.trigger(reader, Cause::Mark, access);
+                self.want_window(reader, access);
             }
         }
     }
@@ -331,6 +362,7 @@ impl Engine {
             count: access.count,
         };
         self.fetch(reader, extent, Some(extent), None);
+        self.unpark(extent);
     }
 
     /// Fetches one block for a reader whose longer fetch failed.

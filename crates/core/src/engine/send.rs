@@ -1,20 +1,28 @@
 //! Sending: which request a device gets next, and handing it over. The stage *dispatch*.
 //!
-//! Called when a request is queued, when somebody comes to wait for one, and after completions. A
-//! device that holds back is asked for by the [method](crate::dispatch): here that is told what
-//! waits, when it is due and how many runs share the device. Any other gets its requests in order.
+//! Called when a request is queued, when something is parked, when somebody comes to wait for a
+//! request, and after completions. For a device that holds back the [method](crate::dispatch)
+//! chooses: here that is told what waits, when it is due and how many runs share the device. Any
+//! other gets its requests in order.
 //!
-//! It decides nothing about what is fetched.
+//! It decides nothing about what is fetched, but for how long a window may be while others wait.
 
-use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use super::Engine;
-use crate::device::Device;
+use crate::device::{Device, Wish};
 use crate::dispatch::Waiting;
 use crate::protocol::{Fetch, Output};
 use crate::request::Request;
-use crate::units::{DeviceId, RequestId};
+use crate::units::{Bytes, DeviceId, RequestId};
+
+/// What comes next at a device.
+enum Next {
+    /// A fetch is decided for what was parked.
+    Wish(Wish),
+    /// A fetch goes out.
+    Fetch(RequestId),
+}
 
 impl Engine {
     /// Somebody waits for a request: if it is the plan's and still queued, it goes with those that
@@ -36,12 +44,15 @@ impl Engine {
 
     /// Hands queued requests to the driver, as many as the device can work on and one more.
     pub(super) fn dispatch(&mut self, id: DeviceId) {
-        while let Some(request) = self.next_request(id) {
-            self.start(request);
+        while let Some(next) = self.next(id) {
+            match next {
+                Next::Wish(wish) => self.grant_wish(wish),
+                Next::Fetch(request) => self.start(request),
+            }
         }
     }
 
-    fn next_request(&mut self, id: DeviceId) -> Option<RequestId> {
+    fn next(&mut self, id: DeviceId) -> Option<Next> {
         let device = self.devices.get(&id)?;
         let limit = self.settings.in_flight_max;
         // As many as it can work on, and one more so that it never runs idle.
@@ -52,35 +63,59 @@ impl Engine {
         }
         let waits = device.in_flight < limit && !device.queue.is_empty();
         let device = self.devices.get_mut(&id)?;
-        if waits {
+        if let Some(parked) = device.parked.pop_front() {
+            // It held back until it was described anew.
+            return Some(Next::Wish(parked.wish));
+        }
+        let request = if waits {
             device.queue.pop_front()
         } else if has_room && device.queue.is_empty() {
             device.planned.pop_front()
         } else {
             None
-        }
+        };
+        request.map(Next::Fetch)
     }
 
-    /// Takes out the request that a device gets next.
-    fn choose(&mut self, id: DeviceId) -> Option<RequestId> {
+    /// Takes out what a device gets next.
+    fn choose(&mut self, id: DeviceId) -> Option<Next> {
         let device = self.devices.get(&id)?;
+        let continues = |id: &RequestId| !device.switches_to(self.waiting(*id).position);
+        if let Some(at) = device.queue.iter().position(continues) {
+            // A window that was begun is finished, because it has its frames.
+            return self.take_out(id, at);
+        }
         // Planned ones are due after all that somebody waits for.
         let planned = |id: &RequestId| Waiting {
             due: u64::MAX,
             ..self.waiting(*id)
         };
         let awaited = device.queue.iter().map(|id| self.waiting(*id));
-        let mut waiting = awaited.chain(device.planned.iter().map(planned));
+        let parked = device
+            .parked
+            .iter()
+            .map(|parked| self.waiting_parked(parked));
+        let planned = device.planned.iter().map(planned);
+        let mut waiting = awaited.chain(parked).chain(planned);
         let chosen = self.dispatch.next(&device.head(), &mut waiting);
-        let all = device.queue.len() + device.planned.len();
-        let chosen = if chosen < all { chosen } else { 0 };
-        let mut all = device.queue.iter().chain(&device.planned);
-        self.grant(id, *all.nth(chosen)?);
-        let Device { queue, planned, .. } = self.devices.get_mut(&id)?;
-        match chosen.checked_sub(queue.len()) {
-            None => queue.remove(chosen),
-            Some(at) => planned.remove(at),
-        }
+        self.take_out(id, chosen).or_else(|| self.take_out(id, 0))
+    }
+
+    /// Takes out what stands there: the queue first, then what is parked, then the plan's.
+    fn take_out(&mut self, id: DeviceId, at: usize) -> Option<Next> {
+        let device = self.devices.get(&id)?;
+        let (queued, parked) = (device.queue.len(), device.parked.len());
+        let Some(at_parked) = at.checked_sub(queued) else {
+            self.grant(id, *device.queue.get(at)?);
+            return self.devices.get_mut(&id)?.queue.remove(at).map(Next::Fetch);
+        };
+        let Some(at_planned) = at_parked.checked_sub(parked) else {
+            let parked = self.devices.get_mut(&id)?.parked.remove(at_parked)?;
+            return Some(Next::Wish(parked.wish));
+        };
+        self.grant(id, *device.planned.get(at_planned)?);
+        let planned = &mut self.devices.get_mut(&id)?.planned;
+        planned.remove(at_planned).map(Next::Fetch)
     }
 
     /// A request that begins a run gets its slice.
@@ -90,7 +125,7 @@ impl Engine {
             return;
         };
         if device.switches_to(position) {
-            let runs = self.runs(&device.queue);
+            let runs = self.runs(device);
             let slice = self.dispatch.slice(device.depth(), runs);
             if let Some(device) = self.devices.get_mut(&id) {
                 device.grant(slice, runs);
@@ -113,14 +148,41 @@ impl Engine {
         })
     }
 
-    /// How many runs wait: fetches that continue no other that waits.
-    fn runs(&self, queue: &VecDeque<RequestId>) -> usize {
-        let requests = queue.iter().filter_map(|id| self.requests.get(*id));
-        let places = requests.map(|r| self.place(r.extent));
-        let (begins, mut ends): (Vec<u64>, Vec<u64>) = places
+    /// How long a window may be that a device is to get now: what is left of its slice, and at
+    /// least what pays for a switch.
+    pub(super) fn slice_left(&self, device: &Device, position: u64) -> Bytes {
+        if !self.holds_back(device) {
+            return Bytes(u64::MAX);
+        }
+        let runs = self.runs(device);
+        if runs == 0 {
+            return Bytes(u64::MAX);
+        }
+        let head = device.head();
+        let left = if device.switches_to(position) {
+            self.dispatch.slice(device.depth(), runs + 1)
+        } else {
+            Bytes(head.slice.0.saturating_sub(head.run.0))
+        };
+        left.max(device.depth())
+    }
+
+    /// How many runs wait: reads and fetches that continue no other that waits.
+    fn runs(&self, device: &Device) -> usize {
+        let queue = device.queue.iter();
+        let requests = queue.filter_map(|id| self.requests.get(*id));
+        let parked = device
+            .parked
+            .iter()
+            .filter_map(|parked| self.wished(&parked.wish));
+        let extents = requests.map(|r| r.extent).chain(parked);
+        let (mut begins, mut ends): (Vec<u64>, Vec<u64>) = extents
+            .map(|extent| self.place(extent))
             .map(|(position, bytes)| (position, position.saturating_add(bytes.0)))
             .unzip();
         ends.sort_unstable();
+        begins.sort_unstable();
+        begins.dedup();
         let begins = begins.iter();
         begins.filter(|at| ends.binary_search(at).is_err()).count()
     }

@@ -111,6 +111,7 @@ impl Rig {
                 self.input(Input::Release { read });
             }
         }
+        assert!(self.engine.reads.is_empty(), "a read waits for ever");
         for reader in 0..8 {
             self.input(Input::Close {
                 reader: ReaderId(reader),
@@ -131,6 +132,8 @@ impl Rig {
             frames,
             "every frame is free again"
         );
+        let mut devices = self.engine.devices.values();
+        assert!(devices.all(|d| d.queue.is_empty() && d.parked.is_empty()));
         assert!(self.engine.plan.is_none());
         assert_eq!(self.engine.active_streams, 0);
         assert_eq!(
@@ -215,6 +218,17 @@ fn awaiting() -> impl Strategy<Value = Input> {
     })
 }
 
+/// Of a device that takes everything at once, or one or two requests at a time.
+fn profile() -> impl Strategy<Value = Profile> {
+    (0..3u32).prop_map(|servers| {
+        let profile = Profile::default();
+        match servers {
+            0 => profile,
+            _ => profile.with_servers(servers).unwrap(),
+        }
+    })
+}
+
 fn outcome() -> impl Strategy<Value = FetchOutcome> {
     prop_oneof![
         6 => Just(FetchOutcome::Done),
@@ -257,12 +271,16 @@ fn step() -> impl Strategy<Value = Step> {
         })),
         1 => any::<u64>().prop_map(|blocks| Step::Input(Input::Hits { reader: ReaderId(0), blocks: blocks % 1000 })),
         1 => (0..8u64 << 20).prop_map(|memory| Step::Input(Input::Limit { memory: Bytes(memory) })),
-        1 => Just(Step::Input(Input::Device { device: DeviceId(0), profile: Profile::default() })),
+        1 => profile().prop_map(|profile| Step::Input(Input::Device { device: DeviceId(0), profile })),
     ]
 }
 
-fn run(preset: usize, memory: u64, steps: Vec<Step>) {
+fn run(preset: usize, memory: u64, device: Profile, steps: Vec<Step>) {
     let mut rig = Rig::new(preset, memory);
+    rig.input(Input::Device {
+        device: DeviceId(0),
+        profile: device,
+    });
     for file in 0..3 {
         rig.input(Input::File {
             file: FileId(file),
@@ -314,6 +332,46 @@ fn a_lower_limit_takes_frames_at_once_and_a_higher_one_gives_them_back() {
     assert_eq!(rig.engine.memory.obtainable(), all);
 }
 
+/// Four readers come to a disk that works on one request at a time: what it has and the next one
+/// hold frames, and the readers behind them none.
+#[test]
+fn who_waits_for_a_device_holds_no_memory() {
+    let forerun = preset::LIST.iter().position(|p| p.name == "forerun");
+    let mut rig = Rig::new(forerun.unwrap(), 8 << 20);
+    let profile = Profile::default().with_servers(1).unwrap();
+    rig.input(Input::Device {
+        device: DeviceId(0),
+        profile,
+    });
+    let mut held = Vec::new();
+    for number in 0..4 {
+        rig.input(Input::File {
+            file: FileId(number),
+            device: DeviceId(0),
+            location: Bytes(u64::from(number) << 30),
+            bytes: Bytes(600 * 4096),
+        });
+        rig.input(Input::Open {
+            reader: ReaderId(number),
+            file: FileId(number),
+        });
+        rig.input(Input::Read {
+            read: ReadId(number),
+            reader: ReaderId(number),
+            previous: None,
+            head: 0,
+            first: Block(0),
+            count: 16,
+            fresh: true,
+        });
+        let ledger = rig.engine.ledger();
+        held.push(ledger.demanded + ledger.prefetched);
+    }
+    assert!(held[0] > 0);
+    assert_eq!(held[1..], [held[1]; 3], "blocks that have frames");
+    rig.wind_down();
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
@@ -321,8 +379,9 @@ proptest! {
     fn any_inputs_leave_the_ledger_balanced_and_nothing_behind(
         preset in any::<usize>(),
         extra in prop_oneof![Just(0u64), 0..200_000u64, Just(4 << 20)],
+        device in profile(),
         steps in prop::collection::vec(step(), 0..300),
     ) {
-        run(preset, Table::memory_for(Table::FRAMES_MIN, 4096).0 + extra, steps);
+        run(preset, Table::memory_for(Table::FRAMES_MIN, 4096).0 + extra, device, steps);
     }
 }

@@ -77,6 +77,7 @@ impl Engine {
         });
         if !ahead.is_some_and(|w| w.contains(access.block)) {
             self.fetch(reader, demand, Some(demand), None);
+            self.unpark(demand);
         }
         self.open_window(reader, Some(demand), window);
     }
@@ -104,6 +105,7 @@ impl Engine {
             state.detect.cut(end);
             self.change_streams(reader, |streams| streams.cut(window.start, end));
         }
+        self.unpark(extent);
     }
 
     /// A read begins, for methods that see every one.
@@ -179,6 +181,10 @@ impl Engine {
             .depth
             .limit(&facts, &device_facts)
             .0
+            .min(
+                self.slice_left(device, file.location.0.saturating_add(stream.end * unit))
+                    .0,
+            )
             .div_ceil(unit)
             .max(1);
         let Some(share) = self.share(stream) else {
@@ -232,11 +238,6 @@ impl Engine {
             stream.lean = lean;
             stream.used = now;
         });
-    }
-
-    fn device_of(&self, reader: ReaderId) -> Option<&crate::device::Device> {
-        let file = self.readers.get(&reader)?.file;
-        self.devices.get(&self.files.get(&file)?.device)
     }
 
     /// Changes a reader's streams and keeps the number of active ones right.

@@ -2,7 +2,7 @@
 //!
 //! Own 100 MB file a reader, 64 KiB reads, 256 MiB of memory. MB = 10^6 bytes.
 
-use crate::stage::{DISK, MEMORY, run};
+use crate::stage::{DISK, MEMORY, run, run_into, settings};
 
 fn megabytes_per_second(preset: &str, readers: usize) -> f64 {
     let report = run(preset, DISK, &format!("many-readers(readers={readers})"));
@@ -23,6 +23,27 @@ fn forerun_reaches_its_numbers() {
         assert!(
             rate >= least,
             "{readers} readers: {rate:.1} MB/s, {least} wanted"
+        );
+    }
+}
+
+/// Who waits holds nothing, so the memory that keeps a disk busy is given by the disk: a 64th of it
+/// does for 64 readers, where each had 64 KiB, and a 32nd for 256.
+#[test]
+fn readers_that_wait_need_no_memory() {
+    for (readers, memory) in [(64, MEMORY / 64), (256, MEMORY / 32)] {
+        let workload = format!("many-readers(readers={readers},file_bytes=20000000)");
+        let rate = |memory| {
+            let settings = settings("forerun", memory);
+            let report = run_into(settings, DISK, &workload, &mut ());
+            assert!(report.ledger.memory_peak.0 <= memory);
+            report.throughput_bytes_per_second() as f64 / 1e6
+        };
+        let (little, much) = (rate(memory), rate(MEMORY));
+        println!("{readers} readers: {little:.1} MB/s in {memory} bytes, {much:.1} in {MEMORY}");
+        assert!(
+            little >= 0.9 * much,
+            "{readers}: {little:.1} of {much:.1} MB/s"
         );
     }
 }
