@@ -396,6 +396,12 @@ impl Control {
         self.engine.streams()
     }
 
+    /// How many bytes may be awaited at once; any number if none.
+    pub(crate) fn awaited_max(&self) -> Option<Bytes> {
+        let any = self.engine.waits_in_here(&self.profile);
+        (!any).then_some(self.limit)
+    }
+
     /// The devices, each with its number if it is a real one.
     pub(crate) fn queues(&self) -> Vec<(Option<u64>, DeviceView)> {
         let place = |view: &DeviceView| {

@@ -336,6 +336,13 @@ impl Driver {
         self.shared.with(|control| control.limit)
     }
 
+    /// How many bytes may be awaited at once ([`Reader::when_resident`]) without pushing out each
+    /// other; any number where those who wait hold no memory.
+    #[must_use]
+    pub fn awaited_max(&self) -> Option<Bytes> {
+        self.shared.with(|control| control.awaited_max())
+    }
+
     /// What the emulated device was asked for; none if none is emulated.
     #[must_use]
     pub fn device_use(&self) -> Option<DeviceUse> {

@@ -78,8 +78,13 @@ pub struct SourceFs {
     folders: Slots<Listing>,
     /// None once the mount has ended.
     driver: RwLock<Option<Driver>>,
-    /// The most memory the driver uses.
-    engine_bytes: AtomicU64,
+    /// How many bytes may be awaited at once.
+    awaited_max: AtomicU64,
+}
+
+/// How many bytes may be awaited at once.
+fn awaited_max(driver: &Driver) -> u64 {
+    driver.awaited_max().map_or(u64::MAX, |bytes| bytes.0)
 }
 
 impl SourceFs {
@@ -95,7 +100,7 @@ impl SourceFs {
             covered,
             files: Slots::default(),
             folders: Slots::default(),
-            engine_bytes: driver.memory_limit().0.into(),
+            awaited_max: awaited_max(&driver).into(),
             driver: Some(driver).into(),
         })
     }
@@ -364,14 +369,15 @@ impl SourceFs {
         let driver = self.driver.read().unwrap_or_else(PoisonError::into_inner);
         let driver = driver.as_ref().ok_or("the mount has ended")?;
         driver.limit_memory(memory).map_err(|e| e.to_string())?;
-        self.engine_bytes.store(memory.0, Ordering::Relaxed);
+        let most = awaited_max(driver);
+        self.awaited_max.store(most, Ordering::Relaxed);
         Ok(())
     }
 
-    /// The most memory the engine uses, asked for often.
+    /// How many bytes may be awaited at once, asked for often.
     #[must_use]
-    pub fn engine_bytes(&self) -> u64 {
-        self.engine_bytes.load(Ordering::Relaxed)
+    pub fn awaited_max(&self) -> u64 {
+        self.awaited_max.load(Ordering::Relaxed)
     }
 
     /// Takes the driver out, so that it can be ended. Nothing is opened from then on.

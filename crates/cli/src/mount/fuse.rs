@@ -72,8 +72,8 @@ pub fn serve(
     everyone: bool,
     room: Sizes,
 ) -> io::Result<BackgroundSession> {
-    let engine = fs.clone();
-    let reads = Reads::start(room, Box::new(move || engine.engine_bytes()))?;
+    let limits = fs.clone();
+    let reads = Reads::start(room, Box::new(move || limits.awaited_max()))?;
     let adapter = Adapter { fs, reads };
     let acl = if everyone {
         SessionACL::All
