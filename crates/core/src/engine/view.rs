@@ -43,7 +43,7 @@ pub struct StreamView {
 pub struct DeviceView {
     /// Which.
     pub device: DeviceId,
-    /// Fetches decided that wait in the engine's queue.
+    /// Fetches that wait in the engine for their turn, decided or not.
     pub queued: usize,
     /// Fetches the driver has and has not completed.
     pub in_flight: u32,
@@ -90,7 +90,7 @@ impl Engine {
     pub fn devices(&self) -> Vec<DeviceView> {
         let views = self.devices.iter().map(|(&device, state)| DeviceView {
             device,
-            queued: state.queue.len(),
+            queued: state.queue.len() + state.planned.len() + state.parked.len(),
             in_flight: state.in_flight,
         });
         let mut views: Vec<DeviceView> = views.collect();
@@ -185,6 +185,9 @@ mod tests {
             panic!("{:?}", engine.devices());
         };
         assert_eq!(device.in_flight as usize, fetches.len());
+        let queued = device.queued;
+        handle(&mut engine, ask(1, 10_000));
+        assert_eq!(engine.devices()[0].queued, queued + 1, "a read elsewhere");
         for fetch in fetches {
             let (request, outcome) = (fetch.request, FetchOutcome::Done);
             handle(&mut engine, Input::Completed { request, outcome });

@@ -1,6 +1,6 @@
 //! A journal as a trace: what a real run read, to be read again under another preset or device.
 //!
-//! Where [`replay`](crate::replay) asks whether the engine still decides the same, this asks what
+//! Where [`crate::replay`] asks whether the engine still decides the same, this asks what
 //! another one would have done. Of the inputs it keeps files, opens and accesses:
 //!
 //! ```text
