@@ -80,9 +80,7 @@ impl Engine {
     /// Takes out what a device gets next.
     fn choose(&mut self, id: DeviceId) -> Option<Next> {
         let device = self.devices.get(&id)?;
-        let continues = |id: &RequestId| !device.switches_to(self.waiting(*id).position);
-        if let Some(at) = device.queue.iter().position(continues) {
-            // A window that was begun is finished, because it has its frames.
+        if let Some(at) = self.rest_of_window(device) {
             return self.take_out(id, at);
         }
         // Planned ones are due after all that somebody waits for.
@@ -99,6 +97,18 @@ impl Engine {
         let mut waiting = awaited.chain(parked).chain(planned);
         let chosen = self.dispatch.next(&device.head(), &mut waiting);
         self.take_out(id, chosen).or_else(|| self.take_out(id, 0))
+    }
+
+    /// A window that was begun is finished, because it has its frames. It may go past the slice by a
+    /// depth, which is how long a window may be when nothing is left of the slice.
+    fn rest_of_window(&self, device: &Device) -> Option<usize> {
+        let head = device.head();
+        let longest = head.slice.0.saturating_add(device.depth().0);
+        if head.run.0 >= longest {
+            return None;
+        }
+        let continues = |id: &RequestId| !device.switches_to(self.waiting(*id).position);
+        device.queue.iter().position(continues)
     }
 
     /// Takes out what stands there: the queue first, then what is parked, then the plan's.
