@@ -8,7 +8,7 @@
 
 use arbitrary::Arbitrary;
 use forerun_core::{
-    Block, Bytes, DeviceId, Engine, ErrorCode, FetchOutcome, FileId, Input, Nanos, Output, Profile,
+    Block, Bytes, DeviceId, Engine, ErrorCode, FetchOutcome, FileId, Input, Nanos, Output, Placement, Profile,
     ReadId, ReaderId, RequestId, preset,
 };
 use libfuzzer_sys::fuzz_target;
@@ -60,8 +60,7 @@ impl Event {
             },
             Self::File { file, device: n, location, bytes } => Input::File {
                 file: FileId(few(file)),
-                device: device(n),
-                location: Bytes(location.into()),
+                placement: Placement::linear(device(n), Bytes(location.into())),
                 bytes: Bytes(bytes.into()),
             },
             Self::Open { reader, file } => {

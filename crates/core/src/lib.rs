@@ -28,6 +28,7 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+mod deferred;
 pub mod depth;
 pub mod detect;
 mod device;
@@ -36,6 +37,7 @@ pub mod engine;
 mod fixed_map;
 pub mod hinted;
 pub mod journal;
+pub mod layout;
 pub mod ledger;
 mod memory;
 mod plan;
@@ -52,6 +54,7 @@ pub mod table;
 pub mod units;
 
 pub use engine::Engine;
+pub use layout::Placement;
 pub use ledger::Ledger;
 pub use profile::Profile;
 pub use protocol::{Fetch, FetchOutcome, Input, Output, Served};

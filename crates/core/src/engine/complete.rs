@@ -1,4 +1,6 @@
-//! Completion: blocks arrive or fail, and the reads that waited go on.
+//! Completion: blocks arrive or fail, and the reads that waited are tried again.
+//!
+//! Reads go on once the completion is dealt with whole (see [`work`](super::work)).
 //!
 //! Control law of failures: a fetch may carry blocks nobody asked for, so its error says nothing
 //! about a reader's own block. Whoever waited for a failed fetch gets its first block fetched
@@ -38,7 +40,7 @@ impl Engine {
             // What came before it in the device's queue is not its own time.
             self.piece_ended(piece, is_whole, now.since(sent.max(before)));
         }
-        self.dispatch(request.device);
+        self.work.devices.push_back(request.device);
         Some(())
     }
 
@@ -63,15 +65,20 @@ impl Engine {
             if lost {
                 self.fail(waiter, count == 1, failure);
             } else {
-                self.go_on(waiter);
+                self.work.reads.push_back(waiter);
             }
         }
     }
 
     fn arrive(&mut self, file: crate::FileId, block: Block) {
         let Some(found) = self.memory.table.find(file, block) else {
+            debug_assert!(false, "a block in flight is in the table");
             return;
         };
+        debug_assert!(
+            found.flags & flag::FILLING != 0,
+            "a block in flight is filling"
+        );
         if found.flags & flag::UNREAD != 0 {
             self.ledger.in_flight -= 1;
             self.ledger.resident_unused += 1;
@@ -83,8 +90,13 @@ impl Engine {
 
     fn lose(&mut self, file: crate::FileId, block: Block) {
         let Some(found) = self.memory.table.find(file, block) else {
+            debug_assert!(false, "a block in flight is in the table");
             return;
         };
+        debug_assert!(
+            found.flags & flag::FILLING != 0,
+            "a block in flight is filling"
+        );
         if found.flags & flag::UNREAD != 0 {
             self.ledger.in_flight -= 1;
             self.ledger.failed += 1;
@@ -107,7 +119,7 @@ impl Engine {
             self.answer(id, failure);
         } else {
             read.alone = true;
-            self.go_on(id);
+            self.work.reads.push_back(id);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Demand reads: hit, late hit or miss; serve or wait.
 //!
-//! Called by the engine for a new read, and again for a waiting one whenever a fetch it waited
-//! for ends. A read is answered as soon as its first block is resident, with as many of the
+//! Called by the engine for a new read, and again for a waiting one whenever a fetch that it
+//! waited for has ended ([`work`](super::work)). A read is answered as soon as its first block is resident, with as many of the
 //! following ones as are, and the driver comes back for the rest: so a read needs one frame to
 //! make progress, however long it is. One that only awaits its blocks goes from each to the next
 //! as it arrives and never back, so that it ends however little memory there is.
@@ -9,8 +9,8 @@
 use alloc::vec::Vec;
 
 use super::{Engine, READ_BYTES, Read, Wants};
+use crate::deferred::DeferredRequest;
 use crate::detect::Access;
-use crate::device::Wish;
 use crate::protocol::{Output, Served};
 use crate::table::flag;
 use crate::units::{Block, Extent, FileId, ReadId, ReaderId, RequestId};
@@ -96,9 +96,10 @@ impl Engine {
         self.starved.push_back(id);
     }
 
-    /// The fetch of a parked read can go out, or is on its way already.
-    pub(super) fn fetch_demand(&mut self, id: ReadId) {
+    /// A deferred read has its slot: its fetch goes out now, or is on its way already.
+    pub(super) fn fetch_deferred(&mut self, id: ReadId) {
         let Some(read) = self.reads.get(&id) else {
+            debug_assert!(false, "a read that is abandoned is no longer deferred");
             return;
         };
         let (file, reader, access) = (read.file, read.reader, read.access);
@@ -113,25 +114,8 @@ impl Engine {
         }
     }
 
-    /// Reads that waited for memory try again, in order, while there is some.
-    pub(super) fn feed_starved(&mut self) {
-        while self.memory.obtainable() > 0
-            && let Some(id) = self.starved.pop_front()
-        {
-            let others = self.starved.len();
-            if self.try_read(id).is_none() {
-                self.starved.push_front(id);
-                return;
-            }
-            if self.starved.len() > others {
-                // Its turn at the device came, and there was none for it after all.
-                return;
-            }
-        }
-    }
-
     /// `None` if not even one frame was to be had.
-    fn try_read(&mut self, id: ReadId) -> Option<()> {
+    pub(super) fn try_read(&mut self, id: ReadId) -> Option<()> {
         while self.try_block(id)? {}
         Some(())
     }
@@ -157,8 +141,11 @@ impl Engine {
                 self.fetch_alone(reader, file, first);
             } else if self.is_announced(reader, first) {
                 self.fetch_announced(reader, file, access);
-            } else if self.holds_back_for(reader) {
-                self.park(reader, Wish::Demand(id));
+            } else if let Some((place, device)) = self.device_of(reader, first)
+                && self.holds_back(device)
+            {
+                let (read, block) = (id, first);
+                self.defer(place.device, DeferredRequest::Demand { read, file, block });
                 return Some(false);
             } else {
                 self.miss(reader, access);
@@ -362,7 +349,7 @@ impl Engine {
             count: access.count,
         };
         self.fetch(reader, extent, Some(extent), None);
-        self.unpark(extent);
+        self.rejoin(extent);
     }
 
     /// Fetches one block for a reader whose longer fetch failed.

@@ -14,7 +14,7 @@ use crate::table::Table;
 use crate::units::{
     Block, Bytes, DeviceId, ErrorCode, Extent, FileId, Nanos, ReadId, ReaderId, RequestId,
 };
-use crate::{Profile, hinted, preset};
+use crate::{Placement, Profile, hinted, preset};
 
 /// A driver that does whatever it is told, and keeps book of what the engine wants.
 struct Rig {
@@ -133,7 +133,7 @@ impl Rig {
             "every frame is free again"
         );
         let mut devices = self.engine.devices.values();
-        assert!(devices.all(|d| d.queue.is_empty() && d.parked.is_empty()));
+        assert!(devices.all(|d| d.queue.is_empty() && d.deferred.len() == 0));
         assert!(self.engine.plan.is_none());
         assert_eq!(self.engine.active_streams, 0);
         assert_eq!(
@@ -251,7 +251,7 @@ fn step() -> impl Strategy<Value = Step> {
             file: FileId(file),
         })),
         3 => (0..5u32, 0..2u16, bytes.clone()).prop_map(|(file, device, bytes)| Step::Input(
-            Input::File { file: FileId(file), device: DeviceId(device), location: bytes, bytes }
+            Input::File { file: FileId(file), placement: Placement::linear(DeviceId(device), bytes), bytes }
         )),
         1 => (0..4u32, bytes).prop_map(|(file, bytes)| Step::Input(Input::Invalidate {
             file: FileId(file),
@@ -284,8 +284,7 @@ fn run(preset: usize, memory: u64, device: Profile, steps: Vec<Step>) {
     for file in 0..3 {
         rig.input(Input::File {
             file: FileId(file),
-            device: DeviceId(0),
-            location: Bytes(u64::from(file) << 30),
+            placement: Placement::linear(DeviceId(0), Bytes(u64::from(file) << 30)),
             bytes: Bytes(500 * 4096 + 17),
         });
         rig.input(Input::Open {
@@ -347,8 +346,7 @@ fn who_waits_for_a_device_holds_no_memory() {
     for number in 0..4 {
         rig.input(Input::File {
             file: FileId(number),
-            device: DeviceId(0),
-            location: Bytes(u64::from(number) << 30),
+            placement: Placement::linear(DeviceId(0), Bytes(u64::from(number) << 30)),
             bytes: Bytes(600 * 4096),
         });
         rig.input(Input::Open {
