@@ -70,18 +70,18 @@ impl DeferredQueue {
     }
 
     /// Takes out the one that came as number `at` of those here.
-    pub(crate) fn take_nth(&mut self, at: usize) -> Option<DeferredRequest> {
+    pub(crate) fn take_nth(&mut self, at: usize) -> Option<Deferred> {
         let ticket = *self.entries.keys().nth(at)?;
         self.take(ticket)
     }
 
-    fn take(&mut self, ticket: u64) -> Option<DeferredRequest> {
-        let request = self.entries.remove(&ticket)?.request;
-        if let DeferredRequest::Demand { file, block, .. } = request {
+    fn take(&mut self, ticket: u64) -> Option<Deferred> {
+        let deferred = self.entries.remove(&ticket)?;
+        if let DeferredRequest::Demand { file, block, .. } = deferred.request {
             let was_known = self.demands.remove(&(file, block, ticket));
             debug_assert!(was_known, "a deferred read is found by its block");
         }
-        Some(request)
+        Some(deferred)
     }
 
     /// Takes out the demand reads that wait for a block of this extent for which `holds` is true,
@@ -101,7 +101,7 @@ impl DeferredQueue {
         tickets.sort_unstable();
         let taken = tickets.into_iter().filter_map(|ticket| self.take(ticket));
         taken
-            .filter_map(|request| match request {
+            .filter_map(|deferred| match deferred.request {
                 DeferredRequest::Demand { read, .. } => Some(read),
                 DeferredRequest::Window { .. } => None,
             })
@@ -141,7 +141,7 @@ mod tests {
         };
         let found = queue.take_demands(extent, |block| block == Block(10));
         assert_eq!(found, [ReadId(1), ReadId(4)]);
-        assert_eq!(queue.take_nth(1), Some(demand(3, 11)));
+        assert_eq!(queue.take_nth(1).map(|d| d.request), Some(demand(3, 11)));
         assert_eq!(queue.take_nth(1), None);
         queue.retain(|request| *request != demand(2, 512));
         assert!(queue.len() == 0 && queue.demands.is_empty());

@@ -32,6 +32,8 @@ pub(crate) struct Device {
     /// A deferred request was taken out and its fetch is not decided yet: nothing else is
     /// dispatched before.
     pub(crate) is_granting: bool,
+    /// While that is decided, when it came: its fetch keeps its place in line.
+    pub(crate) granted_came: Option<u64>,
     /// When it last ended a fetch.
     pub(crate) ended: Nanos,
     /// How often the last fetch in flight completed with none waiting.
@@ -78,6 +80,11 @@ impl Device {
     /// Its work so far: see [`dispatch`](crate::dispatch).
     pub(crate) fn work(&self) -> u64 {
         self.work
+    }
+
+    /// When a request that is made now came: now, in terms of work, unless it was deferred before.
+    pub(crate) fn came(&self) -> u64 {
+        self.granted_came.unwrap_or(self.work)
     }
 
     /// A fetch goes out. Returns where its reader's account, which stood there, stands now.

@@ -48,7 +48,7 @@ use alloc::collections::VecDeque;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use crate::deferred::DeferredRequest;
+use crate::deferred::{Deferred, DeferredRequest};
 use crate::depth::{self, Depth};
 use crate::detect::{self, Access, Detect};
 use crate::device::Device;
@@ -301,17 +301,21 @@ impl Engine {
     }
 
     /// A device has a slot for a deferred request: its fetch is decided now.
-    fn grant(&mut self, id: DeviceId, request: DeferredRequest) {
+    fn grant(&mut self, id: DeviceId, deferred: Deferred) {
         if let Some(device) = self.devices.get_mut(&id) {
             device.is_granting = false;
+            device.granted_came = Some(deferred.came);
         }
-        match request {
+        match deferred.request {
             DeferredRequest::Demand { read, .. } => self.fetch_deferred(read),
             DeferredRequest::Window {
                 reader,
                 access,
                 end,
             } => self.open_deferred(reader, access, end),
+        }
+        if let Some(device) = self.devices.get_mut(&id) {
+            device.granted_came = None;
         }
         self.work.devices.push_back(id);
     }

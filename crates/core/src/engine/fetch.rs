@@ -117,7 +117,7 @@ impl Engine {
         let count = 0;
         let extent = Extent { file, first, count };
         let (waiters, orphans) = Default::default();
-        let came = self.devices.get(&place.device).map_or(0, Device::work);
+        let came = self.devices.get(&place.device).map_or(0, Device::came);
         let (demand, dispatched) = (false, false);
         self.requests.add(Request {
             device: place.device,

@@ -12,7 +12,7 @@
 //! 8 and goes out.
 
 use super::Engine;
-use crate::deferred::DeferredRequest;
+use crate::deferred::Deferred;
 use crate::device::Device;
 use crate::dispatch::Waiting;
 use crate::protocol::{Fetch, Output};
@@ -21,7 +21,7 @@ use crate::units::{DeviceId, RequestId};
 /// What a device gets next.
 enum Next {
     /// A fetch has to be decided.
-    Grant(DeferredRequest),
+    Grant(Deferred),
     /// A fetch goes out.
     Fetch(RequestId),
 }

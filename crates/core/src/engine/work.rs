@@ -16,14 +16,14 @@
 
 use alloc::collections::VecDeque;
 
-use crate::deferred::DeferredRequest;
+use crate::deferred::Deferred;
 use crate::units::{DeviceId, ReadId};
 
 /// See the [module](self).
 #[derive(Debug, Default)]
 pub(super) struct Work {
     /// Deferred requests whose device has a slot for them.
-    pub(super) granted: VecDeque<(DeviceId, DeferredRequest)>,
+    pub(super) granted: VecDeque<(DeviceId, Deferred)>,
     /// Reads to try.
     pub(super) reads: VecDeque<ReadId>,
     /// Devices to dispatch to.
@@ -33,7 +33,7 @@ pub(super) struct Work {
 /// One piece of it.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Task {
-    Grant(DeviceId, DeferredRequest),
+    Grant(DeviceId, Deferred),
     Read(ReadId),
     Dispatch(DeviceId),
 }

@@ -19,7 +19,7 @@ use crate::engine::Engine;
 use crate::hinted::BlockNo;
 use crate::plan::Fetch;
 use crate::table::{Frame, flag};
-use crate::units::{Block, Extent, Nanos, RequestId};
+use crate::units::{Block, Extent, FileId, Nanos, RequestId};
 
 impl Engine {
     /// Does what the plan wants done. `asked` is what a reader waits for.
@@ -145,6 +145,13 @@ impl Engine {
         let Some(plan) = &mut self.plan else { return };
         if let Some(extent) = plan.ended(piece, is_whole, service) {
             self.let_go_of(extent);
+        }
+    }
+
+    /// Whoever reads this block next enters the engine, if it is there.
+    pub(super) fn mark(&mut self, file: FileId, block: Block) {
+        if let Some(found) = self.memory.table.find(file, block) {
+            self.memory.table.set(found.frame, flag::MARK);
         }
     }
 
