@@ -11,7 +11,7 @@ use super::{Engine, READ_BYTES, READER_BYTES};
 use crate::detect;
 use crate::stream::Streams;
 use crate::table::{Frame, flag};
-use crate::units::{Bytes, Extent, FileId, ReadId, ReaderId};
+use crate::units::{Bytes, Extent, FileId, ReadId, ReaderId, RequestId};
 
 impl Engine {
     pub(super) fn invalidate(&mut self, file: FileId, bytes: Bytes) -> Option<()> {
@@ -116,22 +116,28 @@ impl Engine {
         }
     }
 
+    /// The reads of a reader are gone: nothing waits under their numbers any more, which may be
+    /// given to other reads.
     fn abandon_reads(&mut self, reader: ReaderId) {
-        let mut reads: Vec<ReadId> = self
-            .reads
-            .iter()
-            .filter(|(_, r)| r.reader == reader)
-            .map(|(id, _)| *id)
-            .collect();
+        let reads = self.reads.iter().filter(|(_, r)| r.reader == reader);
+        let mut reads: Vec<ReadId> = reads.map(|(id, _)| *id).collect();
         reads.sort_unstable();
-        for id in reads {
-            let Some(read) = self.reads.remove(&id) else {
+        for id in &reads {
+            let Some(read) = self.reads.remove(id) else {
                 continue;
             };
             self.memory.charge(-READ_BYTES);
+            let awaited = self.memory.table.find(read.file, read.access.block);
+            if let Some(found) = awaited.filter(|found| found.flags & flag::FILLING != 0) {
+                let request = RequestId(self.memory.request_of(found.frame));
+                if let Some(request) = self.requests.get_mut(request) {
+                    request.waiters.retain(|waiter| waiter != id);
+                }
+            }
             for frame in read.pinned {
                 self.memory.unpin(frame);
             }
         }
+        self.starved.retain(|id| reads.binary_search(id).is_err());
     }
 }
