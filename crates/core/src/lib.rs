@@ -53,6 +53,13 @@ mod sync;
 pub mod table;
 pub mod units;
 
+/// What an invariant says must be there. Where it is not, a debug build stops at the defect with
+/// this message, and any other build changes nothing.
+pub(crate) fn known<T>(found: Option<T>, invariant: &str) -> Option<T> {
+    debug_assert!(found.is_some(), "broken invariant: {invariant}");
+    found
+}
+
 pub use engine::Engine;
 pub use layout::Placement;
 pub use ledger::Ledger;

@@ -6,21 +6,27 @@
 
 use alloc::vec::Vec;
 
+use super::complete::IN_FLIGHT;
 use super::{Engine, REQUEST_BYTES};
+use crate::known;
 use crate::table::flag;
 use crate::units::{Nanos, ReadId, RequestId};
 
 impl Engine {
     /// The blocks of a fetch are wanted no more.
     pub(super) fn orphan(&mut self, id: RequestId) -> Vec<ReadId> {
-        let Some(request) = self.requests.get_mut(id) else {
+        let Some(request) = known(
+            self.requests.get_mut(id),
+            "a fetch is cancelled while it runs",
+        ) else {
             return Vec::new();
         };
         let (extent, dispatched, device) = (request.extent, request.dispatched, request.device);
         let waiting = core::mem::take(&mut request.waiters);
         let mut frames = Vec::with_capacity(extent.count as usize);
         for block in extent.blocks() {
-            let Some(found) = self.memory.table.find(extent.file, block) else {
+            let found = self.memory.table.find(extent.file, block);
+            let Some(found) = known(found, IN_FLIGHT) else {
                 continue;
             };
             if found.flags & flag::UNREAD != 0 {

@@ -6,9 +6,10 @@
 
 use alloc::vec::Vec;
 
-use super::place::blocks_in;
+use super::place::{FILE, blocks_in};
 use super::{Engine, READ_BYTES, READER_BYTES};
 use crate::detect;
+use crate::known;
 use crate::stream::Streams;
 use crate::table::{Frame, flag};
 use crate::units::{Bytes, Extent, FileId, ReadId, ReaderId, RequestId};
@@ -35,7 +36,7 @@ impl Engine {
         self.drop_deferred(id);
         let reader = self.readers.remove(&id)?;
         self.memory.charge(-READER_BYTES);
-        let file = self.files.get_mut(&reader.file)?;
+        let file = known(self.files.get_mut(&reader.file), FILE)?;
         file.readers -= 1;
         if file.readers == 0 {
             self.drop_hints(reader.file);
@@ -123,7 +124,7 @@ impl Engine {
         let mut reads: Vec<ReadId> = reads.map(|(id, _)| *id).collect();
         reads.sort_unstable();
         for id in &reads {
-            let Some(read) = self.reads.remove(id) else {
+            let Some(read) = known(self.reads.remove(id), "a read is removed once") else {
                 continue;
             };
             self.memory.charge(-READ_BYTES);

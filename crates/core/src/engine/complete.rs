@@ -7,11 +7,16 @@
 //! alone; only if that fails is the error the reader's. Failed prefetches are counted and
 //! otherwise forgotten.
 
+use super::send::DEVICE;
 use super::{Engine, REQUEST_BYTES};
+use crate::known;
 use crate::protocol::{FetchOutcome, Served};
 use crate::request::Request;
 use crate::table::flag;
 use crate::units::{Block, Extent, ReadId, RequestId};
+
+/// The invariant by which blocks in flight are found.
+pub(super) const IN_FLIGHT: &str = "a block in flight is in the table";
 
 impl Engine {
     pub(super) fn complete(&mut self, id: RequestId, outcome: FetchOutcome) -> Option<()> {
@@ -22,7 +27,7 @@ impl Engine {
         let planned = self.disown(id);
         self.memory.charge(-REQUEST_BYTES);
         let now = self.now;
-        let device = self.devices.get_mut(&request.device)?;
+        let device = known(self.devices.get_mut(&request.device), DEVICE)?;
         device.in_flight -= 1;
         if device.in_flight == 0 && device.queue.is_empty() && device.planned.is_empty() {
             device.idled += 1;
@@ -71,8 +76,7 @@ impl Engine {
     }
 
     fn arrive(&mut self, file: crate::FileId, block: Block) {
-        let Some(found) = self.memory.table.find(file, block) else {
-            debug_assert!(false, "a block in flight is in the table");
+        let Some(found) = known(self.memory.table.find(file, block), IN_FLIGHT) else {
             return;
         };
         debug_assert!(
@@ -89,8 +93,7 @@ impl Engine {
     }
 
     fn lose(&mut self, file: crate::FileId, block: Block) {
-        let Some(found) = self.memory.table.find(file, block) else {
-            debug_assert!(false, "a block in flight is in the table");
+        let Some(found) = known(self.memory.table.find(file, block), IN_FLIGHT) else {
             return;
         };
         debug_assert!(
@@ -109,12 +112,9 @@ impl Engine {
 
     /// The first block of a waiting read did not arrive.
     fn fail(&mut self, id: ReadId, fetched_alone: bool, failure: Served) {
-        let Some(read) = self.reads.get_mut(&id) else {
+        let Some(read) = known(self.reads.get_mut(&id), "a read that waits is under way") else {
             return;
         };
-        if !read.pinned.is_empty() {
-            return;
-        }
         if read.alone && fetched_alone {
             self.answer(id, failure);
         } else {

@@ -14,15 +14,17 @@
 //! Reads that the plan announced are not deferred: their fetches were decided long before.
 
 use super::Engine;
+use super::place::FILE;
+use super::send::DEVICE;
 use crate::deferred::{Deferred, DeferredRequest};
 use crate::device::Device;
+use crate::known;
 use crate::units::{Block, DeviceId, Extent, ReaderId};
 
 impl Engine {
     /// Queues a request at a device, which may have a slot for it at once.
     pub(super) fn defer(&mut self, id: DeviceId, request: DeferredRequest) {
-        let Some(device) = self.devices.get_mut(&id) else {
-            debug_assert!(false, "a request is deferred at a known device");
+        let Some(device) = known(self.devices.get_mut(&id), DEVICE) else {
             return;
         };
         let came = device.work();
@@ -32,7 +34,7 @@ impl Engine {
 
     /// Deferred reads whose block is on its way by now wait for that fetch instead.
     pub(super) fn rejoin(&mut self, extent: Extent) {
-        let Some(file) = self.files.get(&extent.file) else {
+        let Some(file) = known(self.files.get(&extent.file), FILE) else {
             return;
         };
         let table = &self.memory.table;

@@ -6,9 +6,11 @@
 //! the file's [layout](super::place). The first block of a demand may take any frame; everything
 //! else leaves a reserve for demands to come.
 
+use super::place::FILE;
 use super::{Engine, REQUEST_BYTES};
 use crate::detect::Window;
 use crate::device::Device;
+use crate::known;
 use crate::layout::Place;
 use crate::protocol::Output;
 use crate::request::Request;
@@ -39,7 +41,7 @@ impl Engine {
         demand: Option<Extent>,
         window: Option<Window>,
     ) -> Option<Block> {
-        let file = self.files.get(&extent.file)?;
+        let file = known(self.files.get(&extent.file), FILE)?;
         let left = file.blocks.saturating_sub(u64::from(extent.first.0));
         let count = extent.count.min(u32::try_from(left).unwrap_or(u32::MAX));
         let mark = window.and_then(|w| mark_of(&w));
@@ -142,8 +144,7 @@ impl Engine {
         asked: bool,
         marked: bool,
     ) {
-        let Some(request) = self.requests.get_mut(id) else {
-            debug_assert!(false, "a request that is open exists");
+        let Some(request) = known(self.requests.get_mut(id), "an open request exists") else {
             return;
         };
         request.extent.count += 1;

@@ -5,8 +5,12 @@
 
 use super::{Engine, File};
 use crate::device::Device;
+use crate::known;
 use crate::layout::Place;
 use crate::units::{Block, Bytes, DeviceId, Extent, FileId, ReaderId};
+
+/// The invariant by which files are found.
+pub(super) const FILE: &str = "the file of a reader or a request is known";
 
 impl File {
     /// Where a block lies.
@@ -19,7 +23,7 @@ impl File {
 impl Engine {
     /// Where a block of a known file lies.
     pub(super) fn place(&self, file: FileId, block: Block) -> Option<Place> {
-        let file = self.files.get(&file)?;
+        let file = known(self.files.get(&file), FILE)?;
         Some(file.place(block, self.settings.block_bytes))
     }
 
@@ -41,8 +45,7 @@ impl Engine {
     pub(super) fn device_of(&self, reader: ReaderId, block: Block) -> Option<(Place, &Device)> {
         let place = self.place(self.readers.get(&reader)?.file, block)?;
         let device = self.devices.get(&place.device);
-        debug_assert!(device.is_some(), "a file's devices are known with it");
-        Some((place, device?))
+        Some((place, known(device, "a file's devices are known with it")?))
     }
 
     /// The devices of a file's layout, one a member.

@@ -11,12 +11,17 @@ use alloc::vec::Vec;
 use super::{Engine, READ_BYTES, Read, Wants};
 use crate::deferred::DeferredRequest;
 use crate::detect::Access;
+use crate::known;
 use crate::protocol::{Output, Served};
 use crate::table::flag;
 use crate::units::{Block, Extent, FileId, ReadId, ReaderId, RequestId};
 
 /// Most blocks answered (and pinned) at once: 256 KiB of pages, enough to hide the round trip.
 const SERVE_MAX: u32 = 64;
+
+/// The invariants by which reads and readers are found.
+const READ: &str = "a read that is tried or answered is under way";
+pub(super) const READER: &str = "a read belongs to an open reader";
 
 impl Engine {
     pub(super) fn begin_read(
@@ -98,8 +103,7 @@ impl Engine {
 
     /// A deferred read has its slot: its fetch goes out now, or is on its way already.
     pub(super) fn fetch_deferred(&mut self, id: ReadId) {
-        let Some(read) = self.reads.get(&id) else {
-            debug_assert!(false, "a read that is abandoned is no longer deferred");
+        let Some(read) = known(self.reads.get(&id), READ) else {
             return;
         };
         let (file, reader, access) = (read.file, read.reader, read.access);
@@ -122,9 +126,13 @@ impl Engine {
 
     /// The same for its next block; true if it awaited that one and goes on to another.
     fn try_block(&mut self, id: ReadId) -> Option<bool> {
-        let Some(read) = self.reads.get(&id).filter(|r| r.pinned.is_empty()) else {
+        let Some(read) = known(self.reads.get(&id), READ) else {
             return Some(false);
         };
+        debug_assert!(
+            read.pinned.is_empty(),
+            "a read that was served is in no list"
+        );
         let (file, reader, access, alone) = (read.file, read.reader, read.access, read.alone);
         let wants = read.wants;
         let first = access.block;
@@ -175,7 +183,7 @@ impl Engine {
 
     /// A block that was awaited is there: on to the next one. False if it was the last.
     fn await_next(&mut self, id: ReadId) -> bool {
-        let Some(read) = self.reads.get_mut(&id) else {
+        let Some(read) = known(self.reads.get_mut(&id), READ) else {
             return false;
         };
         let next = read.access.block.0.checked_add(1);
@@ -189,7 +197,7 @@ impl Engine {
     }
 
     fn wait_for(&mut self, id: ReadId, request: RequestId) {
-        let Some(read) = self.reads.get(&id) else {
+        let Some(read) = known(self.reads.get(&id), READ) else {
             return;
         };
         if let Some(reader) = self.readers.get_mut(&read.reader)
@@ -197,7 +205,8 @@ impl Engine {
         {
             stream.waited = true;
         }
-        if let Some(state) = self.requests.get_mut(request)
+        let state = self.requests.get_mut(request);
+        if let Some(state) = known(state, "a block in flight has a request")
             && !state.waiters.contains(&id)
         {
             state.waiters.push(id);
@@ -207,7 +216,7 @@ impl Engine {
 
     /// Answers with the run of resident blocks from the first one on.
     fn serve(&mut self, id: ReadId) {
-        let Some(read) = self.reads.get_mut(&id) else {
+        let Some(read) = known(self.reads.get_mut(&id), READ) else {
             return;
         };
         let (file, reader, access) = (read.file, read.reader, read.access);
@@ -257,7 +266,7 @@ impl Engine {
     /// The lookahead mark counts when its block is asked for, resident or in flight: the reader
     /// that waits then has two windows on the way, not one.
     fn take_mark(&mut self, reader: ReaderId, access: Access) {
-        let Some(file) = self.readers.get(&reader).map(|r| r.file) else {
+        let Some(file) = known(self.readers.get(&reader), READER).map(|r| r.file) else {
             return;
         };
         if let Some(found) = self.memory.table.find(file, access.block)
@@ -272,7 +281,7 @@ impl Engine {
 
     /// Answers a read. One that got blocks stays until it is released.
     pub(super) fn answer(&mut self, id: ReadId, served: Served) {
-        let Some(read) = self.reads.get(&id) else {
+        let Some(read) = known(self.reads.get(&id), READ) else {
             return;
         };
         self.ledger.stall.0 += self.now.since(read.asked).0;

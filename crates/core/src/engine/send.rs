@@ -15,6 +15,7 @@ use super::Engine;
 use crate::deferred::Deferred;
 use crate::device::Device;
 use crate::dispatch::Waiting;
+use crate::known;
 use crate::protocol::{Fetch, Output};
 use crate::units::{DeviceId, RequestId};
 
@@ -26,6 +27,10 @@ enum Next {
     Fetch(RequestId),
 }
 
+/// The invariants by which devices and queued requests are found.
+pub(super) const DEVICE: &str = "a request is for a known device";
+const QUEUED: &str = "a queue holds requests that exist";
+
 impl Engine {
     /// A read waits for a request from now on: a planned one that is still queued goes with those
     /// that are waited for.
@@ -34,8 +39,7 @@ impl Engine {
             return;
         };
         let number = request.device;
-        let Some(device) = self.devices.get_mut(&number) else {
-            debug_assert!(false, "a request is for a known device");
+        let Some(device) = known(self.devices.get_mut(&number), DEVICE) else {
             return;
         };
         if let Some(at) = device.planned.iter().position(|queued| *queued == id) {
@@ -51,7 +55,7 @@ impl Engine {
             match next {
                 Next::Fetch(request) => self.start(request),
                 Next::Grant(request) => {
-                    if let Some(device) = self.devices.get_mut(&id) {
+                    if let Some(device) = known(self.devices.get_mut(&id), DEVICE) {
                         device.is_granting = true;
                     }
                     self.work.granted.push_back((id, request));
@@ -156,8 +160,7 @@ impl Engine {
     }
 
     fn start(&mut self, id: RequestId) {
-        let Some(request) = self.requests.get_mut(id) else {
-            debug_assert!(false, "a queue holds requests that exist");
+        let Some(request) = known(self.requests.get_mut(id), QUEUED) else {
             return;
         };
         debug_assert!(!request.dispatched, "a request is handed over once");
@@ -165,9 +168,7 @@ impl Engine {
         let (device, extent, demand) = (request.device, request.extent, request.demand);
         let (owner, member, position) = (request.owner, request.member, request.position);
         let bytes = self.bytes_of(extent);
-        let state = self.devices.get_mut(&device);
-        debug_assert!(state.is_some(), "a request is for a known device");
-        if let Some(state) = state {
+        if let Some(state) = known(self.devices.get_mut(&device), DEVICE) {
             state.in_flight += 1;
             let owner = owner.and_then(|owner| self.readers.get_mut(&owner));
             let account = owner.and_then(|reader| reader.accounts.get_mut(member));

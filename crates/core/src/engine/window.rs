@@ -14,9 +14,12 @@
 //! down to a sixteenth; once it does, the full part comes back.
 
 use super::Engine;
+use super::place::FILE;
+use super::read::READER;
 use crate::deferred::DeferredRequest;
 use crate::depth::{DeviceFacts, StreamFacts};
 use crate::detect::{Access, Ahead, Cause, Window};
+use crate::known;
 use crate::stream::{Stream, Streams};
 use crate::table::{Table, flag};
 use crate::units::{Block, Bytes, Extent, FileId, ReaderId};
@@ -123,7 +126,7 @@ impl Engine {
     /// Fetches a window and tells its detector if the memory allowed only a part of it.
     fn open_window(&mut self, reader: ReaderId, demand: Option<Extent>, window: Option<Window>) {
         let Some(window) = window else { return };
-        let Some(file) = self.readers.get(&reader).map(|r| r.file) else {
+        let Some(file) = known(self.readers.get(&reader), READER).map(|r| r.file) else {
             return;
         };
         let extent = Extent {
@@ -142,7 +145,7 @@ impl Engine {
 
     /// A read begins, for methods that see every one.
     pub(super) fn show_read(&mut self, reader: ReaderId, access: Access) {
-        let Some(file) = self.readers.get(&reader).map(|r| r.file) else {
+        let Some(file) = known(self.readers.get(&reader), READER).map(|r| r.file) else {
             return;
         };
         let demand = access.extent(file);
@@ -172,8 +175,8 @@ impl Engine {
         question: impl FnOnce(&mut dyn crate::detect::Detect, &Access, &dyn Ahead) -> Option<Window>,
     ) -> Option<Window> {
         let bounds = self.bounds(reader, &access)?;
-        let state = self.readers.get_mut(&reader)?;
-        let blocks = self.files.get(&state.file)?.blocks;
+        let state = known(self.readers.get_mut(&reader), READER)?;
+        let blocks = known(self.files.get(&state.file), FILE)?.blocks;
         let view = View {
             table: &self.memory.table,
             file: state.file,
@@ -253,7 +256,7 @@ impl Engine {
 
     /// How often the devices of a reader's file ran idle.
     fn idled(&self, reader: ReaderId) -> u64 {
-        let Some(reader) = self.readers.get(&reader) else {
+        let Some(reader) = known(self.readers.get(&reader), READER) else {
             return 0;
         };
         let devices = self.devices_of(reader.file);
@@ -292,7 +295,7 @@ impl Engine {
 
     /// Changes a reader's streams and keeps the number of active ones right.
     pub(super) fn change_streams(&mut self, reader: ReaderId, change: impl FnOnce(&mut Streams)) {
-        let Some(state) = self.readers.get_mut(&reader) else {
+        let Some(state) = known(self.readers.get_mut(&reader), READER) else {
             return;
         };
         let before = state.streams.active();
