@@ -2,7 +2,7 @@
 //!
 //! Called where a block is missing and where a lookahead mark is met, if the fetch would only be
 //! queued. The window is sized, and takes its frames, when the slot comes free
-//! ([note 0008](../../../../docs/design/0008-wishes-not-frames.md)).
+//! ([note 0008](../../../../docs/design/0008-deferred-requests.md)).
 //!
 //! Control law of memory: only readers with a slot hold blocks that are not read yet, one run a
 //! device and the one behind it. The memory that keeps devices busy is given by the devices, not by
