@@ -7,6 +7,8 @@
 #![no_main]
 
 use arbitrary::Arbitrary;
+use forerun_core::detect::Access;
+use forerun_core::protocol::Wants;
 use forerun_core::{
     Block, Bytes, DeviceId, Engine, ErrorCode, FetchOutcome, FileId, Input, Nanos, Output, Placement, Profile,
     ReadId, ReaderId, RequestId, preset,
@@ -66,23 +68,8 @@ impl Event {
             Self::Open { reader, file } => {
                 Input::Open { reader: ReaderId(few(reader)), file: FileId(few(file)) }
             }
-            Self::Read { read, reader, previous, head, first, count, fresh } => Input::Read {
-                read: ReadId(few(read)),
-                reader: ReaderId(few(reader)),
-                previous: previous.map(|block| Block(block.into())),
-                head: head.into(),
-                first: Block(first.into()),
-                count: count.into(),
-                fresh,
-            },
-            Self::Await { read, reader, previous, first, count, fresh } => Input::Await {
-                read: ReadId(few(read)),
-                reader: ReaderId(few(reader)),
-                previous: previous.map(|block| Block(block.into())),
-                first: Block(first.into()),
-                count: count.into(),
-                fresh,
-            },
+            Self::Read { read, reader, previous, head, first, count, fresh } => Input::Read { read: ReadId(few(read)), reader: ReaderId(few(reader)), access: Access { block: Block(first.into()), head: head.into(), count: count.into(), previous: previous.map(|block| Block(block.into())) }, fresh, wants: Wants::Blocks },
+            Self::Await { read, reader, previous, first, count, fresh } => Input::Read { read: ReadId(few(read)), reader: ReaderId(few(reader)), access: Access { block: Block(first.into()), head: 0, count: count.into(), previous: previous.map(|block| Block(block.into())) }, fresh, wants: Wants::Presence },
             Self::Release { read } => Input::Release { read: ReadId(few(read)) },
             Self::Touch { reader, first, count } => Input::Touch {
                 reader: ReaderId(few(reader)),
@@ -111,15 +98,7 @@ impl Event {
             Self::Limit { memory } => Input::Limit { memory: Bytes(u64::from(memory)) },
             Self::Close { reader } => Input::Close { reader: ReaderId(few(reader)) },
             Self::Forget { file } => Input::Forget { file: FileId(few(file)) },
-            Self::Far { read, reader, head, first, count } => Input::Read {
-                read: ReadId(read),
-                reader: ReaderId(reader % 8),
-                previous: None,
-                head,
-                first: Block(first),
-                count,
-                fresh: true,
-            },
+            Self::Far { read, reader, head, first, count } => Input::Read { read: ReadId(read), reader: ReaderId(reader % 8), access: Access { block: Block(first), head, count, previous: None }, fresh: true, wants: Wants::Blocks },
         }
     }
 }

@@ -8,11 +8,11 @@
 
 use alloc::vec::Vec;
 
-use super::{Engine, READ_BYTES, Read, Wants};
+use super::{Engine, READ_BYTES, Read};
 use crate::deferred::DeferredRequest;
 use crate::detect::Access;
 use crate::known;
-use crate::protocol::{Output, Served};
+use crate::protocol::{Output, Served, Wants};
 use crate::table::flag;
 use crate::units::{Block, Extent, FileId, ReadId, ReaderId, RequestId};
 

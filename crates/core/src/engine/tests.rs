@@ -8,7 +8,8 @@ use std::vec::Vec;
 use proptest::prelude::*;
 
 use super::Engine;
-use crate::protocol::{Fetch, FetchOutcome, Input, Output, Served};
+use crate::detect::Access;
+use crate::protocol::{Fetch, FetchOutcome, Input, Output, Served, Wants};
 use crate::spec::Choice;
 use crate::table::Table;
 use crate::units::{
@@ -174,11 +175,14 @@ fn read() -> impl Strategy<Value = Input> {
             |(read, reader, previous, first, count, fresh)| Input::Read {
                 read: ReadId(read),
                 reader: ReaderId(reader),
-                previous: previous.map(Block),
-                head: count / 3,
-                first: Block(first),
-                count,
+                access: Access {
+                    block: Block(first),
+                    head: count / 3,
+                    count,
+                    previous: previous.map(Block),
+                },
                 fresh,
+                wants: Wants::Blocks,
             },
         )
 }
@@ -187,11 +191,14 @@ fn sequential_read() -> impl Strategy<Value = Input> {
     (0..16u32, 0..8u32, 0..600u32, 1..40u32).prop_map(|(read, reader, first, count)| Input::Read {
         read: ReadId(read),
         reader: ReaderId(reader),
-        previous: first.checked_sub(1).map(Block),
-        head: 0,
-        first: Block(first),
-        count,
+        access: Access {
+            block: Block(first),
+            head: 0,
+            count,
+            previous: first.checked_sub(1).map(Block),
+        },
         fresh: true,
+        wants: Wants::Blocks,
     })
 }
 
@@ -208,13 +215,17 @@ fn hint() -> impl Strategy<Value = Input> {
 
 fn awaiting() -> impl Strategy<Value = Input> {
     let place = (0..600u32, 1..100u32, any::<bool>());
-    (0..16u32, 0..8u32, place).prop_map(|(read, reader, (first, count, fresh))| Input::Await {
+    (0..16u32, 0..8u32, place).prop_map(|(read, reader, (first, count, fresh))| Input::Read {
         read: ReadId(read),
         reader: ReaderId(reader),
-        previous: first.checked_sub(1).map(Block),
-        first: Block(first),
-        count,
+        access: Access {
+            block: Block(first),
+            head: 0,
+            count,
+            previous: first.checked_sub(1).map(Block),
+        },
         fresh,
+        wants: Wants::Presence,
     })
 }
 
@@ -372,11 +383,14 @@ fn who_waits_for_a_device_holds_no_memory() {
         rig.input(Input::Read {
             read: ReadId(number),
             reader: ReaderId(number),
-            previous: None,
-            head: 0,
-            first: Block(0),
-            count: 16,
+            access: Access {
+                block: Block(0),
+                head: 0,
+                count: 16,
+                previous: None,
+            },
             fresh: true,
+            wants: Wants::Blocks,
         });
         let ledger = rig.engine.ledger();
         held.push(ledger.demanded + ledger.prefetched);
