@@ -24,6 +24,7 @@ mod complete;
 mod fetch;
 mod hint;
 mod park;
+mod prefetched;
 mod read;
 mod send;
 pub mod view;

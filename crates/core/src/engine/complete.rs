@@ -9,7 +9,7 @@ use super::{Engine, REQUEST_BYTES};
 use crate::protocol::{FetchOutcome, Served};
 use crate::request::Request;
 use crate::table::flag;
-use crate::units::{Block, Extent, ReadId, RequestId};
+use crate::units::{Block, Extent, FileId, ReadId, ReaderId, RequestId};
 
 impl Engine {
     pub(super) fn complete(&mut self, id: RequestId, outcome: FetchOutcome) -> Option<()> {
@@ -51,10 +51,13 @@ impl Engine {
         };
         for block in request.extent.blocks() {
             if block.0 - first.0 < arrived {
-                self.arrive(file, block);
+                self.arrive(request.owner, file, block);
             } else {
                 self.lose(file, block);
             }
+        }
+        if let Some(owner) = request.owner {
+            self.change_streams(owner, |_| ());
         }
         for &waiter in &request.waiters {
             let lost = self.reads.get(&waiter).is_some_and(|r| {
@@ -68,7 +71,7 @@ impl Engine {
         }
     }
 
-    fn arrive(&mut self, file: crate::FileId, block: Block) {
+    fn arrive(&mut self, owner: Option<ReaderId>, file: FileId, block: Block) {
         let Some(found) = self.memory.table.find(file, block) else {
             return;
         };
@@ -78,10 +81,10 @@ impl Engine {
         }
         self.memory.table.set(found.frame, flag::ARMED);
         self.memory.table.clear(found.frame, flag::FILLING);
-        self.memory.inserted(found.frame);
+        self.arrived(owner, file, found.frame);
     }
 
-    fn lose(&mut self, file: crate::FileId, block: Block) {
+    fn lose(&mut self, file: FileId, block: Block) {
         let Some(found) = self.memory.table.find(file, block) else {
             return;
         };

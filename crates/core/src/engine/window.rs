@@ -99,6 +99,7 @@ impl Engine {
             first: window.start,
             count: window.size,
         };
+        self.adopt(reader, extent);
         if let Some(end) = self.fetch(reader, extent, demand, Some(window))
             && let Some(state) = self.readers.get_mut(&reader)
         {
@@ -249,6 +250,7 @@ impl Engine {
         change(&mut state.streams);
         let after = state.streams.active();
         self.active_streams = self.active_streams + after - before;
+        self.memory.follow(reader, state.file, &mut state.streams);
     }
 }
 

@@ -1,0 +1,86 @@
+//! Victims and streams: what the engine does for reclaim methods that split the memory.
+//!
+//! Called where a frame is needed, where a block arrives and where a window opens. It knows which
+//! stream a block is of; what that means to the [memory](crate::memory) stands in
+//! `memory/prefetched.rs`.
+//!
+//! A stream that has lost its last block is shorter from then on, and its reader's detector does
+//! not learn of it: the miss to come lies inside the window, and counts as thrashing.
+
+#[cfg(test)]
+use alloc::vec::Vec;
+
+use super::Engine;
+use crate::reclaim::{StreamId, Victim};
+use crate::table::{Frame, flag};
+use crate::units::{Extent, FileId, ReaderId};
+
+impl Engine {
+    /// The frame to give up next; its block is still in the table.
+    pub(super) fn victim(&mut self) -> Option<Frame> {
+        loop {
+            match self.memory.victim(self.now)? {
+                Victim::Frame(frame) => return Some(frame),
+                // A stream with none is ranked no more, so this ends.
+                Victim::Last(id) => match self.last_of(id)? {
+                    Some(frame) => return Some(frame),
+                    None => continue,
+                },
+            }
+        }
+    }
+
+    /// Takes the last block of a stream, if it has one that can go. `None` if there is no such
+    /// stream.
+    fn last_of(&mut self, id: StreamId) -> Option<Option<Frame>> {
+        let reader = self.readers.get(&id.owner);
+        let stream = reader.and_then(|r| Some((r.file, *r.streams.begun_at(id.start)?)));
+        debug_assert!(stream.is_some(), "a victim of {id:?}, which is not known");
+        let (file, stream) = stream?;
+        let last = self.memory.take_last(file, &stream);
+        let (block, frame) = last.unzip();
+        self.change_streams(id.owner, |streams| streams.shorten(id.start, block));
+        Some(frame)
+    }
+
+    /// A block became resident that was fetched for this reader.
+    pub(super) fn arrived(&mut self, owner: Option<ReaderId>, file: FileId, frame: Frame) {
+        let is_unread = self.memory.table.flags(frame) & flag::UNREAD != 0;
+        let is_ahead = is_unread && self.memory.is_split() && {
+            let (_, block) = self.memory.table.holds(frame);
+            let reader = owner.and_then(|owner| self.readers.get_mut(&owner));
+            let reader = reader.filter(|reader| reader.file == file);
+            reader.is_some_and(|reader| reader.streams.arrive(block))
+        };
+        self.memory.inserted(frame, is_ahead);
+    }
+
+    /// A window opens: blocks in it that were abandoned are its stream's again.
+    pub(super) fn adopt(&mut self, reader: ReaderId, window: Extent) {
+        if !self.memory.is_split() {
+            return;
+        }
+        for block in window.blocks() {
+            if let Some(found) = self.memory.table.find(window.file, block)
+                && found.flags & (flag::UNREAD | flag::FILLING) == flag::UNREAD
+                && let Some(state) = self.readers.get_mut(&reader)
+                && state.streams.arrive(block)
+            {
+                self.memory.adopted(found.frame);
+            }
+        }
+        self.change_streams(reader, |_| ());
+    }
+}
+
+#[cfg(test)]
+impl Engine {
+    /// Each resident block can be found by somebody who looks for a victim, and all are counted.
+    pub(super) fn check_prefetched(&self) {
+        let readers = self.readers.iter();
+        let streams: Vec<_> = readers
+            .flat_map(|(id, r)| r.streams.by_use().into_iter().map(|s| (*id, r.file, s)))
+            .collect();
+        self.memory.check(&streams);
+    }
+}
