@@ -45,6 +45,7 @@ impl TwoList {
     fn balance(&mut self, cache: &mut Cache<'_>) {
         while self.active.len() > self.inactive.len() {
             let Some(frame) = self.active.pop(cache.links) else {
+                debug_assert!(false, "the longer list is empty");
                 return;
             };
             cache.table.clear(frame, flag::ACTIVE | flag::REFERENCED);
@@ -83,6 +84,14 @@ impl Reclaim for TwoList {
                     return Some(Victim::Frame(frame));
                 }
             }
+        }
+        // The whole inactive list is pinned.
+        for _ in 0..self.active.len() {
+            let frame = self.active.pop(cache.links)?;
+            if cache.table.flags(frame) & flag::PINNED == 0 {
+                return Some(Victim::Frame(frame));
+            }
+            self.active.push(cache.links, frame);
         }
         None
     }
@@ -141,7 +150,9 @@ mod tests {
                     }
                 }
             }
-            None
+            let first = self.active.iter().position(|f| !pinned.contains(f))?;
+            self.active.rotate_left(first);
+            self.active.pop_front()
         }
     }
 
