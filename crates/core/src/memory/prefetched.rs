@@ -22,6 +22,7 @@
 use alloc::collections::BTreeSet;
 #[cfg(test)]
 use alloc::vec::Vec;
+use core::num::NonZeroU64;
 
 use super::Memory;
 use crate::reclaim::{Partition, PrefetchStream, Queue, StreamId, Victim};
@@ -36,7 +37,7 @@ const RANK_BYTES: i64 = 48;
 pub(super) struct PrefetchCache {
     /// Its part of the frames, in per cent; none if the reclaim method does not split the memory.
     percent: Option<u8>,
-    ranked: BTreeSet<(u64, StreamId)>,
+    ranked: BTreeSet<(NonZeroU64, StreamId)>,
     /// Blocks of streams.
     of_streams: u32,
     abandoned: Queue,
@@ -56,7 +57,7 @@ impl PrefetchCache {
         self.of_streams + self.abandoned.len()
     }
 
-    pub(super) fn ranked(&self) -> &BTreeSet<(u64, StreamId)> {
+    pub(super) fn ranked(&self) -> &BTreeSet<(NonZeroU64, StreamId)> {
         &self.ranked
     }
 
@@ -141,7 +142,7 @@ impl Memory {
     }
 
     /// Whether the block of this frame is in the prefetch cache, and a stream's.
-    fn is_of_stream(&self, frame: Frame) -> bool {
+    pub(crate) fn is_of_stream(&self, frame: Frame) -> bool {
         const STATE: u8 = flag::UNREAD | flag::FILLING | flag::VACANT | flag::ACTIVE;
         self.is_split() && self.table.flags(frame) & STATE == flag::UNREAD && !self.is_held(frame)
     }
@@ -212,7 +213,7 @@ impl Memory {
             blocks: stream.arrived(),
             used: stream.used,
         };
-        let rank = is_ranked.then(|| self.reclaim.rank(&facts));
+        let rank = is_ranked.then(|| NonZeroU64::MIN.saturating_add(self.reclaim.rank(&facts)));
         let before = core::mem::replace(&mut stream.rank, rank);
         if rank == before {
             return;
@@ -248,12 +249,21 @@ impl Memory {
                 let ahead = s.tail - s.arrived()..s.tail;
                 *of == file && s.rank.is_some() && ahead.contains(&block.0)
             };
-            assert!(streams.iter().any(|s| has_it(&s)), "{file:?} {block:?} is lost");
+            assert!(
+                streams.iter().any(|s| has_it(&s)),
+                "{file:?} {block:?} is lost"
+            );
         }
         let counted = self.prefetched.of_streams;
-        assert_eq!(counted, of_streams, "blocks of streams, as counted and as found");
+        assert_eq!(
+            counted, of_streams,
+            "blocks of streams, as counted and as found"
+        );
         let counted = self.reclaim.len() + self.prefetched.len();
-        assert_eq!(counted, resident, "blocks to be given up, and resident ones");
+        assert_eq!(
+            counted, resident,
+            "blocks to be given up, and resident ones"
+        );
         let ranks: Vec<_> = (streams.iter())
             .filter_map(|(owner, _, s)| {
                 let (owner, start) = (*owner, Block(s.start));
@@ -262,5 +272,142 @@ impl Memory {
             .collect();
         assert_eq!(ranks.len(), self.prefetched.ranked.len(), "ranked streams");
         assert!(ranks.iter().all(|r| self.prefetched.ranked.contains(r)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reclaim::LIST;
+    use crate::spec::Choice;
+    use crate::stream::STREAMS_MAX;
+
+    const FILE: FileId = FileId(0);
+
+    /// Half the memory for blocks fetched ahead; two readers of one file.
+    struct Rig {
+        memory: Memory,
+        streams: [Streams; 2],
+    }
+
+    impl Rig {
+        fn new(frames: u32) -> Self {
+            let choice = Choice::parse("reclaim", LIST, "longest(prefetch_percent=50)").unwrap();
+            let memory = Memory::new(frames, 4096, choice.build(LIST).unwrap());
+            let streams = Default::default();
+            Self { memory, streams }
+        }
+
+        fn follow(&mut self, reader: usize) {
+            let owner = ReaderId(reader as u32);
+            self.memory.follow(owner, FILE, &mut self.streams[reader]);
+        }
+
+        /// A window of a reader arrives.
+        fn fetch(&mut self, reader: usize, first: u32, count: u32) {
+            let stream = self.streams[reader].at_or_begin(Block(first), Nanos(0));
+            stream.end = stream.end.max(u64::from(first + count));
+            for block in (first..first + count).map(Block) {
+                let frame = self.memory.take_free().unwrap();
+                self.memory.table.insert(frame, FILE, block, flag::UNREAD);
+                let is_ahead = self.streams[reader].arrive(block);
+                self.memory.inserted(frame, is_ahead);
+            }
+            self.follow(reader);
+        }
+
+        fn read(&mut self, reader: usize, first: u32, count: u32) {
+            for block in (first..first + count).map(Block) {
+                let frame = self.memory.table.find(FILE, block).unwrap().frame;
+                self.memory.used(frame);
+                self.memory.touched(frame);
+            }
+            self.streams[reader].advance(Block(first), count, Nanos(0));
+            self.follow(reader);
+        }
+
+        fn close(&mut self, reader: usize) {
+            self.streams[reader].clear();
+            self.follow(reader);
+        }
+
+        /// The blocks of so many victims.
+        fn victims(&mut self, count: usize) -> Vec<u32> {
+            let mut blocks = Vec::new();
+            while blocks.len() < count {
+                let frame = match self.memory.victim(Nanos(0)).unwrap() {
+                    Victim::Frame(frame) => frame,
+                    Victim::Last(id) => {
+                        let streams = &mut self.streams[id.owner.0 as usize];
+                        let stream = *streams.begun_at(id.start).unwrap();
+                        let last = self.memory.take_last(FILE, &stream);
+                        streams.shorten(id.start, last.map(|(block, _)| block));
+                        self.follow(id.owner.0 as usize);
+                        last.unwrap().1
+                    }
+                };
+                blocks.push(self.memory.table.holds(frame).1.0);
+                self.memory.table.remove(frame);
+                self.memory.give_back(frame);
+            }
+            blocks
+        }
+    }
+
+    #[test]
+    fn above_its_part_the_prefetch_cache_gives_up_the_last_blocks_of_its_longest_stream() {
+        let mut rig = Rig::new(200);
+        rig.fetch(0, 0, 60);
+        rig.fetch(1, 1000, 50);
+        let last = (50..60).rev();
+        assert_eq!(rig.victims(10), last.collect::<Vec<_>>());
+        assert_eq!(rig.memory.prefetched.len(), 100);
+    }
+
+    #[test]
+    fn within_its_part_it_gives_up_nothing_while_there_is_a_block_that_was_read() {
+        let mut rig = Rig::new(200);
+        rig.fetch(0, 0, 60);
+        rig.read(0, 0, 3);
+        assert_eq!(rig.victims(4), [0, 1, 2, 59]);
+    }
+
+    #[test]
+    fn blocks_go_first_whose_reader_has_closed_the_file() {
+        let mut rig = Rig::new(200);
+        rig.fetch(0, 0, 120);
+        rig.fetch(1, 1000, 3);
+        rig.close(1);
+        assert_eq!(rig.victims(4), [1000, 1001, 1002, 119]);
+    }
+
+    #[test]
+    fn blocks_go_first_that_were_skipped_or_whose_stream_gave_way_to_newer_ones() {
+        let mut rig = Rig::new(400);
+        rig.fetch(0, 0, 4);
+        rig.read(0, 2, 1);
+        assert_eq!(rig.victims(2), [0, 1]);
+        for stream in 1..=STREAMS_MAX as u32 {
+            rig.fetch(0, stream * 100, 2);
+        }
+        assert_eq!(rig.victims(1), [3], "of the stream before the last 64");
+    }
+
+    #[test]
+    fn abandoned_blocks_that_a_window_covers_are_its_streams() {
+        let mut rig = Rig::new(200);
+        rig.fetch(0, 0, 6);
+        rig.close(0);
+        rig.fetch(1, 0, 0);
+        for block in (0..4).map(Block) {
+            rig.streams[1].at_mut(block).unwrap().end = 4;
+            assert!(rig.streams[1].arrive(block));
+            let frame = rig.memory.table.find(FILE, block).unwrap().frame;
+            rig.memory.adopted(frame);
+        }
+        rig.follow(1);
+        rig.read(1, 1, 1);
+        // Block 0 was skipped and 1 was read; of the two that are left the last goes first.
+        assert_eq!(rig.victims(6), [0, 4, 5, 1, 3, 2]);
     }
 }
