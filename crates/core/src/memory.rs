@@ -146,6 +146,10 @@ impl Memory {
 
     /// A vacant frame is free again, or will be once its readers have let go.
     pub(crate) fn give_back(&mut self, frame: Frame) {
+        debug_assert!(
+            self.table.flags(frame) & flag::VACANT != 0,
+            "{frame:?} still holds a block"
+        );
         self.let_go(frame);
         if self.table.flags(frame) & flag::PINNED == 0 {
             self.free.push(&mut self.links, frame);
@@ -214,6 +218,10 @@ impl Memory {
             }
             return;
         }
+        debug_assert!(
+            self.table.flags(frame) & flag::PINNED != 0,
+            "{frame:?} is unpinned more often than pinned"
+        );
         self.table.clear(frame, flag::PINNED);
         if self.table.flags(frame) & flag::VACANT != 0 {
             self.give_back(frame);
@@ -244,6 +252,7 @@ impl Memory {
     pub(crate) fn settle(&mut self) {
         while self.paid().saturating_sub(self.charged) >= u64::from(self.block_bytes) {
             let Some(frame) = self.aside.pop(&mut self.links) else {
+                debug_assert!(false, "frames set aside pay more than there are");
                 return;
             };
             self.free.push(&mut self.links, frame);

@@ -22,6 +22,7 @@ pub mod lru;
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
+use core::num::NonZeroU64;
 
 use crate::spec::Method;
 use crate::table::{Frame, Links, NO_LINK, Table};
@@ -67,7 +68,7 @@ pub struct Partition {
 pub struct Cache<'a> {
     pub(crate) table: &'a Table,
     pub(crate) links: &'a mut Links,
-    pub(crate) ranked: &'a BTreeSet<(u64, StreamId)>,
+    pub(crate) ranked: &'a BTreeSet<(NonZeroU64, StreamId)>,
     /// Blocks fetched ahead and not accessed, if the method splits the memory; else empty.
     pub prefetched: Partition,
     /// All other blocks: those in the method's queues.
@@ -183,7 +184,10 @@ impl Queue {
     /// Drops the frames for which `gone` holds and keeps the order of the others.
     pub(crate) fn sweep(&mut self, links: &mut Links, mut gone: impl FnMut(Frame) -> bool) {
         for _ in 0..self.len {
-            let Some(frame) = self.pop(links) else { return };
+            let Some(frame) = self.pop(links) else {
+                debug_assert!(false, "a queue is shorter than its length");
+                return;
+            };
             if !gone(frame) {
                 self.push(links, frame);
             }
@@ -200,7 +204,7 @@ pub(crate) mod stage {
     pub(crate) struct Stage {
         pub(crate) table: Table,
         links: Links,
-        pub(crate) ranked: BTreeSet<(u64, StreamId)>,
+        pub(crate) ranked: BTreeSet<(NonZeroU64, StreamId)>,
         pub(crate) prefetched: Partition,
     }
 

@@ -16,6 +16,7 @@
 //! note 0009); for the others it stays where it began, and blocks go without the stream's notice.
 
 use alloc::vec::Vec;
+use core::num::NonZeroU64;
 
 use crate::units::{Block, Nanos};
 
@@ -45,7 +46,7 @@ pub(crate) struct Stream {
     /// Behind its last block in the prefetch cache.
     pub(crate) tail: u32,
     /// Its rank among the streams with blocks in the prefetch cache, while it has some.
-    pub(crate) rank: Option<u64>,
+    pub(crate) rank: Option<NonZeroU64>,
     /// When it was last used, for replacement.
     pub(crate) used: Nanos,
 }
@@ -226,5 +227,31 @@ impl Streams {
     pub(crate) fn clear(&mut self) {
         let gone = self.all.drain(..);
         self.left.extend(gone.filter(|s| s.arrived() > 0));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stream_ends_where_its_last_block_was_given_up() {
+        let mut streams = Streams::default();
+        let stream = streams.at_or_begin(Block(10), Nanos(0));
+        stream.end = 20;
+        for block in (10..20).map(Block) {
+            assert!(streams.arrive(block));
+        }
+        streams.shorten(Block(10), Some(Block(19)));
+        let ends = |streams: &Streams| {
+            let stream = streams.begun_at(Block(10)).unwrap();
+            (stream.arrived(), stream.end)
+        };
+        assert_eq!(ends(&streams), (9, 19));
+        // The block before is in flight: what is behind it is still to come.
+        streams.shorten(Block(10), Some(Block(17)));
+        assert_eq!(ends(&streams), (7, 19));
+        streams.shorten(Block(10), None);
+        assert_eq!(ends(&streams), (0, 19));
     }
 }

@@ -20,7 +20,14 @@ impl Engine {
     pub(super) fn victim(&mut self) -> Option<Frame> {
         loop {
             match self.memory.victim(self.now)? {
-                Victim::Frame(frame) => return Some(frame),
+                Victim::Frame(frame) => {
+                    const NOT: u8 = flag::PINNED | flag::FILLING | flag::VACANT;
+                    debug_assert!(
+                        self.memory.table.flags(frame) & NOT == 0 && !self.memory.is_held(frame),
+                        "the victim {frame:?} cannot go"
+                    );
+                    return Some(frame);
+                }
                 // A stream with none is ranked no more, so this ends.
                 Victim::Last(id) => match self.last_of(id)? {
                     Some(frame) => return Some(frame),

@@ -59,6 +59,8 @@ impl Reclaim for Exclusive {
                 let frame = self.queue.pop(cache.links)?;
                 let flags = cache.table.flags(frame);
                 if flags & wanted == wanted && flags & flag::PINNED == 0 {
+                    let is_spent = flags & flag::REFERENCED != 0;
+                    debug_assert!(!is_spent || self.spent > 0, "{frame:?} was not counted");
                     self.spent -= u32::from(flags & flag::REFERENCED != 0);
                     return Some(Victim::Frame(frame));
                 }
