@@ -14,7 +14,8 @@
 //! cancel    a fetch is not wanted any more
 //! fetch     frames for the blocks, requests for the devices
 //! send      dispatch: which request a device gets next
-//! turn      the facts by which that is chosen
+//! streams   runs of blocks ahead of their readers; victims
+//! turn      the facts by which a device's next request is chosen
 //! place     layout: which device holds a block, and where on it
 //! ```
 //!
@@ -33,8 +34,10 @@ mod defer;
 mod fetch;
 mod hint;
 mod place;
+
 mod read;
 mod send;
+mod streams;
 mod turn;
 pub mod view;
 mod window;

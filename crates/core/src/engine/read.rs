@@ -337,7 +337,7 @@ impl Engine {
     /// were taken, but the detector sees that it is wanted.
     fn reached(&mut self, frame: crate::table::Frame) {
         if self.memory.table.flags(frame) & flag::UNREAD != 0 {
-            self.memory.table.clear(frame, flag::UNREAD);
+            self.memory.used(frame);
             self.ledger.resident_unused -= 1;
             self.ledger.used += 1;
         }

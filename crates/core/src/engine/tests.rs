@@ -15,7 +15,7 @@ use crate::table::Table;
 use crate::units::{
     Block, Bytes, DeviceId, ErrorCode, Extent, FileId, Nanos, ReadId, ReaderId, RequestId,
 };
-use crate::{Placement, Profile, hinted, preset};
+use crate::{Placement, Profile, hinted, preset, reclaim};
 
 /// A driver that does whatever it is told, and keeps book of what the engine wants.
 struct Rig {
@@ -37,6 +37,11 @@ impl Rig {
         let policies = hinted::policy::LIST;
         if let Some(method) = policies.get(preset / presets % (policies.len() + 1)) {
             settings.hinted = Some(Choice::of(&method.spec));
+        }
+        // And with every reclaim method.
+        let turns = presets * (policies.len() + 1);
+        if let Some(method) = reclaim::LIST.get(preset / turns % (reclaim::LIST.len() + 1)) {
+            settings.reclaim = Choice::of(&method.spec);
         }
         let engine = Engine::new(settings).unwrap();
         Self {
@@ -80,6 +85,7 @@ impl Rig {
         }
         self.engine.ledger().check().unwrap();
         assert_eq!(self.engine.plan_defects(), 0);
+        self.engine.check_prefetched();
         assert!(self.engine.ledger().memory_peak <= self.engine.settings().memory);
     }
 
