@@ -1,44 +1,19 @@
-//! What the engine remembers of a device: its costs, its queue, and whether it ever ran idle.
+//! State of a device: its costs, its queues, its work so far, and whether it ever ran idle.
 //!
-//! Kept by the engine, one a device; filled by the dispatch stage, read by the depth stage. What it
-//! has no room for waits here, oldest first, as fetches or still undecided; which goes next is the
-//! dispatch method's choice.
+//! Kept by the engine, one a device; filled by the dispatch stage, read by the depth stage. Requests
+//! that it has no slot for are queued here: with frames, or [deferred](crate::deferred) without.
+//! Which goes next is the dispatch method's choice.
 
 use alloc::collections::VecDeque;
 
-use crate::detect::Access;
+use crate::deferred::DeferredQueue;
 use crate::dispatch::Head;
 use crate::profile::Profile;
-use crate::units::{Block, Bytes, Nanos, ReadId, ReaderId, RequestId};
+use crate::units::{Bytes, Nanos, RequestId};
 
 /// Weight of the newest seek distance in the moving average, as a power of two: 1/8. li04
 /// section 3.1 asks for an average that follows the workload within some tens of requests.
 const DISTANCE_SHIFT: u32 = 3;
-
-/// What waits undecided, and so without frames, until a device could take a fetch for it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Parked {
-    /// What it is about.
-    pub(crate) wish: Wish,
-    /// The device's work when it came.
-    pub(crate) came: u64,
-}
-
-/// A fetch that would be welcome.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Wish {
-    /// Of what this read misses.
-    Demand(ReadId),
-    /// Of the window that follows the one whose mark was met.
-    Window {
-        /// By this reader,
-        reader: ReaderId,
-        /// with this access,
-        access: Access,
-        /// when this was the first block no window had covered.
-        end: Block,
-    },
-}
 
 #[derive(Debug, Default)]
 pub(crate) struct Device {
@@ -52,8 +27,13 @@ pub(crate) struct Device {
     /// Fetches of the plan that nobody waits for: they go after those in the queue, or
     /// where the device stands.
     pub(crate) planned: VecDeque<RequestId>,
-    /// What gets its fetch once the device could take one.
-    pub(crate) parked: VecDeque<Parked>,
+    /// Requests without memory, until there is a slot.
+    pub(crate) deferred: DeferredQueue,
+    /// A deferred request was taken out and its fetch is not decided yet: nothing else is
+    /// dispatched before.
+    pub(crate) is_granting: bool,
+    /// While that is decided, when it came: its fetch keeps its place in line.
+    pub(crate) granted_came: Option<u64>,
     /// When it last ended a fetch.
     pub(crate) ended: Nanos,
     /// How often the last fetch in flight completed with none waiting.
@@ -100,6 +80,11 @@ impl Device {
     /// Its work so far: see [`dispatch`](crate::dispatch).
     pub(crate) fn work(&self) -> u64 {
         self.work
+    }
+
+    /// When a request that is made now came: now, in terms of work, unless it was deferred before.
+    pub(crate) fn came(&self) -> u64 {
+        self.granted_came.unwrap_or(self.work)
     }
 
     /// A fetch goes out. Returns where its reader's account, which stood there, stands now.

@@ -1,33 +1,44 @@
 //! The engine: inputs in, decisions out, nothing else.
 //!
 //! Drivers call [`Engine::handle`] with one input, then [`Engine::poll`] until
-//! [`Output::Idle`]. The stages stand in the folder `engine/`, in the order a read passes them:
+//! [`Output::Idle`]. The stages stand in the folder `engine/`, in the order a read passes them, and
+//! each calls only those below it:
 //!
 //! ```text
-//! read      a demand read: hit, late hit or miss; serve it or let it wait
-//! window    detect + depth + admission: what to fetch ahead
-//! park      what a device could not take yet waits undecided
-//! fetch     frames for the blocks, requests for the devices
-//! hint      reads announced: the plan fetches instead
-//! send      dispatch: which request a device gets next
-//! complete  blocks arrive or fail; reads that waited go on
 //! change    files change, readers close
+//! complete  blocks arrive or fail; the reads that waited are listed
+//! read      a demand read: hit, late hit or miss; serve it or let it wait
+//! hint      reads announced: the plan fetches instead
+//! window    detect + depth + admission: what to fetch ahead
+//! defer     a request that its device has no slot for waits without memory
+//! cancel    a fetch is not wanted any more
+//! fetch     frames for the blocks, requests for the devices
+//! send      dispatch: which request a device gets next
+//! turn      the facts by which that is chosen
+//! place     layout: which device holds a block, and where on it
 //! ```
+//!
+//! Work for a stage above goes to a [list](work), which `handle` drains in one loop: a read to try,
+//! a deferred request that is granted, a device to dispatch to.
 //!
 //! What a driver does between the calls (the hit path, its asynchronous queue, when `Hits` and
 //! `Release` are due) is written down in `docs/ARCHITECTURE.md`.
 //!
 //! The engine cannot fail: inputs that make no sense are counted and change nothing.
 
+mod cancel;
 mod change;
 mod complete;
+mod defer;
 mod fetch;
 mod hint;
-mod park;
+mod place;
 mod read;
 mod send;
+mod turn;
 pub mod view;
 mod window;
+mod work;
 
 #[cfg(test)]
 mod tests;
@@ -37,15 +48,16 @@ use alloc::collections::VecDeque;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
+use crate::deferred::{Deferred, DeferredRequest};
 use crate::depth::{self, Depth};
 use crate::detect::{self, Access, Detect};
 use crate::device::Device;
 use crate::dispatch::{self, Dispatch};
 use crate::fixed_map::FixedMap;
+use crate::layout::{LayoutMap, Placement};
 use crate::ledger::Ledger;
 use crate::memory::Memory;
 use crate::plan::Plan;
-use crate::profile::Profile;
 use crate::protocol::{Input, Output};
 use crate::reclaim;
 use crate::request::Requests;
@@ -54,6 +66,7 @@ use crate::spec::{Choice, Method};
 use crate::stream::{STREAMS_MAX, Streams};
 use crate::table::{Frame, Table};
 use crate::units::{Bytes, DeviceId, FileId, Nanos, ReadId, ReaderId};
+use work::{Task, Work};
 
 /// What an open file is charged: its entry, its detector, and room in the maps. The streams come
 /// on top as they appear; half the limit is charged ahead because vectors grow by doubling.
@@ -80,6 +93,8 @@ pub struct Engine {
     plan: Option<Box<Plan>>,
     /// Reads that wait for a frame, first come first served.
     starved: VecDeque<ReadId>,
+    /// Work that stages left behind; empty between two inputs.
+    work: Work,
     /// Memory taken away by a limit; paid with frames, as bookkeeping is.
     withheld: i64,
     /// Streams with blocks ahead of their reader, over all readers.
@@ -91,8 +106,7 @@ pub struct Engine {
 
 #[derive(Debug)]
 struct File {
-    device: DeviceId,
-    location: Bytes,
+    layout: LayoutMap,
     bytes: Bytes,
     blocks: u64,
     readers: u32,
@@ -103,8 +117,9 @@ struct Reader {
     file: FileId,
     detect: Box<dyn Detect>,
     streams: Streams,
-    /// The amount of work at which it is due again: see [`dispatch`].
-    account: u64,
+    /// For each member of the file's layout, the amount of the device's work at which the reader
+    /// is due again: its [virtual finish time](dispatch).
+    accounts: Box<[u64]>,
 }
 
 /// A demand read under way.
@@ -158,6 +173,7 @@ impl Engine {
             requests: Requests::default(),
             plan: None,
             starved: VecDeque::new(),
+            work: Work::default(),
             withheld: 0,
             active_streams: 0,
             ledger: Ledger::default(),
@@ -201,15 +217,14 @@ impl Engine {
         let accepted = match input {
             Input::Device { device, profile } => {
                 self.devices.entry(device).or_default().profile = profile;
-                self.dispatch(device);
+                self.work.devices.push_back(device);
                 Some(())
             }
             Input::File {
                 file,
-                device,
-                location,
+                placement,
                 bytes,
-            } => self.add_file(file, device, location, bytes),
+            } => self.add_file(file, &placement, bytes),
             Input::Open { reader, file } => self.open(reader, file),
             Input::Read {
                 read,
@@ -266,9 +281,61 @@ impl Engine {
         if accepted.is_none() {
             self.ledger.refused_inputs += 1;
         }
+        self.drain();
         self.carry_out_plan(None);
+        self.drain();
         self.pay_bookkeeping();
         self.feed_starved();
+        debug_assert!(self.work.is_empty(), "work is left between two inputs");
+    }
+
+    /// Takes up the work that stages left, and the work that comes of it.
+    fn drain(&mut self) {
+        while let Some(task) = self.work.next() {
+            match task {
+                Task::Read(read) => self.go_on(read),
+                Task::Dispatch(device) => self.dispatch(device),
+                Task::Grant(device, request) => self.grant(device, request),
+            }
+        }
+    }
+
+    /// A device has a slot for a deferred request: its fetch is decided now.
+    fn grant(&mut self, id: DeviceId, deferred: Deferred) {
+        if let Some(device) = self.devices.get_mut(&id) {
+            device.is_granting = false;
+            device.granted_came = Some(deferred.came);
+        }
+        match deferred.request {
+            DeferredRequest::Demand { read, .. } => self.fetch_deferred(read),
+            DeferredRequest::Window {
+                reader,
+                access,
+                end,
+            } => self.open_deferred(reader, access, end),
+        }
+        if let Some(device) = self.devices.get_mut(&id) {
+            device.granted_came = None;
+        }
+        self.work.devices.push_back(id);
+    }
+
+    /// Reads that waited for memory try again, in order, while there is some.
+    fn feed_starved(&mut self) {
+        while self.memory.obtainable() > 0
+            && let Some(id) = self.starved.pop_front()
+        {
+            let others = self.starved.len();
+            if self.try_read(id).is_none() {
+                self.starved.push_front(id);
+                return;
+            }
+            self.drain();
+            if self.starved.len() > others {
+                // Its device had a slot, and there was no frame for it after all.
+                return;
+            }
+        }
     }
 
     /// The next output of the last input; [`Output::Idle`] once there is none left.
@@ -285,23 +352,19 @@ impl Engine {
         }
     }
 
-    fn add_file(
-        &mut self,
-        file: FileId,
-        device: DeviceId,
-        location: Bytes,
-        bytes: Bytes,
-    ) -> Option<()> {
-        if file.0 >= FileId::LIMIT || self.files.contains_key(&file) {
+    fn add_file(&mut self, id: FileId, placement: &Placement, bytes: Bytes) -> Option<()> {
+        if id.0 >= FileId::LIMIT || self.files.contains_key(&id) {
             return None;
         }
-        self.devices.entry(device).or_default();
-        let blocks = self.blocks_of(bytes);
+        let layout = LayoutMap::new(placement, self.settings.block_bytes)?;
+        for device in layout.devices() {
+            self.devices.entry(device).or_default();
+        }
+        let blocks = place::blocks_in(bytes, self.settings.block_bytes);
         self.files.insert(
-            file,
+            id,
             File {
-                device,
-                location,
+                layout,
                 bytes,
                 blocks,
                 readers: 0,
@@ -315,14 +378,16 @@ impl Engine {
             return None;
         }
         let detect = self.settings.detect.build(detect::LIST)?;
-        self.files.get_mut(&file)?.readers += 1;
+        let state = self.files.get_mut(&file)?;
+        state.readers += 1;
+        let accounts = alloc::vec![0; state.layout.devices().len()].into_boxed_slice();
         self.readers.insert(
             reader,
             Reader {
                 file,
                 detect,
                 streams: Streams::default(),
-                account: 0,
+                accounts,
             },
         );
         self.memory.charge(READER_BYTES);
@@ -334,17 +399,6 @@ impl Engine {
         self.ledger.reads = self.ledger.reads.saturating_add(blocks);
         self.ledger.hits = self.ledger.hits.saturating_add(blocks);
         Some(())
-    }
-
-    /// Whether what is wanted of a device of this profile waits in the engine, without memory, until
-    /// the device could take it. What is wanted of any other has its frames at once.
-    #[must_use]
-    pub fn waits_in_here(&self, profile: &Profile) -> bool {
-        self.dispatch.holds_back() && profile.servers() < self.settings.in_flight_max
-    }
-
-    fn holds_back(&self, device: &Device) -> bool {
-        self.waits_in_here(&device.profile)
     }
 
     /// Takes memory away, or gives back what was taken.
@@ -361,14 +415,6 @@ impl Engine {
         self.memory.charge(withheld - self.withheld);
         self.withheld = withheld;
         Some(())
-    }
-
-    /// Number of blocks of a file, never more than block numbers exist.
-    fn blocks_of(&self, bytes: Bytes) -> u64 {
-        bytes
-            .0
-            .div_ceil(u64::from(self.settings.block_bytes))
-            .min(u64::from(u32::MAX))
     }
 
     /// Sets frames aside for bookkeeping that has grown, and returns those it no longer needs.

@@ -30,6 +30,7 @@ extern crate std;
 
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
+mod deferred;
 pub mod depth;
 pub mod detect;
 mod device;
@@ -38,6 +39,7 @@ pub mod engine;
 mod fixed_map;
 pub mod hinted;
 pub mod journal;
+pub mod layout;
 pub mod ledger;
 mod memory;
 mod plan;
@@ -53,7 +55,15 @@ mod sync;
 pub mod table;
 pub mod units;
 
+/// What an invariant says must be there. Where it is not, a debug build stops at the defect with
+/// this message, and any other build changes nothing.
+pub(crate) fn known<T>(found: Option<T>, invariant: &str) -> Option<T> {
+    debug_assert!(found.is_some(), "broken invariant: {invariant}");
+    found
+}
+
 pub use engine::Engine;
+pub use layout::Placement;
 pub use ledger::Ledger;
 pub use profile::Profile;
 pub use protocol::{Fetch, FetchOutcome, Input, Output, Served};

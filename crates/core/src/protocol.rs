@@ -5,6 +5,7 @@
 //! [`Output`]s. An input that makes no sense (an unknown reader, a completion of nothing) is
 //! counted in the ledger as refused and changes nothing: the core cannot fail.
 
+use crate::layout::Placement;
 use crate::profile::Profile;
 use crate::units::{
     Block, Bytes, DeviceId, ErrorCode, Extent, FileId, Nanos, ReadId, ReaderId, RequestId,
@@ -24,10 +25,8 @@ pub enum Input {
     File {
         /// Its number, not in use.
         file: FileId,
-        /// The device that holds it.
-        device: DeviceId,
-        /// Where on the device it begins; seek distances are computed from it.
-        location: Bytes,
+        /// Which devices hold it, and where on them. Refused where a block would lie on two.
+        placement: Placement,
         /// Its size; the last block may be partial.
         bytes: Bytes,
     },

@@ -14,6 +14,10 @@ use crate::units::{DeviceId, Extent, ReadId, ReaderId, RequestId};
 #[derive(Debug)]
 pub(crate) struct Request {
     pub(crate) device: DeviceId,
+    /// Which member of the file's layout that is.
+    pub(crate) member: usize,
+    /// Where on the device it begins, in bytes.
+    pub(crate) position: u64,
     pub(crate) extent: Extent,
     /// For whom it was decided; none if it was planned.
     pub(crate) owner: Option<ReaderId>,
@@ -48,8 +52,15 @@ impl Requests {
             self.chunks.push((0..CHUNK).map(|_| None).collect());
             self.free.extend((first..first + CHUNK as u32).rev());
         }
-        let id = RequestId(self.free.pop().unwrap_or_default());
-        if let Some(slot) = self.slot(id) {
+        let free = self.free.pop();
+        debug_assert!(free.is_some(), "a chunk was added for want of numbers");
+        let id = RequestId(free.unwrap_or_default());
+        let slot = self.slot(id);
+        debug_assert!(
+            slot.as_ref().is_some_and(|slot| slot.is_none()),
+            "a free number has an empty slot"
+        );
+        if let Some(slot) = slot {
             *slot = Some(request);
         }
         id

@@ -6,8 +6,8 @@
 )]
 
 use forerun_core::{
-    Block, Bytes, DeviceId, Engine, FetchOutcome, FileId, Input, Nanos, Output, ReadId, ReaderId,
-    RequestId, Served, preset,
+    Block, Bytes, DeviceId, Engine, FetchOutcome, FileId, Input, Nanos, Output, Placement, ReadId,
+    ReaderId, RequestId, Served, preset,
 };
 
 /// Reads a file block by block through the engine alone: fetches complete at once.
@@ -35,8 +35,7 @@ fn windows_of_a_copy(blocks: u32) -> Vec<(u32, u32, u32)> {
         &mut engine,
         Input::File {
             file,
-            device,
-            location: Bytes(0),
+            placement: Placement::linear(device, Bytes(0)),
             bytes,
         },
     );

@@ -16,8 +16,8 @@ use forerun_core::engine::view::{DeviceView, StreamView};
 use forerun_core::journal::Entry;
 use forerun_core::table::{Table, flag};
 use forerun_core::{
-    Bytes, DeviceId, Engine, Fetch, FileId, Input, Ledger, Output, Profile, ReadId, ReaderId,
-    Served,
+    Bytes, DeviceId, Engine, Fetch, FileId, Input, Ledger, Output, Placement, Profile, ReadId,
+    ReaderId, Served,
 };
 
 use crate::arena::{Arena, Target};
@@ -208,8 +208,7 @@ impl Control {
         let location = self.catalog.get(file).map_or(Bytes(0), |k| k.location);
         self.feed(Input::File {
             file,
-            device,
-            location,
+            placement: Placement::linear(device, location),
             bytes: Bytes(bytes),
         });
         file

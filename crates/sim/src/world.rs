@@ -54,6 +54,9 @@ pub struct Scene<'a> {
     pub settings: Settings,
     /// The devices; file number i of the workload lies on device i modulo their number.
     pub devices: Vec<Box<dyn Device + 'a>>,
+    /// Every file is striped over all devices instead, in strips of so many bytes: a multiple of
+    /// the block size.
+    pub strip: Option<Bytes>,
     /// Who reads what.
     pub workload: &'a dyn Workload,
     /// Processor time the driver takes from a reader for each fetch, before it reaches the
@@ -72,6 +75,7 @@ impl<'a> Scene<'a> {
         Self {
             settings,
             devices: vec![Box::new(device)],
+            strip: None,
             workload,
             driver_per_fetch: Nanos(0),
             copy_bytes_per_second: 0,
@@ -139,6 +143,7 @@ impl<'a, 'r> World<'a, 'r> {
         let Scene {
             settings,
             devices,
+            strip,
             workload,
             ..
         } = scene;
@@ -148,7 +153,7 @@ impl<'a, 'r> World<'a, 'r> {
         let block_bytes = u64::from(settings.block_bytes);
         record.begin(&settings);
         let engine = Engine::new(settings).map_err(WorldError::Settings)?;
-        let files = place(&workload.files(), devices.len(), block_bytes)?;
+        let files = place(&workload.files(), devices.len(), strip, block_bytes)?;
         let opened = workload.readers();
         if opened.len() > FileId::LIMIT as usize {
             return Err(WorldError::Count(opened.len()));
@@ -193,16 +198,12 @@ impl<'a, 'r> World<'a, 'r> {
         }
         for at in 0..self.files.len() {
             let File {
-                device,
-                location,
-                bytes,
-                ..
-            } = self.files[at];
-            let (file, device) = (FileId(at as u32), DeviceId(device as u16));
+                placement, bytes, ..
+            } = &self.files[at];
+            let (placement, bytes) = (placement.clone(), *bytes);
             self.handle(Input::File {
-                file,
-                device,
-                location,
+                file: FileId(at as u32),
+                placement,
                 bytes,
             })?;
         }

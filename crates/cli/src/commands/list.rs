@@ -9,7 +9,7 @@ use std::io::Write;
 use comfy_table::{ContentArrangement, Table, presets};
 use forerun_core::preset::Preset;
 use forerun_core::spec::{Knows, Method, Spec};
-use forerun_core::{depth, detect, dispatch, hinted, preset, reclaim};
+use forerun_core::{depth, detect, dispatch, hinted, layout, preset, reclaim};
 use forerun_io::backend;
 use forerun_sim::trace::format;
 use serde_json::{Map, Value, json};
@@ -42,6 +42,7 @@ fn families(what: Option<Listed>) -> Vec<Family> {
     if shown(what, Listed::Methods) {
         families.push(("detect", specs(detect::LIST)));
         families.push(("depth", specs(depth::LIST)));
+        families.push(("layout", specs(layout::LIST)));
         families.push(("dispatch", specs(dispatch::LIST)));
         families.push(("reclaim", specs(reclaim::LIST)));
     }

@@ -6,24 +6,24 @@
 
 use alloc::vec::Vec;
 
-use super::{Engine, READ_BYTES, READER_BYTES, REQUEST_BYTES};
+use super::place::{FILE, blocks_in};
+use super::{Engine, READ_BYTES, READER_BYTES};
 use crate::detect;
+use crate::known;
 use crate::stream::Streams;
 use crate::table::{Frame, flag};
-use crate::units::{Bytes, Extent, FileId, Nanos, ReadId, ReaderId, RequestId};
+use crate::units::{Bytes, Extent, FileId, ReadId, ReaderId, RequestId};
 
 impl Engine {
     pub(super) fn invalidate(&mut self, file: FileId, bytes: Bytes) -> Option<()> {
-        let blocks = self.blocks_of(bytes);
+        let blocks = blocks_in(bytes, self.settings.block_bytes);
         let state = self.files.get_mut(&file)?;
         state.bytes = bytes;
         state.blocks = blocks;
         let waiting = self.drop_blocks(file);
         self.drop_hints(file);
         self.forget_patterns(file);
-        for read in waiting {
-            self.go_on(read);
-        }
+        self.work.reads.extend(waiting);
         Some(())
     }
 
@@ -33,10 +33,10 @@ impl Engine {
         self.abandon_streams(id);
         self.change_streams(id, Streams::clear);
         self.close_hints(id);
-        self.drop_wishes(id);
+        self.drop_deferred(id);
         let reader = self.readers.remove(&id)?;
         self.memory.charge(-READER_BYTES);
-        let file = self.files.get_mut(&reader.file)?;
+        let file = known(self.files.get_mut(&reader.file), FILE)?;
         file.readers -= 1;
         if file.readers == 0 {
             self.drop_hints(reader.file);
@@ -82,46 +82,6 @@ impl Engine {
         dropped
     }
 
-    /// The blocks of a fetch are wanted no more.
-    pub(super) fn orphan(&mut self, id: RequestId) -> Vec<ReadId> {
-        let Some(request) = self.requests.get_mut(id) else {
-            return Vec::new();
-        };
-        let (extent, dispatched, device) = (request.extent, request.dispatched, request.device);
-        let waiting = core::mem::take(&mut request.waiters);
-        let mut frames = Vec::with_capacity(extent.count as usize);
-        for block in extent.blocks() {
-            let Some(found) = self.memory.table.find(extent.file, block) else {
-                continue;
-            };
-            if found.flags & flag::UNREAD != 0 {
-                self.ledger.in_flight -= 1;
-                self.ledger.evicted_unused += 1;
-            }
-            self.memory.table.remove(found.frame);
-            frames.push(found.frame);
-        }
-        if dispatched {
-            if let Some(request) = self.requests.get_mut(id) {
-                request.orphans = frames.into_boxed_slice();
-            }
-            return waiting;
-        }
-        if let Some(device) = self.devices.get_mut(&device) {
-            device.queue.retain(|queued| *queued != id);
-            device.planned.retain(|queued| *queued != id);
-        }
-        self.requests.remove(id);
-        self.memory.charge(-REQUEST_BYTES);
-        for frame in frames {
-            self.memory.give_back(frame);
-        }
-        if let Some((piece, _)) = self.disown(id) {
-            self.piece_ended(piece, false, Nanos(0));
-        }
-        waiting
-    }
-
     /// What was learned of a file's readers does not hold for its new content.
     fn forget_patterns(&mut self, file: FileId) {
         let readers: Vec<ReaderId> = self
@@ -157,22 +117,28 @@ impl Engine {
         }
     }
 
+    /// The reads of a reader are gone: nothing waits under their numbers any more, which may be
+    /// given to other reads.
     fn abandon_reads(&mut self, reader: ReaderId) {
-        let mut reads: Vec<ReadId> = self
-            .reads
-            .iter()
-            .filter(|(_, r)| r.reader == reader)
-            .map(|(id, _)| *id)
-            .collect();
+        let reads = self.reads.iter().filter(|(_, r)| r.reader == reader);
+        let mut reads: Vec<ReadId> = reads.map(|(id, _)| *id).collect();
         reads.sort_unstable();
-        for id in reads {
-            let Some(read) = self.reads.remove(&id) else {
+        for id in &reads {
+            let Some(read) = known(self.reads.remove(id), "a read is removed once") else {
                 continue;
             };
             self.memory.charge(-READ_BYTES);
+            let awaited = self.memory.table.find(read.file, read.access.block);
+            if let Some(found) = awaited.filter(|found| found.flags & flag::FILLING != 0) {
+                let request = RequestId(self.memory.request_of(found.frame));
+                if let Some(request) = self.requests.get_mut(request) {
+                    request.waiters.retain(|waiter| waiter != id);
+                }
+            }
             for frame in read.pinned {
                 self.memory.unpin(frame);
             }
         }
+        self.starved.retain(|id| reads.binary_search(id).is_err());
     }
 }

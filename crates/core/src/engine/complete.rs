@@ -1,15 +1,22 @@
-//! Completion: blocks arrive or fail, and the reads that waited go on.
+//! Completion: blocks arrive or fail, and the reads that waited are tried again.
+//!
+//! Reads go on once the completion is dealt with whole (see [`work`](super::work)).
 //!
 //! Control law of failures: a fetch may carry blocks nobody asked for, so its error says nothing
 //! about a reader's own block. Whoever waited for a failed fetch gets its first block fetched
 //! alone; only if that fails is the error the reader's. Failed prefetches are counted and
 //! otherwise forgotten.
 
+use super::send::DEVICE;
 use super::{Engine, REQUEST_BYTES};
+use crate::known;
 use crate::protocol::{FetchOutcome, Served};
 use crate::request::Request;
 use crate::table::flag;
 use crate::units::{Block, Extent, ReadId, RequestId};
+
+/// The invariant by which blocks in flight are found.
+pub(super) const IN_FLIGHT: &str = "a block in flight is in the table";
 
 impl Engine {
     pub(super) fn complete(&mut self, id: RequestId, outcome: FetchOutcome) -> Option<()> {
@@ -20,7 +27,7 @@ impl Engine {
         let planned = self.disown(id);
         self.memory.charge(-REQUEST_BYTES);
         let now = self.now;
-        let device = self.devices.get_mut(&request.device)?;
+        let device = known(self.devices.get_mut(&request.device), DEVICE)?;
         device.in_flight -= 1;
         if device.in_flight == 0 && device.queue.is_empty() && device.planned.is_empty() {
             device.idled += 1;
@@ -38,7 +45,7 @@ impl Engine {
             // What came before it in the device's queue is not its own time.
             self.piece_ended(piece, is_whole, now.since(sent.max(before)));
         }
-        self.dispatch(request.device);
+        self.work.devices.push_back(request.device);
         Some(())
     }
 
@@ -63,15 +70,19 @@ impl Engine {
             if lost {
                 self.fail(waiter, count == 1, failure);
             } else {
-                self.go_on(waiter);
+                self.work.reads.push_back(waiter);
             }
         }
     }
 
     fn arrive(&mut self, file: crate::FileId, block: Block) {
-        let Some(found) = self.memory.table.find(file, block) else {
+        let Some(found) = known(self.memory.table.find(file, block), IN_FLIGHT) else {
             return;
         };
+        debug_assert!(
+            found.flags & flag::FILLING != 0,
+            "a block in flight is filling"
+        );
         if found.flags & flag::UNREAD != 0 {
             self.ledger.in_flight -= 1;
             self.ledger.resident_unused += 1;
@@ -82,9 +93,13 @@ impl Engine {
     }
 
     fn lose(&mut self, file: crate::FileId, block: Block) {
-        let Some(found) = self.memory.table.find(file, block) else {
+        let Some(found) = known(self.memory.table.find(file, block), IN_FLIGHT) else {
             return;
         };
+        debug_assert!(
+            found.flags & flag::FILLING != 0,
+            "a block in flight is filling"
+        );
         if found.flags & flag::UNREAD != 0 {
             self.ledger.in_flight -= 1;
             self.ledger.failed += 1;
@@ -97,17 +112,14 @@ impl Engine {
 
     /// The first block of a waiting read did not arrive.
     fn fail(&mut self, id: ReadId, fetched_alone: bool, failure: Served) {
-        let Some(read) = self.reads.get_mut(&id) else {
+        let Some(read) = known(self.reads.get_mut(&id), "a read that waits is under way") else {
             return;
         };
-        if !read.pinned.is_empty() {
-            return;
-        }
         if read.alone && fetched_alone {
             self.answer(id, failure);
         } else {
             read.alone = true;
-            self.go_on(id);
+            self.work.reads.push_back(id);
         }
     }
 }

@@ -2,21 +2,33 @@
 //!
 //! Called with an extent by the stages before. Blocks that are resident or in flight are skipped,
 //! so nothing is fetched twice; what remains becomes requests of at most `request_max` bytes,
-//! queued back to back so that a device that streams can stream. The first block of a demand may
-//! take any frame; everything else leaves a reserve for demands to come.
+//! queued back to back so that a device that streams can stream; a request lies within one piece of
+//! the file's [layout](super::place). The first block of a demand may take any frame; everything
+//! else leaves a reserve for demands to come.
 
+use super::place::FILE;
 use super::{Engine, REQUEST_BYTES};
 use crate::detect::Window;
 use crate::device::Device;
+use crate::known;
+use crate::layout::Place;
 use crate::protocol::Output;
 use crate::request::Request;
 use crate::table::{Frame, flag};
-use crate::units::{Block, Bytes, DeviceId, Extent, FileId, ReaderId, RequestId};
+use crate::units::{Block, DeviceId, Extent, FileId, ReaderId, RequestId};
 
 /// Windows are not cut into requests shorter than this many blocks, 32 KiB of pages: on a device
 /// that pays milliseconds for a switch, a request's own cost is nothing, and a window in one piece
 /// cannot be continued in time.
 const PIECE_MIN: u32 = 8;
+
+/// A request that blocks are added to.
+#[derive(Clone, Copy)]
+struct Open {
+    id: RequestId,
+    /// How many blocks it may get.
+    room: u32,
+}
 
 impl Engine {
     /// Fetches what is missing of `extent`. `demand` says which blocks a reader asked for; the
@@ -29,17 +41,15 @@ impl Engine {
         demand: Option<Extent>,
         window: Option<Window>,
     ) -> Option<Block> {
-        let file = self.files.get(&extent.file)?;
-        let (device, blocks) = (file.device, file.blocks);
-        let left = blocks.saturating_sub(u64::from(extent.first.0));
+        let file = known(self.files.get(&extent.file), FILE)?;
+        let left = file.blocks.saturating_sub(u64::from(extent.first.0));
         let count = extent.count.min(u32::try_from(left).unwrap_or(u32::MAX));
         let mark = window.and_then(|w| mark_of(&w));
-        let longest = self.longest(device, count);
-        let mut open: Option<RequestId> = None;
+        let mut open: Option<Open> = None;
         let mut cut = None;
         for block in (Extent { count, ..extent }).blocks() {
             if self.memory.table.find(extent.file, block).is_some() {
-                self.close_request(open.take());
+                self.close_request(open.take().map(|open| open.id));
                 continue;
             }
             let asked = demand.is_some_and(|d| d.contains(block));
@@ -53,39 +63,68 @@ impl Engine {
                 self.ledger.refused_prefetches += 1;
                 break;
             };
-            let full = open
-                .and_then(|id| self.requests.get(id))
-                .map(|r| r.extent.count >= longest);
-            if full == Some(true) {
-                self.close_request(open.take());
+            if open.is_some_and(|open| open.room == 0) {
+                self.close_request(open.take().map(|open| open.id));
             }
-            let id = *open
-                .get_or_insert_with(|| self.open_request(device, extent.file, block, Some(owner)));
-            self.reserve(id, frame, block, asked, mark == Some(block));
+            let Some(mut request) =
+                open.or_else(|| self.open_piece(owner, extent.file, block, count))
+            else {
+                break;
+            };
+            request.room -= 1;
+            open = Some(request);
+            self.reserve(request.id, frame, block, asked, mark == Some(block));
         }
-        self.close_request(open);
-        self.dispatch(device);
+        self.close_request(open.map(|open| open.id));
+        self.dispatch_file(extent.file);
         cut
+    }
+
+    /// A request for the piece of the layout that begins at this block, of a window of `window`
+    /// blocks.
+    fn open_piece(
+        &mut self,
+        owner: ReaderId,
+        file: FileId,
+        block: Block,
+        window: u32,
+    ) -> Option<Open> {
+        let place = self.place(file, block)?;
+        let id = self.open_request(place, file, block, Some(owner));
+        let longest = self.longest(place.device, window);
+        Some(Open {
+            id,
+            room: longest.min(self.run_of(&place)).max(1),
+        })
+    }
+
+    /// Whatever was queued at the devices of a file goes out, as far as they have room.
+    pub(super) fn dispatch_file(&mut self, file: FileId) {
+        for member in 0.. {
+            let Some(device) = self.devices_of(file).nth(member) else {
+                return;
+            };
+            self.dispatch(device);
+        }
     }
 
     /// A request that begins at this block and has none yet.
     pub(super) fn open_request(
         &mut self,
-        device: DeviceId,
+        place: Place,
         file: FileId,
         first: Block,
         owner: Option<ReaderId>,
     ) -> RequestId {
-        let extent = Extent {
-            file,
-            first,
-            count: 0,
-        };
+        let count = 0;
+        let extent = Extent { file, first, count };
         let (waiters, orphans) = Default::default();
-        let came = self.devices.get(&device).map_or(0, Device::work);
+        let came = self.devices.get(&place.device).map_or(0, Device::came);
         let (demand, dispatched) = (false, false);
         self.requests.add(Request {
-            device,
+            device: place.device,
+            member: place.member,
+            position: place.position.0,
             extent,
             owner,
             came,
@@ -105,7 +144,7 @@ impl Engine {
         asked: bool,
         marked: bool,
     ) {
-        let Some(request) = self.requests.get_mut(id) else {
+        let Some(request) = known(self.requests.get_mut(id), "an open request exists") else {
             return;
         };
         request.extent.count += 1;
@@ -154,20 +193,6 @@ impl Engine {
             }
             _ => longest,
         }
-    }
-
-    /// Where an extent lies on its device, and how many bytes of it exist.
-    pub(super) fn place(&self, extent: Extent) -> (u64, Bytes) {
-        let unit = u64::from(self.settings.block_bytes);
-        let offset = u64::from(extent.first.0) * unit;
-        let Some(file) = self.files.get(&extent.file) else {
-            return (offset, Bytes(0));
-        };
-        let end = (extent.end() * unit).min(file.bytes.0);
-        (
-            file.location.0.saturating_add(offset),
-            Bytes(end.saturating_sub(offset)),
-        )
     }
 
     /// A frame, at the cost of a victim if need be.

@@ -22,7 +22,7 @@ use alloc::boxed::Box;
 
 use super::Engine;
 use crate::plan::{HINT_BYTES, Plan};
-use crate::units::{Block, DeviceId, Extent, FileId, ReaderId};
+use crate::units::{Block, Extent, FileId, ReaderId};
 
 /// What the plan may hold of the frames: as much as streams may hold unread in the presets, so
 /// that the last quarter keeps demand reads and what was read just now.
@@ -63,13 +63,12 @@ impl Engine {
         let state = self.files.get(&file)?;
         let left = state.blocks.checked_sub(u64::from(first.0))?;
         let exist = u32::try_from(left).unwrap_or(u32::MAX).min(count);
-        let device = state.device;
         if self.settings.hinted.is_none() {
             return Some(());
         }
         let accepted = match exist {
             0 => (count == 0).then_some(()),
-            count => self.append_run(Extent { file, first, count }, device),
+            count => self.append_run(Extent { file, first, count }),
         };
         if let Some(plan) = &mut self.plan {
             plan.set_unfinished(more);
@@ -78,7 +77,7 @@ impl Engine {
     }
 
     /// A run of blocks comes next in the order. None if there is no room for it.
-    fn append_run(&mut self, extent: Extent, device: DeviceId) -> Option<()> {
+    fn append_run(&mut self, extent: Extent) -> Option<()> {
         self.begin_plan(extent.count)?;
         let plan = self.plan.as_mut()?;
         let pieces = extent.count.div_ceil(plan.unit());
@@ -88,24 +87,25 @@ impl Engine {
         if pieces > plan.free() {
             plan.compact();
         }
-        let accepted = self.append_pieces(extent, device);
+        let accepted = self.append_pieces(extent);
         self.charge_plan();
         accepted
     }
 
-    /// The run, in pieces of at most one request.
-    fn append_pieces(&mut self, extent: Extent, device: DeviceId) -> Option<()> {
-        let plan = self.plan.as_mut()?;
-        let unit = plan.unit();
+    /// The run, in pieces of at most one request, each within a piece of the file's layout.
+    fn append_pieces(&mut self, extent: Extent) -> Option<()> {
         let (mut first, mut left) = (extent.first, extent.count);
         while left > 0 {
-            let count = left.min(unit);
+            let place = self.place(extent.file, first)?;
+            let run = self.run_of(&place);
+            let plan = self.plan.as_mut()?;
+            let count = left.min(plan.unit()).min(run);
             let piece = Extent {
                 first,
                 count,
                 ..extent
             };
-            if plan.hint(piece, device)? {
+            if plan.hint(piece, place.device)? {
                 self.ledger.hints += 1;
                 self.ledger.hints_open += 1;
             }

@@ -1,7 +1,7 @@
 //! Demand reads: hit, late hit or miss; serve or wait.
 //!
-//! Called by the engine for a new read, and again for a waiting one whenever a fetch it waited
-//! for ends. A read is answered as soon as its first block is resident, with as many of the
+//! Called by the engine for a new read, and again for a waiting one whenever a fetch that it
+//! waited for has ended ([`work`](super::work)). A read is answered as soon as its first block is resident, with as many of the
 //! following ones as are, and the driver comes back for the rest: so a read needs one frame to
 //! make progress, however long it is. One that only awaits its blocks goes from each to the next
 //! as it arrives and never back, so that it ends however little memory there is.
@@ -9,14 +9,19 @@
 use alloc::vec::Vec;
 
 use super::{Engine, READ_BYTES, Read, Wants};
+use crate::deferred::DeferredRequest;
 use crate::detect::Access;
-use crate::device::Wish;
+use crate::known;
 use crate::protocol::{Output, Served};
 use crate::table::flag;
 use crate::units::{Block, Extent, FileId, ReadId, ReaderId, RequestId};
 
 /// Most blocks answered (and pinned) at once: 256 KiB of pages, enough to hide the round trip.
 const SERVE_MAX: u32 = 64;
+
+/// The invariants by which reads and readers are found.
+const READ: &str = "a read that is tried or answered is under way";
+pub(super) const READER: &str = "a read belongs to an open reader";
 
 impl Engine {
     pub(super) fn begin_read(
@@ -96,9 +101,9 @@ impl Engine {
         self.starved.push_back(id);
     }
 
-    /// The fetch of a parked read can go out, or is on its way already.
-    pub(super) fn fetch_demand(&mut self, id: ReadId) {
-        let Some(read) = self.reads.get(&id) else {
+    /// A deferred read has its slot: its fetch goes out now, or is on its way already.
+    pub(super) fn fetch_deferred(&mut self, id: ReadId) {
+        let Some(read) = known(self.reads.get(&id), READ) else {
             return;
         };
         let (file, reader, access) = (read.file, read.reader, read.access);
@@ -113,34 +118,21 @@ impl Engine {
         }
     }
 
-    /// Reads that waited for memory try again, in order, while there is some.
-    pub(super) fn feed_starved(&mut self) {
-        while self.memory.obtainable() > 0
-            && let Some(id) = self.starved.pop_front()
-        {
-            let others = self.starved.len();
-            if self.try_read(id).is_none() {
-                self.starved.push_front(id);
-                return;
-            }
-            if self.starved.len() > others {
-                // Its turn at the device came, and there was none for it after all.
-                return;
-            }
-        }
-    }
-
     /// `None` if not even one frame was to be had.
-    fn try_read(&mut self, id: ReadId) -> Option<()> {
+    pub(super) fn try_read(&mut self, id: ReadId) -> Option<()> {
         while self.try_block(id)? {}
         Some(())
     }
 
     /// The same for its next block; true if it awaited that one and goes on to another.
     fn try_block(&mut self, id: ReadId) -> Option<bool> {
-        let Some(read) = self.reads.get(&id).filter(|r| r.pinned.is_empty()) else {
+        let Some(read) = known(self.reads.get(&id), READ) else {
             return Some(false);
         };
+        debug_assert!(
+            read.pinned.is_empty(),
+            "a read that was served is in no list"
+        );
         let (file, reader, access, alone) = (read.file, read.reader, read.access, read.alone);
         let wants = read.wants;
         let first = access.block;
@@ -157,8 +149,11 @@ impl Engine {
                 self.fetch_alone(reader, file, first);
             } else if self.is_announced(reader, first) {
                 self.fetch_announced(reader, file, access);
-            } else if self.holds_back_for(reader) {
-                self.park(reader, Wish::Demand(id));
+            } else if let Some((place, device)) = self.device_of(reader, first)
+                && self.holds_back(device)
+            {
+                let (read, block) = (id, first);
+                self.defer(place.device, DeferredRequest::Demand { read, file, block });
                 return Some(false);
             } else {
                 self.miss(reader, access);
@@ -188,7 +183,7 @@ impl Engine {
 
     /// A block that was awaited is there: on to the next one. False if it was the last.
     fn await_next(&mut self, id: ReadId) -> bool {
-        let Some(read) = self.reads.get_mut(&id) else {
+        let Some(read) = known(self.reads.get_mut(&id), READ) else {
             return false;
         };
         let next = read.access.block.0.checked_add(1);
@@ -202,7 +197,7 @@ impl Engine {
     }
 
     fn wait_for(&mut self, id: ReadId, request: RequestId) {
-        let Some(read) = self.reads.get(&id) else {
+        let Some(read) = known(self.reads.get(&id), READ) else {
             return;
         };
         if let Some(reader) = self.readers.get_mut(&read.reader)
@@ -210,7 +205,8 @@ impl Engine {
         {
             stream.waited = true;
         }
-        if let Some(state) = self.requests.get_mut(request)
+        let state = self.requests.get_mut(request);
+        if let Some(state) = known(state, "a block in flight has a request")
             && !state.waiters.contains(&id)
         {
             state.waiters.push(id);
@@ -220,7 +216,7 @@ impl Engine {
 
     /// Answers with the run of resident blocks from the first one on.
     fn serve(&mut self, id: ReadId) {
-        let Some(read) = self.reads.get_mut(&id) else {
+        let Some(read) = known(self.reads.get_mut(&id), READ) else {
             return;
         };
         let (file, reader, access) = (read.file, read.reader, read.access);
@@ -270,7 +266,7 @@ impl Engine {
     /// The lookahead mark counts when its block is asked for, resident or in flight: the reader
     /// that waits then has two windows on the way, not one.
     fn take_mark(&mut self, reader: ReaderId, access: Access) {
-        let Some(file) = self.readers.get(&reader).map(|r| r.file) else {
+        let Some(file) = known(self.readers.get(&reader), READER).map(|r| r.file) else {
             return;
         };
         if let Some(found) = self.memory.table.find(file, access.block)
@@ -285,10 +281,11 @@ impl Engine {
 
     /// Answers a read. One that got blocks stays until it is released.
     pub(super) fn answer(&mut self, id: ReadId, served: Served) {
-        let Some(read) = self.reads.get(&id) else {
+        let Some(read) = known(self.reads.get(&id), READ) else {
             return;
         };
-        self.ledger.stall.0 += self.now.since(read.asked).0;
+        let stall = &mut self.ledger.stall.0;
+        *stall = stall.saturating_add(self.now.since(read.asked).0);
         if read.pinned.is_empty() {
             self.reads.remove(&id);
             self.memory.charge(-READ_BYTES);
@@ -362,7 +359,7 @@ impl Engine {
             count: access.count,
         };
         self.fetch(reader, extent, Some(extent), None);
-        self.unpark(extent);
+        self.rejoin(extent);
     }
 
     /// Fetches one block for a reader whose longer fetch failed.

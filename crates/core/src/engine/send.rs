@@ -1,38 +1,45 @@
 //! Sending: which request a device gets next, and handing it over. The stage *dispatch*.
 //!
-//! Called when a request is queued, when something is parked, when somebody comes to wait for a
-//! request, and after completions. For a device that holds back the [method](crate::dispatch)
-//! chooses: here that is told what waits, when it is due and how many runs share the device. Any
-//! other gets its requests in order.
+//! Called when a request is queued or [deferred](super::defer), when a reader comes to wait for a
+//! planned one, and after completions. For a device that holds back, the
+//! [method](crate::dispatch) chooses by the facts of [`turn`](super::turn); any other gets its
+//! requests in order. A deferred request that is chosen goes to the list of
+//! [granted](super::work) ones: its fetch is decided by earlier stages, and the device takes nothing
+//! else until then.
 //!
-//! It decides nothing about what is fetched, but for how long a window may be while others wait.
-
-use alloc::vec::Vec;
+//! Example, a device of one server: request 5 is in flight, 6 behind it; 7 is queued and block 42
+//! of reader 3 deferred. 5 completes, reader 3 is due first: its window is decided, becomes request
+//! 8 and goes out.
 
 use super::Engine;
-use crate::device::{Device, Wish};
+use crate::deferred::Deferred;
+use crate::device::Device;
 use crate::dispatch::Waiting;
+use crate::known;
 use crate::protocol::{Fetch, Output};
-use crate::request::Request;
-use crate::units::{Bytes, DeviceId, RequestId};
+use crate::units::{DeviceId, RequestId};
 
-/// What comes next at a device.
+/// What a device gets next.
 enum Next {
-    /// A fetch is decided for what was parked.
-    Wish(Wish),
+    /// A fetch has to be decided.
+    Grant(Deferred),
     /// A fetch goes out.
     Fetch(RequestId),
 }
 
+/// The invariants by which devices and queued requests are found.
+pub(super) const DEVICE: &str = "a request is for a known device";
+const QUEUED: &str = "a queue holds requests that exist";
+
 impl Engine {
-    /// Somebody waits for a request: if it is the plan's and still queued, it goes with those that
-    /// are waited for.
+    /// A read waits for a request from now on: a planned one that is still queued goes with those
+    /// that are waited for.
     pub(super) fn hurry(&mut self, id: RequestId) {
         let Some(request) = self.requests.get(id).filter(|r| !r.dispatched) else {
             return;
         };
         let number = request.device;
-        let Some(device) = self.devices.get_mut(&number) else {
+        let Some(device) = known(self.devices.get_mut(&number), DEVICE) else {
             return;
         };
         if let Some(at) = device.planned.iter().position(|queued| *queued == id) {
@@ -46,28 +53,36 @@ impl Engine {
     pub(super) fn dispatch(&mut self, id: DeviceId) {
         while let Some(next) = self.next(id) {
             match next {
-                Next::Wish(wish) => self.grant_wish(wish),
                 Next::Fetch(request) => self.start(request),
+                Next::Grant(request) => {
+                    if let Some(device) = known(self.devices.get_mut(&id), DEVICE) {
+                        device.is_granting = true;
+                    }
+                    self.work.granted.push_back((id, request));
+                }
             }
         }
     }
 
     fn next(&mut self, id: DeviceId) -> Option<Next> {
         let device = self.devices.get(&id)?;
+        if device.is_granting {
+            return None;
+        }
         let limit = self.settings.in_flight_max;
         // As many as it can work on, and one more so that it never runs idle.
         let has_room = device.in_flight < limit.min(device.profile.servers().saturating_add(1));
         if self.holds_back(device) {
-            // The plan's stand behind the others, but one that continues may go before them.
-            return has_room.then(|| self.choose(id))?;
+            // Planned requests come after the others, but one that continues may go before them.
+            return if has_room { self.choose(id) } else { None };
         }
-        let waits = device.in_flight < limit && !device.queue.is_empty();
+        let has_slot = device.in_flight < limit && !device.queue.is_empty();
         let device = self.devices.get_mut(&id)?;
-        if let Some(parked) = device.parked.pop_front() {
-            // It held back until it was described anew.
-            return Some(Next::Wish(parked.wish));
+        if let Some(request) = device.deferred.take_nth(0) {
+            // It held back until it was described again.
+            return Some(Next::Grant(request));
         }
-        let request = if waits {
+        let request = if has_slot {
             device.queue.pop_front()
         } else if has_room && device.queue.is_empty() {
             device.planned.pop_front()
@@ -77,26 +92,27 @@ impl Engine {
         request.map(Next::Fetch)
     }
 
-    /// Takes out what a device gets next.
+    /// Takes out the request that a device gets next.
     fn choose(&mut self, id: DeviceId) -> Option<Next> {
         let device = self.devices.get(&id)?;
         if let Some(at) = self.rest_of_window(device) {
             return self.take_out(id, at);
         }
-        // Planned ones are due after all that somebody waits for.
+        // Planned requests are due after all others.
         let planned = |id: &RequestId| Waiting {
             due: u64::MAX,
             ..self.waiting(*id)
         };
-        let awaited = device.queue.iter().map(|id| self.waiting(*id));
-        let parked = device
-            .parked
-            .iter()
-            .map(|parked| self.waiting_parked(parked));
+        let queued = device.queue.iter().map(|id| self.waiting(*id));
+        let deferred = device.deferred.iter();
+        let deferred = deferred.map(|deferred| self.waiting_deferred(deferred));
         let planned = device.planned.iter().map(planned);
-        let mut waiting = awaited.chain(parked).chain(planned);
-        let chosen = self.dispatch.next(&device.head(), &mut waiting);
-        self.take_out(id, chosen).or_else(|| self.take_out(id, 0))
+        let chosen = {
+            let mut waiting = queued.chain(deferred).chain(planned);
+            self.dispatch.next(&device.head(), &mut waiting)
+        };
+        self.take_out(id, chosen)
+            .or_else(move || self.take_out(id, 0))
     }
 
     /// A window that was begun is finished, because it has its frames. It may go past the slice by a
@@ -111,25 +127,25 @@ impl Engine {
         device.queue.iter().position(continues)
     }
 
-    /// Takes out what stands there: the queue first, then what is parked, then the plan's.
+    /// Takes out the request at an index: the queue first, then the deferred ones, then the plan's.
     fn take_out(&mut self, id: DeviceId, at: usize) -> Option<Next> {
         let device = self.devices.get(&id)?;
-        let (queued, parked) = (device.queue.len(), device.parked.len());
-        let Some(at_parked) = at.checked_sub(queued) else {
-            self.grant(id, *device.queue.get(at)?);
+        let (queued, deferred) = (device.queue.len(), device.deferred.len());
+        let Some(at_deferred) = at.checked_sub(queued) else {
+            self.grant_slice(id, *device.queue.get(at)?);
             return self.devices.get_mut(&id)?.queue.remove(at).map(Next::Fetch);
         };
-        let Some(at_planned) = at_parked.checked_sub(parked) else {
-            let parked = self.devices.get_mut(&id)?.parked.remove(at_parked)?;
-            return Some(Next::Wish(parked.wish));
+        let Some(at_planned) = at_deferred.checked_sub(deferred) else {
+            let deferred = &mut self.devices.get_mut(&id)?.deferred;
+            return deferred.take_nth(at_deferred).map(Next::Grant);
         };
-        self.grant(id, *device.planned.get(at_planned)?);
+        self.grant_slice(id, *device.planned.get(at_planned)?);
         let planned = &mut self.devices.get_mut(&id)?.planned;
         planned.remove(at_planned).map(Next::Fetch)
     }
 
     /// A request that begins a run gets its slice.
-    fn grant(&mut self, id: DeviceId, next: RequestId) {
+    fn grant_slice(&mut self, id: DeviceId, next: RequestId) {
         let position = self.waiting(next).position;
         let Some(device) = self.devices.get(&id) else {
             return;
@@ -143,80 +159,23 @@ impl Engine {
         }
     }
 
-    fn waiting(&self, id: RequestId) -> Waiting {
-        let never = Waiting {
-            position: u64::MAX,
-            due: u64::MAX,
-        };
-        self.requests.get(id).map_or(never, |request| {
-            let owner = request.owner.and_then(|owner| self.readers.get(&owner));
-            let account = owner.map_or(0, |reader| reader.account);
-            Waiting {
-                position: self.place(request.extent).0,
-                due: account.max(request.came),
-            }
-        })
-    }
-
-    /// How long a window may be that a device is to get now: what is left of its slice, and at
-    /// least what pays for a switch.
-    pub(super) fn slice_left(&self, device: &Device, position: u64) -> Bytes {
-        if !self.holds_back(device) {
-            return Bytes(u64::MAX);
-        }
-        let runs = self.runs(device);
-        if runs == 0 {
-            return Bytes(u64::MAX);
-        }
-        let head = device.head();
-        let left = if device.switches_to(position) {
-            self.dispatch.slice(device.depth(), runs + 1)
-        } else {
-            Bytes(head.slice.0.saturating_sub(head.run.0))
-        };
-        left.max(device.depth())
-    }
-
-    /// How many runs wait: reads and fetches that continue no other that waits.
-    fn runs(&self, device: &Device) -> usize {
-        let queue = device.queue.iter();
-        let requests = queue.filter_map(|id| self.requests.get(*id));
-        let parked = device
-            .parked
-            .iter()
-            .filter_map(|parked| self.wished(&parked.wish));
-        let extents = requests.map(|r| r.extent).chain(parked);
-        let (mut begins, mut ends): (Vec<u64>, Vec<u64>) = extents
-            .map(|extent| self.place(extent))
-            .map(|(position, bytes)| (position, position.saturating_add(bytes.0)))
-            .unzip();
-        ends.sort_unstable();
-        begins.sort_unstable();
-        begins.dedup();
-        let begins = begins.iter();
-        begins.filter(|at| ends.binary_search(at).is_err()).count()
-    }
-
     fn start(&mut self, id: RequestId) {
-        let Some(request) = self.requests.get_mut(id) else {
+        let Some(request) = known(self.requests.get_mut(id), QUEUED) else {
             return;
         };
+        debug_assert!(!request.dispatched, "a request is handed over once");
         request.dispatched = true;
-        let Request {
-            device,
-            extent,
-            owner,
-            demand,
-            ..
-        } = *request;
-        let (position, bytes) = self.place(extent);
-        if let Some(device) = self.devices.get_mut(&device) {
-            device.in_flight += 1;
+        let (device, extent, demand) = (request.device, request.extent, request.demand);
+        let (owner, member, position) = (request.owner, request.member, request.position);
+        let bytes = self.bytes_of(extent);
+        if let Some(state) = known(self.devices.get_mut(&device), DEVICE) {
+            state.in_flight += 1;
             let owner = owner.and_then(|owner| self.readers.get_mut(&owner));
-            let before = owner.as_ref().map_or(0, |reader| reader.account);
-            let account = device.take(before, position, bytes.0);
-            if let Some(reader) = owner {
-                reader.account = account;
+            let account = owner.and_then(|reader| reader.accounts.get_mut(member));
+            let before = account.as_ref().map_or(0, |account| **account);
+            let after = state.take(before, position, bytes.0);
+            if let Some(account) = account {
+                *account = after;
             }
         }
         if let Some(plan) = &mut self.plan {

@@ -14,7 +14,7 @@ use crate::table::Table;
 use crate::units::{
     Block, Bytes, DeviceId, ErrorCode, Extent, FileId, Nanos, ReadId, ReaderId, RequestId,
 };
-use crate::{Profile, hinted, preset};
+use crate::{Placement, Profile, hinted, preset};
 
 /// A driver that does whatever it is told, and keeps book of what the engine wants.
 struct Rig {
@@ -133,7 +133,7 @@ impl Rig {
             "every frame is free again"
         );
         let mut devices = self.engine.devices.values();
-        assert!(devices.all(|d| d.queue.is_empty() && d.parked.is_empty()));
+        assert!(devices.all(|d| d.queue.is_empty() && d.deferred.len() == 0));
         assert!(self.engine.plan.is_none());
         assert_eq!(self.engine.active_streams, 0);
         assert_eq!(
@@ -250,8 +250,8 @@ fn step() -> impl Strategy<Value = Step> {
             reader: ReaderId(reader),
             file: FileId(file),
         })),
-        3 => (0..5u32, 0..2u16, bytes.clone()).prop_map(|(file, device, bytes)| Step::Input(
-            Input::File { file: FileId(file), device: DeviceId(device), location: bytes, bytes }
+        3 => (0..5u32, placement(), bytes.clone()).prop_map(|(file, placement, bytes)| Step::Input(
+            Input::File { file: FileId(file), placement, bytes }
         )),
         1 => (0..4u32, bytes).prop_map(|(file, bytes)| Step::Input(Input::Invalidate {
             file: FileId(file),
@@ -271,8 +271,21 @@ fn step() -> impl Strategy<Value = Step> {
         })),
         1 => any::<u64>().prop_map(|blocks| Step::Input(Input::Hits { reader: ReaderId(0), blocks: blocks % 1000 })),
         1 => (0..8u64 << 20).prop_map(|memory| Step::Input(Input::Limit { memory: Bytes(memory) })),
-        1 => profile().prop_map(|profile| Step::Input(Input::Device { device: DeviceId(0), profile })),
+        1 => (0..2u16, profile()).prop_map(|(device, profile)| Step::Input(Input::Device {
+            device: DeviceId(device),
+            profile
+        })),
     ]
+}
+
+/// A file on one device, or in strips of one to eight blocks; now and then one that is refused.
+fn placement() -> impl Strategy<Value = Placement> {
+    let devices = prop::collection::vec((0..2u16).prop_map(DeviceId), 1..4);
+    (devices, 0..12u32, 0..1u64 << 40).prop_map(|(devices, strip, at)| match strip {
+        0..4 => Placement::linear(devices[0], Bytes(at)),
+        11 => Placement::raid0(Bytes(6000), devices, Bytes(at)).unwrap(),
+        _ => Placement::raid0(Bytes(4096 << (strip % 4)), devices, Bytes(at)).unwrap(),
+    })
 }
 
 fn run(preset: usize, memory: u64, device: Profile, steps: Vec<Step>) {
@@ -284,8 +297,10 @@ fn run(preset: usize, memory: u64, device: Profile, steps: Vec<Step>) {
     for file in 0..3 {
         rig.input(Input::File {
             file: FileId(file),
-            device: DeviceId(0),
-            location: Bytes(u64::from(file) << 30),
+            placement: match file {
+                2 => Placement::raid0(Bytes(16384), [0, 1].map(DeviceId), Bytes(1 << 40)).unwrap(),
+                _ => Placement::linear(DeviceId(0), Bytes(u64::from(file) << 30)),
+            },
             bytes: Bytes(500 * 4096 + 17),
         });
         rig.input(Input::Open {
@@ -347,8 +362,7 @@ fn who_waits_for_a_device_holds_no_memory() {
     for number in 0..4 {
         rig.input(Input::File {
             file: FileId(number),
-            device: DeviceId(0),
-            location: Bytes(u64::from(number) << 30),
+            placement: Placement::linear(DeviceId(0), Bytes(u64::from(number) << 30)),
             bytes: Bytes(600 * 4096),
         });
         rig.input(Input::Open {

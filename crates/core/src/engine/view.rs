@@ -90,7 +90,7 @@ impl Engine {
     pub fn devices(&self) -> Vec<DeviceView> {
         let views = self.devices.iter().map(|(&device, state)| DeviceView {
             device,
-            queued: state.queue.len() + state.planned.len() + state.parked.len(),
+            queued: state.queue.len() + state.planned.len() + state.deferred.len(),
             in_flight: state.in_flight,
         });
         let mut views: Vec<DeviceView> = views.collect();
@@ -151,14 +151,14 @@ mod tests {
         let (device, file, reader) = (DeviceId(0), FileId(0), ReaderId(3));
         let profile = Profile::constant(Nanos(8_000_000), 80_000_000).unwrap();
         let profile = profile.with_servers(1).unwrap();
-        let (location, bytes) = (Bytes(0), Bytes(1 << 30));
+        let placement = crate::Placement::linear(device, Bytes(0));
+        let bytes = Bytes(1 << 30);
         handle(&mut engine, Input::Device { device, profile });
         handle(
             &mut engine,
             Input::File {
                 file,
-                device,
-                location,
+                placement,
                 bytes,
             },
         );

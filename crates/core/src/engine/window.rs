@@ -14,8 +14,12 @@
 //! down to a sixteenth; once it does, the full part comes back.
 
 use super::Engine;
+use super::place::FILE;
+use super::read::READER;
+use crate::deferred::DeferredRequest;
 use crate::depth::{DeviceFacts, StreamFacts};
 use crate::detect::{Access, Ahead, Cause, Window};
+use crate::known;
 use crate::stream::{Stream, Streams};
 use crate::table::{Table, flag};
 use crate::units::{Block, Bytes, Extent, FileId, ReaderId};
@@ -77,13 +81,44 @@ impl Engine {
         });
         if !ahead.is_some_and(|w| w.contains(access.block)) {
             self.fetch(reader, demand, Some(demand), None);
-            self.unpark(demand);
+            self.rejoin(demand);
         }
         self.open_window(reader, Some(demand), window);
     }
 
+    /// A lookahead mark was met: the next window is opened, or deferred where its device is busy.
+    pub(super) fn want_window(&mut self, reader: ReaderId, access: Access) {
+        let end = self.end_of_windows(reader, access.block);
+        let device = end.and_then(|end| self.device_of(reader, end));
+        match (end, device) {
+            (Some(end), Some((place, device))) if self.holds_back(device) => {
+                let window = DeferredRequest::Window {
+                    reader,
+                    access,
+                    end,
+                };
+                self.defer(place.device, window);
+            }
+            _ => self.trigger(reader, Cause::Mark, access),
+        }
+    }
+
+    /// A deferred window has its slot, unless a read that went on from there had it meanwhile.
+    pub(super) fn open_deferred(&mut self, reader: ReaderId, access: Access, end: Block) {
+        if self.end_of_windows(reader, access.block) == Some(end) {
+            self.trigger(reader, Cause::Mark, access);
+        }
+    }
+
+    /// The first block that no window of this stream has covered.
+    fn end_of_windows(&self, reader: ReaderId, block: Block) -> Option<Block> {
+        let stream = self.readers.get(&reader)?.streams.at(block);
+        let end = stream.map_or(u64::from(block.0) + 1, |stream| stream.end);
+        u32::try_from(end).ok().map(Block)
+    }
+
     /// A lookahead mark was reached.
-    pub(super) fn trigger(&mut self, reader: ReaderId, cause: Cause, access: Access) {
+    fn trigger(&mut self, reader: ReaderId, cause: Cause, access: Access) {
         let window = self.decide(reader, cause, access);
         self.open_window(reader, None, window);
     }
@@ -91,7 +126,7 @@ impl Engine {
     /// Fetches a window and tells its detector if the memory allowed only a part of it.
     fn open_window(&mut self, reader: ReaderId, demand: Option<Extent>, window: Option<Window>) {
         let Some(window) = window else { return };
-        let Some(file) = self.readers.get(&reader).map(|r| r.file) else {
+        let Some(file) = known(self.readers.get(&reader), READER).map(|r| r.file) else {
             return;
         };
         let extent = Extent {
@@ -105,12 +140,12 @@ impl Engine {
             state.detect.cut(end);
             self.change_streams(reader, |streams| streams.cut(window.start, end));
         }
-        self.unpark(extent);
+        self.rejoin(extent);
     }
 
     /// A read begins, for methods that see every one.
     pub(super) fn show_read(&mut self, reader: ReaderId, access: Access) {
-        let Some(file) = self.readers.get(&reader).map(|r| r.file) else {
+        let Some(file) = known(self.readers.get(&reader), READER).map(|r| r.file) else {
             return;
         };
         let demand = access.extent(file);
@@ -140,8 +175,8 @@ impl Engine {
         question: impl FnOnce(&mut dyn crate::detect::Detect, &Access, &dyn Ahead) -> Option<Window>,
     ) -> Option<Window> {
         let bounds = self.bounds(reader, &access)?;
-        let state = self.readers.get_mut(&reader)?;
-        let blocks = self.files.get(&state.file)?.blocks;
+        let state = known(self.readers.get_mut(&reader), READER)?;
+        let blocks = known(self.files.get(&state.file), FILE)?.blocks;
         let view = View {
             table: &self.memory.table,
             file: state.file,
@@ -159,56 +194,74 @@ impl Engine {
 
     /// How long the next window may be, and how much of it should lie behind the mark.
     fn bounds(&self, reader: ReaderId, access: &Access) -> Option<Bounds> {
-        let block = access.block;
         let state = self.readers.get(&reader)?;
-        let file = self.files.get(&state.file)?;
-        let device = self.devices.get(&file.device)?;
-        let unit = u64::from(self.settings.block_bytes);
-        let new = Stream::new(block, self.now);
-        let stream = state.streams.at(block).unwrap_or(&new);
-        let facts = StreamFacts {
-            asked: Bytes(u64::from(access.count) * unit),
-            consumed: Bytes(stream.consumed() * unit),
-            last_window: Bytes(u64::from(stream.last_window) * unit),
-            waited: stream.waited,
-            location: Bytes(file.location.0.saturating_add(u64::from(block.0) * unit)),
-        };
-        let device_facts = DeviceFacts {
-            profile: &device.profile,
-            distance: device.distance,
-        };
-        let deep = self
-            .depth
-            .limit(&facts, &device_facts)
-            .0
-            .min(
-                self.slice_left(device, file.location.0.saturating_add(stream.end * unit))
-                    .0,
-            )
-            .div_ceil(unit)
-            .max(1);
+        let new = Stream::new(access.block, self.now);
+        let stream = state.streams.at(access.block).unwrap_or(&new);
+        let deep = self.deep(reader, access, stream)?;
         let Some(share) = self.share(stream) else {
             return Some(Bounds {
                 limit: saturate(deep),
                 lean: 0,
             });
         };
-        // A device that is given continuing windows first needs the next one early.
-        let early = !self.settings.lean_async || self.holds_back(device);
-        let lean = if early || 2 * deep <= share {
-            0
-        } else if stream.last_window > 0 && stream.idle_seen == device.idled {
-            (stream.lean + 1).min(LEAN_MAX)
-        } else {
-            0
-        };
         let room = share
             .saturating_sub(stream.ahead())
             .max(u64::from(access.count));
         Some(Bounds {
             limit: saturate(deep.min(room)),
-            lean,
+            lean: self.lean(reader, access.block, stream, 2 * deep > share),
         })
+    }
+
+    /// The depth method's limit in blocks, cut to the slice: of each member of the file's layout
+    /// alike, since a long window spreads over all of them.
+    fn deep(&self, reader: ReaderId, access: &Access, stream: &Stream) -> Option<u64> {
+        let unit = u64::from(self.settings.block_bytes);
+        let (here, device) = self.device_of(reader, access.block)?;
+        let end = u32::try_from(stream.end).map_or(access.block, Block);
+        let (next, next_device) = self.device_of(reader, end)?;
+        let facts = StreamFacts {
+            asked: Bytes(u64::from(access.count) * unit),
+            consumed: Bytes(stream.consumed() * unit),
+            last_window: Bytes(u64::from(stream.last_window) * unit),
+            waited: stream.waited,
+            location: here.position,
+        };
+        let device_facts = DeviceFacts {
+            profile: &device.profile,
+            distance: device.distance,
+        };
+        let limit = self.depth.limit(&facts, &device_facts);
+        let members = self.devices_of(self.readers.get(&reader)?.file).count() as u64;
+        let slice = self.slice_left(next_device, next.position.0).0;
+        let bytes = limit.0.min(slice).saturating_mul(members);
+        Some(bytes.div_ceil(unit).max(1))
+    }
+
+    /// How much shorter the part behind the mark should be: see [`Settings::lean_async`].
+    ///
+    /// [`Settings::lean_async`]: crate::Settings::lean_async
+    fn lean(&self, reader: ReaderId, block: Block, stream: &Stream, is_short: bool) -> u8 {
+        let device = self.device_of(reader, block);
+        // A device that is given continuing windows first needs the next one early.
+        let early = device.is_none_or(|(_, device)| self.holds_back(device));
+        if !self.settings.lean_async || early || !is_short {
+            0
+        } else if stream.last_window > 0 && stream.idle_seen == self.idled(reader) {
+            (stream.lean + 1).min(LEAN_MAX)
+        } else {
+            0
+        }
+    }
+
+    /// How often the devices of a reader's file ran idle.
+    fn idled(&self, reader: ReaderId) -> u64 {
+        let Some(reader) = known(self.readers.get(&reader), READER) else {
+            return 0;
+        };
+        let devices = self.devices_of(reader.file);
+        let devices = devices.filter_map(|device| self.devices.get(&device));
+        devices.map(|device| device.idled).sum()
     }
 
     /// Blocks a stream may have ahead of its reader; `None` if there is no bound.
@@ -225,7 +278,7 @@ impl Engine {
 
     fn note(&mut self, reader: ReaderId, block: Block, window: Window, lean: u8) {
         let now = self.now;
-        let idled = self.device_of(reader).map_or(0, |d| d.idled);
+        let idled = self.idled(reader);
         self.change_streams(reader, |streams| {
             let stream = streams.at_or_begin(block, now);
             stream.end = stream
@@ -242,7 +295,7 @@ impl Engine {
 
     /// Changes a reader's streams and keeps the number of active ones right.
     pub(super) fn change_streams(&mut self, reader: ReaderId, change: impl FnOnce(&mut Streams)) {
-        let Some(state) = self.readers.get_mut(&reader) else {
+        let Some(state) = known(self.readers.get_mut(&reader), READER) else {
             return;
         };
         let before = state.streams.active();

@@ -9,8 +9,10 @@ use core::str::FromStr;
 
 use super::words::{Words, unexpected};
 use super::{Entry, LineError};
+use crate::layout::{self, Placement};
 use crate::profile::Profile;
 use crate::protocol::{Fetch, FetchOutcome, Input, Output, Served};
+use crate::spec::Choice;
 use crate::units::{
     Block, Bytes, DeviceId, ErrorCode, Extent, FileId, Nanos, ReadId, ReaderId, RequestId,
 };
@@ -40,8 +42,7 @@ impl Words<'_> {
             },
             "file" => Input::File {
                 file: FileId(self.number("a file")?),
-                device: DeviceId(self.field("device")?),
-                location: Bytes(self.field("at")?),
+                placement: self.placement()?,
                 bytes: Bytes(self.field("bytes")?),
             },
             "open" => Input::Open {
@@ -102,6 +103,31 @@ impl Words<'_> {
             },
             other => return Err(unexpected(EXPECTED, other)),
         })
+    }
+
+    /// `device 0 at 4096`, or `layout raid0(strip_bytes=65536) members 0:4096,1:4096`.
+    fn placement(&mut self) -> Result<Placement, LineError> {
+        const EXPECTED: &str = "device or layout";
+        match self.word(EXPECTED)? {
+            "device" => {
+                let device = DeviceId(self.number("device")?);
+                Ok(Placement::linear(device, Bytes(self.field("at")?)))
+            }
+            "layout" => {
+                let word = self.word("a layout")?;
+                let layout = Choice::parse("layout", layout::LIST, word)
+                    .map_err(|e| unexpected("a layout", &alloc::format!("{e}")))?;
+                self.keyword("members")?;
+                let members = self.points()?.into_iter().map(|(device, at)| {
+                    let device = u16::try_from(device.0).map(DeviceId);
+                    let device = device.map_err(|_| unexpected("a device", "a larger number"))?;
+                    Ok((device, Bytes(at)))
+                });
+                let members = members.collect::<Result<_, LineError>>()?;
+                Ok(Placement { layout, members })
+            }
+            other => Err(unexpected(EXPECTED, other)),
+        }
     }
 
     fn output(&mut self) -> Result<Output, LineError> {

@@ -7,6 +7,7 @@
 use core::fmt::{self, Display, Formatter};
 
 use super::Entry;
+use crate::layout::Placement;
 use crate::profile::Profile;
 use crate::protocol::{Fetch, FetchOutcome, Input, Output, Served};
 use crate::units::Extent;
@@ -29,11 +30,12 @@ impl Display for Input {
             }
             Self::File {
                 file,
-                device,
-                location,
+                placement,
                 bytes,
             } => {
-                write!(f, "file {file} device {device} at {location} bytes {bytes}")
+                write!(f, "file {file} ")?;
+                places(f, placement)?;
+                write!(f, " bytes {bytes}")
             }
             Self::Open { reader, file } => write!(f, "open {reader} file {file}"),
             Self::Read {
@@ -160,6 +162,20 @@ fn costs(f: &mut Formatter<'_>, profile: &Profile) -> fmt::Result {
     points(f, switching.map(|(at, value)| (at.0, value.0)))?;
     f.write_str(" rate ")?;
     points(f, rate.map(|(at, value)| (at.0, *value)))
+}
+
+fn places(f: &mut Formatter<'_>, placement: &Placement) -> fmt::Result {
+    let Placement { layout, members } = placement;
+    if let [(device, location)] = members[..]
+        && *placement == Placement::linear(device, location)
+    {
+        return write!(f, "device {device} at {location}");
+    }
+    write!(f, "layout {layout} members ")?;
+    points(
+        f,
+        members.iter().map(|(device, at)| (device.0.into(), at.0)),
+    )
 }
 
 fn points(f: &mut Formatter<'_>, map: impl Iterator<Item = (u64, u64)>) -> fmt::Result {

@@ -7,7 +7,8 @@ use forerun_core::profile::{POINTS_MAX, RATE_RANGE, SERVERS_MAX, SWITCHING_MAX};
 use forerun_core::spec::{Choice, Method, Param};
 use forerun_core::table::Table;
 use forerun_core::{
-    Bytes, Nanos, Profile, Settings, depth, detect, dispatch, hinted, preset, reclaim,
+    Bytes, DeviceId, Nanos, Placement, Profile, Settings, depth, detect, dispatch, hinted, layout,
+    preset, reclaim,
 };
 
 /// The bytes that are left.
@@ -119,5 +120,28 @@ impl Draw<'_> {
             _ => return profile,
         };
         profile.clone().with_servers(servers).unwrap_or(profile)
+    }
+
+    /// A layout over some of the first `devices`, mostly of whole blocks.
+    pub(crate) fn placement(&mut self, devices: u16, block_bytes: u64) -> Placement {
+        let mut layout = self.method(layout::LIST);
+        let whole_blocks = self.below(4) > 0;
+        for (value, Param { min, max, .. }) in layout.values.iter_mut().zip(layout.spec.params) {
+            let blocks = u64::from(self.byte()) % 40 + 1;
+            if whole_blocks {
+                *value = (blocks * block_bytes).clamp(*min, *max);
+            }
+        }
+        let members = match (layout.spec.name, self.below(4)) {
+            (_, 0) => self.below(6),
+            ("linear", _) => 1,
+            (_, more) => more,
+        };
+        let member = |_| {
+            let device = DeviceId(self.below(devices.into()) as u16);
+            (device, Bytes(self.any()))
+        };
+        let members = (0..members).map(member).collect();
+        Placement { layout, members }
     }
 }

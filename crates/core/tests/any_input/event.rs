@@ -117,8 +117,8 @@ fn far(draw: &mut Draw<'_>) -> Input {
     }
 }
 
-/// The next event.
-pub(crate) fn event(draw: &mut Draw<'_>) -> Event {
+/// The next event, for an engine with blocks of this size.
+pub(crate) fn event(draw: &mut Draw<'_>, block_bytes: u64) -> Event {
     let input = match draw.below(32) {
         0..=6 => read(draw),
         7..=8 => awaiting(draw),
@@ -131,8 +131,7 @@ pub(crate) fn event(draw: &mut Draw<'_>) -> Event {
         },
         20 => Input::File {
             file: FileId(draw.below(FILES as usize + 1) as u32),
-            device: device(draw),
-            location: Bytes(draw.any()),
+            placement: draw.placement(DEVICES, block_bytes),
             bytes: Bytes(draw.any()),
         },
         21 => Input::Open {

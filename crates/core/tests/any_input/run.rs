@@ -77,14 +77,15 @@ pub(crate) fn run(bytes: &[u8], seen: &mut Seen) {
         crowds: 0,
         seen,
     };
-    driver.set_up(&mut draw);
+    let block_bytes = driver.engine.settings().block_bytes.into();
+    driver.set_up(&mut draw, block_bytes);
     while !draw.is_empty() {
         // Often at one time, now and then much later.
         driver.now = driver.now.saturating_add(match draw.below(8) {
             0 => draw.any(),
             more => more as u64 * 100_000,
         });
-        match event(&mut draw) {
+        match event(&mut draw, block_bytes) {
             Event::Input(input) => driver.input(input),
             Event::Ends(which, outcome) => driver.end(which, outcome),
             Event::Taken(which) => driver.take(which),
@@ -96,18 +97,16 @@ pub(crate) fn run(bytes: &[u8], seen: &mut Seen) {
 
 impl Driver<'_> {
     /// Devices, files and readers to begin with, or the bytes end before.
-    fn set_up(&mut self, draw: &mut Draw<'_>) {
+    fn set_up(&mut self, draw: &mut Draw<'_>, block_bytes: u64) {
         for device in (0..DEVICES).map(DeviceId) {
             let profile = draw.profile();
             self.input(Input::Device { device, profile });
         }
         for file in 0..FILES {
-            let block = u64::from(self.engine.settings().block_bytes);
             self.input(Input::File {
                 file: FileId(file),
-                device: DeviceId(file as u16 % DEVICES),
-                location: Bytes(draw.any() >> 8),
-                bytes: Bytes(u64::from(draw.short() % 1000) * block + 17),
+                placement: draw.placement(DEVICES, block_bytes),
+                bytes: Bytes(u64::from(draw.short() % 1000) * block_bytes + 17),
             });
         }
         for reader in 0..READERS {

@@ -13,7 +13,7 @@ use forerun_core::{
 };
 
 use super::reader::{Reading, State};
-use super::{Event, World, WorldError};
+use super::{Event, World, WorldError, layout};
 use crate::device::{Completion, Outcome, Request, transfer_time};
 
 impl World<'_, '_> {
@@ -57,13 +57,14 @@ impl World<'_, '_> {
         let Some(file) = self.files.get(extent.file.0 as usize) else {
             return self.rule(format!("fetch of {extent}, a file that is not there"));
         };
-        if usize::from(fetch.device.0) != file.device {
+        let run = file.run_of(&extent, self.block_bytes);
+        let Some(run) = run.filter(|run| run.device == fetch.device) else {
             return self.rule(format!("fetch of {extent} from device {}", fetch.device));
-        }
+        };
         let started = self.guard.fetch(fetch, file.blocks, &self.table);
         self.keep(started)?;
-        let (at, bytes) = file.bytes_of(&extent, self.block_bytes);
-        let (device, id) = (file.device, u64::from(fetch.request.0));
+        let layout::Run { device, at, bytes } = run;
+        let (device, id) = (usize::from(device.0), u64::from(fetch.request.0));
         if self.driver_per_fetch.0 == 0 {
             self.devices[device].submit(self.now, Request { id, at, bytes });
             return Ok(());

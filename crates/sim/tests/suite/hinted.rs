@@ -54,6 +54,7 @@ impl Run {
             None => disk(),
         });
         let scene = Scene {
+            strip: None,
             devices: devices.collect(),
             ..Scene::new(self.settings.clone(), disk(), workload)
         };

@@ -19,6 +19,7 @@ mod ramping;
 mod replay;
 mod scenes;
 mod stage;
+mod striped;
 mod swarm;
 mod theory;
 mod windows;

@@ -19,7 +19,7 @@ use crate::engine::Engine;
 use crate::hinted::BlockNo;
 use crate::plan::Fetch;
 use crate::table::{Frame, flag};
-use crate::units::{Block, Extent, Nanos, RequestId};
+use crate::units::{Block, Extent, FileId, Nanos, RequestId};
 
 impl Engine {
     /// Does what the plan wants done. `asked` is what a reader waits for.
@@ -56,9 +56,7 @@ impl Engine {
         if let Some(plan) = &mut self.plan {
             plan.started(piece, requests, is_whole);
         }
-        if let Some(device) = self.files.get(&extent.file).map(|f| f.device) {
-            self.dispatch(device);
-        }
+        self.dispatch_file(extent.file);
     }
 
     /// The blocks of an extent that exist and are neither there nor on their way.
@@ -77,14 +75,14 @@ impl Engine {
         asked: Option<&Extent>,
     ) -> (u32, bool) {
         let Fetch { piece, extent, .. } = *fetch;
-        let Some(device) = self.files.get(&extent.file).map(|f| f.device) else {
-            return (0, false);
-        };
         let mut requests = 0;
         let mut open: Option<(RequestId, Block)> = None;
         for block in blocks {
             let Some(frame) = self.obtain() else {
                 self.close_request(open.map(|(id, _)| id));
+                return (requests, false);
+            };
+            let Some(place) = self.place(extent.file, *block) else {
                 return (requests, false);
             };
             self.memory.hold(frame);
@@ -93,7 +91,7 @@ impl Engine {
                 _ => {
                     self.close_request(open.map(|(id, _)| id));
                     requests += 1;
-                    let id = self.open_request(device, extent.file, *block, None);
+                    let id = self.open_request(place, extent.file, *block, None);
                     if let Some(plan) = &mut self.plan {
                         plan.requests.add(id, piece);
                     }
@@ -147,6 +145,13 @@ impl Engine {
         let Some(plan) = &mut self.plan else { return };
         if let Some(extent) = plan.ended(piece, is_whole, service) {
             self.let_go_of(extent);
+        }
+    }
+
+    /// Whoever reads this block next enters the engine, if it is there.
+    pub(super) fn mark(&mut self, file: FileId, block: Block) {
+        if let Some(found) = self.memory.table.find(file, block) {
+            self.memory.table.set(found.frame, flag::MARK);
         }
     }
 

@@ -10,7 +10,6 @@
 use crate::detect::Access;
 use crate::engine::Engine;
 use crate::hinted::BlockNo;
-use crate::table::flag;
 use crate::units::{Block, Extent, FileId, ReaderId};
 
 impl Engine {
@@ -83,13 +82,6 @@ impl Engine {
     pub(in crate::engine) fn is_plans_mark(&self, file: FileId, block: Block) -> bool {
         let plan = self.plan.as_ref();
         plan.is_some_and(|plan| plan.begins_at(file, block))
-    }
-
-    /// Whoever reads this block next enters the engine, if it is there.
-    pub(super) fn mark(&mut self, file: FileId, block: Block) {
-        if let Some(found) = self.memory.table.find(file, block) {
-            self.memory.table.set(found.frame, flag::MARK);
-        }
     }
 
     /// A reader got something: from here on it computes.

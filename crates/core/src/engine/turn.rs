@@ -1,0 +1,134 @@
+//! Turns: the facts by which the dispatch stage chooses, and how long a window may be meanwhile.
+//!
+//! Asked by [`send`](super::send) and [`window`](super::window). For every request at a device, with
+//! frames or [deferred](super::defer): where it begins there, and at which amount of the device's
+//! work it is due. A leaf: it changes nothing and calls no other stage but
+//! [`place`](super::place).
+
+use alloc::vec::Vec;
+
+use super::Engine;
+use crate::deferred::{Deferred, DeferredRequest};
+use crate::device::Device;
+use crate::dispatch::Waiting;
+use crate::profile::Profile;
+use crate::request::Request;
+use crate::units::{Block, Bytes, Extent, FileId, ReaderId, RequestId};
+
+/// Blocks of a window to come that may be there already, through the plan; as many as one read has.
+const PASSED_MAX: usize = Engine::READ_MAX as usize;
+
+/// A request that makes no sense any more: first in line, to be gone.
+const VOID: Waiting = Waiting {
+    position: u64::MAX,
+    due: 0,
+};
+
+impl Engine {
+    /// Whether requests for a device of this profile are deferred in the engine, without memory,
+    /// until it has a slot. A request for any other takes its frames at once.
+    #[must_use]
+    pub fn waits_in_here(&self, profile: &Profile) -> bool {
+        self.dispatch.holds_back() && profile.servers() < self.settings.in_flight_max
+    }
+
+    pub(super) fn holds_back(&self, device: &Device) -> bool {
+        self.waits_in_here(&device.profile)
+    }
+
+    /// A queued request, as the dispatch method sees it.
+    pub(super) fn waiting(&self, id: RequestId) -> Waiting {
+        let request = self.requests.get(id);
+        debug_assert!(request.is_some(), "a queue holds requests that exist");
+        request.map_or(VOID, |request| Waiting {
+            position: request.position,
+            due: self.due(request.owner, request.member, request.came),
+        })
+    }
+
+    /// A deferred request, as the dispatch method sees it.
+    pub(super) fn waiting_deferred(&self, deferred: &Deferred) -> Waiting {
+        let reader = match deferred.request {
+            DeferredRequest::Demand { read, .. } => self.reads.get(&read).map(|read| read.reader),
+            DeferredRequest::Window { reader, .. } => Some(reader),
+        };
+        let begins = self.begins(&deferred.request);
+        let place = begins.and_then(|(file, block, _)| self.place(file, block));
+        place.map_or(VOID, |place| Waiting {
+            position: place.position.0,
+            due: self.due(reader, place.member, deferred.came),
+        })
+    }
+
+    /// The virtual finish time of a reader's work on a device, or the device's work when the
+    /// request came, whichever is later.
+    fn due(&self, reader: Option<ReaderId>, member: usize, came: u64) -> u64 {
+        let reader = reader.and_then(|reader| self.readers.get(&reader));
+        let account = reader.and_then(|reader| reader.accounts.get(member));
+        account.map_or(came, |account| came.max(*account))
+    }
+
+    /// Where the fetch of a deferred request begins, and how many blocks it has at least; of a
+    /// window, its first block that is missing. None if there is nothing to fetch any more.
+    pub(super) fn begins(&self, request: &DeferredRequest) -> Option<(FileId, Block, u32)> {
+        match request {
+            DeferredRequest::Demand { read, file, block } => {
+                let read = self.reads.get(read)?;
+                Some((*file, *block, read.access.count))
+            }
+            DeferredRequest::Window { reader, end, .. } => {
+                let file = self.readers.get(reader)?.file;
+                let is_missing = |at: &u32| self.memory.table.find(file, Block(*at)).is_none();
+                let first = (end.0..).take(PASSED_MAX).find(is_missing)?;
+                Some((file, Block(first), 1))
+            }
+        }
+    }
+
+    /// How long a window may be whose first request begins here: the rest of the device's slice,
+    /// and at least the depth that pays for a switch.
+    pub(super) fn slice_left(&self, device: &Device, position: u64) -> Bytes {
+        if !self.holds_back(device) {
+            return Bytes(u64::MAX);
+        }
+        let runs = self.runs(device);
+        if runs == 0 {
+            return Bytes(u64::MAX);
+        }
+        let head = device.head();
+        let left = if device.switches_to(position) {
+            self.dispatch.slice(device.depth(), runs + 1)
+        } else {
+            Bytes(head.slice.0.saturating_sub(head.run.0))
+        };
+        left.max(device.depth())
+    }
+
+    /// How many runs wait at a device: requests that continue no other that waits.
+    pub(super) fn runs(&self, device: &Device) -> usize {
+        let queue = device.queue.iter();
+        let queued = queue.filter_map(|id| self.requests.get(*id));
+        let queued = queued.map(|request: &Request| {
+            let bytes = self.bytes_of(request.extent);
+            (request.position, request.position.saturating_add(bytes.0))
+        });
+        let deferred = device.deferred.iter();
+        let deferred = deferred.filter_map(|deferred| self.span(&deferred.request));
+        let (mut begins, mut ends): (Vec<u64>, Vec<u64>) = queued.chain(deferred).unzip();
+        ends.sort_unstable();
+        begins.sort_unstable();
+        begins.dedup();
+        let begins = begins.iter();
+        begins.filter(|at| ends.binary_search(at).is_err()).count()
+    }
+
+    /// Where on its device the fetch of a deferred request begins, and ends as far as is known.
+    fn span(&self, request: &DeferredRequest) -> Option<(u64, u64)> {
+        let (file, first, count) = self.begins(request)?;
+        let place = self.place(file, first)?;
+        let count = count.min(self.run_of(&place));
+        let bytes = self.bytes_of(Extent { file, first, count });
+        let begin = place.position.0;
+        Some((begin, begin.saturating_add(bytes.0)))
+    }
+}

@@ -1,0 +1,53 @@
+//! Work that a stage leaves behind instead of calling an earlier one.
+//!
+//! Stages call forward only. A completion lets a read go on, a device with a free slot lets a
+//! deferred request be decided: both lead back to the beginning. Such work is listed here, and
+//! [`Engine::handle`](super::Engine::handle) takes it up in one loop:
+//!
+//! ```text
+//! Completed -> complete: waiters ------------> reads      -> read.rs from its first missing block
+//!              complete: the device ---------> devices    -> send.rs, next request
+//! send: the next request is a deferred one --> granted    -> read.rs or window.rs, then send.rs
+//! ```
+//!
+//! Granted requests go first, since their slot is empty until then; devices last, so that they
+//! choose among all requests there are. Each entry is a few words on the heap: the depth of the
+//! stack does not depend on how many requests are deferred.
+
+use alloc::collections::VecDeque;
+
+use crate::deferred::Deferred;
+use crate::units::{DeviceId, ReadId};
+
+/// See the [module](self).
+#[derive(Debug, Default)]
+pub(super) struct Work {
+    /// Deferred requests whose device has a slot for them.
+    pub(super) granted: VecDeque<(DeviceId, Deferred)>,
+    /// Reads to try.
+    pub(super) reads: VecDeque<ReadId>,
+    /// Devices to dispatch to.
+    pub(super) devices: VecDeque<DeviceId>,
+}
+
+/// One piece of it.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Task {
+    Grant(DeviceId, Deferred),
+    Read(ReadId),
+    Dispatch(DeviceId),
+}
+
+impl Work {
+    pub(super) fn next(&mut self) -> Option<Task> {
+        if let Some((device, request)) = self.granted.pop_front() {
+            return Some(Task::Grant(device, request));
+        }
+        let read = self.reads.pop_front().map(Task::Read);
+        read.or_else(|| self.devices.pop_front().map(Task::Dispatch))
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.granted.is_empty() && self.reads.is_empty() && self.devices.is_empty()
+    }
+}

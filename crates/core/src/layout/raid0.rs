@@ -1,0 +1,79 @@
+//! RAID-0: strips of equal size, by turns on all members.
+//!
+//! Byte `o` lies in strip `s = o / strip`. Of `n` members that is member `s mod n`, in the row
+//! `s div n` (Patterson, Gibson and Katz 1988, as level 0 without redundancy):
+//!
+//! ```text
+//! member = s mod n        offset = (s div n) * strip + o mod strip
+//! ```
+//!
+//! Strips of one member follow each other on it, so a long run of the file is one run on each
+//! member.
+
+use alloc::boxed::Box;
+
+use super::{Layout, Piece};
+use crate::spec::{Knows, Method, Param, Spec};
+
+pub(crate) const METHOD: Method<Box<dyn Layout>> = Method {
+    spec: Spec {
+        name: "raid0",
+        summary: "strips by turns on all members",
+        source: "Patterson, Gibson and Katz, SIGMOD 1988",
+        unfit: "arrays with redundancy: parity and copies lie elsewhere",
+        knows: Knows::Online,
+        params: &[Param {
+            name: "strip_bytes",
+            summary: "bytes that lie in one run on a member; 64 KiB is the default of btrfs and md's \
+                      smallest in common use",
+            default: 64 << 10,
+            min: 512,
+            max: 1 << 30,
+        }],
+    },
+    build: |values| Box::new(Raid0 { strip: values[0] }),
+};
+
+#[derive(Debug)]
+struct Raid0 {
+    strip: u64,
+}
+
+impl Layout for Raid0 {
+    fn piece(&self, offset: u64, members: usize) -> Piece {
+        let (strip, within) = (offset / self.strip, offset % self.strip);
+        let members = members.max(1) as u64;
+        Piece {
+            member: (strip % members) as usize,
+            offset: (strip / members) * self.strip + within,
+            bytes: self.strip - within,
+        }
+    }
+
+    fn unit(&self) -> u64 {
+        self.strip
+    }
+
+    fn members_max(&self) -> usize {
+        usize::from(u16::MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_window_across_strips_falls_into_pieces_that_follow_each_other_on_a_member() {
+        let raid = Raid0 { strip: 16 };
+        let piece = |member, offset, bytes| Piece {
+            member,
+            offset,
+            bytes,
+        };
+        assert_eq!(raid.piece(8, 2), piece(0, 8, 8));
+        assert_eq!(raid.piece(16, 2), piece(1, 0, 16));
+        assert_eq!(raid.piece(32, 2), piece(0, 16, 16), "behind 8..16");
+        assert_eq!(raid.piece(40, 1), piece(0, 40, 8), "one member is linear");
+    }
+}
