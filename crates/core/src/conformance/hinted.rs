@@ -116,7 +116,10 @@ impl<'a> Run<'a> {
         let block = self.in_flight.swap_remove(at);
         let is_awaited = self.reader == Reader::Waits && self.here() == Some(block);
         if self.random.one_in(10) {
-            self.board.fail(block, !is_awaited);
+            self.board.fail(block, true);
+            if is_awaited {
+                self.board.wait_for(block);
+            }
             return;
         }
         let service = Nanos(self.random.magnitude(27));
@@ -125,15 +128,16 @@ impl<'a> Run<'a> {
             self.method.arrived(&self.board, block);
         }
         if is_awaited {
-            self.serve();
+            self.serve(block);
         }
     }
 
     /// A reader takes a resident block in hand, out of turn, or puts it down.
     fn keep(&mut self) {
         let block = BlockNo(self.random.below(u64::from(self.blocks)) as u32);
+        let held = self.here().filter(|_| self.reader == Reader::Holds);
         if let Some(block) = self.kept.pop() {
-            self.board.keep(block, false);
+            self.board.keep(block, held == Some(block));
         } else if self.board.is_resident(block) {
             self.board.keep(block, true);
             self.kept.push(block);
@@ -148,13 +152,14 @@ impl<'a> Run<'a> {
                 self.method.computed(compute);
                 self.reader = Reader::Waits;
                 if self.board.is_resident(block) {
-                    self.serve();
+                    self.serve(block);
                 } else {
                     self.board.wait_for(block);
                 }
             }
             (Reader::Holds, Some(block)) => {
-                self.board.advance();
+                self.board.keep(block, self.kept.contains(&block));
+                self.board.pass(block);
                 self.reader = Reader::Away;
                 self.method.taken(&self.board, block);
             }
@@ -162,9 +167,10 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn serve(&mut self) {
+    /// The reader has its block in hand.
+    fn serve(&mut self, block: BlockNo) {
         self.reader = Reader::Holds;
-        self.board.hold();
+        self.board.keep(block, true);
     }
 
     fn here(&self) -> Option<BlockNo> {
@@ -199,7 +205,7 @@ impl<'a> Run<'a> {
         self.rules.check(Rule::FetchMakesSense, makes_sense, how)?;
         let makes_sense = match evict {
             None => board.empty_frames() > 0,
-            Some(victim) => self.may_go(victim),
+            Some(victim) => board.may_go(victim),
         };
         let how = || self.say("gives up what it cannot", pair);
         self.rules.check(Rule::VictimMakesSense, makes_sense, how)?;
@@ -208,18 +214,12 @@ impl<'a> Run<'a> {
         self.rules.check(Rule::NoHarm, harmless, how)
     }
 
-    /// Whether a block is resident and in nobody's hands.
-    fn may_go(&self, block: BlockNo) -> bool {
-        let is_held = self.reader == Reader::Holds && self.here() == Some(block);
-        self.board.may_go(block) && !is_held
-    }
-
     fn check_awaited(&self) -> Result<(), Broken> {
         let awaited = self.board.awaited().and_then(|at| self.board.block_at(at));
         let Some(block) = awaited else { return Ok(()) };
         let disk = self.board.disk_of(block).unwrap_or_default();
         let mut blocks = (0..self.board.blocks()).map(BlockNo);
-        let room = self.board.empty_frames() > 0 || blocks.any(|block| self.may_go(block));
+        let room = self.board.empty_frames() > 0 || blocks.any(|block| self.board.may_go(block));
         let left_out = room && self.board.in_flight(disk) == 0;
         let pair = Pair {
             fetch: block,
