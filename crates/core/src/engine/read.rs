@@ -284,7 +284,8 @@ impl Engine {
         let Some(read) = known(self.reads.get(&id), READ) else {
             return;
         };
-        self.ledger.stall.0 += self.now.since(read.asked).0;
+        let stall = &mut self.ledger.stall.0;
+        *stall = stall.saturating_add(self.now.since(read.asked).0);
         if read.pinned.is_empty() {
             self.reads.remove(&id);
             self.memory.charge(-READ_BYTES);

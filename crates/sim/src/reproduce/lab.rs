@@ -161,7 +161,10 @@ impl Disk {
         match self {
             Self::Cscan => by_published_figures("cscan"),
             Self::Fcfs => by_published_figures("fcfs"),
-            Self::Calibrated => Ok(device::parse("cscan:hp97560")?),
+            Self::Calibrated => {
+                let device = device::parse("cscan:hp97560");
+                device.map_err(|error| Broken::Model(error.to_string()))
+            }
         }
     }
 }
