@@ -52,7 +52,9 @@ unit: ## all tests in release, the libraries' also with debug assertions; ends w
 	@mkdir -p "$(dir $(SKIPPED))" && : > "$(SKIPPED)"
 	$(CARGO) test --workspace --release
 	$(CARGO) test --workspace --exclude forerun --tests
-	@if [ -s "$(SKIPPED)" ]; then sort -u "$(SKIPPED)"; else echo "no test was skipped"; fi
+	@sort -u -o "$(SKIPPED)" "$(SKIPPED)"; if [ -s "$(SKIPPED)" ]; then \
+	  echo "$$(wc -l < "$(SKIPPED)") skipped:"; cat "$(SKIPPED)"; \
+	else echo "no test was skipped"; fi
 
 .PHONY: doc
 doc: ## the documentation builds without a warning
