@@ -11,6 +11,8 @@ mod profile;
 mod read;
 mod reproduce;
 mod simulate;
+#[path = "../../../skipped.rs"]
+mod skipped;
 mod trace;
 
 use std::fs;

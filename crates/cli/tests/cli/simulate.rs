@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 use snapbox::str;
 
+use super::skipped::skipped;
 use super::trace::piped;
 use super::{Folder, forerun, output_of};
 
@@ -232,10 +233,10 @@ fn published_traces_run_under_every_hinted_method() {
     let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/traces");
     let folder = std::env::var_os("FORERUN_TRACES").map_or(beside, PathBuf::from);
     if !folder.is_dir() {
-        println!(
-            "SKIPPED: no traces in {} (FORERUN_TRACES)",
+        skipped(format_args!(
+            "no traces in {} (FORERUN_TRACES)",
             folder.display()
-        );
+        ));
         return;
     }
     let all = "demand-lru,demand-opt,fixed-horizon,aggressive,reverse-aggressive,forestall";

@@ -14,6 +14,8 @@ mod determinism;
 mod fairness;
 mod golden;
 mod hinted;
+mod memory;
+mod methods;
 mod numbers;
 mod prefetch_memory;
 mod ramping;
