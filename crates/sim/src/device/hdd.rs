@@ -107,7 +107,8 @@ fn by_figures(values: &[u64]) -> Sheet {
     let [rpm, capacity, outer, inner_percent, seek, cache] =
         [0, 1, 2, 3, 4, 5].map(|at| values.get(at).copied().unwrap_or_default());
     let (rpm, outer) = (rpm as f64, outer as f64 / 1e6);
-    let inner = outer * inner_percent as f64 / 100.0;
+    // All of a rate can come out one rounding above it.
+    let inner = (outer * inner_percent as f64 / 100.0).min(outer);
     let track_bytes = inner * 1e6 * 60.0 / rpm;
     let heads = (capacity as f64 / track_bytes / 150_000.0).ceil();
     let seek_ms = seek as f64 / 1e6;
