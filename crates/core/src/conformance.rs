@@ -12,12 +12,12 @@
 //! lies is found. A method that breaks a rule on purpose is in `DEVIATIONS` there, with its reason.
 //!
 //! Part of the tests: compiled for them, and with the feature `conformance` for methods elsewhere.
-//! Reclaim has a suite of its own.
 
 mod depth;
 mod detect;
 mod dispatch;
 mod hinted;
+mod reclaim;
 #[cfg(test)]
 mod tests;
 
@@ -32,6 +32,7 @@ pub use depth::depth;
 pub use detect::detect;
 pub use dispatch::dispatch;
 pub use hinted::hinted;
+pub use reclaim::reclaim;
 
 /// A rule of a family's interface.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -64,6 +65,16 @@ pub enum Rule {
     SliceBounded,
     /// Dispatch: whatever waits is chosen after a bounded amount of work.
     NoStarvation,
+    /// Reclaim: a victim is resident, and the method's.
+    VictimResident,
+    /// Reclaim: a victim is not pinned.
+    VictimUnpinned,
+    /// Reclaim: a stream that loses its last block is one with blocks in the prefetch cache.
+    StreamKnown,
+    /// Reclaim: the length is that of the queues.
+    LengthHonest,
+    /// Reclaim: there is a victim as long as some block is not pinned.
+    NothingLost,
     /// Hinted: what is fetched is absent and will be used.
     FetchMakesSense,
     /// Hinted: what is given up is resident and in nobody's hands; none is where a frame is empty.

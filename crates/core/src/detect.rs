@@ -48,11 +48,12 @@ pub enum Cause {
 pub struct Access {
     /// The block wanted now.
     pub block: Block,
-    /// Blocks of the same read before it.
+    /// Blocks of the same read before it: taken as plain hits, or answered already.
     pub head: u32,
     /// Blocks still wanted from there on, `block` included.
     pub count: u32,
-    /// The block this open file touched last before the read began.
+    /// The block this open file touched last before the application's read began. Not one of that
+    /// read's own: a random read whose first half is cached must not look sequential.
     pub previous: Option<Block>,
 }
 

@@ -14,7 +14,8 @@
 //! cancel    a fetch is not wanted any more
 //! fetch     frames for the blocks, requests for the devices
 //! send      dispatch: which request a device gets next
-//! turn      the facts by which that is chosen
+//! streams   runs of blocks ahead of their readers; victims
+//! turn      the facts by which a device's next request is chosen
 //! place     layout: which device holds a block, and where on it
 //! ```
 //!
@@ -33,8 +34,10 @@ mod defer;
 mod fetch;
 mod hint;
 mod place;
+
 mod read;
 mod send;
+mod streams;
 mod turn;
 pub mod view;
 mod window;
@@ -58,7 +61,7 @@ use crate::layout::{LayoutMap, Placement};
 use crate::ledger::Ledger;
 use crate::memory::Memory;
 use crate::plan::Plan;
-use crate::protocol::{Input, Output};
+use crate::protocol::{Input, Output, Wants};
 use crate::reclaim;
 use crate::request::Requests;
 use crate::settings::{Settings, SettingsError};
@@ -135,15 +138,6 @@ struct Read {
     pinned: Vec<Frame>,
     /// A fetch it waited for failed: its first block is fetched alone, and that error is its own.
     alone: bool,
-}
-
-/// What a read is answered with.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Wants {
-    /// Blocks, pinned: as many as are there with the first.
-    Blocks,
-    /// That they are there.
-    ToKnow,
 }
 
 impl Engine {
@@ -229,36 +223,10 @@ impl Engine {
             Input::Read {
                 read,
                 reader,
-                previous,
-                head,
-                first,
-                count,
+                access,
                 fresh,
-            } => {
-                let access = Access {
-                    block: first,
-                    head,
-                    count,
-                    previous,
-                };
-                self.begin_read(read, reader, access, fresh, Wants::Blocks)
-            }
-            Input::Await {
-                read,
-                reader,
-                previous,
-                first,
-                count,
-                fresh,
-            } => {
-                let access = Access {
-                    block: first,
-                    head: 0,
-                    count,
-                    previous,
-                };
-                self.begin_read(read, reader, access, fresh, Wants::ToKnow)
-            }
+                wants,
+            } => self.begin_read(read, reader, access, fresh, wants),
             Input::Release { read } => self.release(read),
             Input::Touch {
                 reader,

@@ -19,6 +19,8 @@ use std::mem;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
+use forerun_core::detect::Access;
+use forerun_core::protocol::Wants;
 use forerun_core::table::{Frame, Table};
 use forerun_core::{
     Block, ErrorCode, FetchOutcome, FileId, Input, Ledger, ReadId, ReaderId, Served,
@@ -87,26 +89,22 @@ pub(crate) struct Ask<'a> {
 }
 
 impl Ask<'_> {
-    fn read(&self, read: ReadId) -> Input {
+    fn input(&self, read: ReadId, wants: Wants) -> Input {
+        let head = match wants {
+            Wants::Blocks => self.head,
+            Wants::Presence => 0,
+        };
         Input::Read {
             read,
             reader: self.reader,
-            previous: self.previous,
-            head: self.head,
-            first: self.first,
-            count: self.count,
+            access: Access {
+                block: self.first,
+                head,
+                count: self.count,
+                previous: self.previous,
+            },
             fresh: self.fresh,
-        }
-    }
-
-    fn wait(&self, read: ReadId) -> Input {
-        Input::Await {
-            read,
-            reader: self.reader,
-            previous: self.previous,
-            first: self.first,
-            count: self.count,
-            fresh: self.fresh,
+            wants,
         }
     }
 }
@@ -226,7 +224,7 @@ impl Shared {
             if control.settle(ask.file, ask.source, seen, &self.door) {
                 return Ok(false);
             }
-            control.begin_read(waiter.clone(), |read| ask.read(read));
+            control.begin_read(waiter.clone(), |read| ask.input(read, Wants::Blocks));
             Ok(true)
         });
         match begun {
@@ -249,7 +247,9 @@ impl Shared {
             if control.stopped || control.settle(ask.file, ask.source, seen, &self.door) {
                 return Some(call);
             }
-            control.begin_read(Waiter::calling(call), |read| ask.wait(read));
+            control.begin_read(Waiter::calling(call), |read| {
+                ask.input(read, Wants::Presence)
+            });
             None
         });
         if let Some(call) = refused {

@@ -8,11 +8,11 @@
 
 use alloc::vec::Vec;
 
-use super::{Engine, READ_BYTES, Read, Wants};
+use super::{Engine, READ_BYTES, Read};
 use crate::deferred::DeferredRequest;
 use crate::detect::Access;
 use crate::known;
-use crate::protocol::{Output, Served};
+use crate::protocol::{Output, Served, Wants};
 use crate::table::flag;
 use crate::units::{Block, Extent, FileId, ReadId, ReaderId, RequestId};
 
@@ -338,7 +338,7 @@ impl Engine {
     /// were taken, but the detector sees that it is wanted.
     fn reached(&mut self, frame: crate::table::Frame) {
         if self.memory.table.flags(frame) & flag::UNREAD != 0 {
-            self.memory.table.clear(frame, flag::UNREAD);
+            self.memory.used(frame);
             self.ledger.resident_unused -= 1;
             self.ledger.used += 1;
         }

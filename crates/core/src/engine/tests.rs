@@ -8,13 +8,14 @@ use std::vec::Vec;
 use proptest::prelude::*;
 
 use super::Engine;
-use crate::protocol::{Fetch, FetchOutcome, Input, Output, Served};
+use crate::detect::Access;
+use crate::protocol::{Fetch, FetchOutcome, Input, Output, Served, Wants};
 use crate::spec::Choice;
 use crate::table::Table;
 use crate::units::{
     Block, Bytes, DeviceId, ErrorCode, Extent, FileId, Nanos, ReadId, ReaderId, RequestId,
 };
-use crate::{Placement, Profile, hinted, preset};
+use crate::{Placement, Profile, hinted, preset, reclaim};
 
 /// A driver that does whatever it is told, and keeps book of what the engine wants.
 struct Rig {
@@ -36,6 +37,11 @@ impl Rig {
         let policies = hinted::policy::LIST;
         if let Some(method) = policies.get(preset / presets % (policies.len() + 1)) {
             settings.hinted = Some(Choice::of(&method.spec));
+        }
+        // And with every reclaim method.
+        let turns = presets * (policies.len() + 1);
+        if let Some(method) = reclaim::LIST.get(preset / turns % (reclaim::LIST.len() + 1)) {
+            settings.reclaim = Choice::of(&method.spec);
         }
         let engine = Engine::new(settings).unwrap();
         Self {
@@ -79,6 +85,7 @@ impl Rig {
         }
         self.engine.ledger().check().unwrap();
         assert_eq!(self.engine.plan_defects(), 0);
+        self.engine.check_prefetched();
         assert!(self.engine.ledger().memory_peak <= self.engine.settings().memory);
     }
 
@@ -174,11 +181,14 @@ fn read() -> impl Strategy<Value = Input> {
             |(read, reader, previous, first, count, fresh)| Input::Read {
                 read: ReadId(read),
                 reader: ReaderId(reader),
-                previous: previous.map(Block),
-                head: count / 3,
-                first: Block(first),
-                count,
+                access: Access {
+                    block: Block(first),
+                    head: count / 3,
+                    count,
+                    previous: previous.map(Block),
+                },
                 fresh,
+                wants: Wants::Blocks,
             },
         )
 }
@@ -187,11 +197,14 @@ fn sequential_read() -> impl Strategy<Value = Input> {
     (0..16u32, 0..8u32, 0..600u32, 1..40u32).prop_map(|(read, reader, first, count)| Input::Read {
         read: ReadId(read),
         reader: ReaderId(reader),
-        previous: first.checked_sub(1).map(Block),
-        head: 0,
-        first: Block(first),
-        count,
+        access: Access {
+            block: Block(first),
+            head: 0,
+            count,
+            previous: first.checked_sub(1).map(Block),
+        },
         fresh: true,
+        wants: Wants::Blocks,
     })
 }
 
@@ -208,13 +221,17 @@ fn hint() -> impl Strategy<Value = Input> {
 
 fn awaiting() -> impl Strategy<Value = Input> {
     let place = (0..600u32, 1..100u32, any::<bool>());
-    (0..16u32, 0..8u32, place).prop_map(|(read, reader, (first, count, fresh))| Input::Await {
+    (0..16u32, 0..8u32, place).prop_map(|(read, reader, (first, count, fresh))| Input::Read {
         read: ReadId(read),
         reader: ReaderId(reader),
-        previous: first.checked_sub(1).map(Block),
-        first: Block(first),
-        count,
+        access: Access {
+            block: Block(first),
+            head: 0,
+            count,
+            previous: first.checked_sub(1).map(Block),
+        },
         fresh,
+        wants: Wants::Presence,
     })
 }
 
@@ -372,11 +389,14 @@ fn who_waits_for_a_device_holds_no_memory() {
         rig.input(Input::Read {
             read: ReadId(number),
             reader: ReaderId(number),
-            previous: None,
-            head: 0,
-            first: Block(0),
-            count: 16,
+            access: Access {
+                block: Block(0),
+                head: 0,
+                count: 16,
+                previous: None,
+            },
             fresh: true,
+            wants: Wants::Blocks,
         });
         let ledger = rig.engine.ledger();
         held.push(ledger.demanded + ledger.prefetched);

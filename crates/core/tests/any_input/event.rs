@@ -1,5 +1,7 @@
 //! Events: any input at any time, from few numbers so that they meet, or from any.
 
+use forerun_core::detect::Access;
+use forerun_core::protocol::Wants;
 use forerun_core::{
     Block, Bytes, DeviceId, ErrorCode, FetchOutcome, FileId, Input, ReadId, ReaderId, RequestId,
 };
@@ -61,28 +63,23 @@ fn place(draw: &mut Draw<'_>) -> (Option<Block>, Block, u32) {
     (previous.map(Block), Block(first), count)
 }
 
-fn read(draw: &mut Draw<'_>) -> Input {
-    let (previous, first, count) = place(draw);
+fn read(draw: &mut Draw<'_>, wants: Wants) -> Input {
+    let (previous, block, count) = place(draw);
+    let head = match wants {
+        Wants::Blocks => u32::from(draw.byte()) / 8,
+        Wants::Presence => 0,
+    };
     Input::Read {
         read: ReadId(draw.below(READS as usize) as u32),
         reader: reader(draw),
-        previous,
-        head: u32::from(draw.byte()) / 8,
-        first,
-        count,
+        access: Access {
+            block,
+            head,
+            count,
+            previous,
+        },
         fresh: draw.flag(),
-    }
-}
-
-fn awaiting(draw: &mut Draw<'_>) -> Input {
-    let (previous, first, count) = place(draw);
-    Input::Await {
-        read: ReadId(draw.below(READS as usize) as u32),
-        reader: reader(draw),
-        previous,
-        first,
-        count,
-        fresh: draw.flag(),
+        wants,
     }
 }
 
@@ -108,11 +105,14 @@ fn far(draw: &mut Draw<'_>) -> Input {
         _ => Input::Read {
             read: ReadId(draw.word()),
             reader,
-            previous: draw.flag().then(|| Block(draw.word())),
-            head: draw.word(),
-            first,
-            count,
+            access: Access {
+                block: first,
+                head: draw.word(),
+                count,
+                previous: draw.flag().then(|| Block(draw.word())),
+            },
             fresh: draw.flag(),
+            wants: [Wants::Blocks, Wants::Presence][draw.below(2)],
         },
     }
 }
@@ -120,8 +120,8 @@ fn far(draw: &mut Draw<'_>) -> Input {
 /// The next event, for an engine with blocks of this size.
 pub(crate) fn event(draw: &mut Draw<'_>, block_bytes: u64) -> Event {
     let input = match draw.below(32) {
-        0..=6 => read(draw),
-        7..=8 => awaiting(draw),
+        0..=6 => read(draw, Wants::Blocks),
+        7..=8 => read(draw, Wants::Presence),
         9..=13 => return Event::Ends(draw.short() as usize, outcome(draw)),
         14..=17 => return Event::Taken(draw.short() as usize),
         18 => return Event::Crowd(file(draw), u32::from(draw.byte()).pow(2) / 128),

@@ -6,6 +6,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use forerun_core::detect::Access;
+use forerun_core::protocol::Wants;
 use forerun_core::{
     Block, Bytes, DeviceId, Engine, Fetch, FetchOutcome, FileId, Input, Nanos, Output, ReadId,
     ReaderId, Served,
@@ -49,8 +51,11 @@ fn name(input: &Input) -> &'static str {
         Input::Device { .. } => "device",
         Input::File { .. } => "file",
         Input::Open { .. } => "open",
-        Input::Read { .. } => "read",
-        Input::Await { .. } => "await",
+        Input::Read {
+            wants: Wants::Blocks,
+            ..
+        } => "read of blocks",
+        Input::Read { .. } => "read of presence",
         Input::Release { .. } => "release",
         Input::Touch { .. } => "touch",
         Input::Hits { .. } => "hits",
@@ -124,7 +129,7 @@ impl Driver<'_> {
             Input::Invalidate { file, .. } | Input::Forget { file } => Some(file),
             _ => None,
         };
-        let misses = matches!(input, Input::Read { .. } | Input::Await { .. });
+        let misses = matches!(input, Input::Read { .. });
         let completed = match &input {
             Input::Completed { request, .. } => Some(*request),
             _ => None,
@@ -212,11 +217,14 @@ impl Driver<'_> {
             self.input(Input::Read {
                 read,
                 reader,
-                previous: None,
-                head: 0,
-                first: Block(number * 7 % 1000),
-                count: 1 + number % 3,
+                access: Access {
+                    block: Block(number * 7 % 1000),
+                    head: 0,
+                    count: 1 + number % 3,
+                    previous: None,
+                },
                 fresh: true,
+                wants: Wants::Blocks,
             });
         }
         self.crowds += readers;

@@ -5,6 +5,8 @@
 //! armed block is noted and told later; only what is missing, marked or in flight makes a
 //! [`Input::Read`]. It never carries out an output: that is [`carry`](super::carry).
 
+use forerun_core::detect::Access;
+use forerun_core::protocol::Wants;
 use forerun_core::table::flag;
 use forerun_core::{Block, Bytes, FileId, Input, Nanos, ReadId, ReaderId};
 
@@ -219,11 +221,14 @@ impl World<'_, '_> {
         let input = Input::Read {
             read,
             reader: ReaderId(reader as u32),
-            previous: reading.before,
-            head: reading.head(),
-            first: Block(reading.at as u32),
-            count: reading.wanted(),
+            access: Access {
+                block: Block(reading.at as u32),
+                head: reading.head(),
+                count: reading.wanted(),
+                previous: reading.before,
+            },
             fresh,
+            wants: Wants::Blocks,
         };
         self.handle(input)
     }

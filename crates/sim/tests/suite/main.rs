@@ -15,6 +15,7 @@ mod fairness;
 mod golden;
 mod hinted;
 mod numbers;
+mod prefetch_memory;
 mod ramping;
 mod replay;
 mod scenes;
