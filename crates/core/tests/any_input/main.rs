@@ -39,7 +39,11 @@ fn every_input_is_taken_and_refused_and_reads_are_deferred() {
         run(&bytes(seed), &mut seen);
     }
     println!("{seen:?}");
-    assert_eq!(seen.inputs.len(), 14, "every input there is");
+    assert_eq!(
+        seen.inputs.len(),
+        14,
+        "every input there is, reads in two ways"
+    );
     for (name, [taken, _]) in &seen.inputs {
         assert!(*taken > 0, "{name} is always refused");
     }
