@@ -33,6 +33,8 @@ enum Event {
     Touch { reader: u8, first: u16, count: u16 },
     Hits { reader: u8, blocks: u16 },
     Hint { reader: u8, first: u16, count: u8, more: bool },
+    Computed { reader: u8, time: u32 },
+    Decide,
     Done { request: u8 },
     Short { request: u8, blocks: u8 },
     Failed { request: u8, error: i32 },
@@ -99,6 +101,10 @@ impl Event {
                 count: count.into(),
                 more,
             },
+            Self::Computed { reader, time } => {
+                Input::Computed { reader: ReaderId(few(reader)), time: Nanos(time.into()) }
+            }
+            Self::Decide => Input::Decide,
             Self::Done { request } => completed(request, FetchOutcome::Done),
             Self::Short { request, blocks } => {
                 completed(request, FetchOutcome::Short { blocks: blocks.into() })

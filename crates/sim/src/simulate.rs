@@ -25,7 +25,7 @@ pub mod recorded;
 pub mod requests;
 pub mod streamed;
 
-use forerun_core::hinted::{Ledger, Setup};
+use forerun_core::hinted::Setup;
 use forerun_core::{Bytes, Nanos, Settings};
 
 use crate::device::Device;
@@ -80,12 +80,21 @@ pub fn hinted(
     setup: &Setup,
     host: &Host,
     reads: &Reads,
-    mut devices: Vec<Box<dyn Device>>,
+    devices: Vec<Box<dyn Device>>,
 ) -> Result<Outcome, HostError> {
     let servers: Vec<u64> = devices.iter().map(|d| d.servers().max(1).into()).collect();
-    let report = host::run(setup, host, reads, &mut devices)?;
+    let report = host::run(setup, host, reads, devices)?;
     let busy = report.busy.iter().zip(servers);
+    let ledger = &report.ledger;
     Ok(Outcome {
+        reads: ledger.reads,
+        hits: ledger.hits,
+        late_hits: ledger.late_hits,
+        misses: ledger.misses,
+        fetches: report.fetches(),
+        prefetched: ledger.prefetched,
+        evicted_unused: ledger.evicted_unused,
+        failed: report.failed,
         elapsed: report.elapsed.0,
         compute: report.compute.0,
         driver: report.driver.0,
@@ -93,7 +102,6 @@ pub fn hinted(
         response_mean: Some(report.response_mean().0),
         busy: busy.map(|(busy, servers)| busy.0 / servers).collect(),
         compute_longest: report.compute.0,
-        ..counted(&report.ledger)
     })
 }
 
@@ -117,13 +125,6 @@ pub fn in_units(setup: &Setup, instance: &Instance) -> Result<Outcome, HostError
         stall: report.stall_units,
         busy,
         compute_longest: ledger.reads,
-        ..counted(&ledger)
-    })
-}
-
-/// What a planner counted; times are the host's.
-fn counted(ledger: &Ledger) -> Outcome {
-    Outcome {
         reads: ledger.reads,
         hits: ledger.hits,
         late_hits: ledger.late_hits,
@@ -131,9 +132,8 @@ fn counted(ledger: &Ledger) -> Outcome {
         fetches: ledger.fetches,
         prefetched: ledger.prefetched,
         evicted_unused: ledger.evicted_unused,
-        failed: ledger.failed,
         ..Outcome::default()
-    }
+    })
 }
 
 /// Runs the engine over devices striped by one block.

@@ -55,8 +55,7 @@ impl Engine {
     fn next(&mut self, id: DeviceId) -> Option<Next> {
         let device = self.devices.get(&id)?;
         let limit = self.settings.in_flight_max;
-        // As many as it can work on, and one more so that it never runs idle.
-        let has_room = device.in_flight < limit.min(device.profile.servers().saturating_add(1));
+        let has_room = device.in_flight < limit.min(device.profile.queue_max());
         if self.holds_back(device) {
             // The plan's stand behind the others, but one that continues may go before them.
             return has_room.then(|| self.choose(id))?;

@@ -241,7 +241,7 @@ mod tests {
                 board.hint(Hint { block: BlockNo(block), disk: DISK });
             }
             for _ in 0..passed {
-                board.advance();
+                board.block_at(board.cursor()).and_then(|block| board.pass(block));
             }
             let cursor = board.cursor().0;
             let near = places.iter().filter(|p| **p >= cursor && **p < cursor + 2 * capacity);
