@@ -68,7 +68,7 @@ use crate::settings::{Settings, SettingsError};
 use crate::spec::{Choice, Method};
 use crate::stream::{STREAMS_MAX, Streams};
 use crate::table::{Frame, Table};
-use crate::units::{Bytes, DeviceId, FileId, Nanos, ReadId, ReaderId};
+use crate::units::{Bytes, DeviceId, Extent, FileId, Nanos, ReadId, ReaderId};
 use work::{Task, Work};
 
 /// What an open file is charged: its entry, its detector, and room in the maps. The streams come
@@ -140,6 +140,14 @@ struct Read {
     alone: bool,
 }
 
+impl Read {
+    /// So many blocks from its first one on.
+    fn extent(&self, count: u32) -> Extent {
+        let (file, first) = (self.file, self.access.block);
+        Extent { file, first, count }
+    }
+}
+
 impl Engine {
     /// Most blocks of one [`Input::Read`]; drivers split longer reads. 4 MiB of pages: more than
     /// any window's first piece, and a bound on the work under one call.
@@ -196,16 +204,29 @@ impl Engine {
         self.sees_every_read
     }
 
-    /// Whether a read waits for memory: the driver then hands in a `Release` as soon as it has
-    /// one, instead of with the next other input.
+    /// Whether the driver is to hand in a `Release` as soon as it has one, instead of with the next
+    /// other input: a read waits for memory, or one that was announced is not over before.
     #[must_use]
-    pub fn is_starved(&self) -> bool {
-        !self.starved.is_empty()
+    pub fn wants_releases(&self) -> bool {
+        !self.starved.is_empty() || self.plan.as_ref().is_some_and(|plan| plan.is_read())
+    }
+
+    /// Whether [`Input::Decide`] is due before time goes on.
+    #[must_use]
+    pub fn is_undecided(&self) -> bool {
+        self.plan.as_ref().is_some_and(|plan| plan.is_undecided())
+    }
+
+    /// Whether anything is announced, so that [`Input::Computed`] is worth while.
+    #[must_use]
+    pub fn has_plan(&self) -> bool {
+        self.plan.is_some()
     }
 
     /// Takes one input. Drain [`Engine::poll`] until [`Output::Idle`] before the next. `now` is
     /// recorded, stall time is counted with it, and a hinted policy may reckon with how long disks
-    /// and readers took; nothing else is decided by it.
+    /// and readers took; nothing else is decided by it. Before time goes on an
+    /// [`Engine::is_undecided`] one gets an [`Input::Decide`].
     pub fn handle(&mut self, now: Nanos, input: Input) {
         self.now = now;
         let accepted = match input {
@@ -240,6 +261,11 @@ impl Engine {
                 count,
                 more,
             } => self.hint(reader, first, count, more),
+            Input::Computed { reader, time } => self.computed(reader, time),
+            Input::Decide => {
+                self.carry_out_plan(None);
+                Some(())
+            }
             Input::Completed { request, outcome } => self.complete(request, outcome),
             Input::Invalidate { file, bytes } => self.invalidate(file, bytes),
             Input::Limit { memory } => self.limit(memory),
@@ -249,8 +275,6 @@ impl Engine {
         if accepted.is_none() {
             self.ledger.refused_inputs += 1;
         }
-        self.drain();
-        self.carry_out_plan(None);
         self.drain();
         self.pay_bookkeeping();
         self.feed_starved();

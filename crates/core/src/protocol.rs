@@ -88,6 +88,18 @@ pub enum Input {
         /// Whether another hint follows at once: nothing is decided by this one before that.
         more: bool,
     },
+    /// How long a reader computed between the answer it got last and the read that comes next,
+    /// where its driver knows that better than the clock: what the driver did for fetches meanwhile
+    /// is no part of it. Ignored if nothing is announced.
+    Computed {
+        /// The reader.
+        reader: ReaderId,
+        /// For how long.
+        time: Nanos,
+    },
+    /// All that happened by now was handed in: what is announced is planned for. Due before time
+    /// goes on, whenever [`crate::Engine::is_undecided`].
+    Decide,
     /// A fetch ended.
     Completed {
         /// The fetch.

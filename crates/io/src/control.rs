@@ -414,9 +414,16 @@ impl Control {
         devices.map(|view| (place(&view), view)).collect()
     }
 
-    /// Whether a read waits for memory.
-    pub(crate) fn is_starved(&self) -> bool {
-        self.engine.is_starved()
+    /// All that happened by now was fed.
+    pub(crate) fn decide(&mut self) {
+        if self.engine.is_undecided() {
+            self.feed(Input::Decide);
+        }
+    }
+
+    /// Whether releases are to be fed at once: see [`Engine::wants_releases`].
+    pub(crate) fn wants_releases(&self) -> bool {
+        self.engine.wants_releases()
     }
 
     /// The table; nobody changes it while the lock is held.

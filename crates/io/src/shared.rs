@@ -186,10 +186,13 @@ impl Shared {
         }
     }
 
-    /// Tells those who release memory whether a read waits for it.
+    /// What was handed in under this lock was one instant: announced reads are planned for. Tells
+    /// those who release memory whether they are to hand that in at once.
     fn tell_door(&self, control: &mut Control) {
-        while self.door.tell(control.is_starved()) {
+        control.decide();
+        while self.door.tell(control.wants_releases()) {
             control.drain(&self.door);
+            control.decide();
         }
     }
 

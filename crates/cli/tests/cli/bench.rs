@@ -282,6 +282,24 @@ fn announced_reads_are_followed_in_either_clock_and_use_both_disks() {
 }
 
 #[test]
+fn when_a_free_disk_is_noticed_is_an_option_that_journals_record() {
+    let folder = Folder::new();
+    for (option, recorded) in [
+        ("", "notice=at-once"),
+        ("--notice at-reads", "notice=at-reads"),
+    ] {
+        let journal = folder.name("journal");
+        output_of(&format!(
+            "bench --clock virtual {HINTS} {option} --journal {journal}"
+        ));
+        let text = std::fs::read_to_string(&journal).unwrap();
+        assert!(text.lines().nth(1).unwrap().contains(recorded));
+        output_of(&format!("replay {journal}"));
+        std::fs::remove_file(journal).unwrap();
+    }
+}
+
+#[test]
 fn the_seed_and_what_the_hints_are_stand_below_the_table() {
     let run = format!("bench --clock virtual {HINTS} --seed 4 --wrong-percent 20");
     let table = output_of(&run);

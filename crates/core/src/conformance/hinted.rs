@@ -116,9 +116,9 @@ impl<'a> Run<'a> {
         let block = self.in_flight.swap_remove(at);
         let is_awaited = self.reader == Reader::Waits && self.here() == Some(block);
         if self.random.one_in(10) {
-            self.board.fail(block, true);
+            self.board.fail(block);
             if is_awaited {
-                self.board.wait_for(block);
+                self.board.ask(block);
             }
             return;
         }
@@ -151,10 +151,9 @@ impl<'a> Run<'a> {
             (Reader::Away, Some(block)) => {
                 self.method.computed(compute);
                 self.reader = Reader::Waits;
+                self.board.ask(block);
                 if self.board.is_resident(block) {
                     self.serve(block);
-                } else {
-                    self.board.wait_for(block);
                 }
             }
             (Reader::Holds, Some(block)) => {

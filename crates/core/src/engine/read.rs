@@ -67,8 +67,10 @@ impl Engine {
         };
         self.reads.insert(id, read);
         self.memory.charge(READ_BYTES);
-        let announced = fresh && self.take_hints(reader, access);
-        if self.sees_every_read && fresh && !announced {
+        if fresh {
+            self.take_hints(reader, access);
+        }
+        if self.sees_every_read && fresh && !self.is_announced(reader, first) {
             self.show_read(reader, access);
         }
         self.go_on(id);
@@ -148,6 +150,9 @@ impl Engine {
             if alone {
                 self.fetch_alone(reader, file, first);
             } else if self.is_announced(reader, first) {
+                if self.waits_for_plan(id, reader, first) {
+                    return Some(false);
+                }
                 self.fetch_announced(reader, file, access);
             } else if let Some((place, device)) = self.device_of(reader, first)
                 && self.holds_back(device)
@@ -273,7 +278,7 @@ impl Engine {
             && found.flags & flag::MARK != 0
         {
             self.memory.table.clear(found.frame, flag::MARK);
-            if !self.is_plans_mark(file, access.block) && !self.is_announced(reader, access.block) {
+            if !self.is_announced(reader, access.block) && !self.is_plans_mark(file, access.block) {
                 self.want_window(reader, access);
             }
         }
@@ -287,8 +292,10 @@ impl Engine {
         let stall = &mut self.ledger.stall.0;
         *stall = stall.saturating_add(self.now.since(read.asked).0);
         if read.pinned.is_empty() {
+            let (reader, left) = (read.reader, read.extent(read.access.count));
             self.reads.remove(&id);
             self.memory.charge(-READ_BYTES);
+            self.taken(reader, &left);
         }
         self.out.push_back(Output::Serve { read: id, served });
     }
@@ -300,9 +307,11 @@ impl Engine {
         }
         let read = self.reads.remove(&id)?;
         self.memory.charge(-READ_BYTES);
+        let taken = read.extent(read.pinned.len() as u32);
         for frame in read.pinned {
             self.memory.unpin(frame);
         }
+        self.taken(read.reader, &taken);
         Some(())
     }
 

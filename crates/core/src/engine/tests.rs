@@ -10,6 +10,7 @@ use proptest::prelude::*;
 use super::Engine;
 use crate::detect::Access;
 use crate::protocol::{Fetch, FetchOutcome, Input, Output, Served, Wants};
+use crate::settings::{Hinting, Notice};
 use crate::spec::Choice;
 use crate::table::Table;
 use crate::units::{
@@ -43,6 +44,12 @@ impl Rig {
         if let Some(method) = reclaim::LIST.get(preset / turns % (reclaim::LIST.len() + 1)) {
             settings.reclaim = Choice::of(&method.spec);
         }
+        let way = preset / presets / (policies.len() + 1);
+        settings.hinting = Hinting {
+            notice: [Notice::AtOnce, Notice::AtReads][way % 2],
+            exact: way / 2 % 2 == 1,
+            blocks: [0, 20][way / 4 % 2],
+        };
         let engine = Engine::new(settings).unwrap();
         Self {
             engine,
@@ -84,7 +91,6 @@ impl Rig {
             }
         }
         self.engine.ledger().check().unwrap();
-        assert_eq!(self.engine.plan_defects(), 0);
         self.engine.check_prefetched();
         assert!(self.engine.ledger().memory_peak <= self.engine.settings().memory);
     }
@@ -114,6 +120,7 @@ impl Rig {
     fn wind_down(mut self) {
         while !self.outstanding.is_empty() || !self.served.is_empty() {
             self.complete(0, FetchOutcome::Done);
+            self.input(Input::Decide);
             for read in std::mem::take(&mut self.served) {
                 self.input(Input::Release { read });
             }
@@ -273,6 +280,11 @@ fn step() -> impl Strategy<Value = Step> {
         1 => (0..4u32, bytes).prop_map(|(file, bytes)| Step::Input(Input::Invalidate {
             file: FileId(file),
             bytes
+        })),
+        10 => Just(Step::Input(Input::Decide)),
+        2 => (0..9u32, any::<u64>()).prop_map(|(reader, time)| Step::Input(Input::Computed {
+            reader: ReaderId(reader),
+            time: Nanos(time),
         })),
         1 => (0..9u32).prop_map(|reader| Step::Input(Input::Close { reader: ReaderId(reader) })),
         1 => (0..4u32).prop_map(|file| Step::Input(Input::Forget { file: FileId(file) })),

@@ -70,6 +70,11 @@ impl Words<'_> {
                 count: self.field("count")?,
                 more: self.flag("more", "last")?,
             },
+            "computed" => Input::Computed {
+                reader: ReaderId(self.number("a reader")?),
+                time: Nanos(self.field("time")?),
+            },
+            "decide" => Input::Decide,
             "completed" => Input::Completed {
                 request: RequestId(self.number("a request")?),
                 outcome: self.outcome()?,

@@ -76,6 +76,8 @@ impl Display for Input {
                 let kind = if *more { "more" } else { "last" };
                 write!(f, "hint {reader} first {first} count {count} {kind}")
             }
+            Self::Computed { reader, time } => write!(f, "computed {reader} time {time}"),
+            Self::Decide => f.write_str("decide"),
             Self::Completed { request, outcome } => write!(f, "completed {request} {outcome}"),
             Self::Invalidate { file, bytes } => write!(f, "invalidate {file} bytes {bytes}"),
             Self::Limit { memory } => write!(f, "limit {memory}"),

@@ -4,6 +4,7 @@
 //! they are used up every number is 0.
 
 use forerun_core::profile::{POINTS_MAX, RATE_RANGE, SERVERS_MAX, SWITCHING_MAX};
+use forerun_core::settings::{Hinting, Notice};
 use forerun_core::spec::{Choice, Method, Param};
 use forerun_core::table::Table;
 use forerun_core::{
@@ -91,6 +92,11 @@ impl Draw<'_> {
             settings.unread_percent = self.between(1, 100) as u8;
             settings.lean_async = self.flag();
         }
+        settings.hinting = Hinting {
+            notice: [Notice::AtOnce, Notice::AtReads][self.below(2)],
+            exact: self.flag(),
+            blocks: [0, self.short()][self.below(2)],
+        };
         settings.hinted = match self.below(3) {
             0 => settings.hinted,
             1 => None,

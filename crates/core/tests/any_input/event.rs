@@ -3,7 +3,8 @@
 use forerun_core::detect::Access;
 use forerun_core::protocol::Wants;
 use forerun_core::{
-    Block, Bytes, DeviceId, ErrorCode, FetchOutcome, FileId, Input, ReadId, ReaderId, RequestId,
+    Block, Bytes, DeviceId, ErrorCode, FetchOutcome, FileId, Input, Nanos, ReadId, ReaderId,
+    RequestId,
 };
 
 use crate::draw::Draw;
@@ -131,7 +132,7 @@ fn far(draw: &mut Draw<'_>) -> Input {
 
 /// The next event, for an engine with blocks of this size.
 pub(crate) fn event(draw: &mut Draw<'_>, block_bytes: u64) -> Event {
-    let input = match draw.below(32) {
+    let input = match draw.below(35) {
         0..=6 => read(draw),
         7..=8 => awaiting(draw),
         9..=13 => return Event::Ends(draw.short() as usize, outcome(draw)),
@@ -184,6 +185,11 @@ pub(crate) fn event(draw: &mut Draw<'_>, block_bytes: u64) -> Event {
         },
         30 => Input::Release {
             read: ReadId(draw.word()),
+        },
+        31 | 32 => Input::Decide,
+        33 => Input::Computed {
+            reader: reader(draw),
+            time: Nanos(draw.any()),
         },
         _ => far(draw),
     };
