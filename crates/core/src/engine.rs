@@ -1,8 +1,7 @@
 //! The engine: inputs in, decisions out, nothing else.
 //!
-//! Drivers call [`Engine::handle`] with one input, then [`Engine::poll`] until
-//! [`Output::Idle`]. The stages stand in the folder `engine/`, in the order a read passes them, and
-//! each calls only those below it:
+//! Drivers call [`Engine::handle`] with one input, then [`Engine::poll`] until [`Output::Idle`]. The
+//! stages stand in the order a read passes them, and each calls only those below it:
 //!
 //! ```text
 //! change    files change, readers close
@@ -19,13 +18,9 @@
 //! place     layout: which device holds a block, and where on it
 //! ```
 //!
-//! Work for a stage above goes to a [list](work), which `handle` drains in one loop: a read to try,
-//! a deferred request that is granted, a device to dispatch to.
-//!
-//! What a driver does between the calls (the hit path, its asynchronous queue, when `Hits` and
-//! `Release` are due) is written down in `docs/ARCHITECTURE.md`.
-//!
-//! The engine cannot fail: inputs that make no sense are counted and change nothing.
+//! Work for a stage above goes to a [list](work), which `handle` drains in one loop. The contract of
+//! drivers stands in `docs/ARCHITECTURE.md`. The engine cannot fail: inputs that make no sense are
+//! counted and change nothing.
 
 mod cancel;
 mod change;

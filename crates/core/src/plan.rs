@@ -373,6 +373,8 @@ impl Plan {
     pub(crate) fn forget(&mut self, file: FileId) -> (Vec<Extent>, u64) {
         let (mut extents, mut open) = (Vec::new(), 0);
         for piece in self.pieces.forget(file) {
+            // A place that a reader has asked for is no open reference any more.
+            self.end_place(piece);
             open += self.uses_of(piece);
             extents.extend(self.pieces.extent(piece));
             self.hands.forget(piece);

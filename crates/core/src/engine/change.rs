@@ -141,5 +141,8 @@ impl Engine {
             }
         }
         self.starved.retain(|id| reads.binary_search(id).is_err());
+        if let Some(plan) = &mut self.plan {
+            plan.abandon(&reads);
+        }
     }
 }

@@ -93,6 +93,11 @@ impl Plan {
         &self.waiting
     }
 
+    /// These reads are abandoned.
+    pub(crate) fn abandon(&mut self, reads: &[ReadId]) {
+        self.waiting.retain(|id| !reads.contains(id));
+    }
+
     /// The same, to look again.
     pub(crate) fn take_waiting(&mut self) -> Vec<ReadId> {
         core::mem::take(&mut self.waiting)
@@ -118,7 +123,7 @@ impl Plan {
     }
 
     /// The place that was taken with a piece is over, if it was not.
-    fn end_place(&mut self, piece: BlockNo) {
+    pub(super) fn end_place(&mut self, piece: BlockNo) {
         if self.hands.close(piece) {
             let read = true;
             self.tell(Input::Passed { block: piece, read });
