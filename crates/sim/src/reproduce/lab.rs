@@ -91,7 +91,7 @@ pub enum Job {
 #[derive(Clone, Debug)]
 pub enum Done {
     /// Of a run.
-    Run(HostReport),
+    Run(Box<HostReport>),
     /// Of figure 1.
     Figure1([u64; 2]),
     /// Of the theorems.
@@ -131,7 +131,7 @@ impl Job {
     /// A trace, a method or a device there is not, or a run that came to no end.
     pub fn perform(&self, traces: &Traces) -> Result<Done, Broken> {
         match self {
-            Self::Run(run, notice) => run.perform(*notice, traces).map(Done::Run),
+            Self::Run(run, notice) => run.perform(*notice, traces).map(|report| Done::Run(Box::new(report))),
             Self::Figure1 => theory::figure_1_units().map(Done::Figure1),
             Self::Theorems { seed, instances } => {
                 theory::check(*seed, *instances).map(Done::Theorems)
@@ -244,7 +244,7 @@ impl Lab {
     pub fn learn(&mut self, job: Job, done: Done) {
         match (job, done) {
             (Job::Run(run, notice), Done::Run(report)) => {
-                self.runs.insert((notice, run), report);
+                self.runs.insert((notice, run), *report);
             }
             (Job::Figure1, Done::Figure1(units)) => self.figure_1 = Some(units),
             (Job::Theorems { seed, instances }, Done::Theorems(bounds)) => {
