@@ -63,6 +63,8 @@ pub(crate) struct Control {
     reads: Numbered<Arc<Waiter>>,
     devices: HashMap<u64, DeviceId>,
     taken: Vec<Later>,
+    /// A read was answered with blocks since the last decision.
+    answered: bool,
     /// Threads whose answer is there.
     pub(crate) woken: Vec<Arc<Waiter>>,
     /// Requests to submit, in order.
@@ -101,6 +103,7 @@ impl Control {
             reads: Numbered::default(),
             devices: HashMap::new(),
             taken: Vec::new(),
+            answered: false,
             woken: Vec::new(),
             fetches: Vec::new(),
             in_flight: 0,
@@ -286,8 +289,11 @@ impl Control {
         };
         waiter.answer(read, served);
         self.woken.push(waiter);
-        if !matches!(served, Served::Blocks { .. }) {
-            self.reads.remove(read.0);
+        match served {
+            Served::Blocks { .. } => self.answered = true,
+            Served::Failed { .. } | Served::End => {
+                self.reads.remove(read.0);
+            }
         }
     }
 
@@ -414,9 +420,11 @@ impl Control {
         devices.map(|view| (place(&view), view)).collect()
     }
 
-    /// All that happened by now was fed.
+    /// All that happened by now was fed. A reader that was answered releases its blocks at once, if
+    /// releases are wanted: that is the same instant, and the next holder of the lock decides.
     pub(crate) fn decide(&mut self) {
-        if self.engine.is_undecided() {
+        let releases_at_once = mem::take(&mut self.answered) && self.engine.wants_releases();
+        if self.engine.is_undecided() && !releases_at_once {
             self.feed(Input::Decide);
         }
     }

@@ -1,9 +1,8 @@
 //! The world: readers, one engine and devices, in one virtual time.
 //!
 //! [`Scene::run`] is the whole driver. It keeps a heap of wakings (readers that finished thinking
-//! or copying) and asks each device for its next event; the earliest happens next, devices before
-//! readers, otherwise in the order in which they came about. So the run is decided by the scene
-//! alone.
+//! or copying) and asks devices for their next event; the earliest happens next, devices before
+//! readers, otherwise in order of arrival. So the run is decided by the scene alone.
 //!
 //! ```text
 //!        wakings (heap)          devices (next_event)
@@ -22,8 +21,8 @@
 //! without the engine; first touches and releases go into a queue that is drained before the
 //! next read, completion or close; hits are reported before a close.
 //!
-//! It moves no data. What the engine may never do is checked on every output by the guard, every
-//! reader's clock must add up, and the ledger must balance, or the run ends in an error.
+//! It moves no data. The guard checks every output, every reader's clock must add up, and the
+//! ledger must balance, or the run ends in an error.
 
 mod carry;
 mod error;
@@ -68,6 +67,9 @@ pub struct Scene<'a> {
     pub copy_bytes_per_second: u64,
     /// The run ends in an error after so many events, because something runs in circles.
     pub events_max: u64,
+    /// What happens at one time is planned for together, as by a driver that is told all of it; else
+    /// one event after the other, as by a driver in real time, where no two are at one time.
+    pub joins_instants: bool,
 }
 
 impl<'a> Scene<'a> {
@@ -82,6 +84,7 @@ impl<'a> Scene<'a> {
             driver_per_fetch: Nanos(0),
             copy_bytes_per_second: 0,
             events_max: u64::MAX,
+            joins_instants: true,
         }
     }
 
@@ -131,8 +134,11 @@ struct World<'a, 'r> {
     turn: Option<usize>,
     /// What the driver did before anybody's turn, up to when.
     owed: Nanos,
-    /// Something was taken since the last decision.
+    /// Something was taken or closed since the last decision.
     is_taken: bool,
+    /// A read was answered with blocks since the last event that was one of its own.
+    is_answered: bool,
+    joins_instants: bool,
     workload: &'a dyn Workload,
     /// Touches and releases on their way to the engine.
     later: VecDeque<Input>,
@@ -187,6 +193,8 @@ impl<'a, 'r> World<'a, 'r> {
             turn: None,
             owed: Nanos(0),
             is_taken: false,
+            is_answered: false,
+            joins_instants: scene.joins_instants,
             workload,
             later: VecDeque::new(),
             reads: Vec::new(),
@@ -291,6 +299,17 @@ impl<'a, 'r> World<'a, 'r> {
         match self.heap.pop() {
             Some(Reverse((_, _, reader))) => self.wake(reader),
             None => Ok(()),
+        }
+    }
+
+    /// An event is over. Where it is an instant of its own that is to be decided about, but for an
+    /// answer whose release is wanted at once: that belongs to it.
+    fn end_event(&mut self) -> Result<(), WorldError> {
+        let is_released_at_once = std::mem::take(&mut self.is_answered);
+        let goes_on = is_released_at_once && self.engine.wants_releases();
+        match !self.joins_instants && !goes_on && self.engine.is_undecided() {
+            true => self.decide(),
+            false => Ok(()),
         }
     }
 

@@ -146,6 +146,7 @@ pub fn run(
         driver_per_fetch: host.driver,
         copy_bytes_per_second: 0,
         events_max: u64::MAX,
+        joins_instants: true,
     };
     let report = scene.run(&mut ())?;
     if report.ledger.hints < reads.references.len() as u64 {

@@ -95,7 +95,8 @@ impl World<'_, '_> {
         });
         let handled = self.handle(Input::Completed { request, outcome });
         self.guard.set_failing(None);
-        handled
+        handled?;
+        self.end_event()
     }
 
     /// The device's outcome in blocks; a block that did not arrive whole did not arrive.
@@ -142,6 +143,7 @@ impl World<'_, '_> {
 
     fn answer_blocks(&mut self, reader: usize, read: ReadId, count: u32, mut reading: Reading) {
         let blocks = u64::from(count).min(reading.stop_block - reading.at);
+        self.is_answered = true;
         let one = &mut self.readers[reader];
         one.answered(
             self.now,

@@ -79,6 +79,7 @@ impl World<'_, '_> {
     fn close(&mut self, reader: usize) -> Result<(), WorldError> {
         let id = ReaderId(reader as u32);
         self.drain()?;
+        self.end_instant()?;
         let blocks = std::mem::take(&mut self.readers[reader].plain_hits);
         if blocks > 0 {
             self.handle(Input::Hits { reader: id, blocks })?;
@@ -86,7 +87,9 @@ impl World<'_, '_> {
         self.readers[reader].state = State::Done;
         let one = &mut self.readers[reader];
         one.report.elapsed = self.now.max(one.free_at);
-        self.handle(Input::Close { reader: id })
+        self.is_taken = true;
+        self.handle(Input::Close { reader: id })?;
+        self.end_event()
     }
 
     pub(super) fn wake(&mut self, reader: usize) -> Result<(), WorldError> {
@@ -121,6 +124,7 @@ impl World<'_, '_> {
         self.later.push_back(Input::Release { read: ReadId(read) });
         if self.engine.wants_releases() {
             self.drain()?;
+            self.end_event()?;
         }
         let one = &mut self.readers[reader];
         one.state = State::Reading;
@@ -128,8 +132,9 @@ impl World<'_, '_> {
             return self.end_step(reader);
         }
         let wake = one.wake;
-        if wake > self.now {
-            self.push(wake, reader);
+        if wake > self.now || !self.joins_instants {
+            // In the other case devices may have something to say before it goes on.
+            self.push(wake.max(self.now), reader);
             return Ok(());
         }
         self.read(reader)
@@ -232,7 +237,8 @@ impl World<'_, '_> {
             driver: Nanos(0),
         };
         self.drain()?;
-        self.end_instant(reader)?;
+        self.end_instant()?;
+        self.tell_computed(reader)?;
         let read = self.number_read(reader);
         let one = &mut self.readers[reader];
         self.files[one.file].last_reader = Some(reader);
@@ -252,15 +258,21 @@ impl World<'_, '_> {
             fresh,
             wants: Wants::Blocks,
         };
-        self.handle(input)
+        self.handle(input)?;
+        self.end_event()
     }
 
-    /// A read that follows another one at this very time is a moment of its own; and the engine is
-    /// told what its reader computed, where the driver's work hides that from the clock.
-    fn end_instant(&mut self, reader: usize) -> Result<(), WorldError> {
-        if self.is_taken && self.engine.is_undecided() {
-            self.decide()?;
+    /// What follows a read at the very time it was taken is an instant of its own, as is what follows
+    /// a close.
+    fn end_instant(&mut self) -> Result<(), WorldError> {
+        match self.joins_instants && self.is_taken && self.engine.is_undecided() {
+            true => self.decide(),
+            false => Ok(()),
         }
+    }
+
+    /// The engine is told what a reader computed, where the driver's work hides that from the clock.
+    fn tell_computed(&mut self, reader: usize) -> Result<(), WorldError> {
         let one = &self.readers[reader];
         if self.driver_per_fetch.0 == 0 || !self.engine.has_plan() {
             return Ok(());
