@@ -157,6 +157,7 @@ pub fn engine(
         driver_per_fetch,
         copy_bytes_per_second: 0,
         events_max: u64::MAX,
+        joins_instants: true,
     };
     let report = scene.run(&mut ())?;
     let ledger = report.ledger;

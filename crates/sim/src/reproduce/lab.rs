@@ -131,7 +131,9 @@ impl Job {
     /// A trace, a method or a device there is not, or a run that came to no end.
     pub fn perform(&self, traces: &Traces) -> Result<Done, Broken> {
         match self {
-            Self::Run(run, notice) => run.perform(*notice, traces).map(|report| Done::Run(Box::new(report))),
+            Self::Run(run, notice) => run
+                .perform(*notice, traces)
+                .map(|report| Done::Run(Box::new(report))),
             Self::Figure1 => theory::figure_1_units().map(Done::Figure1),
             Self::Theorems { seed, instances } => {
                 theory::check(*seed, *instances).map(Done::Theorems)
