@@ -171,9 +171,12 @@ impl<'a> Driver<'a> {
     /// What ends by now has arrived.
     fn land(&mut self) {
         for disk in 0..self.disks.len() {
-            while let Some((_, request)) =
-                self.disks[disk].pop_front_if(|(end, _)| *end <= self.now)
+            while let Some((_, request)) = self.disks[disk]
+                .front()
+                .copied()
+                .filter(|(end, _)| *end <= self.now)
             {
+                self.disks[disk].pop_front();
                 let outcome = FetchOutcome::Done;
                 self.handle(Input::Completed { request, outcome });
             }

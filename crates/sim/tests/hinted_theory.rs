@@ -12,6 +12,11 @@
 //!
 //! Half of the instances start with a full cache, as the theory has it, the others with less.
 
+#![expect(
+    clippy::print_stdout,
+    reason = "the seed and the sums are shown for a test that fails"
+)]
+
 use forerun_core::hinted::{BlockNo, Setup};
 use forerun_sim::hinted::optimum::optimum;
 use forerun_sim::hinted::unit::{self, UnitReport};

@@ -161,7 +161,7 @@ fn run(chosen: &Chosen, text: &mut Text<String>) -> Report {
         driver_per_fetch: chosen.driver,
         copy_bytes_per_second: chosen.copy_rate,
         events_max: 1_000_000 + 20 * blocks,
-        joins_instants: chosen.faults.seed % 2 == 0,
+        joins_instants: chosen.faults.seed.is_multiple_of(2),
     };
     scene.run(text).unwrap_or_else(|e| panic!("{e}"))
 }
