@@ -22,8 +22,10 @@ pub mod covered;
 pub mod file;
 pub mod listing;
 pub mod nodes;
+mod opening;
 mod resolve;
 pub mod slots;
+pub mod told;
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -33,7 +35,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use forerun_core::engine::view::{DeviceView, StreamView};
 use forerun_core::{Bytes, Ledger};
-use forerun_io::{DeviceUse, Driver, Error as DriverError};
+use forerun_io::{DeviceUse, Driver};
 use rustix::fs::{Mode, OFlags, SeekFrom, StatVfs};
 use rustix::io::Errno;
 
@@ -62,8 +64,10 @@ pub struct Found {
 pub struct Opened {
     /// Its number as an open file.
     pub handle: u64,
-    /// What the kernel has of it is still right.
+    /// The bytes the kernel has of it are still right.
     pub unchanged: bool,
+    /// The attributes the kernel has of it are not, and must be dropped before it hears of the open.
+    pub resized: bool,
 }
 
 /// Streams, and devices with their numbers in the source's system.
@@ -134,6 +138,12 @@ impl SourceFs {
     /// # Errors
     /// `ESTALE` if it is not where it was found any more.
     pub fn attributes(&self, node: Node) -> Result<Attributes, Errno> {
+        let attributes = self.look_up_attributes(node)?;
+        self.nodes.told(node, &attributes);
+        Ok(attributes)
+    }
+
+    fn look_up_attributes(&self, node: Node) -> Result<Attributes, Errno> {
         let place = self.nodes.place(node)?;
         if let Some(descriptor) = &place.descriptor {
             return Attributes::of(descriptor, "");
@@ -152,24 +162,6 @@ impl SourceFs {
     pub fn read_link(&self, node: Node) -> Result<Vec<u8>, Errno> {
         let link = self.descriptor(node)?;
         rustix::fs::readlinkat(&link, "", Vec::new()).map(|target| target.into_bytes())
-    }
-
-    /// Opens a regular file for a thread of some program.
-    ///
-    /// # Errors
-    /// `EMFILE` if no descriptor is left, and those of the source.
-    pub fn open(&self, node: Node, thread: u32) -> Result<Opened, Errno> {
-        let descriptor = self.descriptor(node)?;
-        let version = Attributes::of(&descriptor, "")?.version;
-        let reader = {
-            let driver = self.driver.read().unwrap_or_else(PoisonError::into_inner);
-            let driver = driver.as_ref().ok_or(Errno::SHUTDOWN)?;
-            let opened = driver.open(&beneath::path_of(&descriptor));
-            opened.map_err(|error| errno(&error))?
-        };
-        let unchanged = self.nodes.opened(node, &descriptor, version)?;
-        let handle = self.files.add(OpenFile::new(node, thread, reader));
-        Ok(Opened { handle, unchanged })
     }
 
     /// An open file.
@@ -207,15 +199,6 @@ impl SourceFs {
         let path = beneath::path_of(&descriptor);
         let file = rustix::fs::open(path, flags, Mode::empty())?;
         rustix::fs::seek(file, at)
-    }
-
-    /// Opens a folder.
-    ///
-    /// # Errors
-    /// Those of the source.
-    pub fn open_folder(&self, node: Node) -> Result<u64, Errno> {
-        let folder = beneath::open_for_listing(self.descriptor(node)?)?;
-        Ok(self.folders.add(Listing::new(folder)))
     }
 
     /// Gives the names of a folder from a position on, with the number each will have, until one
@@ -282,9 +265,15 @@ impl SourceFs {
         let descriptor = self.descriptor(node)?;
         let mut value = vec![0; XATTR_BYTES_MAX];
         let path = beneath::path_of(&descriptor);
-        let bytes = rustix::fs::getxattr(path, name, &mut value[..])?;
-        value.truncate(bytes);
-        Ok(value)
+        let found = rustix::fs::getxattr(path, name, &mut value[..]);
+        let found = found.map(|bytes| {
+            value.truncate(bytes);
+            value
+        });
+        if name == opening::ACCESS_LIST {
+            self.nodes.told_access_list(node, opening::digest(&found));
+        }
+        found
     }
 
     /// The names of all extended attributes, each with a zero byte behind it.
@@ -387,16 +376,5 @@ impl SourceFs {
             .write()
             .unwrap_or_else(PoisonError::into_inner)
             .take()
-    }
-}
-
-fn errno(error: &DriverError) -> Errno {
-    match error {
-        DriverError::Open { source, .. } => beneath::errno(source),
-        DriverError::Directory { .. } => Errno::ISDIR,
-        DriverError::TooManyOpenFiles { .. } => Errno::MFILE,
-        DriverError::TooManyFiles { .. } => Errno::NFILE,
-        DriverError::TooLarge { .. } => Errno::FBIG,
-        _ => Errno::IO,
     }
 }

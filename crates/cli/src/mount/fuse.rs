@@ -17,12 +17,12 @@ mod wire;
 use std::ffi::OsStr;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use fuser::{
     BackgroundSession, Config, Errno, FileHandle, Filesystem, FopenFlags, Generation, INodeNo,
-    InitFlags, KernelConfig, LockOwner, OpenFlags, ReplyAttr, ReplyData, ReplyDirectory,
+    InitFlags, KernelConfig, LockOwner, Notifier, OpenFlags, ReplyAttr, ReplyData, ReplyDirectory,
     ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyXattr,
     Request, Session, SessionACL,
 };
@@ -60,6 +60,8 @@ const SEEK_HOLE: i32 = 4;
 struct Adapter {
     fs: Arc<SourceFs>,
     reads: Reads,
+    /// Where the kernel is told to drop something; set before the first open.
+    kernel: Arc<OnceLock<Notifier>>,
 }
 
 /// Serves a mounted file system on this channel, on threads of its own, until it is unmounted.
@@ -74,7 +76,12 @@ pub fn serve(
 ) -> io::Result<BackgroundSession> {
     let limits = fs.clone();
     let reads = Reads::start(room, Box::new(move || limits.awaited_max()))?;
-    let adapter = Adapter { fs, reads };
+    let kernel = Arc::new(OnceLock::new());
+    let adapter = Adapter {
+        fs,
+        reads,
+        kernel: kernel.clone(),
+    };
     let acl = if everyone {
         SessionACL::All
     } else {
@@ -84,7 +91,32 @@ pub fn serve(
     config.acl = acl;
     config.n_threads = Some(THREADS);
     config.clone_fd = true;
-    Session::from_fd(adapter, channel, acl, config)?.spawn()
+    let session = Session::from_fd(adapter, channel, acl, config)?;
+    // Nothing but the first handshake was served until now.
+    let _ = kernel.set(session.notifier());
+    session.spawn()
+}
+
+impl Adapter {
+    /// The kernel drops what it believes of a file's attributes. Unlike dropping pages this waits
+    /// for nothing, so a thread that serves may do it; a reply sent afterwards comes after it.
+    fn drop_attributes(&self, node: INodeNo) {
+        const ATTRIBUTES_ONLY: i64 = -1;
+        if let Some(kernel) = self.kernel.get()
+            && let Err(error) = kernel.inval_inode(node, ATTRIBUTES_ONLY, 0)
+        {
+            tracing::debug!("the kernel keeps the attributes of {node:?}: {error}");
+        }
+    }
+
+    /// The answer to an open that failed. After `ESTALE` the kernel walks the path again, and must
+    /// not do so with the attributes that led here.
+    fn refusal(&self, node: INodeNo, error: rustix::io::Errno) -> Errno {
+        if error == rustix::io::Errno::STALE {
+            self.drop_attributes(node);
+        }
+        errno(error)
+    }
 }
 
 impl Filesystem for Adapter {
@@ -139,11 +171,14 @@ impl Filesystem for Adapter {
     fn open(&self, request: &Request, node: INodeNo, _: OpenFlags, reply: ReplyOpen) {
         match self.fs.open(Node(node.0), request.pid()) {
             Ok(opened) => {
+                if opened.resized {
+                    self.drop_attributes(node);
+                }
                 let mut flags = FopenFlags::FOPEN_NOFLUSH;
                 flags.set(FopenFlags::FOPEN_KEEP_CACHE, opened.unchanged);
                 reply.opened(FileHandle(opened.handle), flags);
             }
-            Err(error) => reply.error(errno(error)),
+            Err(error) => reply.error(self.refusal(node, error)),
         }
     }
 
@@ -210,7 +245,7 @@ impl Filesystem for Adapter {
     fn opendir(&self, _: &Request, node: INodeNo, _: OpenFlags, reply: ReplyOpen) {
         match self.fs.open_folder(Node(node.0)) {
             Ok(handle) => reply.opened(FileHandle(handle), FopenFlags::empty()),
-            Err(error) => reply.error(errno(error)),
+            Err(error) => reply.error(self.refusal(node, error)),
         }
     }
 

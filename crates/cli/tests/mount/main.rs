@@ -8,6 +8,8 @@ mod death;
 mod faults;
 mod memory;
 mod reading;
+mod rights;
+mod staleness;
 mod wait;
 mod watching;
 

@@ -19,9 +19,11 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
+use rustix::fs::FileType;
 use rustix::io::Errno;
 
 use super::attributes::{Attributes, Key, Time, Version};
+use super::told::{Told, Verdict};
 use crate::mount::lock;
 
 /// The number of a file as the kernel knows it.
@@ -43,6 +45,10 @@ const FOLDERS_MAX: usize = 1024;
 pub struct Place {
     /// Which file it must be.
     pub key: Key,
+    /// When that was made, and what it is: a later file may have the same key.
+    pub born: Time,
+    /// See `born`.
+    pub kind: FileType,
     /// Its folder, and its name there.
     pub parent: Node,
     /// See `parent`.
@@ -62,10 +68,29 @@ pub struct Held {
     pub seen: Version,
 }
 
+impl Place {
+    fn new(attributes: &Attributes, parent: Node, name: &OsStr) -> Self {
+        Self {
+            key: attributes.key,
+            born: attributes.born,
+            kind: attributes.kind,
+            parent,
+            name: name.to_owned(),
+            descriptor: None,
+        }
+    }
+
+    /// Whether these are the attributes of the file that was found there.
+    #[must_use]
+    pub fn is(&self, now: &Attributes) -> bool {
+        self.key == now.key && self.born == now.born && self.kind == now.kind
+    }
+}
+
 #[derive(Debug)]
 struct Known {
     place: Place,
-    born: Time,
+    told: Told,
     lookups: u64,
     opens: u32,
     seen: Option<Version>,
@@ -91,14 +116,12 @@ impl Nodes {
     #[must_use]
     pub fn new(root: Arc<OwnedFd>, attributes: &Attributes) -> Self {
         let place = Place {
-            key: attributes.key,
-            parent: ROOT,
-            name: OsString::new(),
             descriptor: Some(root),
+            ..Place::new(attributes, ROOT, OsStr::new(""))
         };
         let known = Known {
             place,
-            born: attributes.born,
+            told: Told::default(),
             lookups: 1,
             opens: 0,
             seen: None,
@@ -120,23 +143,19 @@ impl Nodes {
         let mut table = lock(&self.table);
         let node = table.number(&attributes.key);
         let known = table.nodes.entry(node.0).or_insert_with(|| Known {
-            place: Place {
-                key: attributes.key,
-                parent,
-                name: name.to_owned(),
-                descriptor: None,
-            },
-            born: attributes.born,
+            place: Place::new(attributes, parent, name),
+            told: Told::default(),
             lookups: 0,
             opens: 0,
             seen: None,
         });
-        if known.born != attributes.born {
+        if !known.place.is(attributes) {
             // Another file got the number of one that is gone.
-            known.born = attributes.born;
-            known.place.descriptor = None;
+            known.place = Place::new(attributes, parent, name);
+            known.told = Told::default();
             known.seen = None;
         }
+        known.told.add(attributes);
         known.place.parent = parent;
         if known.place.name != name {
             known.place.name = name.to_owned();
@@ -162,6 +181,39 @@ impl Nodes {
         let table = lock(&self.table);
         let known = table.nodes.get(&node.0).ok_or(Errno::STALE)?;
         Ok(known.place.clone())
+    }
+
+    /// The kernel is told of a node's attributes.
+    pub fn told(&self, node: Node, attributes: &Attributes) {
+        if let Some(known) = lock(&self.table).nodes.get_mut(&node.0) {
+            known.told.add(attributes);
+        }
+    }
+
+    /// The kernel is told of a node's access list.
+    pub fn told_access_list(&self, node: Node, digest: u64) {
+        if let Some(known) = lock(&self.table).nodes.get_mut(&node.0) {
+            known.told.add_access_list(digest);
+        }
+    }
+
+    /// Compares the attributes of a node with those the kernel was told: see [`Told::compare`]. The
+    /// access list is asked for without the lock.
+    ///
+    /// # Errors
+    /// `ESTALE` if it is none of ours.
+    pub fn compare(
+        &self,
+        node: Node,
+        now: &Attributes,
+        access_list: impl FnOnce() -> u64,
+    ) -> Result<Verdict, Errno> {
+        let known = |table: &Table| table.nodes.get(&node.0).map(|known| known.told);
+        let told = known(&lock(&self.table)).ok_or(Errno::STALE)?;
+        let digest = told.needs_access_list(now).then(access_list);
+        let mut table = lock(&self.table);
+        let known = table.nodes.get_mut(&node.0).ok_or(Errno::STALE)?;
+        Ok(known.told.compare(now, digest))
     }
 
     /// Keeps the descriptor of a folder, and lets go of the one kept longest if there are many.

@@ -18,7 +18,7 @@ use rustix::fs::FileType;
 use rustix::io::Errno;
 
 use super::attributes::Attributes;
-use super::nodes::{Node, Place};
+use super::nodes::{Node, Place, ROOT};
 use super::{SourceFs, beneath};
 
 /// Folders between a node and SOURCE: a path has at most 4096 bytes, so 2048 names.
@@ -27,6 +27,31 @@ const DEPTH_MAX: usize = 2048;
 impl SourceFs {
     /// A descriptor that stands for a node, made from its folder's if none is kept.
     pub(super) fn descriptor(&self, node: Node) -> Result<Arc<OwnedFd>, Errno> {
+        self.resolve(node).map(|(descriptor, _)| descriptor)
+    }
+
+    /// The same for a node that is opened by its name, with its attributes: whoever has it open by
+    /// now may have another file than the one of that name.
+    pub(super) fn present(&self, node: Node) -> Result<(Arc<OwnedFd>, Attributes), Errno> {
+        let (descriptor, attributes) = self.resolve(node)?;
+        let attributes = match attributes {
+            Some(attributes) => attributes,
+            None => self.attributes_by_name(node, &descriptor)?,
+        };
+        Ok((descriptor, attributes))
+    }
+
+    fn attributes_by_name(&self, node: Node, kept: &OwnedFd) -> Result<Attributes, Errno> {
+        let place = self.nodes.place(node)?;
+        if node == ROOT || self.covered_by(place.parent, &place.name)?.is_some() {
+            return Attributes::of(kept, "");
+        }
+        let folder = self.descriptor(place.parent)?;
+        same(&place, Attributes::of(&folder, place.name.as_os_str()))
+    }
+
+    /// A descriptor, and the attributes if it was not kept.
+    fn resolve(&self, node: Node) -> Result<(Arc<OwnedFd>, Option<Attributes>), Errno> {
         // From the node up to a folder whose descriptor is kept, then down again.
         let mut way = Vec::new();
         let mut at = node;
@@ -42,14 +67,16 @@ impl SourceFs {
             way.push((at, place));
             at = parent;
         };
+        let mut last = None;
         for (node, place) in way.into_iter().rev() {
             let (child, attributes) = self.step(&folder, &place)?;
             if attributes.kind == FileType::Directory {
                 self.nodes.keep_folder(node, &child);
             }
             folder = child;
+            last = Some(attributes);
         }
-        Ok(folder)
+        Ok((folder, last))
     }
 
     fn step(&self, folder: &OwnedFd, place: &Place) -> Result<(Arc<OwnedFd>, Attributes), Errno> {
@@ -78,7 +105,7 @@ impl SourceFs {
 /// The attributes, if they are still those of the file that was found at this place.
 pub(super) fn same(place: &Place, now: Result<Attributes, Errno>) -> Result<Attributes, Errno> {
     let now = now.map_err(stale)?;
-    if now.key == place.key {
+    if place.is(&now) {
         Ok(now)
     } else {
         Err(Errno::STALE)
