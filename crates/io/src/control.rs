@@ -27,7 +27,7 @@ use crate::clock::Ticker;
 use crate::door::{Door, Later};
 use crate::numbers::Numbered;
 use crate::reader::Position;
-use crate::source::{Identity, Source};
+use crate::source::Identity;
 use crate::surplus::Surplus;
 use crate::wait::Waiter;
 
@@ -142,45 +142,6 @@ impl Control {
             self.feed(event.into());
         }
         self.taken = taken;
-    }
-
-    /// Whether a file is at another version than the engine believes. If so, the new version
-    /// begins. Between the two changes of its number the old blocks go: a read that began under
-    /// the old number sees that it changed, and none begins in between.
-    pub(crate) fn settle(
-        &mut self,
-        file: FileId,
-        source: &Source,
-        seen: Option<Identity>,
-        door: &Door,
-    ) -> bool {
-        let Some(known) = self.catalog.get(file) else {
-            return false;
-        };
-        if known.identity == seen {
-            return false;
-        }
-        // The look was before the lock; somebody else's may have been after it.
-        let Ok(Some(now)) = source.identity() else {
-            return false;
-        };
-        if known.identity == Some(now) {
-            return false;
-        }
-        self.drain(door);
-        let now = Identity {
-            bytes: now.bytes.min(self.file_bytes_max()),
-            ..now
-        };
-        let version = self.catalog.renew(file, now);
-        self.feed(Input::Invalidate {
-            file,
-            bytes: Bytes(now.bytes),
-        });
-        if let Some(version) = version {
-            version.begun();
-        }
-        true
     }
 
     /// The largest file whose blocks can be numbered.

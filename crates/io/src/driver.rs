@@ -21,9 +21,16 @@ use crate::clock::{Clock, Ticker};
 use crate::control::{Control, Place};
 use crate::error::Error;
 use crate::reader::{Position, Reader};
+use crate::settle::{Look, Settled};
 use crate::shared::{Port, Shared};
 use crate::source::{self, OpenFile, Source};
 use crate::sync::Mutex;
+
+/// A file that each look finds changed meanwhile is looked at so often before its open fails.
+const LOOKS_MAX: u32 = 64;
+
+/// The number of no version: odd, as while a version changes.
+const CHANGING: u64 = u64::MAX;
 
 /// What a driver is built from.
 pub struct Config {
@@ -191,12 +198,7 @@ impl Driver {
     /// descriptor left.
     pub fn open(&self, path: &Path) -> Result<Reader, Error> {
         let file = OpenFile::open(path)?;
-        let named = |source| Error::Open {
-            path: path.into(),
-            source,
-        };
-        let identity = file.identity().map_err(named)?;
-        let (device, inode) = identity.inode;
+        let (device, inode) = file.inode();
         let place = if self.emulated {
             Place::Imagined
         } else {
@@ -233,42 +235,57 @@ impl Driver {
             path: name().into(),
             source,
         };
-        let identity = source.identity().map_err(failed)?;
-        let bytes = identity.map_or_else(|| source.bytes().map_err(failed), |i| Ok(i.bytes))?;
-        self.shared.with(|control| {
-            let limit = control.file_bytes_max();
-            if bytes > limit {
-                return Err(Error::TooLarge {
-                    name: name(),
-                    bytes,
-                    limit,
-                });
+        for _ in 0..LOOKS_MAX {
+            let before = self.shared.with(|control| control.catalog.numbered(&key));
+            let identity = source.identity().map_err(failed)?;
+            let bytes = identity.map_or_else(|| source.bytes().map_err(failed), |i| Ok(i.bytes))?;
+            let opened = self.shared.with(|control| {
+                let limit = control.file_bytes_max();
+                if bytes > limit {
+                    return Err(Error::TooLarge {
+                        name: name(),
+                        bytes,
+                        limit,
+                    });
+                }
+                self.shared.forget_surplus(control);
+                if !control.catalog.has_room() {
+                    return Err(Error::TooManyFiles {
+                        limit: forerun_core::FileId::LIMIT,
+                    });
+                }
+                let found = control.catalog.find(&key);
+                if let (Some(file), seen) = (found, identity) {
+                    let before = before.filter(|(then, _)| *then == file);
+                    let before = before.map_or(CHANGING, |(_, count)| count);
+                    let look = Look { before, seen };
+                    if self.shared.settle(control, file, look) == Settled::LookAgain {
+                        return Ok(None);
+                    }
+                }
+                let file = control.file(key, place, identity, bytes);
+                let position = Arc::<Position>::default();
+                let reader = control.open(file, position.clone());
+                let gone = || failed(std::io::Error::from_raw_os_error(libc::ENOENT));
+                let source = control
+                    .catalog
+                    .opened(file, source.clone())
+                    .ok_or_else(gone)?;
+                let version = control.catalog.get(file).ok_or_else(gone)?.version.clone();
+                Ok(Some(Reader::new(
+                    self.shared.clone(),
+                    reader,
+                    file,
+                    version,
+                    source,
+                    position,
+                )))
+            })?;
+            if let Some(reader) = opened {
+                return Ok(reader);
             }
-            self.shared.forget_surplus(control);
-            if !control.catalog.has_room() {
-                return Err(Error::TooManyFiles {
-                    limit: forerun_core::FileId::LIMIT,
-                });
-            }
-            let file = control.file(key, place, identity, bytes);
-            self.shared.settle(control, file, &source, identity);
-            let position = Arc::<Position>::default();
-            let reader = control.open(file, position.clone());
-            let gone = || failed(std::io::Error::from_raw_os_error(libc::ENOENT));
-            let source = control
-                .catalog
-                .opened(file, source.clone())
-                .ok_or_else(gone)?;
-            let version = control.catalog.get(file).ok_or_else(gone)?.version.clone();
-            Ok(Reader::new(
-                self.shared.clone(),
-                reader,
-                file,
-                version,
-                source,
-                position,
-            ))
-        })
+        }
+        Err(failed(std::io::ErrorKind::ResourceBusy.into()))
     }
 
     pub(crate) fn shared(&self) -> &Shared {

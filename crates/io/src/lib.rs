@@ -41,6 +41,7 @@ mod journal_file;
 mod numbers;
 mod outbox;
 pub mod reader;
+mod settle;
 mod shared;
 pub mod source;
 mod span;

@@ -150,7 +150,7 @@ impl Reader {
     /// if the file changes all the time. `ESHUTDOWN` after [`crate::Driver::finish`].
     pub fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
         if self.look_is_due() {
-            self.shared.look(self.file, &self.source)?;
+            self.look()?;
         }
         if let Some(taken) = self.take_single(buf, offset) {
             return Ok(taken);
@@ -182,7 +182,7 @@ impl Reader {
     /// The same.
     pub fn read_awaited_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
         if self.look_is_due() {
-            self.shared.look(self.file, &self.source)?;
+            self.look()?;
         }
         self.attempts(buf, offset, false)
     }
@@ -214,6 +214,7 @@ impl Reader {
             reader: self.id,
             file: self.file,
             source: &self.source,
+            version: &self.version,
             previous: self.position.previous(),
             head: 0,
             first: Block(first),
@@ -244,7 +245,7 @@ impl Reader {
     /// # Errors
     /// Those of `fstat(2)`.
     pub fn look(&self) -> io::Result<bool> {
-        self.shared.look(self.file, &self.source)
+        self.shared.look(self.file, &self.version, &self.source)
     }
 
     #[inline]
@@ -288,7 +289,7 @@ impl Reader {
         }
         let bytes = self.version.bytes();
         let at_end = offset.saturating_add(buf.len() as u64) > bytes;
-        if at_end && self.shared.look(self.file, &self.source)? {
+        if at_end && self.look()? {
             return Ok(None);
         }
         let shift = self.shared.block_shift;
@@ -360,6 +361,7 @@ impl Reader {
             reader: self.id,
             file: self.file,
             source: &self.source,
+            version: &self.version,
             previous: span.before,
             head: span.head,
             first: span.at,

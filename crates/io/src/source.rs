@@ -21,6 +21,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::SystemTime;
 
 use crate::arena::Target;
 use crate::error::Error;
@@ -43,6 +44,8 @@ pub struct Identity {
     pub modified: (i64, i64),
     /// When its inode changed last; unlike the former it cannot be set back.
     pub changed: (i64, i64),
+    /// When it was made, where that is known: tells a file from a later one of the same inode.
+    pub born: Option<SystemTime>,
 }
 
 /// An open file, direct if the file system allows.
@@ -51,6 +54,7 @@ pub struct OpenFile {
     file: File,
     direct: AtomicBool,
     block_device: bool,
+    inode: (u64, u64),
 }
 
 /// See the [module](self).
@@ -108,7 +112,8 @@ impl OpenFile {
             }
             Err(e) => return Err(failed(e)),
         };
-        let kind = file.metadata().map_err(failed)?.file_type();
+        let metadata = file.metadata().map_err(failed)?;
+        let kind = metadata.file_type();
         if kind.is_dir() {
             return Err(Error::Directory { path: path.into() });
         }
@@ -120,11 +125,18 @@ impl OpenFile {
             file,
             direct: AtomicBool::new(direct),
             block_device,
+            inode: (metadata.dev(), metadata.ino()),
         };
         if !direct {
             opened.advise_random();
         }
         Ok(opened)
+    }
+
+    /// Its device and inode, which stay.
+    #[must_use]
+    pub fn inode(&self) -> (u64, u64) {
+        self.inode
     }
 
     /// Its version, as of now.
@@ -143,6 +155,7 @@ impl OpenFile {
             bytes,
             modified: (m.mtime(), m.mtime_nsec()),
             changed: (m.ctime(), m.ctime_nsec()),
+            born: m.created().ok(),
         })
     }
 
