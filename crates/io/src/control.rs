@@ -36,6 +36,8 @@ use crate::wait::Waiter;
 pub(crate) enum Place {
     /// On the device of this number.
     Real(u64),
+    /// The same, and a server is behind it.
+    Served(u64),
     /// On one of those the engine imagines.
     Imagined,
 }
@@ -160,11 +162,12 @@ impl Control {
         if let Some(file) = self.catalog.find(&key) {
             return file;
         }
-        let device = self.device(match place {
-            Place::Real(device) => device,
+        let number = match place {
+            Place::Real(device) | Place::Served(device) => device,
             // Real devices are numbered from the other end.
             Place::Imagined => IMAGINED + u64::from(self.catalog.next().0 % u32::from(self.disks)),
-        });
+        };
+        let device = self.device(number, matches!(place, Place::Served(_)));
         let file = self.catalog.add(key, device, identity, bytes);
         let location = self.catalog.get(file).map_or(Bytes(0), |k| k.location);
         self.feed(Input::File {
@@ -176,17 +179,29 @@ impl Control {
     }
 
     /// The number of a device, which is told to the engine if it is new.
-    fn device(&mut self, place: u64) -> DeviceId {
+    fn device(&mut self, place: u64, served: bool) -> DeviceId {
         // More devices than numbers share the last one: slower, but nothing breaks.
         let next = DeviceId(self.devices.len().min(usize::from(u16::MAX)) as u16);
         let device = *self.devices.entry(place).or_insert(next);
         if device == next {
-            self.feed(Input::Device {
-                device,
-                profile: self.profile.clone(),
-            });
+            let mut profile = self.profile.clone();
+            if served {
+                let servers = profile.servers().min(self.requests_of_the_served());
+                profile = profile.clone().with_servers(servers).unwrap_or(profile);
+            }
+            self.feed(Input::Device { device, profile });
         }
         device
+    }
+
+    /// Most requests of a served device at once: its server may never answer them, and what it holds
+    /// others cannot have. Half the memory at most, and no more than eight, with which a network file
+    /// system is busy.
+    fn requests_of_the_served(&self) -> u32 {
+        let settings = self.engine.settings();
+        let requests = settings.memory.0 / 2 / settings.request_max.0.max(1);
+        // One more than a device has servers is sent.
+        u32::try_from(requests.saturating_sub(1)).map_or(8, |servers| servers.clamp(1, 8))
     }
 
     /// Numbers a reader and opens it.

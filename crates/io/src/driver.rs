@@ -6,6 +6,7 @@
 use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use forerun_core::engine::view::{DeviceView, StreamView};
 use forerun_core::settings::SettingsError;
@@ -199,10 +200,10 @@ impl Driver {
     pub fn open(&self, path: &Path) -> Result<Reader, Error> {
         let file = OpenFile::open(path)?;
         let (device, inode) = file.inode();
-        let place = if self.emulated {
-            Place::Imagined
-        } else {
-            Place::Real(device)
+        let place = match file.is_served() {
+            _ if self.emulated => Place::Imagined,
+            true => Place::Served(device),
+            false => Place::Real(device),
         };
         let source = Arc::new(Source::File(file));
         let name = || path.display().to_string();
@@ -371,8 +372,22 @@ impl Driver {
     ///
     /// # Errors
     /// The journal or the trace could not be written.
-    pub fn finish(self) -> Result<Ledger, Error> {
-        self.shared.halt();
+    pub fn finish(&self) -> Result<Ledger, Error> {
+        self.shared.halt(None);
+        self.close()
+    }
+
+    /// The same, and waits no longer than this: a server may never answer. What is in flight then is
+    /// left behind with its threads, and counts as in flight.
+    ///
+    /// # Errors
+    /// The journal or the trace could not be written.
+    pub fn finish_within(&self, time: Duration) -> Result<(Ledger, bool), Error> {
+        let ended = self.shared.halt(Some(Instant::now() + time));
+        self.close().map(|ledger| (ledger, ended))
+    }
+
+    fn close(&self) -> Result<Ledger, Error> {
         let ledger = self.shared.ledger();
         self.shared.close_journal().map_err(Error::Journal)?;
         if let Some(tracer) = &self.stack.tracer {
@@ -384,7 +399,7 @@ impl Driver {
 
 impl Drop for Driver {
     fn drop(&mut self) {
-        self.shared.halt();
+        self.shared.halt(None);
         // Who wants to know of errors calls `finish`.
         let _ = self.shared.close_journal();
     }

@@ -41,6 +41,7 @@ mod journal_file;
 mod numbers;
 mod outbox;
 pub mod reader;
+pub mod served;
 mod settle;
 mod shared;
 pub mod source;

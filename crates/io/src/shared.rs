@@ -14,6 +14,8 @@
 //! under the lock and emptied by one thread at a time. A backend may complete a request inside
 //! `submit`: the thread that empties the outbox then finds more in it, and nothing nests.
 
+mod ending;
+
 use std::io::{self, Write};
 use std::mem;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -64,6 +66,8 @@ pub(crate) struct Shared {
     outbox: Outbox,
     backend: OnceLock<Arc<dyn Backend>>,
     halted: AtomicBool,
+    /// Requests were in flight that did not end in time, and perhaps never do.
+    abandoned: AtomicBool,
     landed: Condvar,
     journal: JournalFile,
 }
@@ -134,6 +138,7 @@ impl Shared {
             outbox: Outbox::default(),
             backend: OnceLock::new(),
             halted: AtomicBool::new(false),
+            abandoned: AtomicBool::new(false),
             landed: Condvar::default(),
             journal: JournalFile::new(journal),
         })
@@ -341,21 +346,6 @@ impl Shared {
                 }
             }
             Err(error) => failed(error),
-        }
-    }
-
-    /// Forbids reads from now on, waits until nothing is in flight, and halts the backend.
-    pub(crate) fn halt(&self) {
-        {
-            let mut control = self.control.lock();
-            control.stopped = true;
-            while control.in_flight > 0 {
-                control = self.landed.wait(control);
-            }
-        }
-        self.halted.store(true, Ordering::Release);
-        if let Some(backend) = self.backend.get() {
-            backend.stop();
         }
     }
 

@@ -16,7 +16,7 @@
 
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom};
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::Once;
@@ -26,6 +26,7 @@ use std::time::SystemTime;
 use crate::arena::Target;
 use crate::error::Error;
 use crate::generated;
+use crate::served::is_served;
 
 /// `IOV_MAX` on Linux: the most pieces of memory one read may fill.
 pub const PIECES_MAX: usize = 1024;
@@ -55,6 +56,7 @@ pub struct OpenFile {
     direct: AtomicBool,
     block_device: bool,
     inode: (u64, u64),
+    served: bool,
 }
 
 /// See the [module](self).
@@ -121,16 +123,24 @@ impl OpenFile {
             return Err(Error::NotAFile { path: path.into() });
         }
         let block_device = kind.is_block_device();
+        let served = is_served(file.as_fd());
         let opened = Self {
             file,
             direct: AtomicBool::new(direct),
             block_device,
             inode: (metadata.dev(), metadata.ino()),
+            served,
         };
         if !direct {
             opened.advise_random();
         }
         Ok(opened)
+    }
+
+    /// Whether its file system is [served](crate::served).
+    #[must_use]
+    pub fn is_served(&self) -> bool {
+        self.served
     }
 
     /// Its device and inode, which stay.
@@ -241,6 +251,21 @@ impl AsRawFd for OpenFile {
 }
 
 impl Source {
+    /// The device it is on; none if it is made up.
+    #[must_use]
+    pub fn device(&self) -> Option<u64> {
+        match self {
+            Self::File(file) => Some(file.inode.0),
+            Self::Generated { .. } => None,
+        }
+    }
+
+    /// Whether a call about it may wait for a server: see [`served`](crate::served).
+    #[must_use]
+    pub fn is_served(&self) -> bool {
+        matches!(self, Self::File(file) if file.served)
+    }
+
     /// Its size, as of now.
     ///
     /// # Errors

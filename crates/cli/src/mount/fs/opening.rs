@@ -16,7 +16,7 @@
 use std::ffi::OsStr;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::os::fd::OwnedFd;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use forerun_io::Error as DriverError;
 use rustix::fs::FileType;
@@ -48,14 +48,13 @@ impl SourceFs {
             });
         }
         let verdict = self.compare(node, &descriptor, &attributes)?;
-        let reader = {
-            let driver = self.driver.read().unwrap_or_else(PoisonError::into_inner);
-            let driver = driver.as_ref().ok_or(Errno::SHUTDOWN)?;
-            let opened = driver.open(&beneath::path_of(&descriptor));
-            opened.map_err(|error| errno(&error))?
-        };
+        let driver = self.driver().ok_or(Errno::SHUTDOWN)?;
+        let opened = driver.open(&beneath::path_of(&descriptor));
+        let reader = opened.map_err(|error| errno(&error))?;
         let unchanged = self.nodes.opened(node, &descriptor, attributes.version)?;
-        let handle = self.files.add(OpenFile::new(node, thread, reader));
+        let handle = self
+            .files
+            .add(OpenFile::new(node, thread, reader, self.lane(node)));
         Ok(Opened {
             handle,
             unchanged,
