@@ -27,7 +27,7 @@ use crate::clock::Ticker;
 use crate::door::{Door, Later};
 use crate::numbers::Numbered;
 use crate::reader::Position;
-use crate::source::{Identity, Source};
+use crate::source::Identity;
 use crate::surplus::Surplus;
 use crate::wait::Waiter;
 
@@ -36,6 +36,8 @@ use crate::wait::Waiter;
 pub(crate) enum Place {
     /// On the device of this number.
     Real(u64),
+    /// The same, and a server is behind it.
+    Served(u64),
     /// On one of those the engine imagines.
     Imagined,
 }
@@ -147,45 +149,6 @@ impl Control {
         self.taken = taken;
     }
 
-    /// Whether a file is at another version than the engine believes. If so, the new version
-    /// begins. Between the two changes of its number the old blocks go: a read that began under
-    /// the old number sees that it changed, and none begins in between.
-    pub(crate) fn settle(
-        &mut self,
-        file: FileId,
-        source: &Source,
-        seen: Option<Identity>,
-        door: &Door,
-    ) -> bool {
-        let Some(known) = self.catalog.get(file) else {
-            return false;
-        };
-        if known.identity == seen {
-            return false;
-        }
-        // The look was before the lock; somebody else's may have been after it.
-        let Ok(Some(now)) = source.identity() else {
-            return false;
-        };
-        if known.identity == Some(now) {
-            return false;
-        }
-        self.drain(door);
-        let now = Identity {
-            bytes: now.bytes.min(self.file_bytes_max()),
-            ..now
-        };
-        let version = self.catalog.renew(file, now);
-        self.feed(Input::Invalidate {
-            file,
-            bytes: Bytes(now.bytes),
-        });
-        if let Some(version) = version {
-            version.begun();
-        }
-        true
-    }
-
     /// The largest file whose blocks can be numbered.
     pub(crate) fn file_bytes_max(&self) -> u64 {
         u64::from(u32::MAX) * self.arena.block_bytes() as u64
@@ -202,11 +165,12 @@ impl Control {
         if let Some(file) = self.catalog.find(&key) {
             return file;
         }
-        let device = self.device(match place {
-            Place::Real(device) => device,
+        let number = match place {
+            Place::Real(device) | Place::Served(device) => device,
             // Real devices are numbered from the other end.
             Place::Imagined => IMAGINED + u64::from(self.catalog.next().0 % u32::from(self.disks)),
-        });
+        };
+        let device = self.device(number, matches!(place, Place::Served(_)));
         let file = self.catalog.add(key, device, identity, bytes);
         let location = self.catalog.get(file).map_or(Bytes(0), |k| k.location);
         self.feed(Input::File {
@@ -218,17 +182,29 @@ impl Control {
     }
 
     /// The number of a device, which is told to the engine if it is new.
-    fn device(&mut self, place: u64) -> DeviceId {
+    fn device(&mut self, place: u64, served: bool) -> DeviceId {
         // More devices than numbers share the last one: slower, but nothing breaks.
         let next = DeviceId(self.devices.len().min(usize::from(u16::MAX)) as u16);
         let device = *self.devices.entry(place).or_insert(next);
         if device == next {
-            self.feed(Input::Device {
-                device,
-                profile: self.profile.clone(),
-            });
+            let mut profile = self.profile.clone();
+            if served {
+                let servers = profile.servers().min(self.requests_of_the_served());
+                profile = profile.clone().with_servers(servers).unwrap_or(profile);
+            }
+            self.feed(Input::Device { device, profile });
         }
         device
+    }
+
+    /// Most requests of a served device at once: its server may never answer them, and what it holds
+    /// others cannot have. Half the memory at most, and no more than eight, with which a network file
+    /// system is busy.
+    fn requests_of_the_served(&self) -> u32 {
+        let settings = self.engine.settings();
+        let requests = settings.memory.0 / 2 / settings.request_max.0.max(1);
+        // One more than a device has servers is sent.
+        u32::try_from(requests.saturating_sub(1)).map_or(8, |servers| servers.clamp(1, 8))
     }
 
     /// Numbers a reader and opens it.

@@ -6,10 +6,14 @@ mod bad_input;
 mod change;
 mod death;
 mod faults;
+mod liveness;
 mod memory;
 mod reading;
+mod rights;
+mod silent;
 #[path = "../../../skipped.rs"]
 mod skipped;
+mod staleness;
 mod wait;
 mod watching;
 
