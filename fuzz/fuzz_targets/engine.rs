@@ -36,6 +36,7 @@ enum Event {
     Done { request: u8 },
     Short { request: u8, blocks: u8 },
     Failed { request: u8, error: i32 },
+    Cancelled { request: u8 },
     Invalidate { file: u8, bytes: u32 },
     Limit { memory: u32 },
     Close { reader: u8 },
@@ -102,6 +103,7 @@ impl Event {
             Self::Short { request, blocks } => {
                 completed(request, FetchOutcome::Short { blocks: blocks.into() })
             }
+            Self::Cancelled { request } => completed(request, FetchOutcome::Cancelled),
             Self::Failed { request, error } => {
                 completed(request, FetchOutcome::Failed { error: ErrorCode(error) })
             }
