@@ -7,6 +7,7 @@ mod change;
 mod death;
 mod faults;
 mod memory;
+mod metrics;
 mod reading;
 mod wait;
 mod watching;
