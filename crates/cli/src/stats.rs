@@ -8,7 +8,7 @@ use std::fmt::Write;
 use forerun_core::{Ledger, Nanos};
 
 /// How many counters a ledger has.
-const COUNTERS: usize = 25;
+const COUNTERS: usize = 26;
 
 /// The lines, for a run that took this long and gave this many bytes.
 #[must_use]
@@ -37,6 +37,7 @@ pub fn counters(ledger: &Ledger) -> [(&'static str, u64); COUNTERS] {
         ("resident_unused", ledger.resident_unused),
         ("in_flight", ledger.in_flight),
         ("failed", ledger.failed),
+        ("cancelled", ledger.cancelled),
         ("demanded", ledger.demanded),
         ("demand_failed", ledger.demand_failed),
         ("evicted", ledger.evicted),

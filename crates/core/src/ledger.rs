@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! reads      = hits + late_hits + misses
-//! prefetched = used + evicted_unused + resident_unused + in_flight + failed
+//! prefetched = used + evicted_unused + resident_unused + in_flight + failed + cancelled
 //! hints      = hints_read + hints_missed + hints_dropped + hints_open
 //! ```
 //!
@@ -39,6 +39,9 @@ pub struct Ledger {
     pub in_flight: u64,
     /// Prefetched, but the fetch failed.
     pub failed: u64,
+    /// Prefetched, but called off before they arrived: their file was closed or changed, or a plan
+    /// dropped them.
+    pub cancelled: u64,
     /// Blocks fetched because a reader asked for them.
     pub demanded: u64,
     /// Blocks of the demanded whose fetch failed.
@@ -113,13 +116,14 @@ impl Ledger {
                 self.hits + self.late_hits + self.misses,
             ),
             (
-                "prefetched = used + evicted_unused + resident_unused + in_flight + failed",
+                "prefetched = used + evicted_unused + resident_unused + in_flight + failed + cancelled",
                 self.prefetched,
                 self.used
                     + self.evicted_unused
                     + self.resident_unused
                     + self.in_flight
-                    + self.failed,
+                    + self.failed
+                    + self.cancelled,
             ),
             (
                 "hints = hints_read + hints_missed + hints_dropped + hints_open",

@@ -159,6 +159,9 @@ pub enum FetchOutcome {
         /// The original error.
         error: ErrorCode,
     },
+    /// Not carried out, because its file is not open any more. No error: a read that began to wait
+    /// in the meantime is fetched again.
+    Cancelled,
 }
 
 /// A fetch the driver must carry out into the frames the table names for its blocks.

@@ -348,6 +348,8 @@ impl Shared {
                     failed(libc::EIO)
                 }
             }
+            // Every reader of the file closed it before the request reached the device.
+            Err(_) if request.source.is_none() => Some(FetchOutcome::Cancelled),
             Err(error) => failed(error),
         }
     }

@@ -10,6 +10,7 @@ use clap::{Args as Group, Subcommand};
 use forerun_core::{Bytes, preset};
 
 use super::{Composition, Storage};
+use crate::mount::metrics::address;
 use crate::mount::options::Flag;
 use crate::quantity::parse_size;
 
@@ -46,8 +47,8 @@ pub struct Mount {
     #[arg(long, value_name = "SIZE", default_value = "256KiB", value_parser = parse_size)]
     pub kernel_readahead: Bytes,
 
-    /// Serve the counters to Prometheus at this address, as in 127.0.0.1:9898
-    #[arg(long, value_name = "ADDR")]
+    /// Serve the counters to Prometheus at this port of loopback, as in 9898, or at this address
+    #[arg(long, value_name = "[ADDR:]PORT", value_parser = address::parse)]
     pub metrics: Option<SocketAddr>,
 
     /// Make a socket here for `forerun top` and `forerun ctl`

@@ -236,12 +236,17 @@ fn stream_report(view: &StreamView, unit: u64) -> StreamReport {
 }
 
 fn queue_report((number, view): &(Option<u64>, DeviceView)) -> QueueReport {
-    let name = |number: &u64| format!("{}:{}", major(*number), minor(*number));
     QueueReport {
-        device: number.as_ref().map_or_else(|| "emulated".into(), name),
+        device: device_name(*number),
         queued: view.queued,
         in_flight: view.in_flight,
     }
+}
+
+/// The name of a device: its number, or that it is emulated.
+pub(super) fn device_name(number: Option<u64>) -> String {
+    let name = |number| format!("{}:{}", major(number), minor(number));
+    number.map_or_else(|| "emulated".into(), name)
 }
 
 fn device_report(used: &DeviceUse) -> DeviceReport {

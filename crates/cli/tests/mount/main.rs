@@ -8,6 +8,7 @@ mod death;
 mod faults;
 mod liveness;
 mod memory;
+mod metrics;
 mod reading;
 mod rights;
 mod silent;

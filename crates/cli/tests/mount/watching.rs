@@ -2,7 +2,6 @@
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -143,43 +142,6 @@ fn a_client_that_talks_nonsense_is_told_so() {
     }
     drop(UnixStream::connect(&socket).unwrap());
     assert!(ctl(&socket, &["limits"])["memory_bytes"].is_u64());
-}
-
-#[test]
-fn prometheus_gets_the_counters() {
-    let folder = folder();
-    fs::write(folder.path().join("source/a"), bytes(1 << 20, 1)).unwrap();
-    let address = TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap();
-    let Some(mounted) = Mounted::of(folder, &["--metrics", &address.to_string()]) else {
-        return;
-    };
-    fs::read(mounted.point("a")).unwrap();
-    let get = |path: &str| {
-        let mut stream = TcpStream::connect(address).unwrap();
-        write!(stream, "GET {path} HTTP/1.0\r\n\r\n").unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        answer
-    };
-    let text = get("/metrics");
-    for line in [
-        "# TYPE forerun_reads counter",
-        "forerun_reads_total 256",
-        "# TYPE forerun_in_flight gauge",
-        "# TYPE forerun_streams_ahead_bytes gauge",
-        "forerun_requests_queued 0",
-        "forerun_demand_failed_total 0",
-        "# EOF",
-    ] {
-        assert!(
-            text.lines().any(|l| l == line),
-            "{line} is missing in\n{text}"
-        );
-    }
-    assert!(get("/").starts_with("HTTP/1.0 404"));
 }
 
 #[test]

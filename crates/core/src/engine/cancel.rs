@@ -31,7 +31,7 @@ impl Engine {
             };
             if found.flags & flag::UNREAD != 0 {
                 self.ledger.in_flight -= 1;
-                self.ledger.evicted_unused += 1;
+                self.ledger.cancelled += 1;
             }
             self.memory.table.remove(found.frame);
             frames.push(found.frame);

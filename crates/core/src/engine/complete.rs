@@ -5,7 +5,7 @@
 //! Control law of failures: a fetch may carry blocks nobody asked for, so its error says nothing
 //! about a reader's own block. Whoever waited for a failed fetch gets its first block fetched
 //! alone; only if that fails is the error the reader's. Failed prefetches are counted and
-//! otherwise forgotten.
+//! otherwise forgotten. A cancelled fetch is no failure: its waiting reads are tried again.
 
 use super::send::DEVICE;
 use super::{Engine, REQUEST_BYTES};
@@ -55,12 +55,14 @@ impl Engine {
             FetchOutcome::Done => (count, Served::End),
             FetchOutcome::Short { blocks } => (blocks.min(count), Served::End),
             FetchOutcome::Failed { error } => (0, Served::Failed { error }),
+            FetchOutcome::Cancelled => (0, Served::End),
         };
+        let cancelled = outcome == FetchOutcome::Cancelled;
         for block in request.extent.blocks() {
             if block.0 - first.0 < arrived {
                 self.arrive(request.owner, file, block);
             } else {
-                self.lose(file, block);
+                self.lose(file, block, cancelled);
             }
         }
         // It may have closed the file meanwhile.
@@ -73,7 +75,7 @@ impl Engine {
             let lost = self.reads.get(&waiter).is_some_and(|r| {
                 request.extent.contains(r.access.block) && r.access.block.0 - first.0 >= arrived
             });
-            if lost {
+            if lost && !cancelled {
                 self.fail(waiter, count == 1, failure);
             } else {
                 self.work.reads.push_back(waiter);
@@ -98,7 +100,7 @@ impl Engine {
         self.arrived(owner, file, found.frame);
     }
 
-    fn lose(&mut self, file: FileId, block: Block) {
+    fn lose(&mut self, file: FileId, block: Block, cancelled: bool) {
         let Some(found) = known(self.memory.table.find(file, block), IN_FLIGHT) else {
             return;
         };
@@ -108,9 +110,10 @@ impl Engine {
         );
         if found.flags & flag::UNREAD != 0 {
             self.ledger.in_flight -= 1;
-            self.ledger.failed += 1;
+            self.ledger.failed += u64::from(!cancelled);
+            self.ledger.cancelled += u64::from(cancelled);
         } else {
-            self.ledger.demand_failed += 1;
+            self.ledger.demand_failed += u64::from(!cancelled);
         }
         self.memory.table.remove(found.frame);
         self.memory.give_back(found.frame);

@@ -258,6 +258,7 @@ fn outcome() -> impl Strategy<Value = FetchOutcome> {
         6 => Just(FetchOutcome::Done),
         1 => (0..40u32).prop_map(|blocks| FetchOutcome::Short { blocks }),
         1 => Just(FetchOutcome::Failed { error: ErrorCode(5) }),
+        1 => Just(FetchOutcome::Cancelled),
     ]
 }
 

@@ -193,9 +193,10 @@ impl Words<'_> {
     }
 
     fn outcome(&mut self) -> Result<FetchOutcome, LineError> {
-        const EXPECTED: &str = "done, short or failed";
+        const EXPECTED: &str = "done, short, failed or cancelled";
         Ok(match self.word(EXPECTED)? {
             "done" => FetchOutcome::Done,
+            "cancelled" => FetchOutcome::Cancelled,
             "short" => FetchOutcome::Short {
                 blocks: self.number("blocks")?,
             },

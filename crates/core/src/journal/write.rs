@@ -110,6 +110,7 @@ impl Display for FetchOutcome {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
             Self::Done => f.write_str("done"),
+            Self::Cancelled => f.write_str("cancelled"),
             Self::Short { blocks } => write!(f, "short {blocks}"),
             Self::Failed { error } => write!(f, "failed {error}"),
         }

@@ -42,13 +42,14 @@ fn device(draw: &mut Draw<'_>) -> DeviceId {
 }
 
 fn outcome(draw: &mut Draw<'_>) -> FetchOutcome {
-    match draw.below(6) {
+    match draw.below(7) {
         0 => FetchOutcome::Short {
             blocks: draw.short(),
         },
         1 => FetchOutcome::Failed {
             error: ErrorCode(draw.byte().into()),
         },
+        2 => FetchOutcome::Cancelled,
         _ => FetchOutcome::Done,
     }
 }

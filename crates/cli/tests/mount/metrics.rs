@@ -1,0 +1,223 @@
+//! The metrics: the page is what docs/METRICS.md says, and no client exhausts the daemon.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
+
+use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit, setrlimit};
+
+use super::{Mounted, bytes, folder};
+
+/// Most that the server may take under any number of connections.
+const THREADS_MAX: u64 = 8;
+const MEMORY_MAX_KIB: u64 = 8 << 10;
+
+/// An address nobody listens at.
+fn address() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.local_addr().unwrap()
+}
+
+/// A mount that serves metrics, with a file `a` of 256 blocks; none if this machine cannot mount.
+fn mounted(more: &[&str]) -> Option<(Mounted, SocketAddr)> {
+    let folder = folder();
+    fs::write(folder.path().join("source/a"), bytes(1 << 20, 1)).unwrap();
+    let address = address();
+    let port = address.port().to_string();
+    let flags = [&["--metrics", port.as_str()], more].concat();
+    Some((Mounted::of(folder, &flags)?, address))
+}
+
+fn get(address: SocketAddr, path: &str) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    write!(stream, "GET {path} HTTP/1.0\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+/// A number of the daemon's status: `Threads`, `VmRSS` (KiB).
+fn status(mounted: &Mounted, name: &str) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{}/status", mounted.daemon.id())).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix(name));
+    let words = line.unwrap().trim_start_matches(':');
+    words.split_whitespace().next().unwrap().parse().unwrap()
+}
+
+#[test]
+fn prometheus_gets_the_counters_in_base_units_with_the_mount_as_a_label() {
+    let Some((mounted, address)) = mounted(&[]) else {
+        return;
+    };
+    fs::read(mounted.point("a")).unwrap();
+    let text = get(address, "/metrics");
+    let mount = mounted.point("");
+    let mount = mount.to_str().unwrap().trim_end_matches('/');
+    let sum = |name: &str| {
+        let lines = text.lines().filter(|line| line.starts_with(name));
+        let value = |line: &str| line.rsplit(' ').next().unwrap().parse::<f64>().unwrap();
+        lines.map(value).sum::<f64>()
+    };
+    assert_eq!(
+        sum("forerun_read_bytes_total{"),
+        f64::from(1 << 20),
+        "{text}"
+    );
+    assert_eq!(sum("forerun_demand_failed_bytes_total{"), 0.0);
+    assert_eq!(
+        sum("forerun_prefetched_bytes_total{"),
+        sum("forerun_prefetch_ended_bytes_total{") + sum("forerun_prefetch_pending_bytes{")
+    );
+    for line in [
+        "# TYPE forerun_read_bytes counter".to_owned(),
+        "# UNIT forerun_read_bytes bytes".to_owned(),
+        "# TYPE forerun_prefetch_pending_bytes gauge".to_owned(),
+        format!("forerun_memory_waits_total{{mount=\"{mount}\"}} 0.0"),
+        "# EOF".to_owned(),
+    ] {
+        assert!(
+            text.lines().any(|l| l == line),
+            "{line} is missing in\n{text}"
+        );
+    }
+    for part in [
+        "forerun_build_info{",
+        "version=\"0.1.0\"",
+        "preset=\"mount\"",
+        "_ns",
+        "process_open_fds ",
+    ] {
+        assert_eq!(text.contains(part), part != "_ns", "{part}:\n{text}");
+    }
+    assert!(get(address, "/").contains("<a href=\"/metrics\">"));
+    assert!(get(address, "/other").starts_with("HTTP/1.1 404"));
+}
+
+#[test]
+fn every_metric_is_in_the_document_and_nothing_else_is() {
+    let emulated = ["--emulate", "switching=1us,rate=10GB/s"];
+    let Some((mounted, address)) = mounted(&emulated) else {
+        return;
+    };
+    fs::read(mounted.point("a")).unwrap();
+    let text = get(address, "/metrics");
+    let mut served = BTreeMap::new();
+    for line in text.lines() {
+        if let Some(words) = line.strip_prefix("# TYPE ") {
+            let (name, kind) = words.split_once(' ').unwrap();
+            let end = if kind == "counter" { "_total" } else { "" };
+            served.insert(format!("{name}{end}"), kind.to_owned());
+        }
+    }
+    let document = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/METRICS.md");
+    let document = fs::read_to_string(document).unwrap();
+    let rows = document.lines().filter_map(|line| {
+        let (name, rest) = line.strip_prefix("| `")?.split_once("` | ")?;
+        let (kind, _) = rest.split_once(" | ")?;
+        Some((name.to_owned(), kind.to_owned()))
+    });
+    assert_eq!(served, rows.collect());
+}
+
+#[test]
+fn thousands_of_idle_connections_and_an_endless_header_cost_the_daemon_next_to_nothing() {
+    let Some((mounted, address)) = mounted(&[]) else {
+        return;
+    };
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit {
+        current: limit.maximum,
+        ..limit
+    };
+    setrlimit(Resource::Nofile, raised).unwrap();
+    let most = limit
+        .maximum
+        .unwrap_or(u64::MAX)
+        .saturating_sub(500)
+        .min(5000);
+    println!("{most} connections");
+    assert!(most >= 100, "too few descriptors for this test");
+    get(address, "/metrics");
+    let (threads, memory) = (status(&mounted, "Threads"), status(&mounted, "VmRSS"));
+    let idle: Vec<_> = (0..most)
+        .map(|_| TcpStream::connect(address).unwrap())
+        .collect();
+    let mut endless = TcpStream::connect(address).unwrap();
+    let piece = vec![b'a'; 1 << 20];
+    // It is refused long before its end; 64 MiB are more than the daemon may take.
+    let refused = (0..64).any(|_| endless.write_all(&piece).is_err());
+    assert!(refused, "the server has read 64 MiB of header");
+    assert!(get(address, "/metrics").ends_with("# EOF\n"));
+    let more = status(&mounted, "Threads").saturating_sub(threads);
+    assert!(more <= THREADS_MAX, "{more} threads");
+    let more = status(&mounted, "VmRSS").saturating_sub(memory);
+    println!("{more} KiB more");
+    assert!(more <= MEMORY_MAX_KIB, "{more} KiB");
+    drop(idle);
+    assert_eq!(fs::read(mounted.point("a")).unwrap(), bytes(1 << 20, 1));
+}
+
+#[test]
+fn without_descriptors_the_metrics_wait_and_work_again_afterwards() {
+    let Some((mounted, address)) = mounted(&[]) else {
+        return;
+    };
+    assert!(get(address, "/metrics").ends_with("# EOF\n"));
+    let process = Pid::from_raw(mounted.daemon.id().cast_signed());
+    let before = prlimit(process, Resource::Nofile, getrlimit(Resource::Nofile)).unwrap();
+    let limit = |current| {
+        let new = Rlimit {
+            current: Some(current),
+            ..before
+        };
+        prlimit(process, Resource::Nofile, new).unwrap();
+    };
+    // No descriptor at all: a limit below those that are open.
+    limit(1);
+    let waiting: Vec<_> = (0..100)
+        .map(|_| TcpStream::connect(address).unwrap())
+        .collect();
+    let mut asks = TcpStream::connect(address).unwrap();
+    asks.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").unwrap();
+    limit(before.current.unwrap_or(1024));
+    let mut answer = String::new();
+    asks.read_to_string(&mut answer).unwrap();
+    assert!(answer.ends_with("# EOF\n"), "{answer}");
+    drop(waiting);
+    assert!(get(address, "/metrics").ends_with("# EOF\n"));
+}
+
+#[test]
+fn an_address_that_others_reach_is_warned_about() {
+    let folder = folder();
+    let (source, point) = (folder.path().join("missing"), folder.path().join("point"));
+    // The warning comes with the mount, which needs the right to mount; the address itself does not.
+    let (code, said) = super::forerun(&[
+        "mount".as_ref(),
+        "--metrics=nonsense".as_ref(),
+        source.as_ref(),
+        point.as_ref(),
+    ]);
+    assert!(
+        code == 2 && said.contains("as in 9898 or 127.0.0.1:9898"),
+        "{said}"
+    );
+    if !super::can_mount() {
+        return;
+    }
+    let open = format!("--metrics=0.0.0.0:{}", address().port());
+    let (code, said) = super::forerun(&[
+        "mount".as_ref(),
+        open.as_ref(),
+        "--memory=16MiB".as_ref(),
+        folder.path().join("source").as_ref(),
+        point.as_ref(),
+    ]);
+    super::run("umount", &[point.as_ref()]);
+    assert!(
+        code == 0 && said.contains("can be read by anybody"),
+        "{said}"
+    );
+}
