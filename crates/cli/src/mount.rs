@@ -16,8 +16,9 @@
 //! | [`fs`] | the file system, without FUSE |
 //! | [`fuse`] | requests of the kernel in, answers out |
 //! | [`lanes`] | calls to file systems that may not answer |
-//! | [`running`] | from a channel to a mount that works, and to its end |
+//! | [`running`], [`ending`] | from a channel to a mount that works, and to its end |
 //! | [`point`], [`attach`], [`options`] | mount point, `mount(2)`, `-o` |
+//! | [`limits`] | those of the process |
 //! | [`budget`] | who gets how much of `--memory` |
 //! | [`background`] | a daemon that was seen to work |
 //! | [`watch`], [`readahead`] | the kernel's caches |
@@ -27,9 +28,11 @@ pub mod attach;
 pub mod background;
 pub mod budget;
 pub mod control;
+pub mod ending;
 pub mod fs;
 pub mod fuse;
 pub mod lanes;
+pub mod limits;
 pub mod metrics;
 pub mod options;
 pub mod point;

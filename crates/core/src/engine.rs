@@ -368,6 +368,7 @@ impl Engine {
         let state = self.files.get_mut(&file)?;
         state.readers += 1;
         let accounts = alloc::vec![0; state.layout.devices().len()].into_boxed_slice();
+        let bytes = reader_bytes(accounts.len());
         self.readers.insert(
             reader,
             Reader {
@@ -377,7 +378,7 @@ impl Engine {
                 accounts,
             },
         );
-        self.memory.charge(READER_BYTES);
+        self.memory.charge(bytes);
         Some(())
     }
 
@@ -415,6 +416,11 @@ impl Engine {
             }
         }
     }
+}
+
+/// What an open file of so many members is charged: an account for each beside the rest.
+fn reader_bytes(members: usize) -> i64 {
+    READER_BYTES.saturating_add(i64::try_from(members.saturating_mul(8)).unwrap_or(i64::MAX))
 }
 
 /// The method that was chosen of a family.

@@ -361,6 +361,12 @@ impl Driver {
         self.shared.with(|control| control.awaited_max())
     }
 
+    /// The error that ended the writing of the journal, if one did. [`Driver::finish`] reports it, too.
+    #[must_use]
+    pub fn journal_error(&self) -> Option<std::io::Error> {
+        self.shared.journal_error()
+    }
+
     /// What the emulated device was asked for; none if none is emulated.
     #[must_use]
     pub fn device_use(&self) -> Option<DeviceUse> {

@@ -105,6 +105,19 @@ pub fn large_allocations_are_mappings() {
     }
 }
 
+/// From now on threads of this process share a few pools for small allocations. glibc reserves 64 MiB
+/// of address space for each, and makes eight a processor: under `ulimit -v` that leaves too little.
+pub fn few_arenas() {
+    #[cfg(target_env = "gnu")]
+    {
+        const ARENAS: libc::c_int = 2;
+        // SAFETY: a number only; it holds for threads to come.
+        if unsafe { libc::mallopt(libc::M_ARENA_MAX, ARENAS) } == 0 {
+            tracing::info!("allocations may take more address space than is used of it");
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -4,11 +4,18 @@
 //! their own, taken before the engine's so that chunks cannot change places. The first error ends
 //! the writing and is reported when the journal is closed.
 
-use crate::sync::Mutex;
 use std::io::{self, Write};
+use std::sync::atomic::{AtomicI32, Ordering};
+
+use crate::sync::Mutex;
 
 /// See the [module](self).
-pub(crate) struct JournalFile(Mutex<State>);
+pub(crate) struct JournalFile {
+    state: Mutex<State>,
+    /// The number of the first error; zero if there was none. Read without the lock, which is held
+    /// while lines are written, for as long as that takes.
+    failed: AtomicI32,
+}
 
 struct State {
     write: Option<Box<dyn Write + Send>>,
@@ -17,15 +24,25 @@ struct State {
 
 impl JournalFile {
     pub(crate) fn new(write: Option<Box<dyn Write + Send>>) -> Self {
-        Self(Mutex::new(State {
+        let state = State {
             write,
             failed: None,
-        }))
+        };
+        Self {
+            state: Mutex::new(state),
+            failed: AtomicI32::new(0),
+        }
+    }
+
+    /// The error that ended the writing, if one did.
+    pub(crate) fn error(&self) -> Option<io::Error> {
+        let number = self.failed.load(Ordering::Relaxed);
+        (number != 0).then(|| io::Error::from_raw_os_error(number))
     }
 
     /// Writes the lines there are by now.
     pub(crate) fn write(&self, lines: impl FnOnce() -> String) {
-        let mut state = self.0.lock();
+        let mut state = self.state.lock();
         let lines = lines();
         let State {
             write: Some(write),
@@ -34,14 +51,19 @@ impl JournalFile {
         else {
             return;
         };
-        if failed.is_none() {
-            *failed = write.write_all(lines.as_bytes()).err();
+        if failed.is_none()
+            && let Err(error) = write.write_all(lines.as_bytes())
+        {
+            tracing::error!("the journal ends here: {error}");
+            let number = error.raw_os_error().unwrap_or(libc::EIO);
+            self.failed.store(number, Ordering::Relaxed);
+            *failed = Some(error);
         }
     }
 
     /// Closes the journal; the first error of any line.
     pub(crate) fn close(&self) -> io::Result<()> {
-        let mut state = self.0.lock();
+        let mut state = self.state.lock();
         match (state.failed.take(), state.write.take()) {
             (Some(error), _) => Err(error),
             (None, Some(mut write)) => write.flush(),

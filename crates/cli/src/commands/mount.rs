@@ -21,7 +21,13 @@ pub fn run(args: &Mount) -> Result<(), Failure> {
             Ok(running)
         });
         match begun {
-            Ok(running) => running.wait().map(drop),
+            Ok(running) => {
+                let ended = running.wait().map(drop);
+                if let Err(failure) = &ended {
+                    background::log_failure(failure);
+                }
+                ended
+            }
             Err(failure) => {
                 background::report_failure(&failure);
                 Ok(())

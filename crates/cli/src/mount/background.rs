@@ -16,6 +16,7 @@
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Write};
+use std::os::unix::net::UnixDatagram;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
@@ -23,6 +24,9 @@ use rustix::io::Errno;
 
 use super::options::expand;
 use crate::failure::Failure;
+
+/// Where the system's log takes messages.
+const LOG: &str = "/dev/log";
 
 /// The word that says the mount works.
 const READY: &str = "ready";
@@ -82,6 +86,17 @@ pub fn report_ready() -> io::Result<()> {
     rustix::stdio::dup2_stdout(&nothing)?;
     rustix::stdio::dup2_stderr(&nothing)?;
     Ok(rustix::process::chdir("/")?)
+}
+
+/// Says what went wrong later: nobody waits for this process or reads what it prints, but the system
+/// keeps a log.
+pub fn log_failure(failure: &Failure) {
+    const DAEMON_ERROR: u32 = 3 << 3 | 3;
+    let said = format!("<{DAEMON_ERROR}>forerun[{}]: {failure}", std::process::id());
+    let sent = UnixDatagram::unbound().and_then(|socket| socket.send_to(said.as_bytes(), LOG));
+    if let Err(error) = sent {
+        tracing::error!("{LOG}: {error}: {failure}");
+    }
 }
 
 /// Says what went wrong instead.

@@ -140,7 +140,7 @@ fn respond(watched: &Watched, question: Question) -> Answer {
         },
         Question::Limits => Answer::Limits(watched.limits()),
         Question::SetKernelReadahead { bytes } => {
-            match readahead::set(&watched.mountpoint, Bytes(bytes)) {
+            match readahead::set(watched.fs.own_device(), Bytes(bytes)) {
                 Ok(()) => Answer::Limits(watched.limits()),
                 Err(error) => Answer::Error(format!("the kernel's readahead: {error}")),
             }

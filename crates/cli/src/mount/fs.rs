@@ -52,6 +52,9 @@ use super::lanes::LaneOf;
 /// No name, link target or list of attributes is longer: `XATTR_SIZE_MAX` and `XATTR_LIST_MAX`.
 const XATTR_BYTES_MAX: usize = 64 * 1024;
 
+/// How extended attributes begin that only the privileged see.
+const TRUSTED: &[u8] = b"trusted.";
+
 /// A file the kernel was told of.
 #[derive(Debug)]
 pub struct Found {
@@ -320,15 +323,24 @@ impl SourceFs {
         found
     }
 
-    /// The names of all extended attributes, each with a zero byte behind it.
+    /// The names of all extended attributes, each with a zero byte behind it, as whoever `may_see_all`
+    /// sees them in the source; others are not told of `trusted.*`.
     ///
     /// # Errors
     /// Those of the source.
-    pub fn xattrs(&self, node: Node) -> Result<Vec<u8>, Errno> {
+    pub fn xattrs(&self, node: Node, may_see_all: bool) -> Result<Vec<u8>, Errno> {
         let descriptor = self.descriptor(node)?;
         let mut names = vec![0; XATTR_BYTES_MAX];
         let bytes = rustix::fs::listxattr(beneath::path_of(&descriptor), &mut names[..])?;
         names.truncate(bytes);
+        if !may_see_all {
+            let all = names.split_inclusive(|byte| *byte == 0);
+            names = all
+                .filter(|name| !name.starts_with(TRUSTED))
+                .flatten()
+                .copied()
+                .collect();
+        }
         Ok(names)
     }
 
@@ -401,6 +413,12 @@ impl SourceFs {
     pub fn under_way(&self) -> Option<UnderWay> {
         let driver = self.driver()?;
         Some((driver.streams(), driver.queues()))
+    }
+
+    /// The error that ended the writing of the journal, if one did.
+    #[must_use]
+    pub fn journal_error(&self) -> Option<std::io::Error> {
+        self.driver()?.journal_error()
     }
 
     /// The most memory the engine uses; none once the mount has ended.

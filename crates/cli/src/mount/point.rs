@@ -85,6 +85,20 @@ pub fn is_served_by_fuse(source: &Path) -> Result<bool, Failure> {
     Ok(around.is_some_and(Mounted::is_fuse) || below.any(Mounted::is_fuse))
 }
 
+/// The device mounted last on a path, by the kernel's list.
+#[must_use]
+pub fn device_at(path: &Path) -> Option<(u32, u32)> {
+    let mounts = mounts().ok()?;
+    let on_path = mounts.iter().rev().find(|mount| mount.path == path)?;
+    Some(on_path.device)
+}
+
+/// Whether a device is what a path leads to, by the kernel's list.
+#[must_use]
+pub fn is_mounted(path: &Path, device: (u32, u32)) -> bool {
+    device_at(path) == Some(device)
+}
+
 fn folder(path: &Path) -> Result<PathBuf, Failure> {
     let canonical = path.canonicalize().map_err(|e| missing(path, &e))?;
     if canonical.is_dir() {
@@ -153,6 +167,7 @@ fn clear(mountpoint: &Path) -> Result<(), Failure> {
 struct Mounted {
     path: PathBuf,
     kind: String,
+    device: (u32, u32),
 }
 
 impl Mounted {
@@ -170,14 +185,18 @@ fn mounts() -> Result<Vec<Mounted>, Failure> {
         .collect())
 }
 
-/// A line of mountinfo: the fifth word is the path, the one after `-` the type.
+/// A line of mountinfo: the third word is the device, the fifth the path, the one after `-` the type.
 fn parse(line: &[u8]) -> Option<Mounted> {
     let mut words = line.split(|byte| *byte == b' ');
-    let path = unescaped(words.nth(4)?);
+    let device = std::str::from_utf8(words.nth(2)?).ok()?;
+    let (major, minor) = device.split_once(':')?;
+    let device = (major.parse().ok()?, minor.parse().ok()?);
+    let path = unescaped(words.nth(1)?);
     let kind = words.skip_while(|word| *word != b"-").nth(1)?;
     Some(Mounted {
         path,
         kind: String::from_utf8_lossy(kind).into_owned(),
+        device,
     })
 }
 
@@ -209,6 +228,7 @@ mod tests {
         let mounted = parse(line).unwrap();
         assert_eq!(mounted.path.as_os_str().as_bytes(), b"/a b\\c\xff");
         assert_eq!(mounted.kind, attach::TYPE);
+        assert_eq!(mounted.device, (0, 26));
         assert_eq!(parse(b""), None);
     }
 

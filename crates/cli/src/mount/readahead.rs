@@ -5,32 +5,35 @@
 //! bytes on the way while the program works. FUSE mounts get 128 KiB unless somebody with the right
 //! to do so writes another value under `/sys/class/bdi`. Where that is refused, it stays so.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::{fs, io};
 
 use forerun_core::Bytes;
-use rustix::fs::{major, minor, stat};
+use rustix::io::Errno;
 
-/// Sets it for the file system mounted here.
+/// A mount's device: its major and minor number. It is known from the kernel's list of mounts; to ask
+/// the mount itself would be to ask ourselves.
+type Device = Option<(u32, u32)>;
+
+/// Sets it for the file system of this device.
 ///
 /// # Errors
 /// No right to do so.
-pub fn set(mountpoint: &Path, bytes: Bytes) -> io::Result<()> {
-    fs::write(setting(mountpoint)?, format!("{}\n", bytes.0 >> 10))
+pub fn set(device: Device, bytes: Bytes) -> io::Result<()> {
+    fs::write(setting(device)?, format!("{}\n", bytes.0 >> 10))
 }
 
-/// What it is for the file system mounted here.
+/// What it is for the file system of this device.
 ///
 /// # Errors
 /// `/sys` is not there.
-pub fn get(mountpoint: &Path) -> io::Result<Bytes> {
-    let text = fs::read_to_string(setting(mountpoint)?)?;
+pub fn get(device: Device) -> io::Result<Bytes> {
+    let text = fs::read_to_string(setting(device)?)?;
     let kib: u64 = text.trim().parse().map_err(io::Error::other)?;
     Ok(Bytes(kib << 10))
 }
 
-fn setting(mountpoint: &Path) -> io::Result<PathBuf> {
-    let device = stat(mountpoint)?.st_dev;
-    let (major, minor) = (major(device), minor(device));
+fn setting(device: Device) -> io::Result<PathBuf> {
+    let (major, minor) = device.ok_or(Errno::NODEV)?;
     Ok(format!("/sys/class/bdi/{major}:{minor}/read_ahead_kb").into())
 }

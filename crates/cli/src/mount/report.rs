@@ -56,6 +56,9 @@ pub struct Report {
     pub open_files: Vec<OpenFileReport>,
     /// What the emulated device was asked for, if there is one.
     pub device: Option<DeviceReport>,
+    /// Why the journal ends before the mount does; none if it does not.
+    #[serde(default)]
+    pub journal_error: Option<String>,
     /// The devices files are on, and what they have to do now.
     pub queues: Vec<QueueReport>,
 }
@@ -152,6 +155,7 @@ impl Watched {
             known_files: self.fs.nodes().count(),
             open_files: self.open_files(&streams),
             device: device.map(|used| device_report(&used)),
+            journal_error: self.fs.journal_error().map(|error| error.to_string()),
             queues: queues.iter().map(queue_report).collect(),
         })
     }
@@ -200,7 +204,7 @@ impl Watched {
             memory_bytes: self.budget.whole.0,
             memory_limit_bytes: engine.0 + self.budget.beside().0,
             engine_limit_bytes: engine.0,
-            kernel_readahead_bytes: readahead::get(&self.mountpoint).ok().map(|b| b.0),
+            kernel_readahead_bytes: readahead::get(self.fs.own_device()).ok().map(|b| b.0),
         }
     }
 }

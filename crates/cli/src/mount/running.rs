@@ -1,54 +1,34 @@
-//! A mount from its start to its end.
+//! A mount from its start on.
 //!
 //! Called by the command once SOURCE and MOUNTPOINT are checked. Everything that can fail is begun
-//! before the mount is attached, so a mount that is visible works. It ends in one of two ways, and
-//! both lead through the same steps:
-//!
-//! ```text
-//! SIGTERM, SIGINT --> taken off its path --\
-//! umount, fusermount3 -u -------------------+--> session ends --> driver, journal --> counters
-//! ```
-//!
-//! After a signal, programs with open files may go on for [`GRACE`]; a second signal ends it at
-//! once.
+//! before the mount is attached, so a mount that is visible works. How it ends is in
+//! [`ending`](super::ending).
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender, channel};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Instant;
 
-use forerun_core::{Bytes, Ledger, Settings};
+use forerun_core::{Ledger, Settings};
 use forerun_io::backend::{BackendChoice, pread};
 use forerun_io::{Driver, footprint};
-use fuser::BackgroundSession;
-use signal_hook::consts::{SIGINT, SIGTERM};
-use signal_hook::iterator::Signals;
 
 use super::budget::Budget;
 use super::control::Control;
+use super::ending::{self, Event, catch_signals, tell_of_end};
 use super::fs::SourceFs;
 use super::metrics::Metrics;
 use super::options::kernel_flags;
-use super::point::{Checked, is_served_by_fuse};
+use super::point::{self, Checked, is_served_by_fuse};
 use super::report::Watched;
 use super::watch::Watch;
-use super::{attach, fuse, readahead};
+use super::{attach, fuse, limits, readahead};
 use crate::args;
 use crate::composition::settings;
 use crate::failure::Failure;
 use crate::files::plain;
 use crate::stack;
-
-/// How long programs with open files may go on after a signal. Systemd waits ninety seconds before
-/// it kills, a person does not.
-const GRACE: Duration = Duration::from_secs(5);
-
-enum Event {
-    Signal,
-    Ended,
-}
 
 /// See the [module](self).
 #[derive(Debug)]
@@ -103,8 +83,12 @@ impl Running {
         let control = control
             .map(|path| Control::start(path, watched))
             .transpose()?;
+        limits::check()?;
         let flags = kernel_flags(&args.flag);
         let kernel = attach::mount(&source, &mountpoint, flags, args.allow_other)?;
+        if let Some(device) = point::device_at(&mountpoint) {
+            fs.is_mounted_as(device);
+        }
         let begun = fuse::serve(fs.clone(), kernel, args.allow_other, budget.room);
         let begun = begun.and_then(|session| {
             let watch = Watch::start(fs.clone(), session.notifier())?;
@@ -115,43 +99,29 @@ impl Running {
             let _ = attach::unmount(&mountpoint);
             Failure::Run(format!("cannot serve the mount: {error}"))
         })?;
-        let running = Self {
+        if let Err(error) = readahead::set(fs.own_device(), args.kernel_readahead) {
+            tracing::info!("the kernel's readahead stays as it is: {error}");
+        }
+        Ok(Self {
             fs,
             mountpoint,
             events,
             _watch: watch,
             _control: control,
             _metrics: metrics,
-        };
-        running.set_readahead(args.kernel_readahead);
-        Ok(running)
-    }
-
-    fn set_readahead(&self, bytes: Bytes) {
-        if let Err(error) = readahead::set(&self.mountpoint, bytes) {
-            tracing::info!("the kernel's readahead stays as it is: {error}");
-        }
+        })
     }
 
     /// Serves until the mount is taken off or a signal comes; the counters.
     ///
     /// # Errors
-    /// The journal could not be written, or counters do not add up.
+    /// The session failed, the journal could not be written, or counters do not add up.
     pub fn wait(self) -> Result<Ledger, Failure> {
-        if let Ok(Event::Signal) = self.events.recv() {
-            if let Err(error) = attach::unmount(&self.mountpoint) {
-                tracing::warn!("cannot unmount {}: {error}", self.mountpoint.display());
-            }
-            // A second signal, the end of the session, or time: the same from here on.
-            let _ = self.events.recv_timeout(GRACE);
-        }
-        let driver = self.fs.take_driver();
-        let driver = driver.ok_or_else(|| Failure::Run("the mount ended twice".into()))?;
-        let ledger = driver.finish().map_err(|e| Failure::Run(e.to_string()))?;
-        ledger
-            .check()
-            .map_err(|e| Failure::Run(format!("the counters do not add up: {e}")))?;
-        Ok(ledger)
+        let ended = ending::wait(&self.fs, &self.mountpoint, &self.events);
+        // Files may be open whose server does not answer, not to their closing either: they are left
+        // to the end of the process.
+        std::mem::forget(self.fs.clone());
+        ended
     }
 }
 
@@ -171,38 +141,4 @@ fn driver(args: &args::Mount, source: &Path, settings: Settings) -> Result<Drive
         config.journal = Some(Box::new(journal));
     }
     Driver::new(config).map_err(|e| Failure::Usage(e.to_string()))
-}
-
-fn catch_signals(tell: Sender<Event>) -> Result<(), Failure> {
-    let cannot = |e| Failure::Run(format!("cannot catch signals: {e}"));
-    let mut signals = Signals::new([SIGTERM, SIGINT]).map_err(cannot)?;
-    let wait = move || {
-        for _ in signals.forever() {
-            if tell.send(Event::Signal).is_err() {
-                return;
-            }
-        }
-    };
-    let thread = thread::Builder::new()
-        .name("forerun-signal".into())
-        .spawn(wait);
-    thread.map(drop).map_err(cannot)
-}
-
-fn tell_of_end(session: BackgroundSession, tell: Sender<Event>) -> std::io::Result<()> {
-    let wait = move || {
-        match session.join() {
-            // Taken off while requests were under way: as good an end as any.
-            Err(error) if error.kind() != std::io::ErrorKind::ConnectionAborted => {
-                tracing::error!("the session ended: {error}");
-            }
-            _ => {}
-        }
-        // Nobody listens if the mount ended already.
-        let _ = tell.send(Event::Ended);
-    };
-    thread::Builder::new()
-        .name("forerun-session".into())
-        .spawn(wait)
-        .map(drop)
 }

@@ -5,6 +5,7 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::mpsc::Receiver;
+use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
@@ -136,9 +137,7 @@ fn a_server_that_answers_nothing_at_all_holds_up_no_other_file() {
             drop(std::fs::read_dir(&root).map(Iterator::count))
         }));
         let root = path(String::new());
-        asked.push(apart(move || {
-            let _ = rustix::fs::statfs(&root);
-        }));
+        asked.push(apart(move || assert!(rustix::fs::statfs(&root).is_err())));
     }
     for file in open {
         asked.push(apart(move || drop(file)));
@@ -176,7 +175,7 @@ while m[5000] == was:
     let mut child = std::process::Command::new("python3");
     child.args(["-c", script]).arg(silent.mounted.point("good"));
     let Ok(mut child) = child.stdout(std::process::Stdio::piped()).spawn() else {
-        println!("skipped: no python3");
+        crate::skipped::skipped("needs python3");
         return;
     };
     let mut line = [0; 7];
@@ -191,45 +190,60 @@ while m[5000] == was:
     silent.cut_off();
 }
 
-/// The daemon's end, within half a minute at most.
-fn ends(silent: &mut Silent, what: &str) {
-    let ended = wait::end(&mut silent.mounted.daemon);
-    assert!(ended.is_some(), "{what}");
+/// Whether the daemon has ended as far as the kernel lets it: a thread that waits for a FUSE server
+/// which has its request cannot be ended by anybody, and the process is a zombie as long.
+fn has_ended(silent: &Silent) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", silent.mounted.daemon.id()));
+    stat.map_or(true, |stat| stat.contains(") Z "))
 }
 
-#[test]
-fn a_signal_ends_a_mount_though_its_readers_hang() {
-    let Some(mut silent) = Silent::new(&[]) else {
-        return;
-    };
+/// Hung readers, and so many signals: how long the daemon lives after the last one. Everything that
+/// others see of it is gone then.
+fn ended_after(signals: u32) -> Option<Duration> {
+    let folder = tempfile::tempdir().unwrap();
+    let socket = folder.path().join("control");
+    let mut silent = Silent::new(&["--control", socket.to_str().unwrap()])?;
     silent.orders().no_reads_from = Some(3 << 20);
     let readers = readers(&silent, 3);
     eventually("reads without answer", || silent.held() > 0);
+    let point = silent.mounted.folder.path().join("point");
     silent.mounted.signal(Signal::TERM);
-    ends(&mut silent, "one signal");
+    wait::mounts("the path is free", || !super::is_mounted(&point));
+    let mut begun = Instant::now();
+    for _ in 1..signals {
+        begun = Instant::now();
+        silent.mounted.signal(Signal::TERM);
+    }
+    eventually("the daemon has ended", || has_ended(&silent));
+    let lived = begun.elapsed();
     for reader in readers {
         let read = reader.recv_timeout(PATIENCE).expect("every reader ends");
         assert!(read.is_err(), "a file was read to its end");
     }
+    assert!(!socket.exists(), "the control socket is left");
+    silent.cut_off();
+    silent.orders().held_go();
+    assert!(wait::end(&mut silent.mounted.daemon).is_some());
+    Some(lived)
+}
+
+#[test]
+fn a_signal_ends_a_mount_though_its_readers_hang() {
+    // That it ends at all while the reads hang: how soon depends on the machine.
+    let _ = ended_after(1);
 }
 
 #[test]
 fn a_second_signal_ends_a_mount_at_once() {
-    let Some(mut silent) = Silent::new(&[]) else {
-        return;
-    };
-    silent.orders().no_reads_from = Some(3 << 20);
-    let readers = readers(&silent, 3);
-    eventually("reads without answer", || silent.held() > 0);
-    silent.mounted.signal(Signal::TERM);
-    let point = silent.mounted.point("");
-    wait::mounts("the path is free", || !super::is_mounted(&point));
-    silent.mounted.signal(Signal::TERM);
-    ends(&mut silent, "two signals");
-    for reader in readers {
-        reader
-            .recv_timeout(PATIENCE)
-            .expect("every reader ends")
-            .unwrap_err();
+    // Four seconds are what the first signal alone gives to programs; a machine that stands still
+    // for as long does not do so three times.
+    for _ in 0..3 {
+        let Some(lived) = ended_after(2) else {
+            return;
+        };
+        if lived < Duration::from_secs(3) {
+            return;
+        }
     }
+    panic!("the second signal changed nothing");
 }

@@ -6,6 +6,7 @@ mod bad_input;
 mod change;
 mod death;
 mod faults;
+mod limits;
 mod liveness;
 mod memory;
 mod metrics;

@@ -38,6 +38,17 @@ pub(crate) struct Orders {
     flipped: u64,
 }
 
+impl Orders {
+    /// What waits is answered after all.
+    pub(crate) fn held_go(&mut self) {
+        self.silent = false;
+        self.no_reads_from = None;
+        for answer in self.held.drain(..) {
+            answer();
+        }
+    }
+}
+
 struct Server(Arc<Mutex<Orders>>);
 
 impl Server {

@@ -7,7 +7,7 @@
 use alloc::vec::Vec;
 
 use super::place::{FILE, blocks_in};
-use super::{Engine, READ_BYTES, READER_BYTES};
+use super::{Engine, READ_BYTES, reader_bytes};
 use crate::detect;
 use crate::known;
 use crate::stream::Streams;
@@ -35,7 +35,7 @@ impl Engine {
         self.close_hints(id);
         self.drop_deferred(id);
         let reader = self.readers.remove(&id)?;
-        self.memory.charge(-READER_BYTES);
+        self.memory.charge(-reader_bytes(reader.accounts.len()));
         let file = known(self.files.get_mut(&reader.file), FILE)?;
         file.readers -= 1;
         if file.readers == 0 {

@@ -32,4 +32,9 @@ impl Shared {
         }
         !abandoned
     }
+
+    /// The error that ended the journal before its end, if one did.
+    pub(crate) fn journal_error(&self) -> Option<std::io::Error> {
+        self.journal.error()
+    }
 }

@@ -238,6 +238,7 @@ mod tests {
             block_bytes: 4096,
             counters: counters.as_object().unwrap().clone(),
             known_files: 3,
+            journal_error: None,
             open_files: vec![
                 file("slow", 1_000_000, vec![]),
                 file("logs/\u{1b}[2J", 43_000_000, streams),

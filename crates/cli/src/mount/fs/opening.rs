@@ -109,7 +109,10 @@ fn errno(error: &DriverError) -> Errno {
         DriverError::Directory { .. } => Errno::ISDIR,
         DriverError::TooManyOpenFiles { .. } => Errno::MFILE,
         DriverError::TooManyFiles { .. } => Errno::NFILE,
-        DriverError::TooLarge { .. } => Errno::FBIG,
+        DriverError::TooLarge { .. } => {
+            tracing::warn!("{error}");
+            Errno::FBIG
+        }
         _ => Errno::IO,
     }
 }

@@ -1,0 +1,197 @@
+//! The end of a mount, also of one whose source does not answer.
+//!
+//! Called once the mount serves. It ends in one of two ways, and both lead through the same steps,
+//! each of which takes a bounded time:
+//!
+//! ```text
+//! SIGTERM, SIGINT --> taken off its path --> session ends, or GRACE is over, or a second signal --\
+//! umount, fusermount3 -u -------------------------------------------------------------------------+
+//!   driver: no reads any more; what is in flight has LAST to end <--------------------------------/
+//!   all ended: journal, counters        not all: the connection is cut, so that nobody waits on it
+//! ```
+//!
+//! A session that ends by itself with an error takes the mount off its path. A second signal ends the
+//! process after [`LAST`] whatever it is at.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::sync::mpsc::{Receiver, Sender};
+use std::thread;
+use std::time::Duration;
+
+use forerun_core::Ledger;
+use fuser::BackgroundSession;
+use rustix::fs::{Mode, OFlags, open, openat};
+use rustix::io::Errno;
+use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+use super::fs::SourceFs;
+use super::{attach, point};
+use crate::failure::Failure;
+
+/// How long programs with open files may go on after a signal. With [`LAST`] the mount has ended
+/// within five seconds; systemd waits ninety before it kills, a person does not.
+const GRACE: Duration = Duration::from_secs(4);
+
+/// How long requests that are in flight at the end may take: many times what a disk needs for one.
+const LAST: Duration = Duration::from_millis(500);
+
+/// The file system of FUSE connections, by `linux/magic.h`.
+const FUSE_CONTROL: u32 = 0x6573_5543;
+
+/// Something that ends a mount.
+#[derive(Debug)]
+pub enum Event {
+    /// A signal.
+    Signal,
+    /// It was taken off, or its session failed.
+    Ended(Result<(), String>),
+}
+
+/// Has signals told from now on; the second one ends the process in any case.
+///
+/// # Errors
+/// Signals cannot be caught.
+pub fn catch_signals(tell: Sender<Event>) -> Result<(), Failure> {
+    let cannot = |e| Failure::Run(format!("cannot catch signals: {e}"));
+    let mut signals = Signals::new([SIGTERM, SIGINT]).map_err(cannot)?;
+    let wait = move || {
+        let mut signals = signals.forever();
+        if signals.next().is_some() && tell.send(Event::Signal).is_ok() && signals.next().is_some()
+        {
+            let _ = tell.send(Event::Signal);
+            thread::park_timeout(2 * LAST);
+            tracing::error!("ended by a second signal, with calls to the source under way");
+            #[expect(
+                clippy::disallowed_methods,
+                reason = "threads that hang in the source never return, so main cannot"
+            )]
+            std::process::exit(1);
+        }
+    };
+    thread::Builder::new()
+        .name("forerun-signal".into())
+        .spawn(wait)
+        .map(drop)
+        .map_err(cannot)
+}
+
+/// Has the end of the session told.
+///
+/// # Errors
+/// No thread can be started.
+pub fn tell_of_end(session: BackgroundSession, tell: Sender<Event>) -> io::Result<()> {
+    let wait = move || {
+        let ended = match session.join() {
+            // Taken off while requests were under way: as good an end as any.
+            Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => Ok(()),
+            ended => ended.map_err(|error| error.to_string()),
+        };
+        // Nobody listens if the mount ended already.
+        let _ = tell.send(Event::Ended(ended));
+    };
+    thread::Builder::new()
+        .name("forerun-session".into())
+        .spawn(wait)
+        .map(drop)
+}
+
+/// Waits for the end, and ends the driver; the counters.
+///
+/// # Errors
+/// The session failed, the journal could not be written, or counters do not add up.
+pub fn wait(fs: &SourceFs, mountpoint: &Path, events: &Receiver<Event>) -> Result<Ledger, Failure> {
+    let mut failed = None;
+    match events.recv() {
+        Ok(Event::Signal) => {
+            take_off(mountpoint);
+            // A second signal, the end of the session, or time: the same from here on.
+            let _ = events.recv_timeout(GRACE);
+        }
+        Ok(Event::Ended(Err(error))) => {
+            if let Some(device) = fs.own_device()
+                && point::is_mounted(mountpoint, device)
+            {
+                take_off(mountpoint);
+            }
+            failed = Some(Failure::Run(format!("the session ended: {error}")));
+        }
+        _ => {}
+    }
+    let driver = fs.take_driver();
+    let driver = driver.ok_or_else(|| Failure::Run("the mount ended twice".into()))?;
+    let (ledger, all_ended) = driver
+        .finish_within(LAST)
+        .map_err(|e| Failure::Run(e.to_string()))?;
+    if all_ended {
+        ledger
+            .check()
+            .map_err(|e| Failure::Run(format!("the counters do not add up: {e}")))?;
+    } else {
+        tracing::warn!("the source still owes answers: they are not waited for");
+        cut(fs);
+    }
+    failed.map_or(Ok(ledger), Err)
+}
+
+/// Takes the mount off its path. On a thread of its own: somebody on the way to the path may not
+/// answer either.
+fn take_off(mountpoint: &Path) {
+    let path = mountpoint.to_owned();
+    let take_off = move || {
+        if let Err(error) = attach::unmount(&path) {
+            tracing::warn!("cannot unmount {}: {error}", path.display());
+        }
+    };
+    let thread = thread::Builder::new().name("forerun-unmount".into());
+    if let Err(error) = thread.spawn(take_off) {
+        tracing::warn!("cannot unmount {}: {error}", mountpoint.display());
+    }
+}
+
+/// Has the kernel end what waits for this mount. It would do so when the process is gone, but the
+/// process is not gone while one of its threads waits for a server.
+fn cut(fs: &SourceFs) {
+    let Some((_, minor)) = fs.own_device() else {
+        return;
+    };
+    let abort = format!("{minor}/abort");
+    let cut = connections().and_then(|folder| {
+        let file = openat(
+            &folder,
+            &abort,
+            OFlags::WRONLY | OFlags::CLOEXEC,
+            Mode::empty(),
+        )?;
+        rustix::io::write(file, b"1")
+    });
+    // Without an entry the connection has ended.
+    if let Err(error) = cut
+        && error != Errno::NOENT
+    {
+        tracing::warn!("programs that wait for the mount cannot be let go: {error}");
+    }
+}
+
+/// The kernel's folder of FUSE connections: where it usually is, or by a mount of our own that nobody
+/// sees.
+fn connections() -> Result<OwnedFd, Errno> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let usual = open("/sys/fs/fuse/connections", flags, Mode::empty());
+    let is_there = usual.as_ref().is_ok_and(|folder| {
+        rustix::fs::fstatfs(folder).is_ok_and(|found| found.f_type as u32 == FUSE_CONTROL)
+    });
+    if is_there {
+        return usual;
+    }
+    let context = fsopen("fusectl", FsOpenFlags::FSOPEN_CLOEXEC)?;
+    fsconfig_create(&context)?;
+    fsmount(
+        &context,
+        FsMountFlags::FSMOUNT_CLOEXEC,
+        MountAttrFlags::empty(),
+    )
+}
