@@ -61,14 +61,11 @@ use crate::reclaim;
 use crate::request::Requests;
 use crate::settings::{Settings, SettingsError};
 use crate::spec::{Choice, Method};
-use crate::stream::{STREAMS_MAX, Streams};
+use crate::stream::Streams;
 use crate::table::{Frame, Table};
 use crate::units::{Bytes, DeviceId, Extent, FileId, Nanos, ReadId, ReaderId};
 use work::{Task, Work};
 
-/// What an open file is charged: its entry, its detector, and room in the maps. The streams come
-/// on top as they appear; half the limit is charged ahead because vectors grow by doubling.
-const READER_BYTES: i64 = 512;
 /// What a read under way is charged: its entry and the frames it pins.
 const READ_BYTES: i64 = 512;
 /// What a fetch under way is charged: its entry and its waiters.
@@ -368,7 +365,7 @@ impl Engine {
         let state = self.files.get_mut(&file)?;
         state.readers += 1;
         let accounts = alloc::vec![0; state.layout.devices().len()].into_boxed_slice();
-        let bytes = reader_bytes(accounts.len());
+        let bytes = change::reader_bytes(accounts.len());
         self.readers.insert(
             reader,
             Reader {
@@ -418,11 +415,6 @@ impl Engine {
     }
 }
 
-/// What an open file of so many members is charged: an account for each beside the rest.
-fn reader_bytes(members: usize) -> i64 {
-    READER_BYTES.saturating_add(i64::try_from(members.saturating_mul(8)).unwrap_or(i64::MAX))
-}
-
 /// The method that was chosen of a family.
 fn built<B>(family: &str, choice: &Choice, list: &'static [Method<B>]) -> Result<B, SettingsError> {
     let elsewhere = || alloc::format!("a {family} method from another family's list");
@@ -430,5 +422,3 @@ fn built<B>(family: &str, choice: &Choice, list: &'static [Method<B>]) -> Result
         .build(list)
         .ok_or_else(|| SettingsError::Line(elsewhere()))
 }
-
-const _: () = assert!(STREAMS_MAX <= 64, "READER_BYTES is reckoned for 64 streams");

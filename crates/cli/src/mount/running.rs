@@ -2,7 +2,7 @@
 //!
 //! Called by the command once SOURCE and MOUNTPOINT are checked. Everything that can fail is begun
 //! before the mount is attached, so a mount that is visible works. How it ends is in
-//! [`ending`](super::ending).
+//! [`ending`].
 
 use std::fs::File;
 use std::path::{Path, PathBuf};

@@ -7,12 +7,22 @@
 use alloc::vec::Vec;
 
 use super::place::{FILE, blocks_in};
-use super::{Engine, READ_BYTES, reader_bytes};
+use super::{Engine, READ_BYTES};
 use crate::detect;
 use crate::known;
-use crate::stream::Streams;
+use crate::stream::{STREAMS_MAX, Streams};
 use crate::table::{Frame, flag};
 use crate::units::{Bytes, Extent, FileId, ReadId, ReaderId, RequestId};
+
+/// What an open file is charged: its entry, its detector, and room in the maps. The streams come
+/// on top as they appear; half the limit is charged ahead because vectors grow by doubling.
+const READER_BYTES: i64 = 512;
+const _: () = assert!(STREAMS_MAX <= 64, "READER_BYTES is reckoned for 64 streams");
+
+/// What an open file of so many members is charged: an account for each beside the rest.
+pub(super) fn reader_bytes(members: usize) -> i64 {
+    READER_BYTES.saturating_add(i64::try_from(members.saturating_mul(8)).unwrap_or(i64::MAX))
+}
 
 impl Engine {
     pub(super) fn invalidate(&mut self, file: FileId, bytes: Bytes) -> Option<()> {
