@@ -78,6 +78,7 @@ fn json_is_one_object_with_a_key_a_family() {
             "dispatch",
             "formats",
             "hinted",
+            "layout",
             "presets",
             "reclaim",
             "schedulers",
