@@ -127,9 +127,14 @@ impl Running {
         Ok(running)
     }
 
-    fn set_readahead(&self, bytes: Bytes) {
-        if let Err(error) = readahead::set(&self.mountpoint, bytes) {
-            tracing::info!("the kernel's readahead stays as it is: {error}");
+    fn set_readahead(&self, wanted: Option<Bytes>) {
+        let set = readahead::set(&self.mountpoint, wanted.unwrap_or(readahead::DEFAULT));
+        match (set, wanted) {
+            (Ok(()), _) => {}
+            (Err(error), Some(_)) => tracing::warn!(
+                "--kernel-readahead: the kernel's value stays, only root may set it: {error}"
+            ),
+            (Err(error), None) => tracing::info!("the kernel's readahead stays as it is: {error}"),
         }
     }
 

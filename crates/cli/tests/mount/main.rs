@@ -5,6 +5,7 @@ mod attributes;
 mod bad_input;
 mod change;
 mod death;
+mod everyday;
 mod faults;
 mod memory;
 mod metrics;
@@ -123,6 +124,7 @@ fn start(folder: &Path, flags: &[&str]) -> Child {
         .args(flags)
         .arg(folder.join("source"))
         .arg(&point)
+        .env("FORERUN_RUNTIME_DIR", folder.join("run"))
         .stdin(Stdio::null())
         .spawn()
         .unwrap();

@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 
 use snapbox::cmd::cargo_bin;
 
-use super::{Mounted, bytes, can_mount, eventually, folder, forerun, is_mounted, run, wait};
+use super::{Mounted, bytes, can_mount, eventually, folder, forerun, is_mounted, wait};
 
 fn ctl(socket: &Path, words: &[&str]) -> serde_json::Value {
     let mut arguments = vec!["ctl".as_ref(), socket.as_ref()];
@@ -173,6 +173,7 @@ fn mount_8_finds_the_fstab_name() {
     for word in ["fuse.forerun", "ro,", "noexec", "nosuid", "allow_other"] {
         assert!(line.contains(word), "{line}");
     }
-    run("fusermount3", &["-u".as_ref(), path("point").as_ref()]);
+    let (code, said) = forerun(&["umount".as_ref(), path("point").as_ref()]);
+    assert_eq!(code, 0, "{said}");
     wait::mounts("it ends", || !is_mounted(&path("point")));
 }
