@@ -12,6 +12,8 @@ FORERUN = $${CARGO_TARGET_DIR:-target}/release/forerun
 # The disk the demonstration is about: 8 ms a switch, 80 MB/s.
 DISK := switching=8ms,rate=80MB/s
 FUZZ_SECONDS ?= 60
+# Absolute, because each test program runs in its crate's folder.
+SKIPPED := $(abspath $(or $(CARGO_TARGET_DIR),target))/skipped.txt
 
 have = $(CARGO) $(1) --version >/dev/null 2>&1
 missing = echo "make: $(1) is missing, so $(2)"
@@ -27,7 +29,7 @@ demo: ## ten readers on an emulated disk: Linux's readahead, competitive, foreru
 	    --memory 256MiB --preset linux-2.6.24,cp,forerun
 
 .PHONY: test
-test: format lint unit doc ## everything that must hold: format, lints, all tests, documentation
+test: format lint doc unit ## everything that must hold: format, lints, documentation, all tests
 
 .PHONY: format
 format: ## is the source formatted?
@@ -42,10 +44,17 @@ lint: ## clippy, warnings are errors
 # Release is what users run, and the only profile in which ratios of speed mean anything. The
 # libraries run once more in the development profile, which has debug assertions and overflow
 # checks; the command line does not, because its runs take the emulated device's time, not ours.
+#
+# A test that lacks something on this machine appends a line to $(SKIPPED): the last lines show them.
 .PHONY: unit
-unit: ## all tests in release, the libraries' also with debug assertions
+unit: export FORERUN_SKIPPED = $(SKIPPED)
+unit: ## all tests in release, the libraries' also with debug assertions; ends with what was skipped
+	@mkdir -p "$(dir $(SKIPPED))" && : > "$(SKIPPED)"
 	$(CARGO) test --workspace --release
 	$(CARGO) test --workspace --exclude forerun --tests
+	@sort -u -o "$(SKIPPED)" "$(SKIPPED)"; if [ -s "$(SKIPPED)" ]; then \
+	  echo "$$(wc -l < "$(SKIPPED)") skipped:"; cat "$(SKIPPED)"; \
+	else echo "no test was skipped"; fi
 
 .PHONY: doc
 doc: ## the documentation builds without a warning
@@ -59,6 +68,8 @@ bench: ## instruction counts under callgrind, and ratios against rivals in one r
 	$(CARGO) run --release --package forerun-sim --example speed
 	$(CARGO) run --release --package forerun-sim --example memory
 	$(CARGO) run --release --package forerun-io --example hit_ratio
+	$(CARGO) run --release --package forerun --example clocks
+	$(CARGO) run --release --package forerun-bed --example punctual
 	@mkdir -p target/bench && [ -s target/bench/1GiB ] || head -c 1G /dev/urandom > target/bench/1GiB
 	$(CARGO) run --release --package forerun-io --example cold -- target/bench/1GiB
 

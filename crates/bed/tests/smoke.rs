@@ -4,12 +4,17 @@
 //! binary itself says so with exit code 2, and the test is skipped with that reason. Nothing here
 //! is about speed but one thing that cannot be fast by accident: a disk that takes its time.
 
+#[path = "../../skipped.rs"]
+mod skipped;
+
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 use std::time::Instant;
 
 use forerun_bed::read::Readings;
+
+use skipped::skipped;
 
 const BED: &str = r#"
 [disks]
@@ -87,7 +92,7 @@ fn a_bed_comes_up_takes_its_time_and_leaves_nothing_behind() {
     let (bed, state) = (place.join("bed.toml"), place.join("state"));
     fs::write(&bed, BED).unwrap();
     if let Err(reason) = up(&bed, &state) {
-        println!("skipped: {reason}");
+        skipped(reason);
         return;
     }
     let again = bed_command(&["up", bed.to_str().unwrap()], &state);
@@ -116,7 +121,7 @@ fn a_bed_whose_daemon_was_killed_can_be_taken_down() {
     let (bed, state) = (place.join("bed.toml"), place.join("killed"));
     fs::write(&bed, BED).unwrap();
     if let Err(reason) = up(&bed, &state) {
-        println!("skipped: {reason}");
+        skipped(reason);
         return;
     }
     kill_daemon_of(&state);
@@ -167,7 +172,7 @@ fn a_table_measures_and_takes_its_bed_down() {
     ];
     let output = bed_command(&arguments, &state);
     if output.status.code() == Some(2) && said(&output).contains("cannot run here") {
-        println!("skipped: {}", said(&output));
+        skipped(said(&output));
         return;
     }
     assert!(output.status.success(), "{}", said(&output));

@@ -15,7 +15,9 @@ mod trace;
 
 use std::path::PathBuf;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args as Group, Parser, ValueEnum};
+use forerun_core::settings::Notice;
 use forerun_core::spec::{Choice, Method};
 use forerun_core::{Bytes, Nanos, depth, detect, dispatch, hinted, preset, reclaim, settings};
 use forerun_io::BackendChoice;
@@ -63,6 +65,15 @@ pub struct Composition {
     #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = parse_size)]
     pub memory: Bytes,
 
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub methods: Methods,
+}
+
+/// Methods in place of a preset's.
+#[derive(Clone, Debug, Default, Group)]
+#[command(next_help_heading = "Engine")]
+pub struct Methods {
     /// Detect method in place of the preset's, as name or name(param=value,..)
     #[arg(long, value_name = "METHOD", long_help = methods_help("detect", detect::LIST))]
     #[arg(value_parser = |text: &str| Choice::parse("detect", detect::LIST, text))]
@@ -82,6 +93,17 @@ pub struct Composition {
     #[arg(long, value_name = "METHOD", long_help = methods_help("reclaim", reclaim::LIST))]
     #[arg(value_parser = |text: &str| Choice::parse("reclaim", reclaim::LIST, text))]
     pub reclaim: Option<Choice>,
+}
+
+/// When a hinted method decides.
+#[derive(Clone, Copy, Debug, Group)]
+pub struct Noticing {
+    /// When a hinted method notices that a fetch has ended: at once, or at reads (when one begins or
+    /// waits, as kimbrel96's simulator)
+    #[arg(long, value_name = "WHEN", default_value_t)]
+    #[arg(value_parser = PossibleValuesParser::new(Notice::LIST.map(|(name, _)| name))
+        .try_map(|name| name.parse::<Notice>()))]
+    pub notice: Notice,
 }
 
 /// A hinted method, or none.
@@ -196,6 +218,10 @@ pub struct Bench {
     #[arg(long, value_name = "METHOD", long_help = methods_help("hinted", hinted::policy::LIST))]
     #[arg(value_parser = |text: &str| settings::parse_hinted(text).map(Hinted))]
     pub hinted: Option<Hinted>,
+
+    #[allow(missing_docs)]
+    #[command(flatten)]
+    pub noticing: Noticing,
 
     #[allow(missing_docs)]
     #[command(flatten)]

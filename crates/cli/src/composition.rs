@@ -1,13 +1,13 @@
 //! From a preset, a memory size and the methods put in place of the preset's, to settings.
 //!
-//! Called by `read` and `bench` once a preset. Whether a combination is accepted is for
+//! Called by `read`, `bench`, `mount` and `simulate` once a preset. Whether a combination is accepted is for
 //! `forerun-core` to say; here its refusal only gets the name of the flag.
 
 use forerun_core::Settings;
 use forerun_core::preset::Preset;
 use forerun_core::settings::SettingsError;
 
-use crate::args::Composition;
+use crate::args::{Composition, Methods};
 use crate::failure::Failure;
 use crate::quantity::{size, typed};
 
@@ -17,18 +17,23 @@ use crate::quantity::{size, typed};
 /// Memory the engine cannot work with; the message names the limit.
 pub fn settings(preset: &Preset, wanted: &Composition) -> Result<Settings, Failure> {
     let mut settings = preset.settings(wanted.memory).map_err(name_the_flag)?;
+    replace(&mut settings, &wanted.methods);
+    settings.check().map_err(name_the_flag)?;
+    Ok(settings)
+}
+
+/// Puts methods in place of the preset's.
+pub fn replace(settings: &mut Settings, methods: &Methods) {
     for (own, other) in [
-        (&mut settings.detect, &wanted.detect),
-        (&mut settings.depth, &wanted.depth),
-        (&mut settings.dispatch, &wanted.dispatch),
-        (&mut settings.reclaim, &wanted.reclaim),
+        (&mut settings.detect, &methods.detect),
+        (&mut settings.depth, &methods.depth),
+        (&mut settings.dispatch, &methods.dispatch),
+        (&mut settings.reclaim, &methods.reclaim),
     ] {
         if let Some(other) = other {
             own.clone_from(other);
         }
     }
-    settings.check().map_err(name_the_flag)?;
-    Ok(settings)
 }
 
 /// A refusal of the engine with the flag and sizes as a user writes them.
@@ -59,10 +64,7 @@ mod tests {
     fn memory(memory: u64) -> Composition {
         Composition {
             memory: Bytes(memory),
-            detect: None,
-            depth: None,
-            dispatch: None,
-            reclaim: None,
+            methods: Methods::default(),
         }
     }
 
@@ -71,8 +73,12 @@ mod tests {
         let preset = preset::find("linux-2.6.24").unwrap();
         let plain = settings(preset, &memory(1 << 26)).unwrap();
         let choice = Choice::parse("depth", depth::LIST, "fixed(depth_bytes=1048576)").unwrap();
-        let wanted = Composition {
+        let methods = Methods {
             depth: Some(choice.clone()),
+            ..Methods::default()
+        };
+        let wanted = Composition {
+            methods,
             ..memory(1 << 26)
         };
         let deeper = settings(preset, &wanted).unwrap();

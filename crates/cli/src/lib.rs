@@ -33,11 +33,19 @@ use args::{Args, Command};
 use failure::Failure;
 use mount::sockets::{Environment, Sockets};
 
+/// Runs a command with its output going to `out`, whatever the environment.
+///
+/// # Errors
+/// See [`Failure`].
+pub fn run(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
+    run_in(args, &Environment::default(), out)
+}
+
 /// Runs a command with its output going to `out`.
 ///
 /// # Errors
 /// See [`Failure`].
-pub fn run(args: &Args, environment: &Environment, out: &mut dyn Write) -> Result<(), Failure> {
+pub fn run_in(args: &Args, environment: &Environment, out: &mut dyn Write) -> Result<(), Failure> {
     let sockets = Sockets::of(environment);
     match &args.command {
         Command::Read(read) => commands::read::run(read, out),

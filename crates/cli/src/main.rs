@@ -51,7 +51,7 @@ fn main() -> ExitCode {
             return ExitCode::from(if asked_for { 0 } else { 2 });
         }
     };
-    match output().and_then(|mut out| forerun::run(&args, &environment, &mut out)) {
+    match output().and_then(|mut out| forerun::run_in(&args, &environment, &mut out)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             if !matches!(failure, Failure::OutputClosed) {

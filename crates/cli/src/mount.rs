@@ -15,6 +15,7 @@
 //! | --- | --- |
 //! | [`fs`] | the file system, without FUSE |
 //! | [`fuse`] | requests of the kernel in, answers out |
+//! | [`lanes`] | calls to file systems that may not answer |
 //! | [`running`] | from a channel to a mount that works, and to its end |
 //! | [`point`], [`attach`], [`options`] | mount point, `mount(2)`, `-o` |
 //! | [`budget`] | who gets how much of `--memory` |
@@ -28,6 +29,7 @@ pub mod budget;
 pub mod control;
 pub mod fs;
 pub mod fuse;
+pub mod lanes;
 pub mod metrics;
 pub mod options;
 pub mod point;

@@ -41,8 +41,26 @@ pub struct DeviceFacts<'a> {
     pub distance: Bytes,
 }
 
-/// Limits windows.
+/// Longest window of a stream that has consumed nothing: 1 GiB, or so many competitive depths where
+/// that is more. A stream may end at once; then all of it is wasted.
+pub const NEW_MAX: Bytes = Bytes(1 << 30);
+/// See [`NEW_MAX`]: with 64 depths to a switch 1.5 % of the device's time goes to switching.
+pub const NEW_DEPTHS_MAX: u64 = 64;
+
+/// Limits windows. The rules are checked by the suite `conformance` over every entry of [`LIST`].
+///
+/// The engine asks for each window anew, once a stream is known, and guarantees that `asked` is at
+/// least a block and that location and profile are of the device on which the window will lie. It
+/// cuts the answer to the stream's share of memory and to what is left of the device's slice.
 pub trait Depth: core::fmt::Debug + Send {
     /// The longest window, in bytes. The engine rounds up to blocks.
+    ///
+    /// - It MUST depend on the arguments alone: one method serves all streams, in any order.
+    /// - It MUST be at least `stream.asked`, so that a read never becomes several requests for the
+    ///   method's sake. A constant limit is excepted (Linux's `read_ahead_kb` cuts longer reads).
+    /// - It MUST NOT be zero.
+    /// - It MUST be bounded: without anything consumed by [`NEW_MAX`], the asked bytes or
+    ///   [`NEW_DEPTHS_MAX`] competitive depths, later also by the bytes consumed. At most half of
+    ///   all bytes fetched then are wasted, whenever the run ends.
     fn limit(&self, stream: &StreamFacts, device: &DeviceFacts<'_>) -> Bytes;
 }

@@ -48,11 +48,12 @@ pub enum Cause {
 pub struct Access {
     /// The block wanted now.
     pub block: Block,
-    /// Blocks of the same read before it.
+    /// Blocks of the same read before it: taken as plain hits, or answered already.
     pub head: u32,
     /// Blocks still wanted from there on, `block` included.
     pub count: u32,
-    /// The block this open file touched last before the read began.
+    /// The block this open file touched last before the application's read began. Not one of that
+    /// read's own: a random read whose first half is cached must not look sequential.
     pub previous: Option<Block>,
 }
 
@@ -117,25 +118,43 @@ pub trait Ahead {
     fn unread(&self, block: Block) -> bool;
 }
 
-/// Finds runs of one open file.
+/// Finds runs of one open file. The rules are checked by the suite `conformance` over every entry of
+/// [`LIST`], except those that a method breaks as its source does.
+///
+/// The engine guarantees that it asks at missing and at marked blocks in the order in which the
+/// reader comes to them, that the mark stands where [`Window`] says, and that a window is fetched
+/// before the next question, as far as the memory allows.
 pub trait Detect: core::fmt::Debug + Send {
-    /// Whether every read must be shown to [`Detect::read`]: the hit path is then closed.
+    /// Whether every read must be shown to [`Detect::read`]: the hit path is then closed. It MUST
+    /// always be the same.
     fn sees_every_read(&self) -> bool {
         false
     }
 
-    /// A read begins (only called if [`Detect::sees_every_read`]).
+    /// A read begins (only called if [`Detect::sees_every_read`]); again, after a window, for one
+    /// more. The window is as [`Detect::trigger`] says.
     fn read(&mut self, _access: &Access, _ahead: &dyn Ahead) -> Option<Window> {
         None
     }
 
-    /// A trigger fired.
+    /// A trigger fired. The window, if there is one,
+    ///
+    /// - MUST NOT be longer than [`Ahead::limit`], nor `async_size` longer than `size`;
+    /// - MUST NOT begin before the block wanted, and MUST reach past it;
+    /// - MUST leave nothing out: between the blocks wanted and its start lie only blocks that are
+    ///   cached or were in a window before. It need not hold the block wanted: the engine fetches
+    ///   that in any case.
+    ///
+    /// Equal histories MUST give equal windows. What the cache holds is asked, not remembered: any
+    /// block may have been given up since.
     fn trigger(&mut self, cause: Cause, access: &Access, ahead: &dyn Ahead) -> Option<Window>;
 
-    /// The memory allowed only the blocks before `end` of the last window.
+    /// The memory allowed only the blocks before `end` of the last window. The next window MUST NOT
+    /// begin behind `end`, because nobody fetches what was cut off.
     fn cut(&mut self, _end: Block) {}
 
-    /// Whether a miss at this block means that a block fetched ahead was lost.
+    /// Whether a miss at this block means that a block fetched ahead was lost. It MUST NOT hold for a
+    /// block that neither was in a window, or was cut off, nor was cached when the method looked.
     fn inside_window(&self, _block: Block) -> bool {
         false
     }

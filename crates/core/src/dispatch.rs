@@ -48,18 +48,33 @@ pub struct Waiting {
     pub due: u64,
 }
 
-/// Chooses among waiting fetches.
+/// No slice is longer than so many competitive depths: all others wait for its end.
+pub const SLICE_MAX: u64 = 1024;
+
+/// Chooses among waiting fetches. The rules are checked by the suite `conformance` over every entry of
+/// [`LIST`].
+///
+/// The engine guarantees that a fetch is named to [`next`](Dispatch::next) until it is chosen, always
+/// with the same position, and in the order of arrival.
 pub trait Dispatch: core::fmt::Debug + Send {
     /// Whether the order is worth more than early hand-over: fetches then wait in our queue, and
     /// windows go out in at least two pieces, so that a reader can ask for the next window while
-    /// the last piece of this one is under way.
+    /// the last piece of this one is under way. It MUST always be the same.
     fn holds_back(&self) -> bool;
 
     /// How long a run may get that starts now. `depth` is what the device could transfer during
     /// one switch; `runs` is how many runs wait for it, the one that starts included.
+    ///
+    /// - Where the method holds back it MUST be at least `depth`: less does not pay for the switch.
+    /// - It MUST NOT be longer than [`SLICE_MAX`] depths, nor grow with `runs`.
     fn slice(&self, depth: Bytes, runs: usize) -> Bytes;
 
-    /// The index of the next fetch among the waiting ones, oldest first. An index that does not
-    /// exist means the oldest.
+    /// The index of the next fetch among the waiting ones, oldest first.
+    ///
+    /// - It MUST be an index of `waiting`, if that names anything; the engine takes the oldest for
+    ///   one that does not exist.
+    /// - It MUST depend on the arguments alone.
+    /// - It MUST NOT starve a fetch: with n runs that always have another, each is chosen before the
+    ///   device has worked for four rounds of n + 1 slices.
     fn next(&self, head: &Head, waiting: &mut dyn Iterator<Item = Waiting>) -> usize;
 }

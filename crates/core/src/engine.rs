@@ -1,8 +1,7 @@
 //! The engine: inputs in, decisions out, nothing else.
 //!
-//! Drivers call [`Engine::handle`] with one input, then [`Engine::poll`] until
-//! [`Output::Idle`]. The stages stand in the folder `engine/`, in the order a read passes them, and
-//! each calls only those below it:
+//! Drivers call [`Engine::handle`] with one input, then [`Engine::poll`] until [`Output::Idle`]. The
+//! stages stand in the order a read passes them, and each calls only those below it:
 //!
 //! ```text
 //! change    files change, readers close
@@ -14,17 +13,14 @@
 //! cancel    a fetch is not wanted any more
 //! fetch     frames for the blocks, requests for the devices
 //! send      dispatch: which request a device gets next
-//! turn      the facts by which that is chosen
+//! streams   runs of blocks ahead of their readers; victims
+//! turn      the facts by which a device's next request is chosen
 //! place     layout: which device holds a block, and where on it
 //! ```
 //!
-//! Work for a stage above goes to a [list](work), which `handle` drains in one loop: a read to try,
-//! a deferred request that is granted, a device to dispatch to.
-//!
-//! What a driver does between the calls (the hit path, its asynchronous queue, when `Hits` and
-//! `Release` are due) is written down in `docs/ARCHITECTURE.md`.
-//!
-//! The engine cannot fail: inputs that make no sense are counted and change nothing.
+//! Work for a stage above goes to a [list](work), which `handle` drains in one loop. The contract of
+//! drivers stands in `docs/ARCHITECTURE.md`. The engine cannot fail: inputs that make no sense are
+//! counted and change nothing.
 
 mod cancel;
 mod change;
@@ -33,8 +29,10 @@ mod defer;
 mod fetch;
 mod hint;
 mod place;
+
 mod read;
 mod send;
+mod streams;
 mod turn;
 pub mod view;
 mod window;
@@ -58,14 +56,14 @@ use crate::layout::{LayoutMap, Placement};
 use crate::ledger::Ledger;
 use crate::memory::Memory;
 use crate::plan::Plan;
-use crate::protocol::{Input, Output};
+use crate::protocol::{Input, Output, Wants};
 use crate::reclaim;
 use crate::request::Requests;
 use crate::settings::{Settings, SettingsError};
 use crate::spec::{Choice, Method};
 use crate::stream::{STREAMS_MAX, Streams};
 use crate::table::{Frame, Table};
-use crate::units::{Bytes, DeviceId, FileId, Nanos, ReadId, ReaderId};
+use crate::units::{Bytes, DeviceId, Extent, FileId, Nanos, ReadId, ReaderId};
 use work::{Task, Work};
 
 /// What an open file is charged: its entry, its detector, and room in the maps. The streams come
@@ -137,13 +135,12 @@ struct Read {
     alone: bool,
 }
 
-/// What a read is answered with.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Wants {
-    /// Blocks, pinned: as many as are there with the first.
-    Blocks,
-    /// That they are there.
-    ToKnow,
+impl Read {
+    /// So many blocks from its first one on.
+    fn extent(&self, count: u32) -> Extent {
+        let (file, first) = (self.file, self.access.block);
+        Extent { file, first, count }
+    }
 }
 
 impl Engine {
@@ -202,16 +199,29 @@ impl Engine {
         self.sees_every_read
     }
 
-    /// Whether a read waits for memory: the driver then hands in a `Release` as soon as it has
-    /// one, instead of with the next other input.
+    /// Whether the driver is to hand in a `Release` as soon as it has one, instead of with the next
+    /// other input: a read waits for memory, or one that was announced is not over before.
     #[must_use]
-    pub fn is_starved(&self) -> bool {
-        !self.starved.is_empty()
+    pub fn wants_releases(&self) -> bool {
+        !self.starved.is_empty() || self.plan.as_ref().is_some_and(|plan| plan.is_read())
+    }
+
+    /// Whether [`Input::Decide`] is due before time goes on.
+    #[must_use]
+    pub fn is_undecided(&self) -> bool {
+        self.plan.as_ref().is_some_and(|plan| plan.is_undecided())
+    }
+
+    /// Whether anything is announced, so that [`Input::Computed`] is worth while.
+    #[must_use]
+    pub fn has_plan(&self) -> bool {
+        self.plan.is_some()
     }
 
     /// Takes one input. Drain [`Engine::poll`] until [`Output::Idle`] before the next. `now` is
     /// recorded, stall time is counted with it, and a hinted policy may reckon with how long disks
-    /// and readers took; nothing else is decided by it.
+    /// and readers took; nothing else is decided by it. Before time goes on an
+    /// [`Engine::is_undecided`] one gets an [`Input::Decide`].
     pub fn handle(&mut self, now: Nanos, input: Input) {
         self.now = now;
         let accepted = match input {
@@ -229,36 +239,10 @@ impl Engine {
             Input::Read {
                 read,
                 reader,
-                previous,
-                head,
-                first,
-                count,
+                access,
                 fresh,
-            } => {
-                let access = Access {
-                    block: first,
-                    head,
-                    count,
-                    previous,
-                };
-                self.begin_read(read, reader, access, fresh, Wants::Blocks)
-            }
-            Input::Await {
-                read,
-                reader,
-                previous,
-                first,
-                count,
-                fresh,
-            } => {
-                let access = Access {
-                    block: first,
-                    head: 0,
-                    count,
-                    previous,
-                };
-                self.begin_read(read, reader, access, fresh, Wants::ToKnow)
-            }
+                wants,
+            } => self.begin_read(read, reader, access, fresh, wants),
             Input::Release { read } => self.release(read),
             Input::Touch {
                 reader,
@@ -272,6 +256,11 @@ impl Engine {
                 count,
                 more,
             } => self.hint(reader, first, count, more),
+            Input::Computed { reader, time } => self.computed(reader, time),
+            Input::Decide => {
+                self.carry_out_plan(None);
+                Some(())
+            }
             Input::Completed { request, outcome } => self.complete(request, outcome),
             Input::Invalidate { file, bytes } => self.invalidate(file, bytes),
             Input::Limit { memory } => self.limit(memory),
@@ -281,8 +270,6 @@ impl Engine {
         if accepted.is_none() {
             self.ledger.refused_inputs += 1;
         }
-        self.drain();
-        self.carry_out_plan(None);
         self.drain();
         self.pay_bookkeeping();
         self.feed_starved();

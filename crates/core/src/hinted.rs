@@ -12,7 +12,7 @@
 //! protocol   what enters and leaves            board      what is where, next used when
 //! planner    the state machine                 positions  sets of places in the order
 //! policy     the family of methods             batch      Table 6, and who fills a batch
-//! ledger     counters that add up              reverse    the plan of reverse aggressive
+//! reverse    the plan of reverse aggressive
 //! ```
 //!
 //! The rules of kimbrel96 section 2.2 are named functions of the [`Board`]: *optimal fetching*
@@ -24,7 +24,6 @@
 
 pub mod batch;
 pub mod board;
-pub mod ledger;
 pub mod planner;
 pub mod policy;
 pub mod positions;
@@ -33,6 +32,5 @@ mod recent;
 mod reverse;
 
 pub use board::{Board, Pair};
-pub use ledger::Ledger;
 pub use planner::{Planner, Setup, SetupError};
 pub use protocol::{BlockNo, Hint, Input, Output, Position};

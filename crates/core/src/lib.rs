@@ -28,6 +28,8 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+#[cfg(any(test, feature = "conformance"))]
+pub mod conformance;
 mod deferred;
 pub mod depth;
 pub mod detect;

@@ -5,21 +5,28 @@
 //! aside to pay for bookkeeping beyond the table's own: readers, streams, requests, the plan. So
 //! the sum of everything never exceeds the budget, whatever the driver opens. Of the frames with a
 //! block in them, those that the plan *holds* stand in no order of reclaim.
+//!
+//! The rest are the reclaim method's, all of them or, if it splits the memory, those that were
+//! accessed; blocks fetched ahead are then in the prefetch cache, `memory/prefetched.rs`.
+
+mod prefetched;
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
+use self::prefetched::PrefetchCache;
 use crate::fixed_map::FixedMap;
-use crate::reclaim::{Blocks, Queue, Reclaim};
+use crate::reclaim::{Cache, Queue, Reclaim};
 use crate::table::{Frame, Links, Table, flag};
-use crate::units::Bytes;
+use crate::units::{Bytes, Nanos};
 
 #[derive(Debug)]
 pub(crate) struct Memory {
     pub(crate) table: Arc<Table>,
     links: Links,
     reclaim: Box<dyn Reclaim>,
+    prefetched: PrefetchCache,
     free: Queue,
     /// Frames from here on were never used.
     untouched: u32,
@@ -42,6 +49,7 @@ impl Memory {
         Self {
             table: Arc::new(Table::new(frames)),
             links: Links::new(frames),
+            prefetched: PrefetchCache::new(reclaim.prefetch_percent()),
             reclaim,
             free: Queue::default(),
             untouched: 0,
@@ -66,7 +74,7 @@ impl Memory {
 
     /// Frames that could be had without waiting, free or reclaimable (pinned ones included).
     pub(crate) fn obtainable(&self) -> u32 {
-        self.unheld() + self.reclaim.len()
+        self.unheld() + self.reclaim.len() + self.prefetched.len()
     }
 
     /// Frames a prefetch must leave obtainable: a 32nd of them, at most 256, so that demand reads
@@ -87,14 +95,6 @@ impl Memory {
         let taken = self.table.frames() - self.unheld();
         self.taken_peak = self.taken_peak.max(taken);
         Some(frame)
-    }
-
-    /// The frame to give up next; its block is still in the table.
-    pub(crate) fn victim(&mut self) -> Option<Frame> {
-        self.reclaim.victim(&mut Blocks {
-            table: &self.table,
-            links: &mut self.links,
-        })
     }
 
     /// Makes room for the bits of [`Memory::hold`].
@@ -132,7 +132,7 @@ impl Memory {
     pub(crate) fn release(&mut self, frame: Frame) {
         self.let_go(frame);
         if self.table.flags(frame) & (flag::FILLING | flag::VACANT) == 0 {
-            self.inserted(frame);
+            self.inserted(frame, false);
         }
     }
 
@@ -146,6 +146,10 @@ impl Memory {
 
     /// A vacant frame is free again, or will be once its readers have let go.
     pub(crate) fn give_back(&mut self, frame: Frame) {
+        debug_assert!(
+            self.table.flags(frame) & flag::VACANT != 0,
+            "{frame:?} still holds a block"
+        );
         self.let_go(frame);
         if self.table.flags(frame) & flag::PINNED == 0 {
             self.free.push(&mut self.links, frame);
@@ -161,43 +165,39 @@ impl Memory {
         self.links.set(frame, request);
     }
 
-    /// A block became resident.
-    pub(crate) fn inserted(&mut self, frame: Frame) {
-        self.tell_reclaim(frame, |reclaim, blocks| reclaim.inserted(blocks, frame));
-    }
-
     /// A resident block was accessed.
     pub(crate) fn touched(&mut self, frame: Frame) {
-        self.tell_reclaim(frame, |reclaim, blocks| reclaim.touched(blocks, frame));
-    }
-
-    /// The reader of an unread block has closed the file.
-    pub(crate) fn abandoned(&mut self, frame: Frame) {
-        self.tell_reclaim(frame, |reclaim, blocks| reclaim.abandoned(blocks, frame));
-    }
-
-    /// Something happened to a frame; one that the plan holds stands in no order of reclaim.
-    fn tell_reclaim(&mut self, frame: Frame, tell: impl FnOnce(&mut dyn Reclaim, &mut Blocks<'_>)) {
-        if self.is_held(frame) {
-            return;
+        if !self.is_held(frame) {
+            self.ask(Nanos(0), |reclaim, cache| reclaim.touched(cache, frame));
         }
-        let mut blocks = Blocks {
+    }
+
+    /// Tells the reclaim method something, or asks it for a victim.
+    fn ask<R>(
+        &mut self,
+        now: Nanos,
+        question: impl FnOnce(&mut dyn Reclaim, &mut Cache<'_>) -> R,
+    ) -> R {
+        let ordinary = self.reclaim.len();
+        let usable = self.frames_usable();
+        let (prefetched, ordinary) = self.prefetched.partitions(usable, ordinary);
+        let mut cache = Cache {
             table: &self.table,
             links: &mut self.links,
+            ranked: self.prefetched.ranked(),
+            prefetched,
+            ordinary,
+            now,
         };
-        tell(&mut *self.reclaim, &mut blocks);
+        question(&mut *self.reclaim, &mut cache)
     }
 
     /// Vacant frames leave the reclaim order.
     pub(crate) fn sweep(&mut self) {
         let table = Arc::clone(&self.table);
-        self.reclaim.sweep(
-            &mut Blocks {
-                table: &self.table,
-                links: &mut self.links,
-            },
-            &|frame| table.flags(frame) & flag::VACANT != 0,
-        );
+        let gone = |frame| table.flags(frame) & flag::VACANT != 0;
+        self.prefetched.sweep(&mut self.links, gone);
+        self.ask(Nanos(0), |reclaim, cache| reclaim.sweep(cache, &gone));
     }
 
     /// A reader takes the bytes: not to be given up until [`Memory::unpin`].
@@ -218,6 +218,10 @@ impl Memory {
             }
             return;
         }
+        debug_assert!(
+            self.table.flags(frame) & flag::PINNED != 0,
+            "{frame:?} is unpinned more often than pinned"
+        );
         self.table.clear(frame, flag::PINNED);
         if self.table.flags(frame) & flag::VACANT != 0 {
             self.give_back(frame);
@@ -248,6 +252,7 @@ impl Memory {
     pub(crate) fn settle(&mut self) {
         while self.paid().saturating_sub(self.charged) >= u64::from(self.block_bytes) {
             let Some(frame) = self.aside.pop(&mut self.links) else {
+                debug_assert!(false, "frames set aside pay more than there are");
                 return;
             };
             self.free.push(&mut self.links, frame);

@@ -6,16 +6,17 @@
 //! takes is judged here (`plan/reads.rs`). The parts do not know each other:
 //!
 //! ```text
-//! hint, compact            pieces     which blocks a number stands for
-//! take, settle, leave      frontier   which places readers may take; what is a stray
-//!                          trust      how far ahead hints are followed
-//!                          hands      what stays because a reader has it in hand
-//! started, ended           requests   which fetch is whose, and how it goes
+//! hint, compact              pieces     which blocks a number stands for
+//! take, hold, read, go_on    frontier   which places readers may take; what is a stray
+//!                            trust      how far ahead hints are followed
+//!                            hands      what stays because a reader has it in hand
+//! started, ended             requests   which fetch is whose, and how it goes
 //! ```
 //!
 //! What hints and reads come to goes to the planner at once; what the planner then wants is had by
-//! [`Plan::poll`]. What to fetch when, and for which victim, is not decided here, and no frame is
-//! moved.
+//! [`Plan::poll`], in rounds: one at the end of each instant ([`Plan::is_undecided`]), and one
+//! whenever a reader asks for what is missing. What to fetch when, and for which victim, is not
+//! decided here, and no frame is moved.
 
 mod frontier;
 mod hands;
@@ -27,8 +28,9 @@ mod trust;
 use alloc::vec::Vec;
 
 use crate::hinted::{BlockNo, Board, Hint, Input, Output, Planner, Position, Setup};
+use crate::settings::{Hinting, Notice};
 use crate::spec::Choice;
-use crate::units::{Block, DeviceId, Extent, FileId, Nanos, RequestId};
+use crate::units::{Block, DeviceId, Extent, FileId, Nanos, ReadId, RequestId};
 use frontier::Frontier;
 use hands::Hands;
 use pieces::Pieces;
@@ -65,10 +67,17 @@ pub(crate) struct Plan {
     /// Pieces it may hold.
     capacity: u32,
     hints_max: u32,
-    /// When a reader last got what it had asked for.
+    /// When a reader last got what it had asked for ..
     served: Nanos,
+    /// .. and how long it computed since, if its driver said so.
+    computed: Option<Nanos>,
     /// Hints follow at once; nothing is decided before they are here.
     is_unfinished: bool,
+    hinting: Hinting,
+    /// Since the last round a reader asked or took, or hints came.
+    is_noticed: bool,
+    /// Reads that wait until the method fetches for them.
+    waiting: Vec<ReadId>,
 }
 
 /// What the planner wants fetched.
@@ -78,6 +87,21 @@ pub(crate) struct Fetch {
     pub(crate) extent: Extent,
     /// What to give up for it.
     pub(crate) evict: Option<Extent>,
+    /// Whether a reader waits for it.
+    pub(crate) demand: bool,
+}
+
+/// What a plan is built from, apart from its method.
+#[derive(Clone, Debug)]
+pub(crate) struct Size {
+    /// Blocks it may hold.
+    pub(crate) frames: u32,
+    /// Most blocks of a piece.
+    pub(crate) unit: u32,
+    /// Most references.
+    pub(crate) hints_max: u32,
+    /// Disks it begins with; others follow with their first hint.
+    pub(crate) devices: Vec<DeviceId>,
 }
 
 impl Plan {
@@ -90,32 +114,44 @@ impl Plan {
         wanted.min(frames / PIECES_MIN).max(1)
     }
 
-    /// A plan for a share of the frames, in pieces of at most `unit` blocks. None if the policy is
-    /// not one of the family.
-    pub(crate) fn new(policy: &Choice, frames: u32, unit: u32, hints_max: u32) -> Option<Self> {
+    /// A plan. None if the policy is not one of the family, or there are too many disks.
+    pub(crate) fn new(policy: &Choice, hinting: Hinting, size: Size) -> Option<Self> {
+        let Size {
+            frames,
+            unit,
+            hints_max,
+            devices,
+        } = size;
         let capacity = (frames / unit).max(1);
-        let hints_max = hints_max.min(Self::HINTS_MAX);
         let planner = Planner::new(&Setup {
             policy: policy.clone(),
-            disks: 1,
+            disks: u16::try_from(devices.len()).ok()?.max(1),
             cache_blocks: capacity,
             blocks_max: u32::MAX,
             hints_max,
         });
+        let window = match hinting.exact {
+            true => u32::MAX,
+            false => (capacity / PIECES_MIN).clamp(1, WINDOW_MAX),
+        };
         let mut plan = Self {
             planner: planner.ok()?,
             pieces: Pieces::default(),
             hands: Hands::default(),
-            frontier: Frontier::new((capacity / PIECES_MIN).clamp(1, WINDOW_MAX)),
+            frontier: Frontier::new(window),
             trust: Trust::new(capacity),
             requests: Requests::default(),
             charged: 0,
-            devices: Vec::new(),
+            devices,
             unit,
             capacity,
             hints_max,
             served: Nanos(0),
+            computed: None,
             is_unfinished: false,
+            hinting,
+            is_noticed: false,
+            waiting: Vec::new(),
         };
         plan.allow();
         Some(plan)
@@ -184,7 +220,8 @@ impl Plan {
         let disk = self.disk(device)?;
         let block = self.pieces.number(extent);
         let last = self.told().checked_sub(1).map(Position);
-        if last.and_then(|last| self.board().block_at(last)) == Some(block) {
+        let repeats = last.and_then(|last| self.board().block_at(last)) == Some(block);
+        if repeats && !self.hinting.exact {
             return Some(false);
         }
         self.tell(Input::Hints([Hint { block, disk }].into()));
@@ -194,6 +231,27 @@ impl Plan {
     /// Whether more hints follow at once.
     pub(crate) fn set_unfinished(&mut self, more: bool) {
         self.is_unfinished = more;
+        self.is_noticed |= !more;
+    }
+
+    /// Whether something happened that is to be decided about, and that is noticed.
+    pub(crate) fn is_undecided(&self) -> bool {
+        let is_noticed = match self.hinting.notice {
+            Notice::AtOnce => true,
+            Notice::AtReads => self.is_noticed || self.is_waited_for(),
+        };
+        self.planner.is_stale() && !self.is_unfinished && is_noticed
+    }
+
+    /// Whether any piece is asked for of which nothing was taken.
+    pub(crate) fn is_read(&self) -> bool {
+        self.hands.open().next().is_some()
+    }
+
+    /// Whether a reader waits for a piece that is not there.
+    fn is_waited_for(&self) -> bool {
+        let mut open = self.hands.open();
+        open.any(|piece| !self.board().is_resident(piece))
     }
 
     /// The planner's number of a disk.
@@ -237,11 +295,13 @@ impl Plan {
 
     /// The planner may fetch as far ahead as hints are trusted.
     fn allow(&mut self) {
-        self.planner.allow(self.trust.pieces());
+        if !self.hinting.exact {
+            self.planner.allow(self.trust.pieces());
+        }
     }
 
     /// Whether a piece is there or on its way.
-    fn has(&self, piece: BlockNo) -> bool {
+    pub(crate) fn has(&self, piece: BlockNo) -> bool {
         self.board().is_resident(piece) || self.board().is_in_flight(piece)
     }
 
@@ -250,19 +310,22 @@ impl Plan {
         if self.is_unfinished {
             return None;
         }
-        loop {
-            match self.planner.poll() {
-                Output::Idle => return None,
-                Output::Fetch { block, evict, .. } => {
-                    return Some(Fetch {
-                        piece: block,
-                        extent: self.pieces.extent(block)?,
-                        evict: evict.and_then(|victim| self.pieces.extent(victim)),
-                    });
-                }
-                // Readers are served by the engine, which knows itself what is resident.
-                Output::Serve { .. } | Output::Lost { .. } => {}
+        match self.planner.poll() {
+            Output::Idle => {
+                self.is_noticed = false;
+                None
             }
+            Output::Fetch {
+                block,
+                evict,
+                demand,
+                ..
+            } => Some(Fetch {
+                piece: block,
+                extent: self.pieces.extent(block)?,
+                evict: evict.and_then(|victim| self.pieces.extent(victim)),
+                demand,
+            }),
         }
     }
 
@@ -310,9 +373,11 @@ impl Plan {
     pub(crate) fn forget(&mut self, file: FileId) -> (Vec<Extent>, u64) {
         let (mut extents, mut open) = (Vec::new(), 0);
         for piece in self.pieces.forget(file) {
+            // A place that a reader has asked for is no open reference any more.
+            self.end_place(piece);
             open += self.uses_of(piece);
             extents.extend(self.pieces.extent(piece));
-            self.hands.drop_kept(piece);
+            self.hands.forget(piece);
             self.tell(Input::Forgotten { block: piece });
         }
         (extents, open)
@@ -326,21 +391,17 @@ impl Plan {
         core::iter::successors(Some(first).filter(known), following).count() as u64
     }
 
-    /// Pairs that its policy named and inputs of its own that made no sense: none, or there is a
-    /// defect.
-    #[cfg(test)]
-    pub(crate) fn defects(&self) -> u64 {
-        let ledger = self.planner.ledger();
-        assert!(ledger.adds_up(), "{ledger:?}");
-        ledger.refused_pairs + ledger.refused_inputs
-    }
-
     fn board(&self) -> &Board {
         self.planner.board()
     }
 
     fn tell(&mut self, input: Input) {
-        // Time decides nothing in the planner, and its account of waiting is not asked for.
-        self.planner.handle(Nanos(0), input);
+        let refused = self.planner.refused();
+        self.planner.handle(input);
+        debug_assert_eq!(
+            self.planner.refused(),
+            refused,
+            "an input of ours made no sense"
+        );
     }
 }

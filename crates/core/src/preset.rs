@@ -7,7 +7,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt;
 
-use crate::settings::{Settings, SettingsError, parse_hinted};
+use crate::settings::{Hinting, Settings, SettingsError, parse_hinted};
 use crate::spec::Choice;
 use crate::units::Bytes;
 use crate::{depth, detect, dispatch, reclaim};
@@ -44,6 +44,20 @@ pub const DEFAULT: &str = "forerun";
 /// ahead of them, and the last quarter keeps demand reads and what was read just now.
 const UNREAD_PERCENT: u8 = 75;
 
+/// What the baselines have in common.
+const BASE: Preset = Preset {
+    name: "",
+    summary: "",
+    source: "",
+    detect: "ondemand",
+    depth: "fixed",
+    dispatch: "fifo",
+    reclaim: "lru",
+    hinted: "none",
+    unread_percent: 100,
+    lean_async: false,
+};
+
 /// All presets. One entry a preset.
 pub static LIST: &[Preset] = &[
     Preset {
@@ -75,73 +89,42 @@ pub static LIST: &[Preset] = &[
         name: "cp",
         summary: "competitive prefetching: on-demand detection, competitive depth",
         source: "li04 sections 2 and 3",
-        detect: "ondemand",
         depth: "competitive",
-        dispatch: "fifo",
-        reclaim: "lru",
-        hinted: "none",
-        unread_percent: 100,
-        lean_async: false,
+        ..BASE
     },
     Preset {
         name: "ap",
         summary: "aggressive prefetching: on-demand detection, 1 MiB depth",
         source: "li04 section 4",
-        detect: "ondemand",
         depth: "fixed(depth_bytes=1048576)",
-        dispatch: "fifo",
-        reclaim: "lru",
-        hinted: "none",
-        unread_percent: 100,
-        lean_async: false,
+        ..BASE
     },
     Preset {
         name: "linux-2.6.24",
         summary: "on-demand readahead, 128 KiB: Linux since 2.6.23",
         source: "wu10 section 4",
-        detect: "ondemand",
-        depth: "fixed",
-        dispatch: "fifo",
-        reclaim: "lru",
-        hinted: "none",
-        unread_percent: 100,
-        lean_async: false,
+        ..BASE
     },
     Preset {
         name: "linux-2.6.22",
         summary: "legacy readahead with two windows, 128 KiB: Linux 2.6.0 to 2.6.22",
         source: "wu10 section 3.2",
         detect: "legacy",
-        depth: "fixed",
-        dispatch: "fifo",
-        reclaim: "lru",
-        hinted: "none",
-        unread_percent: 100,
-        lean_async: false,
+        ..BASE
     },
     Preset {
         name: "one-block",
         summary: "one block ahead of every sequential read",
         source: "kimbrel96 section 1",
         detect: "one-block",
-        depth: "fixed",
-        dispatch: "fifo",
-        reclaim: "lru",
-        hinted: "none",
-        unread_percent: 100,
-        lean_async: false,
+        ..BASE
     },
     Preset {
         name: "none",
         summary: "demand reads only",
         source: "baseline",
         detect: "none",
-        depth: "fixed",
-        dispatch: "fifo",
-        reclaim: "lru",
-        hinted: "none",
-        unread_percent: 100,
-        lean_async: false,
+        ..BASE
     },
 ];
 
@@ -207,6 +190,7 @@ impl Preset {
             dispatch: Choice::parse("dispatch", dispatch::LIST, self.dispatch)?,
             reclaim: Choice::parse("reclaim", reclaim::LIST, self.reclaim)?,
             hinted: parse_hinted(self.hinted)?,
+            hinting: Hinting::default(),
             request_max: Bytes(1 << 20),
             in_flight_max: 64,
             unread_percent: self.unread_percent,
@@ -236,6 +220,7 @@ fn edit_distance(a: &str, b: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::settings::Notice;
 
     #[test]
     fn every_preset_builds_and_survives_its_journal_line() {
@@ -243,10 +228,20 @@ mod tests {
             let settings = preset.settings(Bytes(64 << 20)).unwrap();
             assert_eq!(
                 settings.to_string().parse(),
-                Ok(settings),
+                Ok(settings.clone()),
                 "{}",
                 preset.name
             );
+            let hinting = Hinting {
+                notice: Notice::AtReads,
+                exact: true,
+                blocks: 1280,
+            };
+            let settings = Settings {
+                hinting,
+                ..settings
+            };
+            assert_eq!(settings.to_string().parse(), Ok(settings));
         }
     }
 
@@ -256,7 +251,15 @@ mod tests {
         let line = settings.to_string();
         let (old, _) = line.split_once(" hinted=").unwrap();
         let hinted = None;
-        assert_eq!(old.parse(), Ok(Settings { hinted, ..settings }));
+        assert_eq!(
+            old.parse(),
+            Ok(Settings {
+                hinted,
+                ..settings.clone()
+            })
+        );
+        let (old_hinted, _) = line.split_once(" notice=").unwrap();
+        assert_eq!(old_hinted.parse(), Ok(settings));
         let error = alloc::format!("{old} hints=none").parse::<Settings>();
         assert!(error.unwrap_err().to_string().contains("hinted= expected"));
     }

@@ -128,6 +128,16 @@ impl Profile {
         self.servers
     }
 
+    /// How many requests it is given at most: as many as it can work on, and one more so that it
+    /// never runs idle; any number if nobody said how many it works on.
+    #[must_use]
+    pub fn queue_max(&self) -> u32 {
+        match self.servers {
+            SERVERS_MAX => u32::MAX,
+            servers => servers + 1,
+        }
+    }
+
     /// The (distance, switching cost) points.
     #[must_use]
     pub fn switching_points(&self) -> &[(Bytes, Nanos)] {

@@ -5,6 +5,7 @@
 //! [`Output`]s. An input that makes no sense (an unknown reader, a completion of nothing) is
 //! counted in the ledger as refused and changes nothing: the core cannot fail.
 
+use crate::detect::Access;
 use crate::layout::Placement;
 use crate::profile::Profile;
 use crate::units::{
@@ -41,41 +42,17 @@ pub enum Input {
     Read {
         /// The number under which the answer comes; not in use.
         read: ReadId,
-        /// Who asks.
+        /// Whose read it is.
         reader: ReaderId,
-        /// The block this reader touched last before the application's read began. Not one of
-        /// that read's own: a random read whose first half is cached must not look sequential.
-        previous: Option<Block>,
-        /// Blocks of the same read before `first`: taken as plain hits, or answered already.
-        head: u32,
-        /// The first block wanted.
-        first: Block,
-        /// How many blocks from there on, at least 1; beyond [`crate::Engine::READ_MAX`] or the end
-        /// of the file they are not answered.
-        count: u32,
+        /// The blocks, at least one, and where the reader stood; those beyond
+        /// [`crate::Engine::READ_MAX`] or the end of the file are not answered.
+        access: Access,
         /// True when these blocks are asked for the first time: they are then counted as hits,
-        /// late hits or misses. False when a read that was answered in part comes back for more.
+        /// late hits or misses. False when a read that was answered in part comes back for more,
+        /// or takes blocks whose presence was asked for.
         fresh: bool,
-    },
-    /// A reader will take blocks as soon as they are there, and holds nothing until then. As
-    /// `Read`, but none is pinned, or given up as one whose bytes were taken: each is waited for in
-    /// turn, fetched if it is missing, and its lookahead mark counts. Answered with `End` once the
-    /// last one was there (earlier ones may be gone again by then), or with `Failed`.
-    Await {
-        /// The number under which the answer comes; not in use.
-        read: ReadId,
-        /// Who asks.
-        reader: ReaderId,
-        /// The block this reader touched last.
-        previous: Option<Block>,
-        /// The first block wanted.
-        first: Block,
-        /// How many blocks from there on, at least 1; beyond [`crate::Engine::READ_MAX`] or the end
-        /// of the file they are not answered.
-        count: u32,
-        /// True when these blocks are asked for the first time: they are counted now, and the read
-        /// that takes them is not fresh.
-        fresh: bool,
+        /// The blocks, or that they are there.
+        wants: Wants,
     },
     /// The bytes of an answered read were taken; its blocks may be given up again.
     Release {
@@ -111,6 +88,18 @@ pub enum Input {
         /// Whether another hint follows at once: nothing is decided by this one before that.
         more: bool,
     },
+    /// How long a reader computed between the answer it got last and the read that comes next,
+    /// where its driver knows that better than the clock: what the driver did for fetches meanwhile
+    /// is no part of it. Ignored if nothing is announced.
+    Computed {
+        /// The reader.
+        reader: ReaderId,
+        /// For how long.
+        time: Nanos,
+    },
+    /// All that happened by now was handed in: what is announced is planned for. Due before time
+    /// goes on, whenever [`crate::Engine::is_undecided`].
+    Decide,
     /// A fetch ended.
     Completed {
         /// The fetch.
@@ -141,6 +130,18 @@ pub enum Input {
         /// The file.
         file: FileId,
     },
+}
+
+/// The answer a read asks for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Wants {
+    /// The blocks, pinned until they are released: as many as are there with the first.
+    Blocks,
+    /// That they are there; the reader will take them then, and holds nothing until then. None is
+    /// pinned, or given up as one whose bytes were taken: each is waited for in turn, fetched if it
+    /// is missing, and its lookahead mark counts. Answered with `End` once the last one was there
+    /// (earlier ones may be gone again by then), or with `Failed`.
+    Presence,
 }
 
 /// How a fetch ended.

@@ -1,44 +1,129 @@
 //! Reclaim: which block to give up when a frame is needed.
 //!
 //! Last stage of the pipeline. The engine tells a method of every block that became resident and
-//! of every reported access, and asks it for victims. A method keeps its order in [`Queue`]s
-//! threaded through the table's links. It does not take frames back itself: the engine removes
-//! the victim from the table, counts it and reuses its frame.
+//! of every reported access, and asks it for victims. A method does not take frames back itself:
+//! the engine removes the victim from the table, counts it and reuses its frame. Two kinds:
+//!
+//! ```text
+//! one order    fetched ahead or read: every block stands in a queue of the method
+//! split        prefetch cache: streams by rank ---- last block of a stream ----> victim
+//!                  | first access                                                  ^
+//!                  v                                                               |
+//!              ordinary cache: the method's queues ---- a block at the front ------+
+//! ```
+//!
+//! Queues are threaded through the table's links and give up blocks at the front only (design
+//! note 0002). A block ahead of its reader stands in no queue: its stream and its position find it
+//! (design note 0009).
 
 pub mod exclusive;
+pub mod longest;
 pub mod lru;
 
 use alloc::boxed::Box;
+use alloc::collections::BTreeSet;
+use core::num::NonZeroU64;
 
 use crate::spec::Method;
 use crate::table::{Frame, Links, NO_LINK, Table};
+use crate::units::{Block, Nanos, ReaderId};
 
 /// The reclaim methods. One entry a method.
-pub static LIST: &[Method<Box<dyn Reclaim>>] = &[lru::METHOD, exclusive::METHOD];
+pub static LIST: &[Method<Box<dyn Reclaim>>] = &[lru::METHOD, exclusive::METHOD, longest::METHOD];
 
-/// The blocks and their links, as a reclaim method sees them.
+/// A stream: its reader, and the block where the run began.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct StreamId {
+    /// Its reader.
+    pub owner: ReaderId,
+    /// Where it began.
+    pub start: Block,
+}
+
+/// A run of blocks in the prefetch cache, ahead of its reader.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PrefetchStream {
+    /// Its reader, and where it began.
+    pub id: StreamId,
+    /// The next block its reader comes to.
+    pub position: Block,
+    /// Blocks from there to its last one in the prefetch cache. At most so many are there: some
+    /// may be in flight, others may have been accessed by another reader.
+    pub blocks: u32,
+    /// When its reader accessed it last.
+    pub used: Nanos,
+}
+
+/// A part of the memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Partition {
+    /// Blocks in it; those in flight belong to none.
+    pub blocks: u32,
+    /// How many there should be.
+    pub target: u32,
+}
+
+/// The cache, as a reclaim method sees it.
 #[derive(Debug)]
-pub struct Blocks<'a> {
+pub struct Cache<'a> {
     pub(crate) table: &'a Table,
     pub(crate) links: &'a mut Links,
+    pub(crate) ranked: &'a BTreeSet<(NonZeroU64, StreamId)>,
+    /// Blocks fetched ahead and not accessed, if the method splits the memory; else empty.
+    pub prefetched: Partition,
+    /// All other blocks: those in the method's queues.
+    pub ordinary: Partition,
+    /// The time of the input that needs the frame.
+    pub now: Nanos,
+}
+
+impl Cache<'_> {
+    /// The stream of the highest rank among those with blocks in the prefetch cache.
+    #[must_use]
+    pub fn highest(&self) -> Option<StreamId> {
+        self.ranked.last().map(|(_, id)| *id)
+    }
+}
+
+/// What is given up.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Victim {
+    /// A block of the method's queues, which it has left.
+    Frame(Frame),
+    /// The last block of this stream in the prefetch cache. If the stream has none that could go,
+    /// it is ranked no more, and the method is asked again.
+    Last(StreamId),
 }
 
 /// Decides what to give up.
 pub trait Reclaim: core::fmt::Debug + Send {
-    /// A block became resident: fetched ahead (`UNREAD`) or on demand.
-    fn inserted(&mut self, blocks: &mut Blocks<'_>, frame: Frame);
-    /// An access to a resident block was reported.
-    fn touched(&mut self, blocks: &mut Blocks<'_>, frame: Frame);
-    /// The reader for whom an unread block was fetched has closed the file.
-    fn abandoned(&mut self, _blocks: &mut Blocks<'_>, _frame: Frame) {}
-    /// Gives up one block: it leaves the method's order and is not pinned. `None` if every block
-    /// is pinned or there is none.
-    fn victim(&mut self, blocks: &mut Blocks<'_>) -> Option<Frame>;
-    /// Blocks for which `gone` holds leave the order (their file changed).
-    fn sweep(&mut self, blocks: &mut Blocks<'_>, gone: &dyn Fn(Frame) -> bool);
-    /// How many blocks it holds in order.
+    /// The part of the frames, in per cent, that blocks fetched ahead may keep when a frame is
+    /// needed. With it the memory is split: the method has the ordinary cache in its queues, and
+    /// hears of a block fetched ahead with its first access. `None`: one order for all blocks.
+    fn prefetch_percent(&self) -> Option<u8> {
+        None
+    }
+    /// Where a stream stands among those of the prefetch cache; asked whenever one of its values
+    /// has changed. Time goes on without asking, so a rank must not depend on it.
+    fn rank(&self, _stream: &PrefetchStream) -> u64 {
+        0
+    }
+    /// A resident block is the method's from now on. Its flags tell what happened to it so far.
+    fn inserted(&mut self, cache: &mut Cache<'_>, frame: Frame);
+    /// An access to a resident block was reported. The flag `ARMED` asks for a report of the next
+    /// one; without it there may be none. Where the memory is split it may come before `inserted`.
+    fn touched(&mut self, cache: &mut Cache<'_>, frame: Frame);
+    /// The reader for whom an unread block was fetched has closed the file. Where the memory is
+    /// split such blocks go first, without the method.
+    fn abandoned(&mut self, _cache: &mut Cache<'_>, _frame: Frame) {}
+    /// Gives up one block, which must not be pinned. `None` if every block is pinned or there is
+    /// none.
+    fn victim(&mut self, cache: &mut Cache<'_>) -> Option<Victim>;
+    /// Blocks for which `gone` holds leave the queues (their file changed).
+    fn sweep(&mut self, cache: &mut Cache<'_>, gone: &dyn Fn(Frame) -> bool);
+    /// How many blocks stand in its queues, pinned ones included.
     fn len(&self) -> u32;
-    /// Whether it holds none.
+    /// Whether there are none.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -99,10 +184,58 @@ impl Queue {
     /// Drops the frames for which `gone` holds and keeps the order of the others.
     pub(crate) fn sweep(&mut self, links: &mut Links, mut gone: impl FnMut(Frame) -> bool) {
         for _ in 0..self.len {
-            let Some(frame) = self.pop(links) else { return };
+            let Some(frame) = self.pop(links) else {
+                debug_assert!(false, "a queue is shorter than its length");
+                return;
+            };
             if !gone(frame) {
                 self.push(links, frame);
             }
+        }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod stage {
+    //! A cache for tests of single methods.
+    use super::*;
+
+    /// The blocks 0, 1, 2.. of a file can be made resident in the frames of the same numbers.
+    pub(crate) struct Stage {
+        pub(crate) table: Table,
+        links: Links,
+        pub(crate) ranked: BTreeSet<(NonZeroU64, StreamId)>,
+        pub(crate) prefetched: Partition,
+    }
+
+    impl Stage {
+        pub(crate) fn new(frames: u32) -> Self {
+            Self {
+                table: Table::new(frames),
+                links: Links::new(frames),
+                ranked: BTreeSet::new(),
+                prefetched: Partition::default(),
+            }
+        }
+
+        pub(crate) fn cache(&mut self) -> Cache<'_> {
+            Cache {
+                table: &self.table,
+                links: &mut self.links,
+                ranked: &self.ranked,
+                prefetched: self.prefetched,
+                ordinary: Partition::default(),
+                now: Nanos(0),
+            }
+        }
+
+        /// The frames given up until there is none.
+        pub(crate) fn victims(&mut self, method: &mut dyn Reclaim) -> std::vec::Vec<u32> {
+            let victims = core::iter::from_fn(|| match method.victim(&mut self.cache())? {
+                Victim::Frame(frame) => Some(frame.0),
+                Victim::Last(id) => panic!("{id:?}"),
+            });
+            victims.collect()
         }
     }
 }

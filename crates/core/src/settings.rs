@@ -30,10 +30,12 @@ pub struct Settings {
     pub reclaim: Choice,
     /// What to do with hints of what will be read; none ignores them.
     pub hinted: Option<Choice>,
+    /// How it does that.
+    pub hinting: Hinting,
     /// Longest single fetch, from one block to 1 GiB. Longer windows become several fetches, queued back to back.
     pub request_max: Bytes,
-    /// Fetches a device is given at once, from 1 to 1024; further ones wait in the engine's queue
-    /// for it.
+    /// Fetches a device is given at once, from 1 to 65,536, the largest batch of a hinted method;
+    /// further ones wait in the engine's queue for it.
     pub in_flight_max: u32,
     /// How much of the memory, in per cent from 1 to 100, all streams together may hold unread.
     /// 100 = no bound of our own, as in Linux.
@@ -41,6 +43,63 @@ pub struct Settings {
     /// Start the next window late while the device never runs idle, so that the memory goes into
     /// longer windows instead of two of them.
     pub lean_async: bool,
+}
+
+/// How hints are followed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Hinting {
+    /// When it is noticed that a fetch has ended.
+    pub notice: Notice,
+    /// Whether each hint is one read to come, in this order: then hints are followed as far ahead as
+    /// the method likes from the first on, and a read waits until the method fetches for it. Else
+    /// they are followed as they prove right, and no read waits for the method.
+    pub exact: bool,
+    /// Blocks that announced reads may hold; 0 is a share of the memory.
+    pub blocks: u32,
+}
+
+/// When a hinted method notices that a fetch has ended, and so can decide what comes next.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub enum Notice {
+    /// At the moment it ends, as a driver with interrupts does.
+    #[default]
+    AtOnce,
+    /// When a read begins, while one waits, or when hints come: as a simulator that moves from
+    /// reference to reference.
+    AtReads,
+}
+
+impl Notice {
+    /// Its names, in the order of preference.
+    pub const LIST: [(&'static str, Self); 2] =
+        [("at-once", Self::AtOnce), ("at-reads", Self::AtReads)];
+
+    /// Its name, as the user types it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::AtOnce => "at-once",
+            Self::AtReads => "at-reads",
+        }
+    }
+}
+
+impl fmt::Display for Notice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Notice {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let named = Self::LIST.iter().find(|(name, _)| *name == text);
+        let names = || Self::LIST.map(|(name, _)| name).join(" or ");
+        named
+            .map(|(_, notice)| *notice)
+            .ok_or_else(|| alloc::format!("must be {}", names()))
+    }
 }
 
 /// Why settings were refused.
@@ -65,7 +124,7 @@ pub enum SettingsError {
     BlockBytes(u32),
     /// A longest fetch below one block or above 1 GiB.
     RequestMax(Bytes),
-    /// Zero or more than 1024 fetches in flight.
+    /// Zero or more than 65,536 fetches in flight.
     InFlight(u32),
     /// A share of zero or above 100 %.
     UnreadPercent(u8),
@@ -100,7 +159,7 @@ impl fmt::Display for SettingsError {
                     "longest fetch of {b} bytes: must lie from one block to 1073741824"
                 )
             }
-            Self::InFlight(n) => write!(f, "{n} fetches in flight: must lie from 1 to 1024"),
+            Self::InFlight(n) => write!(f, "{n} fetches in flight: must lie from 1 to 65536"),
             Self::UnreadPercent(p) => {
                 write!(
                     f,
@@ -133,7 +192,7 @@ impl Settings {
         if !(u64::from(self.block_bytes)..=1 << 30).contains(&self.request_max.0) {
             return Err(SettingsError::RequestMax(self.request_max));
         }
-        if !(1..=1024).contains(&self.in_flight_max) {
+        if !(1..=1 << 16).contains(&self.in_flight_max) {
             return Err(SettingsError::InFlight(self.in_flight_max));
         }
         if !(1..=100).contains(&self.unread_percent) {
@@ -196,9 +255,18 @@ impl fmt::Display for Settings {
             self.lean_async,
         )?;
         match &self.hinted {
-            Some(choice) => choice.fmt(f),
-            None => f.write_str(NO_HINTS),
+            Some(choice) => choice.fmt(f)?,
+            None => f.write_str(NO_HINTS)?,
         }
+        let Hinting {
+            notice,
+            exact,
+            blocks,
+        } = self.hinting;
+        write!(
+            f,
+            " notice={notice} exact_hints={exact} hinted_blocks={blocks}"
+        )
     }
 }
 
@@ -206,14 +274,18 @@ impl FromStr for Settings {
     type Err = SettingsError;
 
     fn from_str(line: &str) -> Result<Self, SettingsError> {
-        let mut fields = line.split_ascii_whitespace();
-        let mut next = |name: &str| {
+        let mut fields = line.split_ascii_whitespace().peekable();
+        fn field<'a>(
+            fields: &mut impl Iterator<Item = &'a str>,
+            name: &str,
+        ) -> Result<&'a str, SettingsError> {
             let field = fields.next().unwrap_or_default();
             field
                 .strip_prefix(name)
                 .and_then(|rest| rest.strip_prefix('='))
                 .ok_or_else(|| SettingsError::Line([name, "= expected"].concat()))
-        };
+        }
+        let mut next = |name: &str| field(&mut fields, name);
         fn value<T: FromStr>(name: &str, text: &str) -> Result<T, SettingsError> {
             text.parse().map_err(|_| {
                 SettingsError::Line([name, "=", text, " cannot be read"].concat().to_string())
@@ -231,12 +303,19 @@ impl FromStr for Settings {
             unread_percent: value("unread_percent", next("unread_percent")?)?,
             lean_async: value("lean_async", next("lean_async")?)?,
             hinted: None,
+            hinting: Hinting::default(),
         };
-        // Journals from before there were hints end here.
-        if let Some(last) = fields.next() {
-            let text = last.strip_prefix("hinted=");
-            let text = text.ok_or_else(|| SettingsError::Line("hinted= expected".to_string()))?;
-            settings.hinted = parse_hinted(text)?;
+        // Journals from before there were hints end here ..
+        if fields.peek().is_some() {
+            settings.hinted = parse_hinted(field(&mut fields, "hinted")?)?;
+        }
+        // .. and those from before they could be followed in several ways here.
+        if fields.peek().is_some() {
+            settings.hinting = Hinting {
+                notice: value("notice", field(&mut fields, "notice")?)?,
+                exact: value("exact_hints", field(&mut fields, "exact_hints")?)?,
+                blocks: value("hinted_blocks", field(&mut fields, "hinted_blocks")?)?,
+            };
         }
         settings.check()?;
         Ok(settings)

@@ -2,16 +2,21 @@
 //!
 //! Kept by the engine for every open file; read by the depth stage (how far has this run come,
 //! did its reader wait) and by the admission (how much is ahead of the reader, what is its
-//! share). A stream is three positions, and everything else is derived from them:
+//! share), and by reclaim methods that take the last block of a stream. A stream is four positions,
+//! and everything else is derived from them:
 //!
 //! ```text
-//!   start            touched                      end
+//!   start            touched            tail      end
 //!     |== consumed ====|---------- ahead -----------|
+//!                      |-- arrived -------|
 //! ```
 //!
-//! It does not know which of its blocks are still resident: reclaim takes blocks without asking.
+//! All its blocks in the prefetch cache lie before `tail`; not each block there is one of them,
+//! because other readers take blocks too. `tail` is kept for methods that split the memory (design
+//! note 0009); for the others it stays where it began, and blocks go without the stream's notice.
 
 use alloc::vec::Vec;
+use core::num::NonZeroU64;
 
 use crate::units::{Block, Nanos};
 
@@ -38,6 +43,10 @@ pub(crate) struct Stream {
     pub(crate) idle_seen: u64,
     /// Steady windows keep `size >> lean` blocks behind the mark.
     pub(crate) lean: u8,
+    /// Behind its last block in the prefetch cache.
+    pub(crate) tail: u32,
+    /// Its rank among the streams with blocks in the prefetch cache, while it has some.
+    pub(crate) rank: Option<NonZeroU64>,
     /// When it was last used, for replacement.
     pub(crate) used: Nanos,
 }
@@ -53,6 +62,8 @@ impl Stream {
             waited: false,
             idle_seen: 0,
             lean: 0,
+            tail: start.0,
+            rank: None,
             used: now,
         }
     }
@@ -67,6 +78,12 @@ impl Stream {
         self.end.saturating_sub(self.touched)
     }
 
+    /// Blocks from the next one its reader comes to, up to its last one in the prefetch cache.
+    pub(crate) fn arrived(&self) -> u32 {
+        let touched = u32::try_from(self.touched).unwrap_or(u32::MAX);
+        self.tail.saturating_sub(touched)
+    }
+
     /// Whether `block` continues this run.
     fn covers(&self, block: Block) -> bool {
         block.0 >= self.start && u64::from(block.0) <= self.end
@@ -75,45 +92,96 @@ impl Stream {
 
 /// The streams of one open file.
 #[derive(Debug, Default)]
-pub(crate) struct Streams(Vec<Stream>);
+pub(crate) struct Streams {
+    all: Vec<Stream>,
+    /// Streams that are gone, and parts of streams that their reader has skipped, as long as they
+    /// may have blocks in the prefetch cache.
+    left: Vec<Stream>,
+}
 
 impl Streams {
     /// The stream that `block` continues.
     pub(crate) fn at(&self, block: Block) -> Option<&Stream> {
-        self.0.iter().rev().find(|s| s.covers(block))
+        self.all.iter().rev().find(|s| s.covers(block))
     }
 
     /// The stream that `block` continues, to be changed.
     pub(crate) fn at_mut(&mut self, block: Block) -> Option<&mut Stream> {
-        self.0.iter_mut().rev().find(|s| s.covers(block))
+        self.all.iter_mut().rev().find(|s| s.covers(block))
     }
 
     /// The stream that `block` continues, or a new one that begins there; in the latter case the
     /// least recently used one gives way if there are too many.
     pub(crate) fn at_or_begin(&mut self, block: Block, now: Nanos) -> &mut Stream {
-        let at = match self.0.iter().rposition(|s| s.covers(block)) {
+        let at = match self.all.iter().rposition(|s| s.covers(block)) {
             Some(at) => at,
             None => {
-                if self.0.len() == STREAMS_MAX {
-                    let oldest = (0..self.0.len())
-                        .min_by_key(|&i| self.0[i].used)
+                if self.all.len() == STREAMS_MAX {
+                    let oldest = (0..self.all.len())
+                        .min_by_key(|&i| self.all[i].used)
                         .unwrap_or(0);
-                    self.0.remove(oldest);
+                    let oldest = self.all.remove(oldest);
+                    self.left.extend(Some(oldest).filter(|s| s.arrived() > 0));
                 }
-                self.0.push(Stream::new(block, now));
-                self.0.len() - 1
+                self.all.push(Stream::new(block, now));
+                self.all.len() - 1
             }
         };
-        &mut self.0[at]
+        &mut self.all[at]
     }
 
     /// Blocks were accessed: the stream they belong to moves on.
     pub(crate) fn advance(&mut self, first: Block, count: u32, now: Nanos) {
-        if let Some(stream) = self.at_mut(first) {
-            stream.touched = stream.touched.max(u64::from(first.0) + u64::from(count));
-            stream.end = stream.end.max(stream.touched);
-            stream.used = now;
+        let Some(stream) = self.at_mut(first) else {
+            return;
+        };
+        let skipped = Stream {
+            tail: stream.tail.min(first.0),
+            rank: None,
+            ..*stream
+        };
+        stream.touched = stream.touched.max(u64::from(first.0) + u64::from(count));
+        stream.end = stream.end.max(stream.touched);
+        stream.used = now;
+        if skipped.arrived() > 0 {
+            self.left.push(skipped);
         }
+    }
+
+    /// A block fetched ahead is in the prefetch cache. Whether a stream has it ahead of its reader.
+    pub(crate) fn arrive(&mut self, block: Block) -> bool {
+        let at = u64::from(block.0);
+        let is_ahead = |s: &&mut Stream| s.touched <= at && at <= s.end.max(s.tail.into());
+        let stream = self.all.iter_mut().rev().find(is_ahead);
+        let Some(stream) = stream else { return false };
+        stream.tail = stream.tail.max(block.0.saturating_add(1));
+        true
+    }
+
+    /// The stream that began there.
+    pub(crate) fn begun_at(&self, start: Block) -> Option<&Stream> {
+        self.all.iter().find(|s| s.start == start.0)
+    }
+
+    /// The last block of a stream was given up; none, if no block of it is in the prefetch cache.
+    pub(crate) fn shorten(&mut self, start: Block, last: Option<Block>) {
+        let Some(stream) = self.all.iter_mut().find(|s| s.start == start.0) else {
+            return;
+        };
+        stream.tail = last.map_or(stream.start, |block| block.0);
+        if last.is_some() && stream.end == u64::from(stream.tail) + 1 {
+            stream.end -= 1;
+        }
+    }
+
+    /// All of them, to be ranked.
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Stream> {
+        self.all.iter_mut()
+    }
+
+    /// Takes what is no stream's any more since this was asked last.
+    pub(crate) fn take_left(&mut self) -> Vec<Stream> {
+        core::mem::take(&mut self.left)
     }
 
     /// The memory allowed only the blocks before `end` of the window at `start`.
@@ -133,7 +201,7 @@ impl Streams {
 
     /// The runs of blocks ahead of the reader.
     pub(crate) fn ahead(&self) -> Vec<(Block, u32)> {
-        let ahead = self.0.iter().filter(|s| s.ahead() > 0);
+        let ahead = self.all.iter().filter(|s| s.ahead() > 0);
         ahead
             .filter_map(|s| {
                 Some((
@@ -146,17 +214,44 @@ impl Streams {
 
     /// All of them, the least recently used first.
     pub(crate) fn by_use(&self) -> Vec<Stream> {
-        let mut streams = self.0.clone();
+        let mut streams = self.all.clone();
         streams.sort_by_key(|stream| stream.used);
         streams
     }
 
     /// How many have blocks ahead of their reader.
     pub(crate) fn active(&self) -> usize {
-        self.0.iter().filter(|s| s.ahead() > 0).count()
+        self.all.iter().filter(|s| s.ahead() > 0).count()
     }
 
     pub(crate) fn clear(&mut self) {
-        self.0.clear();
+        let gone = self.all.drain(..);
+        self.left.extend(gone.filter(|s| s.arrived() > 0));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stream_ends_where_its_last_block_was_given_up() {
+        let mut streams = Streams::default();
+        let stream = streams.at_or_begin(Block(10), Nanos(0));
+        stream.end = 20;
+        for block in (10..20).map(Block) {
+            assert!(streams.arrive(block));
+        }
+        streams.shorten(Block(10), Some(Block(19)));
+        let ends = |streams: &Streams| {
+            let stream = streams.begun_at(Block(10)).unwrap();
+            (stream.arrived(), stream.end)
+        };
+        assert_eq!(ends(&streams), (9, 19));
+        // The block before is in flight: what is behind it is still to come.
+        streams.shorten(Block(10), Some(Block(17)));
+        assert_eq!(ends(&streams), (7, 19));
+        streams.shorten(Block(10), None);
+        assert_eq!(ends(&streams), (0, 19));
     }
 }

@@ -6,7 +6,10 @@
 
 use forerun_core::{
     Block, Bytes, DeviceId, Engine, FetchOutcome, FileId, Input, Nanos, Output, Placement, Profile,
-    ReadId, ReaderId, RequestId, preset, protocol::Served,
+    ReadId, ReaderId, RequestId,
+    detect::Access,
+    preset,
+    protocol::{Served, Wants},
 };
 
 const READS: u32 = 100_000;
@@ -67,11 +70,14 @@ fn describe_again(preset: &str) {
         driver.input(Input::Read {
             read: ReadId(read),
             reader,
-            previous: None,
-            head: 0,
-            first: Block(1_000 * read + 1),
-            count: 1,
+            access: Access {
+                block: Block(1_000 * read + 1),
+                head: 0,
+                count: 1,
+                previous: None,
+            },
             fresh: true,
+            wants: Wants::Blocks,
         });
     }
     assert!(driver.engine.devices()[0].queued > READS as usize - 8);

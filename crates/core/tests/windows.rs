@@ -5,6 +5,8 @@
     reason = "the windows are shown, as the claim asks"
 )]
 
+use forerun_core::detect::Access;
+use forerun_core::protocol::Wants;
 use forerun_core::{
     Block, Bytes, DeviceId, Engine, FetchOutcome, FileId, Input, Nanos, Output, Placement, ReadId,
     ReaderId, RequestId, Served, preset,
@@ -49,11 +51,14 @@ fn windows_of_a_copy(blocks: u32) -> Vec<(u32, u32, u32)> {
             Input::Read {
                 read,
                 reader,
-                previous,
-                head: 0,
-                first,
-                count: 1,
+                access: Access {
+                    block: first,
+                    head: 0,
+                    count: 1,
+                    previous,
+                },
                 fresh: true,
+                wants: Wants::Blocks,
             },
         );
         for fetch in std::mem::take(&mut fetches) {

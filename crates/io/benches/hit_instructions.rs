@@ -3,8 +3,11 @@
 //! Counts repeat exactly where times do not, so this holds the hit path's cost on noisy machines.
 //! Without arguments it runs itself under valgrind, adds up what callgrind saw between entering
 //! and leaving [`measured`], less the copy itself, and fails above the limit. Where valgrind is
-//! missing it says so and passes. Part of `cargo bench`, and of `cargo test`, in the development
+//! missing it is skipped. Part of `cargo bench`, and of `cargo test`, in the development
 //! profile without the limit.
+
+#[path = "../../skipped.rs"]
+mod skipped;
 
 use std::error::Error;
 use std::hint::black_box;
@@ -92,7 +95,7 @@ fn costs(out: &str) -> (u64, u64) {
 fn outer() -> Result<(), Box<dyn Error>> {
     let mut out = std::io::stdout().lock();
     if Command::new("valgrind").arg("--version").output().is_err() {
-        writeln!(out, "hit_instructions: skipped, valgrind is not installed")?;
+        skipped::skipped("valgrind is not installed");
         return Ok(());
     }
     let file = std::env::temp_dir().join(format!("forerun-callgrind-{}", std::process::id()));

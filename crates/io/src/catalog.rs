@@ -118,6 +118,12 @@ impl Catalog {
         self.by_key.get(key).copied()
     }
 
+    /// A file that is known, with the number of its version.
+    pub(crate) fn numbered(&self, key: &Key) -> Option<(FileId, u64)> {
+        let file = self.find(key)?;
+        Some((file, self.get(file)?.version.count()))
+    }
+
     pub(crate) fn get(&self, file: FileId) -> Option<&Known> {
         self.files.get(file.0)
     }

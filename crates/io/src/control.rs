@@ -27,7 +27,7 @@ use crate::clock::Ticker;
 use crate::door::{Door, Later};
 use crate::numbers::Numbered;
 use crate::reader::Position;
-use crate::source::{Identity, Source};
+use crate::source::Identity;
 use crate::surplus::Surplus;
 use crate::wait::Waiter;
 
@@ -36,6 +36,8 @@ use crate::wait::Waiter;
 pub(crate) enum Place {
     /// On the device of this number.
     Real(u64),
+    /// The same, and a server is behind it.
+    Served(u64),
     /// On one of those the engine imagines.
     Imagined,
 }
@@ -63,6 +65,8 @@ pub(crate) struct Control {
     reads: Numbered<Arc<Waiter>>,
     devices: HashMap<u64, DeviceId>,
     taken: Vec<Later>,
+    /// A read was answered with blocks since the last decision.
+    answered: bool,
     /// Threads whose answer is there.
     pub(crate) woken: Vec<Arc<Waiter>>,
     /// Requests to submit, in order.
@@ -101,6 +105,7 @@ impl Control {
             reads: Numbered::default(),
             devices: HashMap::new(),
             taken: Vec::new(),
+            answered: false,
             woken: Vec::new(),
             fetches: Vec::new(),
             in_flight: 0,
@@ -144,45 +149,6 @@ impl Control {
         self.taken = taken;
     }
 
-    /// Whether a file is at another version than the engine believes. If so, the new version
-    /// begins. Between the two changes of its number the old blocks go: a read that began under
-    /// the old number sees that it changed, and none begins in between.
-    pub(crate) fn settle(
-        &mut self,
-        file: FileId,
-        source: &Source,
-        seen: Option<Identity>,
-        door: &Door,
-    ) -> bool {
-        let Some(known) = self.catalog.get(file) else {
-            return false;
-        };
-        if known.identity == seen {
-            return false;
-        }
-        // The look was before the lock; somebody else's may have been after it.
-        let Ok(Some(now)) = source.identity() else {
-            return false;
-        };
-        if known.identity == Some(now) {
-            return false;
-        }
-        self.drain(door);
-        let now = Identity {
-            bytes: now.bytes.min(self.file_bytes_max()),
-            ..now
-        };
-        let version = self.catalog.renew(file, now);
-        self.feed(Input::Invalidate {
-            file,
-            bytes: Bytes(now.bytes),
-        });
-        if let Some(version) = version {
-            version.begun();
-        }
-        true
-    }
-
     /// The largest file whose blocks can be numbered.
     pub(crate) fn file_bytes_max(&self) -> u64 {
         u64::from(u32::MAX) * self.arena.block_bytes() as u64
@@ -199,11 +165,12 @@ impl Control {
         if let Some(file) = self.catalog.find(&key) {
             return file;
         }
-        let device = self.device(match place {
-            Place::Real(device) => device,
+        let number = match place {
+            Place::Real(device) | Place::Served(device) => device,
             // Real devices are numbered from the other end.
             Place::Imagined => IMAGINED + u64::from(self.catalog.next().0 % u32::from(self.disks)),
-        });
+        };
+        let device = self.device(number, matches!(place, Place::Served(_)));
         let file = self.catalog.add(key, device, identity, bytes);
         let location = self.catalog.get(file).map_or(Bytes(0), |k| k.location);
         self.feed(Input::File {
@@ -215,17 +182,29 @@ impl Control {
     }
 
     /// The number of a device, which is told to the engine if it is new.
-    fn device(&mut self, place: u64) -> DeviceId {
+    fn device(&mut self, place: u64, served: bool) -> DeviceId {
         // More devices than numbers share the last one: slower, but nothing breaks.
         let next = DeviceId(self.devices.len().min(usize::from(u16::MAX)) as u16);
         let device = *self.devices.entry(place).or_insert(next);
         if device == next {
-            self.feed(Input::Device {
-                device,
-                profile: self.profile.clone(),
-            });
+            let mut profile = self.profile.clone();
+            if served {
+                let servers = profile.servers().min(self.requests_of_the_served());
+                profile = profile.clone().with_servers(servers).unwrap_or(profile);
+            }
+            self.feed(Input::Device { device, profile });
         }
         device
+    }
+
+    /// Most requests of a served device at once: its server may never answer them, and what it holds
+    /// others cannot have. Half the memory at most, and no more than eight, with which a network file
+    /// system is busy.
+    fn requests_of_the_served(&self) -> u32 {
+        let settings = self.engine.settings();
+        let requests = settings.memory.0 / 2 / settings.request_max.0.max(1);
+        // One more than a device has servers is sent.
+        u32::try_from(requests.saturating_sub(1)).map_or(8, |servers| servers.clamp(1, 8))
     }
 
     /// Numbers a reader and opens it.
@@ -286,8 +265,11 @@ impl Control {
         };
         waiter.answer(read, served);
         self.woken.push(waiter);
-        if !matches!(served, Served::Blocks { .. }) {
-            self.reads.remove(read.0);
+        match served {
+            Served::Blocks { .. } => self.answered = true,
+            Served::Failed { .. } | Served::End => {
+                self.reads.remove(read.0);
+            }
         }
     }
 
@@ -414,9 +396,18 @@ impl Control {
         devices.map(|view| (place(&view), view)).collect()
     }
 
-    /// Whether a read waits for memory.
-    pub(crate) fn is_starved(&self) -> bool {
-        self.engine.is_starved()
+    /// All that happened by now was fed. A reader that was answered releases its blocks at once, if
+    /// releases are wanted: that is the same instant, and the next holder of the lock decides.
+    pub(crate) fn decide(&mut self) {
+        let releases_at_once = mem::take(&mut self.answered) && self.engine.wants_releases();
+        if self.engine.is_undecided() && !releases_at_once {
+            self.feed(Input::Decide);
+        }
+    }
+
+    /// Whether releases are to be fed at once: see [`Engine::wants_releases`].
+    pub(crate) fn wants_releases(&self) -> bool {
+        self.engine.wants_releases()
     }
 
     /// The table; nobody changes it while the lock is held.

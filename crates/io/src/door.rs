@@ -1,13 +1,14 @@
 //! The queue beside the engine's lock: what nobody waits for, to be handed in before the next input.
 //!
 //! Readers put touches and releases in without the lock, and whoever holds the lock takes them out.
-//! One thing cannot lie there: a release while a read waits for memory, because perhaps nobody else
-//! comes. So the lock holder says at the end whether a read waits, and looks once more:
+//! One thing cannot lie there: a release while a read waits for memory or an announced read is not
+//! over before it, because perhaps nobody else comes. So the lock holder says at the end whether
+//! one is wanted, and looks once more:
 //!
 //! ```text
 //! releasing                          leaving the lock
-//!   queue the release                  waits := whether a read does
-//!   does one wait? take the lock       is something queued? hand it in, again
+//!   queue the release                  wanted := whether the engine wants one
+//!   is it wanted? take the lock        is something queued? hand it in, again
 //! ```
 //!
 //! Whichever is second finds what the other did, since both pass the queue's own lock.
@@ -57,8 +58,8 @@ impl From<Later> for Input {
 #[derive(Default)]
 pub(crate) struct Door {
     later: Mutex<Vec<Later>>,
-    /// Whether a read waits for memory, as of the last time the lock was left.
-    starved: AtomicBool,
+    /// Whether releases are wanted at once, as of the last time the lock was left.
+    wanted: AtomicBool,
 }
 
 impl Door {
@@ -70,7 +71,7 @@ impl Door {
             queue.push(later);
             queue.len()
         };
-        let awaited = matches!(later, Later::Release(_)) && self.starved.load(Ordering::SeqCst);
+        let awaited = matches!(later, Later::Release(_)) && self.wanted.load(Ordering::SeqCst);
         awaited || queued >= LATER_MAX
     }
 
@@ -79,11 +80,11 @@ impl Door {
         mem::swap(&mut *self.later.lock(), list);
     }
 
-    /// Tells those who release memory whether a read waits for it. If this answers true, the caller
+    /// Tells those who release memory whether that is wanted at once. If this answers true, the caller
     /// hands in what is queued before it leaves the lock: it may have come before it could be told.
     #[must_use]
-    pub(crate) fn tell(&self, starved: bool) -> bool {
-        self.starved.store(starved, Ordering::SeqCst);
-        starved && !self.later.lock().is_empty()
+    pub(crate) fn tell(&self, wanted: bool) -> bool {
+        self.wanted.store(wanted, Ordering::SeqCst);
+        wanted && !self.later.lock().is_empty()
     }
 }

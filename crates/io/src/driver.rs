@@ -6,6 +6,7 @@
 use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use forerun_core::engine::view::{DeviceView, StreamView};
 use forerun_core::settings::SettingsError;
@@ -21,9 +22,16 @@ use crate::clock::{Clock, Ticker};
 use crate::control::{Control, Place};
 use crate::error::Error;
 use crate::reader::{Position, Reader};
+use crate::settle::{Look, Settled};
 use crate::shared::{Port, Shared};
 use crate::source::{self, OpenFile, Source};
 use crate::sync::Mutex;
+
+/// A file that each look finds changed meanwhile is looked at so often before its open fails.
+const LOOKS_MAX: u32 = 64;
+
+/// The number of no version: odd, as while a version changes.
+const CHANGING: u64 = u64::MAX;
 
 /// What a driver is built from.
 pub struct Config {
@@ -191,16 +199,11 @@ impl Driver {
     /// descriptor left.
     pub fn open(&self, path: &Path) -> Result<Reader, Error> {
         let file = OpenFile::open(path)?;
-        let named = |source| Error::Open {
-            path: path.into(),
-            source,
-        };
-        let identity = file.identity().map_err(named)?;
-        let (device, inode) = identity.inode;
-        let place = if self.emulated {
-            Place::Imagined
-        } else {
-            Place::Real(device)
+        let (device, inode) = file.inode();
+        let place = match file.is_served() {
+            _ if self.emulated => Place::Imagined,
+            true => Place::Served(device),
+            false => Place::Real(device),
         };
         let source = Arc::new(Source::File(file));
         let name = || path.display().to_string();
@@ -233,42 +236,57 @@ impl Driver {
             path: name().into(),
             source,
         };
-        let identity = source.identity().map_err(failed)?;
-        let bytes = identity.map_or_else(|| source.bytes().map_err(failed), |i| Ok(i.bytes))?;
-        self.shared.with(|control| {
-            let limit = control.file_bytes_max();
-            if bytes > limit {
-                return Err(Error::TooLarge {
-                    name: name(),
-                    bytes,
-                    limit,
-                });
+        for _ in 0..LOOKS_MAX {
+            let before = self.shared.with(|control| control.catalog.numbered(&key));
+            let identity = source.identity().map_err(failed)?;
+            let bytes = identity.map_or_else(|| source.bytes().map_err(failed), |i| Ok(i.bytes))?;
+            let opened = self.shared.with(|control| {
+                let limit = control.file_bytes_max();
+                if bytes > limit {
+                    return Err(Error::TooLarge {
+                        name: name(),
+                        bytes,
+                        limit,
+                    });
+                }
+                self.shared.forget_surplus(control);
+                if !control.catalog.has_room() {
+                    return Err(Error::TooManyFiles {
+                        limit: forerun_core::FileId::LIMIT,
+                    });
+                }
+                let found = control.catalog.find(&key);
+                if let (Some(file), seen) = (found, identity) {
+                    let before = before.filter(|(then, _)| *then == file);
+                    let before = before.map_or(CHANGING, |(_, count)| count);
+                    let look = Look { before, seen };
+                    if self.shared.settle(control, file, look) == Settled::LookAgain {
+                        return Ok(None);
+                    }
+                }
+                let file = control.file(key, place, identity, bytes);
+                let position = Arc::<Position>::default();
+                let reader = control.open(file, position.clone());
+                let gone = || failed(std::io::Error::from_raw_os_error(libc::ENOENT));
+                let source = control
+                    .catalog
+                    .opened(file, source.clone())
+                    .ok_or_else(gone)?;
+                let version = control.catalog.get(file).ok_or_else(gone)?.version.clone();
+                Ok(Some(Reader::new(
+                    self.shared.clone(),
+                    reader,
+                    file,
+                    version,
+                    source,
+                    position,
+                )))
+            })?;
+            if let Some(reader) = opened {
+                return Ok(reader);
             }
-            self.shared.forget_surplus(control);
-            if !control.catalog.has_room() {
-                return Err(Error::TooManyFiles {
-                    limit: forerun_core::FileId::LIMIT,
-                });
-            }
-            let file = control.file(key, place, identity, bytes);
-            self.shared.settle(control, file, &source, identity);
-            let position = Arc::<Position>::default();
-            let reader = control.open(file, position.clone());
-            let gone = || failed(std::io::Error::from_raw_os_error(libc::ENOENT));
-            let source = control
-                .catalog
-                .opened(file, source.clone())
-                .ok_or_else(gone)?;
-            let version = control.catalog.get(file).ok_or_else(gone)?.version.clone();
-            Ok(Reader::new(
-                self.shared.clone(),
-                reader,
-                file,
-                version,
-                source,
-                position,
-            ))
-        })
+        }
+        Err(failed(std::io::ErrorKind::ResourceBusy.into()))
     }
 
     pub(crate) fn shared(&self) -> &Shared {
@@ -354,8 +372,22 @@ impl Driver {
     ///
     /// # Errors
     /// The journal or the trace could not be written.
-    pub fn finish(self) -> Result<Ledger, Error> {
-        self.shared.halt();
+    pub fn finish(&self) -> Result<Ledger, Error> {
+        self.shared.halt(None);
+        self.close()
+    }
+
+    /// The same, and waits no longer than this: a server may never answer. What is in flight then is
+    /// left behind with its threads, and counts as in flight.
+    ///
+    /// # Errors
+    /// The journal or the trace could not be written.
+    pub fn finish_within(&self, time: Duration) -> Result<(Ledger, bool), Error> {
+        let ended = self.shared.halt(Some(Instant::now() + time));
+        self.close().map(|ledger| (ledger, ended))
+    }
+
+    fn close(&self) -> Result<Ledger, Error> {
         let ledger = self.shared.ledger();
         self.shared.close_journal().map_err(Error::Journal)?;
         if let Some(tracer) = &self.stack.tracer {
@@ -367,7 +399,7 @@ impl Driver {
 
 impl Drop for Driver {
     fn drop(&mut self) {
-        self.shared.halt();
+        self.shared.halt(None);
         // Who wants to know of errors calls `finish`.
         let _ = self.shared.close_journal();
     }

@@ -41,6 +41,8 @@ mod journal_file;
 mod numbers;
 mod outbox;
 pub mod reader;
+pub mod served;
+mod settle;
 mod shared;
 pub mod source;
 mod span;

@@ -9,11 +9,12 @@
 //! looked at (`fstat`) when it is opened, whenever a read enters the engine, after each fetch,
 //! when a read reaches the end of the file, and else once a second.
 
+mod awaited;
+
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use forerun_core::table::flag;
 use forerun_core::{Block, FileId, ReaderId, Served};
 
 use crate::catalog::Version;
@@ -136,6 +137,18 @@ impl Reader {
         self.id
     }
 
+    /// Its device (`st_dev`); none if its content is made up.
+    #[must_use]
+    pub fn device(&self) -> Option<u64> {
+        self.source.device()
+    }
+
+    /// Whether a call about its file may wait for a server: see [`served`](crate::served).
+    #[must_use]
+    pub fn is_served(&self) -> bool {
+        self.source.is_served()
+    }
+
     /// The size of the file, as of the last look at it.
     #[must_use]
     pub fn bytes(&self) -> u64 {
@@ -150,7 +163,7 @@ impl Reader {
     /// if the file changes all the time. `ESHUTDOWN` after [`crate::Driver::finish`].
     pub fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
         if self.look_is_due() {
-            self.shared.look(self.file, &self.source)?;
+            self.look()?;
         }
         if let Some(taken) = self.take_single(buf, offset) {
             return Ok(taken);
@@ -182,60 +195,9 @@ impl Reader {
     /// The same.
     pub fn read_awaited_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
         if self.look_is_due() {
-            self.shared.look(self.file, &self.source)?;
+            self.look()?;
         }
         self.attempts(buf, offset, false)
-    }
-
-    /// Has these bytes fetched as a read would, and calls with true once they are there: no buffer
-    /// is needed before. With false where only a read can tell what is wrong. They may be given up
-    /// again between the call and the read, which then waits for them.
-    ///
-    /// The call comes once, on whatever thread brings the last of them, perhaps on this one before
-    /// this returns; it must be short and may not come back in here. Until then the reader must not
-    /// be dropped, or it never comes. `fresh` says that these bytes are asked for the first time.
-    pub fn when_resident(
-        &self,
-        offset: u64,
-        bytes: usize,
-        fresh: bool,
-        call: impl FnOnce(bool) + Send + 'static,
-    ) {
-        let call = |served| call(served == Served::End);
-        let end = offset.saturating_add(bytes as u64);
-        let end = end.min(self.version.bytes());
-        let shift = self.shared.block_shift;
-        let first = u32::try_from(offset >> shift);
-        let (Ok(first), true) = (first, offset < end) else {
-            return call(Served::End);
-        };
-        let count = end.div_ceil(1 << shift) - u64::from(first);
-        let ask = Ask {
-            reader: self.id,
-            file: self.file,
-            source: &self.source,
-            previous: self.position.previous(),
-            head: 0,
-            first: Block(first),
-            count: u32::try_from(count).unwrap_or(u32::MAX),
-            fresh,
-        };
-        self.shared.call_when_there(&ask, Box::new(call));
-    }
-
-    /// Whether a read of these bytes would find all of them in memory, so that it would not have
-    /// to wait. It may have to all the same if they are given up in between.
-    #[must_use]
-    pub fn is_resident(&self, offset: u64, bytes: usize) -> bool {
-        let end = offset.saturating_add(bytes as u64);
-        let end = end.min(self.version.bytes());
-        let shift = self.shared.block_shift;
-        let here = |block| {
-            let found = self.shared.table.find(self.file, Block(block));
-            found.is_some_and(|found| found.flags & flag::FILLING == 0)
-        };
-        let blocks = (offset >> shift)..end.div_ceil(1 << shift);
-        offset >= end || { blocks }.all(|block| u32::try_from(block).is_ok_and(here))
     }
 
     /// Looks at the file now: if it changed, its old blocks are dropped and [`Reader::bytes`] is its
@@ -244,7 +206,7 @@ impl Reader {
     /// # Errors
     /// Those of `fstat(2)`.
     pub fn look(&self) -> io::Result<bool> {
-        self.shared.look(self.file, &self.source)
+        self.shared.look(self.file, &self.version, &self.source)
     }
 
     #[inline]
@@ -288,7 +250,7 @@ impl Reader {
         }
         let bytes = self.version.bytes();
         let at_end = offset.saturating_add(buf.len() as u64) > bytes;
-        if at_end && self.shared.look(self.file, &self.source)? {
+        if at_end && self.look()? {
             return Ok(None);
         }
         let shift = self.shared.block_shift;
@@ -360,6 +322,7 @@ impl Reader {
             reader: self.id,
             file: self.file,
             source: &self.source,
+            version: &self.version,
             previous: span.before,
             head: span.head,
             first: span.at,

@@ -14,11 +14,15 @@
 //! under the lock and emptied by one thread at a time. A backend may complete a request inside
 //! `submit`: the thread that empties the outbox then finds more in it, and nothing nests.
 
+mod ending;
+
 use std::io::{self, Write};
 use std::mem;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
+use forerun_core::detect::Access;
+use forerun_core::protocol::Wants;
 use forerun_core::table::{Frame, Table};
 use forerun_core::{
     Block, ErrorCode, FetchOutcome, FileId, Input, Ledger, ReadId, ReaderId, Served,
@@ -26,11 +30,13 @@ use forerun_core::{
 
 use crate::arena::Arena;
 use crate::backend::{Backend, Outcome, Request, Sink};
+use crate::catalog::Version;
 use crate::control::Control;
 use crate::door::{Door, Later};
 use crate::journal_file::JournalFile;
 use crate::outbox::Outbox;
-use crate::source::{Identity, Source};
+use crate::settle::{Look, Settled};
+use crate::source::Source;
 use crate::surplus::Surplus;
 use crate::sync::{Condvar, Mutex, MutexGuard};
 use crate::threads;
@@ -62,6 +68,8 @@ pub(crate) struct Shared {
     outbox: Outbox,
     backend: OnceLock<Arc<dyn Backend>>,
     halted: AtomicBool,
+    /// Requests were in flight that did not end in time, and perhaps never do.
+    abandoned: AtomicBool,
     landed: Condvar,
     journal: JournalFile,
 }
@@ -79,6 +87,7 @@ pub(crate) struct Ask<'a> {
     pub(crate) reader: ReaderId,
     pub(crate) file: FileId,
     pub(crate) source: &'a Source,
+    pub(crate) version: &'a Version,
     pub(crate) previous: Option<Block>,
     pub(crate) head: u32,
     pub(crate) first: Block,
@@ -87,26 +96,22 @@ pub(crate) struct Ask<'a> {
 }
 
 impl Ask<'_> {
-    fn read(&self, read: ReadId) -> Input {
+    fn input(&self, read: ReadId, wants: Wants) -> Input {
+        let head = match wants {
+            Wants::Blocks => self.head,
+            Wants::Presence => 0,
+        };
         Input::Read {
             read,
             reader: self.reader,
-            previous: self.previous,
-            head: self.head,
-            first: self.first,
-            count: self.count,
+            access: Access {
+                block: self.first,
+                head,
+                count: self.count,
+                previous: self.previous,
+            },
             fresh: self.fresh,
-        }
-    }
-
-    fn wait(&self, read: ReadId) -> Input {
-        Input::Await {
-            read,
-            reader: self.reader,
-            previous: self.previous,
-            first: self.first,
-            count: self.count,
-            fresh: self.fresh,
+            wants,
         }
     }
 }
@@ -131,6 +136,7 @@ impl Shared {
             outbox: Outbox::default(),
             backend: OnceLock::new(),
             halted: AtomicBool::new(false),
+            abandoned: AtomicBool::new(false),
             landed: Condvar::default(),
             journal: JournalFile::new(journal),
         })
@@ -188,10 +194,13 @@ impl Shared {
         }
     }
 
-    /// Tells those who release memory whether a read waits for it.
+    /// What was handed in under this lock was one instant: announced reads are planned for. Tells
+    /// those who release memory whether they are to hand that in at once.
     fn tell_door(&self, control: &mut Control) {
-        while self.door.tell(control.is_starved()) {
+        control.decide();
+        while self.door.tell(control.wants_releases()) {
             control.drain(&self.door);
+            control.decide();
         }
     }
 
@@ -217,16 +226,16 @@ impl Shared {
 
     /// Asks the engine for blocks and waits for its answer.
     pub(crate) fn read(&self, ask: &Ask<'_>) -> io::Result<Answer> {
-        let seen = ask.source.identity()?;
+        let look = Look::at(ask.version, ask.source)?;
         let waiter = Waiter::of_this_thread();
         let begun = self.after_later(|control| {
             if control.stopped {
                 return Err(io::Error::from_raw_os_error(libc::ESHUTDOWN));
             }
-            if control.settle(ask.file, ask.source, seen, &self.door) {
+            if control.settle(ask.file, look, &self.door) != Settled::Same {
                 return Ok(false);
             }
-            control.begin_read(waiter.clone(), |read| ask.read(read));
+            control.begin_read(waiter.clone(), |read| ask.input(read, Wants::Blocks));
             Ok(true)
         });
         match begun {
@@ -242,14 +251,17 @@ impl Shared {
     /// Has the engine fetch blocks and calls once they are there (or would have to be asked for in
     /// earnest: the file changed, an error, the end of the run). Nothing is held until then.
     pub(crate) fn call_when_there(&self, ask: &Ask<'_>, call: Call) {
-        let Ok(seen) = ask.source.identity() else {
+        let Ok(look) = Look::at(ask.version, ask.source) else {
             return call(FAILED);
         };
         let refused = self.after_later(|control| {
-            if control.stopped || control.settle(ask.file, ask.source, seen, &self.door) {
+            let settled = control.settle(ask.file, look, &self.door);
+            if control.stopped || settled != Settled::Same {
                 return Some(call);
             }
-            control.begin_read(Waiter::calling(call), |read| ask.wait(read));
+            control.begin_read(Waiter::calling(call), |read| {
+                ask.input(read, Wants::Presence)
+            });
             None
         });
         if let Some(call) = refused {
@@ -265,14 +277,8 @@ impl Shared {
     }
 
     /// [`Control::settle`] for a caller that holds the lock.
-    pub(crate) fn settle(
-        &self,
-        control: &mut Control,
-        file: FileId,
-        source: &Source,
-        seen: Option<Identity>,
-    ) {
-        control.settle(file, source, seen, &self.door);
+    pub(crate) fn settle(&self, control: &mut Control, file: FileId, look: Look) -> Settled {
+        control.settle(file, look, &self.door)
     }
 
     /// [`Control::forget_surplus`] for a caller that holds the lock.
@@ -288,10 +294,17 @@ impl Shared {
         });
     }
 
-    /// Looks whether the file changed; if so the new version begins.
-    pub(crate) fn look(&self, file: FileId, source: &Source) -> io::Result<bool> {
-        let seen = source.identity()?;
-        Ok(self.with(|control| control.settle(file, source, seen, &self.door)))
+    /// Looks whether the file changed; if so the new version begins. It also did if somebody else
+    /// found that meanwhile.
+    pub(crate) fn look(
+        &self,
+        file: FileId,
+        version: &Version,
+        source: &Source,
+    ) -> io::Result<bool> {
+        let look = Look::at(version, source)?;
+        let settled = self.with(|control| control.settle(file, look, &self.door));
+        Ok(settled != Settled::Same)
     }
 
     /// Returns once nobody is in the middle of a change.
@@ -341,21 +354,6 @@ impl Shared {
         }
     }
 
-    /// Forbids reads from now on, waits until nothing is in flight, and halts the backend.
-    pub(crate) fn halt(&self) {
-        {
-            let mut control = self.control.lock();
-            control.stopped = true;
-            while control.in_flight > 0 {
-                control = self.landed.wait(control);
-            }
-        }
-        self.halted.store(true, Ordering::Release);
-        if let Some(backend) = self.backend.get() {
-            backend.stop();
-        }
-    }
-
     /// The counters as of now.
     pub(crate) fn ledger(&self) -> Ledger {
         self.with(Control::ledger)
@@ -383,10 +381,16 @@ impl Shared {
     /// A request ended: the engine hears of it, if the file is still the one it wanted.
     fn completed(&self, mut request: Box<Request>, outcome: Outcome) {
         let source = request.source.clone();
-        let seen = source.as_ref().map(|s| s.identity());
+        // The fetch was for this version, so a look that found another one comes after it; if yet
+        // another has begun by now, the bytes are of no use whatever was seen.
+        let before = request.version;
+        let look = source.as_ref().and_then(|source| {
+            let seen = source.identity().ok()?;
+            Some(Look { before, seen })
+        });
         self.after_later(|control| {
-            if let (Some(source), Some(Ok(seen))) = (&source, seen) {
-                control.settle(request.file, source, seen, &self.door);
+            if let Some(look) = look {
+                control.settle(request.file, look, &self.door);
             }
             match Self::judge(control, &mut request, outcome) {
                 Some(outcome) => {

@@ -16,15 +16,17 @@
 
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom};
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::SystemTime;
 
 use crate::arena::Target;
 use crate::error::Error;
 use crate::generated;
+use crate::served::is_served;
 
 /// `IOV_MAX` on Linux: the most pieces of memory one read may fill.
 pub const PIECES_MAX: usize = 1024;
@@ -43,6 +45,8 @@ pub struct Identity {
     pub modified: (i64, i64),
     /// When its inode changed last; unlike the former it cannot be set back.
     pub changed: (i64, i64),
+    /// When it was made, where that is known: tells a file from a later one of the same inode.
+    pub born: Option<SystemTime>,
 }
 
 /// An open file, direct if the file system allows.
@@ -51,6 +55,8 @@ pub struct OpenFile {
     file: File,
     direct: AtomicBool,
     block_device: bool,
+    inode: (u64, u64),
+    served: bool,
 }
 
 /// See the [module](self).
@@ -108,7 +114,8 @@ impl OpenFile {
             }
             Err(e) => return Err(failed(e)),
         };
-        let kind = file.metadata().map_err(failed)?.file_type();
+        let metadata = file.metadata().map_err(failed)?;
+        let kind = metadata.file_type();
         if kind.is_dir() {
             return Err(Error::Directory { path: path.into() });
         }
@@ -116,15 +123,30 @@ impl OpenFile {
             return Err(Error::NotAFile { path: path.into() });
         }
         let block_device = kind.is_block_device();
+        let served = is_served(file.as_fd());
         let opened = Self {
             file,
             direct: AtomicBool::new(direct),
             block_device,
+            inode: (metadata.dev(), metadata.ino()),
+            served,
         };
         if !direct {
             opened.advise_random();
         }
         Ok(opened)
+    }
+
+    /// Whether its file system is [served](crate::served).
+    #[must_use]
+    pub fn is_served(&self) -> bool {
+        self.served
+    }
+
+    /// Its device and inode, which stay.
+    #[must_use]
+    pub fn inode(&self) -> (u64, u64) {
+        self.inode
     }
 
     /// Its version, as of now.
@@ -143,6 +165,7 @@ impl OpenFile {
             bytes,
             modified: (m.mtime(), m.mtime_nsec()),
             changed: (m.ctime(), m.ctime_nsec()),
+            born: m.created().ok(),
         })
     }
 
@@ -228,6 +251,21 @@ impl AsRawFd for OpenFile {
 }
 
 impl Source {
+    /// The device it is on; none if it is made up.
+    #[must_use]
+    pub fn device(&self) -> Option<u64> {
+        match self {
+            Self::File(file) => Some(file.inode.0),
+            Self::Generated { .. } => None,
+        }
+    }
+
+    /// Whether a call about it may wait for a server: see [`served`](crate::served).
+    #[must_use]
+    pub fn is_served(&self) -> bool {
+        matches!(self, Self::File(file) if file.served)
+    }
+
     /// Its size, as of now.
     ///
     /// # Errors

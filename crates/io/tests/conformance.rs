@@ -40,12 +40,13 @@ impl Sink for Collected {
 }
 
 impl Collected {
-    /// Waits for `count` completions and takes them.
+    /// Waits for `count` completions and takes them. After ten minutes a wait is one for ever: no
+    /// test passes sooner or later by it.
     fn take(&self, count: usize) -> Vec<(Box<Request>, Outcome)> {
         let ended = self.ended.lock().unwrap();
         let waited = self
             .more
-            .wait_timeout_while(ended, Duration::from_secs(30), |ended| ended.len() < count);
+            .wait_timeout_while(ended, Duration::from_secs(600), |ended| ended.len() < count);
         let mut ended = waited.unwrap().0;
         assert_eq!(
             ended.len(),

@@ -1,11 +1,16 @@
 //! Limits of memory while reads go on: pages come and go under them, and no byte is wrong.
 
+#[path = "../../skipped.rs"]
+mod skipped;
+
 use std::fs::{self, File};
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use forerun_core::{Bytes, preset};
 use forerun_io::{BackendChoice, Config, Driver, generated};
+
+use skipped::skipped;
 
 const MIB: u64 = 1 << 20;
 const MEMORY: u64 = 48 * MIB;
@@ -33,19 +38,17 @@ fn resident() -> u64 {
     kib.trim().parse::<u64>().unwrap() << 10
 }
 
-#[allow(clippy::print_stdout, reason = "part of tests")]
 fn driver(backend: &str) -> Option<Driver> {
     let settings = preset::find("mount")
         .unwrap()
         .settings(Bytes(MEMORY))
         .unwrap();
-    let backend = BackendChoice::named(backend).unwrap();
     let config = Config {
-        backend,
+        backend: BackendChoice::named(backend).unwrap(),
         ..Config::new(settings)
     };
     Driver::new(config)
-        .inspect_err(|error| println!("skipped: {error}"))
+        .inspect_err(|error| skipped(format_args!("{backend}: {error}")))
         .ok()
 }
 

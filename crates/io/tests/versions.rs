@@ -3,7 +3,10 @@
 //! The writer replaces the whole content with a single `pwrite(2)`, every page stamped with the
 //! version; whatever a read returns must carry one stamp, and stamps must not go back. A direct
 //! read sees such a write whole or not at all; where the file system has only buffered reads the
-//! kernel itself tears them, so these tests say that they were skipped there.
+//! kernel itself tears them, so these tests are skipped there.
+
+#[path = "../../skipped.rs"]
+mod skipped;
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -13,6 +16,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use forerun_core::{Bytes, preset};
 use forerun_io::source::OpenFile;
 use forerun_io::{BackendChoice, Config, Driver, Reader, backend, generated};
+
+use skipped::skipped;
 
 const PAGE: usize = 4096;
 const PAGES: usize = 512;
@@ -56,11 +61,10 @@ fn driver(backend: &str, preset: &preset::Preset) -> Driver {
 }
 
 /// Whether the file system under the temporary files reads directly.
-#[expect(clippy::print_stdout, reason = "a test that is skipped says so")]
 fn direct(path: &Path) -> bool {
     let direct = OpenFile::open(path).unwrap().is_direct();
     if !direct {
-        println!("skipped: temporary files cannot be read directly here");
+        skipped("temporary files cannot be read directly here");
     }
     direct
 }

@@ -8,10 +8,10 @@
 //! submit(now, request) ... next_event() -> t ... advance(t, &mut done) -> completions
 //! ```
 //!
-//! A new device is one file in `device/`, one `mod` line here and one entry in [`LIST`]; it then
-//! runs in the conformance suite, the golden grid and the swarm with no other edit. Wrappers
-//! around any device are in [`wrap`](crate::wrap). A device described by figures needs no file
-//! in `device/` but a TOML file: see [`model`].
+//! A new device is one file in `device/`, one `mod` line here and one entry in `PARTS`; it then
+//! is in [`LIST`], and with it in `forerun list` and the conformance suite, with no other edit.
+//! Wrappers around any device are in [`wrap`](crate::wrap). A device described by figures needs no
+//! file in `device/` but a TOML file: see [`model`].
 //!
 //! A device moves no bytes and knows no files, only positions on itself.
 
@@ -23,31 +23,74 @@ pub mod object_store;
 pub mod ssd;
 pub mod switching;
 
-use forerun_core::spec::{Choice, ChoiceError, Method};
+use core::fmt;
+
+use forerun_core::spec::{ChoiceError, Method};
 use forerun_core::{Bytes, ErrorCode, Nanos, Profile};
 
 use crate::needs::Needs;
-use crate::scheduler;
-use crate::wrap::Queued;
 
-/// The devices. One entry a device.
-pub static LIST: &[Method<Box<dyn Device>>] = &[
-    instant::METHOD,
-    switching::METHOD,
-    hdd::METHOD,
-    ssd::METHOD,
-    object_store::METHOD,
-    array::METHOD,
-    model::HP_97560,
-    model::IBM_LIGHTNING_0661,
-    model::IBM_36GB_10K,
-    model::SEAGATE_146GB_10K,
-    model::CHEETAH_15K_ST373454,
-    model::HITACHI_T7K250_160,
-    model::HP_C2247A,
-    model::EMULATED_DEFAULT,
-    model::OBJECT_STORE_REGION,
+/// The devices: one entry a kind, and all built-in models.
+const PARTS: &[&[Method<Built>]] = &[
+    &[
+        instant::METHOD,
+        switching::METHOD,
+        hdd::METHOD,
+        ssd::METHOD,
+        object_store::METHOD,
+        array::METHOD,
+    ],
+    model::LISTED,
 ];
+
+/// The devices that have a name.
+pub static LIST: &[Method<Built>] = &joined::<{ PARTS[0].len() + PARTS[1].len() }>(PARTS);
+
+/// A device as its entry builds it.
+pub type Built = Result<Box<dyn Device>, DeviceError>;
+
+/// Why a device was not built.
+#[derive(Clone, PartialEq, Debug)]
+#[non_exhaustive]
+pub enum DeviceError {
+    /// There is no such device, parameter or scheduler, or a value is out of its range.
+    Choice(ChoiceError),
+    /// The built-in model of this name cannot be read: a defect of this crate.
+    Model(&'static str, ModelError),
+}
+
+impl From<ChoiceError> for DeviceError {
+    fn from(error: ChoiceError) -> Self {
+        Self::Choice(error)
+    }
+}
+
+impl fmt::Display for DeviceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Choice(error) => error.fmt(f),
+            Self::Model(name, error) => write!(f, "built-in model {name}: {error}"),
+        }
+    }
+}
+
+impl core::error::Error for DeviceError {}
+
+/// Several lists as one. A `Method` is no `Copy` type, but its fields are.
+const fn joined<const N: usize>(parts: &[&[Method<Built>]]) -> [Method<Built>; N] {
+    let mut all = [const { instant::METHOD }; N];
+    let (mut part, mut at, mut to) = (0, 0, 0);
+    while part < parts.len() {
+        if at == parts[part].len() {
+            (part, at) = (part + 1, 0);
+            continue;
+        }
+        let Method { spec, build } = parts[part][at];
+        all[to] = Method { spec, build };
+        (at, to) = (at + 1, to + 1);
+    }
+    all
+}
 
 /// One transfer asked of a device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -183,38 +226,7 @@ impl<D: Device + ?Sized> Device for Box<D> {
 
 pub use model::{Model, ModelError, from_toml};
 
-/// Builds a device from `name` or `name(param=value,..)`, or one around another: an array of
-/// it, or a [scheduler] in front of it, outermost first:
-///
-/// ```
-/// let four = forerun_sim::device::parse("array(disks=4,strip_bytes=8192):cscan:hp97560")?;
-/// assert_eq!(four.servers(), 4);
-/// # Ok::<(), forerun_core::spec::ChoiceError>(())
-/// ```
-///
-/// # Errors
-/// An unknown device or parameter, or a value out of its range.
-pub fn parse(text: &str) -> Result<Box<dyn Device>, ChoiceError> {
-    if let Some((around, inner)) = text.split_once(':') {
-        return parse_around(around, inner);
-    }
-    let choice = Choice::parse("device", LIST, text)?;
-    choice
-        .build(LIST)
-        .ok_or_else(|| ChoiceError::Form(text.to_owned()))
-}
-
-fn parse_around(around: &str, inner: &str) -> Result<Box<dyn Device>, ChoiceError> {
-    if around.split('(').next() == Some(array::METHOD.spec.name) {
-        let choice = Choice::parse("device", LIST, around)?;
-        parse(inner)?;
-        // The same text gave a device just now.
-        let part = || parse(inner).unwrap_or_else(|_| Box::new(instant::Instant::default()));
-        return Ok(array::Array::boxed(&choice.values, &part));
-    }
-    let scheduler = scheduler::parse(around)?;
-    Ok(Box::new(Queued::new(scheduler, parse(inner)?)))
-}
+pub use crate::scheduled::parse;
 
 /// The time `bytes` take at `rate` bytes per second, rounded up to a nanosecond.
 #[must_use]
@@ -238,6 +250,25 @@ mod tests {
         );
         assert!(parse("swiching").is_err());
         assert!(parse("switching(cost_ns=99999999999999)").is_err());
+    }
+
+    /// A model is in the list by its one entry, and an entry of the list is a device.
+    #[test]
+    fn every_listed_device_is_built_and_every_built_in_model_is_listed() {
+        for method in LIST {
+            let built = parse(method.spec.name);
+            assert!(built.is_ok(), "{}", built.unwrap_err());
+        }
+        for (name, _) in model::BUILT_IN {
+            assert!(
+                LIST.iter().any(|method| method.spec.name == *name),
+                "{name}"
+            );
+        }
+        let mut names: Vec<_> = LIST.iter().map(|method| method.spec.name).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), LIST.len());
     }
 
     #[test]

@@ -1,12 +1,11 @@
 //! Hinted prefetching in virtual time: hosts for the planner, inputs for them, and the optimum.
 //!
 //! A [`Reads`] is a reference string: which block, how long the reader computes before it asks for
-//! it, and where the blocks lie. Two hosts run a [`Planner`](forerun_core::hinted::Planner) over
-//! it, which fully knows the order, as in kimbrel96:
+//! it, and where the blocks lie. It is fully known beforehand, as in kimbrel96:
 //!
 //! ```text
-//! host      devices of any kind, one a disk; compute, driver and stall time       (section 3)
-//! unit      the theory: 1 for a hit, F for a fetch, disks in parallel             (section 2.1)
+//! host      the engine over devices of any kind; compute, driver and stall time   (section 3)
+//! unit      the theory, a bare planner: 1 for a hit, F for a fetch                (section 2.1)
 //! optimum   the least any schedule can take in the unit model, by search
 //! synth     50 passes over 2000 sequential blocks                                 (section 3.1)
 //! stand_in  traces in place of the nine lost ones                                 (Table 3)
@@ -15,6 +14,7 @@
 
 pub mod constant;
 pub mod host;
+pub mod ledger;
 pub mod optimum;
 pub mod stand_in;
 pub mod synth;
@@ -24,6 +24,8 @@ use std::fmt;
 
 use forerun_core::hinted::{BlockNo, Hint, Position, Setup, SetupError};
 use forerun_core::{Bytes, DeviceId, Nanos};
+
+use crate::WorldError;
 
 /// A reference string and where its blocks lie.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -133,6 +135,14 @@ pub enum HostError {
     TooLong(usize),
     /// The reader waits at this place, and nothing is under way: a defect of the method.
     Stranded(Position),
+    /// The run of the engine came to no end.
+    World(Box<WorldError>),
+}
+
+impl From<WorldError> for HostError {
+    fn from(error: WorldError) -> Self {
+        Self::World(Box::new(error))
+    }
 }
 
 impl From<SetupError> for HostError {
@@ -149,6 +159,7 @@ impl fmt::Display for HostError {
             Self::Disks(n) => write!(f, "blocks lie on {n} disks, more than there are"),
             Self::Devices(n) => write!(f, "{n} devices, fewer than there are disks"),
             Self::TooLong(n) => write!(f, "{n} references, more than the setup allows"),
+            Self::World(error) => error.fmt(f),
             Self::Stranded(at) => write!(f, "the reader waits for ever at reference {}", at.0),
         }
     }

@@ -22,6 +22,7 @@ pub mod theory;
 use std::fmt;
 
 use forerun_core::Nanos;
+use forerun_core::settings::Notice;
 use forerun_core::spec::ChoiceError;
 
 use crate::hinted::HostError;
@@ -73,12 +74,38 @@ pub struct Exhibit {
 pub struct Finding {
     /// What the paper says.
     pub claim: Claim,
-    /// What came out here.
-    pub measured: Figures,
-    /// Whether they agree.
+    /// What came out here, for each moment at which a free disk can be noticed; the one that was
+    /// asked for first.
+    pub measured: Vec<Measured>,
+}
+
+/// What came out for a claim.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Measured {
+    /// When free disks were noticed.
+    pub notice: Notice,
+    /// The numbers.
+    pub figures: Figures,
+    /// Whether they agree with the paper's.
     pub verdict: Verdict,
-    /// How it was measured, and why it differs.
+    /// How they were measured, and why they differ.
     pub note: String,
+}
+
+impl Finding {
+    /// What came out with free disks noticed then.
+    #[must_use]
+    pub fn at(&self, notice: Notice) -> Option<&Measured> {
+        self.measured.iter().find(|one| one.notice == notice)
+    }
+
+    /// Whether the verdict hangs on when a free disk is noticed.
+    #[must_use]
+    pub fn hangs_on_notice(&self) -> bool {
+        let mut verdicts = self.measured.iter().map(|one| one.verdict);
+        let first = verdicts.next();
+        verdicts.any(|verdict| Some(verdict) != first)
+    }
 }
 
 /// What an exhibit shows.
@@ -144,6 +171,9 @@ pub struct Bar {
 /// What of a paper is wanted.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Wanted {
+    /// When free disks are noticed, in the order in which that is shown: exhibits have the first.
+    /// None is the default alone.
+    pub notices: Vec<Notice>,
     /// Claims and exhibits by name; all claims if there is none.
     pub only: Vec<String>,
     /// Exhibits as well.
@@ -296,17 +326,29 @@ impl Paper {
         let named = |id: &str| wanted.only.iter().any(|name| name == id);
         let all = wanted.only.is_empty();
         let claims = claims.claims.iter().filter(|c| all || named(&c.id));
+        let notices = match wanted.notices.as_slice() {
+            [] => &[Notice::default()],
+            notices => notices,
+        };
         let mut reproduction = Reproduction::default();
         for claim in claims {
-            let answer = (self.measure)(claim, lab);
-            let judged = || claim.judge(&answer.measured);
+            let mut at = |notice: &Notice| {
+                lab.notice = *notice;
+                let answer = (self.measure)(claim, lab);
+                let judged = || claim.judge(&answer.measured);
+                Measured {
+                    notice: *notice,
+                    verdict: answer.holds.map_or_else(judged, Verdict::from),
+                    figures: answer.measured,
+                    note: answer.note,
+                }
+            };
             reproduction.findings.push(Finding {
                 claim: claim.clone(),
-                verdict: answer.holds.map_or_else(judged, Verdict::from),
-                measured: answer.measured,
-                note: answer.note,
+                measured: notices.iter().map(&mut at).collect(),
             });
         }
+        lab.notice = notices[0];
         let exhibits = self.exhibits.iter().filter(|_| wanted.exhibits);
         for exhibit in exhibits.filter(|e| all || named(e.id)) {
             reproduction.exhibits.push(exhibit.show(lab));

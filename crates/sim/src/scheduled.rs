@@ -1,7 +1,13 @@
-//! A device by name with a scheduler in front of each of its disks.
+//! Devices by name, and what stands around them: arrays, and a scheduler in front of each disk.
+//!
+//! A name is a device with what is around it, outermost first:
+//!
+//! ```text
+//! array(disks=4) : cscan : hp97560          [array(disks=4), cscan] around hp97560
+//! ```
 //!
 //! An array serves as many requests at once as it has disks, and a scheduler in front of all of it
-//! would give it one at a time. So the scheduler goes where it has a meaning, in front of each
+//! would give it one at a time. So [`behind`] puts it where it has a meaning, in front of each
 //! part that serves one:
 //!
 //! ```text
@@ -15,7 +21,7 @@ use core::fmt;
 
 use forerun_core::spec::{Choice, ChoiceError};
 
-use crate::device::{Device, LIST, Model, array, instant, parse};
+use crate::device::{Built, Device, DeviceError, LIST, Model, array};
 use crate::scheduler;
 use crate::wrap::Queued;
 
@@ -23,26 +29,26 @@ use crate::wrap::Queued;
 pub const NONE: &str = "fcfs";
 
 /// Why a scheduler cannot stand in front of a device.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub enum BehindError {
     /// There is no such device or scheduler.
-    Choice(ChoiceError),
+    Device(DeviceError),
     /// The device names this one.
     Own(String),
     /// The device works on so many requests at once.
     Servers(String, u32),
 }
 
-impl From<ChoiceError> for BehindError {
-    fn from(error: ChoiceError) -> Self {
-        Self::Choice(error)
+impl<E: Into<DeviceError>> From<E> for BehindError {
+    fn from(error: E) -> Self {
+        Self::Device(error.into())
     }
 }
 
 impl fmt::Display for BehindError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Choice(error) => error.fmt(f),
+            Self::Device(error) => error.fmt(f),
             Self::Own(name) => write!(f, "the device names a scheduler of its own, {name}"),
             Self::Servers(device, servers) => write!(
                 f,
@@ -55,14 +61,98 @@ impl fmt::Display for BehindError {
 
 impl core::error::Error for BehindError {}
 
+/// What stands around a device.
+#[derive(Debug)]
+enum Around<'a> {
+    Array(Choice),
+    Scheduler(&'a str),
+}
+
+/// A name, read.
+#[derive(Debug)]
+struct Named<'a> {
+    /// Outermost first.
+    around: Vec<Around<'a>>,
+    /// The device inside: as it was written, and as it was understood.
+    text: &'a str,
+    part: Choice,
+}
+
+impl<'a> Named<'a> {
+    fn read(text: &'a str) -> Result<Self, ChoiceError> {
+        let is_array = |part: &str| part.split('(').next() == Some(array::METHOD.spec.name);
+        let (mut around, mut text) = (Vec::new(), text);
+        while let Some((outer, inner)) = text.split_once(':') {
+            around.push(if is_array(outer) {
+                Around::Array(Choice::parse("device", LIST, outer)?)
+            } else {
+                scheduler::parse(outer)?;
+                Around::Scheduler(outer)
+            });
+            text = inner;
+        }
+        if is_array(text) {
+            around.push(Around::Array(Choice::parse("device", LIST, text)?));
+            text = array::LISTED_PART;
+        }
+        let part = Choice::parse("device", LIST, text)?;
+        Ok(Self { around, text, part })
+    }
+
+    /// The outermost scheduler in it.
+    fn own(&self) -> Option<&'a str> {
+        self.around.iter().find_map(|around| match around {
+            Around::Scheduler(name) => Some(*name),
+            Around::Array(_) => None,
+        })
+    }
+
+    /// The device inside, alone.
+    fn part(&self) -> Built {
+        let unlisted = || ChoiceError::Form(self.text.to_owned());
+        self.part.build(LIST).ok_or_else(unlisted)?
+    }
+
+    /// All of it, with this scheduler in front of each device inside.
+    fn build(&self, scheduler: &str) -> Built {
+        self.build_in(&self.around, scheduler)
+    }
+
+    fn build_in(&self, around: &[Around<'_>], front: &str) -> Built {
+        match around {
+            [] if front == NONE => self.part(),
+            [] => queued(front, self.part()?),
+            [Around::Array(array), inside @ ..] => {
+                array::Array::boxed(&array.values, &|| self.build_in(inside, front))
+            }
+            [Around::Scheduler(own), inside @ ..] => queued(own, self.build_in(inside, front)?),
+        }
+    }
+}
+
+fn queued(scheduler: &str, device: Box<dyn Device>) -> Built {
+    Ok(Box::new(Queued::new(scheduler::parse(scheduler)?, device)))
+}
+
+/// Builds a device from `name` or `name(param=value,..)`, or one around another: an array of
+/// it, or a [scheduler] in front of it, outermost first:
+///
+/// ```
+/// let four = forerun_sim::device::parse("array(disks=4,strip_bytes=8192):cscan:hp97560")?;
+/// assert_eq!(four.servers(), 4);
+/// # Ok::<(), forerun_sim::device::DeviceError>(())
+/// ```
+///
+/// # Errors
+/// An unknown device or parameter, or a value out of its range.
+pub fn parse(text: &str) -> Built {
+    Named::read(text)?.build(NONE)
+}
+
 /// The scheduler that a device names, if it names one.
 #[must_use]
 pub fn own(text: &str) -> Option<&str> {
-    let (around, inner) = text.split_once(':')?;
-    if scheduler::parse(around).is_ok() {
-        return Some(around);
-    }
-    own(inner)
+    Named::read(text).ok()?.own()
 }
 
 /// Builds a device by name, with this scheduler in front of each of its disks.
@@ -70,25 +160,12 @@ pub fn own(text: &str) -> Option<&str> {
 /// # Errors
 /// See [`BehindError`].
 pub fn behind(text: &str, scheduler: &str) -> Result<Box<dyn Device>, BehindError> {
-    let is_array = |part: &str| part.split('(').next() == Some(array::METHOD.spec.name);
-    let (around, inner) = match text.split_once(':') {
-        Some((around, inner)) if is_array(around) => (around, inner),
-        Some((around, _)) => {
-            // A device in front of another is refused by whoever reads names.
-            parse(text)?;
-            return Err(BehindError::Own(around.to_owned()));
-        }
-        None if is_array(text) => (text, array::LISTED_PART),
-        None => return around(text, parse(text)?, scheduler),
-    };
-    let choice = Choice::parse("device", LIST, around)?;
-    behind(inner, scheduler)?;
-    // The same text gave a device just now.
-    let part = || {
-        let part = behind(inner, scheduler);
-        part.unwrap_or_else(|_| Box::new(instant::Instant::default()))
-    };
-    Ok(array::Array::boxed(&choice.values, &part))
+    let named = Named::read(text)?;
+    if let Some(own) = named.own() {
+        return Err(BehindError::Own(own.to_owned()));
+    }
+    check(named.text, &*named.part()?, scheduler)?;
+    Ok(named.build(scheduler)?)
 }
 
 /// Builds a device of a model, of this name, with a scheduler in front.
@@ -100,21 +177,20 @@ pub fn model_behind(
     model: &Model,
     scheduler: &str,
 ) -> Result<Box<dyn Device>, BehindError> {
-    around(name, model.build(), scheduler)
+    let device = model.build();
+    check(name, &*device, scheduler)?;
+    match scheduler {
+        NONE => Ok(device),
+        _ => Ok(queued(scheduler, device)?),
+    }
 }
 
-fn around(
-    name: &str,
-    device: Box<dyn Device>,
-    scheduler: &str,
-) -> Result<Box<dyn Device>, BehindError> {
-    let order = scheduler::parse(scheduler)?;
-    if scheduler == NONE {
-        return Ok(device);
-    }
+/// Whether this scheduler has an order to choose on a device of this name.
+fn check(name: &str, device: &dyn Device, scheduler: &str) -> Result<(), BehindError> {
+    scheduler::parse(scheduler)?;
     match device.servers() {
-        0 | 1 => Ok(Box::new(Queued::new(order, device))),
-        many => Err(BehindError::Servers(name.to_owned(), many)),
+        many @ 2.. if scheduler != NONE => Err(BehindError::Servers(name.to_owned(), many)),
+        _ => Ok(()),
     }
 }
 

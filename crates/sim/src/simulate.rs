@@ -25,11 +25,10 @@ pub mod recorded;
 pub mod requests;
 pub mod streamed;
 
-use forerun_core::hinted::{Ledger, Setup};
+use forerun_core::hinted::Setup;
 use forerun_core::{Bytes, Nanos, Settings};
 
 use crate::device::Device;
-use crate::device::array::Array;
 use crate::hinted::host::{self, Host};
 use crate::hinted::unit::{self, Instance};
 use crate::hinted::{HostError, Reads};
@@ -80,12 +79,21 @@ pub fn hinted(
     setup: &Setup,
     host: &Host,
     reads: &Reads,
-    mut devices: Vec<Box<dyn Device>>,
+    devices: Vec<Box<dyn Device>>,
 ) -> Result<Outcome, HostError> {
     let servers: Vec<u64> = devices.iter().map(|d| d.servers().max(1).into()).collect();
-    let report = host::run(setup, host, reads, &mut devices)?;
+    let report = host::run(setup, host, reads, devices)?;
     let busy = report.busy.iter().zip(servers);
+    let ledger = &report.ledger;
     Ok(Outcome {
+        reads: ledger.reads,
+        hits: ledger.hits,
+        late_hits: ledger.late_hits,
+        misses: ledger.misses,
+        fetches: report.fetches(),
+        prefetched: ledger.prefetched,
+        evicted_unused: ledger.evicted_unused,
+        failed: report.failed,
         elapsed: report.elapsed.0,
         compute: report.compute.0,
         driver: report.driver.0,
@@ -93,7 +101,6 @@ pub fn hinted(
         response_mean: Some(report.response_mean().0),
         busy: busy.map(|(busy, servers)| busy.0 / servers).collect(),
         compute_longest: report.compute.0,
-        ..counted(&report.ledger)
     })
 }
 
@@ -117,13 +124,6 @@ pub fn in_units(setup: &Setup, instance: &Instance) -> Result<Outcome, HostError
         stall: report.stall_units,
         busy,
         compute_longest: ledger.reads,
-        ..counted(&ledger)
-    })
-}
-
-/// What a planner counted; times are the host's.
-fn counted(ledger: &Ledger) -> Outcome {
-    Outcome {
         reads: ledger.reads,
         hits: ledger.hits,
         late_hits: ledger.late_hits,
@@ -131,12 +131,11 @@ fn counted(ledger: &Ledger) -> Outcome {
         fetches: ledger.fetches,
         prefetched: ledger.prefetched,
         evicted_unused: ledger.evicted_unused,
-        failed: ledger.failed,
         ..Outcome::default()
-    }
+    })
 }
 
-/// Runs the engine over devices striped by one block.
+/// Runs the engine over devices, of which files are striped over several by one block.
 ///
 /// # Errors
 /// See [`Scene::run`].
@@ -150,16 +149,24 @@ pub fn engine(
     let strip = Bytes(settings.block_bytes.into());
     let meters: Vec<Meter> = devices.iter().map(|_| Meter::default()).collect();
     let metered = devices.into_iter().zip(&meters).map(|(d, m)| m.over(d));
-    let whole = Meter::default();
-    let array = whole.over(Box::new(Array::new(metered.collect(), strip)));
-    let mut scene = Scene::new(settings, array, workload);
-    scene.driver_per_fetch = driver_per_fetch;
+    let scene = Scene {
+        settings,
+        devices: metered.collect(),
+        strip: (meters.len() > 1).then_some(strip),
+        workload,
+        driver_per_fetch,
+        copy_bytes_per_second: 0,
+        events_max: u64::MAX,
+        joins_instants: true,
+    };
     let report = scene.run(&mut ())?;
     let ledger = report.ledger;
     let sum = |part: fn(&crate::ReaderReport) -> Nanos| {
         let parts = report.readers.iter().map(|reader| part(reader).0);
         parts.fold(0, u64::saturating_add)
     };
+    let response: u64 = meters.iter().map(|meter| meter.response().0).sum();
+    let completed: u64 = meters.iter().map(Meter::completed).sum();
     let busy = meters.iter().zip(servers);
     Ok(Outcome {
         reads: ledger.reads,
@@ -173,7 +180,7 @@ pub fn engine(
         compute: sum(|reader| reader.compute),
         driver: sum(|reader| reader.driver),
         stall: sum(|reader| reader.stall),
-        response_mean: Some(whole.response_mean().0),
+        response_mean: Some(response.checked_div(completed).unwrap_or(0)),
         busy: busy.map(|(m, servers)| m.busy().0 / servers).collect(),
         compute_longest: report
             .readers
@@ -181,6 +188,6 @@ pub fn engine(
             .map(|r| r.compute.0)
             .max()
             .unwrap_or(0),
-        failed: whole.failed(),
+        failed: meters.iter().map(Meter::failed).sum(),
     })
 }

@@ -1,9 +1,8 @@
 //! The world: readers, one engine and devices, in one virtual time.
 //!
 //! [`Scene::run`] is the whole driver. It keeps a heap of wakings (readers that finished thinking
-//! or copying, fetches whose set-up is paid) and asks each device for its next event; the earliest
-//! happens next, devices before readers, otherwise in the order in which they came about. So the
-//! run is decided by the scene alone.
+//! or copying) and asks devices for their next event; the earliest happens next, devices before
+//! readers, otherwise in order of arrival. So the run is decided by the scene alone.
 //!
 //! ```text
 //!        wakings (heap)          devices (next_event)
@@ -14,14 +13,16 @@
 //!              \                    /
 //!          later queue drained, then Engine::handle, then poll until idle:
 //!          Fetch -> device     Serve -> reader wakes     Evict -> journal
+//!                             |
+//!          nothing else happens now: Decide, if the engine is undecided
 //! ```
 //!
 //! The driver contract is the one of the real-time driver: plain hits are taken from the table
 //! without the engine; first touches and releases go into a queue that is drained before the
 //! next read, completion or close; hits are reported before a close.
 //!
-//! It moves no data. What the engine may never do is checked on every output by the guard, every
-//! reader's clock must add up, and the ledger must balance, or the run ends in an error.
+//! It moves no data. The guard checks every output, every reader's clock must add up, and the
+//! ledger must balance, or the run ends in an error.
 
 mod carry;
 mod error;
@@ -37,7 +38,7 @@ use std::sync::Arc;
 use forerun_core::table::Table;
 use forerun_core::{Block, Bytes, DeviceId, Engine, FileId, Input, Nanos, ReaderId, Settings};
 
-use crate::device::{Device, Request};
+use crate::device::Device;
 use crate::record::{Digest, Record};
 use crate::report::{DeviceReport, Report};
 use crate::workload::{Announcement, Turns, Workload};
@@ -59,13 +60,16 @@ pub struct Scene<'a> {
     pub strip: Option<Bytes>,
     /// Who reads what.
     pub workload: &'a dyn Workload,
-    /// Processor time the driver takes from a reader for each fetch, before it reaches the
-    /// device. Zero if the driver is free.
+    /// Processor time the driver takes from a reader for each fetch, at once and before anything
+    /// else; the request is at the device from the beginning of that. Zero if the driver is free.
     pub driver_per_fetch: Nanos,
     /// Bytes per second at which bytes are handed to readers; 0 if that takes no time.
     pub copy_bytes_per_second: u64,
     /// The run ends in an error after so many events, because something runs in circles.
     pub events_max: u64,
+    /// What happens at one time is planned for together, as by a driver that is told all of it; else
+    /// one event after the other, as by a driver in real time, where no two are at one time.
+    pub joins_instants: bool,
 }
 
 impl<'a> Scene<'a> {
@@ -80,6 +84,7 @@ impl<'a> Scene<'a> {
             driver_per_fetch: Nanos(0),
             copy_bytes_per_second: 0,
             events_max: u64::MAX,
+            joins_instants: true,
         }
     }
 
@@ -90,24 +95,20 @@ impl<'a> Scene<'a> {
     pub fn run(self, record: &mut dyn Record) -> Result<Report, WorldError> {
         let mut world = World::new(self, record)?;
         world.set_up()?;
-        while let Some(next) = world.next() {
+        loop {
+            let next = world.next();
+            if next.is_none_or(|next| next > world.now) && world.engine.is_undecided() {
+                world.decide()?;
+                continue;
+            }
+            let Some(next) = next else {
+                return world.finish();
+            };
             world.now = world.now.max(next);
             world.count()?;
             world.step()?;
         }
-        world.finish()
     }
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-enum Event {
-    Wake(usize),
-    Submit {
-        device: usize,
-        id: u64,
-        at: Bytes,
-        bytes: Bytes,
-    },
 }
 
 struct World<'a, 'r> {
@@ -119,14 +120,25 @@ struct World<'a, 'r> {
     now: Nanos,
     events: u64,
     events_max: u64,
-    /// What happens next, by time and then by order of arrival.
-    heap: BinaryHeap<Reverse<(Nanos, u64, Event)>>,
+    /// Readers that wake, by time and then by order of arrival.
+    heap: BinaryHeap<Reverse<(Nanos, u64, usize)>>,
     pushed: u64,
     devices: Vec<Box<dyn Device + 'a>>,
+    /// When each device must be asked next: it changes only when the device is.
+    due: Vec<Option<Nanos>>,
     files: Vec<File>,
     readers: Vec<Reader<'a>>,
     /// Who is next, if readers take turns.
     turns: Option<Turns<'a>>,
+    /// Whose turn it is, if readers take turns.
+    turn: Option<usize>,
+    /// What the driver did before anybody's turn, up to when.
+    owed: Nanos,
+    /// Something was taken or closed since the last decision.
+    is_taken: bool,
+    /// A read was answered with blocks since the last event that was one of its own.
+    is_answered: bool,
+    joins_instants: bool,
     workload: &'a dyn Workload,
     /// Touches and releases on their way to the engine.
     later: VecDeque<Input>,
@@ -173,10 +185,16 @@ impl<'a, 'r> World<'a, 'r> {
             events_max: scene.events_max,
             heap: BinaryHeap::new(),
             pushed: 0,
+            due: devices.iter().map(|device| device.next_event()).collect(),
             devices,
             files,
             readers: opened.into_iter().enumerate().map(reader).collect(),
             turns: workload.turns(),
+            turn: None,
+            owed: Nanos(0),
+            is_taken: false,
+            is_answered: false,
+            joins_instants: scene.joins_instants,
             workload,
             later: VecDeque::new(),
             reads: Vec::new(),
@@ -263,45 +281,42 @@ impl<'a, 'r> World<'a, 'r> {
     /// When something happens next.
     fn next(&self) -> Option<Nanos> {
         let waking = self.heap.peek().map(|Reverse((at, ..))| *at);
-        self.devices
-            .iter()
-            .filter_map(|device| device.next_event())
-            .chain(waking)
-            .min()
+        self.due.iter().flatten().copied().chain(waking).min()
     }
 
     /// One device's completions, or one waking.
     fn step(&mut self) -> Result<(), WorldError> {
         let now = self.now;
-        let due = |at: Option<Nanos>| at.is_some_and(|at| at <= now);
-        if let Some(device) = self
-            .devices
-            .iter()
-            .position(|device| due(device.next_event()))
-        {
+        let is_due = |at: &Option<Nanos>| at.is_some_and(|at| at <= now);
+        if let Some(device) = self.due.iter().position(is_due) {
             let mut done = Vec::new();
             self.devices[device].advance(now, &mut done);
+            self.due[device] = self.devices[device].next_event();
             return done
                 .into_iter()
                 .try_for_each(|one| self.complete(device, one));
         }
         match self.heap.pop() {
-            Some(Reverse((_, _, Event::Wake(reader)))) => self.wake(reader),
-            Some(Reverse((
-                _,
-                _,
-                Event::Submit {
-                    device,
-                    id,
-                    at,
-                    bytes,
-                },
-            ))) => {
-                self.devices[device].submit(now, Request { id, at, bytes });
-                Ok(())
-            }
+            Some(Reverse((_, _, reader))) => self.wake(reader),
             None => Ok(()),
         }
+    }
+
+    /// An event is over. Where it is an instant of its own that is to be decided about, but for an
+    /// answer whose release is wanted at once: that belongs to it.
+    fn end_event(&mut self) -> Result<(), WorldError> {
+        let is_released_at_once = std::mem::take(&mut self.is_answered);
+        let goes_on = is_released_at_once && self.engine.wants_releases();
+        match !self.joins_instants && !goes_on && self.engine.is_undecided() {
+            true => self.decide(),
+            false => Ok(()),
+        }
+    }
+
+    /// All that happens now was handed in.
+    fn decide(&mut self) -> Result<(), WorldError> {
+        self.is_taken = false;
+        self.handle(Input::Decide)
     }
 
     fn count(&mut self) -> Result<(), WorldError> {
@@ -312,9 +327,10 @@ impl<'a, 'r> World<'a, 'r> {
         Ok(())
     }
 
-    fn push(&mut self, at: Nanos, event: Event) {
+    /// A reader wakes at a time.
+    fn push(&mut self, at: Nanos, reader: usize) {
         self.pushed += 1;
-        self.heap.push(Reverse((at, self.pushed, event)));
+        self.heap.push(Reverse((at, self.pushed, reader)));
     }
 
     fn rule<T>(&self, rule: String) -> Result<T, WorldError> {

@@ -44,6 +44,11 @@ pub trait Layer: core::fmt::Debug {
         inner.advance(now, done);
     }
 
+    /// What it tells of itself.
+    fn profile<D: Device>(&self, inner: &D) -> Profile {
+        inner.profile()
+    }
+
     /// What was done, seen from outside.
     fn usage<D: Device>(&self, inner: &D) -> Usage {
         inner.usage()
@@ -57,9 +62,16 @@ pub struct Wrapped<L, D> {
     inner: D,
 }
 
+impl<L: Layer, D: Device> Wrapped<L, D> {
+    /// A layer around a device.
+    pub fn around(layer: L, inner: D) -> Self {
+        Self { layer, inner }
+    }
+}
+
 impl<L: Layer, D: Device> Device for Wrapped<L, D> {
     fn profile(&self) -> Profile {
-        self.inner.profile()
+        self.layer.profile(&self.inner)
     }
 
     fn submit(&mut self, now: Nanos, request: Request) {

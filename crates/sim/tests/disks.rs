@@ -13,5 +13,7 @@
 
 #[path = "disks/closed_forms.rs"]
 mod closed_forms;
+#[path = "../../skipped.rs"]
+mod skipped;
 #[path = "disks/validation.rs"]
 mod validation;

@@ -6,9 +6,10 @@
 
 use forerun_core::Nanos;
 use forerun_core::hinted::{BlockNo, Input, Output, Planner, Setup, policy};
+use forerun_core::settings::Notice;
 use forerun_sim::device::Device;
 use forerun_sim::hinted::constant::Constant;
-use forerun_sim::hinted::host::{self, Hears, Host};
+use forerun_sim::hinted::host::{self, Host};
 use forerun_sim::hinted::unit::{self, Instance};
 use forerun_sim::hinted::{HostError, Place, Reads, Reference};
 use forerun_sim::random::Random;
@@ -110,19 +111,17 @@ proptest! {
     #[test]
     fn devices_that_fail_delay_but_never_stop_a_reader(
         blocks in strings(), cache_blocks in 1u32..40, disks in 1u16..4, seed: u64,
-        hears in prop::sample::select(&[Hears::AtReads, Hears::AtOnce][..]),
+        notice in prop::sample::select(&[Notice::AtReads, Notice::AtOnce][..]),
     ) {
         let reads = reads(&blocks, disks);
         for method in policy::LIST {
             let setup = Setup::of(method.spec.name, disks, cache_blocks).unwrap();
-            let mut devices: Vec<Box<dyn Device>> = (0..disks)
-                .map(|disk| failing(seed ^ u64::from(disk)))
-                .collect();
-            let host = Host { hears, ..Host::default() };
-            let report = host::run(&setup, &host, &reads, &mut devices).unwrap();
+            let devices = (0..disks).map(|disk| failing(seed ^ u64::from(disk)));
+            let host = Host { notice, ..Host::default() };
+            let report = host::run(&setup, &host, &reads, devices.collect()).unwrap();
             prop_assert!(report.adds_up(), "{}: {report:?}", method.spec.name);
             prop_assert_eq!(report.ledger.reads, blocks.len() as u64);
-            prop_assert_eq!(report.ledger.refused_pairs, 0);
+            prop_assert_eq!(report.ledger.refused_inputs, 0);
         }
     }
 
@@ -135,13 +134,11 @@ proptest! {
             let setup = Setup::of(method.spec.name, disks, cache_blocks).unwrap();
             let mut planner = Planner::new(&setup).unwrap();
             for hints in reads.hints().chunks(piece) {
-                planner.handle(Nanos(0), Input::Hints(hints.to_vec()));
+                planner.handle(Input::Hints(hints.to_vec()));
                 read_to_the_end(&mut planner, method.spec.name)?;
             }
-            let ledger = planner.ledger();
-            prop_assert!(ledger.adds_up(), "{}: {ledger:?}", method.spec.name);
-            prop_assert_eq!(ledger.reads, blocks.len() as u64);
-            prop_assert_eq!((ledger.refused_inputs, ledger.refused_pairs), (0, 0));
+            prop_assert_eq!(planner.board().cursor().0 as usize, blocks.len());
+            prop_assert_eq!(planner.refused(), 0);
         }
     }
 }
@@ -161,36 +158,31 @@ fn failing(seed: u64) -> Box<dyn Device> {
 /// Reads every known reference; each fetch ends when the planner has nothing else to say.
 fn read_to_the_end(planner: &mut Planner, name: &str) -> Result<(), TestCaseError> {
     let mut coming = std::collections::VecDeque::new();
-    let compute = Nanos(1);
-    while planner.board().cursor() < planner.board().end() {
-        planner.handle(Nanos(0), Input::Wanted { compute });
-        loop {
-            match planner.poll() {
-                Output::Serve { .. } | Output::Lost { .. } => {
-                    planner.handle(Nanos(0), Input::Taken);
-                    break;
-                }
-                Output::Fetch { block, .. } => coming.push_back(block),
-                Output::Idle => {
-                    let arrived = coming.pop_front();
-                    prop_assert!(arrived.is_some(), "{name} waits for nothing");
-                    let block = arrived.unwrap_or_default();
-                    let service = Nanos(3);
-                    planner.handle(Nanos(0), Input::Fetched { block, service });
-                }
-            }
+    let (compute, service) = (Nanos(1), Nanos(3));
+    while let Some(block) = planner.board().block_at(planner.board().cursor()) {
+        planner.handle(Input::Asked { block, compute });
+        round(planner, &mut coming);
+        while !planner.board().is_resident(block) {
+            let arrived = coming.pop_front();
+            prop_assert!(arrived.is_some(), "{name} waits for nothing");
+            let block = arrived.unwrap_or_default();
+            planner.handle(Input::Fetched { block, service });
+            round(planner, &mut coming);
         }
+        planner.handle(Input::Passed { block, read: true });
+        round(planner, &mut coming);
     }
     while let Some(block) = coming.pop_front() {
-        let service = Nanos(3);
-        planner.handle(Nanos(0), Input::Fetched { block, service });
-        while let output @ (Output::Fetch { .. } | Output::Serve { .. }) = planner.poll() {
-            if let Output::Fetch { block, .. } = output {
-                coming.push_back(block);
-            }
-        }
+        planner.handle(Input::Fetched { block, service });
+        round(planner, &mut coming);
     }
     Ok(())
+}
+
+fn round(planner: &mut Planner, coming: &mut std::collections::VecDeque<BlockNo>) {
+    while let Output::Fetch { block, .. } = planner.poll() {
+        coming.push_back(block);
+    }
 }
 
 #[test]
@@ -217,8 +209,8 @@ fn a_reference_to_a_block_that_lies_nowhere_is_an_error() {
     let mut reads = reads(&[0, 1, 2], 1);
     reads.places.pop();
     let setup = Setup::of("aggressive", 1, 2).unwrap();
-    let mut devices: Vec<Box<dyn Device>> = vec![Box::new(Constant::new(Nanos(1)))];
-    let ran = host::run(&setup, &Host::default(), &reads, &mut devices);
+    let devices: Vec<Box<dyn Device>> = vec![Box::new(Constant::new(Nanos(1)))];
+    let ran = host::run(&setup, &Host::default(), &reads, devices);
     assert_eq!(ran, Err(HostError::Unplaced));
 }
 
@@ -226,10 +218,10 @@ fn a_reference_to_a_block_that_lies_nowhere_is_an_error() {
 fn too_few_disks_or_devices_are_an_error() {
     let reads = reads(&[0, 1, 2], 3);
     let setup = Setup::of("aggressive", 2, 2).unwrap();
-    let ran = host::run(&setup, &Host::default(), &reads, &mut []);
+    let ran = host::run(&setup, &Host::default(), &reads, Vec::new());
     assert_eq!(ran, Err(HostError::Disks(3)));
     let setup = Setup::of("aggressive", 3, 2).unwrap();
-    let ran = host::run(&setup, &Host::default(), &reads, &mut []);
+    let ran = host::run(&setup, &Host::default(), &reads, Vec::new());
     assert_eq!(ran, Err(HostError::Devices(0)));
 }
 
@@ -240,8 +232,8 @@ fn one_seed_gives_one_run() {
     for method in policy::LIST {
         let run = || {
             let setup = Setup::of(method.spec.name, 2, 20).unwrap();
-            let mut devices: Vec<Box<dyn Device>> = (0..2).map(failing).collect();
-            host::run(&setup, &Host::default(), &reads(&blocks, 2), &mut devices).unwrap()
+            let devices = (0..2).map(failing).collect();
+            host::run(&setup, &Host::default(), &reads(&blocks, 2), devices).unwrap()
         };
         assert_eq!(run(), run(), "{}", method.spec.name);
     }

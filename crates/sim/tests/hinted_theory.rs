@@ -6,9 +6,16 @@
 //! - reverse aggressive: at most 1 + F d/K times (Theorem 2);
 //! - nobody: below the optimum;
 //! - nobody but reverse aggressive, whose point it is: does harm;
+//! - every method: the sums of elapsed time over all instances are those below. The bounds are so
+//!   wide that fixed horizon keeps both theorems; the means over the optimum tell methods apart.
 //! - every run: adds up, and can be replayed to the same schedule.
 //!
 //! Half of the instances start with a full cache, as the theory has it, the others with less.
+
+#![expect(
+    clippy::print_stdout,
+    reason = "the seed and the sums are shown for a test that fails"
+)]
 
 use forerun_core::hinted::{BlockNo, Setup};
 use forerun_sim::hinted::optimum::optimum;
@@ -58,9 +65,7 @@ impl Case {
             references + report.stall_units,
             "{about}"
         );
-        assert_eq!(report.ledger.waited.0, report.stall_units, "{about}");
-        assert_eq!(report.ledger.refused_inputs, 0, "{about}");
-        assert_eq!(report.ledger.refused_pairs, 0, "{about}");
+        assert_eq!(report.refused, 0, "{about}");
         report
     }
 
@@ -117,24 +122,34 @@ fn check(case: &Case, sums: &mut [(u64, u64); 6]) {
     }
 }
 
-/// Checks all instances; answers each method's time over the optimum's, both summed up.
-fn check_all(disks_max: u16) -> String {
+/// Checks all instances; answers each method's time and the optimum's, both summed up.
+fn check_all(disks_max: u16) -> [(u64, u64); 6] {
     let mut sums = [(0, 0); 6];
     for number in 0..INSTANCES {
         let drawn = draw(SEED, number, disks_max);
         check(&Case { number, drawn }, &mut sums);
     }
-    let rows = methods(1).into_iter().zip(sums);
-    rows.map(|((name, _), (elapsed, best))| format!("{name:20} {elapsed} against {best}\n"))
-        .collect()
+    println!("seed {SEED}");
+    for ((name, _), (elapsed, best)) in methods(1).into_iter().zip(sums) {
+        println!("{name:20} {elapsed} against {best}");
+    }
+    sums
 }
 
+/// Each method's mean over the optimum, in units of one in ten thousand.
+fn means(sums: [(u64, u64); 6]) -> [u64; 6] {
+    sums.map(|(elapsed, best)| (elapsed * 10_000).div_ceil(best))
+}
+
+/// In the order of [`methods`]. A change here is a change of a method: say which and why.
 #[test]
 fn the_bounds_hold_on_one_disk() {
-    println!("seed {SEED}\n{}", check_all(1));
+    let means = means(check_all(1));
+    assert_eq!(means, [11_922, 11_164, 10_159, 10_080, 10_097, 10_150]);
 }
 
 #[test]
 fn the_bounds_hold_on_up_to_three_disks() {
-    println!("seed {SEED}\n{}", check_all(3));
+    let means = means(check_all(3));
+    assert_eq!(means, [12_287, 11_506, 10_096, 10_070, 10_059, 10_088]);
 }

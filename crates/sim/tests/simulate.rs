@@ -4,6 +4,7 @@
 //! Traces, devices and requests are random; proptest prints and keeps a failing case.
 
 use forerun_core::hinted::{Setup, policy};
+use forerun_core::settings::Notice;
 use forerun_core::{Bytes, Nanos, preset};
 use forerun_sim::device::{Device, Request, array::Array};
 use forerun_sim::hinted::host::Host;
@@ -124,7 +125,10 @@ impl Case {
         let host = Host {
             driver: Nanos(random.pick(&[0, 500_000]).copied().unwrap()),
             block_bytes: Bytes(source.manner.block_bytes.into()),
-            ..Host::default()
+            notice: random
+                .pick(&[Notice::AtOnce, Notice::AtReads])
+                .copied()
+                .unwrap(),
         };
         Self {
             disks: random.chance(700).then(|| random.between(1, 5) as u16),

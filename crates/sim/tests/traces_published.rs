@@ -2,9 +2,12 @@
 //!
 //! The traces themselves belong to others and are not in the repository. They are looked for in
 //! `shared/traces` beside it, or where `FORERUN_TRACES` says; where they are missing, each test
-//! says so and holds nothing. `tests/data/golden_lru_opt.csv` has misses of LRU and of optimal
+//! is skipped. `tests/data/golden_lru_opt.csv` has misses of LRU and of optimal
 //! demand fetching that two independent programs agree on. The same code runs over generated
 //! inputs in `traces.rs`, without any of this.
+
+#[path = "../../skipped.rs"]
+mod skipped;
 
 use std::path::{Path, PathBuf};
 
@@ -12,22 +15,21 @@ use forerun_core::Nanos;
 use forerun_sim::count::{Future, Lru, optimal_misses};
 use forerun_sim::trace::{Format, Label, Op, Options, Place, Record, Summary, open};
 
+use skipped::skipped;
+
 /// The folder of traces, if there is one.
-#[expect(
-    clippy::disallowed_methods,
-    clippy::print_stdout,
-    reason = "a test says where it looked"
-)]
+#[track_caller]
+#[expect(clippy::disallowed_methods, reason = "a test says where it looked")]
 fn folder() -> Option<PathBuf> {
     let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/traces");
     let folder = std::env::var_os("FORERUN_TRACES").map_or(beside, PathBuf::from);
     if folder.is_dir() {
         return Some(folder);
     }
-    println!(
-        "SKIPPED: no traces in {} (FORERUN_TRACES)",
+    skipped(format_args!(
+        "no traces in {} (FORERUN_TRACES)",
         folder.display()
-    );
+    ));
     None
 }
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args as Group;
 use forerun_sim::reproduce::{self, Paper};
 
-use super::ListFormat;
+use super::{ListFormat, Noticing};
 
 /// `forerun reproduce`.
 #[derive(Debug, Group)]
@@ -17,6 +17,10 @@ pub struct Reproduce {
     /// Only these claims, tables and figures: K1,table-2,figure-6,runs; a table or a figure needs -o
     #[arg(long, value_name = "ID,..", value_delimiter = ',')]
     pub only: Vec<String>,
+
+    #[allow(missing_docs)]
+    #[command(flatten)]
+    pub noticing: Noticing,
 
     /// How to print the claims; as JSON, one object a line
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t = ListFormat::Table)]

@@ -14,7 +14,7 @@ use forerun_sim::scheduler;
 use forerun_sim::simulate::placing::Layout;
 
 use super::trace::parse_block_bytes;
-use super::{Format, Reading, parse_count};
+use super::{Format, Methods, Noticing, Reading, parse_count};
 use crate::quantity::{parse_duration, parse_size};
 
 /// `forerun simulate`.
@@ -112,7 +112,15 @@ pub struct Simulate {
 
     #[allow(missing_docs)]
     #[command(flatten)]
+    pub noticing: Noticing,
+
+    #[allow(missing_docs)]
+    #[command(flatten)]
     pub reading: Reading,
+
+    #[allow(missing_docs)]
+    #[command(flatten)]
+    pub methods: Methods,
 }
 
 /// Where blocks lie.

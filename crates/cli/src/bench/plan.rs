@@ -278,6 +278,7 @@ fn entrant(contender: &Contender, args: &Bench) -> Result<Entrant, Failure> {
     if let Some(Hinted(hinted)) = &args.hinted {
         settings.hinted.clone_from(hinted);
     }
+    settings.hinting.notice = args.noticing.notice;
     if let Contender::Hinted(method) = contender {
         settings.hinted = Some(Choice::of(method));
     }

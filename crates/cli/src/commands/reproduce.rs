@@ -13,6 +13,7 @@ use std::fs;
 use std::io::Write;
 
 use comfy_table::{ContentArrangement, Table, presets};
+use forerun_core::settings::Notice;
 use forerun_sim::reproduce::{Broken, Figures, Finding, Reproduction, Wanted};
 use serde_json::{Value, json};
 
@@ -38,7 +39,10 @@ pub fn run(args: &Reproduce, out: &mut dyn Write) -> Result<(), Failure> {
         None => None,
     };
     let broken = |e: Broken| Failure::Run(e.to_string());
+    let mut notices = Notice::LIST.map(|(_, notice)| notice).to_vec();
+    notices.sort_by_key(|notice| *notice != args.noticing.notice);
     let wanted = Wanted {
+        notices,
         only: named(args)?,
         exhibits: report.is_some(),
     };
@@ -85,19 +89,46 @@ fn table(all: &Reproduction) -> String {
         .load_preset(presets::NOTHING)
         .set_content_arrangement(ContentArrangement::Dynamic)
         .set_width(WIDTH)
-        .set_header(["id", "claim", "published", "measured", "verdict", "note"]);
+        .set_header(head(all));
     for finding in &all.findings {
-        table.add_row([
-            finding.claim.id.clone(),
-            finding.claim.what.clone(),
-            numbers_of(finding.claim.published().as_ref()),
-            finding.measured.to_string(),
-            finding.verdict.to_string(),
-            finding.note.clone(),
-        ]);
+        table.add_row(cells(finding));
     }
     let lines = table.lines().map(|line| line.trim_end().to_owned() + "\n");
     lines.collect()
+}
+
+/// The columns of a table of claims: measured and verdict once for each moment at which a free disk
+/// is noticed.
+fn head(all: &Reproduction) -> Vec<String> {
+    let measured = all.findings.first().map_or(&[][..], |f| &f.measured);
+    let columns = measured
+        .iter()
+        .flat_map(|one| [one.notice.to_string(), "verdict".to_owned()]);
+    let first = ["id", "claim", "published"].map(str::to_owned);
+    let columns = first.into_iter().chain(columns);
+    columns.chain(["note".to_owned()]).collect()
+}
+
+fn cells(finding: &Finding) -> Vec<String> {
+    let claim = &finding.claim;
+    let published = numbers_of(claim.published().as_ref());
+    let mut cells = vec![claim.id.clone(), claim.what.clone(), published];
+    for one in &finding.measured {
+        cells.extend([one.figures.to_string(), one.verdict.to_string()]);
+    }
+    cells.push(note(finding));
+    cells
+}
+
+/// What is to be said of the moment that was asked for, and whether the verdict hangs on it.
+fn note(finding: &Finding) -> String {
+    let note = finding.measured.first().map_or("", |one| &one.note);
+    match finding.hangs_on_notice() {
+        true => {
+            format!("hangs on when a free disk is noticed, which the paper leaves open; {note}")
+        }
+        false => note.to_owned(),
+    }
 }
 
 fn lines(paper: &str, all: &Reproduction) -> String {
@@ -106,14 +137,25 @@ fn lines(paper: &str, all: &Reproduction) -> String {
 }
 
 fn json_of(paper: &str, finding: &Finding) -> Value {
+    let one = finding.measured.first();
+    let others = finding.measured.iter().skip(1).map(|one| {
+        json!({
+            "notice": one.notice.name(),
+            "measured": numbers(Some(&one.figures)),
+            "verdict": one.verdict.name(),
+            "note": one.note,
+        })
+    });
     json!({
         "id": finding.claim.id,
         "paper": paper,
         "claim": finding.claim.what,
         "published": numbers(finding.claim.published().as_ref()),
-        "measured": numbers(Some(&finding.measured)),
-        "verdict": finding.verdict.name(),
-        "note": finding.note,
+        "notice": one.map(|one| one.notice.name()),
+        "measured": numbers(one.map(|one| &one.figures)),
+        "verdict": one.map(|one| one.verdict.name()),
+        "note": note(finding),
+        "otherwise": others.collect::<Vec<_>>(),
     })
 }
 

@@ -5,8 +5,8 @@
 //!
 //! ```text
 //! --memory = engine | room for answers | workers | tables | the process
-//!            blocks,  fuse::room        fuse::    fs        stacks, request
-//!            index                      reads               buffers, allocator
+//!            blocks,  fuse::room,       fuse::    fs        stacks, request
+//!            index    last way          reads               buffers, allocator
 //! ```
 //!
 //! Two things are not in it. The program's own code, 6 MiB, is the page cache's: shared, and the
@@ -17,7 +17,6 @@ use forerun_core::{Bytes, Settings};
 
 use super::fuse::REQUEST_BYTES_MAX;
 use super::fuse::reads::WORKERS;
-use super::fuse::room::Sizes;
 use crate::failure::Failure;
 use crate::quantity::size;
 
@@ -36,7 +35,8 @@ const WORKER: u64 = 24 * KIB;
 /// processors that copy at a time, and two of the longest.
 const READY: u64 = 2 * MIB;
 
-/// Room for answers of those reads that take block by block what they wait for: one of the longest.
+/// A buffer for a read that takes block by block what it waits for: one of the longest. There is one
+/// such read at a time for each device; those of a second device at the same time are not in here.
 const WAITING: u64 = REQUEST_BYTES_MAX as u64;
 
 /// Tables, most: at 450 bytes a name the kernel knows and 710 an open file (measured with 50 000
@@ -54,8 +54,8 @@ pub struct Budget {
     pub whole: Bytes,
     /// For the engine.
     pub engine: Bytes,
-    /// For answers to reads.
-    pub room: Sizes,
+    /// For answers to reads, in bytes.
+    pub room: usize,
 }
 
 /// What is taken off so much memory.
@@ -78,14 +78,10 @@ impl Budget {
                 size(Self::least()),
             )));
         }
-        let room = Sizes {
-            waiting: WAITING as usize,
-            ready: READY as usize,
-        };
         Ok(Self {
             whole,
             engine: Bytes(engine),
-            room,
+            room: READY as usize,
         })
     }
 
@@ -131,7 +127,7 @@ mod tests {
         for shift in 0..30 {
             let budget = Budget::of(Bytes(12_345_678 << shift)).unwrap();
             assert_eq!(budget.engine.0 + budget.beside().0, budget.whole.0);
-            let room = budget.room.total() as u64;
+            let room = budget.room as u64;
             assert!(PROCESS + room <= budget.beside().0);
             assert!(shift < 2 || budget.engine.0 * 4 >= budget.whole.0 * 3);
         }

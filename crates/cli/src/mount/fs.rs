@@ -22,18 +22,21 @@ pub mod covered;
 pub mod file;
 pub mod listing;
 pub mod nodes;
+mod opening;
 mod resolve;
 pub mod slots;
+pub mod told;
 
+use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use forerun_core::engine::view::{DeviceView, StreamView};
 use forerun_core::{Bytes, Ledger};
-use forerun_io::{DeviceUse, Driver, Error as DriverError};
+use forerun_io::{DeviceUse, Driver};
 use rustix::fs::{Mode, OFlags, SeekFrom, StatVfs};
 use rustix::io::Errno;
 
@@ -41,9 +44,10 @@ use attributes::Attributes;
 use covered::Covered;
 use file::OpenFile;
 use listing::{Listing, Name};
-use nodes::{Node, Nodes};
-use resolve::same;
+use nodes::{FileSystem, Held, Node, Nodes};
 use slots::Slots;
+
+use super::lanes::LaneOf;
 
 /// No name, link target or list of attributes is longer: `XATTR_SIZE_MAX` and `XATTR_LIST_MAX`.
 const XATTR_BYTES_MAX: usize = 64 * 1024;
@@ -62,8 +66,10 @@ pub struct Found {
 pub struct Opened {
     /// Its number as an open file.
     pub handle: u64,
-    /// What the kernel has of it is still right.
+    /// The bytes the kernel has of it are still right.
     pub unchanged: bool,
+    /// The attributes the kernel has of it are not, and must be dropped before it hears of the open.
+    pub resized: bool,
 }
 
 /// Streams, and devices with their numbers in the source's system.
@@ -73,11 +79,12 @@ pub type UnderWay = (Vec<StreamView>, Vec<(Option<u64>, DeviceView)>);
 #[derive(Debug)]
 pub struct SourceFs {
     nodes: Nodes,
+    own: OnceLock<(u32, u32)>,
     covered: Option<Covered>,
     files: Slots<OpenFile>,
     folders: Slots<Listing>,
     /// None once the mount has ended.
-    driver: RwLock<Option<Driver>>,
+    driver: RwLock<Option<Arc<Driver>>>,
     /// How many bytes may be awaited at once.
     awaited_max: AtomicU64,
 }
@@ -95,30 +102,72 @@ impl SourceFs {
     pub fn new(source: &Path, covered: Option<Covered>, driver: Driver) -> Result<Self, Errno> {
         let root = beneath::open_root(source)?;
         let attributes = Attributes::of(&root, "")?;
+        let on = FileSystem {
+            served: resolve::is_served(&root),
+            mounted: false,
+        };
         Ok(Self {
-            nodes: Nodes::new(Arc::new(root), &attributes),
+            own: OnceLock::new(),
+            nodes: Nodes::new(Arc::new(root), &attributes, on),
             covered,
             files: Slots::default(),
             folders: Slots::default(),
             awaited_max: awaited_max(&driver).into(),
-            driver: Some(driver).into(),
+            driver: Some(Arc::new(driver)).into(),
         })
     }
 
-    /// Finds a name in a folder. The kernel is told of it, and must [`forget`](Self::forget) it.
+    /// The mount's own device, once it is mounted: see [`SourceFs::mounted_child`].
+    pub fn is_mounted_as(&self, device: (u32, u32)) {
+        let _ = self.own.set(device);
+    }
+
+    /// The mount's own device.
+    #[must_use]
+    pub fn own_device(&self) -> Option<(u32, u32)> {
+        self.own.get().copied()
+    }
+
+    /// Where calls about a node are made.
+    #[must_use]
+    pub fn lane(&self, node: Node) -> LaneOf {
+        self.nodes.lane(node)
+    }
+
+    /// Finds a name in a folder, on the folder's own file system. The kernel is told of it, and must
+    /// [`forget`](Self::forget) it. None if something is mounted there.
     ///
     /// # Errors
     /// `ENOENT`, and whatever else the source says.
-    pub fn lookup(&self, parent: Node, name: &OsStr) -> Result<Found, Errno> {
+    pub fn lookup_here(&self, parent: Node, name: &OsStr) -> Result<Option<Found>, Errno> {
         beneath::check_name(name)?;
-        let folder = self.descriptor(parent)?;
-        let covered = self.covered_by(parent, name)?;
-        let attributes = match covered {
-            Some(covered) => Attributes::of(covered, "")?,
-            None => Attributes::of(&folder, name)?,
-        };
-        let node = self.nodes.found(parent, name, &attributes);
-        if let Some(covered) = covered {
+        let child = self.child(parent, name)?;
+        child
+            .map(|(attributes, on)| self.found(parent, name, attributes, on))
+            .transpose()
+    }
+
+    /// Finds a name in a folder, and what is mounted there if something is.
+    ///
+    /// # Errors
+    /// `ENOENT`, `ELOOP` if it is this mount, and whatever else the source says.
+    pub fn lookup(&self, parent: Node, name: &OsStr) -> Result<Found, Errno> {
+        if let Some(found) = self.lookup_here(parent, name)? {
+            return Ok(found);
+        }
+        let (attributes, on) = self.mounted_child(parent, name)?;
+        self.found(parent, name, attributes, on)
+    }
+
+    fn found(
+        &self,
+        parent: Node,
+        name: &OsStr,
+        attributes: Attributes,
+        on: FileSystem,
+    ) -> Result<Found, Errno> {
+        let node = self.nodes.found(parent, name, &attributes, on);
+        if let Some(covered) = self.covered_by(parent, name)? {
             self.nodes.keep_folder(node, covered);
         }
         Ok(Found { node, attributes })
@@ -134,6 +183,12 @@ impl SourceFs {
     /// # Errors
     /// `ESTALE` if it is not where it was found any more.
     pub fn attributes(&self, node: Node) -> Result<Attributes, Errno> {
+        let attributes = self.look_up_attributes(node)?;
+        self.nodes.told(node, &attributes);
+        Ok(attributes)
+    }
+
+    fn look_up_attributes(&self, node: Node) -> Result<Attributes, Errno> {
         let place = self.nodes.place(node)?;
         if let Some(descriptor) = &place.descriptor {
             return Attributes::of(descriptor, "");
@@ -141,8 +196,7 @@ impl SourceFs {
         if self.covered_by(place.parent, &place.name)?.is_some() {
             return Attributes::of(self.descriptor(node)?, "");
         }
-        let folder = self.descriptor(place.parent)?;
-        same(&place, Attributes::of(&folder, place.name.as_os_str()))
+        self.present(node).map(|(_, attributes)| attributes)
     }
 
     /// Where a symbolic link leads, as it is written there.
@@ -152,24 +206,6 @@ impl SourceFs {
     pub fn read_link(&self, node: Node) -> Result<Vec<u8>, Errno> {
         let link = self.descriptor(node)?;
         rustix::fs::readlinkat(&link, "", Vec::new()).map(|target| target.into_bytes())
-    }
-
-    /// Opens a regular file for a thread of some program.
-    ///
-    /// # Errors
-    /// `EMFILE` if no descriptor is left, and those of the source.
-    pub fn open(&self, node: Node, thread: u32) -> Result<Opened, Errno> {
-        let descriptor = self.descriptor(node)?;
-        let version = Attributes::of(&descriptor, "")?.version;
-        let reader = {
-            let driver = self.driver.read().unwrap_or_else(PoisonError::into_inner);
-            let driver = driver.as_ref().ok_or(Errno::SHUTDOWN)?;
-            let opened = driver.open(&beneath::path_of(&descriptor));
-            opened.map_err(|error| errno(&error))?
-        };
-        let unchanged = self.nodes.opened(node, &descriptor, version)?;
-        let handle = self.files.add(OpenFile::new(node, thread, reader));
-        Ok(Opened { handle, unchanged })
     }
 
     /// An open file.
@@ -209,15 +245,6 @@ impl SourceFs {
         rustix::fs::seek(file, at)
     }
 
-    /// Opens a folder.
-    ///
-    /// # Errors
-    /// Those of the source.
-    pub fn open_folder(&self, node: Node) -> Result<u64, Errno> {
-        let folder = beneath::open_for_listing(self.descriptor(node)?)?;
-        Ok(self.folders.add(Listing::new(folder)))
-    }
-
     /// Gives the names of a folder from a position on, with the number each will have, until one
     /// is not taken.
     ///
@@ -251,7 +278,7 @@ impl SourceFs {
         folder.read(from, &mut |name| {
             let dots = matches!(name.name.as_bytes(), b"." | b"..");
             let found = (!dots)
-                .then(|| self.lookup(node, &name.name).ok())
+                .then(|| self.lookup_here(node, &name.name).ok().flatten())
                 .flatten();
             let taken = take(found.as_ref(), name);
             if let Some(found) = found.filter(|_| !taken) {
@@ -282,9 +309,15 @@ impl SourceFs {
         let descriptor = self.descriptor(node)?;
         let mut value = vec![0; XATTR_BYTES_MAX];
         let path = beneath::path_of(&descriptor);
-        let bytes = rustix::fs::getxattr(path, name, &mut value[..])?;
-        value.truncate(bytes);
-        Ok(value)
+        let found = rustix::fs::getxattr(path, name, &mut value[..]);
+        let found = found.map(|bytes| {
+            value.truncate(bytes);
+            value
+        });
+        if name == opening::ACCESS_LIST {
+            self.nodes.told_access_list(node, opening::digest(&found));
+        }
+        found
     }
 
     /// The names of all extended attributes, each with a zero byte behind it.
@@ -299,29 +332,39 @@ impl SourceFs {
         Ok(names)
     }
 
-    /// Open files whose source has changed since the kernel read of them. From now on no old byte
-    /// of them is given out, so the caller can have the kernel drop those it has.
+    /// Open files, by device.
     #[must_use]
-    pub fn changed(&self) -> Vec<Node> {
-        let mut changed = Vec::new();
+    pub fn held(&self) -> HashMap<(u32, u32), Vec<Held>> {
+        let mut devices = HashMap::<_, Vec<_>>::new();
         for held in self.nodes.held() {
+            devices.entry(held.device).or_default().push(held);
+        }
+        devices
+    }
+
+    /// Those of these files whose source has changed since the kernel read of them. From now on no
+    /// old byte of them is given out, so the caller can have the kernel drop those it has.
+    #[must_use]
+    pub fn changed(&self, held: &[Held]) -> Vec<Node> {
+        let mut changed = Vec::new();
+        for held in held {
             let Ok(now) = Attributes::of(&held.descriptor, "") else {
                 continue;
             };
             if now.version != held.seen {
-                self.look(held.node);
+                let file = self
+                    .files
+                    .all()
+                    .into_iter()
+                    .find(|file| file.node == held.node);
+                if let Some(file) = file {
+                    let _ = file.reader.look();
+                }
                 self.nodes.saw(held.node, now.version);
                 changed.push(held.node);
             }
         }
         changed
-    }
-
-    /// Has the readers of a file notice that it changed: a read past its end looks at the source.
-    fn look(&self, node: Node) {
-        if let Some(file) = self.files.all().iter().find(|file| file.node == node) {
-            let _ = file.reader.read_at(&mut [0], i64::MAX as u64);
-        }
     }
 
     /// The open files.
@@ -336,29 +379,34 @@ impl SourceFs {
         &self.nodes
     }
 
+    /// Lets go of descriptors that are kept to save work. False if there are none.
+    pub fn free_descriptors(&self) -> bool {
+        self.nodes.let_folders_go()
+    }
+
+    fn driver(&self) -> Option<Arc<Driver>> {
+        let driver = self.driver.read().unwrap_or_else(PoisonError::into_inner);
+        driver.clone()
+    }
+
     /// The counters, and what the emulated device was asked for; none once the mount has ended.
     #[must_use]
     pub fn counters(&self) -> Option<(Ledger, Option<DeviceUse>)> {
-        let driver = self.driver.read().unwrap_or_else(PoisonError::into_inner);
-        driver
-            .as_ref()
-            .map(|driver| (driver.ledger(), driver.device_use()))
+        let driver = self.driver()?;
+        Some((driver.ledger(), driver.device_use()))
     }
 
     /// Streams, and devices with what they have to do; none once the mount has ended.
     #[must_use]
     pub fn under_way(&self) -> Option<UnderWay> {
-        let driver = self.driver.read().unwrap_or_else(PoisonError::into_inner);
-        driver
-            .as_ref()
-            .map(|driver| (driver.streams(), driver.queues()))
+        let driver = self.driver()?;
+        Some((driver.streams(), driver.queues()))
     }
 
     /// The most memory the engine uses; none once the mount has ended.
     #[must_use]
     pub fn memory_limit(&self) -> Option<Bytes> {
-        let driver = self.driver.read().unwrap_or_else(PoisonError::into_inner);
-        driver.as_ref().map(Driver::memory_limit)
+        self.driver().map(|driver| driver.memory_limit())
     }
 
     /// Limits the memory the engine uses.
@@ -366,10 +414,9 @@ impl SourceFs {
     /// # Errors
     /// Out of range, or the mount has ended; in words.
     pub fn limit_memory(&self, memory: Bytes) -> Result<(), String> {
-        let driver = self.driver.read().unwrap_or_else(PoisonError::into_inner);
-        let driver = driver.as_ref().ok_or("the mount has ended")?;
+        let driver = self.driver().ok_or("the mount has ended")?;
         driver.limit_memory(memory).map_err(|e| e.to_string())?;
-        let most = awaited_max(driver);
+        let most = awaited_max(&driver);
         self.awaited_max.store(most, Ordering::Relaxed);
         Ok(())
     }
@@ -380,23 +427,13 @@ impl SourceFs {
         self.awaited_max.load(Ordering::Relaxed)
     }
 
-    /// Takes the driver out, so that it can be ended. Nothing is opened from then on.
+    /// Takes the driver out, so that it can be ended. Nothing is opened from then on; an open that
+    /// is under way may hold it for a while.
     #[must_use]
-    pub fn take_driver(&self) -> Option<Driver> {
+    pub fn take_driver(&self) -> Option<Arc<Driver>> {
         self.driver
             .write()
             .unwrap_or_else(PoisonError::into_inner)
             .take()
-    }
-}
-
-fn errno(error: &DriverError) -> Errno {
-    match error {
-        DriverError::Open { source, .. } => beneath::errno(source),
-        DriverError::Directory { .. } => Errno::ISDIR,
-        DriverError::TooManyOpenFiles { .. } => Errno::MFILE,
-        DriverError::TooManyFiles { .. } => Errno::NFILE,
-        DriverError::TooLarge { .. } => Errno::FBIG,
-        _ => Errno::IO,
     }
 }

@@ -2,8 +2,9 @@
 //!
 //! `fuser` parses requests on a few threads of its own, each with its own channel to the kernel,
 //! and calls in here; every operation is one call of [`SourceFs`] and a translation of what came
-//! back. Reads are the only ones that may take long: [`reads`] sees to it that a blocked read never
-//! blocks another request, and that all of them together stay within their memory.
+//! back. A call asks the source, which may not answer, so it is made in the [lane](super::lanes) of
+//! its file system. Reads are done by [`reads`]: it sees to it that a blocked one never blocks another
+//! request, and that all of them together stay within their memory.
 //!
 //! What is told to the kernel, and why: names and attributes are good for [`TTL`]; data stays in
 //! its page cache until the file has another version (`FOPEN_KEEP_CACHE`, `AUTO_INVAL_DATA`, the
@@ -15,24 +16,27 @@ pub mod room;
 mod wire;
 
 use std::ffi::OsStr;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 use std::os::fd::OwnedFd;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use fuser::{
     BackgroundSession, Config, Errno, FileHandle, Filesystem, FopenFlags, Generation, INodeNo,
-    InitFlags, KernelConfig, LockOwner, OpenFlags, ReplyAttr, ReplyData, ReplyDirectory,
+    InitFlags, KernelConfig, LockOwner, Notifier, OpenFlags, ReplyAttr, ReplyData, ReplyDirectory,
     ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyXattr,
     Request, Session, SessionACL,
 };
 use rustix::fs::SeekFrom;
+use rustix::process::{Resource, getrlimit};
 
 use self::reads::{Read, Reads};
-use self::room::Sizes;
 use self::wire::{attr, errno, found_attr, generation, kind, nameless, shown};
-use super::fs::SourceFs;
+use super::fs::listing::Name;
 use super::fs::nodes::Node;
+use super::fs::{Found, SourceFs};
+use super::lanes::{LaneOf, Lanes};
 
 /// How long the kernel may believe a name or an attribute: the longest time a change in the source
 /// goes unnoticed. A second, as network file systems use; a shorter one costs a round trip for
@@ -46,20 +50,48 @@ pub(super) const REQUEST_BYTES_MAX: u32 = 1 << 20;
 /// stops for everyone; 256 readers with two windows each stay below.
 const BACKGROUND_MAX: u16 = 1024;
 
-/// Threads that take requests, and answer what is in memory. None ever waits for a device, so they
-/// are as many as can be busy at once on most machines.
+/// Threads that take requests, and answer what is in memory: as many as can be busy at once on most
+/// machines.
 const THREADS: usize = 16;
+
+/// Descriptors of the daemon beside those of its threads and of open files: standard streams, engine,
+/// control socket, SOURCE.
+const DESCRIPTORS: u64 = 12;
+
+/// Descriptors a thread needs: its channel, and three for a call.
+const DESCRIPTORS_EACH: u64 = 4;
+
+/// How often a call is made again that found no descriptor left, though those kept to save work were
+/// let go of: others let go of theirs when they end.
+const TRIES: u32 = 16;
 
 /// The kernel's numbers for the two kinds of seeking a file system must help with.
 const SEEK_DATA: i32 = 3;
 /// See [`SEEK_DATA`].
 const SEEK_HOLE: i32 = 4;
 
+/// What calls need, on whatever thread they are made.
+#[derive(Debug)]
+struct Served {
+    fs: Arc<SourceFs>,
+    reads: Reads,
+    /// Where the kernel is told to drop something; set before the first open.
+    kernel: OnceLock<Notifier>,
+}
+
 /// See the [module](self).
 #[derive(Debug)]
 struct Adapter {
-    fs: Arc<SourceFs>,
-    reads: Reads,
+    served: Arc<Served>,
+    lanes: Arc<Lanes>,
+}
+
+/// How many threads take requests: fewer where the process may have few descriptors.
+#[must_use]
+pub fn threads() -> usize {
+    let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    let enough = limit.saturating_sub(DESCRIPTORS) / DESCRIPTORS_EACH;
+    usize::try_from(enough).map_or(THREADS, |enough| enough.clamp(2, THREADS))
 }
 
 /// Serves a mounted file system on this channel, on threads of its own, until it is unmounted.
@@ -70,11 +102,18 @@ pub fn serve(
     fs: Arc<SourceFs>,
     channel: OwnedFd,
     everyone: bool,
-    room: Sizes,
+    room: usize,
 ) -> io::Result<BackgroundSession> {
+    let threads = threads();
+    let lanes = Lanes::new(threads);
     let limits = fs.clone();
-    let reads = Reads::start(room, Box::new(move || limits.awaited_max()))?;
-    let adapter = Adapter { fs, reads };
+    let reads = Reads::start(room, lanes.clone(), Box::new(move || limits.awaited_max()))?;
+    let kernel = OnceLock::new();
+    let served = Arc::new(Served { fs, reads, kernel });
+    let adapter = Adapter {
+        served: served.clone(),
+        lanes,
+    };
     let acl = if everyone {
         SessionACL::All
     } else {
@@ -82,9 +121,80 @@ pub fn serve(
     };
     let mut config = Config::default();
     config.acl = acl;
-    config.n_threads = Some(THREADS);
-    config.clone_fd = true;
-    Session::from_fd(adapter, channel, acl, config)?.spawn()
+    config.n_threads = Some(threads);
+    // A channel for each thread is faster, and a descriptor.
+    config.clone_fd = threads == THREADS;
+    let session = Session::from_fd(adapter, channel, acl, config)?;
+    // Nothing but the first handshake was served until now.
+    let _ = served.kernel.set(session.notifier());
+    session.spawn()
+}
+
+impl Adapter {
+    /// Makes a call about a node in its lane.
+    fn call(&self, node: INodeNo, call: impl FnOnce(&Served) + Send + 'static) {
+        self.call_in(self.served.fs.lane(Node(node.0)), call);
+    }
+
+    fn call_in(&self, lane: LaneOf, call: impl FnOnce(&Served) + Send + 'static) {
+        let served = self.served.clone();
+        self.lanes.call(lane, move || call(&served));
+    }
+}
+
+impl Served {
+    /// Makes a call that takes descriptors; if none is left those kept to save work go first.
+    fn with_descriptors<T>(
+        &self,
+        call: impl Fn(&SourceFs) -> Result<T, rustix::io::Errno>,
+    ) -> Result<T, rustix::io::Errno> {
+        use rustix::io::Errno;
+        let mut result = call(&self.fs);
+        for _ in 0..TRIES {
+            if !matches!(result, Err(Errno::MFILE | Errno::NFILE)) {
+                break;
+            }
+            if !self.fs.free_descriptors() {
+                std::thread::yield_now();
+            }
+            result = call(&self.fs);
+        }
+        result
+    }
+
+    /// The kernel drops what it believes of a file's attributes. Unlike dropping pages this waits
+    /// for nothing, so a thread that serves may do it; a reply sent afterwards comes after it.
+    fn drop_attributes(&self, node: INodeNo) {
+        const ATTRIBUTES_ONLY: i64 = -1;
+        if let Some(kernel) = self.kernel.get()
+            && let Err(error) = kernel.inval_inode(node, ATTRIBUTES_ONLY, 0)
+        {
+            tracing::debug!("the kernel keeps the attributes of {node:?}: {error}");
+        }
+    }
+
+    /// The answer to an open that failed. After `ESTALE` the kernel walks the path again, and must
+    /// not do so with the attributes that led here.
+    fn refusal(&self, node: INodeNo, error: rustix::io::Errno) -> Errno {
+        if error == rustix::io::Errno::STALE {
+            self.drop_attributes(node);
+        }
+        errno(error)
+    }
+
+    fn lookup(&self, found: Result<Found, rustix::io::Errno>, reply: ReplyEntry) {
+        match found {
+            Ok(found) => reply.entry(&TTL, &found_attr(&found), generation(&found.attributes)),
+            Err(error) => reply.error(errno(error)),
+        }
+    }
+}
+
+/// Tells a name from the others of its folder, mostly.
+fn mount_point(parent: INodeNo, name: &OsStr) -> LaneOf {
+    let mut hasher = DefaultHasher::new();
+    (parent.0, name).hash(&mut hasher);
+    LaneOf::MountPoint(hasher.finish())
 }
 
 impl Filesystem for Adapter {
@@ -110,41 +220,60 @@ impl Filesystem for Adapter {
     }
 
     fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
-        match self.fs.lookup(Node(parent.0), name) {
-            Ok(found) => reply.entry(&TTL, &found_attr(&found), generation(&found.attributes)),
-            Err(error) => reply.error(errno(error)),
-        }
+        let (name, lanes, served) = (name.to_owned(), self.lanes.clone(), self.served.clone());
+        self.call(parent, move |here| {
+            let parent_node = Node(parent.0);
+            match here.with_descriptors(|fs| fs.lookup_here(parent_node, &name)) {
+                Ok(Some(found)) => here.lookup(Ok(found), reply),
+                Err(error) => here.lookup(Err(error), reply),
+                // What is mounted there may not answer, and this lane is its folder's.
+                Ok(None) => lanes.later(mount_point(parent, &name), move || {
+                    let found = served.with_descriptors(|fs| fs.lookup(parent_node, &name));
+                    served.lookup(found, reply);
+                }),
+            }
+        });
     }
 
     fn forget(&self, _: &Request, node: INodeNo, lookups: u64) {
-        self.fs.forget(Node(node.0), lookups);
+        self.served.fs.forget(Node(node.0), lookups);
     }
 
     fn getattr(&self, _: &Request, node: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
-        match self.fs.attributes(Node(node.0)) {
-            Ok(attributes) => {
-                reply.attr(&TTL, &attr(&attributes, shown(Node(node.0), &attributes)))
+        self.call(node, move |served| {
+            match served.with_descriptors(|fs| fs.attributes(Node(node.0))) {
+                Ok(attributes) => {
+                    reply.attr(&TTL, &attr(&attributes, shown(Node(node.0), &attributes)));
+                }
+                Err(error) => reply.error(errno(error)),
             }
-            Err(error) => reply.error(errno(error)),
-        }
+        });
     }
 
     fn readlink(&self, _: &Request, node: INodeNo, reply: ReplyData) {
-        match self.fs.read_link(Node(node.0)) {
-            Ok(target) => reply.data(&target),
-            Err(error) => reply.error(errno(error)),
-        }
+        self.call(node, move |served| {
+            match served.with_descriptors(|fs| fs.read_link(Node(node.0))) {
+                Ok(target) => reply.data(&target),
+                Err(error) => reply.error(errno(error)),
+            }
+        });
     }
 
     fn open(&self, request: &Request, node: INodeNo, _: OpenFlags, reply: ReplyOpen) {
-        match self.fs.open(Node(node.0), request.pid()) {
-            Ok(opened) => {
-                let mut flags = FopenFlags::FOPEN_NOFLUSH;
-                flags.set(FopenFlags::FOPEN_KEEP_CACHE, opened.unchanged);
-                reply.opened(FileHandle(opened.handle), flags);
+        let thread = request.pid();
+        self.call(node, move |served| {
+            match served.with_descriptors(|fs| fs.open(Node(node.0), thread)) {
+                Ok(opened) => {
+                    if opened.resized {
+                        served.drop_attributes(node);
+                    }
+                    let mut flags = FopenFlags::FOPEN_NOFLUSH;
+                    flags.set(FopenFlags::FOPEN_KEEP_CACHE, opened.unchanged);
+                    reply.opened(FileHandle(opened.handle), flags);
+                }
+                Err(error) => reply.error(served.refusal(node, error)),
             }
-            Err(error) => reply.error(errno(error)),
-        }
+        });
     }
 
     fn read(
@@ -161,14 +290,21 @@ impl Filesystem for Adapter {
         if size > REQUEST_BYTES_MAX {
             return reply.error(Errno::EINVAL);
         }
-        match self.fs.open_file(handle.0) {
-            Ok(file) => self.reads.begin(Read {
-                file,
-                offset,
-                bytes: size as usize,
-                reply,
-            }),
-            Err(error) => reply.error(errno(error)),
+        let file = match self.served.fs.open_file(handle.0) {
+            Ok(file) => file,
+            Err(error) => return reply.error(errno(error)),
+        };
+        let (lane, is_served) = (file.lane, file.reader.is_served());
+        let read = Read {
+            file,
+            offset,
+            bytes: size as usize,
+            reply,
+        };
+        if is_served {
+            self.call_in(lane, move |served| served.reads.begin(read));
+        } else {
+            self.served.reads.begin(read);
         }
     }
 
@@ -187,10 +323,12 @@ impl Filesystem for Adapter {
             // The kernel knows sizes and positions itself and asks for nothing else.
             _ => return reply.error(Errno::EINVAL),
         };
-        match self.fs.seek(Node(node.0), at) {
-            Ok(found) => reply.offset(found.cast_signed()),
-            Err(error) => reply.error(errno(error)),
-        }
+        self.call(node, move |served| {
+            match served.with_descriptors(|fs| fs.seek(Node(node.0), at)) {
+                Ok(found) => reply.offset(found.cast_signed()),
+                Err(error) => reply.error(errno(error)),
+            }
+        });
     }
 
     fn release(
@@ -203,32 +341,42 @@ impl Filesystem for Adapter {
         _: bool,
         reply: ReplyEmpty,
     ) {
-        self.fs.release(handle.0);
-        reply.ok();
+        // To close a file of a server is to ask it.
+        let Ok(lane) = self.served.fs.open_file(handle.0).map(|file| file.lane) else {
+            return reply.ok();
+        };
+        self.call_in(lane, move |served| {
+            served.fs.release(handle.0);
+            reply.ok();
+        });
     }
 
     fn opendir(&self, _: &Request, node: INodeNo, _: OpenFlags, reply: ReplyOpen) {
-        match self.fs.open_folder(Node(node.0)) {
-            Ok(handle) => reply.opened(FileHandle(handle), FopenFlags::empty()),
-            Err(error) => reply.error(errno(error)),
-        }
+        self.call(node, move |served| {
+            match served.with_descriptors(|fs| fs.open_folder(Node(node.0))) {
+                Ok(handle) => reply.opened(FileHandle(handle), FopenFlags::empty()),
+                Err(error) => reply.error(served.refusal(node, error)),
+            }
+        });
     }
 
     fn readdir(
         &self,
         _: &Request,
-        _: INodeNo,
+        node: INodeNo,
         handle: FileHandle,
         from: u64,
         mut reply: ReplyDirectory,
     ) {
-        let read = self.fs.read_folder(handle.0, from, &mut |node, name| {
-            !reply.add(INodeNo(node.0), name.next, kind(name.kind), &name.name)
+        self.call(node, move |served| {
+            let read = served.fs.read_folder(handle.0, from, &mut |node, name| {
+                !reply.add(INodeNo(node.0), name.next, kind(name.kind), &name.name)
+            });
+            match read {
+                Ok(()) => reply.ok(),
+                Err(error) => reply.error(errno(error)),
+            }
         });
-        match read {
-            Ok(()) => reply.ok(),
-            Err(error) => reply.error(errno(error)),
-        }
     }
 
     fn readdirplus(
@@ -239,61 +387,75 @@ impl Filesystem for Adapter {
         from: u64,
         mut reply: ReplyDirectoryPlus,
     ) {
-        let fs = &self.fs;
-        let read = fs.read_folder_found(Node(node.0), handle.0, from, &mut |found, name| {
-            let (number, attr, generation) = match found {
-                Some(found) => {
-                    let generation = generation(&found.attributes);
-                    (INodeNo(found.node.0), found_attr(found), generation)
-                }
-                // Number zero: a name without attributes.
-                None => (INodeNo(0), nameless(name.inode, name.kind), Generation(0)),
+        self.call(node, move |served| {
+            let mut take = |found: Option<&Found>, name: &Name| {
+                let (number, attr, generation) = match found {
+                    Some(found) => {
+                        let generation = generation(&found.attributes);
+                        (INodeNo(found.node.0), found_attr(found), generation)
+                    }
+                    // Number zero: a name without attributes.
+                    None => (INodeNo(0), nameless(name.inode, name.kind), Generation(0)),
+                };
+                !reply.add(number, name.next, &name.name, &TTL, &attr, generation)
             };
-            !reply.add(number, name.next, &name.name, &TTL, &attr, generation)
+            let fs = &served.fs;
+            match fs.read_folder_found(Node(node.0), handle.0, from, &mut take) {
+                Ok(()) => reply.ok(),
+                Err(error) => reply.error(errno(error)),
+            }
         });
-        match read {
-            Ok(()) => reply.ok(),
-            Err(error) => reply.error(errno(error)),
-        }
     }
 
     fn releasedir(
         &self,
         _: &Request,
-        _: INodeNo,
+        node: INodeNo,
         handle: FileHandle,
         _: OpenFlags,
         reply: ReplyEmpty,
     ) {
-        self.fs.release_folder(handle.0);
-        reply.ok();
+        self.call(node, move |served| {
+            served.fs.release_folder(handle.0);
+            reply.ok();
+        });
     }
 
     fn statfs(&self, _: &Request, node: INodeNo, reply: ReplyStatfs) {
-        match self.fs.space(Node(node.0)) {
-            Ok(space) => {
-                let short = |value: u64| u32::try_from(value).unwrap_or(u32::MAX);
-                reply.statfs(
-                    space.f_blocks,
-                    space.f_bfree,
-                    space.f_bavail,
-                    space.f_files,
-                    space.f_ffree,
-                    short(space.f_bsize),
-                    short(space.f_namemax),
-                    short(space.f_frsize),
-                );
+        self.call(node, move |served| {
+            match served.with_descriptors(|fs| fs.space(Node(node.0))) {
+                Ok(space) => {
+                    let short = |value: u64| u32::try_from(value).unwrap_or(u32::MAX);
+                    reply.statfs(
+                        space.f_blocks,
+                        space.f_bfree,
+                        space.f_bavail,
+                        space.f_files,
+                        space.f_ffree,
+                        short(space.f_bsize),
+                        short(space.f_namemax),
+                        short(space.f_frsize),
+                    );
+                }
+                Err(error) => reply.error(errno(error)),
             }
-            Err(error) => reply.error(errno(error)),
-        }
+        });
     }
 
     fn getxattr(&self, _: &Request, node: INodeNo, name: &OsStr, size: u32, reply: ReplyXattr) {
-        answer_xattr(self.fs.xattr(Node(node.0), name), size, reply);
+        let name = name.to_owned();
+        self.call(node, move |served| {
+            let value = served.with_descriptors(|fs| fs.xattr(Node(node.0), &name));
+            answer_xattr(value, size, reply);
+        });
     }
 
-    fn listxattr(&self, _: &Request, node: INodeNo, size: u32, reply: ReplyXattr) {
-        answer_xattr(self.fs.xattrs(Node(node.0)), size, reply);
+    fn listxattr(&self, request: &Request, node: INodeNo, size: u32, reply: ReplyXattr) {
+        let _ = request;
+        self.call(node, move |served| {
+            let names = served.with_descriptors(|fs| fs.xattrs(Node(node.0)));
+            answer_xattr(names, size, reply);
+        });
     }
 }
 

@@ -1,21 +1,26 @@
 //! Looks whether open files changed in the source, and has the kernel drop what it has of them.
 //!
-//! A thread of its own, for as long as the mount lives. The kernel asks for attributes again by
-//! itself when a program reads, but not for a mapped file; and what it reads right after a change
-//! may still come from the engine's memory. Both are settled here: once in [`TTL`] every open file
-//! is looked at (`statx`, a microsecond each); for one that changed the engine drops the old version first,
-//! then the kernel its pages. A file that is not open needs none of this: opening it compares.
+//! The kernel asks for attributes again by itself when a program reads, but not for a mapped file; and
+//! what it reads right after a change may still come from the engine's memory. Both are settled here:
+//! once in [`TTL`] every open file is looked at (`statx`, a microsecond each); for one that changed
+//! the engine drops the old version first, then the kernel its pages. A file that is not open needs
+//! none of this: opening it compares.
 //!
-//! Dropping pages waits for reads of them to end, so it must not be done by a thread that serves.
+//! A look waits for the server of the file system if it has one, and dropping pages waits for reads of
+//! them to end. So each device is looked after by a thread of its own, for as long as one pass takes;
+//! one that does not answer has no second pass, and keeps no other from having one.
 
-use std::sync::Arc;
+use std::collections::HashSet;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 
 use fuser::{INodeNo, Notifier};
 
 use super::fs::SourceFs;
+use super::fs::nodes::Held;
 use super::fuse::TTL;
+use super::lock;
 
 /// See the [module](self). Ends when dropped.
 #[derive(Debug)]
@@ -48,14 +53,36 @@ impl Drop for Watch {
     }
 }
 
-fn watch(fs: &SourceFs, kernel: &Notifier, ended: &Receiver<()>) {
+type Device = (u32, u32);
+
+fn watch(fs: &Arc<SourceFs>, kernel: &Notifier, ended: &Receiver<()>) {
+    let under_way = Arc::<Mutex<HashSet<Device>>>::default();
     while ended.recv_timeout(TTL) == Err(RecvTimeoutError::Timeout) {
-        for node in fs.changed() {
-            tracing::debug!("{} changed", fs.nodes().path(node).display());
-            if let Err(error) = kernel.inval_inode(INodeNo(node.0), 0, 0) {
-                // The kernel forgot the file, or the mount is gone: nothing to drop.
-                tracing::debug!("the kernel keeps node {}: {error}", node.0);
+        for (device, held) in fs.held() {
+            if !lock(&under_way).insert(device) {
+                continue;
             }
+            let (fs, kernel, of_pass) = (fs.clone(), kernel.clone(), under_way.clone());
+            let pass = thread::Builder::new().name("forerun-look".into());
+            let pass = pass.spawn(move || {
+                look(&fs, &kernel, &held);
+                lock(&of_pass).remove(&device);
+            });
+            if let Err(error) = pass {
+                tracing::warn!("open files are not looked at: {error}");
+                lock(&under_way).remove(&device);
+            }
+        }
+    }
+}
+
+/// One pass over the open files of a device.
+fn look(fs: &SourceFs, kernel: &Notifier, held: &[Held]) {
+    for node in fs.changed(held) {
+        tracing::debug!("{} changed", fs.nodes().path(node).display());
+        if let Err(error) = kernel.inval_inode(INodeNo(node.0), 0, 0) {
+            // The kernel forgot the file, or the mount is gone: nothing to drop.
+            tracing::debug!("the kernel keeps node {}: {error}", node.0);
         }
     }
 }

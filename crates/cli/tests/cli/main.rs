@@ -12,6 +12,8 @@ mod profile;
 mod read;
 mod reproduce;
 mod simulate;
+#[path = "../../../skipped.rs"]
+mod skipped;
 mod trace;
 
 use std::fs;

@@ -6,6 +6,7 @@ use std::process::Command;
 use forerun::profile_file;
 use snapbox::cmd::cargo_bin;
 
+use super::skipped::skipped;
 use super::{Folder, bytes, forerun, output_of};
 
 #[test]
@@ -21,7 +22,7 @@ fn a_measured_profile_is_printed_written_and_taken() {
         .output()
         .unwrap();
     if String::from_utf8_lossy(&refused.stderr).contains("does not take direct reads") {
-        println!("not measured: the temporary directory does not take direct reads");
+        skipped("temporary files cannot be read directly here");
         return;
     }
     let said = output_of(&format!("profile {file} -o {profile}"));

@@ -169,10 +169,7 @@ fn an_emulated_device_takes_its_time() {
     let file = folder.file("a", &bytes(1 << 20));
     let begun = std::time::Instant::now();
     read(&format!("--emulate switching=1ms,rate=4MB/s {file}"));
-    let elapsed = begun.elapsed().as_millis();
-    // The device alone takes 262 ms; the rest is room for a process to start on a busy machine.
-    assert!(
-        (255..2_000).contains(&elapsed),
-        "{elapsed} ms for 1 MiB at 4 MB/s"
-    );
+    let elapsed = begun.elapsed();
+    // A switch and the transfer are the least; how much the machine adds is the machine's.
+    assert!(elapsed.as_micros() >= 1_000 + 262_144, "{elapsed:?}");
 }

@@ -40,6 +40,37 @@ fn claims_are_lines_of_json_and_exhibits_are_on_the_page() {
     );
 }
 
+/// K9 is the one verdict that hangs on it.
+#[test]
+fn a_claim_is_measured_under_both_moments_and_says_if_it_hangs_on_them() {
+    for (first, second) in [("at-once", "at-reads"), ("at-reads", "at-once")] {
+        let printed = output_of(&format!(
+            "reproduce kimbrel96 --only K3,K9 --notice {first} --format json"
+        ));
+        let [k3, k9]: [Value; 2] = printed
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect::<Vec<_>>()
+            .try_into()
+            .unwrap();
+        assert_eq!(
+            (&k9["notice"], &k9["otherwise"][0]["notice"]),
+            (&first.into(), &second.into())
+        );
+        let found = [&k9["measured"], &k9["otherwise"][0]["measured"]].map(Value::as_u64);
+        let verdicts = [&k9["verdict"], &k9["otherwise"][0]["verdict"]].map(Value::as_str);
+        let mut pairs = found.into_iter().zip(verdicts).collect::<Vec<_>>();
+        pairs.sort_unstable();
+        assert_eq!(
+            pairs,
+            [(Some(906), Some("met")), (Some(3427), Some("differs"))]
+        );
+        let hangs = |claim: &Value| claim["note"].as_str().unwrap().contains("hangs on when");
+        assert!(hangs(&k9) && !hangs(&k3));
+        assert_eq!(k3["measured"], k3["otherwise"][0]["measured"]);
+    }
+}
+
 #[test]
 fn a_claim_there_is_not_is_refused_before_anything_is_measured() {
     let refused = forerun("reproduce kimbrel96 --only K19").code(2);

@@ -4,11 +4,18 @@ use std::fs::{self, File};
 use std::io::Read;
 use std::os::unix::fs::FileExt;
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 use rustix::process::Signal;
 
-use super::{Mounted, bytes, eventually, folder, forerun, is_mounted, run, start, wait};
+use super::{
+    Mounted, bytes, eventually, folder, forerun, has_fusermount, is_mounted, run, skipped, start,
+    wait,
+};
+
+/// How long the daemon waits for open files after a signal: see `docs/MOUNT.md`.
+const GRACE: Duration = Duration::from_secs(5);
 
 fn with_file() -> tempfile::TempDir {
     let folder = folder();
@@ -99,6 +106,10 @@ fn a_killed_daemon_leaves_readers_an_error_and_can_be_started_again() {
 #[test]
 fn signals_and_fusermount_end_a_mount_cleanly() {
     for end in ["TERM", "INT", "fusermount3", "umount"] {
+        if end == "fusermount3" && !has_fusermount() {
+            skipped("no fusermount3");
+            continue;
+        }
         let Some(mut mounted) = Mounted::of(with_file(), &[]) else {
             return;
         };
@@ -123,11 +134,18 @@ fn an_open_file_survives_the_signal_for_a_while() {
     };
     let file = File::open(mounted.point("a")).unwrap();
     let point = mounted.folder.path().join("point");
+    let signalled = Instant::now();
     mounted.signal(Signal::TERM);
     wait::mounts("the path is free", || !is_mounted(&point));
     let mut buffer = [0; 100];
-    file.read_exact_at(&mut buffer, 2_000_000).unwrap();
-    assert_eq!(buffer, bytes(3_000_000, 1)[2_000_000..2_000_100]);
+    match file.read_exact_at(&mut buffer, 2_000_000) {
+        Ok(()) => assert_eq!(buffer, bytes(3_000_000, 1)[2_000_000..2_000_100]),
+        // Where this thread came late the while is over, but never before its time.
+        Err(error) => {
+            assert!(signalled.elapsed() >= GRACE, "{error}");
+            skipped("the machine is too busy to read within the time of grace");
+        }
+    }
     drop(file);
     assert!(mounted.ended().success());
 }
@@ -173,7 +191,7 @@ fn a_source_that_was_unmounted_lazily_is_served_on() {
         ],
     );
     if !mounted.status.success() {
-        println!("skipped: no tmpfs");
+        skipped("no tmpfs");
         return;
     }
     fs::write(source.join("a"), "a").unwrap();

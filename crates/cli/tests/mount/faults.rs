@@ -8,22 +8,20 @@ use std::io::{ErrorKind, Read};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Mutex;
 use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex, RwLock};
 use std::thread;
 use std::time::{Duration, SystemTime};
 
 use rustix::io::Errno;
 use tempfile::TempDir;
 
-use super::{Mounted, bytes, can_mount, folder, is_mounted, run, wait};
+use super::wait::PATIENCE;
+use super::{Mounted, bytes, can_mount, folder, is_mounted, run, skipped, take_off, wait};
 
 /// Files on what goes away. Together they are three times the memory of a mount.
 const FILES: u64 = 4;
 const FILE_BYTES: usize = 24 << 20;
-
-/// Half a minute is for a machine that stands still.
-const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A source with a file of its own, `other`, and something mounted on its folder `lost`. What
 /// refers to it must be gone before it is dropped.
@@ -34,8 +32,12 @@ fn source_with_a_mount_point() -> TempDir {
     place
 }
 
-/// A disk slow enough that readers are in the middle of their files for seconds.
+/// A disk slow enough that most readers wait for it when the fault comes.
 const SLOW: &[&str] = &["--emulate", "switching=1ms,rate=40MB/s"];
+
+/// No reader goes further before the fault: what is behind it is more than the mount and the kernel
+/// read ahead, so the fault is met, however late it comes.
+const UNTIL_THE_FAULT: usize = FILE_BYTES / 8 * 5;
 
 fn mount_of(place: &Path, flags: &[&str]) -> Option<Mounted> {
     let above = folder();
@@ -63,19 +65,25 @@ fn other_files_are_served(mounted: &Mounted) {
 /// The mount goes as mounts do, and its daemon with it.
 fn ends_cleanly(mut mounted: Mounted) {
     let point = mounted.folder.path().join("point");
-    let output = run("fusermount3", &["-u".as_ref(), point.as_ref()]);
+    let output = take_off(&point);
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{said}");
     assert!(mounted.ended().success());
     assert!(!is_mounted(&point));
 }
 
-/// Reads a file as it is, calls `begun` after the first pieces, and goes on to what ends it; the
-/// bytes before that are compared.
-fn read_to_the_fault(path: &Path, content: &[u8], begun: impl FnOnce()) -> std::io::Error {
+/// Reads a file as it is, calls `begun` after the first pieces and `fault` most of the way on,
+/// which waits until the fault is there, and goes on to what ends it; the bytes before that are
+/// compared.
+fn read_to_the_fault(
+    path: &Path,
+    content: &[u8],
+    begun: impl FnOnce(),
+    fault: impl FnOnce(),
+) -> std::io::Error {
     let mut file = File::open(path).unwrap();
     let (mut buffer, mut at) = (vec![0; 128 << 10], 0);
-    let mut begun = Some(begun);
+    let (mut begun, mut fault) = (Some(begun), Some(fault));
     loop {
         match file.read(&mut buffer) {
             Ok(count) => {
@@ -90,6 +98,11 @@ fn read_to_the_fault(path: &Path, content: &[u8], begun: impl FnOnce()) -> std::
         {
             begun();
         }
+        if at >= UNTIL_THE_FAULT
+            && let Some(fault) = fault.take()
+        {
+            fault();
+        }
     }
 }
 
@@ -98,13 +111,17 @@ fn read_to_the_fault(path: &Path, content: &[u8], begun: impl FnOnce()) -> std::
 fn while_read(mounted: &Mounted, files: u64, fault: impl FnOnce()) -> Vec<std::io::Error> {
     let (tell, told) = channel();
     let (end, ended) = channel();
+    let gate = Arc::new(RwLock::new(()));
+    let closed = gate.write().unwrap();
     for number in 0..files {
-        let (tell, end) = (tell.clone(), end.clone());
+        let (tell, end, gate) = (tell.clone(), end.clone(), gate.clone());
         let path = mounted.point(format!("lost/{number}"));
         thread::spawn(move || {
             let content = bytes(FILE_BYTES, number);
             let begun = || tell.send(()).unwrap();
-            end.send(read_to_the_fault(&path, &content, begun)).unwrap();
+            let open = || drop(gate.read());
+            end.send(read_to_the_fault(&path, &content, begun, open))
+                .unwrap();
         });
     }
     drop((tell, end));
@@ -112,6 +129,7 @@ fn while_read(mounted: &Mounted, files: u64, fault: impl FnOnce()) -> Vec<std::i
         told.recv_timeout(PATIENCE).expect("every reader begins");
     }
     fault();
+    drop(closed);
     let each = (0..files).map(|_| ended.recv_timeout(PATIENCE));
     each.map(|error| error.expect("every reader ends"))
         .collect()
@@ -178,8 +196,8 @@ impl Drop for Disk {
     }
 }
 
-/// What a program printed; none, with the reason, if it cannot do it here.
-#[allow(clippy::print_stdout, reason = "part of tests")]
+/// What a program printed; none, and the test is skipped, if it cannot do it here.
+#[track_caller]
 fn done(program: &str, arguments: &[&std::ffi::OsStr]) -> Option<String> {
     let output = Command::new(program).args(arguments).output();
     let reason = match output {
@@ -189,7 +207,7 @@ fn done(program: &str, arguments: &[&std::ffi::OsStr]) -> Option<String> {
         Ok(output) => String::from_utf8_lossy(&output.stderr).trim().to_owned(),
         Err(error) => error.to_string(),
     };
-    println!("skipped: {program}: {reason}");
+    skipped(format_args!("{program}: {reason}"));
     None
 }
 

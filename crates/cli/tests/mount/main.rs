@@ -1,5 +1,5 @@
 //! Real mounts in temporary folders, used by real programs. Where there is no `/dev/fuse`, or no
-//! right to mount, each test says so and passes.
+//! right to mount, each test is skipped.
 
 mod attributes;
 mod bad_input;
@@ -7,9 +7,15 @@ mod change;
 mod death;
 mod everyday;
 mod faults;
+mod liveness;
 mod memory;
 mod metrics;
 mod reading;
+mod rights;
+mod silent;
+#[path = "../../../skipped.rs"]
+mod skipped;
+mod staleness;
 mod wait;
 mod watching;
 
@@ -22,10 +28,11 @@ use rustix::process::{Pid, Signal, kill_process};
 use snapbox::cmd::cargo_bin;
 use tempfile::TempDir;
 
+use skipped::skipped;
 use wait::eventually;
 
-/// Whether this machine can mount; says so if not.
-#[allow(clippy::print_stdout, reason = "part of tests")]
+/// Whether this machine can mount; if not, the test is skipped.
+#[track_caller]
 fn can_mount() -> bool {
     let device = fs::File::options()
         .read(true)
@@ -34,7 +41,7 @@ fn can_mount() -> bool {
         .is_ok();
     let root = rustix::process::geteuid().is_root();
     if !device || !root {
-        println!("skipped: needs /dev/fuse and root");
+        skipped("needs /dev/fuse and root");
     }
     device && root
 }
@@ -149,6 +156,22 @@ fn run(program: &str, arguments: &[&OsStr]) -> Output {
         .args(arguments)
         .output()
         .unwrap_or_else(|e| panic!("{program}: {e}"))
+}
+
+/// Whether `fusermount3` is installed, by which those who are not root mount.
+fn has_fusermount() -> bool {
+    Command::new("fusermount3")
+        .arg("--version")
+        .output()
+        .is_ok()
+}
+
+/// Takes a mount off as its user does, or as root does where users cannot.
+fn take_off(point: &Path) -> Output {
+    match has_fusermount() {
+        true => run("fusermount3", &["-u".as_ref(), point.as_ref()]),
+        false => run("umount", &[point.as_ref()]),
+    }
 }
 
 /// Runs forerun; its exit code and what it said.

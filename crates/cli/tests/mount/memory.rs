@@ -59,8 +59,9 @@ fn check(path: &Path, content: &[u8], direct: bool) {
     }
 }
 
-/// Has each of so many readers read a file of its own from a disk that cannot keep up.
-fn crowd(memory: u64, readers: u64, file_bytes: usize) {
+/// Has each of so many readers read a file of its own from a disk that cannot keep up; the most
+/// memory the daemon had, which is never more than it may, or none if this machine cannot mount.
+fn crowd(memory: u64, readers: u64, file_bytes: usize) -> Option<u64> {
     let folder = folder();
     for reader in 0..readers {
         let path = folder.path().join(format!("source/{reader}"));
@@ -68,9 +69,7 @@ fn crowd(memory: u64, readers: u64, file_bytes: usize) {
     }
     let said = memory.to_string();
     let slow = ["--emulate", "switching=1ms,rate=400MB/s", "--memory", &said];
-    let Some(mounted) = Mounted::of(folder, &slow) else {
-        return;
-    };
+    let mounted = Mounted::of(folder, &slow)?;
     thread::scope(|scope| {
         for reader in 0..readers {
             let path = mounted.point(reader.to_string());
@@ -79,6 +78,7 @@ fn crowd(memory: u64, readers: u64, file_bytes: usize) {
     });
     let peak = peak(&mounted);
     assert!(peak <= memory + CODE, "{peak} bytes with --memory {memory}");
+    Some(peak)
 }
 
 #[test]
@@ -93,7 +93,11 @@ fn readers_stay_within_the_least_memory_there_can_be() {
 
 #[test]
 fn a_few_readers_use_what_they_were_given_and_no_more() {
-    crowd(64 << 20, 16, 6_000_000);
+    // 96 MB in all: no frame stays untouched, whatever the order of reads. The rest is for buffers
+    // and answers, which these readers need little of.
+    let memory = 64 << 20;
+    let peak = crowd(memory, 16, 6_000_000);
+    assert!(peak.is_none_or(|peak| peak > memory / 4 * 3), "{peak:?}");
 }
 
 /// Reads here and there until it is told to stop, past the page cache, so that the daemon reads, and

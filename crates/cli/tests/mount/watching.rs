@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 
 use snapbox::cmd::cargo_bin;
 
-use super::{Mounted, bytes, can_mount, eventually, folder, forerun, is_mounted, wait};
+use super::{Mounted, bytes, can_mount, eventually, folder, forerun, is_mounted, take_off, wait};
 
 fn ctl(socket: &Path, words: &[&str]) -> serde_json::Value {
     let mut arguments = vec!["ctl".as_ref(), socket.as_ref()];
@@ -54,7 +54,9 @@ fn counters_add_up_and_open_files_are_listed() {
 #[test]
 fn streams_windows_and_device_queues_are_seen_while_a_slow_read_goes_on() {
     let folder = folder();
-    fs::write(folder.path().join("source/a"), bytes(8 << 20, 1)).unwrap();
+    // A quarter of an hour at this disk's rate, so what is seen is the middle of it.
+    let long = File::create(folder.path().join("source/a")).unwrap();
+    long.set_len(1 << 30).unwrap();
     let socket = folder.path().join("control");
     let slow = [
         "--emulate",
@@ -65,7 +67,6 @@ fn streams_windows_and_device_queues_are_seen_while_a_slow_read_goes_on() {
     let Some(mounted) = Mounted::of(folder, &slow) else {
         return;
     };
-    // It takes seconds, so what is seen is the middle of it.
     let mut reader = Command::new("cat")
         .arg(mounted.point("a"))
         .stdout(Stdio::null())
@@ -173,7 +174,6 @@ fn mount_8_finds_the_fstab_name() {
     for word in ["fuse.forerun", "ro,", "noexec", "nosuid", "allow_other"] {
         assert!(line.contains(word), "{line}");
     }
-    let (code, said) = forerun(&["umount".as_ref(), path("point").as_ref()]);
-    assert_eq!(code, 0, "{said}");
+    take_off(&path("point"));
     wait::mounts("it ends", || !is_mounted(&path("point")));
 }

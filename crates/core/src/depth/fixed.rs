@@ -6,7 +6,7 @@
 
 use alloc::boxed::Box;
 
-use super::{Depth, DeviceFacts, StreamFacts};
+use super::{Depth, DeviceFacts, NEW_MAX, StreamFacts};
 use crate::spec::{Knows, Method, Param, Spec};
 use crate::units::Bytes;
 
@@ -22,7 +22,7 @@ pub(super) const METHOD: Method<Box<dyn Depth>> = Method {
             summary: "longest window; 128 KiB is the Linux default",
             default: 128 << 10,
             min: 512,
-            max: 1 << 30,
+            max: NEW_MAX.0,
         }],
     },
     build: |values| {

@@ -22,7 +22,7 @@
 
 use alloc::boxed::Box;
 
-use super::{Dispatch, Head, Waiting};
+use super::{Dispatch, Head, SLICE_MAX, Waiting};
 use crate::spec::{Knows, Method, Param, Spec};
 use crate::units::Bytes;
 
@@ -40,7 +40,7 @@ pub(super) const METHOD: Method<Box<dyn Dispatch>> = Method {
                           time to switching",
                 default: 32,
                 min: 1,
-                max: 1024,
+                max: SLICE_MAX,
             },
             Param {
                 name: "round_switches",

@@ -77,6 +77,7 @@ impl Engine {
             .filter(|&f| table.flags(f) & flag::VACANT == 0 && table.holds(f).0 == file)
             .collect();
         for &frame in &dropped {
+            self.memory.dropped(frame);
             self.evict(frame);
         }
         dropped
@@ -140,5 +141,8 @@ impl Engine {
             }
         }
         self.starved.retain(|id| reads.binary_search(id).is_err());
+        if let Some(plan) = &mut self.plan {
+            plan.abandon(&reads);
+        }
     }
 }

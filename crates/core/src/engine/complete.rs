@@ -13,7 +13,7 @@ use crate::known;
 use crate::protocol::{FetchOutcome, Served};
 use crate::request::Request;
 use crate::table::flag;
-use crate::units::{Block, Extent, ReadId, RequestId};
+use crate::units::{Block, Extent, FileId, ReadId, ReaderId, RequestId};
 
 /// The invariant by which blocks in flight are found.
 pub(super) const IN_FLIGHT: &str = "a block in flight is in the table";
@@ -60,10 +60,16 @@ impl Engine {
         let cancelled = outcome == FetchOutcome::Cancelled;
         for block in request.extent.blocks() {
             if block.0 - first.0 < arrived {
-                self.arrive(file, block);
+                self.arrive(request.owner, file, block);
             } else {
                 self.lose(file, block, cancelled);
             }
+        }
+        // It may have closed the file meanwhile.
+        if let Some(owner) = request.owner
+            && self.readers.contains_key(&owner)
+        {
+            self.change_streams(owner, |_| ());
         }
         for &waiter in &request.waiters {
             let lost = self.reads.get(&waiter).is_some_and(|r| {
@@ -77,7 +83,7 @@ impl Engine {
         }
     }
 
-    fn arrive(&mut self, file: crate::FileId, block: Block) {
+    fn arrive(&mut self, owner: Option<ReaderId>, file: FileId, block: Block) {
         let Some(found) = known(self.memory.table.find(file, block), IN_FLIGHT) else {
             return;
         };
@@ -91,10 +97,10 @@ impl Engine {
         }
         self.memory.table.set(found.frame, flag::ARMED);
         self.memory.table.clear(found.frame, flag::FILLING);
-        self.memory.inserted(found.frame);
+        self.arrived(owner, file, found.frame);
     }
 
-    fn lose(&mut self, file: crate::FileId, block: Block, cancelled: bool) {
+    fn lose(&mut self, file: FileId, block: Block, cancelled: bool) {
         let Some(found) = known(self.memory.table.find(file, block), IN_FLIGHT) else {
             return;
         };

@@ -200,7 +200,7 @@ impl Engine {
         if let Some(frame) = self.memory.take_free() {
             return Some(frame);
         }
-        let victim = self.memory.victim()?;
+        let victim = self.victim()?;
         self.evict(victim);
         self.memory.give_back(victim);
         self.memory.take_free()

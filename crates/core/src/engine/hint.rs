@@ -12,6 +12,9 @@
 //!         frames held by the plan --> requests behind those that readers wait for
 //! ```
 //!
+//! A round of decisions follows every [`Input::Decide`](crate::Input::Decide), every read of what
+//! is missing, and every list of hints.
+//!
 //! Three quarters of the memory at most are the plan's, outside the order of reclaim; the rest
 //! serves reads nobody announced, the ordinary way.
 
@@ -19,10 +22,11 @@ mod carry;
 mod take;
 
 use alloc::boxed::Box;
+use alloc::vec::Vec;
 
 use super::Engine;
-use crate::plan::{HINT_BYTES, Plan};
-use crate::units::{Block, Extent, FileId, ReaderId};
+use crate::plan::{HINT_BYTES, Plan, Size};
+use crate::units::{Block, DeviceId, Extent, FileId, Nanos, ReaderId};
 
 /// What the plan may hold of the frames: as much as streams may hold unread in the presets, so
 /// that the last quarter keeps demand reads and what was read just now.
@@ -31,6 +35,9 @@ const PLAN_PERCENT: u64 = 75;
 const HINTS_PART: u64 = 8;
 
 impl Engine {
+    /// Bookkeeping that a reference takes out of the memory.
+    pub const HINT_BYTES: u64 = HINT_BYTES.unsigned_abs();
+
     /// Whether there is room for a hint of so many blocks; none if no policy follows hints.
     #[must_use]
     pub fn takes_hint(&self, blocks: u32) -> Option<bool> {
@@ -44,11 +51,29 @@ impl Engine {
         Some(blocks.div_ceil(unit) <= room)
     }
 
-    /// Most references a plan of this engine takes.
+    /// Most references a plan of this engine takes: in a part of the memory, or where the plan's
+    /// blocks are given in all that they leave.
     #[must_use]
     pub fn hints_max(&self) -> u32 {
-        let most = self.settings.memory.0 / HINTS_PART / HINT_BYTES.unsigned_abs();
-        u32::try_from(most).unwrap_or(u32::MAX).min(Plan::HINTS_MAX)
+        let memory = self.settings.memory.0;
+        let (bytes, most) = match self.settings.hinting.blocks {
+            0 => (memory / HINTS_PART, Plan::HINTS_MAX),
+            blocks => {
+                let held = u64::from(blocks) * u64::from(self.settings.block_bytes);
+                (memory.saturating_sub(held), u32::MAX - 1)
+            }
+        };
+        let fit = bytes / Self::HINT_BYTES;
+        u32::try_from(fit).unwrap_or(u32::MAX).min(most)
+    }
+
+    /// How long a reader computed.
+    pub(super) fn computed(&mut self, reader: ReaderId, time: Nanos) -> Option<()> {
+        self.readers.get(&reader)?;
+        if let Some(plan) = &mut self.plan {
+            plan.set_computed(time);
+        }
+        Some(())
     }
 
     /// A reader will read these blocks next after what was hinted before.
@@ -72,6 +97,7 @@ impl Engine {
         };
         if let Some(plan) = &mut self.plan {
             plan.set_unfinished(more);
+            self.carry_out_plan(None);
         }
         accepted
     }
@@ -132,8 +158,13 @@ impl Engine {
         }
         if self.plan.is_none() {
             let policy = self.settings.hinted.as_ref()?;
-            let unit = self.unit_for(first);
-            let plan = Plan::new(policy, self.plan_frames(), unit, self.hints_max())?;
+            let size = Size {
+                frames: self.plan_frames(),
+                unit: self.unit_for(first),
+                hints_max: self.hints_max(),
+                devices: self.plan_devices(),
+            };
+            let plan = Plan::new(policy, self.settings.hinting, size)?;
             self.memory.begin_holding();
             self.plan = Some(Box::new(plan));
             self.charge_plan();
@@ -148,7 +179,23 @@ impl Engine {
 
     /// The frames of a plan that begins now.
     fn plan_frames(&self) -> u32 {
-        (u64::from(self.memory.frames_usable()) * PLAN_PERCENT / 100) as u32
+        match self.settings.hinting.blocks {
+            0 => (u64::from(self.memory.frames_usable()) * PLAN_PERCENT / 100) as u32,
+            blocks => blocks.min(self.memory.frames_usable()),
+        }
+    }
+
+    /// The disks of a plan that begins now. Exact hints are about all devices with open files;
+    /// others show which they are about as they come.
+    fn plan_devices(&self) -> Vec<DeviceId> {
+        let mut devices: Vec<DeviceId> = Vec::new();
+        if self.settings.hinting.exact {
+            let open = self.files.values().filter(|file| file.readers > 0);
+            devices.extend(open.flat_map(|file| file.layout.devices()));
+            devices.sort_unstable();
+            devices.dedup();
+        }
+        devices
     }
 
     /// The most blocks of a piece if a plan begins now with a hint so long.
@@ -165,17 +212,14 @@ impl Engine {
             return false;
         };
         self.memory.charge(-plan.charged);
+        // They look again as soon as there is memory.
+        self.starved.extend(plan.waiting());
         self.ledger.hints_dropped += self.ledger.hints_open;
         self.ledger.hints_open = 0;
         for frame in self.memory.end_holding() {
             self.let_go(frame);
         }
         true
-    }
-
-    #[cfg(test)]
-    pub(super) fn plan_defects(&self) -> u64 {
-        self.plan.as_ref().map_or(0, |plan| plan.defects())
     }
 
     /// A file changed, or nobody reads it any more: what was announced of it does not come.
@@ -199,5 +243,6 @@ impl Engine {
         if is_empty {
             self.end_plan();
         }
+        self.look_again();
     }
 }

@@ -8,11 +8,11 @@
 
 use alloc::vec::Vec;
 
-use super::{Engine, READ_BYTES, Read, Wants};
+use super::{Engine, READ_BYTES, Read};
 use crate::deferred::DeferredRequest;
 use crate::detect::Access;
 use crate::known;
-use crate::protocol::{Output, Served};
+use crate::protocol::{Output, Served, Wants};
 use crate::table::flag;
 use crate::units::{Block, Extent, FileId, ReadId, ReaderId, RequestId};
 
@@ -67,8 +67,10 @@ impl Engine {
         };
         self.reads.insert(id, read);
         self.memory.charge(READ_BYTES);
-        let announced = fresh && self.take_hints(reader, access);
-        if self.sees_every_read && fresh && !announced {
+        if fresh {
+            self.take_hints(reader, access);
+        }
+        if self.sees_every_read && fresh && !self.is_announced(reader, first) {
             self.show_read(reader, access);
         }
         self.go_on(id);
@@ -148,6 +150,9 @@ impl Engine {
             if alone {
                 self.fetch_alone(reader, file, first);
             } else if self.is_announced(reader, first) {
+                if self.waits_for_plan(id, reader, first) {
+                    return Some(false);
+                }
                 self.fetch_announced(reader, file, access);
             } else if let Some((place, device)) = self.device_of(reader, first)
                 && self.holds_back(device)
@@ -273,7 +278,7 @@ impl Engine {
             && found.flags & flag::MARK != 0
         {
             self.memory.table.clear(found.frame, flag::MARK);
-            if !self.is_plans_mark(file, access.block) && !self.is_announced(reader, access.block) {
+            if !self.is_announced(reader, access.block) && !self.is_plans_mark(file, access.block) {
                 self.want_window(reader, access);
             }
         }
@@ -284,10 +289,13 @@ impl Engine {
         let Some(read) = known(self.reads.get(&id), READ) else {
             return;
         };
-        self.ledger.stall.0 += self.now.since(read.asked).0;
+        let stall = &mut self.ledger.stall.0;
+        *stall = stall.saturating_add(self.now.since(read.asked).0);
         if read.pinned.is_empty() {
+            let (reader, left) = (read.reader, read.extent(read.access.count));
             self.reads.remove(&id);
             self.memory.charge(-READ_BYTES);
+            self.taken(reader, &left);
         }
         self.out.push_back(Output::Serve { read: id, served });
     }
@@ -299,9 +307,11 @@ impl Engine {
         }
         let read = self.reads.remove(&id)?;
         self.memory.charge(-READ_BYTES);
+        let taken = read.extent(read.pinned.len() as u32);
         for frame in read.pinned {
             self.memory.unpin(frame);
         }
+        self.taken(read.reader, &taken);
         Some(())
     }
 
@@ -337,7 +347,7 @@ impl Engine {
     /// were taken, but the detector sees that it is wanted.
     fn reached(&mut self, frame: crate::table::Frame) {
         if self.memory.table.flags(frame) & flag::UNREAD != 0 {
-            self.memory.table.clear(frame, flag::UNREAD);
+            self.memory.used(frame);
             self.ledger.resident_unused -= 1;
             self.ledger.used += 1;
         }

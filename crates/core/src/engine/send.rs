@@ -70,8 +70,7 @@ impl Engine {
             return None;
         }
         let limit = self.settings.in_flight_max;
-        // As many as it can work on, and one more so that it never runs idle.
-        let has_room = device.in_flight < limit.min(device.profile.servers().saturating_add(1));
+        let has_room = device.in_flight < limit.min(device.profile.queue_max());
         if self.holds_back(device) {
             // Planned requests come after the others, but one that continues may go before them.
             return if has_room { self.choose(id) } else { None };

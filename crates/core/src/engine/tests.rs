@@ -8,13 +8,15 @@ use std::vec::Vec;
 use proptest::prelude::*;
 
 use super::Engine;
-use crate::protocol::{Fetch, FetchOutcome, Input, Output, Served};
+use crate::detect::Access;
+use crate::protocol::{Fetch, FetchOutcome, Input, Output, Served, Wants};
+use crate::settings::{Hinting, Notice};
 use crate::spec::Choice;
 use crate::table::Table;
 use crate::units::{
     Block, Bytes, DeviceId, ErrorCode, Extent, FileId, Nanos, ReadId, ReaderId, RequestId,
 };
-use crate::{Placement, Profile, hinted, preset};
+use crate::{Placement, Profile, hinted, preset, reclaim};
 
 /// A driver that does whatever it is told, and keeps book of what the engine wants.
 struct Rig {
@@ -37,6 +39,17 @@ impl Rig {
         if let Some(method) = policies.get(preset / presets % (policies.len() + 1)) {
             settings.hinted = Some(Choice::of(&method.spec));
         }
+        // And with every reclaim method.
+        let turns = presets * (policies.len() + 1);
+        if let Some(method) = reclaim::LIST.get(preset / turns % (reclaim::LIST.len() + 1)) {
+            settings.reclaim = Choice::of(&method.spec);
+        }
+        let way = preset / presets / (policies.len() + 1);
+        settings.hinting = Hinting {
+            notice: [Notice::AtOnce, Notice::AtReads][way % 2],
+            exact: way / 2 % 2 == 1,
+            blocks: [0, 20][way / 4 % 2],
+        };
         let engine = Engine::new(settings).unwrap();
         Self {
             engine,
@@ -78,7 +91,7 @@ impl Rig {
             }
         }
         self.engine.ledger().check().unwrap();
-        assert_eq!(self.engine.plan_defects(), 0);
+        self.engine.check_prefetched();
         assert!(self.engine.ledger().memory_peak <= self.engine.settings().memory);
     }
 
@@ -107,6 +120,7 @@ impl Rig {
     fn wind_down(mut self) {
         while !self.outstanding.is_empty() || !self.served.is_empty() {
             self.complete(0, FetchOutcome::Done);
+            self.input(Input::Decide);
             for read in std::mem::take(&mut self.served) {
                 self.input(Input::Release { read });
             }
@@ -174,11 +188,14 @@ fn read() -> impl Strategy<Value = Input> {
             |(read, reader, previous, first, count, fresh)| Input::Read {
                 read: ReadId(read),
                 reader: ReaderId(reader),
-                previous: previous.map(Block),
-                head: count / 3,
-                first: Block(first),
-                count,
+                access: Access {
+                    block: Block(first),
+                    head: count / 3,
+                    count,
+                    previous: previous.map(Block),
+                },
                 fresh,
+                wants: Wants::Blocks,
             },
         )
 }
@@ -187,11 +204,14 @@ fn sequential_read() -> impl Strategy<Value = Input> {
     (0..16u32, 0..8u32, 0..600u32, 1..40u32).prop_map(|(read, reader, first, count)| Input::Read {
         read: ReadId(read),
         reader: ReaderId(reader),
-        previous: first.checked_sub(1).map(Block),
-        head: 0,
-        first: Block(first),
-        count,
+        access: Access {
+            block: Block(first),
+            head: 0,
+            count,
+            previous: first.checked_sub(1).map(Block),
+        },
         fresh: true,
+        wants: Wants::Blocks,
     })
 }
 
@@ -208,13 +228,17 @@ fn hint() -> impl Strategy<Value = Input> {
 
 fn awaiting() -> impl Strategy<Value = Input> {
     let place = (0..600u32, 1..100u32, any::<bool>());
-    (0..16u32, 0..8u32, place).prop_map(|(read, reader, (first, count, fresh))| Input::Await {
+    (0..16u32, 0..8u32, place).prop_map(|(read, reader, (first, count, fresh))| Input::Read {
         read: ReadId(read),
         reader: ReaderId(reader),
-        previous: first.checked_sub(1).map(Block),
-        first: Block(first),
-        count,
+        access: Access {
+            block: Block(first),
+            head: 0,
+            count,
+            previous: first.checked_sub(1).map(Block),
+        },
         fresh,
+        wants: Wants::Presence,
     })
 }
 
@@ -257,6 +281,11 @@ fn step() -> impl Strategy<Value = Step> {
         1 => (0..4u32, bytes).prop_map(|(file, bytes)| Step::Input(Input::Invalidate {
             file: FileId(file),
             bytes
+        })),
+        10 => Just(Step::Input(Input::Decide)),
+        2 => (0..9u32, any::<u64>()).prop_map(|(reader, time)| Step::Input(Input::Computed {
+            reader: ReaderId(reader),
+            time: Nanos(time),
         })),
         1 => (0..9u32).prop_map(|reader| Step::Input(Input::Close { reader: ReaderId(reader) })),
         1 => (0..4u32).prop_map(|file| Step::Input(Input::Forget { file: FileId(file) })),
@@ -373,11 +402,14 @@ fn who_waits_for_a_device_holds_no_memory() {
         rig.input(Input::Read {
             read: ReadId(number),
             reader: ReaderId(number),
-            previous: None,
-            head: 0,
-            first: Block(0),
-            count: 16,
+            access: Access {
+                block: Block(0),
+                head: 0,
+                count: 16,
+                previous: None,
+            },
             fresh: true,
+            wants: Wants::Blocks,
         });
         let ledger = rig.engine.ledger();
         held.push(ledger.demanded + ledger.prefetched);

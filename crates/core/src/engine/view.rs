@@ -127,7 +127,8 @@ fn view(reader: ReaderId, file: FileId, stream: &Stream) -> StreamView {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::{FetchOutcome, Input, Output};
+    use crate::detect::Access;
+    use crate::protocol::{FetchOutcome, Input, Output, Wants};
     use crate::units::{Bytes, Nanos, ReadId};
     use crate::{Profile, preset};
 
@@ -164,13 +165,17 @@ mod tests {
         );
         handle(&mut engine, Input::Open { reader, file });
         assert!(engine.streams().is_empty());
-        let ask = |read, first| Input::Await {
+        let ask = |read, first| Input::Read {
             read: ReadId(read),
             reader,
-            previous: None,
-            first: Block(first),
-            count: 16,
+            access: Access {
+                block: Block(first),
+                head: 0,
+                count: 16,
+                previous: None,
+            },
             fresh: true,
+            wants: Wants::Presence,
         };
         let fetches = handle(&mut engine, ask(0, 0));
         let [stream] = engine.streams()[..] else {

@@ -20,7 +20,7 @@ use crate::deferred::DeferredRequest;
 use crate::depth::{DeviceFacts, StreamFacts};
 use crate::detect::{Access, Ahead, Cause, Window};
 use crate::known;
-use crate::stream::{Stream, Streams};
+use crate::stream::Stream;
 use crate::table::{Table, flag};
 use crate::units::{Block, Bytes, Extent, FileId, ReaderId};
 
@@ -134,6 +134,7 @@ impl Engine {
             first: window.start,
             count: window.size,
         };
+        self.adopt(reader, extent);
         if let Some(end) = self.fetch(reader, extent, demand, Some(window))
             && let Some(state) = self.readers.get_mut(&reader)
         {
@@ -291,17 +292,6 @@ impl Engine {
             stream.lean = lean;
             stream.used = now;
         });
-    }
-
-    /// Changes a reader's streams and keeps the number of active ones right.
-    pub(super) fn change_streams(&mut self, reader: ReaderId, change: impl FnOnce(&mut Streams)) {
-        let Some(state) = known(self.readers.get_mut(&reader), READER) else {
-            return;
-        };
-        let before = state.streams.active();
-        change(&mut state.streams);
-        let after = state.streams.active();
-        self.active_streams = self.active_streams + after - before;
     }
 }
 

@@ -10,7 +10,7 @@
 //! unneeded        resident blocks with no next use                 ... unless there is one here
 //! ```
 //!
-//! A resident block that a reader has in hand out of turn, *kept*, is in none of them.
+//! A resident block that a reader has in hand, *kept*, is in none of them.
 //!
 //! A reference moves one block from its old next use to the following one: O(log n), see
 //! [`positions`](super::positions). Links from each place to the following one of the same block
@@ -43,7 +43,7 @@ pub struct Board {
     blocks_max: u32,
     hints_max: u32,
     cursor: u32,
-    /// Behind the last place asked for out of turn.
+    /// The place asked for last, or behind it once it is over.
     here: u32,
     /// The reference order: the block at each place ..
     order: Vec<u32>,
@@ -57,10 +57,8 @@ pub struct Board {
     unneeded: Positions,
     /// Frames that hold a block or wait for one.
     occupied: u32,
-    /// Where a reader waits: the cursor, or the place of a block asked for out of turn.
-    awaited: Option<u32>,
-    /// The reader has the block at the cursor in hand.
-    is_held: bool,
+    /// Where readers wait: next uses of absent blocks.
+    awaited: Positions,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -72,7 +70,7 @@ struct Entry {
     state: State,
     /// A fetch for the coming use failed; nobody tries again before the reader asks.
     given_up: bool,
-    /// A reader has it in hand, out of turn.
+    /// A reader has it in hand.
     kept: bool,
 }
 
@@ -111,8 +109,7 @@ impl Board {
             resident: Positions::default(),
             unneeded: Positions::default(),
             occupied: 0,
-            awaited: None,
-            is_held: false,
+            awaited: Positions::default(),
         }
     }
 
@@ -139,8 +136,9 @@ impl Board {
         Position(self.cursor)
     }
 
-    /// Where readers are: at the cursor, or behind what was last asked for out of turn. What lies
-    /// between the two may still be read, or was announced wrongly; distances count from here.
+    /// Where readers are: at the cursor, or at the place asked for last, or behind it once that is
+    /// over. What lies between the cursor and here may still be read, or was announced wrongly;
+    /// distances count from here.
     #[must_use]
     pub fn here(&self) -> Position {
         Position(self.cursor.max(self.here))
@@ -190,7 +188,7 @@ impl Board {
         self.entry(block).state == State::Resident
     }
 
-    /// Whether a block is in the cache and no reader has it in hand out of turn.
+    /// Whether a block is in the cache and no reader has it in hand.
     #[must_use]
     pub fn may_go(&self, block: BlockNo) -> bool {
         let entry = self.entry(block);
@@ -218,13 +216,16 @@ impl Board {
         self.capacity - self.occupied
     }
 
-    /// Where a reader waits for a block that is missing: at the cursor, unless it asked out of
-    /// turn.
+    /// The soonest place at which a reader waits for a block that is missing.
     #[must_use]
     pub fn awaited(&self) -> Option<Position> {
-        let place = Position(self.awaited?);
-        let block = self.block_at(place)?;
-        (self.entry(block).state == State::Absent).then_some(place)
+        self.awaited.first().map(Position)
+    }
+
+    /// Whether a reader waits for this block, which is missing.
+    #[must_use]
+    pub fn is_awaited(&self, block: BlockNo) -> bool {
+        self.awaited.contains(self.entry(block).next)
     }
 
     /// *Optimal fetching* on one disk: the next use of the missing block referenced soonest.

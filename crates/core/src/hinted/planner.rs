@@ -1,64 +1,52 @@
 //! The planner: what happens outside comes in, fetches and evictions come out.
 //!
 //! Drivers call [`Planner::handle`] for everything that happened by a point in time, in any
-//! number, then [`Planner::poll`] until [`Output::Idle`]. What needs no decision (serving a
-//! resident block) is answered first; decisions are made when nothing else is left to say:
+//! number, then [`Planner::poll`] until [`Output::Idle`]: that is a round of decisions.
 //!
 //! ```text
-//! handle(Fetched) handle(Fetched)   poll -> Serve   handle(Taken)   poll -> Fetch, Fetch .. Idle
-//!        two disks end at once            the reader goes on       both disks planned together
+//! handle(Fetched) handle(Fetched) handle(Passed) handle(Asked)   poll -> Fetch, Fetch .. Idle
+//!        two disks end at once, and the reader goes on           both disks planned together
 //! ```
 //!
 //! So two disks that become free at one instant share out the missing blocks (kimbrel96 section
-//! 2.7), and a reader that takes its block at once has left it before the next victim is chosen.
-//! Decisions follow every input, which is the *first opportunity* rule.
+//! 2.7), and a reader that took its block has left it before the next victim is chosen. A round
+//! after every instant is the *first opportunity* rule.
 //!
 //! ```text
 //! setup     what it is built from              readers   what they ask for and take
-//! account   counters, and what is unread       fetches   what is started, what came of it
+//! unread    what is prefetched and not read    fetches   what is started, what came of it
 //! ```
 
-mod account;
 mod fetches;
 mod readers;
 mod setup;
 #[cfg(test)]
 mod tests;
+mod unread;
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 
 use super::board::Board;
-use super::ledger::Ledger;
 use super::policy::{self, Policy};
 use super::protocol::{BlockNo, Hint, Input, Output};
-use crate::units::{DeviceId, Nanos};
-use account::Account;
+use crate::units::DeviceId;
 pub use setup::{Setup, SetupError};
+use unread::Unread;
 
 /// See the [module](self).
 #[derive(Debug)]
 pub struct Planner {
     board: Board,
     policy: Box<dyn Policy>,
-    reader: Reader,
-    account: Account,
+    unread: Unread,
     out: VecDeque<Output>,
     /// Most blocks prefetched and not read at once.
     allowance: u32,
     /// Something happened since the last decision.
     stale: bool,
-}
-
-/// Where the reader is.
-#[derive(Clone, Copy, Debug)]
-enum Reader {
-    /// It works on what it took.
-    Away,
-    /// It stands at the cursor since then.
-    Waiting(Nanos),
-    /// It was served and has the block in hand.
-    Holding,
+    /// Inputs that made no sense.
+    refused: u64,
 }
 
 impl Planner {
@@ -78,8 +66,8 @@ impl Planner {
                 setup.hints_max,
             ),
             policy,
-            reader: Reader::Away,
-            account: Account::default(),
+            unread: Unread::default(),
+            refused: 0,
             out: VecDeque::new(),
             allowance: u32::MAX,
             stale: false,
@@ -92,10 +80,10 @@ impl Planner {
         &self.board
     }
 
-    /// The counters, as of now.
+    /// Inputs that made no sense.
     #[must_use]
-    pub fn ledger(&self) -> &Ledger {
-        self.account.ledger()
+    pub fn refused(&self) -> u64 {
+        self.refused
     }
 
     /// From now on at most so many blocks are prefetched and not read at once; what a reader waits
@@ -125,25 +113,29 @@ impl Planner {
         self.board.retire(block).is_some()
     }
 
-    /// Takes one input. `now` decides nothing; waiting is counted with it.
-    pub fn handle(&mut self, now: Nanos, input: Input) {
+    /// Whether something happened since the last round.
+    #[must_use]
+    pub fn is_stale(&self) -> bool {
+        self.stale
+    }
+
+    /// Takes one input.
+    pub fn handle(&mut self, input: Input) {
         let accepted = match input {
             Input::Hints(hints) => self.learn(&hints),
             Input::Cached(hint) => self.board.cached(hint).map(|()| {
                 self.policy.arrived(&self.board, hint.block);
             }),
-            Input::Wanted { compute } => self.want(now, compute),
-            Input::Taken => self.take(),
             Input::Asked { block, compute } => self.ask(block, compute),
             Input::Passed { block, read } => self.pass(block, read),
             Input::Kept { block, kept } => self.keep(block, kept),
             Input::Found { block } => self.find(block),
             Input::Forgotten { block } => self.forget(block),
-            Input::Fetched { block, service } => self.arrive(now, block, service),
+            Input::Fetched { block, service } => self.arrive(block, service),
             Input::Failed { block } => self.fail(block),
         };
         if accepted.is_none() {
-            self.account.refused_input();
+            self.refused += 1;
         }
     }
 
@@ -153,9 +145,6 @@ impl Planner {
         if self.out.is_empty() && self.stale {
             self.stale = false;
             self.plan();
-            if self.is_away() {
-                self.board.wait_for_none();
-            }
         }
         self.out.pop_front().unwrap_or(Output::Idle)
     }

@@ -39,31 +39,22 @@ pub enum Input {
     Hints(Vec<Hint>),
     /// The driver holds this block already, in one of the planner's frames.
     Cached(Hint),
-    /// The reader stands at the cursor and asks for its block.
-    Wanted {
-        /// How long it computed since it took the block before.
-        compute: Nanos,
-    },
-    /// The reader is done with the block at the cursor, or goes on without it: the cursor moves.
-    Taken,
-    /// A reader asks for a block out of turn: for its next use, wherever that is in the order.
-    /// Nobody is served for it; a method may start its fetch in the round of decisions that
-    /// follows, and only there. Refused while the reader stands at the cursor, as are `Passed`
-    /// and `Forgotten`: a driver has one reader in turn, or any number out of turn.
+    /// A reader asks for a block: for its next use, wherever that is in the order. If it is missing
+    /// the reader waits for it until its fetch starts, or this use is passed.
     Asked {
         /// The block; it has a next use.
         block: BlockNo,
         /// How long was computed since a block was last asked for.
         compute: Nanos,
     },
-    /// The next use of a block is over or, if it is read, under way, out of turn.
+    /// The next use of a block is over, or under way as a read that needs no fetch of ours.
     Passed {
         /// The block; it has a next use.
         block: BlockNo,
         /// Whether it was read; else nobody came for it.
         read: bool,
     },
-    /// Whether a reader has a block in hand, out of turn: it is not given up meanwhile.
+    /// Whether a reader has a block in hand: it is not given up meanwhile.
     Kept {
         /// The block.
         block: BlockNo,
@@ -108,20 +99,6 @@ pub enum Output {
         evict: Option<BlockNo>,
         /// Whether the reader waits for it.
         demand: bool,
-    },
-    /// The reader gets its block; it stays until [`Input::Taken`].
-    Serve {
-        /// Which reference.
-        position: Position,
-        /// Its block.
-        block: BlockNo,
-    },
-    /// The reader's own fetch failed. It stands where it stood: [`Input::Taken`] goes on without.
-    Lost {
-        /// Which reference.
-        position: Position,
-        /// Its block.
-        block: BlockNo,
     },
     /// Nothing more to do until something happens.
     Idle,

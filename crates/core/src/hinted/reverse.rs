@@ -76,6 +76,22 @@ mod tests {
         assert!(departures.iter().all(|departure| departure.block.is_none()));
     }
 
+    /// A and C lie on one disk, B on the other, in a cache of two. Read backwards, A B C B A, both
+    /// disks are free when A has passed and C is missing: A is needed again at the end and B at
+    /// once, so A makes room. Forward A is therefore fetched for its last use, and B stays.
+    #[test]
+    fn of_several_free_disks_the_one_whose_block_is_needed_latest_gives_it_up() {
+        let (a, b, c) = ((0, 0), (1, 1), (2, 0));
+        let board = board(&[a, b, c, b, a], &[], 2);
+        let model = Model {
+            fetch_time: 100,
+            batch: 1,
+        };
+        let mut swaps = pass(&board, model);
+        let arrivals: Vec<_> = core::iter::from_fn(|| swaps.arrive()).collect();
+        assert_eq!(arrivals, [0, 1, 2, 4]);
+    }
+
     proptest! {
         /// Matched in their orders, each eviction is released before the use it makes room for;
         /// and for each use there is a reason why its block is there.

@@ -9,9 +9,10 @@ use core::str::FromStr;
 
 use super::words::{Words, unexpected};
 use super::{Entry, LineError};
+use crate::detect::Access;
 use crate::layout::{self, Placement};
 use crate::profile::Profile;
-use crate::protocol::{Fetch, FetchOutcome, Input, Output, Served};
+use crate::protocol::{Fetch, FetchOutcome, Input, Output, Served, Wants};
 use crate::spec::Choice;
 use crate::units::{
     Block, Bytes, DeviceId, ErrorCode, Extent, FileId, Nanos, ReadId, ReaderId, RequestId,
@@ -49,23 +50,8 @@ impl Words<'_> {
                 reader: ReaderId(self.number("a reader")?),
                 file: FileId(self.field("file")?),
             },
-            "read" => Input::Read {
-                read: ReadId(self.number("a read")?),
-                reader: ReaderId(self.field("reader")?),
-                previous: self.previous()?,
-                head: self.field("head")?,
-                first: Block(self.field("first")?),
-                count: self.field("count")?,
-                fresh: self.flag("fresh", "rest")?,
-            },
-            "await" => Input::Await {
-                read: ReadId(self.number("a read")?),
-                reader: ReaderId(self.field("reader")?),
-                previous: self.previous()?,
-                first: Block(self.field("first")?),
-                count: self.field("count")?,
-                fresh: self.flag("fresh", "rest")?,
-            },
+            "read" => self.read(Wants::Blocks)?,
+            "await" => self.read(Wants::Presence)?,
             "release" => Input::Release {
                 read: ReadId(self.number("a read")?),
             },
@@ -84,6 +70,11 @@ impl Words<'_> {
                 count: self.field("count")?,
                 more: self.flag("more", "last")?,
             },
+            "computed" => Input::Computed {
+                reader: ReaderId(self.number("a reader")?),
+                time: Nanos(self.field("time")?),
+            },
+            "decide" => Input::Decide,
             "completed" => Input::Completed {
                 request: RequestId(self.number("a request")?),
                 outcome: self.outcome()?,
@@ -102,6 +93,29 @@ impl Words<'_> {
                 file: FileId(self.number("a file")?),
             },
             other => return Err(unexpected(EXPECTED, other)),
+        })
+    }
+
+    /// A read; one for presence alone has no blocks before its first.
+    fn read(&mut self, wants: Wants) -> Result<Input, LineError> {
+        let (read, reader) = (self.number("a read")?, self.field("reader")?);
+        let previous = self.previous()?;
+        let head = match wants {
+            Wants::Blocks => self.field("head")?,
+            Wants::Presence => 0,
+        };
+        let access = Access {
+            block: Block(self.field("first")?),
+            head,
+            count: self.field("count")?,
+            previous,
+        };
+        Ok(Input::Read {
+            read: ReadId(read),
+            reader: ReaderId(reader),
+            access,
+            fresh: self.flag("fresh", "rest")?,
+            wants,
         })
     }
 

@@ -9,7 +9,7 @@ use core::fmt::{self, Display, Formatter};
 use super::Entry;
 use crate::layout::Placement;
 use crate::profile::Profile;
-use crate::protocol::{Fetch, FetchOutcome, Input, Output, Served};
+use crate::protocol::{Fetch, FetchOutcome, Input, Output, Served, Wants};
 use crate::units::Extent;
 
 impl Display for Entry {
@@ -41,28 +41,21 @@ impl Display for Input {
             Self::Read {
                 read,
                 reader,
-                previous,
-                head,
-                first,
-                count,
+                access,
                 fresh,
+                wants,
             } => {
-                let previous = OrDash(previous.as_ref());
-                let kind = freshness(*fresh);
-                write!(f, "read {read} reader {reader} previous {previous} ")?;
-                write!(f, "head {head} first {first} count {count} {kind}")
-            }
-            Self::Await {
-                read,
-                reader,
-                previous,
-                first,
-                count,
-                fresh,
-            } => {
-                let previous = OrDash(previous.as_ref());
-                let kind = freshness(*fresh);
-                write!(f, "await {read} reader {reader} previous {previous} ")?;
+                let previous = OrDash(access.previous.as_ref());
+                let (first, count) = (access.block, access.count);
+                let kind = if *fresh { "fresh" } else { "rest" };
+                let (verb, head) = match wants {
+                    Wants::Blocks => ("read", Some(access.head)),
+                    Wants::Presence => ("await", None),
+                };
+                write!(f, "{verb} {read} reader {reader} previous {previous} ")?;
+                if let Some(head) = head {
+                    write!(f, "head {head} ")?;
+                }
                 write!(f, "first {first} count {count} {kind}")
             }
             Self::Release { read } => write!(f, "release {read}"),
@@ -83,6 +76,8 @@ impl Display for Input {
                 let kind = if *more { "more" } else { "last" };
                 write!(f, "hint {reader} first {first} count {count} {kind}")
             }
+            Self::Computed { reader, time } => write!(f, "computed {reader} time {time}"),
+            Self::Decide => f.write_str("decide"),
             Self::Completed { request, outcome } => write!(f, "completed {request} {outcome}"),
             Self::Invalidate { file, bytes } => write!(f, "invalidate {file} bytes {bytes}"),
             Self::Limit { memory } => write!(f, "limit {memory}"),
@@ -149,11 +144,6 @@ impl<T: Display> Display for OrDash<'_, T> {
             None => f.write_str("-"),
         }
     }
-}
-
-/// Whether a read is the first of what an application asked for, or goes on with it.
-fn freshness(fresh: bool) -> &'static str {
-    if fresh { "fresh" } else { "rest" }
 }
 
 fn costs(f: &mut Formatter<'_>, profile: &Profile) -> fmt::Result {

@@ -1,8 +1,10 @@
 //! Readers' hands: the pieces that were taken and that their readers have not left.
 //!
-//! Kept by the [plan](super). A reader holds what it took until it takes something else, since it
-//! may read the piece in small steps; a piece in hand is not given up. So that readers that stop
-//! halfway do not fill the memory, only so many pieces are kept for them, the last taken.
+//! Kept by the [plan](super). A reader holds what it took until it took the end of it or takes
+//! something else, since it may read the piece in small steps; a piece in hand is not given up. So
+//! that readers that stop halfway do not fill the memory, only so many pieces are kept for them,
+//! the last taken. A piece is *open* from when it is asked for until bytes of it were taken, or
+//! another reader asks for it.
 
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
@@ -15,6 +17,8 @@ use crate::units::ReaderId;
 pub(crate) struct Hands {
     /// The pieces that each reader took last.
     held: BTreeMap<ReaderId, Vec<BlockNo>>,
+    /// Those that are open, and by whom: the one that asked last.
+    open: BTreeMap<BlockNo, ReaderId>,
     /// Pieces that stay in memory for that, once for each reader, oldest first.
     kept: VecDeque<BlockNo>,
 }
@@ -23,6 +27,7 @@ impl Hands {
     /// A reader takes a piece.
     pub(super) fn take(&mut self, reader: ReaderId, piece: BlockNo) {
         self.held.entry(reader).or_default().push(piece);
+        self.open.insert(piece, reader);
     }
 
     /// Whether a reader holds anything.
@@ -36,18 +41,34 @@ impl Hands {
         held.is_some_and(|held| held.contains(&piece))
     }
 
-    /// A reader goes on from what it held, but for these pieces: what it left.
-    pub(super) fn go_on(&mut self, reader: ReaderId, stays: &[BlockNo]) -> Vec<BlockNo> {
-        let Some(held) = self.held.get_mut(&reader) else {
-            return Vec::new();
-        };
-        let left = held
-            .extract_if(.., |piece| !stays.contains(piece))
-            .collect();
-        if held.is_empty() {
-            self.held.remove(&reader);
+    /// Whether a reader asked for a piece and nothing of it was taken.
+    pub(super) fn has_open(&self, reader: ReaderId, piece: BlockNo) -> bool {
+        self.open.get(&piece) == Some(&reader)
+    }
+
+    /// The pieces asked for of which nothing was taken.
+    pub(super) fn open(&self) -> impl Iterator<Item = BlockNo> {
+        self.open.keys().copied()
+    }
+
+    /// What a reader holds.
+    pub(super) fn of(&self, reader: ReaderId) -> Vec<BlockNo> {
+        self.held.get(&reader).cloned().unwrap_or_default()
+    }
+
+    /// Something of a piece was taken, or will not be. Whether it was open.
+    pub(super) fn close(&mut self, piece: BlockNo) -> bool {
+        self.open.remove(&piece).is_some()
+    }
+
+    /// A reader holds a piece no longer.
+    pub(super) fn drop(&mut self, reader: ReaderId, piece: BlockNo) {
+        if let Some(held) = self.held.get_mut(&reader) {
+            held.retain(|held| *held != piece);
+            if held.is_empty() {
+                self.held.remove(&reader);
+            }
         }
-        left
     }
 
     /// Only these pieces are known any more.
@@ -75,8 +96,9 @@ impl Hands {
         self.kept.contains(&piece)
     }
 
-    /// A piece is kept for nobody.
-    pub(super) fn drop_kept(&mut self, piece: BlockNo) {
+    /// A piece is kept for nobody, and nobody waits for it.
+    pub(super) fn forget(&mut self, piece: BlockNo) {
+        self.open.remove(&piece);
         self.kept.retain(|kept| *kept != piece);
     }
 }

@@ -1,30 +1,34 @@
 //! How reads agree with the order: which place each takes, and what was passed over for it.
 //!
-//! Called by the engine for each piece that a read touches: [`Plan::take`], then [`Plan::settle`]
-//! once the planner's fetches were carried out; [`Plan::go_on`] and [`Plan::leave`] when the reader
-//! turns to something else.
+//! Called by the engine for each piece that a read touches: [`Plan::take`] when it begins, then
+//! [`Plan::hold`] once the planner had its chance to fetch; [`Plan::read`] when bytes of it were
+//! taken; [`Plan::go_on`] and [`Plan::leave`] when the reader turns to something else.
 //!
 //! ```text
 //! take      stray?  pass over what is behind the floor, trust more, tell the planner who comes
-//! settle    the place is over; the piece stays in the reader's hands
+//! hold      the piece stays in the reader's hands until ..
+//! read      .. its end was taken; the first bytes taken are what the place was for: it is over
 //! leave     the piece may go, unless another reader has it
 //! ```
 //!
 //! A piece that is announced several times is read at its next place, whoever reads it. A piece
-//! taken stays in memory until its reader takes another, or a window of others was taken since.
+//! read in part stays in memory until its reader takes another, or a window of others was taken
+//! since.
 
 use alloc::vec::Vec;
 
 use super::Plan;
 use crate::hinted::{BlockNo, Input, Position};
-use crate::units::{Nanos, ReaderId};
+use crate::units::{Extent, Nanos, ReadId, ReaderId};
 
 impl Plan {
     /// A reader asks for a piece: whether a place of the order is meant by that, and in any case
     /// how many references were passed over that nobody read. What the planner does for it is to
-    /// be carried out, then the place is [settled](Plan::settle).
+    /// be carried out, then the piece is [held](Plan::hold).
     pub(crate) fn take(&mut self, now: Nanos, reader: ReaderId, piece: BlockNo) -> (bool, u64) {
         let mut missed = 0;
+        // Another reader that has asked for it has had its place.
+        self.end_place(piece);
         let place = self.board().next_use(piece);
         if place == Position::NEVER {
             return (false, 0);
@@ -40,36 +44,104 @@ impl Plan {
         self.trust.grow();
         self.allow();
         self.hands.take(reader, piece);
+        let computed = self.computed.take();
         self.tell(Input::Kept {
             block: piece,
             kept: true,
         });
         self.tell(Input::Asked {
             block: piece,
-            compute: now.since(self.served),
+            compute: computed.unwrap_or(now.since(self.served)),
         });
         self.served = now;
+        self.is_noticed = true;
         (true, missed)
     }
 
-    /// The place that was taken is over, and the piece, if it is there or on its way, in hand.
-    pub(crate) fn settle(&mut self, piece: BlockNo) {
-        self.tell(Input::Passed {
-            block: piece,
-            read: true,
-        });
-        let no_longer = match self.has(piece) {
+    /// A piece that was asked for stays in the reader's hands. If the planner did not fetch it the
+    /// reader goes its own way and the place is over, unless hints are exact.
+    pub(crate) fn hold(&mut self, piece: BlockNo) {
+        let stays = self.has(piece) || self.hinting.exact;
+        let no_longer = match stays {
             true => self.hands.keep(piece, self.frontier.window()),
             false => Some(piece),
         };
+        if !stays {
+            self.end_place(piece);
+        }
         if let Some(piece) = no_longer {
             self.let_go(piece);
         }
     }
 
+    /// Whether a read of a piece that is missing waits until the planner fetches it; then it is
+    /// [told](Plan::take_waiting) when to look again. With no fetch under way there is nothing that
+    /// could change the planner's mind, and it does not wait.
+    pub(crate) fn wait(&mut self, read: ReadId, reader: ReaderId, piece: BlockNo) -> bool {
+        let is_in_flight = |disk| self.board().in_flight(disk) > 0;
+        let waits = self.hinting.exact
+            && self.hands.has_open(reader, piece)
+            && self.board().disks().any(is_in_flight);
+        if waits {
+            self.waiting.push(read);
+        }
+        waits
+    }
+
+    /// The reads that wait until the planner fetches for them.
+    pub(crate) fn waiting(&self) -> &[ReadId] {
+        &self.waiting
+    }
+
+    /// These reads are abandoned.
+    pub(crate) fn abandon(&mut self, reads: &[ReadId]) {
+        self.waiting.retain(|id| !reads.contains(id));
+    }
+
+    /// The same, to look again.
+    pub(crate) fn take_waiting(&mut self) -> Vec<ReadId> {
+        core::mem::take(&mut self.waiting)
+    }
+
+    /// A reader took these blocks: places of theirs are over, and pieces that it took to their end
+    /// it leaves. Those, of which each is to be [left](Plan::leave).
+    pub(crate) fn read(&mut self, reader: ReaderId, taken: &Extent) -> Vec<BlockNo> {
+        let mut ended = Vec::new();
+        for piece in self.hands.of(reader) {
+            let Some(extent) = self.pieces.extent(piece).filter(|e| touch(e, taken)) else {
+                continue;
+            };
+            if self.hands.has_open(reader, piece) {
+                self.end_place(piece);
+            }
+            if taken.end() >= extent.end() {
+                self.hands.drop(reader, piece);
+                ended.push(piece);
+            }
+        }
+        ended
+    }
+
+    /// The place that was taken with a piece is over, if it was not.
+    pub(super) fn end_place(&mut self, piece: BlockNo) {
+        if self.hands.close(piece) {
+            let read = true;
+            self.tell(Input::Passed { block: piece, read });
+            self.is_noticed = true;
+        }
+    }
+
     /// A reader has gone on from what it held, but for these pieces: what it left.
     pub(crate) fn go_on(&mut self, reader: ReaderId, stays: &[BlockNo]) -> Vec<BlockNo> {
-        self.hands.go_on(reader, stays)
+        let mut left = self.hands.of(reader);
+        left.retain(|piece| !stays.contains(piece));
+        for piece in &left {
+            if self.hands.has_open(reader, *piece) {
+                self.end_place(*piece);
+            }
+            self.hands.drop(reader, *piece);
+        }
+        left
     }
 
     /// A reader is done with a piece. Whether it is to be read again.
@@ -78,6 +150,11 @@ impl Plan {
             self.let_go(piece);
         }
         self.is_to_be_read(piece)
+    }
+
+    /// How long a reader computed before the read that comes.
+    pub(crate) fn set_computed(&mut self, time: Nanos) {
+        self.computed = Some(time);
     }
 
     /// A reader got what it had asked for: from here on it computes.
@@ -94,8 +171,10 @@ impl Plan {
         while self.board().cursor().0 < self.frontier.floor()
             && let Some(block) = self.board().block_at(self.board().cursor())
         {
-            missed += 1;
-            self.tell(Input::Passed { block, read: false });
+            // A reader that asked for it may still wait.
+            let read = self.hands.close(block);
+            missed += u64::from(!read);
+            self.tell(Input::Passed { block, read });
         }
         self.trust.shrink(missed);
         self.allow();
@@ -108,4 +187,10 @@ impl Plan {
             self.tell(Input::Kept { block, kept: false });
         }
     }
+}
+
+/// Whether two extents have a block in common.
+fn touch(a: &Extent, b: &Extent) -> bool {
+    let begins_before = |a: &Extent, b: &Extent| u64::from(a.first.0) < b.end();
+    a.file == b.file && begins_before(a, b) && begins_before(b, a)
 }

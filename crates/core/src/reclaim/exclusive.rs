@@ -11,7 +11,7 @@
 
 use alloc::boxed::Box;
 
-use super::{Blocks, Queue, Reclaim};
+use super::{Cache, Queue, Reclaim, Victim};
 use crate::spec::{Knows, Method, Spec};
 use crate::table::{Frame, flag};
 
@@ -35,43 +35,45 @@ struct Exclusive {
 }
 
 impl Reclaim for Exclusive {
-    fn inserted(&mut self, blocks: &mut Blocks<'_>, frame: Frame) {
-        self.queue.push(blocks.links, frame);
+    fn inserted(&mut self, cache: &mut Cache<'_>, frame: Frame) {
+        self.queue.push(cache.links, frame);
     }
 
-    fn touched(&mut self, blocks: &mut Blocks<'_>, frame: Frame) {
-        self.abandoned(blocks, frame);
+    fn touched(&mut self, cache: &mut Cache<'_>, frame: Frame) {
+        self.abandoned(cache, frame);
     }
 
-    fn abandoned(&mut self, blocks: &mut Blocks<'_>, frame: Frame) {
-        if blocks.table.flags(frame) & flag::REFERENCED == 0 {
-            blocks.table.set(frame, flag::REFERENCED);
+    fn abandoned(&mut self, cache: &mut Cache<'_>, frame: Frame) {
+        if cache.table.flags(frame) & flag::REFERENCED == 0 {
+            cache.table.set(frame, flag::REFERENCED);
             self.spent += 1;
         }
     }
 
-    fn victim(&mut self, blocks: &mut Blocks<'_>) -> Option<Frame> {
+    fn victim(&mut self, cache: &mut Cache<'_>) -> Option<Victim> {
         for wanted in [flag::REFERENCED, 0] {
             if wanted != 0 && self.spent == 0 {
                 continue;
             }
             for _ in 0..self.queue.len() {
-                let frame = self.queue.pop(blocks.links)?;
-                let flags = blocks.table.flags(frame);
+                let frame = self.queue.pop(cache.links)?;
+                let flags = cache.table.flags(frame);
                 if flags & wanted == wanted && flags & flag::PINNED == 0 {
+                    let is_spent = flags & flag::REFERENCED != 0;
+                    debug_assert!(!is_spent || self.spent > 0, "{frame:?} was not counted");
                     self.spent -= u32::from(flags & flag::REFERENCED != 0);
-                    return Some(frame);
+                    return Some(Victim::Frame(frame));
                 }
-                self.queue.push(blocks.links, frame);
+                self.queue.push(cache.links, frame);
             }
         }
         None
     }
 
-    fn sweep(&mut self, blocks: &mut Blocks<'_>, gone: &dyn Fn(Frame) -> bool) {
-        let table = blocks.table;
+    fn sweep(&mut self, cache: &mut Cache<'_>, gone: &dyn Fn(Frame) -> bool) {
+        let table = cache.table;
         let mut spent = 0;
-        self.queue.sweep(blocks.links, |frame| {
+        self.queue.sweep(cache.links, |frame| {
             let gone = gone(frame);
             spent += u32::from(!gone && table.flags(frame) & flag::REFERENCED != 0);
             gone
@@ -87,30 +89,23 @@ impl Reclaim for Exclusive {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::table::{Links, Table};
+    use crate::reclaim::stage::Stage;
     use crate::units::{Block, FileId};
-    use std::vec::Vec;
 
     #[test]
     fn blocks_read_go_before_older_unread_ones_and_pinned_ones_stay() {
-        let table = Table::new(8);
-        let mut links = Links::new(8);
-        let mut blocks = Blocks {
-            table: &table,
-            links: &mut links,
-        };
+        let mut stage = Stage::new(8);
         let mut exclusive = Exclusive::default();
         for n in 0..6 {
+            let table = &stage.table;
             table.insert(Frame(n), FileId(0), Block(n), flag::UNREAD);
-            exclusive.inserted(&mut blocks, Frame(n));
+            exclusive.inserted(&mut stage.cache(), Frame(n));
         }
-        exclusive.touched(&mut blocks, Frame(2));
-        exclusive.touched(&mut blocks, Frame(3));
-        exclusive.abandoned(&mut blocks, Frame(5));
-        table.set(Frame(3), flag::PINNED);
-        let victims: Vec<u32> = core::iter::from_fn(|| exclusive.victim(&mut blocks))
-            .map(|f| f.0)
-            .collect();
+        exclusive.touched(&mut stage.cache(), Frame(2));
+        exclusive.touched(&mut stage.cache(), Frame(3));
+        exclusive.abandoned(&mut stage.cache(), Frame(5));
+        stage.table.set(Frame(3), flag::PINNED);
+        let victims = stage.victims(&mut exclusive);
         assert_eq!(victims[..2], [2, 5], "read or abandoned, not pinned");
         assert_eq!(victims.len(), 5, "all but the pinned one");
         assert_eq!((exclusive.len(), exclusive.spent), (1, 1));

@@ -18,7 +18,7 @@
 
 use alloc::boxed::Box;
 
-use super::{Blocks, Queue, Reclaim};
+use super::{Cache, Queue, Reclaim, Victim};
 use crate::spec::{Knows, Method, Spec};
 use crate::table::{Frame, flag};
 
@@ -35,61 +35,70 @@ pub(super) const METHOD: Method<Box<dyn Reclaim>> = Method {
 };
 
 #[derive(Debug, Default)]
-struct TwoList {
+pub(super) struct TwoList {
     inactive: Queue,
     active: Queue,
 }
 
 impl TwoList {
     /// Keeps the active list from outgrowing the inactive one.
-    fn balance(&mut self, blocks: &mut Blocks<'_>) {
+    fn balance(&mut self, cache: &mut Cache<'_>) {
         while self.active.len() > self.inactive.len() {
-            let Some(frame) = self.active.pop(blocks.links) else {
+            let Some(frame) = self.active.pop(cache.links) else {
+                debug_assert!(false, "the longer list is empty");
                 return;
             };
-            blocks.table.clear(frame, flag::ACTIVE | flag::REFERENCED);
-            blocks.table.set(frame, flag::ARMED);
-            self.inactive.push(blocks.links, frame);
+            cache.table.clear(frame, flag::ACTIVE | flag::REFERENCED);
+            cache.table.set(frame, flag::ARMED);
+            self.inactive.push(cache.links, frame);
         }
     }
 }
 
 impl Reclaim for TwoList {
-    fn inserted(&mut self, blocks: &mut Blocks<'_>, frame: Frame) {
-        self.inactive.push(blocks.links, frame);
+    fn inserted(&mut self, cache: &mut Cache<'_>, frame: Frame) {
+        self.inactive.push(cache.links, frame);
     }
 
-    fn touched(&mut self, blocks: &mut Blocks<'_>, frame: Frame) {
-        if blocks.table.flags(frame) & flag::REFERENCED == 0 {
-            blocks.table.set(frame, flag::REFERENCED | flag::ARMED);
+    fn touched(&mut self, cache: &mut Cache<'_>, frame: Frame) {
+        if cache.table.flags(frame) & flag::REFERENCED == 0 {
+            cache.table.set(frame, flag::REFERENCED | flag::ARMED);
         } else {
-            blocks.table.set(frame, flag::ACTIVE);
+            cache.table.set(frame, flag::ACTIVE);
         }
     }
 
-    fn victim(&mut self, blocks: &mut Blocks<'_>) -> Option<Frame> {
+    fn victim(&mut self, cache: &mut Cache<'_>) -> Option<Victim> {
         // Each block is looked at once: pinned and activated ones go back, and if nothing else is
         // left the second round finds what the balance has deactivated.
         for _ in 0..2 {
-            self.balance(blocks);
+            self.balance(cache);
             for _ in 0..self.inactive.len() {
-                let frame = self.inactive.pop(blocks.links)?;
-                let flags = blocks.table.flags(frame);
+                let frame = self.inactive.pop(cache.links)?;
+                let flags = cache.table.flags(frame);
                 if flags & flag::ACTIVE != 0 {
-                    self.active.push(blocks.links, frame);
+                    self.active.push(cache.links, frame);
                 } else if flags & flag::PINNED != 0 {
-                    self.inactive.push(blocks.links, frame);
+                    self.inactive.push(cache.links, frame);
                 } else {
-                    return Some(frame);
+                    return Some(Victim::Frame(frame));
                 }
             }
+        }
+        // The whole inactive list is pinned.
+        for _ in 0..self.active.len() {
+            let frame = self.active.pop(cache.links)?;
+            if cache.table.flags(frame) & flag::PINNED == 0 {
+                return Some(Victim::Frame(frame));
+            }
+            self.active.push(cache.links, frame);
         }
         None
     }
 
-    fn sweep(&mut self, blocks: &mut Blocks<'_>, gone: &dyn Fn(Frame) -> bool) {
-        self.inactive.sweep(blocks.links, gone);
-        self.active.sweep(blocks.links, gone);
+    fn sweep(&mut self, cache: &mut Cache<'_>, gone: &dyn Fn(Frame) -> bool) {
+        self.inactive.sweep(cache.links, gone);
+        self.active.sweep(cache.links, gone);
     }
 
     fn len(&self) -> u32 {
@@ -104,7 +113,7 @@ mod tests {
     use std::vec::Vec;
 
     use super::*;
-    use crate::table::{Links, Table};
+    use crate::reclaim::stage::Stage;
     use crate::units::{Block, FileId};
 
     /// The two lists as plain lists, oldest first: (frame, referenced, activated).
@@ -141,7 +150,9 @@ mod tests {
                     }
                 }
             }
-            None
+            let first = self.active.iter().position(|f| !pinned.contains(f))?;
+            self.active.rotate_left(first);
+            self.active.pop_front()
         }
     }
 
@@ -150,41 +161,42 @@ mod tests {
         fn gives_up_blocks_in_the_order_of_two_plain_lists(
             steps in prop::collection::vec((0..4u8, 0..24u32), 0..300)
         ) {
-            let table = Table::new(24);
-            let mut links = Links::new(24);
+            let mut stage = Stage::new(24);
             let mut lru = TwoList::default();
             let mut model = Model::default();
             let mut pinned: Vec<u32> = Vec::new();
             let mut free: Vec<u32> = (0..24).collect();
             for (what, n) in steps {
-                let mut blocks = Blocks { table: &table, links: &mut links };
                 let frame = Frame(n);
                 let resident = !free.contains(&n);
                 match what {
                     0 if !resident => {
                         free.retain(|f| *f != n);
-                        table.insert(frame, FileId(0), Block(n), flag::UNREAD);
-                        lru.inserted(&mut blocks, frame);
+                        stage.table.insert(frame, FileId(0), Block(n), flag::UNREAD);
+                        lru.inserted(&mut stage.cache(), frame);
                         model.inactive.push_back((n, false, false));
                     }
                     1 if resident => {
-                        lru.touched(&mut blocks, frame);
+                        lru.touched(&mut stage.cache(), frame);
                         model.touch(n);
                     }
                     2 if resident => {
                         if pinned.contains(&n) {
                             pinned.retain(|f| *f != n);
-                            table.clear(frame, flag::PINNED);
+                            stage.table.clear(frame, flag::PINNED);
                         } else {
                             pinned.push(n);
-                            table.set(frame, flag::PINNED);
+                            stage.table.set(frame, flag::PINNED);
                         }
                     }
                     3 => {
-                        let victim = lru.victim(&mut blocks).map(|f| f.0);
+                        let victim = match lru.victim(&mut stage.cache()) {
+                            Some(Victim::Frame(frame)) => Some(frame.0),
+                            other => { prop_assert_eq!(other, None); None }
+                        };
                         prop_assert_eq!(victim, model.victim(&pinned));
                         if let Some(n) = victim {
-                            table.remove(Frame(n));
+                            stage.table.remove(Frame(n));
                             free.push(n);
                         }
                     }

@@ -2,8 +2,10 @@
 //!
 //! Requests go to the kernel as they come, so it sees the whole queue and no thread blocks for
 //! each of them. A request into one run of frames uses registered memory, one
-//! into scattered frames a vector. What has no descriptor (generated content) is read by a small
-//! pool of [`super::pread`] threads.
+//! into scattered frames a vector. What has no descriptor (generated content) is read by
+//! [`super::pread`] threads, and so is what is [served](crate::served): the kernel carries out such
+//! reads where they are submitted (seen with Linux 6.18), and the completion thread would wait for
+//! the server when it asks whether the file changed.
 //!
 //! Where io_uring is not to be had (old kernel, seccomp, sysctl) starting fails, and
 //! [`super::BackendChoice::Auto`] takes `pread` instead. No polling: on a machine with few cores
@@ -14,7 +16,7 @@ mod registered;
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use io_uring::{IoUring, opcode, squeue, types};
@@ -37,9 +39,6 @@ const WAKE: u64 = u64::MAX;
 
 /// The longest single read the kernel does (`MAX_RW_COUNT`, rounded down to a page).
 const READ_MAX: usize = 0x7fff_f000;
-
-/// Threads for requests without a descriptor.
-const SIDE_THREADS: u32 = 2;
 
 /// A request the kernel has, and the vector it reads while it has it.
 struct Flight {
@@ -72,7 +71,7 @@ struct Shared {
 struct Uring {
     shared: Arc<Shared>,
     thread: Mutex<Option<JoinHandle<()>>>,
-    side: OnceLock<Option<pread::Pool>>,
+    side: pread::Pool,
 }
 
 fn start(sink: Arc<dyn Sink>, setup: &Setup) -> io::Result<Arc<dyn Backend>> {
@@ -88,6 +87,7 @@ fn start(sink: Arc<dyn Sink>, setup: &Setup) -> io::Result<Arc<dyn Backend>> {
         limit,
         flights,
     });
+    let side = pread::Pool::new(shared.sink.clone(), pread::THREADS);
     let completing = shared.clone();
     let thread = std::thread::Builder::new()
         .name("forerun-uring".into())
@@ -95,7 +95,7 @@ fn start(sink: Arc<dyn Sink>, setup: &Setup) -> io::Result<Arc<dyn Backend>> {
     Ok(Arc::new(Uring {
         shared,
         thread: Mutex::new(Some(thread)),
-        side: OnceLock::new(),
+        side,
     }))
 }
 
@@ -273,24 +273,10 @@ impl Shared {
 /// `IORING_ENTER_GETEVENTS`.
 const ENTER_GETEVENTS: u32 = 1;
 
-impl Uring {
-    /// Reads what has no descriptor: on the side pool, or here if it could not start.
-    fn submit_aside(&self, mut request: Box<Request>) {
-        let start = || pread::Pool::start(self.shared.sink.clone(), SIDE_THREADS).ok();
-        match self.side.get_or_init(start) {
-            Some(pool) => pool.submit(request),
-            None => {
-                let outcome = super::read_here(&mut request);
-                self.shared.sink.completed(request, outcome);
-            }
-        }
-    }
-}
-
 impl Backend for Uring {
     fn submit(&self, request: Box<Request>) {
         match request.source.as_deref() {
-            Some(Source::File(file)) => {
+            Some(Source::File(file)) if !file.is_served() => {
                 let descriptor = file.as_raw_fd();
                 let flight = Flight::new(request, descriptor);
                 let mut flights = self.shared.flights.lock();
@@ -300,7 +286,7 @@ impl Backend for Uring {
                     self.shared.push(&mut flights, flight);
                 }
             }
-            Some(Source::Generated { .. }) => self.submit_aside(request),
+            Some(_) => self.side.submit(request),
             None => self.shared.sink.completed(request, Err(libc::EBADF)),
         }
     }
@@ -317,9 +303,7 @@ impl Backend for Uring {
         }
         // A panic in the thread was reported by itself; there is nothing to add.
         let _ = thread.join();
-        if let Some(Some(pool)) = self.side.get() {
-            pool.stop();
-        }
+        self.side.stop();
     }
 
     fn may_hold_memory(&self, may: bool) -> bool {
@@ -331,7 +315,10 @@ impl Backend for Uring {
 }
 
 impl Drop for Uring {
+    /// A read that never ends keeps its thread, and the ring with it.
     fn drop(&mut self) {
-        self.stop();
+        if self.shared.flights.lock().in_flight() == 0 {
+            self.stop();
+        }
     }
 }

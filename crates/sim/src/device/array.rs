@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 use forerun_core::spec::{Knows, Method, Param, Spec};
 use forerun_core::{Bytes, Nanos, Profile, profile};
 
-use super::{Completion, Device, Outcome, Request, Usage, model};
+use super::{Built, Completion, Device, Outcome, Request, Usage};
 use crate::needs::{Needs, Run};
 
 /// How many devices, and what lies on one before the next one's turn.
@@ -38,7 +38,7 @@ const PARAMS: &[Param] = &[
     },
 ];
 
-pub(crate) const METHOD: Method<Box<dyn Device>> = Method {
+pub(crate) const METHOD: Method<Built> = Method {
     spec: Spec {
         name: "array",
         summary: "devices striped strip by strip: array(disks=4):name, or of hp97560",
@@ -47,11 +47,11 @@ pub(crate) const METHOD: Method<Box<dyn Device>> = Method {
         knows: Knows::Online,
         params: PARAMS,
     },
-    build: |values| Array::boxed(values, &|| (model::HP_97560.build)(&[])),
+    build: |values| Array::boxed(values, &|| super::parse(LISTED_PART)),
 };
 
 /// What the listed one is an array of.
-pub(crate) const LISTED_PART: &str = model::HP_97560.spec.name;
+pub(crate) const LISTED_PART: &str = "hp97560";
 
 /// A request whose parts are under way.
 #[derive(Debug)]
@@ -92,12 +92,10 @@ impl Array {
     }
 
     /// From the values of [`METHOD`]'s parameters.
-    pub(crate) fn boxed(values: &[u64], part: &dyn Fn() -> Box<dyn Device>) -> Box<dyn Device> {
+    pub(crate) fn boxed(values: &[u64], part: &dyn Fn() -> Built) -> Built {
         let [disks, strip] = [0, 1].map(|at: usize| values.get(at).copied().unwrap_or(1));
-        Box::new(Self::new(
-            (0..disks).map(|_| part()).collect(),
-            Bytes(strip),
-        ))
+        let parts = (0..disks).map(|_| part()).collect::<Result<_, _>>()?;
+        Ok(Box::new(Self::new(parts, Bytes(strip))))
     }
 
     /// The position on a device up to which it holds what lies before `at`.

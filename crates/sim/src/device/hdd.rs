@@ -34,15 +34,14 @@ pub use seek::{Piece, SeekSheet};
 pub use sheet::{BusSheet, CacheSheet, ControllerSheet, Sheet, ZoneSheet};
 pub use surface::SurfaceSheet;
 
-use super::switching::Switching;
-use super::{Completion, Device, Outcome, Request, Usage};
+use super::{Built, Completion, Device, DeviceError, Outcome, Request, Usage};
 use crate::needs::Needs;
 use crate::server::Server;
 
 /// What a read past the end gets: EIO.
 pub const PAST_END: ErrorCode = ErrorCode(5);
 
-pub(super) const METHOD: Method<Box<dyn Device>> = Method {
+pub(super) const METHOD: Method<Built> = Method {
     spec: Spec {
         name: "hdd",
         summary: "a disk by its figures: rotation, zones, seeks and a cache with readahead",
@@ -94,10 +93,11 @@ pub(super) const METHOD: Method<Box<dyn Device>> = Method {
             },
         ],
     },
-    // That every corner of the ranges is accepted is a test, so the other arm is never taken.
-    build: |values| match by_figures(values).drawing() {
-        Ok(drawing) => Box::new(Hdd::new(Arc::new(drawing))),
-        Err(_) => Box::new(Switching::new(Profile::default())),
+    // Every corner of the ranges is accepted: a test.
+    build: |values| {
+        let drawing = by_figures(values).drawing();
+        let drawing = drawing.map_err(|error| DeviceError::Model("hdd", error))?;
+        Ok(Box::new(Hdd::new(Arc::new(drawing))))
     },
 };
 
@@ -107,7 +107,8 @@ fn by_figures(values: &[u64]) -> Sheet {
     let [rpm, capacity, outer, inner_percent, seek, cache] =
         [0, 1, 2, 3, 4, 5].map(|at| values.get(at).copied().unwrap_or_default());
     let (rpm, outer) = (rpm as f64, outer as f64 / 1e6);
-    let inner = outer * inner_percent as f64 / 100.0;
+    // All of a rate can come out one rounding above it.
+    let inner = (outer * inner_percent as f64 / 100.0).min(outer);
     let track_bytes = inner * 1e6 * 60.0 / rpm;
     let heads = (capacity as f64 / track_bytes / 150_000.0).ceil();
     let seek_ms = seek as f64 / 1e6;
@@ -246,7 +247,8 @@ mod tests {
                 .iter()
                 .map(|p| p.default)
                 .collect::<Vec<_>>(),
-        );
+        )
+        .unwrap();
         let end = device.capacity().unwrap();
         for (id, at) in [(0, end.0 - 512), (1, end.0 - 511), (2, u64::MAX)] {
             let (at, bytes) = (Bytes(at), Bytes(512));

@@ -7,10 +7,10 @@ use forerun_core::profile::RATE_RANGE;
 use forerun_core::spec::{Knows, Method, Spec};
 use forerun_core::{Nanos, Profile};
 
-use super::{Completion, Device, Outcome, Request, Usage};
+use super::{Built, Completion, Device, Outcome, Request, Usage};
 use crate::server::Server;
 
-pub(super) const METHOD: Method<Box<dyn Device>> = Method {
+pub(super) const METHOD: Method<Built> = Method {
     spec: Spec {
         name: "instant",
         summary: "serves everything in no time, any number of requests at once",
@@ -19,7 +19,7 @@ pub(super) const METHOD: Method<Box<dyn Device>> = Method {
         knows: Knows::Online,
         params: &[],
     },
-    build: |_| Box::new(Instant::default()),
+    build: |_| Ok(Box::new(Instant::default())),
 };
 
 /// See the [module](self).

@@ -4,6 +4,7 @@
 //! a checked [`Model`] from which any number of devices are built. The built-in files lie in
 //! `models/` beside the source, each parameter with where it comes from; each is a device of its
 //! own in the list, so `hp97560` is a name a user can type, and its file is the example to copy.
+//! A built-in model is its file and one entry of `built_in!` below.
 //!
 //! Unknown keys are refused, units end the names, and a value out of its range is named with it.
 
@@ -19,7 +20,7 @@ use super::hdd::{Drawing, Hdd, Sheet};
 use super::object_store::{self, ObjectStore};
 use super::ssd::{self, Ssd};
 use super::switching::Switching;
-use super::{Device, instant::Instant};
+use super::{Built, Device, DeviceError};
 
 /// Why a model was refused.
 #[derive(Clone, PartialEq, Debug)]
@@ -201,8 +202,13 @@ pub(super) fn rate(param: &'static str, value: f64) -> Result<u64, ModelError> {
 }
 
 macro_rules! built_in {
-    ($($constant:ident $name:literal $summary:literal $source:literal $unfit:literal;)*) => {
-        $(pub(super) const $constant: Method<Box<dyn Device>> = Method {
+    ($($name:literal $summary:literal $source:literal $unfit:literal;)*) => {
+        /// The built-in models: name, and the text of the file.
+        pub static BUILT_IN: &[(&str, &str)] =
+            &[$(($name, include_str!(concat!("../../models/", $name, ".toml")))),*];
+
+        /// The built-in models as devices: their part of [`LIST`](super::LIST).
+        pub(super) const LISTED: &[Method<Built>] = &[$(Method {
             spec: Spec {
                 name: $name,
                 summary: $summary,
@@ -211,53 +217,54 @@ macro_rules! built_in {
                 knows: Knows::Online,
                 params: &[],
             },
-            // That every built-in file is read is a test, so the other arm is never taken.
-            build: |_| match Model::built_in($name) {
-                Some(model) => model.build(),
-                None => Box::new(Instant::default()),
+            build: |_| {
+                let text = include_str!(concat!("../../models/", $name, ".toml"));
+                device_of($name, text)
             },
-        };)*
-
-        /// The built-in models: name, and the text of the file.
-        pub static BUILT_IN: &[(&str, &str)] =
-            &[$(($name, include_str!(concat!("../../models/", $name, ".toml")))),*];
+        }),*];
     };
 }
 
+/// A device of a built-in file. One that is not read is an error, and no other device.
+fn device_of(name: &'static str, text: &str) -> Built {
+    let model = from_toml(text).map_err(|error| DeviceError::Model(name, error))?;
+    Ok(model.build())
+}
+
 built_in! {
-    HP_97560 "hp97560"
+    "hp97560"
         "disk of 1992, 1.3 GB, 4002 rpm: rotation, readahead and every switch modelled"
         "kimbrel96 table 1; Ruemmler and Wilkes 1994"
         "writes that are reported early";
-    IBM_LIGHTNING_0661 "ibm_lightning_0661"
+    "ibm_lightning_0661"
         "disk of 1990, 0.3 GB, 4318 rpm, without a cache"
         "kimbrel96 section 4, its second simulator"
         "readahead of the drive: it has none";
-    IBM_36GB_10K "ibm_36gb_10k"
+    "ibm_36gb_10k"
         "server disk of 2002, 36.4 GB, 10000 rpm"
         "li04 section 3.1, figure 2"
         "single zones: only the figures of the whole surface are measured";
-    SEAGATE_146GB_10K "seagate_146gb_10k"
+    "seagate_146gb_10k"
         "server disk of 2004, 146 GB, 10000 rpm"
         "li05; data sheet figures"
         "single zones: only the figures of the whole surface are known";
-    CHEETAH_15K_ST373454 "cheetah_15k_st373454"
+    "cheetah_15k_st373454"
         "server disk of 2005, 73.4 GB, 15000 rpm"
         "baek09; data sheet figures"
         "single zones: only the figures of the whole surface are known";
-    HITACHI_T7K250_160 "hitachi_t7k250_160"
+    "hitachi_t7k250_160"
         "desktop disk of 2006, 160 GB, 7200 rpm, its own readahead off as in the paper"
         "wu10 section 5; data sheet figures"
         "readahead of the drive: it is off, as the paper measured";
-    HP_C2247A "hp_c2247a"
+    "hp_c2247a"
         "disk of 1992, 1.05 GB, 5400 rpm: validated request by request against the real one"
         "DiskSim validation set"
         "sectors remapped one by one";
-    EMULATED_DEFAULT "emulated_default"
+    "emulated_default"
         "8 ms a switch, 80 MB/s: the emulated disk of the real-time tests"
         "li04 section 2.1"
         "effects of rotation, reordering, device caches and parallel channels";
-    OBJECT_STORE_REGION "object_store_region"
+    "object_store_region"
         "object store in the same region: 30 ms to the first byte, 80 MB/s a stream"
         "reported figures"
         "rare slow requests: every first byte takes equally long";
@@ -266,6 +273,23 @@ built_in! {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_unreadable_built_in_model_is_an_error_that_names_it() {
+        let refused = device_of("torn", "kind = \"hdd\"").unwrap_err().to_string();
+        assert!(refused.starts_with("built-in model torn: "), "{refused}");
+        assert!(device_of("whole", BUILT_IN[0].1).is_ok());
+    }
+
+    #[test]
+    fn every_file_of_a_model_has_its_entry() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/models");
+        for file in std::fs::read_dir(folder).unwrap() {
+            let path = file.unwrap().path();
+            let name = path.file_stem().and_then(|name| name.to_str()).unwrap();
+            assert!(BUILT_IN.iter().any(|(known, _)| *known == name), "{name}");
+        }
+    }
 
     #[test]
     fn every_built_in_file_is_read() {

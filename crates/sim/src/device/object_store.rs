@@ -21,10 +21,10 @@ use forerun_core::{Nanos, Profile};
 use serde::Deserialize;
 
 use super::model::{ModelError, milliseconds, range, rate};
-use super::{Completion, Device, Outcome, Request, Usage};
+use super::{Built, Completion, Device, Outcome, Request, Usage};
 use crate::needs::Needs;
 
-pub(super) const METHOD: Method<Box<dyn Device>> = Method {
+pub(super) const METHOD: Method<Built> = Method {
     spec: Spec {
         name: "object_store",
         summary: "first byte, rate of a stream, rate of all, requests in flight",
@@ -64,12 +64,12 @@ pub(super) const METHOD: Method<Box<dyn Device>> = Method {
     },
     build: |values| {
         let at = |at: usize| values.get(at).copied().unwrap_or(1);
-        Box::new(ObjectStore::new(Parameters {
+        Ok(Box::new(ObjectStore::new(Parameters {
             first_byte: Nanos(at(0)),
             stream: at(1),
             total: at(2),
             in_flight: at(3),
-        }))
+        })))
     },
 };
 

@@ -18,10 +18,10 @@ use forerun_core::{Bytes, Nanos, Profile};
 use serde::Deserialize;
 
 use super::model::{ModelError, milliseconds, range, rate};
-use super::{Completion, Device, Outcome, Request, Usage, transfer_time};
+use super::{Built, Completion, Device, Outcome, Request, Usage, transfer_time};
 use crate::needs::Needs;
 
-pub(super) const METHOD: Method<Box<dyn Device>> = Method {
+pub(super) const METHOD: Method<Built> = Method {
     spec: Spec {
         name: "ssd",
         summary: "flash: pages over parallel channels behind one host link",
@@ -75,14 +75,14 @@ pub(super) const METHOD: Method<Box<dyn Device>> = Method {
     },
     build: |values| {
         let at = |at: usize| values.get(at).copied().unwrap_or(1);
-        Box::new(Ssd::new(Parameters {
+        Ok(Box::new(Ssd::new(Parameters {
             channels: at(0),
             page: at(1),
             page_read: Nanos(at(2)),
             channel_rate: at(3),
             host_rate: at(4),
             command: Nanos(at(5)),
-        }))
+        })))
     },
 };
 

@@ -17,11 +17,13 @@ use forerun_core::profile::{RATE_RANGE, SWITCHING_MAX};
 use forerun_core::spec::{Knows, Method, Param, Spec};
 use forerun_core::{Bytes, Nanos, Profile};
 
-use super::{Completion, Device, Outcome, Request, Usage, transfer_time};
+use super::{
+    Built, Completion, Device, DeviceError, ModelError, Outcome, Request, Usage, transfer_time,
+};
 use crate::needs::Needs;
 use crate::server::Server;
 
-pub(super) const METHOD: Method<Box<dyn Device>> = Method {
+pub(super) const METHOD: Method<Built> = Method {
     spec: Spec {
         name: "switching",
         summary: "one server: a switching cost unless adjacent, then bytes over rate",
@@ -46,8 +48,9 @@ pub(super) const METHOD: Method<Box<dyn Device>> = Method {
         ],
     },
     build: |values| {
-        let profile = Profile::constant(Nanos(values[0]), values[1]).unwrap_or_default();
-        Box::new(Switching::new(profile))
+        let profile = Profile::constant(Nanos(values[0]), values[1]);
+        let refused = |error| DeviceError::Model("switching", ModelError::Profile(error));
+        Ok(Box::new(Switching::new(profile.map_err(refused)?)))
     },
 };
 
@@ -62,10 +65,10 @@ impl Switching {
     /// A device that costs what the profile says.
     #[must_use]
     pub fn new(profile: Profile) -> Self {
-        // One server, whatever the profile was made for: 1 is always in range.
-        let profile = profile.with_servers(1).unwrap_or_default();
+        // One server, whatever the profile was made for. 1 is in range; the costs stay in any case.
+        let one_server = profile.clone().with_servers(1);
         Self {
-            profile,
+            profile: one_server.unwrap_or(profile),
             server: Server::default(),
         }
     }

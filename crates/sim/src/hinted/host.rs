@@ -1,9 +1,16 @@
-//! The host: one reader, one processor and an array of devices, in virtual time.
+//! The host: a reference string read by one process, the engine, and an array of devices.
 //!
-//! As in kimbrel96 section 3: the reader takes a block, computes for as long as the trace says,
-//! and asks for the next. Each fetch costs the processor half a millisecond, at once and before
-//! anything else; its request is at the device from the beginning of that. What the processor
-//! does is work in one queue, so its time splits without rest:
+//! The engine follows hints that are exact, over a plan of K blocks, in the [world](crate::world),
+//! under the conditions of kimbrel96 section 3:
+//!
+//! ```text
+//! disk d of the array     file d, device d: each block at its place
+//! the reference string    readers 0..d of one process, by turns; all of it announced beforehand
+//! a fetch                 half a millisecond of processor, at once; at its device from then on
+//! ```
+//!
+//! The process takes a block, computes for as long as the trace says, and asks for the next. What
+//! the processor does is work in one queue, so its time splits without rest:
 //!
 //! ```text
 //! elapsed = compute + driver + stall
@@ -12,55 +19,43 @@
 //!            ^ two fetches start       ^ one more         ^ asks      ^ arrives
 //! ```
 //!
-//! Stall is time in which the processor has nothing to do. The reader's last computation counts,
-//! what devices still do after it does not. Devices queue and reorder by themselves; how long one
-//! worked on a request is taken to be the time since it ended the one before, or since it got this
-//! one, whichever is shorter. The paper does not say when within a fetch its overhead falls due,
-//! whether requests of a batch reach the disk one by one, nor when a free disk is seen ([`Hears`]).
+//! Stall is time in which the processor has nothing to do. The reader's last computation counts.
+//! Devices get everything at once, queue and reorder by themselves. When the engine notices that a
+//! fetch ended is a choice: see [`Notice`].
 
-use forerun_core::hinted::{BlockNo, Input, Ledger, Output, Planner, Setup};
-use forerun_core::{Bytes, Nanos};
+use forerun_core::hinted::Setup;
+use forerun_core::profile::SERVERS_MAX;
+use forerun_core::settings::{Hinting, Notice, SettingsError};
+use forerun_core::table::Table;
+use forerun_core::{Bytes, Engine, Ledger, Nanos, Profile, Settings, preset};
 
 use super::{BLOCK_BYTES, HostError, Reads};
-use crate::device::{Completion, Device, Outcome, Request};
+use crate::device::Device;
+use crate::workload::{Announcement, Announcements, Step, Steps, Turns, Workload};
+use crate::wrap::{Layer, Meter, Wrapped};
+use crate::{Report, Scene, WorldError};
 
 /// What a fetch costs the processor (kimbrel96 section 3.1, a DECstation 5000/200).
 pub const DRIVER_OVERHEAD: Nanos = Nanos(500_000);
 
-/// When the planner hears of fetches that ended, and so can decide.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Hears {
-    /// When the reader asks for a block, and while it waits. This is time as the theory has it,
-    /// which moves from reference to reference, and as a simulator driven by a trace. On `synth`
-    /// over three disks it makes aggressive waste 1,006 fetches in batches of 4, where the paper
-    /// counted 994; hearing at once makes it 3,694, as disks come free one by one.
-    #[default]
-    AtReads,
-    /// At the moment they end: as a driver with interrupts.
-    AtOnce,
-}
-
 /// What the host is like.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Host {
-    /// When the planner hears of fetches that ended.
-    pub hears: Hears,
+    /// When the engine notices that a fetch ended.
+    pub notice: Notice,
     /// Processor time of a fetch.
     pub driver: Nanos,
     /// Size of a block.
     pub block_bytes: Bytes,
-    /// Blocks in the cache at the beginning.
-    pub warm: Vec<BlockNo>,
 }
 
 impl Default for Host {
-    /// The paper's: half a millisecond, blocks of 8 KiB, a cold cache, decisions at reads.
+    /// The paper's half a millisecond and blocks of 8 KiB, and the live engine's decisions.
     fn default() -> Self {
         Self {
-            hears: Hears::AtReads,
+            notice: Notice::default(),
             driver: DRIVER_OVERHEAD,
             block_bytes: Bytes(BLOCK_BYTES),
-            warm: Vec::new(),
         }
     }
 }
@@ -68,7 +63,7 @@ impl Default for Host {
 /// What came of a run.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct HostReport {
-    /// The planner's counters.
+    /// The engine's counters.
     pub ledger: Ledger,
     /// From the first request to the end of the last computation.
     pub elapsed: Nanos,
@@ -82,11 +77,19 @@ pub struct HostReport {
     pub response: Nanos,
     /// Fetches that ended.
     pub completed: u64,
+    /// Of these, the ones that failed.
+    pub failed: u64,
     /// How long each device worked.
     pub busy: Vec<Nanos>,
 }
 
 impl HostReport {
+    /// Blocks fetched.
+    #[must_use]
+    pub fn fetches(&self) -> u64 {
+        self.ledger.prefetched + self.ledger.demanded
+    }
+
     /// Mean time from submission to completion.
     #[must_use]
     pub fn response_mean(&self) -> Nanos {
@@ -105,192 +108,189 @@ impl HostReport {
     #[must_use]
     pub fn adds_up(&self) -> bool {
         let parts = [self.compute, self.driver, self.stall].map(|part| u128::from(part.0));
-        u128::from(self.elapsed.0) == parts.iter().sum() && self.ledger.adds_up()
+        u128::from(self.elapsed.0) == parts.iter().sum() && self.ledger.check().is_ok()
     }
 }
 
 /// Runs a reference string over devices, one a disk.
 ///
 /// # Errors
-/// A setup out of range, references without a place, fewer devices than disks, or a method that
-/// leaves its reader waiting for nothing.
+/// A setup out of range, references without a place, fewer devices than disks, or an engine that
+/// breaks a rule.
 pub fn run(
     setup: &Setup,
     host: &Host,
     reads: &Reads,
-    devices: &mut [Box<dyn Device>],
+    devices: Vec<Box<dyn Device>>,
 ) -> Result<HostReport, HostError> {
     reads.check_for(setup)?;
     if devices.len() < usize::from(setup.disks) {
         return Err(HostError::Devices(devices.len()));
     }
-    let lanes = devices.iter().map(|_| Lane::default()).collect();
-    let mut run = Run {
-        host,
+    let meters: Vec<Meter> = devices.iter().map(|_| Meter::default()).collect();
+    let process = Process {
         reads,
-        planner: Planner::new(setup)?,
-        devices,
-        lanes,
-        done: Vec::new(),
-        now: Nanos(0),
-        processor: Nanos(0),
-        reader: Reader::Computes(Nanos(0)),
-        report: HostReport::default(),
+        disks: setup.disks,
+        block_bytes: host.block_bytes,
     };
-    run.begin();
-    run.all()?;
-    Ok(run.end())
+    let metered = devices.into_iter().zip(&meters);
+    let open = |(device, meter): (_, &Meter)| {
+        let inner = meter.over(device);
+        Box::new(Wrapped::around(AllAtOnce, inner)) as Box<dyn Device>
+    };
+    let scene = Scene {
+        settings: settings(setup, host, reads.references.len()).map_err(WorldError::Settings)?,
+        devices: metered.take(setup.disks.into()).map(open).collect(),
+        strip: None,
+        workload: &process,
+        driver_per_fetch: host.driver,
+        copy_bytes_per_second: 0,
+        events_max: u64::MAX,
+        joins_instants: true,
+    };
+    let report = scene.run(&mut ())?;
+    if report.ledger.hints < reads.references.len() as u64 {
+        return Err(HostError::TooLong(reads.references.len()));
+    }
+    Ok(told(&report, reads, &meters))
 }
 
-#[derive(Clone, Copy, Debug)]
-enum Reader {
-    /// It will ask for the next block when the processor is done; it computes for so long.
-    Computes(Nanos),
-    Waits,
+fn told(report: &Report, reads: &Reads, meters: &[Meter]) -> HostReport {
+    let sum = |part: &dyn Fn(&crate::ReaderReport) -> Nanos| {
+        let parts = report.readers.iter().map(|reader| part(reader).0);
+        Nanos(parts.fold(0, u64::saturating_add))
+    };
+    let compute = reads.references.iter().map(|r| r.compute.0);
+    let responses = meters.iter().map(|meter| meter.response().0);
+    HostReport {
+        ledger: report.ledger,
+        elapsed: report.elapsed,
+        compute: Nanos(compute.fold(0, u64::saturating_add)),
+        driver: sum(&|reader| reader.driver),
+        stall: sum(&|reader| reader.stall),
+        response: Nanos(responses.fold(0, u64::saturating_add)),
+        completed: meters.iter().map(Meter::completed).sum(),
+        failed: meters.iter().map(Meter::failed).sum(),
+        busy: report.devices.iter().map(|d| d.usage.busy).collect(),
+    }
 }
 
-/// What the host remembers of a device.
-#[derive(Clone, Debug, Default)]
-struct Lane {
-    /// By block number, when its fetch was submitted; sorted by nothing, searched from the front.
-    submitted: Vec<(u64, Nanos)>,
-    last_end: Nanos,
+/// An engine that only follows exact hints, over a plan of K blocks. Its memory has room for what
+/// else it keeps, so that K is what the setup says: a reserve for reads that were not announced, of
+/// which there are none, and bookkeeping.
+///
+/// # Errors
+/// A block size or a cache that no engine has.
+pub fn settings(setup: &Setup, host: &Host, references: usize) -> Result<Settings, SettingsError> {
+    let block_bytes = u32::try_from(host.block_bytes.0).unwrap_or(u32::MAX);
+    let kept = Engine::HINT_BYTES * references as u64 + SPARE.0;
+    let beside = kept.div_ceil(host.block_bytes.0.max(1)) + RESERVE;
+    let frames = beside.saturating_add(setup.cache_blocks.into());
+    let frames = u32::try_from(frames).unwrap_or(u32::MAX);
+    let memory = Table::memory_for(frames, block_bytes);
+    let preset = preset::find("none").unwrap_or(preset::default());
+    let mut settings = preset.settings(Bytes(1 << 30))?;
+    settings.memory = memory;
+    settings.block_bytes = block_bytes;
+    settings.request_max = host.block_bytes;
+    settings.in_flight_max = IN_FLIGHT_MAX;
+    settings.hinted = Some(setup.policy.clone());
+    settings.hinting = Hinting {
+        notice: host.notice,
+        exact: true,
+        blocks: setup.cache_blocks,
+    };
+    settings.check()?;
+    Ok(settings)
 }
 
-struct Run<'a> {
-    host: &'a Host,
+/// Frames the engine keeps for reads that were not announced, at most: 256, and the fewest it works
+/// with.
+const RESERVE: u64 = 512;
+/// Bookkeeping beside that of references: some kilobytes for readers, and less than 256 bytes for
+/// each of the most fetches under way.
+const SPARE: Bytes = Bytes(IN_FLIGHT_MAX as u64 * 256);
+/// The largest batch.
+const IN_FLIGHT_MAX: u32 = 1 << 16;
+
+/// A device that takes what it is given and orders it itself.
+#[derive(Debug)]
+struct AllAtOnce;
+
+impl Layer for AllAtOnce {
+    fn profile<D: Device>(&self, inner: &D) -> Profile {
+        let profile = inner.profile();
+        profile.clone().with_servers(SERVERS_MAX).unwrap_or(profile)
+    }
+}
+
+/// The reference string as the turns of one process, a reader a disk.
+#[derive(Debug)]
+struct Process<'a> {
     reads: &'a Reads,
-    planner: Planner,
-    devices: &'a mut [Box<dyn Device>],
-    lanes: Vec<Lane>,
-    done: Vec<Completion>,
-    now: Nanos,
-    /// When the processor is done with all work it has.
-    processor: Nanos,
-    reader: Reader,
-    report: HostReport,
+    disks: u16,
+    block_bytes: Bytes,
 }
 
-impl Run<'_> {
-    fn begin(&mut self) {
-        for block in &self.host.warm {
-            if let Some(hint) = self.reads.hint(*block) {
-                self.tell(Input::Cached(hint));
-            }
+impl Process<'_> {
+    /// The disk and place of each reference, and what is computed before it.
+    fn references(&self) -> impl Iterator<Item = (usize, Bytes, Nanos)> {
+        let mut before = Nanos(0);
+        self.reads.references.iter().map(move |reference| {
+            let place = self.reads.places[reference.block.0 as usize];
+            let think = std::mem::replace(&mut before, reference.compute);
+            (place.disk.0.into(), place.at, think)
+        })
+    }
+
+    /// Who computes last, and for how long.
+    fn last(&self) -> Option<(usize, Nanos)> {
+        let last = self.reads.references.last()?;
+        let place = self.reads.places[last.block.0 as usize];
+        Some((place.disk.0.into(), last.compute))
+    }
+}
+
+impl Workload for Process<'_> {
+    fn files(&self) -> Vec<Bytes> {
+        // One block where there would be none: a disk of the array counts, used or not.
+        let mut files = vec![self.block_bytes; self.disks.into()];
+        for place in &self.reads.places {
+            let file = &mut files[usize::from(place.disk.0)];
+            let end = place.at.0.saturating_add(self.block_bytes.0);
+            file.0 = file.0.max(end);
         }
-        self.tell(Input::Hints(self.reads.hints()));
-        self.listen();
+        files
     }
 
-    fn all(&mut self) -> Result<(), HostError> {
-        while self.planner.board().cursor() < self.planner.board().end() {
-            let Some(next) = self.next_event() else {
-                return Err(HostError::Stranded(self.planner.board().cursor()));
-            };
-            self.now = self.now.max(next);
-            self.complete();
-            if let Reader::Computes(compute) = self.reader
-                && self.processor <= self.now
-            {
-                self.reader = Reader::Waits;
-                self.tell(Input::Wanted { compute });
-            }
-            self.listen();
-        }
-        Ok(())
+    fn readers(&self) -> Vec<usize> {
+        (0..self.disks.into()).collect()
     }
 
-    fn end(mut self) -> HostReport {
-        self.report.elapsed = self.processor;
-        self.report.ledger = *self.planner.ledger();
-        self.report.busy = self.devices.iter().map(|d| d.usage().busy).collect();
-        self.report
-    }
-
-    fn next_event(&self) -> Option<Nanos> {
-        let devices = self.devices.iter().filter_map(|device| device.next_event());
-        match (self.reader, self.host.hears) {
-            (Reader::Computes(_), Hears::AtReads) => Some(self.processor),
-            (Reader::Computes(_), Hears::AtOnce) => devices.chain([self.processor]).min(),
-            (Reader::Waits, _) => devices.min(),
-        }
-    }
-
-    /// Tells of every fetch that has ended by now. Devices are called at the times they name.
-    fn complete(&mut self) {
-        let mut done = core::mem::take(&mut self.done);
-        for disk in 0..self.devices.len() {
-            while let Some(at) = self.devices[disk].next_event().filter(|at| *at <= self.now) {
-                self.devices[disk].advance(at, &mut done);
-                for completion in done.drain(..) {
-                    self.tell_end(disk, completion);
-                }
-            }
-        }
-        self.done = done;
-    }
-
-    fn tell_end(&mut self, disk: usize, Completion { id, at, outcome }: Completion) {
-        let lane = &mut self.lanes[disk];
-        let found = lane.submitted.iter().position(|(sent, _)| *sent == id);
-        let submitted = found.map_or(at, |found| lane.submitted.remove(found).1);
-        let service = at.since(submitted.max(lane.last_end));
-        lane.last_end = at;
-        self.report.completed += 1;
-        self.report.response = plus(self.report.response, at.since(submitted));
-        let block = BlockNo(id as u32);
-        self.tell(match outcome {
-            Outcome::Done => Input::Fetched { block, service },
-            Outcome::Short { .. } | Outcome::Failed { .. } => Input::Failed { block },
-        });
-    }
-
-    fn listen(&mut self) {
-        loop {
-            match self.planner.poll() {
-                Output::Idle => return,
-                Output::Serve { position, .. } | Output::Lost { position, .. } => {
-                    let reference = self.reads.references.get(position.0 as usize);
-                    self.take(reference.map_or(Nanos(0), |r| r.compute));
-                }
-                Output::Fetch { block, disk, .. } => self.fetch(block, usize::from(disk.0)),
-            }
-        }
-    }
-
-    /// The reader takes its block, or goes on without, and computes.
-    fn take(&mut self, compute: Nanos) {
-        self.report.compute = plus(self.report.compute, compute);
-        self.work(compute);
-        self.reader = Reader::Computes(compute);
-        self.tell(Input::Taken);
-    }
-
-    fn fetch(&mut self, block: BlockNo, disk: usize) {
-        self.report.driver = plus(self.report.driver, self.host.driver);
-        self.work(self.host.driver);
-        let id = u64::from(block.0);
-        self.lanes[disk].submitted.push((id, self.now));
-        let request = Request {
-            id,
-            at: self.reads.places[block.0 as usize].at,
-            bytes: self.host.block_bytes,
+    fn steps(&self, reader: usize) -> Steps<'_> {
+        let bytes = self.block_bytes.0;
+        let own = move |(disk, at, think): (usize, Bytes, Nanos)| {
+            (disk == reader).then(|| Step::read(at.0, bytes, think.0))
         };
-        self.devices[disk].submit(self.now, request);
+        let last = self.last().filter(|(disk, _)| *disk == reader);
+        let last = last.map(|(_, think)| Step::read(0, 0, think.0));
+        Box::new(self.references().filter_map(own).chain(last))
     }
 
-    /// The processor gets work; what it waited for that is stall.
-    fn work(&mut self, time: Nanos) {
-        let idle = self.now.since(self.processor);
-        self.report.stall = plus(self.report.stall, idle);
-        self.processor = plus(self.processor.max(self.now), time);
+    fn turns(&self) -> Option<Turns<'_>> {
+        let disks = self.references().map(|(disk, ..)| disk);
+        Some(Box::new(disks.chain(self.last().map(|(disk, _)| disk))))
     }
 
-    fn tell(&mut self, input: Input) {
-        self.planner.handle(self.now, input);
+    fn hints(&self) -> Announcements<'_> {
+        let bytes = self.block_bytes;
+        Box::new(
+            self.references()
+                .map(move |(reader, offset, _)| Announcement {
+                    reader,
+                    offset,
+                    bytes,
+                }),
+        )
     }
-}
-
-fn plus(a: Nanos, b: Nanos) -> Nanos {
-    Nanos(a.0.saturating_add(b.0))
 }

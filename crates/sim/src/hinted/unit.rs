@@ -12,14 +12,16 @@
 //! ```
 //!
 //! So a block is given up at the earliest when its reference is over, and what arrives at a unit
-//! serves the reference that begins there. Elapsed time is references plus stall, as in the
+//! serves the reference that begins there. The engine decides the same in this clock: a test
+//! (`hinted_engine`) drives it so over the same instances and compares fetch by fetch. Elapsed time is references plus stall, as in the
 //! paper; Figure 1's schedules cost 7 and 6.
 
 use std::collections::VecDeque;
 
 use forerun_core::Nanos;
-use forerun_core::hinted::{BlockNo, Hint, Input, Ledger, Output, Planner, Setup};
+use forerun_core::hinted::{BlockNo, Hint, Input, Output, Planner, Setup};
 
+use super::ledger::Ledger;
 use super::{HostError, Reads};
 
 /// An instance of the theory's problem.
@@ -53,8 +55,10 @@ pub struct UnitReport {
     pub elapsed_units: u64,
     /// Units in which no reference was served.
     pub stall_units: u64,
-    /// The planner's counters.
+    /// What became of references and fetches.
     pub ledger: Ledger,
+    /// Inputs that made no sense to the planner: none, or there is a defect.
+    pub refused: u64,
     /// The schedule.
     pub fetches: Vec<Fetch>,
 }
@@ -73,7 +77,8 @@ pub fn run(setup: &Setup, instance: &Instance) -> Result<UnitReport, HostError> 
         now: 0,
         served: 0,
         fetches: Vec::new(),
-        reader: Reader::Arrives,
+        ledger: Ledger::default(),
+        has_asked: false,
     };
     for block in &instance.warm {
         if let Some(hint) = instance.reads.hint(*block) {
@@ -84,21 +89,10 @@ pub fn run(setup: &Setup, instance: &Instance) -> Result<UnitReport, HostError> 
     Ok(UnitReport {
         elapsed_units: world.now,
         stall_units: world.now - world.served,
-        ledger: *world.planner.ledger(),
+        refused: world.planner.refused(),
+        ledger: world.ledger,
         fetches: world.fetches,
     })
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Reader {
-    /// It is about to ask.
-    Arrives,
-    /// It has asked and was not served yet.
-    Waits,
-    /// It works on its block until the next unit.
-    Works,
-    /// It lost its block and goes on without.
-    Gone,
 }
 
 struct World {
@@ -109,22 +103,27 @@ struct World {
     now: u64,
     served: u64,
     fetches: Vec<Fetch>,
-    reader: Reader,
+    ledger: Ledger,
+    /// The reader has asked for the block at the cursor.
+    has_asked: bool,
 }
 
 impl World {
     fn run(&mut self, hints: Vec<Hint>) -> Result<(), HostError> {
-        let references = hints.len() as u64;
+        let references = hints.clone();
         self.tell(Input::Hints(hints));
-        while self.served < references {
+        while self.served < references.len() as u64 {
             self.land();
-            if self.reader == Reader::Arrives {
-                self.reader = Reader::Waits;
+            let block = references[self.served as usize].block;
+            if !std::mem::replace(&mut self.has_asked, true) {
                 let compute = Nanos(u64::from(self.served > 0));
-                self.tell(Input::Wanted { compute });
+                let kept = true;
+                self.ledger.asked(self.planner.board(), block);
+                self.tell(Input::Kept { block, kept });
+                self.tell(Input::Asked { block, compute });
             }
             self.listen();
-            self.pass()?;
+            self.pass(block)?;
         }
         Ok(())
     }
@@ -144,49 +143,45 @@ impl World {
     }
 
     fn listen(&mut self) {
-        loop {
-            match self.planner.poll() {
-                Output::Idle => return,
-                Output::Serve { .. } => self.reader = Reader::Works,
-                Output::Lost { .. } => self.reader = Reader::Gone,
-                Output::Fetch {
-                    block, disk, evict, ..
-                } => {
-                    let queue = &mut self.disks[usize::from(disk.0)];
-                    let begin = queue.back().map_or(self.now, |(end, _)| *end);
-                    queue.push_back((begin + self.fetch_units, block));
-                    self.fetches.push(Fetch {
-                        at: self.now,
-                        cursor: self.planner.board().cursor().0,
-                        block,
-                        evict,
-                    });
-                }
-            }
+        while let Output::Fetch {
+            block,
+            disk,
+            evict,
+            demand,
+        } = self.planner.poll()
+        {
+            self.ledger.started(block, evict, demand);
+            let queue = &mut self.disks[usize::from(disk.0)];
+            let begin = queue.back().map_or(self.now, |(end, _)| *end);
+            queue.push_back((begin + self.fetch_units, block));
+            self.fetches.push(Fetch {
+                at: self.now,
+                cursor: self.planner.board().cursor().0,
+                block,
+                evict,
+            });
         }
     }
 
     /// On to the next unit at which something can happen.
-    fn pass(&mut self) -> Result<(), HostError> {
-        match self.reader {
-            Reader::Works | Reader::Gone => {
-                self.now += 1;
-                self.served += 1;
-                self.reader = Reader::Arrives;
-                self.tell(Input::Taken);
-            }
-            Reader::Arrives | Reader::Waits => {
-                let ends = self.disks.iter().filter_map(VecDeque::front);
-                let Some(end) = ends.map(|(end, _)| *end).min() else {
-                    return Err(HostError::Stranded(self.planner.board().cursor()));
-                };
-                self.now = end;
-            }
+    fn pass(&mut self, block: BlockNo) -> Result<(), HostError> {
+        if self.planner.board().is_resident(block) {
+            self.now += 1;
+            self.served += 1;
+            self.has_asked = false;
+            self.ledger.read(block);
+            let (read, kept) = (true, false);
+            self.tell(Input::Passed { block, read });
+            self.tell(Input::Kept { block, kept });
+            return Ok(());
         }
+        let ends = self.disks.iter().filter_map(VecDeque::front);
+        let end = ends.map(|(end, _)| *end).min();
+        self.now = end.ok_or(HostError::Stranded(self.planner.board().cursor()))?;
         Ok(())
     }
 
     fn tell(&mut self, input: Input) {
-        self.planner.handle(Nanos(self.now), input);
+        self.planner.handle(input);
     }
 }

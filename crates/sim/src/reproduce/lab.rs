@@ -1,8 +1,8 @@
 //! The lab: traces under one method on so many modelled disks, each run made once.
 //!
 //! The conditions are those of kimbrel96 section 3: an HP 97560 a disk, CSCAN, striping by one
-//! block, the cache the trace was run with, half a millisecond of processor a fetch. A measurement
-//! asks for the runs it needs as if they were there. One that is not is noted, and answered with
+//! block, the cache the trace was run with, half a millisecond of processor a fetch. When a free
+//! disk is noticed the paper does not say; the lab has one [`Notice`] at a time. A measurement asks for the runs it needs as if they were there. One that is not is noted, and answered with
 //! nothing at all; what was noted is then made, by whoever has the threads for it, and the
 //! measurement is made again, until nothing is missing:
 //!
@@ -17,6 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use forerun_core::Nanos;
 use forerun_core::hinted::Setup;
+use forerun_core::settings::Notice;
 
 use super::Broken;
 use super::theory::{self, Bounds};
@@ -73,8 +74,8 @@ pub struct Run {
 /// Something to be done.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Job {
-    /// A run.
-    Run(Run),
+    /// A run, and when its engine notices that a fetch ended.
+    Run(Run, Notice),
     /// Figure 1.
     Figure1,
     /// So many random instances of the theorems, from a seed.
@@ -90,7 +91,7 @@ pub enum Job {
 #[derive(Clone, Debug)]
 pub enum Done {
     /// Of a run.
-    Run(HostReport),
+    Run(Box<HostReport>),
     /// Of figure 1.
     Figure1([u64; 2]),
     /// Of the theorems.
@@ -130,7 +131,9 @@ impl Job {
     /// A trace, a method or a device there is not, or a run that came to no end.
     pub fn perform(&self, traces: &Traces) -> Result<Done, Broken> {
         match self {
-            Self::Run(run) => run.perform(traces).map(Done::Run),
+            Self::Run(run, notice) => run
+                .perform(*notice, traces)
+                .map(|report| Done::Run(Box::new(report))),
             Self::Figure1 => theory::figure_1_units().map(Done::Figure1),
             Self::Theorems { seed, instances } => {
                 theory::check(*seed, *instances).map(Done::Theorems)
@@ -140,14 +143,18 @@ impl Job {
 }
 
 impl Run {
-    fn perform(&self, traces: &Traces) -> Result<HostReport, Broken> {
+    fn perform(&self, notice: Notice, traces: &Traces) -> Result<HostReport, Broken> {
         let trace = traces.0.get(self.trace).ok_or(Broken::Trace(self.trace))?;
         let cache_blocks = self.cache_blocks.unwrap_or(trace.cache_blocks);
         let setup = Setup::of(&self.policy, self.disks, cache_blocks)?;
         let devices = (0..self.disks).map(|_| self.disk.device());
-        let mut devices = devices.collect::<Result<Vec<_>, _>>()?;
+        let devices = devices.collect::<Result<Vec<_>, _>>()?;
         let reads = trace.on(self.disks);
-        let report = host::run(&setup, &Host::default(), &reads, &mut devices)?;
+        let host = Host {
+            notice,
+            ..Host::default()
+        };
+        let report = host::run(&setup, &host, &reads, devices)?;
         if report.adds_up() {
             Ok(report)
         } else {
@@ -161,7 +168,10 @@ impl Disk {
         match self {
             Self::Cscan => by_published_figures("cscan"),
             Self::Fcfs => by_published_figures("fcfs"),
-            Self::Calibrated => Ok(device::parse("cscan:hp97560")?),
+            Self::Calibrated => {
+                let device = device::parse("cscan:hp97560");
+                device.map_err(|error| Broken::Model(error.to_string()))
+            }
         }
     }
 }
@@ -179,7 +189,9 @@ fn by_published_figures(scheduler: &str) -> Result<Box<dyn Device>, Broken> {
 /// See the [module](self).
 #[derive(Debug, Default)]
 pub struct Lab {
-    runs: BTreeMap<Run, HostReport>,
+    /// When engines notice that a fetch ended.
+    pub notice: Notice,
+    runs: BTreeMap<(Notice, Run), HostReport>,
     figure_1: Option<[u64; 2]>,
     theorems: BTreeMap<(u64, u64), Bounds>,
     missing: BTreeSet<Job>,
@@ -199,9 +211,10 @@ impl Lab {
 
     /// A run under conditions of its own.
     pub fn under(&mut self, run: Run) -> HostReport {
-        let known = self.runs.get(&run).cloned();
+        let key = (self.notice, run);
+        let known = self.runs.get(&key).cloned();
         known.unwrap_or_else(|| {
-            self.missing.insert(Job::Run(run));
+            self.missing.insert(Job::Run(key.1, key.0));
             HostReport::default()
         })
     }
@@ -232,8 +245,8 @@ impl Lab {
     /// A job is done.
     pub fn learn(&mut self, job: Job, done: Done) {
         match (job, done) {
-            (Job::Run(run), Done::Run(report)) => {
-                self.runs.insert(run, report);
+            (Job::Run(run, notice), Done::Run(report)) => {
+                self.runs.insert((notice, run), *report);
             }
             (Job::Figure1, Done::Figure1(units)) => self.figure_1 = Some(units),
             (Job::Theorems { seed, instances }, Done::Theorems(bounds)) => {

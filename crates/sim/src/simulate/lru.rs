@@ -27,7 +27,7 @@ pub struct Reference {
 }
 
 /// Runs references over devices, one a disk, on which blocks lie at their places, with a cache of so
-/// many blocks. It is empty at first: [`Host::warm`] and [`Host::hears`] are not looked at.
+/// many blocks. It is empty at first.
 ///
 /// # Errors
 /// Whatever the references end in. A disk there is no device for is one that never answers, and

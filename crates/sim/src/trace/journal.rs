@@ -18,6 +18,7 @@ use std::io::BufRead;
 use std::ops::Range;
 
 use forerun_core::journal::Entry;
+use forerun_core::protocol::Wants;
 use forerun_core::{FileId, Input, Nanos, Output, ReadId, ReaderId, Settings};
 
 use super::Trace;
@@ -105,34 +106,21 @@ impl Seen {
             Input::Read {
                 read,
                 reader,
-                first,
-                head,
-                count,
+                access,
                 fresh,
-                ..
+                wants,
             } => {
-                if let Some(&reader) = self.reader_of.get(&reader) {
-                    self.reads.insert(read, reader);
-                    if fresh {
-                        let head = head.min(first.0);
-                        self.read(reader, first.0 - head, u64::from(head) + u64::from(count));
-                    }
+                let Some(&reader) = self.reader_of.get(&reader) else {
+                    return;
+                };
+                self.reads.insert(read, reader);
+                let (first, count) = (access.block.0, access.count);
+                if fresh {
+                    let head = access.head.min(first);
+                    self.read(reader, first - head, u64::from(head) + u64::from(count));
                 }
-            }
-            Input::Await {
-                read,
-                reader,
-                first,
-                count,
-                fresh,
-                ..
-            } => {
-                if let Some(&reader) = self.reader_of.get(&reader) {
-                    self.reads.insert(read, reader);
-                    if fresh {
-                        self.read(reader, first.0, count.into());
-                        self.await_touches(reader, first.0, count);
-                    }
+                if fresh && wants == Wants::Presence {
+                    self.await_touches(reader, first, count);
                 }
             }
             Input::Touch {

@@ -2,8 +2,8 @@
 //!
 //! This half of the driver contract is the slow path: the queue of touches and releases is
 //! drained first, one input is handled, outputs are taken until the engine is idle. A fetch goes
-//! to its device (after the driver's work for it, if that costs time), an answer wakes its
-//! reader. Every output passes the [guard](super::guard).
+//! to its device and costs its reader what the driver does for it, an answer wakes its reader.
+//! Every output passes the [guard](super::guard).
 
 use forerun_core::journal::Entry;
 use forerun_core::units::Extent;
@@ -13,7 +13,7 @@ use forerun_core::{
 };
 
 use super::reader::{Reading, State};
-use super::{Event, World, WorldError, layout};
+use super::{World, WorldError, layout};
 use crate::device::{Completion, Outcome, Request, transfer_time};
 
 impl World<'_, '_> {
@@ -24,6 +24,7 @@ impl World<'_, '_> {
                 Input::Release { read } => Some(read.0),
                 _ => None,
             };
+            self.is_taken |= released.is_some();
             self.handle(input)?;
             self.free_reads.extend(released);
         }
@@ -51,7 +52,7 @@ impl World<'_, '_> {
         }
     }
 
-    /// Sends a fetch to its device, once the driver's work for it is paid.
+    /// Sends a fetch to its device. The driver's work for it begins at the same time.
     fn fetch(&mut self, fetch: &Fetch) -> Result<(), WorldError> {
         let extent = fetch.extent;
         let Some(file) = self.files.get(extent.file.0 as usize) else {
@@ -65,23 +66,16 @@ impl World<'_, '_> {
         self.keep(started)?;
         let layout::Run { device, at, bytes } = run;
         let (device, id) = (usize::from(device.0), u64::from(fetch.request.0));
-        if self.driver_per_fetch.0 == 0 {
-            self.devices[device].submit(self.now, Request { id, at, bytes });
-            return Ok(());
-        }
-        let paid = match file.last_reader {
-            Some(reader) => self.readers[reader].charge(self.now, self.driver_per_fetch),
-            None => Nanos(self.now.0.saturating_add(self.driver_per_fetch.0)),
+        let payer = match self.turns {
+            Some(_) => self.turn,
+            None => file.last_reader,
         };
-        self.push(
-            paid,
-            Event::Submit {
-                device,
-                id,
-                at,
-                bytes,
-            },
-        );
+        self.devices[device].submit(self.now, Request { id, at, bytes });
+        self.due[device] = self.devices[device].next_event();
+        match payer {
+            Some(reader) => self.readers[reader].charge(self.now, self.driver_per_fetch),
+            None => self.owed = plus(self.owed.max(self.now), self.driver_per_fetch),
+        }
         Ok(())
     }
 
@@ -101,7 +95,8 @@ impl World<'_, '_> {
         });
         let handled = self.handle(Input::Completed { request, outcome });
         self.guard.set_failing(None);
-        handled
+        handled?;
+        self.end_event()
     }
 
     /// The device's outcome in blocks; a block that did not arrive whole did not arrive.
@@ -148,6 +143,7 @@ impl World<'_, '_> {
 
     fn answer_blocks(&mut self, reader: usize, read: ReadId, count: u32, mut reading: Reading) {
         let blocks = u64::from(count).min(reading.stop_block - reading.at);
+        self.is_answered = true;
         let one = &mut self.readers[reader];
         one.answered(
             self.now,
@@ -156,12 +152,13 @@ impl World<'_, '_> {
                 blocks: blocks as u32,
             },
         );
+        let mut taken = self.now;
         if self.copy_bytes_per_second > 0 {
             let bytes = Bytes(reading.take(blocks, self.block_bytes));
             one.charge(self.now, transfer_time(bytes, self.copy_bytes_per_second));
+            taken = one.wake;
         }
-        let wake = one.wake;
-        self.push(wake, Event::Wake(reader));
+        self.push(taken, reader);
     }
 
     /// The read returns what it has, or an error.
@@ -172,6 +169,10 @@ impl World<'_, '_> {
         one.reading = None;
         one.answered(self.now, State::Reading);
         let wake = one.wake;
-        self.push(wake, Event::Wake(reader));
+        self.push(wake, reader);
     }
+}
+
+pub(super) fn plus(a: Nanos, b: Nanos) -> Nanos {
+    Nanos(a.0.saturating_add(b.0))
 }

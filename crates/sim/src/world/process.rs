@@ -5,11 +5,14 @@
 //! armed block is noted and told later; only what is missing, marked or in flight makes a
 //! [`Input::Read`]. It never carries out an output: that is [`carry`](super::carry).
 
+use forerun_core::detect::Access;
+use forerun_core::protocol::Wants;
 use forerun_core::table::flag;
 use forerun_core::{Block, Bytes, FileId, Input, Nanos, ReadId, ReaderId};
 
+use super::carry::plus;
 use super::reader::{Reading, State};
-use super::{Event, World, WorldError};
+use super::{World, WorldError};
 use crate::device::transfer_time;
 use crate::workload::Step;
 
@@ -20,6 +23,7 @@ impl World<'_, '_> {
             return self.think(reader);
         }
         let one = &mut self.readers[reader];
+        self.owed = plus(self.now, one.hand_over(self.now));
         (one.reading, one.state) = (None, State::Away { since: self.now });
         self.next_turn()
     }
@@ -33,9 +37,17 @@ impl World<'_, '_> {
             };
             if let Some(step) = one.steps.next() {
                 one.come_back(self.now);
+                one.report.driver = plus(one.report.driver, self.owed.since(self.now));
+                one.free_at = self.owed;
+                self.turn = Some(reader);
                 self.begin_thinking(reader, step);
                 return Ok(());
             }
+        }
+        // The processor may still be busy for the last one.
+        if let Some(last) = self.turn.and_then(|last| self.readers.get_mut(last)) {
+            last.report.driver = plus(last.report.driver, self.owed.since(self.now));
+            last.free_at = self.owed;
         }
         for reader in 0..self.readers.len() {
             self.readers[reader].come_back(self.now);
@@ -59,30 +71,33 @@ impl World<'_, '_> {
 
     fn begin_thinking(&mut self, reader: usize, step: Step) {
         let one = &mut self.readers[reader];
-        one.state = State::Thinking(step);
-        one.report.compute.0 = one.report.compute.0.saturating_add(step.think.0);
-        one.wake = Nanos(self.now.0.saturating_add(step.think.0));
+        one.begin_thinking(self.now, step);
         let wake = one.wake;
-        self.push(wake, Event::Wake(reader));
+        self.push(wake, reader);
     }
 
     fn close(&mut self, reader: usize) -> Result<(), WorldError> {
         let id = ReaderId(reader as u32);
         self.drain()?;
+        self.end_instant()?;
         let blocks = std::mem::take(&mut self.readers[reader].plain_hits);
         if blocks > 0 {
             self.handle(Input::Hits { reader: id, blocks })?;
         }
         self.readers[reader].state = State::Done;
-        self.readers[reader].report.elapsed = self.now;
-        self.handle(Input::Close { reader: id })
+        let one = &mut self.readers[reader];
+        one.report.elapsed = self.now.max(one.free_at);
+        self.is_taken = true;
+        self.handle(Input::Close { reader: id })?;
+        self.end_event()
     }
 
     pub(super) fn wake(&mut self, reader: usize) -> Result<(), WorldError> {
         let one = &mut self.readers[reader];
-        if one.wake > self.now {
+        let is_taking = matches!(one.state, State::Taking { .. });
+        if one.wake > self.now && !(is_taking && self.copy_bytes_per_second == 0) {
             let wake = one.wake;
-            self.push(wake, Event::Wake(reader));
+            self.push(wake, reader);
             return Ok(());
         }
         match one.state {
@@ -102,14 +117,26 @@ impl World<'_, '_> {
         self.read(reader)
     }
 
-    /// Takes the blocks of an answer and gives them free; at once if another read needs memory.
+    /// Takes the blocks of an answer and gives them free; at once if the engine wants that. If the
+    /// processor is still busy the rest of the read, or the thinking after it, begins later.
     fn take(&mut self, reader: usize, read: u32, blocks: u32) -> Result<(), WorldError> {
         self.taken(reader, u64::from(blocks));
         self.later.push_back(Input::Release { read: ReadId(read) });
-        if self.engine.is_starved() {
+        if self.engine.wants_releases() {
             self.drain()?;
+            self.end_event()?;
         }
-        self.readers[reader].state = State::Reading;
+        let one = &mut self.readers[reader];
+        one.state = State::Reading;
+        if one.reading.is_none_or(|reading| reading.is_complete()) {
+            return self.end_step(reader);
+        }
+        let wake = one.wake;
+        if wake > self.now || !self.joins_instants {
+            // In the other case devices may have something to say before it goes on.
+            self.push(wake.max(self.now), reader);
+            return Ok(());
+        }
         self.read(reader)
     }
 
@@ -134,7 +161,7 @@ impl World<'_, '_> {
             if self.copy_bytes_per_second > 0 && bytes.0 > 0 {
                 one.charge(self.now, transfer_time(bytes, self.copy_bytes_per_second));
                 let wake = one.wake;
-                self.push(wake, Event::Wake(reader));
+                self.push(wake, reader);
                 return Ok(());
             }
         }
@@ -204,14 +231,17 @@ impl World<'_, '_> {
 
     /// Asks the engine for the rest of a read, and waits.
     fn ask(&mut self, reader: usize) -> Result<(), WorldError> {
-        self.drain()?;
-        let read = self.number_read(reader);
-        let one = &mut self.readers[reader];
-        self.files[one.file].last_reader = Some(reader);
-        one.state = State::Waiting {
+        // From now on it waits: what the driver does for what comes before its read is no stall.
+        self.readers[reader].state = State::Waiting {
             since: self.now,
             driver: Nanos(0),
         };
+        self.drain()?;
+        self.end_instant()?;
+        self.tell_computed(reader)?;
+        let read = self.number_read(reader);
+        let one = &mut self.readers[reader];
+        self.files[one.file].last_reader = Some(reader);
         let Some(reading) = &mut one.reading else {
             return Ok(());
         };
@@ -219,13 +249,36 @@ impl World<'_, '_> {
         let input = Input::Read {
             read,
             reader: ReaderId(reader as u32),
-            previous: reading.before,
-            head: reading.head(),
-            first: Block(reading.at as u32),
-            count: reading.wanted(),
+            access: Access {
+                block: Block(reading.at as u32),
+                head: reading.head(),
+                count: reading.wanted(),
+                previous: reading.before,
+            },
             fresh,
+            wants: Wants::Blocks,
         };
-        self.handle(input)
+        self.handle(input)?;
+        self.end_event()
+    }
+
+    /// What follows a read at the very time it was taken is an instant of its own, as is what follows
+    /// a close.
+    fn end_instant(&mut self) -> Result<(), WorldError> {
+        match self.joins_instants && self.is_taken && self.engine.is_undecided() {
+            true => self.decide(),
+            false => Ok(()),
+        }
+    }
+
+    /// The engine is told what a reader computed, where the driver's work hides that from the clock.
+    fn tell_computed(&mut self, reader: usize) -> Result<(), WorldError> {
+        let one = &self.readers[reader];
+        if self.driver_per_fetch.0 == 0 || !self.engine.has_plan() {
+            return Ok(());
+        }
+        let (reader, time) = (ReaderId(reader as u32), one.thought);
+        self.handle(Input::Computed { reader, time })
     }
 
     /// The smallest free read number.

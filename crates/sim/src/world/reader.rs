@@ -143,6 +143,8 @@ pub(super) struct Reader<'a> {
     pub(super) free_at: Nanos,
     /// When it goes on, unless it waits.
     pub(super) wake: Nanos,
+    /// How long it thought before the read it makes.
+    pub(super) thought: Nanos,
     pub(super) report: ReaderReport,
 }
 
@@ -166,13 +168,14 @@ impl<'a> Reader<'a> {
             plain_hits: 0,
             free_at: Nanos(0),
             wake: Nanos(0),
+            thought: Nanos(0),
             report: ReaderReport::default(),
         }
     }
 
     /// The driver works `cost` for this reader, from now or from when it is done with what it
-    /// does for it already. Says when that work is done.
-    pub(super) fn charge(&mut self, now: Nanos, cost: Nanos) -> Nanos {
+    /// does for it already.
+    pub(super) fn charge(&mut self, now: Nanos, cost: Nanos) {
         self.free_at = Nanos(self.free_at.max(now).0.saturating_add(cost.0));
         self.report.driver.0 = self.report.driver.0.saturating_add(cost.0);
         match &mut self.state {
@@ -180,7 +183,24 @@ impl<'a> Reader<'a> {
             State::Away { .. } | State::Done => self.report.driver.0 -= cost.0,
             _ => self.wake.0 = self.wake.0.saturating_add(cost.0),
         }
-        self.free_at
+    }
+
+    /// The processor is the next reader's; for how long it is still busy for this one, which is
+    /// the next one's from now on.
+    pub(super) fn hand_over(&mut self, now: Nanos) -> Nanos {
+        let owed = self.free_at.since(now);
+        self.free_at = now;
+        self.report.driver = self.report.driver.since(owed);
+        owed
+    }
+
+    /// It begins to think for so long, once the processor is done with what the driver does.
+    pub(super) fn begin_thinking(&mut self, now: Nanos, step: Step) {
+        let think = step.think.0;
+        self.state = State::Thinking(step);
+        self.thought = step.think;
+        self.report.compute.0 = self.report.compute.0.saturating_add(think);
+        self.wake = Nanos(now.max(self.free_at).0.saturating_add(think));
     }
 
     /// Its turn has come, or the end: what others did meanwhile is computing to it.
@@ -271,7 +291,8 @@ mod tests {
             since: Nanos(10),
             driver: Nanos(0),
         };
-        assert_eq!(reader.charge(Nanos(10), Nanos(5)), Nanos(15));
+        reader.charge(Nanos(10), Nanos(5));
+        assert_eq!(reader.free_at, Nanos(15));
         reader.answered(Nanos(40), State::Reading);
         assert_eq!((reader.wake, reader.report.stall), (Nanos(40), Nanos(25)));
         assert_eq!(reader.report.driver, Nanos(5));

@@ -39,6 +39,18 @@ impl Meter {
         self.0.borrow().busy
     }
 
+    /// Requests that ended.
+    #[must_use]
+    pub fn completed(&self) -> u64 {
+        self.0.borrow().completed
+    }
+
+    /// Sum over them of the time from submission to completion.
+    #[must_use]
+    pub fn response(&self) -> Nanos {
+        Nanos(u64::try_from(self.0.borrow().response).unwrap_or(u64::MAX))
+    }
+
     /// Requests that did not end well.
     #[must_use]
     pub fn failed(&self) -> u64 {

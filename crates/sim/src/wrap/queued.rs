@@ -27,6 +27,8 @@ pub struct Queue {
     serving: Serving,
     /// Where the request last given to the device ends.
     head: Bytes,
+    /// Where the device ends, if it has an end.
+    end: Option<Bytes>,
     usage: Usage,
 }
 
@@ -47,6 +49,7 @@ impl<D: Device> Queued<D> {
             waiting: Waiting::default(),
             serving: Serving::Nothing,
             head: Bytes(0),
+            end: inner.capacity(),
             usage: Usage::default(),
         };
         Self { layer, inner }
@@ -59,7 +62,7 @@ impl Queue {
         if self.serving != Serving::Nothing || self.waiting.is_empty() {
             return;
         }
-        let Some((serving, request)) = self.pick(inner.capacity()) else {
+        let Some((serving, request)) = self.pick() else {
             return;
         };
         self.serving = serving;
@@ -70,8 +73,8 @@ impl Queue {
 
     /// What is next; the oldest request where the scheduler names one that does not wait, which
     /// must not keep the others waiting.
-    fn pick(&mut self, end: Option<Bytes>) -> Option<(Serving, Request)> {
-        let picked = self.scheduler.pick(&self.waiting, self.head, end);
+    fn pick(&mut self) -> Option<(Serving, Request)> {
+        let picked = self.scheduler.pick(&self.waiting, self.head, self.end);
         if let Some(Next::Seek(at)) = picked {
             let (id, bytes) = (u64::MAX, Bytes(0));
             return Some((Serving::Seek, Request { id, at, bytes }));

@@ -10,7 +10,10 @@ use forerun_core::{Bytes, Nanos};
 use forerun_sim::device::hdd::{Access, Drive};
 use forerun_sim::device::{Device, Model, Request, model};
 
+use crate::skipped::skipped;
+
 /// The folder of the DiskSim set, if it is on this machine.
+#[track_caller]
 #[expect(
     clippy::disallowed_methods,
     reason = "a test's own switch, printed where it counts"
@@ -22,7 +25,7 @@ fn traces() -> Option<PathBuf> {
     if found.is_dir() {
         return Some(found);
     }
-    println!("SKIPPED: no {}: set FORERUN_TRACES", found.display());
+    skipped(format_args!("no {} (FORERUN_TRACES)", found.display()));
     None
 }
 

@@ -3,7 +3,8 @@
 //! 64 streams keep an 8 ms / 80 MB/s disk busy in slices of 32 competitive depths, 0.26 s each; a
 //! round of all takes 17 s.
 
-use forerun_core::{Bytes, Nanos};
+use forerun_core::spec::Choice;
+use forerun_core::{Bytes, Nanos, detect, dispatch};
 use forerun_sim::report::{ReaderReport, Report};
 use forerun_sim::workload::many_readers::ManyReaders;
 use forerun_sim::workload::{Step, Steps, Workload};
@@ -110,4 +111,35 @@ fn a_slow_stream_does_not_starve_among_fast_ones() {
     let late = other.elapsed.0 as f64 / other.compute.0 as f64;
     println!("a film of 60 s takes {late:.3} of its time");
     assert!(late < 1.3, "it takes {late:.3} times as long");
+}
+
+/// One reader asks for 1024 blocks at a time, which take the disk 52 ms; slices are one competitive
+/// depth, 8 ms. The blocks go to the disk in pieces. A page that somebody else wants waits until the
+/// run of pieces is a depth past its slice, which it mostly is, for the two pieces at the disk, and
+/// for its own switch; not until there is no piece left.
+#[test]
+fn a_long_request_is_finished_a_depth_past_its_slice_at_most() {
+    let page = |n: u64| Step::read(n * 7_919 % 2_000 * 4096, 4096, 150_000_000);
+    let workload = Beside {
+        streams: ManyReaders {
+            file_bytes: 200_000_000,
+            read_bytes: 8 << 20,
+            ..streams(1)
+        },
+        file_bytes: 10_000_000,
+        other: (0..15).map(page).collect(),
+    };
+    let mut settings = settings("forerun", MEMORY);
+    settings.detect = Choice::parse("detect", detect::LIST, "none").unwrap();
+    let slices = "continuing(slice_switches=1,round_switches=1)";
+    settings.dispatch = Choice::parse("dispatch", dispatch::LIST, slices).unwrap();
+    settings.request_max = Bytes(65_536);
+    let device = device::parse(DISK).unwrap();
+    let report = Scene::new(settings, device, &workload)
+        .run(&mut ())
+        .unwrap();
+    let other = report.readers[1];
+    let wait = other.stall.0 / other.reads;
+    println!("a page waits for {} us", wait / 1000);
+    assert!(wait < 16_000_000, "a page waits for {}", Nanos(wait));
 }

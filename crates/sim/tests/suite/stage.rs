@@ -80,7 +80,7 @@ pub(crate) fn issued(journal: &[Entry]) -> Vec<Issued> {
         match entry {
             Entry::Input(_, input) => {
                 at = match input {
-                    Input::Read { first, .. } => Some(*first),
+                    Input::Read { access, .. } => Some(access.block),
                     _ => None,
                 };
                 is_new = true;

@@ -3,10 +3,12 @@
 //! Whatever can be found out without a run is found out here, with the flag or the line it comes
 //! from. How a cell is run is `run.rs`.
 
+use forerun_core::hinted::Setup;
 use forerun_core::preset::Preset;
 use forerun_core::settings::SettingsError;
 use forerun_core::spec::Choice;
 use forerun_core::{Bytes, Settings};
+use forerun_sim::hinted::host::{self, Host};
 use forerun_sim::simulate::placing::Placing;
 use forerun_sim::simulate::recorded::Recorded;
 use forerun_sim::workload;
@@ -14,6 +16,7 @@ use forerun_sim::workload;
 use super::disk::Disk;
 use super::input::Input;
 use crate::args::{Simulate, Simulated};
+use crate::composition;
 use crate::failure::Failure;
 
 /// See the [module](self).
@@ -50,9 +53,19 @@ pub(super) fn grid(args: &Simulate, input: &Input, disk: &Disk) -> Result<Vec<Ce
                     wanted: *wanted,
                     cache_blocks: *cache_blocks,
                 });
-                if let Simulated::Engine(preset) = preset {
-                    check_files(args, input, *wanted, disk)?;
-                    settings(preset, args, *cache_blocks)?;
+                match preset {
+                    Simulated::Engine(preset) => {
+                        check_files(args, input, *wanted, disk)?;
+                        settings(preset, args, *cache_blocks)?;
+                    }
+                    preset if preset.is_lru() || disk.is_unit() => {}
+                    Simulated::Hinted(choice, name) => {
+                        let references =
+                            input.recorded.as_ref().map_or(0, |r| r.references().len());
+                        let setup = setup(choice, wanted.unwrap_or(1), *cache_blocks);
+                        let checked = host::settings(&setup, &host(args), references);
+                        checked.map_err(|e| refused(name, *cache_blocks, &e))?;
+                    }
                 }
             }
         }
@@ -104,6 +117,19 @@ fn check_flags(args: &Simulate) -> Result<(), Failure> {
             )));
         }
     }
+    let methods = &args.methods;
+    for (flag, value) in [
+        ("--detect", &methods.detect),
+        ("--depth", &methods.depth),
+        ("--dispatch", &methods.dispatch),
+        ("--reclaim", &methods.reclaim),
+    ] {
+        if value.is_some() && args.preset.0.iter().all(Simulated::is_hinted) {
+            return Err(Failure::Usage(format!(
+                "{flag}: no preset named is one of the engine's (see `forerun list presets`)"
+            )));
+        }
+    }
     Ok(())
 }
 
@@ -152,7 +178,7 @@ fn check_end(
         let why = format!("ends at byte {end} of its disk, {name} has {capacity} bytes");
         return refused((device, number), &why);
     }
-    let is_engine = |preset: &Simulated| !preset.is_hinted();
+    let is_engine = |preset: &Simulated| !preset.is_lru();
     match recorded.beyond_a_file(&placing) {
         Some(block) if args.preset.0.iter().any(is_engine) => refused(
             block,
@@ -160,6 +186,32 @@ fn check_end(
         ),
         _ => Ok(()),
     }
+}
+
+/// What a hinted run is, without its references.
+pub(super) fn setup(choice: &Choice, disks: u16, cache_blocks: u32) -> Setup {
+    Setup {
+        policy: choice.clone(),
+        disks,
+        cache_blocks,
+        blocks_max: u32::MAX,
+        hints_max: u32::MAX - 1,
+    }
+}
+
+/// What it runs in.
+pub(super) fn host(args: &Simulate) -> Host {
+    Host {
+        driver: args.driver,
+        block_bytes: Bytes(args.block_bytes.into()),
+        notice: args.noticing.notice,
+    }
+}
+
+fn refused(name: &str, cache_blocks: u32, error: &dyn std::fmt::Display) -> Failure {
+    Failure::Usage(format!(
+        "--preset {name} with --cache-blocks {cache_blocks}: {error}"
+    ))
 }
 
 fn placing<'r>(args: &Simulate, recorded: &'r Recorded, wanted: Option<u16>) -> Placing<'r> {
@@ -213,15 +265,11 @@ pub(super) fn settings(
     cache_blocks: u32,
 ) -> Result<Settings, Failure> {
     let memory = Bytes(u64::from(cache_blocks) * u64::from(args.block_bytes));
-    let refused = |e: &dyn std::fmt::Display| {
-        let name = preset.name;
-        Failure::Usage(format!(
-            "--preset {name} with --cache-blocks {cache_blocks}: {e}"
-        ))
-    };
+    let refused = |e: &dyn std::fmt::Display| refused(preset.name, cache_blocks, e);
     // Memory enough for any preset, until the size of a block is known.
     let mut settings = preset.settings(Bytes(1 << 30)).map_err(|e| refused(&e))?;
     (settings.memory, settings.block_bytes) = (memory, args.block_bytes);
+    composition::replace(&mut settings, &args.methods);
     settings.check().map_err(|e| match e {
         SettingsError::Memory { minimum, .. } => {
             let blocks = minimum.0.div_ceil(args.block_bytes.into());

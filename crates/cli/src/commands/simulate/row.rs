@@ -6,6 +6,7 @@
 use std::io::Write;
 
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+use forerun_core::settings::Notice;
 use forerun_sim::simulate::Outcome;
 use forerun_sim::simulate::bound::Bound;
 use serde_json::{Value, json};
@@ -24,6 +25,8 @@ pub(super) struct Row {
     pub(super) cache_blocks: u32,
     pub(super) block_bytes: u32,
     pub(super) compute_from: &'static str,
+    /// When free disks are noticed.
+    pub(super) notice: Option<Notice>,
     pub(super) outcome: Outcome,
     pub(super) bound: Bound,
     /// Elapsed time over reverse aggressive's on the same disks with the same cache.
@@ -80,6 +83,7 @@ impl Row {
             ("cache_blocks", json!(self.cache_blocks)),
             ("block_bytes", json!(self.block_bytes)),
             ("compute_from", json!(self.compute_from)),
+            ("notice", json!(self.notice.map(Notice::name))),
             ("reads", json!(run.reads)),
             ("hits", json!(run.hits)),
             ("late_hits", json!(run.late_hits)),

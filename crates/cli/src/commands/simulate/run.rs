@@ -6,7 +6,7 @@
 //! ```text
 //! unit            every hinted method, in the theory's units
 //! lru             demand-lru, from the references that are kept or from the trace itself
-//! hinted          the other hinted methods, from the references that are kept
+//! hinted          the other hinted methods in the engine, from the references that are kept
 //! engine          presets of the engine, from the trace itself or a workload
 //! ```
 
@@ -15,6 +15,7 @@ use std::fmt::Display;
 use forerun_core::Bytes;
 use forerun_core::hinted::Setup;
 use forerun_core::preset::Preset;
+use forerun_core::settings::Notice;
 use forerun_core::spec::Choice;
 use forerun_sim::WorldError;
 use forerun_sim::device::Device;
@@ -30,7 +31,7 @@ use forerun_sim::simulate::streamed::{self, References, Streamed};
 use forerun_sim::simulate::{Outcome, engine, hinted, in_units, lru};
 use forerun_sim::workload::{self, Workload};
 
-use super::cell::{Cell, settings};
+use super::cell::{Cell, host, settings, setup};
 use super::disk::Disk;
 use super::input::Input;
 use super::row::Row;
@@ -79,10 +80,18 @@ impl Run<'_> {
             cache_blocks: cell.cache_blocks,
             block_bytes: args.block_bytes,
             compute_from: self.input.compute_from,
+            notice: self.notice(),
             outcome,
             bound,
             over_reverse: None,
         })
+    }
+
+    /// When free disks are noticed, where anything is announced to a method that looks ahead.
+    fn notice(&self) -> Option<Notice> {
+        let preset = &self.cell.preset;
+        let looks = preset.is_hinted() && !preset.is_lru() && !self.disk.is_unit();
+        looks.then_some(self.args.noticing.notice)
     }
 
     fn disks(&self) -> u16 {
@@ -109,21 +118,11 @@ impl Run<'_> {
     }
 
     fn host(&self) -> Host {
-        Host {
-            driver: self.args.driver,
-            block_bytes: Bytes(self.args.block_bytes.into()),
-            ..Host::default()
-        }
+        host(self.args)
     }
 
     fn setup(&self, choice: &Choice) -> Setup {
-        Setup {
-            policy: choice.clone(),
-            disks: self.disks(),
-            cache_blocks: self.cell.cache_blocks,
-            blocks_max: u32::MAX,
-            hints_max: u32::MAX - 1,
-        }
+        setup(choice, self.disks(), self.cell.cache_blocks)
     }
 
     fn in_units(&self, choice: &Choice, recorded: &Recorded) -> Result<(Outcome, Bound), Failure> {

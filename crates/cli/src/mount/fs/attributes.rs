@@ -76,6 +76,16 @@ impl Attributes {
     }
 }
 
+/// The device of an open file, as far as this kernel knows by itself: no server is asked.
+///
+/// # Errors
+/// Those of `statx(2)`.
+pub fn device_of(file: impl AsFd) -> Result<(u32, u32), Errno> {
+    let flags = AtFlags::EMPTY_PATH | AtFlags::NO_AUTOMOUNT | AtFlags::STATX_DONT_SYNC;
+    let stat = statx(file, "", flags, StatxFlags::empty())?;
+    Ok((stat.stx_dev_major, stat.stx_dev_minor))
+}
+
 impl From<&Statx> for Attributes {
     fn from(stat: &Statx) -> Self {
         let time = |t: StatxTimestamp| (t.tv_sec, t.tv_nsec);

@@ -27,15 +27,26 @@ pub fn open_root(path: &Path) -> Result<OwnedFd, Errno> {
     rustix::fs::open(path, flags, Mode::empty())
 }
 
-/// Whatever has this name in the folder, links as links.
+/// Whatever has this name in the folder, links as links, on the folder's file system.
 ///
 /// # Errors
-/// `EINVAL` for a name that is not one component, else those of `openat2(2)`.
+/// `EINVAL` for a name that is not one component, `EXDEV` if something is mounted there, else those
+/// of `openat2(2)`.
 pub fn open_child(folder: impl AsFd, name: &OsStr) -> Result<OwnedFd, Errno> {
     check_name(name)?;
-    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    openat2(folder, name, flags)
+    openat2(folder, name, CHILD, ResolveFlags::NO_XDEV)
 }
+
+/// The same, and what is mounted there if something is.
+///
+/// # Errors
+/// The same, without `EXDEV`.
+pub fn open_mounted(folder: impl AsFd, name: &OsStr) -> Result<OwnedFd, Errno> {
+    check_name(name)?;
+    openat2(folder, name, CHILD, ResolveFlags::empty())
+}
+
+const CHILD: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 /// A folder for listing, from its `O_PATH` descriptor.
 ///
@@ -43,11 +54,17 @@ pub fn open_child(folder: impl AsFd, name: &OsStr) -> Result<OwnedFd, Errno> {
 /// Those of `openat2(2)`.
 pub fn open_for_listing(folder: impl AsFd) -> Result<OwnedFd, Errno> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    openat2(folder, OsStr::new("."), flags)
+    openat2(folder, OsStr::new("."), flags, ResolveFlags::empty())
 }
 
-fn openat2(folder: impl AsFd, name: &OsStr, flags: OFlags) -> Result<OwnedFd, Errno> {
+fn openat2(
+    folder: impl AsFd,
+    name: &OsStr,
+    flags: OFlags,
+    more: ResolveFlags,
+) -> Result<OwnedFd, Errno> {
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS | ResolveFlags::NO_SYMLINKS;
+    let resolve = resolve | more;
     loop {
         match rustix::fs::openat2(&folder, name, flags, Mode::empty(), resolve) {
             // A rename elsewhere made the kernel unsure; it asks to be asked again.

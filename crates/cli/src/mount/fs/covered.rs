@@ -34,7 +34,7 @@ pub fn covered(mountpoint: &Path) -> Result<Covered, Errno> {
         return Err(Errno::INVAL);
     };
     let parent = beneath::open_root(parent)?;
-    let folder = beneath::open_child(parent.as_fd(), name)?;
+    let folder = beneath::open_mounted(parent.as_fd(), name)?;
     Ok(Covered {
         parent: Attributes::of(&parent, "")?.key,
         name: name.to_owned(),

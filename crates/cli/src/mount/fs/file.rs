@@ -13,6 +13,7 @@ use rustix::io::Errno;
 
 use super::beneath;
 use super::nodes::Node;
+use crate::mount::lanes::LaneOf;
 
 /// See the [module](self).
 #[derive(Debug)]
@@ -23,6 +24,8 @@ pub struct OpenFile {
     pub thread: u32,
     /// Reads it.
     pub reader: Reader,
+    /// Where calls about it are made.
+    pub lane: LaneOf,
     /// Times the kernel asked for bytes.
     requests: AtomicU64,
     /// Bytes given to the kernel.
@@ -34,11 +37,12 @@ pub struct OpenFile {
 impl OpenFile {
     /// A file just opened.
     #[must_use]
-    pub fn new(node: Node, thread: u32, reader: Reader) -> Self {
+    pub fn new(node: Node, thread: u32, reader: Reader, lane: LaneOf) -> Self {
         Self {
             node,
             thread,
             reader,
+            lane,
             requests: AtomicU64::new(0),
             bytes: AtomicU64::new(0),
             at: AtomicU64::new(0),
@@ -69,6 +73,14 @@ impl OpenFile {
         }
         self.count(offset, filled);
         Ok(filled)
+    }
+
+    /// Copies these bytes as far as the file has them, if all of those are in memory; waits for
+    /// nothing. `fresh` as in [`OpenFile::read`].
+    pub fn read_resident(&self, buffer: &mut [u8], offset: u64, fresh: bool) -> Option<usize> {
+        let count = self.reader.read_resident_at(buffer, offset, fresh)?;
+        self.count(offset, count);
+        Some(count)
     }
 
     /// Notes a read that gave this many bytes at this offset.

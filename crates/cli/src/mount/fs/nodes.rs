@@ -8,7 +8,8 @@
 //! No descriptor is kept for a file that is not open: it would keep the space of a deleted file.
 //! A file is found again by its folder and name and must still have its key, else the answer is
 //! `ESTALE` and the kernel looks its name up again. Descriptors of the last [`FOLDERS_MAX`]
-//! folders used are kept, because everything goes through them.
+//! folders used are kept, because everything goes through them; they are let go of first where
+//! descriptors are short.
 //!
 //! A node ends when the kernel has forgotten it as often as it was told of it, and nothing has it
 //! open.
@@ -19,9 +20,13 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
+use rustix::fs::FileType;
 use rustix::io::Errno;
+use rustix::process::{Resource, getrlimit};
 
 use super::attributes::{Attributes, Key, Time, Version};
+use super::told::{Told, Verdict};
+use crate::mount::lanes::LaneOf;
 use crate::mount::lock;
 
 /// The number of a file as the kernel knows it.
@@ -34,15 +39,29 @@ pub const ROOT: Node = Node(1);
 /// Where numbers begin that are not the source's: above any inode number a disk file system uses.
 const FOREIGN: u64 = 1 << 63;
 
-/// Folders whose descriptor is kept. A thousand cover the paths in use at any time; each pins its
-/// folder and takes one of some twenty thousand descriptors a process may have.
+/// Folders whose descriptor is kept. A thousand cover the paths in use at any time.
 const FOLDERS_MAX: usize = 1024;
+
+/// Of the descriptors the process may have, the part that folders take at most: an eighth, because
+/// open files take two each.
+const FOLDERS_PART: u64 = 8;
+
+/// Folders between a node and SOURCE: a path has at most 4096 bytes, so 2048 names.
+pub const DEPTH_MAX: usize = 2048;
 
 /// Where a node was found, and what stands for it.
 #[derive(Clone, Debug)]
 pub struct Place {
     /// Which file it must be.
     pub key: Key,
+    /// When that was made, and what it is: a later file may have the same key.
+    pub born: Time,
+    /// See `born`.
+    pub kind: FileType,
+    /// Whether its file system is [served](forerun_io::served).
+    pub served: bool,
+    /// Whether it is mounted on its name.
+    pub mounted: bool,
     /// Its folder, and its name there.
     pub parent: Node,
     /// See `parent`.
@@ -51,21 +70,53 @@ pub struct Place {
     pub descriptor: Option<Arc<OwnedFd>>,
 }
 
+/// The file system something was found on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FileSystem {
+    /// Whether it is [served](forerun_io::served).
+    pub served: bool,
+    /// Whether what was found is what is mounted on the name.
+    pub mounted: bool,
+}
+
 /// A file that is open, for whoever looks whether it changed.
 #[derive(Clone, Debug)]
 pub struct Held {
     /// Which file.
     pub node: Node,
+    /// The device it is on.
+    pub device: (u32, u32),
     /// Its descriptor.
     pub descriptor: Arc<OwnedFd>,
     /// The version whose bytes the kernel has.
     pub seen: Version,
 }
 
+impl Place {
+    fn new(attributes: &Attributes, parent: Node, name: &OsStr, on: FileSystem) -> Self {
+        Self {
+            key: attributes.key,
+            born: attributes.born,
+            kind: attributes.kind,
+            served: on.served,
+            mounted: on.mounted,
+            parent,
+            name: name.to_owned(),
+            descriptor: None,
+        }
+    }
+
+    /// Whether these are the attributes of the file that was found there.
+    #[must_use]
+    pub fn is(&self, now: &Attributes) -> bool {
+        self.key == now.key && self.born == now.born && self.kind == now.kind
+    }
+}
+
 #[derive(Debug)]
 struct Known {
     place: Place,
-    born: Time,
+    told: Told,
     lookups: u64,
     opens: u32,
     seen: Option<Version>,
@@ -84,21 +135,20 @@ struct Table {
 #[derive(Debug)]
 pub struct Nodes {
     table: Mutex<Table>,
+    folders_max: usize,
 }
 
 impl Nodes {
     /// A table that knows the root only.
     #[must_use]
-    pub fn new(root: Arc<OwnedFd>, attributes: &Attributes) -> Self {
+    pub fn new(root: Arc<OwnedFd>, attributes: &Attributes, on: FileSystem) -> Self {
         let place = Place {
-            key: attributes.key,
-            parent: ROOT,
-            name: OsString::new(),
             descriptor: Some(root),
+            ..Place::new(attributes, ROOT, OsStr::new(""), on)
         };
         let known = Known {
             place,
-            born: attributes.born,
+            told: Told::default(),
             lookups: 1,
             opens: 0,
             seen: None,
@@ -110,33 +160,41 @@ impl Nodes {
             folders: VecDeque::new(),
             device: attributes.key.device,
         };
+        let part = getrlimit(Resource::Nofile)
+            .current
+            .map(|limit| limit / FOLDERS_PART);
+        let part = part.and_then(|part| usize::try_from(part).ok());
         Self {
             table: table.into(),
+            folders_max: part.map_or(FOLDERS_MAX, |part| part.min(FOLDERS_MAX)),
         }
     }
 
     /// The kernel is told of a file found here; its number.
-    pub fn found(&self, parent: Node, name: &OsStr, attributes: &Attributes) -> Node {
+    pub fn found(
+        &self,
+        parent: Node,
+        name: &OsStr,
+        attributes: &Attributes,
+        on: FileSystem,
+    ) -> Node {
         let mut table = lock(&self.table);
         let node = table.number(&attributes.key);
         let known = table.nodes.entry(node.0).or_insert_with(|| Known {
-            place: Place {
-                key: attributes.key,
-                parent,
-                name: name.to_owned(),
-                descriptor: None,
-            },
-            born: attributes.born,
+            place: Place::new(attributes, parent, name, on),
+            told: Told::default(),
             lookups: 0,
             opens: 0,
             seen: None,
         });
-        if known.born != attributes.born {
+        if !known.place.is(attributes) {
             // Another file got the number of one that is gone.
-            known.born = attributes.born;
-            known.place.descriptor = None;
+            known.place = Place::new(attributes, parent, name, on);
+            known.told = Told::default();
             known.seen = None;
         }
+        known.told.add(attributes);
+        known.place.mounted = on.mounted;
         known.place.parent = parent;
         if known.place.name != name {
             known.place.name = name.to_owned();
@@ -164,6 +222,39 @@ impl Nodes {
         Ok(known.place.clone())
     }
 
+    /// The kernel is told of a node's attributes.
+    pub fn told(&self, node: Node, attributes: &Attributes) {
+        if let Some(known) = lock(&self.table).nodes.get_mut(&node.0) {
+            known.told.add(attributes);
+        }
+    }
+
+    /// The kernel is told of a node's access list.
+    pub fn told_access_list(&self, node: Node, digest: u64) {
+        if let Some(known) = lock(&self.table).nodes.get_mut(&node.0) {
+            known.told.add_access_list(digest);
+        }
+    }
+
+    /// Compares the attributes of a node with those the kernel was told: see [`Told::compare`]. The
+    /// access list is asked for without the lock.
+    ///
+    /// # Errors
+    /// `ESTALE` if it is none of ours.
+    pub fn compare(
+        &self,
+        node: Node,
+        now: &Attributes,
+        access_list: impl FnOnce() -> u64,
+    ) -> Result<Verdict, Errno> {
+        let known = |table: &Table| table.nodes.get(&node.0).map(|known| known.told);
+        let told = known(&lock(&self.table)).ok_or(Errno::STALE)?;
+        let digest = told.needs_access_list(now).then(access_list);
+        let mut table = lock(&self.table);
+        let known = table.nodes.get_mut(&node.0).ok_or(Errno::STALE)?;
+        Ok(known.told.compare(now, digest))
+    }
+
     /// Keeps the descriptor of a folder, and lets go of the one kept longest if there are many.
     pub fn keep_folder(&self, node: Node, descriptor: &Arc<OwnedFd>) {
         let mut table = lock(&self.table);
@@ -175,7 +266,7 @@ impl Nodes {
         }
         known.place.descriptor = Some(descriptor.clone());
         table.folders.push_back(node);
-        if table.folders.len() > FOLDERS_MAX {
+        if table.folders.len() > self.folders_max {
             table.let_a_folder_go();
         }
     }
@@ -221,6 +312,7 @@ impl Nodes {
         open.filter_map(|(&number, known)| {
             Some(Held {
                 node: Node(number),
+                device: known.place.key.device,
                 descriptor: known.place.descriptor.clone()?,
                 seen: known.seen?,
             })
@@ -233,6 +325,39 @@ impl Nodes {
         if let Some(known) = lock(&self.table).nodes.get_mut(&node.0) {
             known.seen = Some(version);
         }
+    }
+
+    /// Where calls about a node are made: in the lane of its file system; of one that is served and
+    /// on the way to it, if it is reached through one.
+    #[must_use]
+    pub fn lane(&self, node: Node) -> LaneOf {
+        let table = lock(&self.table);
+        let mut at = node;
+        let mut lane = None;
+        for _ in 0..DEPTH_MAX {
+            let Some(known) = table.nodes.get(&at.0) else {
+                break;
+            };
+            let (major, minor) = known.place.key.device;
+            if lane.is_none() || known.place.served {
+                lane = Some(LaneOf::Device(major, minor));
+            }
+            if known.place.served || known.place.descriptor.is_some() {
+                break;
+            }
+            at = known.place.parent;
+        }
+        lane.unwrap_or(LaneOf::Device(table.device.0, table.device.1))
+    }
+
+    /// Lets go of the descriptors of all folders but the root. False if there were none.
+    pub fn let_folders_go(&self) -> bool {
+        let mut table = lock(&self.table);
+        let any = !table.folders.is_empty();
+        while !table.folders.is_empty() {
+            table.let_a_folder_go();
+        }
+        any
     }
 
     /// The number a file would have, without telling the kernel of it.

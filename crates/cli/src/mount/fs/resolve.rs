@@ -11,22 +11,48 @@
 //! ```
 
 use std::ffi::OsStr;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
 use rustix::fs::FileType;
 use rustix::io::Errno;
 
-use super::attributes::Attributes;
-use super::nodes::{Node, Place};
+use super::attributes::{Attributes, device_of};
+use super::nodes::{DEPTH_MAX, FileSystem, Node, Place, ROOT};
 use super::{SourceFs, beneath};
-
-/// Folders between a node and SOURCE: a path has at most 4096 bytes, so 2048 names.
-const DEPTH_MAX: usize = 2048;
 
 impl SourceFs {
     /// A descriptor that stands for a node, made from its folder's if none is kept.
     pub(super) fn descriptor(&self, node: Node) -> Result<Arc<OwnedFd>, Errno> {
+        self.resolve(node).map(|(descriptor, _)| descriptor)
+    }
+
+    /// The same for a node that is opened by its name, with its attributes: whoever has it open by
+    /// now may have another file than the one of that name.
+    pub(super) fn present(&self, node: Node) -> Result<(Arc<OwnedFd>, Attributes), Errno> {
+        let (descriptor, attributes) = self.resolve(node)?;
+        let attributes = match attributes {
+            Some(attributes) => attributes,
+            None => self.attributes_by_name(node, &descriptor)?,
+        };
+        Ok((descriptor, attributes))
+    }
+
+    fn attributes_by_name(&self, node: Node, kept: &OwnedFd) -> Result<Attributes, Errno> {
+        let place = self.nodes.place(node)?;
+        if node == ROOT || self.covered_by(place.parent, &place.name)?.is_some() {
+            return Attributes::of(kept, "");
+        }
+        let folder = self.descriptor(place.parent)?;
+        if place.mounted {
+            return self.step(&folder, &place).map(|(_, attributes)| attributes);
+        }
+        let child = beneath::open_child(&folder, &place.name).map_err(stale)?;
+        same(&place, Attributes::of(child, ""))
+    }
+
+    /// A descriptor, and the attributes if it was not kept.
+    fn resolve(&self, node: Node) -> Result<(Arc<OwnedFd>, Option<Attributes>), Errno> {
         // From the node up to a folder whose descriptor is kept, then down again.
         let mut way = Vec::new();
         let mut at = node;
@@ -42,19 +68,67 @@ impl SourceFs {
             way.push((at, place));
             at = parent;
         };
+        let mut last = None;
         for (node, place) in way.into_iter().rev() {
             let (child, attributes) = self.step(&folder, &place)?;
             if attributes.kind == FileType::Directory {
                 self.nodes.keep_folder(node, &child);
             }
             folder = child;
+            last = Some(attributes);
         }
-        Ok(folder)
+        Ok((folder, last))
+    }
+
+    /// What a name leads to, on the folder's own file system; none if something is mounted there.
+    pub(super) fn child(
+        &self,
+        parent: Node,
+        name: &OsStr,
+    ) -> Result<Option<(Attributes, FileSystem)>, Errno> {
+        let place = self.nodes.place(parent)?;
+        let on = FileSystem {
+            served: place.served,
+            mounted: false,
+        };
+        if let Some(covered) = self.covered_by(parent, name)? {
+            return Ok(Some((Attributes::of(covered, "")?, on)));
+        }
+        match beneath::open_child(self.descriptor(parent)?, name) {
+            Ok(child) => Ok(Some((Attributes::of(child, "")?, on))),
+            Err(Errno::XDEV) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// What is mounted on a name. This mount itself is never looked into: its requests would be ours
+    /// to answer, while we wait.
+    pub(super) fn mounted_child(
+        &self,
+        parent: Node,
+        name: &OsStr,
+    ) -> Result<(Attributes, FileSystem), Errno> {
+        let child = beneath::open_mounted(self.descriptor(parent)?, name)?;
+        if self.own.get() == Some(&device_of(&child)?) {
+            return Err(Errno::LOOP);
+        }
+        let on = FileSystem {
+            served: is_served(&child),
+            mounted: true,
+        };
+        Ok((Attributes::of(child, "")?, on))
     }
 
     fn step(&self, folder: &OwnedFd, place: &Place) -> Result<(Arc<OwnedFd>, Attributes), Errno> {
         let child = match self.covered_by(place.parent, &place.name)? {
             Some(covered) => covered.clone(),
+            None if place.mounted => {
+                let child = beneath::open_mounted(folder, &place.name).map_err(stale)?;
+                if device_of(&child)? != place.key.device {
+                    return Err(Errno::STALE);
+                }
+                Arc::new(child)
+            }
             None => Arc::new(beneath::open_child(folder, &place.name).map_err(stale)?),
         };
         let attributes = same(place, Attributes::of(&child, ""))?;
@@ -75,10 +149,15 @@ impl SourceFs {
     }
 }
 
+/// Whether the file system of a file is [served](forerun_io::served).
+pub(super) fn is_served(file: &OwnedFd) -> bool {
+    forerun_io::served::is_served(file.as_fd())
+}
+
 /// The attributes, if they are still those of the file that was found at this place.
 pub(super) fn same(place: &Place, now: Result<Attributes, Errno>) -> Result<Attributes, Errno> {
     let now = now.map_err(stale)?;
-    if now.key == place.key {
+    if place.is(&now) {
         Ok(now)
     } else {
         Err(Errno::STALE)
@@ -88,7 +167,7 @@ pub(super) fn same(place: &Place, now: Result<Attributes, Errno>) -> Result<Attr
 /// A node that is not where it was found may be elsewhere: the kernel looks again.
 fn stale(error: Errno) -> Errno {
     match error {
-        Errno::NOENT | Errno::NOTDIR | Errno::LOOP => Errno::STALE,
+        Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::XDEV => Errno::STALE,
         other => other,
     }
 }

@@ -5,21 +5,24 @@
 //! thread and a buffer only once its bytes are in memory.
 //!
 //! ```text
-//! request --> all there? --yes--> here: ready room, copied, answered
+//! request --> all there? --yes--> here: room, copied, answered
 //!                  \ no
 //!                   v
-//!             engine: fetched ...... there --> worker: ready room, copied, answered
+//!             engine: fetched ...... there --> worker: room, copied, answered
 //!                  ^                              \ gone again
 //!                  +---- some more times <--------+
-//!                                                 \--> worker: waiting room, block by block
+//!                                                 \--> lane of the device: a buffer, block by block
 //! ```
 //!
-//! The last way is for memory too small to hold a read at once, and for errors. Nobody can wait
-//! forever: who has room waits for the engine alone, which needs no room, and who waits for room
-//! holds nothing. The engine brings a read of which each block is taken as it comes to an end with
-//! a single frame.
+//! The last way is for memory too small to hold a read at once, and for errors; there is one such read
+//! at a time for each device. No deadlock: room is held only while bytes are copied, and the engine
+//! brings a read of which each block is taken as it comes to an end with a single frame.
+//!
+//! A device that does not answer holds up nobody but its own reads: what waits is counted by device,
+//! and whatever asks the source of a [served](forerun_io::served) file is done in its
+//! [lane](crate::mount::lanes).
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -27,17 +30,16 @@ use std::thread;
 use forerun_io::footprint::Pages;
 use fuser::{Errno, ReplyData};
 
-use super::room::{Purpose, Room, Sizes};
+use super::room::Room;
 use super::wire::errno;
+use crate::mount::fs::beneath;
 use crate::mount::fs::file::OpenFile;
+use crate::mount::lanes::{LaneOf, Lanes};
 use crate::mount::lock;
 
-/// Threads that answer what has come. They copy and never wait, but for the last way: more than
-/// copy at once on most machines.
+/// Threads that answer what has come. They copy and never wait: more than copy at once on most
+/// machines.
 pub const WORKERS: usize = 8;
-
-/// Of these, how many may wait for a device; the others are for what has come.
-const WAITING_MAX: usize = 4;
 
 /// The stack of a worker; 24 KiB of it are ever touched.
 const STACK_BYTES: usize = 256 << 10;
@@ -50,7 +52,10 @@ const ROUNDS_MAX: u32 = 8;
 pub type AwaitedMax = Box<dyn Fn() -> u64 + Send + Sync>;
 
 /// What is to be done with a buffer; without one the system has no memory left.
-type Work = Box<dyn FnOnce(Option<&mut [u8]>) + Send>;
+type Work = Box<dyn FnOnce(Option<&mut [u8]>) -> Next + Send>;
+
+/// What follows once the buffer is given back.
+type Next = Option<Box<dyn FnOnce() + Send>>;
 
 /// Something to be done once there is room.
 struct Job {
@@ -58,22 +63,21 @@ struct Job {
     work: Work,
 }
 
+/// What waits for one device.
 #[derive(Default)]
-struct Queues {
-    ready: VecDeque<Job>,
-    waiting: VecDeque<Job>,
-}
-
-struct State {
-    room: Room,
-    queues: Queues,
+struct Waiting {
     /// Bytes of reads that wait in the engine or for their turn with a worker.
     awaited: usize,
     /// Reads that are not in the engine yet.
     outside: VecDeque<Read>,
-    /// Workers that may be waiting for a device.
-    at_device: usize,
-    /// Threads that want ready room where they are.
+}
+
+struct State {
+    room: Room,
+    ready: VecDeque<Job>,
+    /// By device; only those for which something waits.
+    waiting: HashMap<u64, Waiting>,
+    /// Threads that want room where they are.
     wanting: usize,
     ended: bool,
 }
@@ -81,6 +85,7 @@ struct State {
 struct Shared {
     /// How many bytes may be awaited at once, which can change.
     awaited_max: AwaitedMax,
+    lanes: Arc<Lanes>,
     state: Mutex<State>,
     /// Something a worker could do.
     work: Condvar,
@@ -110,18 +115,17 @@ impl Reads {
     ///
     /// # Errors
     /// No thread can be started.
-    pub fn start(sizes: Sizes, awaited_max: AwaitedMax) -> io::Result<Self> {
+    pub fn start(room: usize, lanes: Arc<Lanes>, awaited_max: AwaitedMax) -> io::Result<Self> {
         let state = State {
-            room: Room::new(sizes),
-            queues: Queues::default(),
-            awaited: 0,
-            outside: VecDeque::new(),
-            at_device: 0,
+            room: Room::new(room),
+            ready: VecDeque::new(),
+            waiting: HashMap::new(),
             wanting: 0,
             ended: false,
         };
         let shared = Arc::new(Shared {
             awaited_max,
+            lanes,
             state: state.into(),
             work: Condvar::new(),
             room: Condvar::new(),
@@ -138,11 +142,14 @@ impl Reads {
         Ok(reads)
     }
 
-    /// Does a read, here or elsewhere, now or later.
+    /// Does a read, here or elsewhere, now or later. Of a served file it is called in its lane,
+    /// because it looks whether the file changed.
     pub fn begin(&self, read: Read) {
+        if let Err(error) = read.file.reader.look_for(read.offset, read.bytes) {
+            return read.reply.error(errno(beneath::errno(&error)));
+        }
         if read.is_resident() {
-            self.shared
-                .here(read.bytes, |buffer| read.answer(buffer, true));
+            self.shared.here(read);
         } else {
             self.shared.enter(read);
         }
@@ -161,12 +168,30 @@ impl Read {
         self.file.reader.is_resident(self.offset, self.bytes)
     }
 
-    /// Reads and answers.
-    fn answer(self, buffer: Option<&mut [u8]>, fresh: bool) {
+    fn device(&self) -> u64 {
+        self.file.reader.device().unwrap_or_default()
+    }
+
+    /// Copies what is in memory and answers; the read itself if not all of it is.
+    fn copy(self, buffer: Option<&mut [u8]>, fresh: bool) -> Option<Self> {
         let Some(buffer) = buffer else {
+            self.reply.error(Errno::ENOMEM);
+            return None;
+        };
+        match self.file.read_resident(buffer, self.offset, fresh) {
+            Some(count) => self.reply.data(&buffer[..count]),
+            None => return Some(self),
+        }
+        None
+    }
+
+    /// Reads block by block and answers.
+    fn take(self) {
+        let Ok(mut buffer) = Pages::new(self.bytes.max(1)) else {
             return self.reply.error(Errno::ENOMEM);
         };
-        match self.file.read(buffer, self.offset, fresh) {
+        let buffer = &mut buffer[..self.bytes];
+        match self.file.read(buffer, self.offset, false) {
             Ok(count) => self.reply.data(&buffer[..count]),
             Err(error) => self.reply.error(errno(error)),
         }
@@ -174,38 +199,59 @@ impl Read {
 }
 
 impl State {
-    /// Whether a read may enter the engine beside those that are there, of which so many bytes may
-    /// be awaited at once.
+    /// Whether a read of this device may enter the engine beside those that are there, of which so
+    /// many bytes may be awaited at once.
     ///
     /// All should, because streams move on when their next read is seen. Where those who wait hold
     /// no memory all do. Elsewhere what is asked for must fit the memory, or reads push out each
     /// other's blocks and none ever has all of its own. So there, once some had to stay outside, at
     /// three quarters, only a quarter is let in, each with room for its stream, until nobody is left
     /// outside. With 64 readers in 16 MiB, one mount of a fast local disk: 2.1 and 2.4 GB/s, without
-    /// this 1.2 and 1.3. A single read always may.
-    fn may_enter(&self, bytes: usize, awaited_max: u64) -> bool {
-        let quarters = if self.outside.is_empty() { 3 } else { 1 };
-        let most = usize::try_from(awaited_max / 4 * quarters).unwrap_or(usize::MAX);
-        self.awaited == 0 || self.awaited + bytes <= most
+    /// this 1.2 and 1.3. Devices share that evenly, so that one which does not answer leaves others
+    /// theirs, and a single read of a device always may.
+    fn may_enter(&self, device: u64, bytes: usize, awaited_max: u64) -> bool {
+        let Some(own) = self.waiting.get(&device).filter(|own| own.awaited > 0) else {
+            return true;
+        };
+        let quarters = if own.outside.is_empty() { 3 } else { 1 };
+        let share = awaited_max / self.waiting.len() as u64;
+        let most = usize::try_from(share / 4 * quarters).unwrap_or(usize::MAX);
+        own.awaited + bytes <= most
     }
 
-    /// The next job that can be done, with its buffer. What has come goes first.
-    fn next(&mut self) -> Option<(Job, io::Result<Option<Pages>>, Purpose)> {
-        let has = |job: &Job, purpose| self.room.has(job.bytes, purpose);
-        let ready = self.queues.ready.front();
-        let waiting = self.queues.waiting.front();
-        let (queue, purpose) = if ready.is_some_and(|job| has(job, Purpose::Ready)) {
-            (&mut self.queues.ready, Purpose::Ready)
-        } else if self.at_device < WAITING_MAX
-            && waiting.is_some_and(|job| has(job, Purpose::Waiting))
-        {
-            (&mut self.queues.waiting, Purpose::Waiting)
-        } else {
+    fn wait_more(&mut self, device: u64, bytes: usize) {
+        self.waiting.entry(device).or_default().awaited += bytes;
+    }
+
+    fn wait_less(&mut self, device: u64, bytes: usize) {
+        if let Some(own) = self.waiting.get_mut(&device) {
+            own.awaited -= bytes;
+            if own.awaited == 0 && own.outside.is_empty() {
+                self.waiting.remove(&device);
+            }
+        }
+    }
+
+    /// The next read of a device that may enter now.
+    fn next_outside(&mut self, device: u64, awaited_max: u64) -> Option<Read> {
+        let bytes = self.waiting.get(&device)?.outside.front()?.bytes;
+        if !self.may_enter(device, bytes, awaited_max) {
             return None;
-        };
-        let job = queue.pop_front()?;
-        let buffer = self.room.take(job.bytes, purpose);
-        Some((job, buffer, purpose))
+        }
+        let own = self.waiting.get_mut(&device)?;
+        own.awaited += bytes;
+        own.outside.pop_front()
+    }
+
+    /// The next job that can be done, with its buffer.
+    fn next(&mut self) -> Option<(Job, io::Result<Option<Pages>>)> {
+        let bytes = self.ready.front()?.bytes;
+        if !self.room.has(bytes) {
+            return None;
+        }
+        let job = self.ready.pop_front()?;
+        let buffer = self.room.take(job.bytes);
+        Some((job, buffer))
     }
 }
 
@@ -213,30 +259,42 @@ impl Shared {
     /// A read enters the engine, or waits until others have left.
     fn enter(self: &Arc<Self>, read: Read) {
         let most = (self.awaited_max)();
+        let device = read.device();
         let mut state = lock(&self.state);
-        if !state.may_enter(read.bytes, most) {
-            state.outside.push_back(read);
+        if !state.may_enter(device, read.bytes, most) {
+            state
+                .waiting
+                .entry(device)
+                .or_default()
+                .outside
+                .push_back(read);
             return;
         }
-        state.awaited += read.bytes;
+        state.wait_more(device, read.bytes);
         drop(state);
         self.await_bytes(read, 0);
     }
 
-    /// A read was answered: others may enter.
-    fn leave(self: &Arc<Self>, bytes: usize) {
+    /// A read was answered: others of its device may enter.
+    fn leave(self: &Arc<Self>, device: u64, bytes: usize) {
         let most = (self.awaited_max)();
         let mut state = lock(&self.state);
-        state.awaited -= bytes;
-        while let Some(next) = state.outside.front().map(|read| read.bytes)
-            && state.may_enter(next, most)
-            && let Some(read) = state.outside.pop_front()
-        {
-            state.awaited += next;
+        state.wait_less(device, bytes);
+        while let Some(read) = state.next_outside(device, most) {
             drop(state);
-            self.await_bytes(read, 0);
+            self.await_elsewhere(read, 0);
             state = lock(&self.state);
         }
+    }
+
+    /// [`Shared::await_bytes`] for a thread that must not wait for a server.
+    fn await_elsewhere(self: &Arc<Self>, read: Read, round: u32) {
+        if !read.file.reader.is_served() {
+            return self.await_bytes(read, round);
+        }
+        let (shared, lane) = (self.clone(), read.file.lane);
+        self.lanes
+            .later(lane, move || shared.await_bytes(read, round));
     }
 
     /// Has the engine bring the bytes; after that a worker goes on. `round` counts how often that
@@ -245,43 +303,48 @@ impl Shared {
         let shared = self.clone();
         let (file, offset, bytes) = (read.file.clone(), read.offset, read.bytes);
         let come = move |there: bool| {
-            let last_way = !there || round == ROUNDS_MAX;
-            let then = shared.clone();
-            let work = Box::new(move |buffer: Option<&mut [u8]>| {
-                if last_way || read.is_resident() {
-                    read.answer(buffer, false);
-                    then.leave(bytes);
-                } else {
-                    then.await_bytes(read, round + 1);
-                }
-            });
-            let purpose = if last_way {
-                Purpose::Waiting
+            if there && round < ROUNDS_MAX {
+                shared.when_room(read, round);
             } else {
-                Purpose::Ready
-            };
-            shared.later(purpose, Job { bytes, work });
+                shared.last_way(read);
+            }
         };
         file.reader.when_resident(offset, bytes, round == 0, come);
     }
 
+    /// The bytes have come: a worker copies them once there is room.
+    fn when_room(self: &Arc<Self>, read: Read, round: u32) {
+        let (shared, bytes, device) = (self.clone(), read.bytes, read.device());
+        let work = Box::new(move |buffer: Option<&mut [u8]>| -> Next {
+            match read.copy(buffer, false) {
+                None => Some(Box::new(move || shared.leave(device, bytes))),
+                Some(read) => Some(Box::new(move || shared.await_elsewhere(read, round + 1))),
+            }
+        });
+        self.later(Job { bytes, work });
+    }
+
+    /// Reads on a thread of its device's, which may wait for ever.
+    fn last_way(self: &Arc<Self>, read: Read) {
+        let (shared, device, bytes) = (self.clone(), read.device(), read.bytes);
+        self.lanes.later(LaneOf::LastWay(device), move || {
+            read.take();
+            shared.leave(device, bytes);
+        });
+    }
+
     /// Leaves a job to the workers.
-    fn later(&self, purpose: Purpose, job: Job) {
-        let mut state = lock(&self.state);
-        match purpose {
-            Purpose::Ready => state.queues.ready.push_back(job),
-            Purpose::Waiting => state.queues.waiting.push_back(job),
-        }
-        drop(state);
+    fn later(&self, job: Job) {
+        lock(&self.state).ready.push_back(job);
         self.work.notify_one();
     }
 
-    /// Does what need not wait for a device on this thread; it waits for room at most as long as
-    /// others copy.
-    fn here(&self, bytes: usize, work: impl FnOnce(Option<&mut [u8]>)) {
+    /// Copies what is in memory on this thread; it waits for room at most as long as others copy.
+    fn here(self: &Arc<Self>, read: Read) {
+        let bytes = read.bytes;
         let mut state = lock(&self.state);
         let buffer = loop {
-            match state.room.take(bytes, Purpose::Ready) {
+            match state.room.take(bytes) {
                 Ok(None) => {
                     state.wanting += 1;
                     let woken = self.room.wait(state);
@@ -292,47 +355,58 @@ impl Shared {
             }
         };
         drop(state);
-        drop(self.carry_out(buffer, bytes, Purpose::Ready, work));
+        let shared = self.clone();
+        let work = move |buffer: Option<&mut [u8]>| -> Next {
+            // Given up in between: it waits as any other.
+            let read = read.copy(buffer, true)?;
+            Some(Box::new(move || shared.enter(read)))
+        };
+        drop(self.carry_out(buffer, bytes, work));
     }
 
-    /// Does something with a buffer and takes that back.
+    /// Does something with a buffer, takes that back, and does what follows.
     fn carry_out(
         &self,
         buffer: io::Result<Option<Pages>>,
         bytes: usize,
-        purpose: Purpose,
-        work: impl FnOnce(Option<&mut [u8]>),
+        work: impl FnOnce(Option<&mut [u8]>) -> Next,
     ) -> MutexGuard<'_, State> {
-        let Ok(Some(mut buffer)) = buffer else {
-            work(None);
-            return lock(&self.state);
+        let next = match buffer {
+            Ok(Some(mut buffer)) => {
+                let next = work(buffer.get_mut(..bytes));
+                self.give_back(buffer);
+                next
+            }
+            _ => work(None),
         };
-        work(buffer.get_mut(..bytes));
+        if let Some(next) = next {
+            next();
+        }
+        lock(&self.state)
+    }
+
+    fn give_back(&self, buffer: Pages) {
         let mut state = lock(&self.state);
-        state.room.give_back(buffer, purpose);
+        state.room.give_back(buffer);
         if state.wanting > 0 {
             self.room.notify_all();
         }
-        if !(state.queues.ready.is_empty() && state.queues.waiting.is_empty()) {
+        if !state.ready.is_empty() {
             self.work.notify_one();
         }
-        state
     }
 
     /// The life of a worker.
     fn work(&self) {
         let mut state = lock(&self.state);
         while !state.ended {
-            let Some((job, buffer, purpose)) = state.next() else {
+            let Some((job, buffer)) = state.next() else {
                 let woken = self.work.wait(state);
                 state = woken.unwrap_or_else(PoisonError::into_inner);
                 continue;
             };
-            let at_device = usize::from(purpose == Purpose::Waiting);
-            state.at_device += at_device;
             drop(state);
-            state = self.carry_out(buffer, job.bytes, purpose, job.work);
-            state.at_device -= at_device;
+            state = self.carry_out(buffer, job.bytes, job.work);
         }
     }
 }
@@ -340,8 +414,8 @@ impl Shared {
 impl std::fmt::Debug for Reads {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let state = lock(&self.shared.state);
-        let queues = (state.queues.ready.len(), state.queues.waiting.len());
-        write!(f, "Reads {{ ready, waiting: {queues:?} }}")
+        let queues = (state.ready.len(), state.waiting.len());
+        write!(f, "Reads {{ ready, devices waited for: {queues:?} }}")
     }
 }
 
@@ -353,40 +427,27 @@ mod tests {
 
     const PIECE: usize = 1 << 18;
 
-    fn reads(waiting: usize, ready: usize) -> Reads {
-        let sizes = Sizes {
-            waiting: waiting * PIECE,
-            ready: ready * PIECE,
-        };
-        Reads::start(sizes, Box::new(|| 1 << 20)).unwrap()
-    }
-
-    fn job(work: impl FnOnce(Option<&mut [u8]>) + Send + 'static) -> Job {
-        Job {
-            bytes: PIECE,
-            work: Box::new(work),
-        }
+    fn reads(room: usize) -> Reads {
+        let lanes = Lanes::new(1);
+        Reads::start(room * PIECE, lanes, Box::new(|| 1 << 20)).unwrap()
     }
 
     #[test]
     fn no_more_go_on_than_there_is_room_for_and_all_get_their_turn() {
-        for (waiting, ready) in [(3, 1), (20, 2), (1, 20), (1, 1)] {
-            let reads = reads(waiting, ready);
+        for room in [1, 2, 20] {
+            let reads = reads(room);
             let (tell, told) = channel();
-            let at_once = [Purpose::Waiting, Purpose::Ready].map(|_| Arc::new(AtomicUsize::new(0)));
+            let at_once = Arc::new(AtomicUsize::new(0));
             for number in 0..1000_usize {
-                let (purpose, most) = match number % 2 {
-                    0 => (Purpose::Waiting, waiting.min(WAITING_MAX)),
-                    _ => (Purpose::Ready, ready + waiting),
-                };
-                let (tell, at_once) = (tell.clone(), at_once[number % 2].clone());
-                let work = job(move |buffer| {
+                let (tell, at_once) = (tell.clone(), at_once.clone());
+                let work: Work = Box::new(move |buffer| {
                     let others = at_once.fetch_add(1, Ordering::SeqCst);
                     buffer.unwrap().fill(number as u8);
                     at_once.fetch_sub(1, Ordering::SeqCst);
-                    tell.send(others < most).unwrap();
+                    tell.send(others < room).unwrap();
+                    None
                 });
-                reads.shared.later(purpose, work);
+                reads.shared.later(Job { bytes: PIECE, work });
             }
             drop(tell);
             let within: Vec<bool> = told.iter().collect();
@@ -395,36 +456,37 @@ mod tests {
     }
 
     #[test]
-    fn once_a_read_had_to_stay_outside_few_are_let_in() {
-        let reads = reads(1, 1);
-        let mut state = lock(&reads.shared.state);
-        let most = 4 * PIECE as u64;
-        assert!(state.may_enter(100 * PIECE, most), "alone");
-        state.awaited = 2 * PIECE;
-        assert!(state.may_enter(PIECE, most) && !state.may_enter(PIECE + 1, most));
-        assert!(!state.may_enter(PIECE, most / 2), "the engine has less now");
+    fn what_follows_a_copy_needs_no_room() {
+        let reads = reads(1);
+        let (tell, told) = channel();
+        let shared = reads.shared.clone();
+        let work: Work = Box::new(move |_| {
+            Some(Box::new(move || {
+                let has_room = lock(&shared.state).room.has(PIECE);
+                tell.send(has_room).unwrap();
+            }))
+        });
+        reads.shared.later(Job { bytes: PIECE, work });
+        assert!(told.recv().unwrap());
     }
 
     #[test]
-    fn what_is_there_passes_those_who_wait_for_a_device() {
-        let reads = reads(2 * WAITING_MAX, 1);
-        let (go, gone) = channel::<()>();
-        let gone = Arc::new(Mutex::new(gone));
-        for _ in 0..2 * WORKERS {
-            let gone = gone.clone();
-            let work = job(move |_| {
-                let _ = lock(&gone).recv();
-            });
-            reads.shared.later(Purpose::Waiting, work);
-        }
-        let (tell, told) = channel();
-        let again = tell.clone();
-        let work = job(move |buffer| tell.send(buffer.is_some()).unwrap());
-        reads.shared.later(Purpose::Ready, work);
-        reads
-            .shared
-            .here(PIECE, |buffer| again.send(buffer.is_some()).unwrap());
-        assert!(told.recv().unwrap() && told.recv().unwrap());
-        drop(go);
+    fn a_device_shares_with_others_and_a_single_read_always_enters() {
+        let reads = reads(1);
+        let mut state = lock(&reads.shared.state);
+        let most = 8 * PIECE as u64;
+        assert!(state.may_enter(1, 100 * PIECE, most), "alone");
+        state.wait_more(1, 5 * PIECE);
+        assert!(state.may_enter(1, PIECE, most) && !state.may_enter(1, PIECE + 1, most));
+        assert!(
+            !state.may_enter(1, PIECE, most / 2),
+            "the engine has less now"
+        );
+        assert!(state.may_enter(2, 100 * PIECE, most), "another device");
+        state.wait_more(2, 2 * PIECE);
+        assert!(!state.may_enter(1, PIECE, most), "half is the other's");
+        assert!(state.may_enter(2, PIECE, most) && !state.may_enter(2, PIECE + 1, most));
+        state.wait_less(1, 5 * PIECE);
+        assert!(state.may_enter(2, 4 * PIECE, most), "alone again");
     }
 }

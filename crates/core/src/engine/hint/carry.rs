@@ -1,8 +1,8 @@
 //! Carrying out the plan: its pieces get frames and requests, its victims leave the table.
 //!
-//! Called after every input and whenever a read took its place. Frames with blocks of a piece are
-//! *held* by the plan, outside the order of reclaim; its requests wait behind those that readers
-//! wait for, unless one of them does for this.
+//! Called for each round of decisions. Frames with blocks of a piece are *held* by the plan, outside
+//! the order of reclaim; its requests wait behind those that readers wait for, unless one of them
+//! does for this.
 //!
 //! ```text
 //! plan.poll --> give up the victim --> frames for what is missing --> requests --> plan.started
@@ -22,14 +22,31 @@ use crate::table::{Frame, flag};
 use crate::units::{Block, Extent, FileId, Nanos, RequestId};
 
 impl Engine {
-    /// Does what the plan wants done. `asked` is what a reader waits for.
+    /// Does what the plan wants done. `asked` is what a reader asks for at this moment.
     pub(in crate::engine) fn carry_out_plan(&mut self, asked: Option<&Extent>) {
         while let Some(fetch) = self.plan.as_mut().and_then(|plan| plan.poll()) {
             if let Some(victim) = fetch.evict {
                 self.give_up_piece(victim);
             }
-            self.fetch_piece(fetch, asked);
+            let waiting = asked.is_none() && fetch.demand;
+            let waiting = waiting.then(|| self.waited_for(&fetch.extent)).flatten();
+            self.fetch_piece(fetch, asked.or(waiting.as_ref()));
         }
+        self.look_again();
+    }
+
+    /// What a read that waits for the plan wants of a piece.
+    fn waited_for(&self, piece: &Extent) -> Option<Extent> {
+        let reads = self.plan.as_ref()?.waiting().iter();
+        let wanted = reads.filter_map(|id| self.reads.get(id));
+        let mut wanted = wanted.map(|read| read.extent(read.access.count));
+        wanted.find(|wanted| wanted.file == piece.file && piece.contains(wanted.first))
+    }
+
+    /// Reads that wait for the plan look whether it fetched for them.
+    pub(super) fn look_again(&mut self) {
+        let waiting = self.plan.as_mut().map(|plan| plan.take_waiting());
+        self.work.reads.extend(waiting.unwrap_or_default());
     }
 
     fn fetch_piece(&mut self, fetch: Fetch, asked: Option<&Extent>) {

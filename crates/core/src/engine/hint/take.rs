@@ -1,23 +1,24 @@
 //! Announced reads: each takes its place in the order, and leaves what its reader had before.
 //!
-//! Called at the beginning of every read that is new, when a reader was served, and when it closes
-//! its file. Which place is meant, the [plan](crate::plan) says; here the counters follow, and the
+//! Called at the beginning of every read that is new, when a reader was served, when it took what it
+//! was served, and when it closes its file. Which place is meant, the [plan](crate::plan) says; here the counters follow, and the
 //! mark in the table that brings the next reader of a piece into the engine.
 //!
 //! A read whose piece the policy does not fetch at once (its disk is busy, or it may not prefetch
-//! more) is fetched as any miss is: no reader waits for a policy.
+//! more) is fetched as any miss is: no reader waits for a policy, unless hints are exact.
+
+use alloc::vec::Vec;
 
 use crate::detect::Access;
 use crate::engine::Engine;
 use crate::hinted::BlockNo;
-use crate::units::{Block, Extent, FileId, ReaderId};
+use crate::units::{Block, Extent, FileId, ReadId, ReaderId};
 
 impl Engine {
-    /// A read begins: it takes its place in the order, if it has one. Whether its first block was
-    /// announced.
-    pub(in crate::engine) fn take_hints(&mut self, id: ReaderId, access: Access) -> bool {
+    /// A read begins: it takes its place in the order, if it has one.
+    pub(in crate::engine) fn take_hints(&mut self, id: ReaderId, access: Access) {
         let (Some(plan), Some(reader)) = (&self.plan, self.readers.get(&id)) else {
-            return false;
+            return;
         };
         let asked = access.extent(reader.file);
         let pieces = plan.pieces().touched_by(&asked);
@@ -27,7 +28,6 @@ impl Engine {
         for piece in pieces {
             self.take_piece(id, piece, &asked);
         }
-        self.is_announced(id, access.block)
     }
 
     fn take_piece(&mut self, id: ReaderId, piece: BlockNo, asked: &Extent) {
@@ -44,17 +44,45 @@ impl Engine {
         }
         self.ledger.hints_read += 1;
         self.ledger.hints_open -= 1;
-        // If no fetch comes of it, the read goes on as any other.
-        self.carry_out_plan(Some(asked));
-        if let Some(plan) = &mut self.plan {
-            plan.settle(piece);
+        let is_there = plan.has(piece);
+        if !is_there {
+            // If no fetch comes of it, the read goes on as any other.
+            self.carry_out_plan(Some(asked));
         }
+        if let Some(plan) = &mut self.plan {
+            plan.hold(piece);
+        }
+    }
+
+    /// Whether a read waits until the plan fetches this block of its piece.
+    pub(in crate::engine) fn waits_for_plan(
+        &mut self,
+        read: ReadId,
+        reader: ReaderId,
+        block: Block,
+    ) -> bool {
+        let (Some(plan), Some(state)) = (&mut self.plan, self.readers.get(&reader)) else {
+            return false;
+        };
+        let covering = plan.pieces().covering(state.file, block);
+        covering.is_some_and(|(piece, _)| plan.wait(read, reader, piece))
+    }
+
+    /// A reader took blocks, or will not take them any more.
+    pub(in crate::engine) fn taken(&mut self, reader: ReaderId, taken: &Extent) {
+        let ended = self.plan.as_mut().map(|plan| plan.read(reader, taken));
+        self.leave(ended.unwrap_or_default());
     }
 
     /// The reader has moved on from what it held, but for these pieces.
     fn leave_others(&mut self, id: ReaderId, stays: &[BlockNo]) {
         let left = self.plan.as_mut().map(|plan| plan.go_on(id, stays));
-        for piece in left.unwrap_or_default() {
+        self.leave(left.unwrap_or_default());
+    }
+
+    /// Pieces that their reader is done with: their mark brings the next one in.
+    fn leave(&mut self, pieces: Vec<BlockNo>) {
+        for piece in pieces {
             let Some(plan) = &mut self.plan else { return };
             if plan.leave(piece)
                 && let Some(Extent { file, first, .. }) = plan.pieces().extent(piece)
@@ -67,6 +95,8 @@ impl Engine {
     /// A reader closes its file, and so leaves what it held.
     pub(in crate::engine) fn close_hints(&mut self, id: ReaderId) {
         self.leave_others(id, &[]);
+        // Its own reads are gone, and their numbers may be another's soon.
+        self.look_again();
     }
 
     /// Whether this reader is at a piece with this block in it.

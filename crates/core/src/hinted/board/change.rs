@@ -41,50 +41,30 @@ impl Board {
             return None;
         }
         self.mention(hint)?;
-        if self.entry(hint.block).state != State::Absent {
+        let Entry { state, next, .. } = self.entry(hint.block);
+        if state != State::Absent {
             return None;
         }
+        self.awaited.remove(next);
         self.occupied += 1;
         self.change(hint.block, State::Resident);
         Some(())
     }
 
-    /// A reader waits for this block's next use. What was given up is missing again when wanted.
-    pub(crate) fn wait_for(&mut self, block: BlockNo) {
-        let Some(entry) = self.blocks.get_mut(block.0 as usize) else {
-            return;
-        };
-        if entry.next != NEVER {
-            self.awaited = Some(entry.next);
+    /// A reader asks for a block's next use, and waits if it is missing. What was given up is
+    /// missing again when wanted. `None`, and nothing changes, if it has no next use.
+    pub(crate) fn ask(&mut self, block: BlockNo) -> Option<()> {
+        let entry = self.blocks.get_mut(block.0 as usize)?;
+        if entry.next == NEVER {
+            return None;
+        }
+        self.here = entry.next;
+        if entry.state == State::Absent {
             entry.given_up = false;
+            self.awaited.insert(entry.next);
             self.join_sets(block);
         }
-    }
-
-    /// A reader asks for this block's next use, out of turn.
-    pub(crate) fn come_to(&mut self, block: BlockNo) {
-        let place = self.next_use(block).0;
-        self.here = place.saturating_add(1).min(self.end().0);
-    }
-
-    /// Nobody waits any more.
-    pub(crate) fn wait_for_none(&mut self) {
-        self.awaited = None;
-    }
-
-    /// The reader got the block at the cursor: it stays until the cursor moves.
-    pub(crate) fn hold(&mut self) {
-        self.awaited = None;
-        self.is_held = true;
-    }
-
-    /// The cursor moves on by one reference, if there is one, and by those passed before.
-    pub(crate) fn advance(&mut self) -> Option<BlockNo> {
-        let block = self.block_at(self.cursor())?;
-        self.awaited = None;
-        self.is_held = false;
-        self.pass(block)?;
-        Some(block)
+        Some(())
     }
 
     /// A block's next use is over, wherever it is; at the cursor, that moves on. `None`, and
@@ -93,6 +73,9 @@ impl Board {
         let place = self.next_use(block).0;
         let following = *self.following.get(place as usize)?;
         self.set_next(block, following);
+        if self.here == place {
+            self.here += 1;
+        }
         self.skip_passed();
         Some(())
     }
@@ -130,7 +113,12 @@ impl Board {
         };
         let known = |place: &&mut u32| **place != NEVER;
         self.following.iter_mut().filter(known).for_each(forward);
-        self.awaited.iter_mut().for_each(forward);
+        let waits = core::mem::take(&mut self.awaited);
+        let mut wait = waits.first();
+        while let Some(place) = wait {
+            self.awaited.insert(place.saturating_sub(passed));
+            wait = waits.first_from(place + 1);
+        }
         self.here = self.here.saturating_sub(passed);
         self.cursor = 0;
         self.missing
@@ -164,9 +152,7 @@ impl Board {
     fn set_next(&mut self, block: BlockNo, next: u32) {
         self.leave_sets(block);
         let entry = &mut self.blocks[block.0 as usize];
-        if self.awaited == Some(entry.next) {
-            self.awaited = None;
-        }
+        self.awaited.remove(entry.next);
         (entry.next, entry.given_up) = (next, false);
         self.join_sets(block);
     }
@@ -181,7 +167,7 @@ impl Board {
     }
 
     /// A fetch starts: the victim is gone and the block is on its way. `None`, and nothing
-    /// changes, if the pair makes no sense; a block that the reader has in hand is not given up.
+    /// changes, if the pair makes no sense; a block that a reader has in hand is not given up.
     pub(crate) fn start(&mut self, pair: Pair) -> Option<DeviceId> {
         let Entry {
             state, next, disk, ..
@@ -194,13 +180,13 @@ impl Board {
             None => self.occupied += 1,
             Some(victim) => {
                 let entry = self.entry(victim);
-                let is_held = self.is_held && entry.next == self.cursor;
-                if entry.state != State::Resident || entry.kept || is_held {
+                if entry.state != State::Resident || entry.kept {
                     return None;
                 }
                 self.change(victim, State::Absent);
             }
         }
+        self.awaited.remove(next);
         self.change(pair.fetch, State::InFlight);
         self.in_flight[usize::from(disk)] += 1;
         Some(DeviceId(disk))
@@ -211,14 +197,12 @@ impl Board {
         self.end_fetch(block, State::Resident)
     }
 
-    /// A fetch failed: its frame is empty, and the block missing again, unless `given_up`.
-    pub(crate) fn fail(&mut self, block: BlockNo, given_up: bool) -> Option<DeviceId> {
+    /// A fetch failed: its frame is empty, and nobody tries again before a reader asks.
+    pub(crate) fn fail(&mut self, block: BlockNo) -> Option<DeviceId> {
         let disk = self.end_fetch(block, State::Absent)?;
         self.occupied -= 1;
-        if given_up {
-            self.leave_sets(block);
-            self.blocks[block.0 as usize].given_up = true;
-        }
+        self.leave_sets(block);
+        self.blocks[block.0 as usize].given_up = true;
         Some(disk)
     }
 

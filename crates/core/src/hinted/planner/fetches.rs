@@ -5,8 +5,7 @@
 //! the other, what to fetch and what to give up; each is started before the next question. A pair
 //! that makes no sense, and one beyond what may be prefetched, ends the round.
 //!
-//! A failed prefetch is counted, never shown, and not tried again for the same reference unless
-//! the reader comes for it. A failed fetch that the reader waits for is shown.
+//! A failed fetch is not tried again for the same reference unless a reader asks for it.
 
 use super::Planner;
 use crate::hinted::board::Pair;
@@ -21,11 +20,11 @@ impl Planner {
         while self.may_start()
             && let Some(pair) = self.policy.next(&self.board)
         {
-            if self.is_full() && !self.is_asked_for(pair.fetch) {
+            if self.is_full() && !self.board.is_awaited(pair.fetch) {
                 return;
             }
             if self.start(pair).is_none() {
-                self.account.refused_pair();
+                debug_assert!(false, "{pair:?} cannot be started: {:?}", self.policy);
                 return;
             }
         }
@@ -38,24 +37,20 @@ impl Planner {
 
     /// Whether as much is prefetched and not read as is allowed.
     fn is_full(&self) -> bool {
-        self.account.ahead() >= u64::from(self.allowance)
-    }
-
-    /// Whether somebody waits for this block, at the cursor or out of turn.
-    fn is_asked_for(&self, block: BlockNo) -> bool {
-        let asked = self.board.awaited().and_then(|at| self.board.block_at(at));
-        self.is_awaited(block) || asked == Some(block)
+        self.unread.count() >= self.allowance
     }
 
     fn start(&mut self, pair: Pair) -> Option<()> {
         let Pair { fetch, evict } = pair;
-        let demand = self.is_asked_for(fetch);
+        let demand = self.board.is_awaited(fetch);
         let disk = self.board.start(pair)?;
         if let Some(victim) = evict {
-            self.account.evicted(victim);
+            self.unread.remove(victim);
             self.policy.evicted(victim);
         }
-        self.account.started(fetch, demand);
+        if !demand {
+            self.unread.add(fetch);
+        }
         self.out.push_back(Output::Fetch {
             block: fetch,
             disk,
@@ -66,43 +61,30 @@ impl Planner {
     }
 
     /// A fetch ended well.
-    pub(super) fn arrive(&mut self, now: Nanos, block: BlockNo, service: Nanos) -> Option<()> {
+    pub(super) fn arrive(&mut self, block: BlockNo, service: Nanos) -> Option<()> {
         let disk = self.board.arrive(block)?;
         self.policy.fetched(disk, service);
-        self.settle(now, block);
+        self.settle(block);
         Some(())
     }
 
     /// What a fetch was to bring is there already.
     pub(super) fn find(&mut self, block: BlockNo) -> Option<()> {
         self.board.arrive(block)?;
-        self.settle(Nanos(0), block);
+        self.settle(block);
         Some(())
     }
 
     /// A block that was on its way is resident now.
-    fn settle(&mut self, now: Nanos, block: BlockNo) {
+    fn settle(&mut self, block: BlockNo) {
         self.policy.arrived(&self.board, block);
-        self.account.arrived(block);
         self.stale = true;
-        if self.is_awaited(block) {
-            self.serve(now, block);
-        }
     }
 
     /// A fetch ended with nothing usable.
     pub(super) fn fail(&mut self, block: BlockNo) -> Option<()> {
-        if !self.board.is_in_flight(block) {
-            return None;
-        }
-        let was_prefetch = self.account.failed(block);
-        let is_awaited = self.is_awaited(block);
-        self.board.fail(block, !(was_prefetch && is_awaited))?;
-        if is_awaited && !was_prefetch {
-            self.board.wait_for_none();
-            let position = self.board.cursor();
-            self.out.push_back(Output::Lost { position, block });
-        }
+        self.board.fail(block)?;
+        self.unread.remove(block);
         self.stale = true;
         Some(())
     }

@@ -214,7 +214,9 @@ fn is_bound_to_stall(board: &Board, disk: DeviceId, f: Ratio) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::hinted::policy::LIST;
     use crate::hinted::protocol::{BlockNo, Hint};
+    use crate::spec::Choice;
     use proptest::prelude::*;
 
     const DISK: DeviceId = DeviceId(0);
@@ -239,7 +241,7 @@ mod tests {
                 board.hint(Hint { block: BlockNo(block), disk: DISK });
             }
             for _ in 0..passed {
-                board.advance();
+                board.block_at(board.cursor()).and_then(|block| board.pass(block));
             }
             let cursor = board.cursor().0;
             let near = places.iter().filter(|p| **p >= cursor && **p < cursor + 2 * capacity);
@@ -248,6 +250,55 @@ mod tests {
             });
             prop_assert_eq!(is_bound_to_stall(&board, DISK, Ratio { over, under }), by_rule);
         }
+    }
+
+    fn board(cached: u32, missing_at: u32, capacity: u32) -> Board {
+        let mut board = Board::new(1, capacity, u32::MAX, u32::MAX - 1);
+        let hint = |block| Hint {
+            block: BlockNo(block),
+            disk: DISK,
+        };
+        for block in 0..cached {
+            board.cached(hint(block));
+        }
+        for place in 0..missing_at {
+            board.hint(hint(place % cached));
+        }
+        board.hint(hint(cached));
+        board
+    }
+
+    /// However long a fetch takes: F is a million references.
+    #[test]
+    fn what_is_missing_beyond_2k_raises_no_alarm() {
+        let f = Ratio {
+            over: 1_000_000,
+            under: 1,
+        };
+        let alarm = |place| is_bound_to_stall(&board(1, place, 10), DISK, f);
+        assert!(alarm(19), "the last place within 2K");
+        assert!(!alarm(20), "the first beyond");
+        assert!(!alarm(29), "within 3K");
+    }
+
+    /// By its defaults, as a user gets it. 20 ms an access over 1 ms of computing is F = 20; a
+    /// block 70 references ahead, beyond the horizon, is late with 4F = 80 and not with 2F or 3F.
+    #[test]
+    fn slow_accesses_count_four_times_and_quick_ones_once() {
+        let is_fetched = |access: u64, place: u32| {
+            let choice = Choice::parse("hinted", LIST, "forestall").unwrap();
+            let mut policy = choice.build(LIST).unwrap();
+            policy.computed(Nanos(1_000_000));
+            policy.fetched(DISK, Nanos(access));
+            let board = board(1, place, 50);
+            policy.begin(&board);
+            policy.next(&board).is_some()
+        };
+        assert!(is_fetched(20_000_000, 79));
+        assert!(!is_fetched(20_000_000, 80));
+        // Below 5 ms F' is F, less than the horizon of 62.
+        assert!(!is_fetched(4_999_999, 63));
+        assert!(is_fetched(4_999_999, 62));
     }
 
     fn forestall(accesses: &[u64], computes: &[u64]) -> Option<u128> {

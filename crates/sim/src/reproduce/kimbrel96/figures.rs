@@ -143,7 +143,7 @@ fn over(
                 disks.to_string(),
                 value.to_string(),
                 format!("{:.1}", seconds(run.elapsed)),
-                run.ledger.fetches.to_string(),
+                run.fetches().to_string(),
                 format!("{:.2}", service_ms(&run)),
                 format!("{:.3}", seconds(run.stall)),
             ]);

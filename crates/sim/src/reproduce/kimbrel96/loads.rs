@@ -87,7 +87,7 @@ pub(super) fn k14(lab: &mut Lab) -> Answer {
 pub(super) fn k15(lab: &mut Lab) -> Answer {
     let mut run = |batch: u32| {
         let run = lab.run("cscope2", &format!("aggressive(batch_blocks={batch})"), 1);
-        (service_ms(&run), run.ledger.fetches)
+        (service_ms(&run), run.fetches())
     };
     let runs: Vec<(u32, (f64, u64))> = BATCHES.iter().map(|batch| (*batch, run(*batch))).collect();
     let up_to = runs.iter().filter(|(batch, _)| *batch <= 160);
@@ -114,7 +114,7 @@ pub(super) fn k16(lab: &mut Lab) -> Answer {
     let mut fetches = Vec::new();
     for horizon in HORIZONS.iter().filter(|horizon| **horizon >= 64) {
         let policy = format!("fixed-horizon(horizon_refs={horizon})");
-        fetches.push(lab.run("cscope1", &policy, 1).ledger.fetches);
+        fetches.push(lab.run("cscope1", &policy, 1).fetches());
     }
     let rises = fetches.windows(2).all(|pair| pair[1] >= pair[0]);
     let ends = [fetches.first(), fetches.last()].map(|end| end.copied().unwrap_or_default());

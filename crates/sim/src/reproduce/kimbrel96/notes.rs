@@ -63,7 +63,7 @@ fn each(
 }
 
 fn fetches(lab: &mut Lab, disks: u16, policy: impl Fn(u16) -> String) -> Vec<f64> {
-    each(lab, disks, policy, |run| run.ledger.fetches as f64)
+    each(lab, disks, policy, |run| run.fetches() as f64)
 }
 
 /// The same on the built-in model of the disk.

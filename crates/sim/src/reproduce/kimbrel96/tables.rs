@@ -232,7 +232,7 @@ fn runs(lab: &mut Lab, shown: &mut Shown) {
                 let run = lab.run(trace, &policy, disks);
                 let times = [run.elapsed, run.compute, run.driver, run.stall];
                 let mut row = vec![disks.to_string(), policy];
-                row.extend([run.ledger.fetches, run.ledger.evicted_unused].map(|n| n.to_string()));
+                row.extend([run.fetches(), run.ledger.evicted_unused].map(|n| n.to_string()));
                 row.extend(times.map(|time| format!("{:.3}", seconds(time))));
                 row.push(format!("{:.2}", service_ms(&run)));
                 row.push(format!("{:.2}", utilisation(&run)));

@@ -1,0 +1,115 @@
+//! Opening a file or a folder: is it what the kernel took it for, and may its caller?
+//!
+//! Part of the [file system](super). The kernel checks rights and sizes by attributes that may be as
+//! old as [`TTL`](crate::mount::fuse::TTL), so each open compares them with the source:
+//!
+//! | found | answer |
+//! | --- | --- |
+//! | as told | open |
+//! | another size or time, the same rights | the kernel drops its attributes first, then open |
+//! | other rights, access list included | it drops them, and `ESTALE` |
+//! | another file of that name: key, time of birth or kind | the same |
+//!
+//! On `ESTALE` the kernel walks the path once more with fresh attributes and checks again; a second
+//! one in a row reaches the program.
+
+use std::ffi::OsStr;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use forerun_io::Error as DriverError;
+use rustix::fs::FileType;
+use rustix::io::Errno;
+
+use super::attributes::Attributes;
+use super::file::OpenFile;
+use super::listing::Listing;
+use super::nodes::Node;
+use super::told::Verdict;
+use super::{Opened, SourceFs, XATTR_BYTES_MAX, beneath};
+
+/// The extended attribute that holds an access list.
+pub(super) const ACCESS_LIST: &str = "system.posix_acl_access";
+
+impl SourceFs {
+    /// Opens a regular file for a thread of some program.
+    ///
+    /// # Errors
+    /// `ESTALE` if the kernel must look again, `EMFILE` if no descriptor is left, and those of the
+    /// source.
+    pub fn open(&self, node: Node, thread: u32) -> Result<Opened, Errno> {
+        let (descriptor, attributes) = self.present(node)?;
+        if attributes.kind != FileType::RegularFile {
+            return Err(match attributes.kind {
+                FileType::Directory => Errno::ISDIR,
+                FileType::Symlink => Errno::LOOP,
+                _ => Errno::STALE,
+            });
+        }
+        let verdict = self.compare(node, &descriptor, &attributes)?;
+        let driver = self.driver().ok_or(Errno::SHUTDOWN)?;
+        let opened = driver.open(&beneath::path_of(&descriptor));
+        let reader = opened.map_err(|error| errno(&error))?;
+        let unchanged = self.nodes.opened(node, &descriptor, attributes.version)?;
+        let handle = self
+            .files
+            .add(OpenFile::new(node, thread, reader, self.lane(node)));
+        Ok(Opened {
+            handle,
+            unchanged,
+            resized: verdict == Verdict::Changed,
+        })
+    }
+
+    /// Opens a folder.
+    ///
+    /// # Errors
+    /// Those of [`SourceFs::open`].
+    pub fn open_folder(&self, node: Node) -> Result<u64, Errno> {
+        let (descriptor, attributes) = self.present(node)?;
+        self.compare(node, &descriptor, &attributes)?;
+        let folder = beneath::open_for_listing(descriptor)?;
+        Ok(self.folders.add(Listing::new(folder)))
+    }
+
+    /// Compares with what the kernel was told; `ESTALE` if its check of rights may not hold.
+    fn compare(
+        &self,
+        node: Node,
+        descriptor: &Arc<OwnedFd>,
+        now: &Attributes,
+    ) -> Result<Verdict, Errno> {
+        let access_list = || {
+            let mut value = vec![0; XATTR_BYTES_MAX];
+            let path = beneath::path_of(descriptor);
+            let found = rustix::fs::getxattr(path, OsStr::new(ACCESS_LIST), &mut value[..]);
+            digest(&found.map(|bytes| {
+                value.truncate(bytes);
+                value
+            }))
+        };
+        match self.nodes.compare(node, now, access_list)? {
+            Verdict::Rights => Err(Errno::STALE),
+            other => Ok(other),
+        }
+    }
+}
+
+/// Tells one access list from another; all failures to have one are alike.
+pub(super) fn digest(list: &Result<Vec<u8>, Errno>) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    list.as_ref().ok().hash(&mut hasher);
+    hasher.finish()
+}
+
+fn errno(error: &DriverError) -> Errno {
+    match error {
+        DriverError::Open { source, .. } => beneath::errno(source),
+        DriverError::Directory { .. } => Errno::ISDIR,
+        DriverError::TooManyOpenFiles { .. } => Errno::MFILE,
+        DriverError::TooManyFiles { .. } => Errno::NFILE,
+        DriverError::TooLarge { .. } => Errno::FBIG,
+        _ => Errno::IO,
+    }
+}

@@ -1,0 +1,217 @@
+//! Lanes: calls to a file system that may not answer, so that none keeps others waiting.
+//!
+//! Problem: a call to the source (attributes, a name, an open, a close) waits as long as its server
+//! likes. Sixteen threads take the kernel's requests; sixteen such calls to one dead server and the
+//! mount takes no more.
+//!
+//! Mechanism: each call belongs to a lane, one for each file system. The thread that took the request
+//! carries it out if less than [`RUNNING_MAX`] are at it in this lane and less than three quarters of
+//! the threads in all lanes. Otherwise it is queued; a thread of the lane takes it when it has ended
+//! its own, and a lane without any gets one thread of its own.
+//!
+//! ```text
+//! 20 calls to a dead server: 8 hang, 12 are queued       8 threads are left for other lanes
+//! a second dead server:      4 hang, the rest is queued  4 threads are left; every lane from
+//! a third one:               1 hangs, on its own thread  here on has one thread beside them
+//! ```
+//!
+//! It bounds threads, not what is queued: that is one entry for each program that waits.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+use super::lock;
+
+/// Threads that take requests which may be at it in one lane: half of them.
+const RUNNING_MAX: usize = 8;
+
+/// The stack of a lane's own thread: what a request needs is a few KiB.
+const STACK_BYTES: usize = 256 << 10;
+
+/// Which calls wait for each other at most.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum LaneOf {
+    /// Those to the file system on this device.
+    Device(u32, u32),
+    /// Those for what is mounted on one name, whose device is not known yet.
+    MountPoint(u64),
+    /// Reads that must wait where they are, of files on this device.
+    LastWay(u64),
+}
+
+type Call = Box<dyn FnOnce() + Send>;
+
+#[derive(Default)]
+struct Lane {
+    running: usize,
+    queue: VecDeque<Call>,
+}
+
+#[derive(Default)]
+struct State {
+    /// Threads that take requests and are at a call.
+    taken: usize,
+    lanes: HashMap<LaneOf, Lane>,
+}
+
+/// See the [module](self).
+pub struct Lanes {
+    /// How many of the threads that take requests may be at a call.
+    taken_max: usize,
+    state: Mutex<State>,
+}
+
+impl Lanes {
+    /// For so many threads that take requests.
+    #[must_use]
+    pub fn new(threads: usize) -> Arc<Self> {
+        Arc::new(Self {
+            taken_max: threads * 3 / 4,
+            state: Mutex::default(),
+        })
+    }
+
+    /// Carries out a call, here or on another thread. Called by threads that take requests.
+    pub fn call(self: &Arc<Self>, of: LaneOf, call: impl FnOnce() + Send + 'static) {
+        let mut state = lock(&self.state);
+        let has_thread = state.taken < self.taken_max;
+        let lane = state.lanes.entry(of).or_default();
+        if !has_thread || lane.running >= RUNNING_MAX {
+            drop(state);
+            return self.later(of, call);
+        }
+        lane.running += 1;
+        state.taken += 1;
+        drop(state);
+        call();
+        self.go_on(of);
+        lock(&self.state).taken -= 1;
+    }
+
+    /// Carries out a call on a thread of the lane. For threads that must not wait.
+    pub fn later(self: &Arc<Self>, of: LaneOf, call: impl FnOnce() + Send + 'static) {
+        let mut state = lock(&self.state);
+        let lane = state.lanes.entry(of).or_default();
+        lane.queue.push_back(Box::new(call));
+        if lane.running > 0 {
+            return;
+        }
+        lane.running += 1;
+        drop(state);
+        let lanes = self.clone();
+        let thread = thread::Builder::new()
+            .name("forerun-lane".into())
+            .stack_size(STACK_BYTES)
+            .spawn(move || lanes.go_on(of));
+        if let Err(error) = thread {
+            tracing::error!("no thread for a file system of its own: {error}");
+            self.go_on(of);
+        }
+    }
+
+    /// Carries out what is queued, until nothing is.
+    fn go_on(&self, of: LaneOf) {
+        let mut state = lock(&self.state);
+        loop {
+            let Some(lane) = state.lanes.get_mut(&of) else {
+                return;
+            };
+            let Some(call) = lane.queue.pop_front() else {
+                lane.running -= 1;
+                if lane.running == 0 {
+                    state.lanes.remove(&of);
+                }
+                return;
+            };
+            drop(state);
+            call();
+            state = lock(&self.state);
+        }
+    }
+}
+
+impl std::fmt::Debug for Lanes {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let state = lock(&self.state);
+        write!(
+            f,
+            "Lanes {{ taken: {}, lanes: {} }}",
+            state.taken,
+            state.lanes.len()
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc::{Receiver, Sender, channel};
+
+    const THREADS: usize = 16;
+
+    /// The threads that take requests: each takes one after the other.
+    fn takers(lanes: &Arc<Lanes>) -> Sender<(LaneOf, Call)> {
+        let (give, given) = channel::<(LaneOf, Call)>();
+        let given = Arc::new(Mutex::new(given));
+        for _ in 0..THREADS {
+            let (lanes, given) = (lanes.clone(), given.clone());
+            thread::spawn(move || {
+                loop {
+                    let Ok((of, call)) = lock(&given).recv() else {
+                        return;
+                    };
+                    lanes.call(of, call);
+                }
+            });
+        }
+        give
+    }
+
+    fn hangs(gate: &Arc<Mutex<Receiver<()>>>) -> Call {
+        let gate = gate.clone();
+        Box::new(move || {
+            let _ = lock(&gate).recv();
+        })
+    }
+
+    #[test]
+    fn however_many_lanes_hang_another_one_goes_on() {
+        let lanes = Lanes::new(THREADS);
+        let give = takers(&lanes);
+        let (open, gate) = channel();
+        let gate = Arc::new(Mutex::new(gate));
+        for device in 0..10 {
+            for _ in 0..40 {
+                give.send((LaneOf::Device(device, 0), hangs(&gate)))
+                    .unwrap();
+            }
+        }
+        let (tell, told) = channel();
+        for number in 0..1000 {
+            let tell = tell.clone();
+            let call = Box::new(move || tell.send(number).unwrap());
+            give.send((LaneOf::Device(100 + number % 3, 0), call))
+                .unwrap();
+        }
+        let mut numbers: Vec<u32> = told.iter().take(1000).collect();
+        numbers.sort_unstable();
+        assert!(numbers.into_iter().eq(0..1000));
+        let state = lock(&lanes.state);
+        assert!(state.taken <= THREADS * 3 / 4);
+        assert!((0..10).all(|device| state.lanes.contains_key(&LaneOf::Device(device, 0))));
+        drop((state, open));
+    }
+
+    #[test]
+    fn a_lane_is_gone_once_its_calls_have_ended() {
+        let lanes = Lanes::new(THREADS);
+        let (tell, told) = channel();
+        for number in 0..100 {
+            let tell = tell.clone();
+            lanes.call(LaneOf::LastWay(number % 7), move || tell.send(()).unwrap());
+        }
+        assert_eq!(told.iter().take(100).count(), 100);
+        assert!(lock(&lanes.state).lanes.is_empty());
+    }
+}

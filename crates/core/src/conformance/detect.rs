@@ -1,0 +1,298 @@
+//! The suite of the detect methods: one open file, read in many ways, and a cache that forgets.
+//!
+//! Around the method stands as much of an engine as it can notice: a read asks at missing and at
+//! marked blocks, a window is fetched at once, now and then only its first part, and blocks are lost.
+
+use alloc::boxed::Box;
+use alloc::format;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::cell::{Cell, RefCell};
+
+use super::{Broken, Random, Rule, Rules};
+use crate::detect::{Access, Ahead, Cause, Detect, Window};
+use crate::units::Block;
+
+/// Blocks of the file.
+const BLOCKS: u32 = 3000;
+/// Reads of one seed, in patterns of so many at most.
+const READS: u32 = 800;
+const PATTERN_MAX: u64 = 60;
+/// The longest limit, in blocks: Linux has 32 pages.
+const LIMIT_MAX: u64 = 64;
+
+/// One block, as the cache and the method's windows have it.
+#[derive(Clone, Debug, Default)]
+struct Place {
+    cached: bool,
+    unread: bool,
+    mark: bool,
+    /// Some window had it, and was not cut off before it.
+    covered: bool,
+    /// The method was told that it is cached.
+    shown: Cell<bool>,
+}
+
+struct View<'a> {
+    run: &'a Run<'a>,
+    lean: u32,
+}
+
+impl Ahead for View<'_> {
+    fn limit(&self) -> u32 {
+        self.run.limit
+    }
+
+    fn async_size(&self, size: u32) -> u32 {
+        (size >> self.lean).max(1)
+    }
+
+    fn cached(&self, block: Block) -> bool {
+        let place = self.run.place(block);
+        place.is_some_and(|place| {
+            place.shown.set(place.shown.get() || place.cached);
+            place.cached
+        })
+    }
+
+    fn unread(&self, block: Block) -> bool {
+        self.run.place(block).is_some_and(|place| place.unread)
+    }
+}
+
+/// Checks the detect method that `make` builds, but for some rules.
+///
+/// # Errors
+/// The first rule it breaks.
+pub fn detect(make: &dyn Fn() -> Box<dyn Detect>, seed: u64, but: &[Rule]) -> Result<(), Broken> {
+    let rules = Rules { seed, but };
+    let first = Run::new(make(), rules, 4).finish()?;
+    // So many more that one who counts them by any small number comes to another.
+    let again = Run::new(make(), rules, 17).finish()?;
+    let how = || "the same reads give other windows after more questions".into();
+    rules.check(Rule::Deterministic, first == again, how)
+}
+
+/// A file being read.
+struct Run<'a> {
+    rules: Rules<'a>,
+    method: RefCell<Box<dyn Detect>>,
+    random: Random,
+    /// Questions that must not matter, and from where they are drawn.
+    questions: u32,
+    odd: Random,
+    places: Vec<Place>,
+    /// The file's first block: such that its last is 0, or the last there can be.
+    base: u32,
+    limit: u32,
+    previous: Option<Block>,
+    answers: Vec<Option<Window>>,
+}
+
+impl<'a> Run<'a> {
+    fn new(method: Box<dyn Detect>, rules: Rules<'a>, questions: u32) -> Self {
+        let base = if rules.seed % 4 == 3 {
+            u32::MAX - BLOCKS + 1
+        } else {
+            0
+        };
+        Self {
+            rules,
+            method: RefCell::new(method),
+            random: Random(rules.seed),
+            questions,
+            odd: Random(rules.seed ^ u64::from(questions)),
+            places: vec![Place::default(); BLOCKS as usize],
+            base,
+            limit: 32,
+            previous: None,
+            answers: Vec::new(),
+        }
+    }
+
+    fn place(&self, block: Block) -> Option<&Place> {
+        self.places.get(block.0.checked_sub(self.base)? as usize)
+    }
+
+    fn place_mut(&mut self, block: Block) -> Option<&mut Place> {
+        self.places
+            .get_mut(block.0.checked_sub(self.base)? as usize)
+    }
+
+    /// Reads in one pattern after the other. Returns what the method answered.
+    fn finish(mut self) -> Result<Vec<Option<Window>>, Broken> {
+        let mut reads = 0;
+        while reads < READS {
+            let mut random = self.random.clone();
+            self.limit = 1 + random.below(LIMIT_MAX) as u32;
+            let count = 1 + random.magnitude(6) as u32;
+            // Sequential, backwards, by strides or anywhere; two of them in turn.
+            let step = [count, 0, count.wrapping_neg(), 3 * count][random.below(4) as usize];
+            let mut heads = [0; 2].map(|_: u32| random.below(u64::from(BLOCKS)) as u32);
+            if random.one_in(3) {
+                heads[0] = 0;
+            }
+            for _ in 0..=random.below(PATTERN_MAX) {
+                let turn = usize::from(random.one_in(4));
+                self.random = random.clone();
+                self.read(heads[turn], count.min(BLOCKS - heads[turn]))?;
+                random = self.random.clone();
+                heads[turn] = match step {
+                    0 => random.below(u64::from(BLOCKS)) as u32,
+                    _ => heads[turn].wrapping_add(step) % BLOCKS,
+                };
+                reads += 1;
+            }
+            self.random = random;
+            self.lose();
+        }
+        Ok(self.answers)
+    }
+
+    /// Blocks leave the cache: some, or all.
+    fn lose(&mut self) {
+        let one_in = 1 + self.random.magnitude(5);
+        for place in &mut self.places {
+            if self.random.one_in(one_in) {
+                (place.cached, place.unread, place.mark) = (false, false, false);
+            }
+        }
+    }
+
+    /// A read, as an engine does it.
+    fn read(&mut self, from: u32, count: u32) -> Result<(), Broken> {
+        let first = Block(self.base + from);
+        let (end, previous) = (u64::from(first.0) + u64::from(count), self.previous);
+        let access = Access {
+            block: first,
+            head: 0,
+            count,
+            previous,
+        };
+        if self.method.get_mut().sees_every_read() {
+            for _ in 0..2 {
+                let answer = self.ask(&access, |method, view| method.read(&access, view))?;
+                if answer.is_none() {
+                    break;
+                }
+            }
+        }
+        for at in (u64::from(first.0)..end).map(|at| Block(at as u32)) {
+            let access = access.at(at);
+            let Some(place) = self.place_mut(at) else {
+                continue;
+            };
+            let was_marked = core::mem::take(&mut place.mark);
+            if !place.cached {
+                self.trigger(Cause::Miss, &access)?;
+            } else if was_marked {
+                place.unread = false;
+                self.trigger(Cause::Mark, &access)?;
+            }
+            // What no window had is fetched as it is asked for.
+            if let Some(place) = self.place_mut(at) {
+                (place.cached, place.unread) = (true, false);
+            }
+        }
+        self.previous = Some(Block((end - 1) as u32));
+        Ok(())
+    }
+
+    fn trigger(&mut self, cause: Cause, access: &Access) -> Result<(), Broken> {
+        self.ask(access, |method, view| method.trigger(cause, access, view))?;
+        Ok(())
+    }
+
+    fn ask(
+        &mut self,
+        access: &Access,
+        question: impl Fn(&mut dyn Detect, &View<'_>) -> Option<Window>,
+    ) -> Result<Option<Window>, Broken> {
+        let lean = self.random.magnitude(2) as u32;
+        let view = View { run: self, lean };
+        let answer = question(self.method.borrow_mut().as_mut(), &view);
+        self.answers.push(answer);
+        if let Some(window) = answer {
+            self.check_window(access, window)?;
+            self.open(window);
+        }
+        self.check_inside(access.block, answer)?;
+        Ok(answer)
+    }
+
+    fn check_window(&self, access: &Access, window: Window) -> Result<(), Broken> {
+        let how = || format!("{window:?} for {access:?}, limit {}", self.limit);
+        let Window {
+            start,
+            size,
+            async_size,
+        } = window;
+        self.rules
+            .check(Rule::AsyncInWindow, async_size <= size, how)?;
+        self.rules
+            .check(Rule::WindowInLimit, size <= self.limit, how)?;
+        let end = u64::from(start.0) + u64::from(size);
+        let reaches = size == 0 || (start >= access.block && end > u64::from(access.block.0));
+        self.rules.check(Rule::WindowReaches, reaches, how)?;
+        let asked = u64::from(access.block.0) + u64::from(access.count);
+        let skipped = (asked..u64::from(start.0)).map(|at| self.place(Block(at as u32)));
+        // Beyond the file there is nothing to leave out.
+        let adjoins = skipped.flatten().all(|place| place.cached || place.covered);
+        self.rules.check(Rule::WindowAdjoins, adjoins, how)
+    }
+
+    /// Fetches a window, or its first part.
+    fn open(&mut self, window: Window) {
+        let Window {
+            start,
+            size,
+            async_size,
+        } = window;
+        let in_file = self.base.saturating_add(BLOCKS - 1).saturating_sub(start.0);
+        let count = size.min(in_file.saturating_add(1));
+        if size == 0 || start.0 < self.base || self.place(start).is_none() {
+            return;
+        }
+        let fetched = match self.random.one_in(6) {
+            true => self.random.below(u64::from(count)) as u32,
+            false => count,
+        };
+        let mark = u64::from(start.0) + u64::from(size.saturating_sub(async_size));
+        for at in (0..fetched).map(|at| Block(start.0 + at)) {
+            let Some(place) = self.place_mut(at) else {
+                continue;
+            };
+            place.covered = true;
+            if !place.cached {
+                place.mark = async_size > 0 && u64::from(at.0) == mark;
+                (place.cached, place.unread) = (true, true);
+            }
+        }
+        if fetched < count {
+            let end = Block(start.0 + fetched);
+            self.method.get_mut().cut(end);
+        }
+    }
+
+    /// What lies inside a window was in one, or was shown to be cached.
+    fn check_inside(&mut self, block: Block, answer: Option<Window>) -> Result<(), Broken> {
+        let end = answer.map_or(block, |w| Block(w.start.0.saturating_add(w.size)));
+        let near = [
+            block.0,
+            end.0,
+            end.0.saturating_add(1),
+            end.0.saturating_sub(1),
+        ];
+        let anywhere = (0..self.questions).map(|_| self.odd.below(u64::from(BLOCKS)) as u32);
+        let anywhere: Vec<u32> = anywhere.map(|at| self.base + at).collect();
+        for at in near.into_iter().chain(anywhere).map(Block) {
+            let is_inside = self.method.get_mut().inside_window(at);
+            let place = self.place(at);
+            let honest = place.is_none_or(|place| place.covered || place.shown.get());
+            let how = || format!("block {at} is said to be in a window after {answer:?}");
+            self.rules
+                .check(Rule::InsideIsHonest, honest || !is_inside, how)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,158 @@
+//! Every entry of every list conforms, and each kind of lie is found.
+
+mod liars;
+
+use super::*;
+use crate::spec::Method;
+use crate::{
+    depth as depths, detect as detects, dispatch as dispatches, hinted::policy, layout as layouts,
+};
+use alloc::boxed::Box;
+use core::ops::Range;
+use std::println;
+
+const SEEDS: Range<u64> = 0..20;
+
+/// What a method breaks because its source does: the rule and the reason.
+const DEVIATIONS: &[(&str, Rule, &str)] = &[
+    (
+        "legacy",
+        Rule::InsideIsHonest,
+        "Linux 2.6 cut no window: it takes what was cut off for lost",
+    ),
+    (
+        "legacy",
+        Rule::WindowAdjoins,
+        "as above: the next window begins behind what was cut off",
+    ),
+    (
+        "legacy",
+        Rule::WindowReaches,
+        "its windows fall behind a read that is longer than they are",
+    ),
+    (
+        "one-block",
+        Rule::WindowInLimit,
+        "one block beyond the read, whatever the limit",
+    ),
+    (
+        "reverse-aggressive",
+        Rule::NoHarm,
+        "by design: a worse victim can share out the load better",
+    ),
+];
+
+/// One of the suites.
+type Suite<B> = fn(&dyn Fn() -> B, u64, &[Rule]) -> Result<(), Broken>;
+
+/// The rules that a method may break.
+fn deviations(name: &str) -> Vec<Rule> {
+    let own = DEVIATIONS.iter().filter(|(method, ..)| *method == name);
+    own.map(|(_, rule, _)| *rule).collect()
+}
+
+/// Runs a suite over a list, with parameters at their corners.
+fn run<B>(family: &str, list: &'static [Method<B>], suite: Suite<B>) {
+    for method in list {
+        let name = method.spec.name;
+        let but = deviations(name);
+        let corners = corners(&method.spec);
+        println!(
+            "{family} {name}: {} settings, seeds {SEEDS:?}",
+            corners.len()
+        );
+        for values in corners {
+            for seed in SEEDS {
+                let result = suite(&|| (method.build)(&values), seed, &but);
+                assert_eq!(result, Ok(()), "{family} {name}{values:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn every_depth_method_conforms() {
+    run("depth", depths::LIST, depth);
+}
+
+#[test]
+fn every_detect_method_conforms() {
+    run("detect", detects::LIST, detect);
+}
+
+#[test]
+fn every_dispatch_method_conforms() {
+    run("dispatch", dispatches::LIST, dispatch);
+}
+
+#[test]
+fn every_layout_conforms() {
+    run("layout", layouts::LIST, layout);
+}
+
+#[test]
+fn every_hinted_method_conforms() {
+    run("hinted", policy::LIST, hinted);
+}
+
+#[test]
+fn a_detect_method_breaks_each_rule_that_it_is_excused_from() {
+    for method in detects::LIST {
+        let but = deviations(method.spec.name);
+        for excused in &but {
+            let others: Vec<Rule> = but.iter().filter(|r| *r != excused).copied().collect();
+            let make = || (method.build)(&corners(&method.spec)[0]);
+            let mut found = SEEDS.map(|seed| detect(&make, seed, &others));
+            let found = found.find_map(Result::err).map(|broken| broken.rule);
+            assert_eq!(found, Some(*excused), "{}", method.spec.name);
+        }
+    }
+}
+
+/// The rule that a method breaks first, whatever the seed.
+fn broken<B>(suite: Suite<B>, make: &dyn Fn() -> B) -> Option<Rule> {
+    let mut results = SEEDS.map(|seed| suite(make, seed, &[]));
+    results.find_map(Result::err).map(|broken| broken.rule)
+}
+
+#[test]
+fn a_depth_method_that_lies_is_found() {
+    for (rule, limit) in liars::DEPTHS {
+        let make = || Box::new(liars::Lies(*limit)) as Box<dyn depths::Depth>;
+        assert_eq!(broken(depth, &make), Some(*rule));
+    }
+    let make = || Box::new(liars::Counts::default()) as Box<dyn depths::Depth>;
+    assert_eq!(broken(depth, &make), Some(Rule::Deterministic));
+}
+
+#[test]
+fn a_detect_method_that_lies_is_found() {
+    for (rule, lie) in liars::WINDOWS {
+        let make = || liars::Twisted::boxed(lie);
+        assert_eq!(broken(detect, &make), Some(*rule), "{lie:?}");
+    }
+}
+
+#[test]
+fn a_dispatch_method_that_lies_is_found() {
+    for (rule, method) in liars::ORDERS {
+        let make = || Box::new(liars::Orders(*method)) as Box<dyn dispatches::Dispatch>;
+        assert_eq!(broken(dispatch, &make), Some(*rule), "{method:?}");
+    }
+}
+
+#[test]
+fn a_hinted_method_that_lies_is_found() {
+    for (rule, lie) in liars::PAIRS {
+        let make = || Box::new(liars::Wrong(*lie)) as Box<dyn policy::Policy>;
+        assert_eq!(broken(hinted, &make), Some(*rule), "{lie:?}");
+    }
+}
+
+#[test]
+fn a_layout_that_lies_is_found() {
+    for (rule, piece) in liars::PIECES {
+        let make = || Box::new(liars::Misplaces(*piece)) as Box<dyn layouts::Layout>;
+        assert_eq!(broken(layout, &make), Some(*rule));
+    }
+}

@@ -1,0 +1,110 @@
+//! A read in two steps, for callers that must not wait with a buffer in their hands: first have the
+//! bytes fetched, then copy them.
+//!
+//! ```text
+//! look_for --> is_resident? --yes--> read_resident_at
+//!                   | no                 ^   | given up meanwhile: once more
+//!                   v                    |   v
+//!             when_resident -- there --> +   when_resident
+//! ```
+//!
+//! Only `look_for` and `when_resident` look at the file, which of a [served](crate::served) one may
+//! take for ever; the others make no system call and wait for nothing.
+
+use std::io;
+
+use forerun_core::table::flag;
+use forerun_core::{Block, Served};
+
+use super::Reader;
+use crate::shared::Ask;
+use crate::source::Source;
+use crate::span::Span;
+
+impl Reader {
+    /// Has these bytes fetched as a read would, and calls with true once they are there: no buffer
+    /// is needed before. With false where only a read can tell what is wrong. They may be given up
+    /// again between the call and the read, which then waits for them.
+    ///
+    /// The call comes once, on whatever thread brings the last of them, perhaps on this one before
+    /// this returns; it must be short and may not come back in here. Until then the reader must not
+    /// be dropped, or it never comes. `fresh` says that these bytes are asked for the first time.
+    pub fn when_resident(
+        &self,
+        offset: u64,
+        bytes: usize,
+        fresh: bool,
+        call: impl FnOnce(bool) + Send + 'static,
+    ) {
+        let call = |served| call(served == Served::End);
+        let end = offset.saturating_add(bytes as u64);
+        let end = end.min(self.version.bytes());
+        let shift = self.shared.block_shift;
+        let first = u32::try_from(offset >> shift);
+        let (Ok(first), true) = (first, offset < end) else {
+            return call(Served::End);
+        };
+        let count = end.div_ceil(1 << shift) - u64::from(first);
+        let ask = Ask {
+            reader: self.id,
+            file: self.file,
+            source: &self.source,
+            version: &self.version,
+            previous: self.position.previous(),
+            head: 0,
+            first: Block(first),
+            count: u32::try_from(count).unwrap_or(u32::MAX),
+            fresh,
+        };
+        self.shared.call_when_there(&ask, Box::new(call));
+    }
+
+    /// Whether a read of these bytes would find all of them in memory, so that it would not have
+    /// to wait. It may have to all the same if they are given up in between.
+    #[must_use]
+    pub fn is_resident(&self, offset: u64, bytes: usize) -> bool {
+        let end = offset.saturating_add(bytes as u64);
+        let end = end.min(self.version.bytes());
+        let shift = self.shared.block_shift;
+        let here = |block| {
+            let found = self.shared.table.find(self.file, Block(block));
+            found.is_some_and(|found| found.flags & flag::FILLING == 0)
+        };
+        let blocks = (offset >> shift)..end.div_ceil(1 << shift);
+        offset >= end || { blocks }.all(|block| u32::try_from(block).is_ok_and(here))
+    }
+
+    /// Looks as a read of these bytes would: if nobody has in this second, or if it reaches the end.
+    /// A read by [`Reader::read_resident_at`] after this is as good as any.
+    ///
+    /// # Errors
+    /// Those of `fstat(2)`.
+    pub fn look_for(&self, offset: u64, bytes: usize) -> io::Result<()> {
+        let reaches_end = offset.saturating_add(bytes as u64) > self.version.bytes();
+        if matches!(&*self.source, Source::File(_)) && (self.look_is_due() || reaches_end) {
+            self.look()?;
+        }
+        Ok(())
+    }
+
+    /// As [`Reader::read_awaited_at`], of what is in memory: it waits for nothing and looks at
+    /// nothing. None if a byte is not there.
+    #[must_use]
+    pub fn read_resident_at(&self, buf: &mut [u8], offset: u64, fresh: bool) -> Option<usize> {
+        let version = self.version.count();
+        if !version.is_multiple_of(2) || (fresh && self.shared.sees_every_read) {
+            return None;
+        }
+        let (bytes, shift) = (self.version.bytes(), self.shared.block_shift);
+        let Some(mut span) = Span::new(buf, offset, bytes, shift, self.position.previous()) else {
+            return (self.version.count() == version).then_some(0);
+        };
+        while span.next_segment() {
+            self.take_hits(&mut span, fresh);
+            if span.left > 0 {
+                return None;
+            }
+        }
+        (self.version.count() == version).then(|| span.taken())
+    }
+}

@@ -1,0 +1,59 @@
+//! Which file systems are served: their calls end when a server answers, perhaps never.
+//!
+//! A call of a local file system waits for a disk at most, and `fstat` for nothing at all. One of FUSE
+//! or of a network file system waits for somebody. Files there are read by threads of their device
+//! alone ([`backend::pread`](crate::backend::pread)) and have a bounded share of the memory, so that a
+//! server that is silent holds up its own files and no others.
+//!
+//! A file system that is not in the list counts as served: that is slower, never wrong.
+
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+/// `f_type` of local file systems, by `linux/magic.h`.
+const LOCAL: &[u32] = &[
+    0xef53,      // ext2, ext3, ext4
+    0x5846_5342, // XFS
+    0x9123_683e, // btrfs
+    0xca45_1a4e, // bcachefs
+    0xf2f5_2010, // F2FS
+    0x2fc1_2fc1, // ZFS
+    0x0102_1994, // tmpfs, devtmpfs
+    0x8584_58f6, // ramfs
+    0x794c_7630, // overlayfs
+    0x7371_7368, // squashfs
+    0xe0f5_e1e2, // EROFS
+    0x9660,      // ISO 9660
+    0x1501_3346, // UDF
+    0x4d44,      // FAT
+    0x2011_bab0, // exFAT
+    0x7366_746e, // NTFS
+    0x3153_464a, // JFS
+    0x3434,      // NILFS
+    0x6264_6576, // block devices
+    0x9fa0,      // proc
+    0x6265_6572, // sysfs
+];
+
+/// Whether the file system of an open file is served. Asks it, so this may wait for its server.
+#[must_use]
+pub fn is_served(file: BorrowedFd<'_>) -> bool {
+    // SAFETY: an all-zero `statfs` is a valid value of a plain C structure.
+    let mut found: libc::statfs = unsafe { std::mem::zeroed() };
+    // SAFETY: the descriptor is open and the structure is ours for the call.
+    let failed = unsafe { libc::fstatfs(file.as_raw_fd(), &raw mut found) } != 0;
+    // The field is signed on some architectures; a magic number has 32 bits.
+    failed || !LOCAL.contains(&(found.f_type as u32))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::File;
+    use std::os::fd::AsFd;
+
+    #[test]
+    fn a_file_of_this_kernel_is_not_served() {
+        let file = File::open("/proc/self/status").unwrap();
+        assert!(!is_served(file.as_fd()));
+    }
+}

@@ -1,0 +1,82 @@
+//! Which version of a file is the last: looks at the source without the engine's lock.
+//!
+//! Problem: `fstat` of a network or FUSE file system takes as long as its server likes, for ever if
+//! it died. Under the engine's lock one such call would stop every file of the driver.
+//!
+//! Mechanism: a look is made without the lock, between two readings of the file's version number.
+//! Under the lock the second reading tells whether another look was settled meanwhile. If none was,
+//! this look is the later one and counts; if one was, either may be, and the look is made again.
+//!
+//! ```text
+//! number 4 -- fstat -- lock: still 4 --> what was seen counts; another version: it begins, number 6
+//!                      lock: 6       --> look again
+//! ```
+
+use std::io;
+
+use forerun_core::{Bytes, FileId, Input};
+
+use crate::catalog::Version;
+use crate::control::Control;
+use crate::door::Door;
+use crate::source::{Identity, Source};
+
+/// A look at a file.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Look {
+    /// The number of its version before.
+    pub(crate) before: u64,
+    /// Its version then; none if it cannot change.
+    pub(crate) seen: Option<Identity>,
+}
+
+/// What came of a look.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Settled {
+    /// The file is as the engine believes.
+    Same,
+    /// It is not: the new version has begun.
+    Changed,
+    /// Another look was settled meanwhile.
+    LookAgain,
+}
+
+impl Look {
+    /// Looks now. The caller holds no lock.
+    pub(crate) fn at(version: &Version, source: &Source) -> io::Result<Self> {
+        let before = version.count();
+        let seen = source.identity()?;
+        Ok(Self { before, seen })
+    }
+}
+
+impl Control {
+    /// Settles a look. Between the two changes of the version number the old blocks go: a read that
+    /// began under the old number sees that it changed, and none begins in between.
+    pub(crate) fn settle(&mut self, file: FileId, look: Look, door: &Door) -> Settled {
+        let bytes_max = self.file_bytes_max();
+        let (Some(known), Some(seen)) = (self.catalog.get(file), look.seen) else {
+            return Settled::Same;
+        };
+        let now = Identity {
+            bytes: seen.bytes.min(bytes_max),
+            ..seen
+        };
+        if known.identity == Some(now) {
+            return Settled::Same;
+        }
+        if known.version.count() != look.before {
+            return Settled::LookAgain;
+        }
+        self.drain(door);
+        let version = self.catalog.renew(file, now);
+        self.feed(Input::Invalidate {
+            file,
+            bytes: Bytes(now.bytes),
+        });
+        if let Some(version) = version {
+            version.begun();
+        }
+        Settled::Changed
+    }
+}

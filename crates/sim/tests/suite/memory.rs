@@ -1,0 +1,141 @@
+//! Memory and device in the windows' length: what the engine leaves for demand reads, keeps behind
+//! the mark where memory is short, and learns of distances.
+
+use forerun_core::journal::Entry;
+use forerun_core::table::Table;
+use forerun_core::{Bytes, FileId, Input, Nanos, Output, Profile, Settings};
+use forerun_sim::Scene;
+use forerun_sim::device::switching::Switching;
+use forerun_sim::workload::many_readers::ManyReaders;
+use forerun_sim::workload::{Steps, Workload};
+
+use crate::stage::{DISK, issued, run_into, settings};
+
+/// The most blocks that were in flight at a time.
+fn in_flight_max(journal: &[Entry]) -> u64 {
+    let (mut now, mut most) = (0, 0);
+    let mut counts = std::collections::BTreeMap::new();
+    for entry in journal {
+        match entry {
+            Entry::Output(Output::Fetch(fetch)) => {
+                let count = u64::from(fetch.extent.count);
+                counts.insert(fetch.request, count);
+                now += count;
+                most = most.max(now);
+            }
+            Entry::Input(_, Input::Completed { request, .. }) => {
+                now -= counts.remove(request).unwrap();
+            }
+            _ => {}
+        }
+    }
+    most
+}
+
+/// A store that serves any number at once, and readers that could have ten times the memory under
+/// way: prefetching leaves a 32nd of the frames, not more, for blocks somebody waits for.
+#[test]
+fn prefetching_may_take_all_memory_but_a_32nd() {
+    let text = "many-readers(file_bytes=4000000,readers=40)";
+    let frames = 2048;
+    let mut settings = settings("ap", Table::memory_for(frames, 4096).0);
+    settings.in_flight_max = 1024;
+    let mut journal = Vec::new();
+    let report = run_into(settings, "object_store", text, &mut journal);
+    let most = in_flight_max(&journal);
+    println!(
+        "{most} of {frames} blocks in flight, {} refused",
+        report.ledger.refused_prefetches
+    );
+    assert!(report.ledger.refused_prefetches > 0);
+    let frames = u64::from(frames);
+    assert!(most > frames * 15 / 16, "{most} of {frames} blocks");
+}
+
+/// The least part of a window that lay behind its mark, in steady windows of the first file.
+fn least_behind_the_mark(settings: Settings, text: &str) -> f64 {
+    let mut journal = Vec::new();
+    run_into(settings, DISK, text, &mut journal);
+    let of_first = |one: &crate::stage::Issued| one.extent.file == FileId(0);
+    let windows: Vec<_> = issued(&journal).into_iter().filter(of_first).collect();
+    let part = |pair: &[crate::stage::Issued]| {
+        let (end, at) = (pair[0].extent.end(), u64::from(pair[1].at?.0));
+        Some(end.checked_sub(at)? as f64 / f64::from(pair[0].extent.count))
+    };
+    // The ramp, and the last window, which ends with the file.
+    let steady = &windows[4..windows.len() - 1];
+    steady.windows(2).filter_map(part).fold(1.0, f64::min)
+}
+
+/// Eight readers keep the disk busy, and the share of each is less than two windows of 1 MiB: the
+/// next window is started late, so that this one may be longer.
+#[test]
+fn the_part_behind_the_mark_shrinks_where_memory_is_short_and_the_device_busy() {
+    let text = "many-readers(file_bytes=20000000,readers=8)";
+    let with = |lean_async| Settings {
+        lean_async,
+        unread_percent: 75,
+        ..settings("ap", 8 << 20)
+    };
+    let (lean, full) = (
+        least_behind_the_mark(with(true), text),
+        least_behind_the_mark(with(false), text),
+    );
+    println!("behind the mark at least {lean:.3} of a window, {full:.3} without");
+    assert!(lean < 0.2 && full > 0.5, "{lean} {full}");
+}
+
+/// Two readers of files with another between them, which nobody reads.
+#[derive(Debug)]
+struct Apart {
+    readers: ManyReaders,
+    between: u64,
+}
+
+impl Workload for Apart {
+    fn files(&self) -> Vec<Bytes> {
+        let file = Bytes(self.readers.file_bytes);
+        vec![file, Bytes(self.between), file]
+    }
+
+    fn readers(&self) -> Vec<usize> {
+        vec![0, 2]
+    }
+
+    fn steps(&self, reader: usize) -> Steps<'_> {
+        self.readers.steps(reader)
+    }
+}
+
+/// A switch costs 1 ms nearby, worth 20 blocks, and 16 ms a gigabyte away, worth 313. The windows
+/// of two readers that far apart become as long as that, those of neighbours do not.
+#[test]
+fn windows_are_as_long_as_the_distances_between_requests_are_worth() {
+    let near_and_far = [
+        (Bytes(0), Nanos(1_000_000)),
+        (Bytes(100_000_000), Nanos(1_000_000)),
+        (Bytes(1_000_000_000), Nanos(16_000_000)),
+    ];
+    let longest = |between| {
+        let apart = Apart {
+            readers: ManyReaders {
+                file_bytes: 20_000_000,
+                read_bytes: 64 << 10,
+                think_ns: 0,
+                readers: 2,
+                shared: false,
+            },
+            between,
+        };
+        let profile = Profile::new(near_and_far.to_vec(), vec![(Bytes(0), 80_000_000)]);
+        let disk = Switching::new(profile.unwrap());
+        let mut journal = Vec::new();
+        let scene = Scene::new(settings("cp", 256 << 20), disk, &apart);
+        scene.run(&mut journal).unwrap();
+        let windows = issued(&journal).into_iter();
+        windows.map(|one| one.extent.count).max().unwrap()
+    };
+    let (near, far) = (longest(0), longest(2_000_000_000));
+    println!("windows of at most {near} blocks nearby, {far} far away");
+    assert!(near <= 40 && far > 300, "{near} {far}");
+}
