@@ -82,3 +82,20 @@ fuzz: ## each fuzz target for FUZZ_SECONDS
 	  $(call missing,cargo-fuzz,nothing is fuzzed); \
 	else for target in $$($(CARGO) +nightly fuzz list); do \
 	  $(CARGO) +nightly fuzz run "$$target" -- -max_total_time=$(FUZZ_SECONDS); done; fi
+
+# Where things go: PREFIX (/usr/local), DESTDIR for packagers, SBINDIR (/sbin, the one folder in which
+# mount(8) looks for mount.forerun), and BINDIR, MANDIR, UNITDIR: see packaging/install.sh.
+export PREFIX DESTDIR BINDIR MANDIR DOCDIR BASHDIR ZSHDIR FISHDIR UNITDIR SBINDIR
+
+.PHONY: install
+install: ## binary, mount.forerun, man pages, completions and units below PREFIX (/usr/local)
+	$(CARGO) build --release --locked --package forerun
+	packaging/install.sh $(FORERUN)
+
+.PHONY: uninstall
+uninstall: ## takes away what `make install` put below PREFIX
+	packaging/install.sh --uninstall
+
+.PHONY: package
+package: ## a static tarball and a .deb in target/package, each tried in a copy of the root
+	packaging/package.sh $${CARGO_TARGET_DIR:-target}/package

@@ -6,22 +6,26 @@
 //! the accepted values with no edit here. What needs more than one flag to decide (memory against
 //! block size, `kernel` against `--emulate`) is checked where the command starts.
 
+mod command;
 mod mount;
 mod reproduce;
+mod setup;
 mod simulate;
 mod trace;
 
 use std::path::PathBuf;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use clap::{Args as Group, Parser, Subcommand, ValueEnum};
+use clap::{Args as Group, Parser, ValueEnum};
 use forerun_core::settings::Notice;
 use forerun_core::spec::{Choice, Method};
 use forerun_core::{Bytes, Nanos, depth, detect, dispatch, hinted, preset, reclaim, settings};
 use forerun_io::BackendChoice;
 
-pub use self::mount::{Ctl, Mount, Order, Top};
+pub use self::command::Command;
+pub use self::mount::{Ctl, Mount, Order, Top, Umount};
 pub use self::reproduce::Reproduce;
+pub use self::setup::{Completions, Man, Try};
 pub use self::simulate::{Presets, Simulate, Simulated, Where};
 pub use self::trace::{Reading, Trace, TraceCommand, TraceConvert, TraceInfo};
 use crate::bench::pattern::{self, Pattern};
@@ -29,7 +33,7 @@ use crate::bench::plan::Contender;
 use crate::emulation::Emulation;
 use crate::quantity::{parse_duration, parse_size};
 
-/// Reads files ahead, measures what that gives, and replays what it decided.
+/// Makes slow storage read fast: mounts a directory so that what reads there is read ahead.
 #[derive(Debug, Parser)]
 #[command(
     name = "forerun",
@@ -40,39 +44,17 @@ use crate::quantity::{parse_duration, parse_size};
 #[command(
     after_help = "Sizes: 64KiB, 1MiB, 100MB (KiB = 1024, kB = 1000). Durations: 8ms. Rates: 80MB/s.\n\
     Exit codes: 0 done, 1 tried and failed, 2 cannot be tried.\n\
-    FORERUN_LOG=debug in the environment shows what happens, on stderr."
+    FORERUN_LOG=debug in the environment shows what happens, on stderr.\n\n\
+    To begin with:\n  \
+    forerun try /data              does it help with these files?\n  \
+    forerun mount /data /fast      then read below /fast\n  \
+    forerun top                    what it does\n  \
+    forerun umount /fast"
 )]
 pub struct Args {
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
-}
-
-/// What to do.
-#[derive(Debug, Subcommand)]
-pub enum Command {
-    /// Write files to standard output, read ahead
-    Read(Read),
-    /// Measure the switching cost and transfer rate of a device
-    Profile(Profile),
-    /// Compare presets, and the kernel, on a workload
-    Bench(Bench),
-    /// Make the decisions of a journal again and compare them
-    Replay(Replay),
-    /// Measure again what a paper reports
-    Reproduce(Reproduce),
-    /// Run presets over a trace or a workload on modelled disks, in virtual time
-    Simulate(Box<Simulate>),
-    /// Look into a trace, or write it in another format
-    Trace(Trace),
-    /// Mount a directory so that any program reads it ahead
-    Mount(Mount),
-    /// Watch a running mount in the terminal
-    Top(Top),
-    /// Ask a running mount, or change what can be changed
-    Ctl(Ctl),
-    /// Show the presets, methods, devices, backends and trace formats there are
-    List(List),
 }
 
 /// Which methods, and how much memory they get.
@@ -155,15 +137,11 @@ pub struct Storage {
 
 /// `forerun read`.
 #[derive(Debug, Group)]
+#[command(mut_args(mount::in_order))]
 pub struct Read {
     /// What to read, one after the other
     #[arg(value_name = "FILE", required = true)]
     pub files: Vec<PathBuf>,
-
-    /// Named composition of methods (see `forerun list presets`)
-    #[arg(long, value_name = "NAME", default_value = preset::DEFAULT)]
-    #[arg(value_parser = |name: &str| preset::find(name))]
-    pub preset: &'static preset::Preset,
 
     /// Where to begin in each file; past its end is nothing, not an error
     #[arg(long, value_name = "SIZE", default_value = "0", value_parser = parse_size)]
@@ -177,9 +155,14 @@ pub struct Read {
     #[arg(long, value_name = "SIZE", default_value = "128KiB", value_parser = parse_read_bytes)]
     pub read_bytes: Bytes,
 
-    /// Print the counters to standard error at the end
+    /// Print the counters to standard error at the end; blocks of 4 KiB unless the name says otherwise
     #[arg(long)]
     pub stats: bool,
+
+    /// Named composition of methods (see `forerun list presets`)
+    #[arg(long, value_name = "NAME", default_value = preset::DEFAULT)]
+    #[arg(value_parser = |name: &str| preset::find(name))]
+    pub preset: &'static preset::Preset,
 
     #[allow(missing_docs)]
     #[command(flatten)]

@@ -2,8 +2,10 @@
 //! ended; it prints nothing but through those streams and never exits by itself.
 
 pub mod bench;
+pub mod completions;
 pub mod ctl;
 pub mod list;
+pub mod man;
 pub mod mount;
 pub mod profile;
 pub mod read;
@@ -12,3 +14,5 @@ pub mod reproduce;
 pub mod simulate;
 pub mod top;
 pub mod trace;
+pub mod trial;
+pub mod umount;

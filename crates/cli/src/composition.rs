@@ -9,7 +9,7 @@ use forerun_core::settings::SettingsError;
 
 use crate::args::{Composition, Methods};
 use crate::failure::Failure;
-use crate::quantity::size;
+use crate::quantity::{size, typed};
 
 /// The settings of a preset with what the user put in place of its parts.
 ///
@@ -36,7 +36,8 @@ pub fn replace(settings: &mut Settings, methods: &Methods) {
     }
 }
 
-fn name_the_flag(error: SettingsError) -> Failure {
+/// A refusal of the engine with the flag and sizes as a user writes them.
+pub fn name_the_flag(error: SettingsError) -> Failure {
     match error {
         SettingsError::Memory { given, minimum } => Failure::Usage(format!(
             "--memory {}: must be at least {minimum} bytes ({})",
@@ -44,8 +45,10 @@ fn name_the_flag(error: SettingsError) -> Failure {
             size((minimum.0.div_ceil(1 << 10) << 10).into()),
         )),
         SettingsError::MemoryAbove { given, maximum } => Failure::Usage(format!(
-            "--memory {}: must be at most {maximum} bytes",
-            size(given)
+            "--memory {}: must be at most {}",
+            typed(given),
+            // Rounded down: what the message names must be accepted.
+            size((maximum.0 >> 30 << 30).into())
         )),
         other => other.into(),
     }

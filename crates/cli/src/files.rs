@@ -94,6 +94,10 @@ pub fn check_not_read(target: Option<&Path>, read: &[PathBuf]) -> Result<(), Fai
 #[must_use]
 pub fn plain(error: &io::Error) -> String {
     match error.kind() {
+        // Of the same kind as a missing right to the file, which it is not.
+        _ if error.raw_os_error() == Some(rustix::io::Errno::PERM.raw_os_error()) => {
+            "operation not permitted".to_owned()
+        }
         io::ErrorKind::NotFound => "no such file".to_owned(),
         io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
         io::ErrorKind::InvalidData => "is not text".to_owned(),

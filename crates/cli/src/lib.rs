@@ -6,7 +6,7 @@
 //!
 //! `args` holds every flag, `commands` one file a command, `failure` the exit codes. The parsers
 //! (`quantity`, `emulation`, `profile_file`) and the methods behind a command (`measure`,
-//! `bench`) do not know the command line. Decisions about reading ahead are none of this crate's:
+//! `bench`, `trial`) do not know the command line. Decisions about reading ahead are none of this crate's:
 //! it builds settings, hands them to a driver, and shows what came out.
 
 #![forbid(unsafe_code)]
@@ -25,17 +25,28 @@ pub mod progress;
 pub mod quantity;
 pub mod stack;
 pub mod stats;
+pub mod trial;
 
 use std::io::Write;
 
 use args::{Args, Command};
 use failure::Failure;
+use mount::sockets::{Environment, Sockets};
+
+/// Runs a command with its output going to `out`, whatever the environment.
+///
+/// # Errors
+/// See [`Failure`].
+pub fn run(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
+    run_in(args, &Environment::default(), out)
+}
 
 /// Runs a command with its output going to `out`.
 ///
 /// # Errors
 /// See [`Failure`].
-pub fn run(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
+pub fn run_in(args: &Args, environment: &Environment, out: &mut dyn Write) -> Result<(), Failure> {
+    let sockets = Sockets::of(environment);
     match &args.command {
         Command::Read(read) => commands::read::run(read, out),
         Command::Profile(profile) => commands::profile::run(profile, out),
@@ -44,9 +55,13 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
         Command::Reproduce(reproduce) => commands::reproduce::run(reproduce, out),
         Command::Simulate(simulate) => commands::simulate::run(simulate, out),
         Command::Trace(trace) => commands::trace::run(trace, out),
-        Command::Mount(mount) => commands::mount::run(mount),
-        Command::Top(top) => commands::top::run(top, out),
-        Command::Ctl(ctl) => commands::ctl::run(ctl, out),
+        Command::Try(args) => commands::trial::run(args, out),
+        Command::Mount(mount) => commands::mount::run(mount, &sockets),
+        Command::Umount(umount) => commands::umount::run(umount),
+        Command::Top(top) => commands::top::run(top, &sockets, out),
+        Command::Ctl(ctl) => commands::ctl::run(ctl, &sockets, out),
+        Command::Completions(completions) => commands::completions::run(completions, out),
+        Command::Man(man) => commands::man::run(man, out),
         Command::List(list) => commands::list::run(list, out),
     }
 }

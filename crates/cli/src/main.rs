@@ -13,6 +13,7 @@ use clap::error::ErrorKind;
 use forerun::args::Args;
 use forerun::failure::Failure;
 use forerun::mount::options;
+use forerun::mount::sockets::Environment;
 use tracing_subscriber::EnvFilter;
 
 /// What is worth a line unless the user says otherwise. `fuser` warns of every request that is left
@@ -25,10 +26,16 @@ const LOG: &str = "warn,fuser=error,fuser::reply=off";
 )]
 fn main() -> ExitCode {
     let log = std::env::var("FORERUN_LOG").unwrap_or_else(|_| LOG.to_owned());
+    // https://no-color.org: set, and not empty.
+    let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    let environment = Environment {
+        forerun_runtime_dir: std::env::var_os("FORERUN_RUNTIME_DIR"),
+        xdg_runtime_dir: std::env::var_os("XDG_RUNTIME_DIR"),
+    };
     tracing_subscriber::fmt()
         .with_env_filter(EnvFilter::builder().parse_lossy(log))
         .with_writer(io::stderr)
-        .with_ansi(io::stderr().is_terminal())
+        .with_ansi(io::stderr().is_terminal() && !no_color)
         .with_target(false)
         .without_time()
         .init();
@@ -44,7 +51,7 @@ fn main() -> ExitCode {
             return ExitCode::from(if asked_for { 0 } else { 2 });
         }
     };
-    match output().and_then(|mut out| forerun::run(&args, &mut out)) {
+    match output().and_then(|mut out| forerun::run_in(&args, &environment, &mut out)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             if !matches!(failure, Failure::OutputClosed) {

@@ -22,7 +22,7 @@
 //! | [`budget`] | who gets how much of `--memory` |
 //! | [`background`] | a daemon that was seen to work |
 //! | [`watch`], [`readahead`] | the kernel's caches |
-//! | [`control`], [`metrics`], [`report`] | what it does, and what can be changed |
+//! | [`control`], [`sockets`], [`metrics`], [`report`] | what it does, and what can be changed |
 
 pub mod attach;
 pub mod background;
@@ -39,6 +39,7 @@ pub mod point;
 pub mod readahead;
 pub mod report;
 pub mod running;
+pub mod sockets;
 pub mod watch;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};

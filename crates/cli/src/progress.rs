@@ -3,9 +3,10 @@
 //! Used by `profile` and `bench`. Nothing is drawn when standard error is no terminal, so logs and
 //! pipes stay clean; nothing a program should read goes through here.
 
+use std::fmt::Write;
 use std::io::{IsTerminal, stderr};
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{HumanCount, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
 /// Redraws a second: enough to look alive, few enough to cost the readers nothing.
 const REDRAWS_PER_SECOND: u8 = 5;
@@ -31,7 +32,7 @@ pub fn begin_again(bar: &ProgressBar, total: u64) {
 /// A count of steps of which nobody knows how many there will be.
 #[must_use]
 pub fn steps_without_end(what: &str) -> ProgressBar {
-    bar(what, None, "{msg} {pos} {per_sec}")
+    bar(what, None, "{msg} {human_pos} {rate}")
 }
 
 /// A bar that counts bytes; without a total it only shows how many there were.
@@ -62,5 +63,8 @@ fn style(template: &str) -> ProgressStyle {
     // A template that cannot be parsed would be a slip above; the default style still works.
     ProgressStyle::with_template(template)
         .unwrap_or_else(|_| ProgressStyle::default_bar())
+        .with_key("rate", |state: &ProgressState, text: &mut dyn Write| {
+            let _ = write!(text, "{}/s", HumanCount(state.per_sec() as u64));
+        })
         .progress_chars("=> ")
 }

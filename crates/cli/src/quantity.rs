@@ -227,6 +227,23 @@ pub fn size(bytes: Bytes) -> impl fmt::Display {
     )
 }
 
+/// A size, exactly, in the unit it was most likely typed in: `1TB` and not `976562500KiB`.
+#[must_use]
+pub fn typed(bytes: Bytes) -> String {
+    let decimal = [
+        ("TB", 1_000_000_000_000),
+        ("GB", 1_000_000_000),
+        ("MB", 1_000_000),
+    ];
+    let decimal = exactly(bytes.0, &decimal, "B");
+    let binary = size(bytes).to_string();
+    if decimal.len() < binary.len() {
+        decimal
+    } else {
+        binary
+    }
+}
+
 /// A duration, exactly: in the largest unit that divides it.
 #[must_use]
 pub fn duration(time: Nanos) -> impl fmt::Display {
@@ -325,6 +342,15 @@ mod tests {
             no_unit,
             "\"8\" has no unit: write it as in 8ms, 200us or 1.5s"
         );
+    }
+
+    #[test]
+    fn a_typed_size_comes_back_in_its_own_unit() {
+        for text in [
+            "1TB", "64GiB", "100MB", "1GB", "8MiB", "1TiB", "12345B", "96KiB",
+        ] {
+            assert_eq!(typed(parse_size(text).unwrap()), text);
+        }
     }
 
     #[test]

@@ -1,12 +1,14 @@
-//! Flags of `forerun mount`, `forerun top` and `forerun ctl`.
+//! Flags of `forerun mount`, `umount`, `top` and `ctl`.
 //!
 //! Part of `args`, apart because it is long. What stands behind `-o` in an fstab is turned into
-//! these flags before they are parsed; see `mount::options`.
+//! these flags before they are parsed; see `mount::options`. Arguments stand in the order in which
+//! they are typed, then the flags of every day, then those for research.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use clap::{Args as Group, Subcommand};
+use clap::builder::Resettable;
+use clap::{Arg, Args as Group, Subcommand};
 use forerun_core::{Bytes, preset};
 
 use super::{Composition, Storage};
@@ -15,13 +17,61 @@ use crate::mount::options::Flag;
 use crate::quantity::parse_size;
 
 /// `forerun mount`.
-#[derive(Debug, Group)]
+#[derive(Clone, Debug, Group)]
 #[command(
+    mut_args(in_order),
     after_help = "-o takes what an fstab has: these flags without dashes, as in\n\
     -o memory=1GiB,allow-other, and dev, suid, noexec, noatime, nonempty. A mount is read-only.\n\
-    It ends with `fusermount3 -u MOUNTPOINT`, `umount MOUNTPOINT` or SIGTERM."
+    It ends with `forerun umount MOUNTPOINT`, `umount MOUNTPOINT` or SIGTERM.",
+    after_long_help = "-o takes what an fstab has: these flags without dashes, as in\n\
+    -o memory=1GiB,allow-other, and dev, suid, noexec, noatime, nonempty. A mount is read-only.\n\
+    It ends with `forerun umount MOUNTPOINT`, `umount MOUNTPOINT` or SIGTERM.\n\n\
+    Examples:\n  \
+      forerun try /data                                 does it help here?\n  \
+      forerun mount /data /fast                         then read below /fast\n  \
+      forerun mount --allow-other --memory 1GiB --metrics 9898 /data /fast\n  \
+      forerun top                                       what it does\n\n\
+    In /etc/fstab:\n  \
+      /data  /fast  forerun  memory=1GiB,allow_other,_netdev  0 0"
 )]
 pub struct Mount {
+    /// The directory to read
+    #[arg(value_name = "SOURCE")]
+    pub source: PathBuf,
+
+    /// An empty directory where programs find it
+    #[arg(value_name = "MOUNTPOINT")]
+    pub mountpoint: PathBuf,
+
+    /// Let other users in, each with their own rights
+    #[arg(long, visible_alias = "allow_other")]
+    pub allow_other: bool,
+
+    /// Stay in the foreground instead of returning once the mount works
+    #[arg(long, short)]
+    pub foreground: bool,
+
+    /// Mount over a directory that is not empty
+    #[arg(long)]
+    pub nonempty: bool,
+
+    /// Mount options, as in an fstab
+    #[arg(short = 'o', value_name = "OPTIONS", value_delimiter = ',')]
+    pub options: Vec<String>,
+
+    /// Serve the counters to Prometheus at this port of loopback, as in 9898, or at this address
+    #[arg(long, value_name = "[ADDR:]PORT", value_parser = address::parse)]
+    pub metrics: Option<SocketAddr>,
+
+    /// Make the socket for `forerun top` and `forerun ctl` here, where they do not look by themselves
+    /// [default: in /run/forerun for root, else in $XDG_RUNTIME_DIR/forerun]
+    #[arg(long, value_name = "SOCKET")]
+    pub control: Option<PathBuf>,
+
+    /// How far the kernel reads ahead of programs on the mount; needs root [default: 256KiB]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    pub kernel_readahead: Option<Bytes>,
+
     /// Named composition of methods (see `forerun list presets`)
     #[arg(long, value_name = "NAME", default_value = "mount")]
     #[arg(value_parser = |name: &str| preset::find(name))]
@@ -35,34 +85,6 @@ pub struct Mount {
     #[allow(missing_docs)]
     pub storage: Storage,
 
-    /// Stay in the foreground instead of returning once the mount works
-    #[arg(long, short)]
-    pub foreground: bool,
-
-    /// Let other users in, each with their own rights
-    #[arg(long, visible_alias = "allow_other")]
-    pub allow_other: bool,
-
-    /// How far the kernel reads ahead of programs on the mount; needs root
-    #[arg(long, value_name = "SIZE", default_value = "256KiB", value_parser = parse_size)]
-    pub kernel_readahead: Bytes,
-
-    /// Serve the counters to Prometheus at this port of loopback, as in 9898, or at this address
-    #[arg(long, value_name = "[ADDR:]PORT", value_parser = address::parse)]
-    pub metrics: Option<SocketAddr>,
-
-    /// Make a socket here for `forerun top` and `forerun ctl`
-    #[arg(long, value_name = "SOCKET")]
-    pub control: Option<PathBuf>,
-
-    /// Mount over a directory that is not empty
-    #[arg(long)]
-    pub nonempty: bool,
-
-    /// Mount options, as in an fstab
-    #[arg(short = 'o', value_name = "OPTIONS", value_delimiter = ',')]
-    pub options: Vec<String>,
-
     /// A flag of the kernel's, from -o
     #[arg(long, hide = true)]
     pub flag: Vec<Flag>,
@@ -70,34 +92,69 @@ pub struct Mount {
     /// Tell whoever started this, on standard output, when the mount works
     #[arg(long, hide = true)]
     pub report_ready: bool,
+}
 
-    /// The directory to read
-    #[arg(value_name = "SOURCE")]
-    pub source: PathBuf,
+/// Flags of every day first; what only research needs comes last, and its methods are not listed
+/// again.
+pub(super) fn in_order(arg: Arg) -> Arg {
+    match arg.get_id().as_str() {
+        "memory" => arg.help_heading(Resettable::Reset).display_order(0),
+        "profile" => arg.help_heading(Resettable::Reset).display_order(1),
+        "preset" | "emulate" | "backend" | "journal" => arg.help_heading("Research"),
+        "detect" | "depth" | "dispatch" | "reclaim" => {
+            let help = arg.get_help().cloned().unwrap_or_default();
+            let long = format!("{help} (see `forerun list methods`)");
+            arg.help_heading("Research").long_help(long)
+        }
+        _ => arg,
+    }
+}
 
-    /// An empty directory where programs find it
+/// `forerun umount`.
+#[derive(Debug, Group)]
+#[command(after_long_help = "Examples:\n  \
+    forerun umount /fast\n  \
+    forerun umount --lazy /fast     although programs have files open there")]
+pub struct Umount {
+    /// Where it is mounted
     #[arg(value_name = "MOUNTPOINT")]
     pub mountpoint: PathBuf,
+
+    /// Take it off its path at once; programs that have files open keep them
+    #[arg(long, short = 'z')]
+    pub lazy: bool,
 }
 
 /// `forerun top`.
 #[derive(Debug, Group)]
+#[command(after_long_help = "Keys: q leaves, Tab shows the next mount.\n\n\
+    Examples:\n  \
+    forerun top                  the mounts that run\n  \
+    forerun top --list           one line for each\n  \
+    forerun top --once /fast     print one screen and end")]
 pub struct Top {
+    /// A mount point, or the socket of its --control [default: every mount that runs]
+    #[arg(value_name = "MOUNTPOINT|SOCKET")]
+    pub mount: Option<PathBuf>,
+
     /// Print one screen as text and end
     #[arg(long)]
     pub once: bool,
 
-    /// The socket of the mount's --control
-    #[arg(value_name = "SOCKET")]
-    pub socket: PathBuf,
+    /// Print one line for each mount and end
+    #[arg(long, conflicts_with = "once")]
+    pub list: bool,
 }
 
 /// `forerun ctl`.
 #[derive(Debug, Group)]
+#[command(after_long_help = "Examples:\n  \
+    forerun ctl /fast stats\n  \
+    forerun ctl /fast set --memory 128MiB")]
 pub struct Ctl {
-    /// The socket of the mount's --control
-    #[arg(value_name = "SOCKET")]
-    pub socket: PathBuf,
+    /// A mount point, or the socket of its --control
+    #[arg(value_name = "MOUNTPOINT|SOCKET")]
+    pub mount: PathBuf,
 
     /// What to do
     #[command(subcommand)]
@@ -113,12 +170,15 @@ pub enum Order {
     Limits,
     /// Change a limit while the mount runs
     #[command(group(clap::ArgGroup::new("limit").required(true)))]
+    #[command(after_long_help = "Examples:\n  \
+        forerun ctl /fast set --memory 128MiB\n  \
+        forerun ctl /fast set --kernel-readahead 512KiB")]
     Set {
         /// How far the kernel reads ahead of programs on the mount
         #[arg(long, value_name = "SIZE", value_parser = parse_size, group = "limit")]
         kernel_readahead: Option<Bytes>,
 
-        /// Memory the engine uses, up to what the mount was started with
+        /// Memory the daemon uses, up to what the mount was started with
         #[arg(long, value_name = "SIZE", value_parser = parse_size, group = "limit")]
         memory: Option<Bytes>,
     },

@@ -25,8 +25,12 @@ pub struct Trace {
 #[derive(Debug, Subcommand)]
 pub enum TraceCommand {
     /// Count what is in a trace
+    #[command(after_long_help = "Examples:\n  forerun trace info requests.csv.zst")]
     Info(TraceInfo),
     /// Write a trace in another format
+    #[command(
+        after_long_help = "Examples:\n  forerun trace convert requests.csv --to plain -o requests.txt"
+    )]
     Convert(TraceConvert),
 }
 

@@ -10,12 +10,13 @@ use serde::Serialize;
 use crate::args::{Ctl, Order};
 use crate::failure::Failure;
 use crate::mount::control::{Answer, Question, ask};
+use crate::mount::sockets::Sockets;
 
 /// Runs the command.
 ///
 /// # Errors
 /// Nobody listens, or it could not be done.
-pub fn run(args: &Ctl, out: &mut dyn Write) -> Result<(), Failure> {
+pub fn run(args: &Ctl, sockets: &Sockets, out: &mut dyn Write) -> Result<(), Failure> {
     let question = match args.order {
         Order::Stats => Question::Stats,
         Order::Limits => Question::Limits,
@@ -27,10 +28,11 @@ pub fn run(args: &Ctl, out: &mut dyn Write) -> Result<(), Failure> {
             bytes: memory.unwrap_or_default().0,
         },
     };
-    match ask(&args.socket, question)? {
+    let socket = sockets.find(&args.mount)?;
+    match ask(&socket, question)? {
         Answer::Stats(report) => print(&report, out),
         Answer::Limits(limits) => print(&limits, out),
-        Answer::Error(error) => Err(Failure::broken(&args.socket, error)),
+        Answer::Error(error) => Err(Failure::broken(&socket, error)),
     }
 }
 

@@ -4,7 +4,7 @@
 //! what there is, so a new method appears by its one entry. The table is for people, the JSON
 //! object for whatever builds menus, completions or documentation.
 
-use std::io::Write;
+use std::io::{IsTerminal, Write, stdout};
 
 use comfy_table::{ContentArrangement, Table, presets};
 use forerun_core::preset::Preset;
@@ -12,6 +12,7 @@ use forerun_core::spec::{Knows, Method, Spec};
 use forerun_core::{depth, detect, dispatch, hinted, layout, preset, reclaim};
 use forerun_io::backend;
 use forerun_sim::trace::format;
+use ratatui::crossterm::terminal;
 use serde_json::{Map, Value, json};
 
 use crate::args::{List, ListFormat, Listed};
@@ -101,7 +102,9 @@ fn table(what: Option<Listed>) -> String {
             .map(|f| [f.name, f.summary, f.source, f.form].map(str::to_owned));
         parts.push(section("formats", rows.map(Vec::from).collect()));
     }
-    parts.join("\n")
+    let text = parts.join("\n");
+    let papers = papers(&text);
+    text + &papers
 }
 
 /// The title, then one line an entry, the columns aligned.
@@ -110,6 +113,12 @@ fn section(title: &str, rows: Vec<Vec<String>>) -> String {
     table
         .load_preset(presets::NOTHING)
         .set_content_arrangement(ContentArrangement::Disabled);
+    // A line an entry for programs and `grep`; for people lines that fit.
+    if let Some((columns, _)) = terminal_size() {
+        table
+            .set_content_arrangement(ContentArrangement::Dynamic)
+            .set_width(columns.saturating_sub(1).max(60));
+    }
     table.add_rows(rows);
     let lines: String = table
         .lines()
@@ -117,6 +126,47 @@ fn section(title: &str, rows: Vec<Vec<String>>) -> String {
         .collect();
     format!("{title}\n{lines}")
 }
+
+/// Columns and lines of the terminal that standard output is, if it is one.
+fn terminal_size() -> Option<(u16, u16)> {
+    let is_terminal = stdout().is_terminal();
+    is_terminal.then(|| terminal::size().ok()).flatten()
+}
+
+/// Papers that entries name by a key, in words. A key that no entry has is not shown.
+fn papers(text: &str) -> String {
+    let cited = PAPERS.iter().filter(|(key, _)| text.contains(key));
+    let lines: String = cited
+        .map(|(key, words)| format!("  {key}  {words}\n"))
+        .collect();
+    match lines.is_empty() {
+        true => String::new(),
+        false => format!("\nsources\n{lines}"),
+    }
+}
+
+/// The keys and the papers.
+const PAPERS: &[(&str, &str)] = &[
+    (
+        "baek09",
+        "Baek, Park: Striping-Aware Sequential Prefetching for Independency and Parallelism in \
+         Disk Arrays with Concurrent Accesses, 2009",
+    ),
+    (
+        "kimbrel96",
+        "Kimbrel et al.: A Trace-Driven Comparison of Algorithms for Parallel Prefetching and \
+         Caching, 1996",
+    ),
+    (
+        "li04",
+        "Li, Shen, Papathanasiou: Competitive Prefetching for Data-Intensive Online Servers, 2004",
+    ),
+    (
+        "li05",
+        "Li, Shen: Managing Prefetch Memory for Data-Intensive Online Servers, 2005",
+    ),
+    ("wu10", "Wu: Sequential File Prefetching in Linux, 2010"),
+];
 
 fn composition(preset: &Preset) -> String {
     format!(

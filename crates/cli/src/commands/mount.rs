@@ -3,19 +3,29 @@
 //! In the foreground this is the mount itself; else it starts one in the background and returns
 //! once that works. What a mount is stands in [`crate::mount`].
 
+use forerun_core::settings::SettingsError;
+
 use crate::args::Mount;
+use crate::composition::name_the_flag;
 use crate::failure::Failure;
 use crate::mount::running::Running;
+use crate::mount::sockets::Sockets;
 use crate::mount::{background, point};
 
 /// Runs the command.
 ///
 /// # Errors
 /// Says what is not as it should be, or what went wrong.
-pub fn run(args: &Mount) -> Result<(), Failure> {
+pub fn run(args: &Mount, sockets: &Sockets) -> Result<(), Failure> {
+    // In the words of the user, before a part of it is taken off.
+    if let Err(error @ SettingsError::MemoryAbove { .. }) =
+        args.preset.settings(args.composition.memory)
+    {
+        return Err(name_the_flag(error));
+    }
     if args.report_ready {
         background::leave_session();
-        let begun = start(args).and_then(|running| {
+        let begun = start(args, sockets).and_then(|running| {
             let gone = |e| Failure::Run(format!("whoever started the mount is gone: {e}"));
             background::report_ready().map_err(gone)?;
             Ok(running)
@@ -34,13 +44,24 @@ pub fn run(args: &Mount) -> Result<(), Failure> {
             }
         }
     } else if args.foreground {
-        start(args)?.wait().map(drop)
+        start(args, sockets)?.wait().map(drop)
     } else {
         background::start()
     }
 }
 
-fn start(args: &Mount) -> Result<Running, Failure> {
+fn start(args: &Mount, sockets: &Sockets) -> Result<Running, Failure> {
     let checked = point::check(&args.source, &args.mountpoint, args.nonempty)?;
-    Running::start(args, checked)
+    if args.control.is_some() {
+        return Running::start(args, checked);
+    }
+    // Where no socket can be made the mount works all the same.
+    let control = sockets.name().map_err(|error| {
+        tracing::info!("`forerun top` will not find this mount: {error}");
+    });
+    let args = Mount {
+        control: control.ok(),
+        ..args.clone()
+    };
+    Running::start(&args, checked)
 }

@@ -1,16 +1,23 @@
 //! `forerun profile`: measures a device, prints what it found, and writes it down for `--profile`.
 //!
 //! The measuring is in `measure`; here is what a person sees: a progress bar while it runs, two
-//! tables, the competitive depth that follows (li04 section 2.1), and the `read_ahead_kb` Linux
-//! would need to do as well with its one constant. It changes nothing on the device and does not
-//! set what it advises.
+//! tables, the competitive depth that follows (Li and Shen 2004, section 2.1), and the
+//! `read_ahead_kb` Linux would need to do as well with its one constant. It changes nothing on the
+//! device and does not set what it advises.
+//!
+//! The rule is for a device that serves one request at a time, where a switch costs what the depth
+//! makes up for. A device that serves several at once is kept busy by more requests, not by the right
+//! length of one; latency times the rate of one request then says too little (64 kB on a disk that
+//! was 5 to 9 times as fast with 8 MiB). So there the present value is advised.
 
 use std::fmt::Write as _;
 use std::io::Write;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 
 use forerun_core::profile::SERVERS_MAX;
 use forerun_core::{Bytes, Profile};
+use rustix::fs::{major, minor};
 
 use crate::args;
 use crate::failure::Failure;
@@ -25,6 +32,11 @@ use crate::quantity::{rough_duration, rough_size};
 /// # Errors
 /// A path that cannot be measured, a read that failed, output that cannot be written.
 pub fn run(args: &args::Profile, out: &mut dyn Write) -> Result<(), Failure> {
+    if args.path.is_dir() {
+        let why =
+            "is a directory: name a large file in it, which need not be used for anything else";
+        return Err(Failure::unusable(&args.path, why));
+    }
     let mut device = Direct::open(&args.path)?;
     files::check_not_read(args.output.as_deref(), std::slice::from_ref(&args.path))?;
     // Begun before the minutes of measuring, not found impossible after them.
@@ -73,8 +85,34 @@ fn report(path: &Path, bytes: Bytes, profile: &Profile) -> String {
         servers => servers.to_string(),
     };
     let _ = writeln!(text, "requests at once {requests}");
-    let _ = writeln!(text, "advised read_ahead_kb {}", read_ahead_kb(depth));
+    let advice = advice(profile.servers(), depth, present_read_ahead_kb(path));
+    let _ = writeln!(text, "advised read_ahead_kb {advice}");
     text
+}
+
+/// What to write into `read_ahead_kb`, beside what it is now.
+fn advice(servers: u32, depth: Bytes, present: Option<u64>) -> String {
+    let now = present.map_or(String::new(), |now| format!(", now {now}"));
+    if servers == 1 {
+        return format!("{}{now}", read_ahead_kb(depth));
+    }
+    match present {
+        Some(now) => format!("{now}, as it is: the device serves several requests at once"),
+        None => "none: the device serves several requests at once".to_owned(),
+    }
+}
+
+/// What it is now for the device of a file, or for a block device.
+fn present_read_ahead_kb(path: &Path) -> Option<u64> {
+    let there = path.metadata().ok()?;
+    let device = if there.file_type().is_block_device() {
+        there.rdev()
+    } else {
+        there.dev()
+    };
+    let (major, minor) = (major(device), minor(device));
+    let text = std::fs::read_to_string(format!("/sys/class/bdi/{major}:{minor}/read_ahead_kb"));
+    text.ok()?.trim().parse().ok()
 }
 
 /// How far apart two random places are on average: a third of the whole.
@@ -97,5 +135,14 @@ mod tests {
         let depth = Profile::default().competitive_depth(Bytes(0), Bytes(0));
         assert_eq!(read_ahead_kb(depth), 1024);
         assert_eq!(read_ahead_kb(Bytes(0)), 4);
+    }
+
+    #[test]
+    fn a_device_that_serves_several_requests_keeps_what_it_has() {
+        let depth = Bytes(64_000);
+        assert_eq!(advice(1, depth, Some(128)), "64, now 128");
+        assert_eq!(advice(1, depth, None), "64");
+        assert!(advice(SERVERS_MAX, depth, Some(8192)).starts_with("8192, as it is"));
+        assert!(advice(4, depth, None).starts_with("none"));
     }
 }

@@ -24,6 +24,10 @@ use crate::stats;
 /// # Errors
 /// Bad input, a read or write that failed.
 pub fn run(args: &args::Read, out: &mut dyn Write) -> Result<(), Failure> {
+    if args.files.iter().any(|file| file == Path::new("-")) && !Path::new("-").exists() {
+        let why = "standard input has no blocks that could be read ahead: name a file";
+        return Err(Failure::unusable(Path::new("-"), why));
+    }
     args.files.iter().try_for_each(|file| files::check(file))?;
     files::check_not_read(args.storage.journal.as_deref(), &args.files)?;
     let stack = Stack::build(settings(args.preset, &args.composition)?, &args.storage)?;

@@ -1,14 +1,15 @@
-//! `forerun top`: a running mount in the terminal, once a second.
+//! `forerun top`: running mounts in the terminal, once a second.
 //!
+//! Without a name it shows every mount whose socket it finds, one at a time; Tab goes to the next.
 //! Asks the control socket, computes rates from two answers, and has the [screen] drawn. A
-//! mount that ends while it is watched ends the command. With `--once` one screen is printed as
-//! text, with rates since the mount began.
+//! mount that ends while it is watched ends the command. With `--once` one screen a mount is printed
+//! as text, with rates since the mount began; with `--list` one line a mount.
 
 mod rates;
 mod screen;
 
 use std::io::{IsTerminal, Write, stdout};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyModifiers};
@@ -18,34 +19,74 @@ use crate::args::Top;
 use crate::failure::Failure;
 use crate::mount::control::{Answer, Question, ask};
 use crate::mount::report::Report;
+use crate::mount::sockets::Sockets;
 
 /// How long rates are taken over: shorter ones jump with every window.
 const PERIOD: Duration = Duration::from_secs(1);
 
 /// Columns and lines of the screen that is printed as text.
-const TEXT_SIZE: (u16, u16) = (100, 24);
+const TEXT_SIZE: (u16, u16) = (120, 24);
+
+/// A mount and where it answers.
+type Watched = (PathBuf, Report);
+
+/// What the user asked for with a key, or nothing within the period.
+enum Wish {
+    Leave,
+    Next,
+    Nothing,
+}
 
 /// Runs the command.
 ///
 /// # Errors
 /// Nobody listens, or the output is no terminal.
-pub fn run(args: &Top, out: &mut dyn Write) -> Result<(), Failure> {
-    let report = stats(&args.socket)?;
-    if args.once {
-        let rates = Rates::since_start(&report);
-        let text = screen::as_text(&report, &rates, TEXT_SIZE);
-        return out
-            .write_all(text.as_bytes())
-            .map_err(|e| Failure::output(&e));
+pub fn run(args: &Top, sockets: &Sockets, out: &mut dyn Write) -> Result<(), Failure> {
+    let mounts = mounts(args.mount.as_deref(), sockets)?;
+    let text = if args.list {
+        screen::list(&mounts)
+    } else if args.once {
+        let text = |(_, report): &Watched| {
+            let rates = Rates::since_start(report);
+            screen::as_text(report, &rates, TEXT_SIZE)
+        };
+        mounts.iter().map(text).collect::<Vec<_>>().join("\n")
+    } else if stdout().is_terminal() {
+        return watch_all(mounts);
+    } else {
+        return Err(Failure::Usage(
+            "top needs a terminal, --once or --list".into(),
+        ));
+    };
+    out.write_all(text.as_bytes())
+        .map_err(|e| Failure::output(&e))
+}
+
+/// The mount that is named, or all that run; at least one.
+fn mounts(named: Option<&Path>, sockets: &Sockets) -> Result<Vec<Watched>, Failure> {
+    if let Some(named) = named {
+        let socket = sockets.find(named)?;
+        let report = stats(&socket)?;
+        return Ok(vec![(socket, report)]);
     }
-    if !stdout().is_terminal() {
-        return Err(Failure::Usage("top needs a terminal, or --once".into()));
+    let running = sockets.running();
+    if running.is_empty() {
+        let folder = sockets.folder().display();
+        return Err(Failure::Usage(format!(
+            "no mount of this user runs (none answers in {folder}); one with a --control of its own \
+             is named by that socket"
+        )));
     }
+    Ok(running)
+}
+
+fn watch_all(mounts: Vec<Watched>) -> Result<(), Failure> {
     let mut terminal = ratatui::init();
-    let watched = watch(&args.socket, report, &mut |report, rates| {
+    let count = mounts.len();
+    let watched = watch(mounts, &mut |report, rates| {
         let drawn = terminal.draw(|frame| {
             let area = frame.area();
-            screen::draw(report, rates, area, frame.buffer_mut());
+            screen::draw(report, rates, Some(count), area, frame.buffer_mut());
         });
         drawn.map(drop).map_err(|e| Failure::output(&e))
     });
@@ -55,36 +96,43 @@ pub fn run(args: &Top, out: &mut dyn Write) -> Result<(), Failure> {
 
 /// Shows report after report until the user has seen enough.
 fn watch(
-    socket: &Path,
-    first: Report,
+    mut mounts: Vec<Watched>,
     show: &mut dyn FnMut(&Report, &Rates) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    let mut before = first;
-    let mut rates = Rates::since_start(&before);
+    let mut at = 0;
+    let mut rates = Rates::since_start(&mounts[at].1);
     loop {
-        show(&before, &rates)?;
-        if wants_to_leave(PERIOD)? {
-            return Ok(());
+        show(&mounts[at].1, &rates)?;
+        match wish(PERIOD)? {
+            Wish::Leave => return Ok(()),
+            Wish::Next => {
+                at = (at + 1) % mounts.len();
+                mounts[at].1 = stats(&mounts[at].0)?;
+                rates = Rates::since_start(&mounts[at].1);
+            }
+            Wish::Nothing => {
+                let now = stats(&mounts[at].0)?;
+                rates = Rates::between(&mounts[at].1, &now);
+                mounts[at].1 = now;
+            }
         }
-        let now = stats(socket)?;
-        rates = Rates::between(&before, &now);
-        before = now;
     }
 }
 
-/// Waits; whether the user asked to leave meanwhile.
-fn wants_to_leave(period: Duration) -> Result<bool, Failure> {
+/// Waits for a key.
+fn wish(period: Duration) -> Result<Wish, Failure> {
     let broken = |e: std::io::Error| Failure::Run(format!("the terminal: {e}"));
     let end = Instant::now() + period;
     while event::poll(end.saturating_duration_since(Instant::now())).map_err(broken)? {
         match event::read().map_err(broken)? {
-            Event::Key(key) if leaves(key) => return Ok(true),
+            Event::Key(key) if leaves(key) => return Ok(Wish::Leave),
+            Event::Key(key) if key.code == KeyCode::Tab => return Ok(Wish::Next),
             // The size changed: draw again at once.
-            Event::Resize(..) => return Ok(false),
+            Event::Resize(..) => return Ok(Wish::Nothing),
             _ => {}
         }
     }
-    Ok(false)
+    Ok(Wish::Nothing)
 }
 
 fn leaves(key: KeyEvent) -> bool {

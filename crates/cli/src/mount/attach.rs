@@ -31,7 +31,7 @@ pub const TYPE: &str = "fuse.forerun";
 const DEVICE: &str = "/dev/fuse";
 
 /// Mounts and unmounts for those who are not root.
-const FUSERMOUNT: &str = "fusermount3";
+pub const FUSERMOUNT: &str = "fusermount3";
 
 /// Mounts a new channel.
 ///

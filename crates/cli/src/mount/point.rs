@@ -45,6 +45,10 @@ pub fn check(source: &Path, mountpoint: &Path, nonempty: bool) -> Result<Checked
     if !path.is_dir() {
         return Err(refused("is not a directory"));
     }
+    if source_path == path {
+        let why = "is SOURCE and MOUNTPOINT: the mount would hide what it reads";
+        return Err(Failure::unusable(source, why));
+    }
     if source_path.starts_with(&path) {
         let why = format!("is inside the mount point {}", mountpoint.display());
         return Err(Failure::unusable(source, why));
@@ -66,6 +70,28 @@ pub fn check(source: &Path, mountpoint: &Path, nonempty: bool) -> Result<Checked
         mountpoint: path,
         covered,
     })
+}
+
+/// The path of a mount of ours, if one is there; found by its name, so that one that hangs or is dead
+/// is found too.
+///
+/// # Errors
+/// The kernel's list cannot be read, or there is no such name.
+pub fn ours(mountpoint: &Path) -> Result<Option<PathBuf>, Failure> {
+    let mounts = mounts()?;
+    let is_ours = |path: &Path| {
+        let last = mounts.iter().rfind(|mount| mount.path == path);
+        last.is_some_and(|mount| mount.kind == attach::TYPE)
+    };
+    let absolute = std::path::absolute(mountpoint).map_err(|e| missing(mountpoint, &e))?;
+    let absolute: PathBuf = absolute.components().collect();
+    if is_ours(&absolute) {
+        return Ok(Some(absolute));
+    }
+    let real = mountpoint
+        .canonicalize()
+        .map_err(|e| missing(mountpoint, &e))?;
+    Ok(is_ours(&real).then_some(real))
 }
 
 /// Whether files of SOURCE, now, are those of a FUSE file system: its own, or one mounted below it.

@@ -11,6 +11,9 @@ use std::{fs, io};
 use forerun_core::Bytes;
 use rustix::io::Errno;
 
+/// The best of 128 KiB to 1 MiB with ten readers and more; the table is in docs/MOUNT.md.
+pub const DEFAULT: Bytes = Bytes(256 << 10);
+
 /// A mount's device: its major and minor number. It is known from the kernel's list of mounts; to ask
 /// the mount itself would be to ask ourselves.
 type Device = Option<(u32, u32)>;

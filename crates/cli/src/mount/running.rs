@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Instant;
 
-use forerun_core::{Ledger, Settings};
+use forerun_core::{Bytes, Ledger, Settings};
 use forerun_io::backend::{BackendChoice, pread};
 use forerun_io::{Driver, footprint};
 
@@ -99,17 +99,27 @@ impl Running {
             let _ = attach::unmount(&mountpoint);
             Failure::Run(format!("cannot serve the mount: {error}"))
         })?;
-        if let Err(error) = readahead::set(fs.own_device(), args.kernel_readahead) {
-            tracing::info!("the kernel's readahead stays as it is: {error}");
-        }
-        Ok(Self {
+        let running = Self {
             fs,
             mountpoint,
             events,
             _watch: watch,
             _control: control,
             _metrics: metrics,
-        })
+        };
+        running.set_readahead(args.kernel_readahead);
+        Ok(running)
+    }
+
+    fn set_readahead(&self, wanted: Option<Bytes>) {
+        let set = readahead::set(self.fs.own_device(), wanted.unwrap_or(readahead::DEFAULT));
+        match (set, wanted) {
+            (Ok(()), _) => {}
+            (Err(error), Some(_)) => tracing::warn!(
+                "--kernel-readahead: the kernel's value stays, only root may set it: {error}"
+            ),
+            (Err(error), None) => tracing::info!("the kernel's readahead stays as it is: {error}"),
+        }
     }
 
     /// Serves until the mount is taken off or a signal comes; the counters.

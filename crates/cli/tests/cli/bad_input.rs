@@ -63,7 +63,7 @@ fn a_directory() {
 $ forerun read /
 forerun: /: is a directory
 $ forerun profile /
-forerun: /: is a directory
+forerun: /: is a directory: name a large file in it, which need not be used for anything else
 $ forerun replay /
 forerun: /: is a directory
 $ forerun bench / /
@@ -135,7 +135,7 @@ forerun: --memory 0B: must be at least 271372 bytes (266KiB)
 $ forerun bench --memory 64KiB
 forerun: --memory 64KiB: must be at least 271372 bytes (266KiB)
 $ forerun bench --memory 1000TiB
-forerun: --memory 1000TiB: must be at most 68982946134 bytes
+forerun: --memory 1000TiB: must be at most 64GiB
 
 "#]]
     );

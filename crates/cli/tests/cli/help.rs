@@ -7,23 +7,27 @@ use super::{forerun, output_of};
 #[test]
 fn the_overview() {
     forerun("--help").success().stdout_eq(str![[r#"
-Reads files ahead, measures what that gives, and replays what it decided
+Makes slow storage read fast: mounts a directory so that what reads there is read ahead
 
 Usage: forerun <COMMAND>
 
 Commands:
-  read       Write files to standard output, read ahead
-  profile    Measure the switching cost and transfer rate of a device
-  bench      Compare presets, and the kernel, on a workload
-  replay     Make the decisions of a journal again and compare them
-  reproduce  Measure again what a paper reports
-  simulate   Run presets over a trace or a workload on modelled disks, in virtual time
-  trace      Look into a trace, or write it in another format
-  mount      Mount a directory so that any program reads it ahead
-  top        Watch a running mount in the terminal
-  ctl        Ask a running mount, or change what can be changed
-  list       Show the presets, methods, devices, backends and trace formats there are
-  help       Print this message or the help of the given subcommand(s)
+  try          Measure with your own files whether forerun helps here
+  mount        Mount a directory so that any program reads it ahead
+  umount       Take a mount off its path
+  top          Watch the mounts that run in the terminal
+  ctl          Ask a running mount, or change what can be changed
+  read         Write files to standard output, read ahead
+  profile      Measure the switching cost and transfer rate of a device
+  bench        Compare presets, and the kernel, on a workload
+  simulate     Run presets over a trace or a workload on modelled disks, in virtual time
+  trace        Look into a trace, or write it in another format
+  replay       Make the decisions of a journal again and compare them
+  reproduce    Measure again what a paper reports
+  list         Show the presets, methods, devices, backends and trace formats there are
+  completions  Print what a shell needs to complete forerun's words
+  man          Print a manual page
+  help         Print this message or the help of the given subcommand(s)
 
 Options:
   -h, --help     Print help
@@ -32,6 +36,12 @@ Options:
 Sizes: 64KiB, 1MiB, 100MB (KiB = 1024, kB = 1000). Durations: 8ms. Rates: 80MB/s.
 Exit codes: 0 done, 1 tried and failed, 2 cannot be tried.
 FORERUN_LOG=debug in the environment shows what happens, on stderr.
+
+To begin with:
+  forerun try /data              does it help with these files?
+  forerun mount /data /fast      then read below /fast
+  forerun top                    what it does
+  forerun umount /fast
 
 "#]]);
 }
@@ -52,29 +62,28 @@ Arguments:
   <FILE>...  What to read, one after the other
 
 Options:
-      --preset <NAME>      Named composition of methods (see `forerun list presets`) [default:
-                           forerun]
+      --memory <SIZE>      Memory for everything: blocks, buffers in flight and bookkeeping
+                           [default: 256MiB]
       --offset <SIZE>      Where to begin in each file; past its end is nothing, not an error
                            [default: 0]
       --length <SIZE>      How much to read of each file at most [default: to its end]
+      --profile <FILE>     Profile of the device, as `forerun profile` writes it
       --read-bytes <SIZE>  Bytes asked for at once [default: 128KiB]
-      --stats              Print the counters to standard error at the end
+      --stats              Print the counters to standard error at the end; blocks of 4 KiB unless
+                           the name says otherwise
   -h, --help               Print help (see more with '--help')
 
-Engine:
-      --memory <SIZE>      Memory for everything: blocks, buffers in flight and bookkeeping
-                           [default: 256MiB]
+Research:
+      --preset <NAME>      Named composition of methods (see `forerun list presets`) [default:
+                           forerun]
       --detect <METHOD>    Detect method in place of the preset's, as name or name(param=value,..)
       --depth <METHOD>     Depth method in place of the preset's, as name or name(param=value,..)
       --dispatch <METHOD>  Dispatch method in place of the preset's, as name or name(param=value,..)
       --reclaim <METHOD>   Reclaim method in place of the preset's, as name or name(param=value,..)
-
-Storage:
-      --profile <FILE>  Profile of the device, as `forerun profile` writes it
-      --emulate <COST>  Slow the device down to one of this cost, as in switching=8ms,rate=80MB/s
-      --backend <NAME>  How to read from the device (see `forerun list backends`) [default: the best
-                        that works]
-      --journal <FILE>  Record every decision to this file, for `forerun replay`
+      --emulate <COST>     Slow the device down to one of this cost, as in switching=8ms,rate=80MB/s
+      --backend <NAME>     How to read from the device (see `forerun list backends`) [default: the
+                           best that works]
+      --journal <FILE>     Record every decision to this file, for `forerun replay`
 
 "#]]);
 }
@@ -91,7 +100,7 @@ Arguments:
 
 Options:
   -o, --output <FILE>  Write the profile to this file, for --profile
-  -h, --help           Print help
+  -h, --help           Print help (see more with '--help')
 
 "#]]);
 }
@@ -170,7 +179,7 @@ Arguments:
   <JOURNAL>  A journal written by `read --journal` or `bench --journal`
 
 Options:
-  -h, --help  Print help
+  -h, --help  Print help (see more with '--help')
 
 "#]]);
 }

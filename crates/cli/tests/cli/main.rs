@@ -4,6 +4,7 @@
 
 mod bad_input;
 mod bench;
+mod everyday;
 mod help;
 mod journal;
 mod list;

@@ -25,7 +25,7 @@ fn what_cannot_be_mounted_is_named() {
             "",
             "point/inside: is inside the mount point",
         ),
-        ("point", "point", "", "point: is inside the mount point"),
+        ("point", "point", "", "point: is SOURCE and MOUNTPOINT"),
         ("source", "missing", "", "missing: no such directory"),
         ("source", "file", "", "file: is not a directory"),
         (

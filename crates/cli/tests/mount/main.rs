@@ -5,6 +5,7 @@ mod attributes;
 mod bad_input;
 mod change;
 mod death;
+mod everyday;
 mod faults;
 mod limits;
 mod liveness;
@@ -131,6 +132,7 @@ fn start(folder: &Path, flags: &[&str]) -> Child {
         .args(flags)
         .arg(folder.join("source"))
         .arg(&point)
+        .env("FORERUN_RUNTIME_DIR", folder.join("run"))
         .stdin(Stdio::null())
         .spawn()
         .unwrap();

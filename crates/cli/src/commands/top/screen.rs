@@ -3,7 +3,8 @@
 //! ```text
 //! forerun  /data on /fast   up 12 min
 //! read     76.1 MB/s   hits 97.9 %   late 1.9 %   misses 0.2 %
-//! fetched  78.0 MB/s   requests 95.2/s   wasted 0 B   failed 0 B
+//! fetched  78.0 MB/s   requests 95.2/s   windows 29.5/s
+//! ahead    unread 1.45 MB   wasted 0 B   cancelled 0 B   failed 0 B
 //! memory   most so far 268.4 MB   waits 0   thrashed 0
 //! devices  emulated: 12 queued, 2 in flight, 99 % busy
 //!
@@ -13,7 +14,10 @@
 //! ```
 //!
 //! A file has a line for each of its streams that is ahead of its reader or waited for, the one
-//! used last first.
+//! used last first. A line that does not fit ends in `…`; a narrow terminal has fewer columns. The last
+//! line of a terminal says which keys there are.
+
+use std::path::PathBuf;
 
 use forerun_core::Nanos;
 use ratatui::buffer::Buffer;
@@ -27,23 +31,81 @@ use crate::mount::report::{OpenFileReport, QueueReport, Report, StreamReport};
 use crate::quantity::{rough_duration, rough_size};
 
 /// Lines above the files.
-const HEAD_LINES: u16 = 6;
+const HEAD_LINES: u16 = 7;
 
-/// Draws a screen.
-pub(super) fn draw(report: &Report, rates: &Rates, area: Rect, into: &mut Buffer) {
-    let [head, files] =
-        Layout::vertical([Constraint::Length(HEAD_LINES), Constraint::Fill(1)]).areas(area);
+/// Below this width the columns that can be done without are left out.
+const WIDE: u16 = 84;
+
+/// Those that stay: rate, place, how far ahead, and whose file it is.
+const NARROW: [usize; 5] = [0, 1, 4, 6, 7];
+
+/// Draws a screen; with the keys if it is one of so many mounts in a terminal.
+pub(super) fn draw(
+    report: &Report,
+    rates: &Rates,
+    mounts: Option<usize>,
+    area: Rect,
+    into: &mut Buffer,
+) {
+    let parts = [
+        Constraint::Length(HEAD_LINES),
+        Constraint::Fill(1),
+        Constraint::Length(mounts.is_some().into()),
+    ];
+    let [head, files, foot] = Layout::vertical(parts).areas(area);
     for (line, row) in lines(report, rates).into_iter().zip(head.rows()) {
-        line.render(row, into);
+        render(line, row, into);
     }
-    table(report, rates, usize::from(files.height)).render(files, into);
+    table(report, rates, files).render(files, into);
+    if let Some(mounts) = mounts {
+        render(keys(mounts), foot, into);
+    }
+}
+
+/// A line, with a sign where it was cut.
+fn render(line: Line<'_>, row: Rect, into: &mut Buffer) {
+    let is_cut = line.width() > usize::from(row.width);
+    line.render(row, into);
+    if is_cut && row.width > 0 && row.height > 0 {
+        into[(row.right() - 1, row.y)].set_symbol("…");
+    }
+}
+
+fn keys<'a>(mounts: usize) -> Line<'a> {
+    let next = match mounts {
+        1 => String::new(),
+        _ => format!("   Tab next of {mounts} mounts"),
+    };
+    let words = "hits were in memory when asked for, late ones on the way, misses neither";
+    Line::from(format!("q quits{next}   {words}")).dim()
+}
+
+/// A line for each mount.
+pub(super) fn list(mounts: &[(PathBuf, Report)]) -> String {
+    let wide = |of: fn(&Report) -> &str| {
+        let widths = mounts.iter().map(|(_, report)| of(report).chars().count());
+        widths.max().unwrap_or(0)
+    };
+    let (point, source) = (wide(|r| &r.mountpoint).max(10), wide(|r| &r.source).max(6));
+    let head = format!(
+        "{:point$}  {:source$}  {:>9}  OPEN  UP\n",
+        "MOUNTPOINT", "SOURCE", "READ"
+    );
+    let line = |(_, report): &(PathBuf, Report)| {
+        let read = rough_size(count(report, "reads") as f64 * report.block_bytes as f64);
+        let up = rough_duration(Nanos(report.elapsed_ns));
+        let open = report.open_files.len();
+        let (at, of) = (&report.mountpoint, &report.source);
+        format!("{at:point$}  {of:source$}  {read:>9}  {open:>4}  {up}\n")
+    };
+    head + &mounts.iter().map(line).collect::<String>()
 }
 
 /// A screen as text, without what is empty at the ends of lines.
 pub(super) fn as_text(report: &Report, rates: &Rates, (columns, rows): (u16, u16)) -> String {
     let area = Rect::new(0, 0, columns, rows);
     let mut cells = Buffer::empty(area);
-    draw(report, rates, area, &mut cells);
+    draw(report, rates, None, area, &mut cells);
     let row = |y: u16| {
         let row: String = (0..columns).map(|x| cells[(x, y)].symbol()).collect();
         format!("{}\n", row.trim_end())
@@ -52,7 +114,7 @@ pub(super) fn as_text(report: &Report, rates: &Rates, (columns, rows): (u16, u16
     format!("{}\n", text.trim_end())
 }
 
-fn lines<'a>(report: &Report, rates: &Rates) -> [Line<'a>; 5] {
+fn lines<'a>(report: &Report, rates: &Rates) -> [Line<'a>; 6] {
     let block = report.block_bytes as f64;
     let reads = rates.of("reads").max(f64::MIN_POSITIVE);
     let share = |name: &str| format!("{:.1} %", rates.of(name) / reads * 100.0);
@@ -90,8 +152,15 @@ fn lines<'a>(report: &Report, rates: &Rates) -> [Line<'a>; 5] {
             &[
                 ("requests", format!("{:.1}/s", rates.of("requests"))),
                 ("windows", format!("{:.1}/s", rates.of("windows"))),
+            ],
+        ),
+        line(
+            "ahead",
+            String::new(),
+            &[
                 ("unread", bytes("resident_unused")),
                 ("wasted", bytes("evicted_unused")),
+                ("cancelled", bytes("cancelled")),
                 ("failed", bytes("failed")),
             ],
         ),
@@ -133,7 +202,14 @@ fn line<'a>(name: &'a str, value: String, more: &[(&'a str, String)]) -> Line<'a
 }
 
 /// The open files, the busiest first, as many as fit.
-fn table<'a>(report: &Report, rates: &Rates, rows_max: usize) -> Table<'a> {
+fn table<'a>(report: &Report, rates: &Rates, area: Rect) -> Table<'a> {
+    let is_wide = area.width >= WIDE;
+    let row = |cells: [Cell<'a>; 8]| {
+        let shown = cells.into_iter().enumerate();
+        Row::new(
+            shown.filter_map(move |(at, cell)| (is_wide || NARROW.contains(&at)).then_some(cell)),
+        )
+    };
     let rate = |file: &OpenFileReport| rates.of_file(&file.path, file.process);
     let mut files: Vec<_> = report.open_files.iter().collect();
     files.sort_by(|a, b| {
@@ -147,7 +223,7 @@ fn table<'a>(report: &Report, rates: &Rates, rows_max: usize) -> Table<'a> {
         let shown = |stream: &&StreamReport| stream.ahead_bytes > 0 || stream.waiting > 0;
         let mut streams = file.streams.iter().rev().filter(shown);
         let [window, ahead, waiting] = stream_cells(streams.next());
-        let first = Row::new([
+        let first = row([
             Cell::from(rough_size(rate(file))),
             percent(file.at_bytes, file.file_bytes),
             Cell::from(rough_size(file.file_bytes as f64)),
@@ -160,7 +236,8 @@ fn table<'a>(report: &Report, rates: &Rates, rows_max: usize) -> Table<'a> {
         let others = streams.map(|stream| {
             let [window, ahead, waiting] = stream_cells(Some(stream));
             let at = percent(stream.at_bytes, file.file_bytes);
-            Row::new([Cell::from(""), at, Cell::from(""), window, ahead, waiting])
+            let none = || Cell::from("");
+            row([none(), at, none(), window, ahead, waiting, none(), none()])
         });
         let rows: Vec<_> = std::iter::once(first).chain(others).collect();
         rows
@@ -175,11 +252,14 @@ fn table<'a>(report: &Report, rates: &Rates, rows_max: usize) -> Table<'a> {
         Constraint::Length(22),
         Constraint::Fill(1),
     ];
-    let head = Row::new([
+    let head = row([
         "READ/S", "AT", "SIZE", "WINDOW", "AHEAD", "WAIT", "PROCESS", "FILE",
-    ]);
-    Table::new(files.iter().flat_map(rows).take(rows_max), widths)
-        .header(head.style(Style::new().reversed()))
+    ]
+    .map(Cell::from));
+    let widths = widths.into_iter().enumerate();
+    let widths = widths.filter(|(at, _)| is_wide || NARROW.contains(at));
+    let rows = files.iter().flat_map(rows).take(area.height.into());
+    Table::new(rows, widths.map(|(_, width)| width)).header(head.style(Style::new().reversed()))
 }
 
 /// Its window, how far it is ahead, and the requests that wait for it.
@@ -200,12 +280,11 @@ mod tests {
     use super::*;
     use crate::mount::report::DeviceReport;
 
-    #[test]
-    fn a_report_becomes_a_screen() {
+    fn report() -> Report {
         let counters = serde_json::json!({
             "reads": 1000, "hits": 970, "late_hits": 20, "misses": 10, "stall_ns": 500_000_000,
             "requests": 8, "request_bytes": 4_096_000, "memory_peak_bytes": 268_435_456,
-            "evicted_unused": 3,
+            "evicted_unused": 3, "cancelled": 7,
         });
         let stream = |at_bytes, ahead_bytes, waiting| StreamReport {
             begin_bytes: 0,
@@ -231,7 +310,7 @@ mod tests {
             stream(81_000_000, 2_097_152, 0),
             stream(43_000_000, 6_291_456, 2),
         ];
-        let report = Report {
+        Report {
             source: "/data".into(),
             mountpoint: "/fast".into(),
             elapsed_ns: 2_000_000_000,
@@ -253,14 +332,20 @@ mod tests {
                 queued: 12,
                 in_flight: 2,
             }],
-        };
-        let text = as_text(&report, &Rates::since_start(&report), (100, 11));
+        }
+    }
+
+    #[test]
+    fn a_report_becomes_a_screen() {
+        let report = report();
+        let text = as_text(&report, &Rates::since_start(&report), (100, 12));
         snapbox::assert_data_eq!(
             text,
             snapbox::str![[r#"
 forerun  /data on /fast   up 2.00 s
 read     2.05 MB/s   hits 97.0 %   late 2.0 %   misses 1.0 %   readers wait 0.2
-fetched  2.05 MB/s   requests 4.0/s   windows 0.0/s   unread 0 B   wasted 12.3 kB   failed 0 B
+fetched  2.05 MB/s   requests 4.0/s   windows 0.0/s
+ahead    unread 0 B   wasted 12.3 kB   cancelled 28.7 kB   failed 0 B
 memory   most so far 268.4 MB   waits 0   thrashed 0   refused 0
 devices  emulated: 12 queued, 2 in flight, 99 % busy
 
@@ -268,6 +353,36 @@ READ/S    AT    SIZE      WINDOW   AHEAD    WAIT PROCESS                FILE
 21.5 MB   43 %  100.0 MB  4.19 MB  6.29 MB  2    4711 tar               logs/?[2J
           81 %            4.19 MB  2.10 MB  0
 500.0 kB  1 %   100.0 MB  -        -        -    4711 tar               slow
+
+"#]]
+        );
+    }
+
+    #[test]
+    fn a_narrow_terminal_has_fewer_columns_and_says_where_lines_are_cut() {
+        let report = report();
+        let text = as_text(&report, &Rates::since_start(&report), (60, 12));
+        for line in text.lines() {
+            assert!(line.chars().count() <= 60, "{line}");
+        }
+        assert!(
+            text.contains("logs/?[2J") && !text.contains("WINDOW"),
+            "{text}"
+        );
+        assert!(text.lines().nth(1).unwrap().ends_with('…'), "{text}");
+    }
+
+    #[test]
+    fn several_mounts_are_a_line_each() {
+        let mut other = report();
+        other.mountpoint = "/a/long/mount/point".into();
+        let text = list(&[("a".into(), report()), ("b".into(), other)]);
+        snapbox::assert_data_eq!(
+            text,
+            snapbox::str![[r#"
+MOUNTPOINT           SOURCE       READ  OPEN  UP
+/fast                /data     4.10 MB     2  2.00 s
+/a/long/mount/point  /data     4.10 MB     2  2.00 s
 
 "#]]
         );

@@ -1,0 +1,69 @@
+//! The commands, in the order of the overview: those of every day, then those for research. Each has
+//! examples in its long help.
+
+use clap::Subcommand;
+
+use super::{
+    Bench, Completions, Ctl, List, Man, Mount, Profile, Read, Replay, Reproduce, Simulate, Top,
+    Trace, Try, Umount,
+};
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Measure with your own files whether forerun helps here
+    Try(Try),
+    /// Mount a directory so that any program reads it ahead
+    Mount(Box<Mount>),
+    /// Take a mount off its path
+    Umount(Umount),
+    /// Watch the mounts that run in the terminal
+    Top(Top),
+    /// Ask a running mount, or change what can be changed
+    Ctl(Ctl),
+    /// Write files to standard output, read ahead
+    #[command(after_long_help = "Examples:\n  \
+        forerun read big.log | grep error\n  \
+        forerun read --stats --memory 64MiB a b c > /dev/null")]
+    Read(Read),
+    /// Measure the switching cost and transfer rate of a device
+    #[command(
+        after_long_help = "It reads for about a second, writes nothing to the device and changes no setting.\n\n\
+        Examples:\n  \
+        forerun profile /data/big.db\n  \
+        forerun profile /dev/sdb -o disk.toml && forerun mount --profile disk.toml /data /fast"
+    )]
+    Profile(Profile),
+    /// Compare presets, and the kernel, on a workload
+    #[command(after_long_help = "Examples:\n  \
+        forerun bench /tmp --readers 10 --preset kernel,linux-2.6.24,forerun\n  \
+        forerun bench --emulate switching=8ms,rate=80MB/s --readers 10 --clock virtual")]
+    Bench(Bench),
+    /// Run presets over a trace or a workload on modelled disks, in virtual time
+    #[command(after_long_help = "Examples:\n  \
+        forerun simulate --workload synth --preset demand-lru,forestall --device hp97560 --cache-blocks 1280\n  \
+        forerun simulate --trace requests.csv --device instant --preset demand-lru --cache-blocks 10000")]
+    Simulate(Box<Simulate>),
+    /// Look into a trace, or write it in another format
+    #[command(after_long_help = "Examples:\n  \
+        forerun trace info requests.csv.zst\n  \
+        forerun trace convert requests.csv --to plain -o requests.txt")]
+    Trace(Trace),
+    /// Make the decisions of a journal again and compare them
+    #[command(after_long_help = "Examples:\n  \
+        forerun read --journal j big.log > /dev/null && forerun replay j")]
+    Replay(Replay),
+    /// Measure again what a paper reports
+    #[command(after_long_help = "Examples:\n  \
+        forerun reproduce kimbrel96 -o report")]
+    Reproduce(Reproduce),
+    /// Show the presets, methods, devices, backends and trace formats there are
+    #[command(after_long_help = "Examples:\n  \
+        forerun list presets\n  \
+        forerun list --format json | jq -r .presets[].name")]
+    List(List),
+    /// Print what a shell needs to complete forerun's words
+    Completions(Completions),
+    /// Print a manual page
+    Man(Man),
+}

@@ -1,0 +1,164 @@
+//! `forerun try`: does it help here, with the user's own files?
+//!
+//! Chooses a sample, looks whether it can be read cold, runs both sides in turns, and says the
+//! answer in words with the command to use. What a trial is stands in [`crate::trial`].
+
+use std::io::Write;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::time::Duration;
+
+use rustix::fs::{major, minor};
+
+use crate::args::Try;
+use crate::composition::name_the_flag;
+use crate::failure::Failure;
+use crate::progress;
+use crate::quantity::{rough_size, size};
+use crate::trial::files::Chosen;
+use crate::trial::side::{Engine, Kernel, Mount, Side};
+use crate::trial::verdict::{self, Row};
+use crate::trial::{PAIRS, cold, pairs};
+
+/// What a run costs beside its reading: dropping pages, and a mount that comes and goes.
+const BESIDE: Duration = Duration::from_millis(500);
+
+/// How much of the time one reader gets. Windows of many readers take longer to grow: each has its
+/// turn, and 16 on a disk of 8 ms wait a second between two of theirs.
+const ONE_PERCENT: u32 = 30;
+
+/// The shortest run that says something.
+const RUN_MIN: Duration = Duration::from_millis(100);
+
+/// More of the files than this still resident, and a run is not a cold one.
+const RESIDENT_MAX: usize = 25;
+
+/// Runs the command.
+///
+/// # Errors
+/// Files that cannot be read, or cannot be read cold.
+pub fn run(args: &Try, out: &mut dyn Write) -> Result<(), Failure> {
+    let chosen = Chosen::of(&args.path)?;
+    let mut print = |text: String| {
+        out.write_all(text.as_bytes())
+            .map_err(|e| Failure::output(&e))
+    };
+    let rotational = rotational(&chosen.folder);
+    print(headline(args, &chosen))?;
+    cold::drop_pages(&chosen, &chosen.divide(1, 0, 1))?;
+    let resident = cold::resident_percent(&chosen);
+    if resident > RESIDENT_MAX {
+        let why = format!(
+            "{resident} % of it stays in memory although nobody reads it: it is on a file system in \
+             memory, or in use by a program. forerun makes reading from storage fast; here is nothing \
+             to be gained"
+        );
+        return Err(Failure::broken(&args.path, why));
+    }
+    let kernel = Kernel {
+        folder: chosen.folder.clone(),
+    };
+    let forerun = side(args, &chosen, &mut print)?;
+    let mut readers = vec![1];
+    readers.extend(Some(args.readers.min(chosen.readers_max())).filter(|many| *many > 1));
+    let runs = 2 * PAIRS * readers.len() as u32;
+    let bar = progress::steps("reading", runs.into());
+    let mut rows = Vec::new();
+    for readers in readers {
+        let step = || bar.inc(1);
+        let percent = if readers == 1 {
+            ONE_PERCENT
+        } else {
+            100 - ONE_PERCENT
+        };
+        let all = Duration::from_secs(args.seconds.into()) * percent / 100;
+        let each = (all / (2 * PAIRS)).saturating_sub(BESIDE).max(RUN_MIN);
+        let pairs = pairs(&chosen, readers, each, &kernel, forerun.as_ref(), &step)?;
+        rows.push(Row { readers, pairs });
+    }
+    bar.finish_and_clear();
+    let command = format!(
+        "forerun mount --memory {} {} MOUNTPOINT",
+        size(args.memory),
+        quoted(&chosen.folder)
+    );
+    print(verdict::text(&rows, &command, rotational))
+}
+
+fn headline(args: &Try, chosen: &Chosen) -> String {
+    let sample = if chosen.is_sample {
+        ", the first found"
+    } else {
+        ""
+    };
+    let files = match chosen.files.len() {
+        1 => "1 file".to_owned(),
+        count => format!("{count} files"),
+    };
+    format!(
+        "{}: {files}, {}{sample}. Read cold, in turns, for about {} s.\n\n",
+        args.path.display(),
+        rough_size(chosen.bytes() as f64),
+        args.seconds
+    )
+}
+
+/// A mount, or the engine alone where none can be made.
+fn side(
+    args: &Try,
+    chosen: &Chosen,
+    print: &mut dyn FnMut(String) -> Result<(), Failure>,
+) -> Result<Box<dyn Side>, Failure> {
+    let mount = Mount {
+        folder: chosen.folder.clone(),
+        memory: args.memory,
+    };
+    match mount.begin() {
+        Ok(_) => Ok(Box::new(mount)),
+        Err(why) => {
+            print(format!(
+                "Without a mount ({why}): measured as `forerun read` reads.\n\n"
+            ))?;
+            let preset = forerun_core::preset::DEFAULT;
+            let preset =
+                forerun_core::preset::find(preset).map_err(|e| Failure::Run(e.to_string()))?;
+            let settings = preset.settings(args.memory).map_err(name_the_flag)?;
+            Ok(Box::new(Engine {
+                folder: chosen.folder.clone(),
+                settings,
+            }))
+        }
+    }
+}
+
+/// Whether the device of a folder rotates, as the kernel has it; none where it is no block device.
+fn rotational(folder: &Path) -> Option<bool> {
+    let device = folder.metadata().ok()?.dev();
+    let device = format!("/sys/dev/block/{}:{}", major(device), minor(device));
+    // A partition has no queue of its own.
+    ["queue", "../queue"].iter().find_map(|queue| {
+        let text = std::fs::read_to_string(format!("{device}/{queue}/rotational")).ok()?;
+        Some(text.trim() == "1")
+    })
+}
+
+/// A path as a shell takes it.
+fn quoted(path: &Path) -> String {
+    let text = path.display().to_string();
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+,:@%".contains(c);
+    if text.chars().all(plain) {
+        return text;
+    }
+    format!("'{}'", text.replace('\'', "'\\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_with_blanks_is_quoted() {
+        assert_eq!(quoted(Path::new("/a/b-1.c")), "/a/b-1.c");
+        assert_eq!(quoted(Path::new("/a b/c'd")), "'/a b/c'\\''d'");
+    }
+}

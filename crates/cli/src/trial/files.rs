@@ -1,0 +1,253 @@
+//! Which of the user's files are read, and who reads which part of them.
+//!
+//! A directory is walked until there are enough files for a sample; links and other file systems are
+//! left out. Readers take whole files in turn. Where there are fewer files than readers, files are cut
+//! into as many segments as it takes, as when several programs read different places of one file.
+
+use std::collections::VecDeque;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use crate::failure::Failure;
+use crate::files::{self, plain};
+
+/// A sample: more files are not read within a minute, and each is dropped from the cache by name.
+const FILES_MAX: usize = 4_000;
+
+/// A walk takes no longer than that: what was found is the sample.
+const WALK_MAX: Duration = Duration::from_secs(3);
+
+/// The least there must be to read: less is read before a window has grown.
+const BYTES_MIN: u64 = 4 << 20;
+
+/// A segment of a file is not shorter: shorter ones are random reads.
+const SEGMENT_MIN: u64 = 1 << 20;
+
+/// What is read.
+#[derive(Debug)]
+pub struct Chosen {
+    /// The directory that is mounted.
+    pub folder: PathBuf,
+    /// Files below it, relative to it, with their sizes.
+    pub files: Vec<(PathBuf, u64)>,
+    /// Not all of them are in the sample.
+    pub is_sample: bool,
+}
+
+/// A run of bytes of a file.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Part {
+    /// The file, by its place in the list.
+    pub file: PathBuf,
+    /// Where it begins.
+    pub offset: u64,
+    /// How long it is.
+    pub bytes: u64,
+}
+
+impl Chosen {
+    /// Finds out what there is.
+    ///
+    /// # Errors
+    /// It cannot be read, or there is too little.
+    pub fn of(path: &Path) -> Result<Self, Failure> {
+        let unusable = |e: &std::io::Error| Failure::unusable(path, plain(e));
+        let real = path.canonicalize().map_err(|e| unusable(&e))?;
+        let chosen = if real.is_dir() {
+            walk(&real).map_err(|e| unusable(&e))?
+        } else {
+            files::check(&real)?;
+            let bytes = fs::metadata(&real).map_err(|e| unusable(&e))?.len();
+            let (Some(folder), Some(name)) = (real.parent(), real.file_name()) else {
+                return Err(Failure::unusable(path, "is not a file"));
+            };
+            Self {
+                folder: folder.to_owned(),
+                files: vec![(name.into(), bytes)],
+                is_sample: false,
+            }
+        };
+        if chosen.bytes() < BYTES_MIN {
+            let why = format!(
+                "{} bytes in {} files are too few to measure: must be at least 4MiB",
+                chosen.bytes(),
+                chosen.files.len()
+            );
+            return Err(Failure::unusable(path, why));
+        }
+        Ok(chosen)
+    }
+
+    /// Bytes of all files.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.files.iter().map(|(_, bytes)| bytes).sum()
+    }
+
+    /// How many may read at once: not more than there are segments for.
+    #[must_use]
+    pub fn readers_max(&self) -> u32 {
+        let segments = |(_, bytes): &(PathBuf, u64)| (bytes / SEGMENT_MIN).max(1);
+        let all: u64 = self.files.iter().map(segments).sum();
+        u32::try_from(all).unwrap_or(u32::MAX)
+    }
+
+    /// What each reader reads, in its order. Each round begins elsewhere.
+    #[must_use]
+    pub fn divide(&self, readers: u32, round: u32, rounds: u32) -> Vec<Vec<Part>> {
+        let mut parts = self.segments(readers);
+        let shift = parts.len() * round as usize / rounds as usize;
+        parts.rotate_left(shift);
+        if let [only] = &mut parts[..] {
+            // One reader of one file: from another place, round the end.
+            let at = only.bytes / u64::from(rounds) * u64::from(round);
+            let front = Part {
+                bytes: at,
+                ..only.clone()
+            };
+            only.offset = at;
+            only.bytes -= at;
+            parts.push(front);
+        }
+        let mut divided = vec![Vec::new(); readers as usize];
+        for (part, reader) in parts.into_iter().zip((0..readers as usize).cycle()) {
+            divided[reader].push(part);
+        }
+        divided
+    }
+
+    /// All files, whole, or cut so that each reader has one.
+    fn segments(&self, readers: u32) -> Vec<Part> {
+        let cuts = (u64::from(readers)).div_ceil(self.files.len().max(1) as u64);
+        let mut segments = Vec::new();
+        for (file, bytes) in &self.files {
+            let cuts = cuts.min(bytes / SEGMENT_MIN).max(1);
+            let each = bytes / cuts;
+            for cut in 0..cuts {
+                let end = if cut + 1 == cuts {
+                    *bytes
+                } else {
+                    (cut + 1) * each
+                };
+                segments.push(Part {
+                    file: file.clone(),
+                    offset: cut * each,
+                    bytes: end - cut * each,
+                });
+            }
+        }
+        segments
+    }
+}
+
+/// The files below a directory, in the order of its listings.
+fn walk(folder: &Path) -> std::io::Result<Chosen> {
+    let device = fs::metadata(folder)?.dev();
+    let begun = Instant::now();
+    let mut folders = VecDeque::from([PathBuf::new()]);
+    let mut files = Vec::new();
+    let mut is_sample = false;
+    'walk: while let Some(below) = folders.pop_front() {
+        // A folder that cannot be listed is not the user's to read.
+        for entry in fs::read_dir(folder.join(&below))
+            .into_iter()
+            .flatten()
+            .flatten()
+        {
+            if files.len() == FILES_MAX || begun.elapsed() > WALK_MAX {
+                is_sample = true;
+                break 'walk;
+            }
+            let Ok(there) = entry.metadata() else {
+                continue;
+            };
+            let path = below.join(entry.file_name());
+            if there.is_dir() && there.dev() == device {
+                folders.push_back(path);
+            } else if there.is_file() && there.len() > 0 && fs::File::open(entry.path()).is_ok() {
+                files.push((path, there.len()));
+            }
+        }
+    }
+    Ok(Chosen {
+        folder: folder.to_owned(),
+        files,
+        is_sample,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chosen(sizes: &[u64]) -> Chosen {
+        let file = |(index, bytes): (usize, &u64)| (PathBuf::from(index.to_string()), *bytes);
+        Chosen {
+            folder: "/".into(),
+            files: sizes.iter().enumerate().map(file).collect(),
+            is_sample: false,
+        }
+    }
+
+    /// Every byte of every file is in exactly one part, however many read.
+    #[test]
+    fn the_parts_of_all_readers_are_the_files() {
+        for sizes in [&[100 << 20][..], &[5 << 20, 7, 3 << 20], &[4 << 10; 100]] {
+            let chosen = chosen(sizes);
+            for readers in [1, 2, 3, 16]
+                .into_iter()
+                .filter(|n| *n <= chosen.readers_max())
+            {
+                for round in 0..4 {
+                    let divided = chosen.divide(readers, round, 4);
+                    assert_eq!(divided.len(), readers as usize);
+                    assert!(divided.iter().all(|parts| !parts.is_empty()));
+                    let mut parts: Vec<_> = divided.concat();
+                    parts.retain(|part| part.bytes > 0);
+                    parts.sort_by_key(|part| (part.file.clone(), part.offset));
+                    for (file, bytes) in &chosen.files {
+                        let of_file = parts.iter().filter(|part| &part.file == file);
+                        let end = of_file.fold(0, |at, part| {
+                            assert_eq!(part.offset, at);
+                            at + part.bytes
+                        });
+                        assert_eq!(end, *bytes);
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn rounds_begin_at_different_places() {
+        let first =
+            |chosen: &Chosen, readers, round| chosen.divide(readers, round, 4)[0][0].clone();
+        for (chosen, readers) in [
+            (chosen(&[100 << 20]), 1),
+            (chosen(&[100 << 20]), 16),
+            (chosen(&[1 << 20; 8]), 2),
+        ] {
+            let firsts: Vec<_> = (0..4).map(|round| first(&chosen, readers, round)).collect();
+            for (index, one) in firsts.iter().enumerate() {
+                assert!(!firsts[..index].contains(one), "{firsts:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_directory_is_walked_without_links_and_too_little_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("below")).unwrap();
+        fs::write(folder.path().join("below/a"), vec![1; 5 << 20]).unwrap();
+        std::os::unix::fs::symlink("below/a", folder.path().join("link")).unwrap();
+        let chosen = Chosen::of(folder.path()).unwrap();
+        assert_eq!(chosen.files, [("below/a".into(), 5 << 20)]);
+        let file = Chosen::of(&folder.path().join("link")).unwrap();
+        assert_eq!(file.files, [("a".into(), 5 << 20)]);
+        fs::write(folder.path().join("below/a"), "").unwrap();
+        let refused = Chosen::of(folder.path()).unwrap_err().to_string();
+        assert!(refused.contains("too few"), "{refused}");
+    }
+}

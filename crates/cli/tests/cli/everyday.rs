@@ -1,0 +1,232 @@
+//! What a newcomer types: examples, manual pages, completions, and answers instead of riddles.
+
+use std::fs;
+use std::process::Command;
+
+use snapbox::cmd::cargo_bin;
+
+use super::{Folder, bytes, forerun, output_of};
+
+/// Every command with its subcommands, as the overview lists them.
+const COMMANDS: &[&str] = &[
+    "try",
+    "mount",
+    "umount",
+    "top",
+    "ctl",
+    "ctl set",
+    "read",
+    "profile",
+    "bench",
+    "simulate",
+    "trace",
+    "trace info",
+    "trace convert",
+    "replay",
+    "reproduce",
+    "list",
+    "completions",
+    "man",
+];
+
+#[test]
+fn every_long_help_has_an_example_that_begins_with_the_command() {
+    for command in COMMANDS {
+        let help = output_of(&format!("{command} --help"));
+        let (_, examples) = help
+            .split_once("Examples:\n")
+            .unwrap_or_else(|| panic!("{command} has no examples:\n{help}"));
+        assert!(
+            examples.contains(&format!("forerun {}", command.split(' ').next().unwrap())),
+            "{command}:\n{examples}"
+        );
+    }
+    let overview = output_of("--help");
+    for command in COMMANDS {
+        let name = command.split(' ').next().unwrap();
+        let is_listed = |line: &str| line.split_whitespace().next() == Some(name);
+        assert!(overview.lines().any(is_listed), "{name}:\n{overview}");
+    }
+}
+
+#[test]
+fn a_mounts_help_has_its_arguments_as_they_are_typed_and_research_last() {
+    let help = output_of("mount -h");
+    let at = |text: &str| {
+        help.find(text)
+            .unwrap_or_else(|| panic!("{text} is missing:\n{help}"))
+    };
+    let order = [
+        "<SOURCE> <MOUNTPOINT>",
+        "  <SOURCE> ",
+        "  <MOUNTPOINT> ",
+        "--allow-other",
+        "--memory",
+        "--metrics",
+        "--kernel-readahead",
+        "Research:",
+        "--preset",
+        "--detect",
+        "--journal",
+    ];
+    let places: Vec<_> = order.iter().map(|text| at(text)).collect();
+    assert!(places.is_sorted(), "{order:?}: {places:?}\n{help}");
+    assert!(!help.contains("--report-ready"), "{help}");
+    let long = output_of("mount --help");
+    assert!(long.lines().count() < 100, "{long}");
+}
+
+#[test]
+fn each_command_has_a_manual_page_and_each_page_its_name() {
+    let folder = Folder::new();
+    output_of(&format!("man --output {}", folder.name("pages")));
+    for command in COMMANDS {
+        let name = format!("forerun-{}", command.replace(' ', "-"));
+        let page = fs::read_to_string(folder.path(&format!("pages/{name}.1"))).unwrap();
+        assert!(page.contains(&format!(".TH {name} 1")), "{name}:\n{page}");
+        assert!(page.contains("Examples"), "{name} has no examples:\n{page}");
+    }
+    let helper = fs::read_to_string(folder.path("pages/mount.forerun.8")).unwrap();
+    assert_eq!(helper, ".so man1/forerun-mount.1\n");
+    assert_eq!(
+        output_of("man mount"),
+        fs::read_to_string(folder.path("pages/forerun-mount.1")).unwrap()
+    );
+    assert!(output_of("man").contains(".TH forerun 1"));
+    forerun("man nothing").code(2).stdout_eq("");
+}
+
+#[test]
+fn completions_are_what_the_shells_accept() {
+    let folder = Folder::new();
+    for (shell, word) in [
+        ("bash", "complete"),
+        ("zsh", "#compdef forerun"),
+        ("fish", "complete -c forerun"),
+    ] {
+        let text = output_of(&format!("completions {shell}"));
+        assert!(
+            text.contains(word) && text.contains("umount"),
+            "{shell}:\n{text}"
+        );
+        let script = folder.file(shell, text.as_bytes());
+        match Command::new(shell).args(["-n", &script]).output() {
+            Ok(output) => assert!(output.status.success(), "{shell}: {output:?}"),
+            Err(_) => println!("{shell} is not here: its completions are not parsed"),
+        }
+    }
+    forerun("completions tcsh").code(2).stdout_eq("");
+}
+
+#[test]
+fn impossible_sizes_and_paths_are_answered_in_the_users_words() {
+    let folder = Folder::new();
+    fs::create_dir(folder.path("a")).unwrap();
+    let a = folder.name("a");
+    for (arguments, words) in [
+        (
+            format!("mount --memory 1TB {a} {a}"),
+            "--memory 1TB: must be at most 64GiB",
+        ),
+        (format!("mount {a} {a}"), "is SOURCE and MOUNTPOINT"),
+        (format!("profile {a}"), "name a large file in it"),
+        (format!("umount {a}"), "no mount of forerun is here"),
+        (format!("umount {a}/b"), "no such directory"),
+        (format!("top {a}"), "no mount listens here"),
+        (format!("try {a}"), "too few to measure"),
+        ("read -".to_owned(), "standard input"),
+    ] {
+        let refused = forerun(&arguments).code(2).stdout_eq("");
+        let said = String::from_utf8_lossy(&refused.get_output().stderr).into_owned();
+        assert!(said.contains(words), "{arguments}: {said}");
+        assert_eq!(said.lines().count(), 1, "{said}");
+    }
+}
+
+#[test]
+fn where_no_mount_runs_top_says_where_it_looked() {
+    let folder = Folder::new();
+    let output = Command::new(cargo_bin!("forerun"))
+        .args(["top", "--once"])
+        .env("FORERUN_RUNTIME_DIR", folder.path("none"))
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(
+        said.contains("no mount of this user runs") && said.contains(&folder.name("none")),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_trial_reads_the_users_files_on_both_sides_and_answers() {
+    let folder = Folder::new();
+    fs::create_dir(folder.path("data")).unwrap();
+    for name in ["data/a", "data/b", "data/c"] {
+        folder.file(name, &bytes(3 << 20));
+        fs::File::open(folder.path(name))
+            .unwrap()
+            .sync_all()
+            .unwrap();
+    }
+    let data = folder.name("data");
+    let output = Command::new(cargo_bin!("forerun"))
+        .args([
+            "try",
+            "--seconds",
+            "1",
+            "--readers",
+            "4",
+            "--memory",
+            "16MiB",
+            &data,
+        ])
+        .env("FORERUN_RUNTIME_DIR", folder.path("run"))
+        .output()
+        .unwrap();
+    let said = [output.stdout, output.stderr].concat();
+    let said = String::from_utf8_lossy(&said).into_owned();
+    if said.contains("stays in memory") {
+        println!("not tried: the temporary directory is in memory");
+        assert_eq!(output.status.code(), Some(1));
+        return;
+    }
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    for words in ["3 files, 9.44 MB", "\n1 reader ", "\n4 readers ", "times ("] {
+        assert!(said.contains(words), "{words}:\n{said}");
+    }
+    let answers = [
+        "forerun helps here",
+        "forerun does not help here",
+        "It depends",
+    ];
+    assert!(answers.iter().any(|answer| said.contains(answer)), "{said}");
+    let helps = said.contains("forerun mount --memory 16MiB");
+    assert_eq!(helps, !said.contains("does not help"), "{said}");
+    // Nothing stays behind.
+    let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
+    let source = fs::canonicalize(&data).unwrap();
+    assert!(
+        !mounts
+            .lines()
+            .any(|line| line.starts_with(source.to_str().unwrap()))
+    );
+}
+
+#[test]
+fn log_lines_have_no_colours_where_the_user_wants_none() {
+    // `script` gives it a terminal.
+    let line = format!(
+        "{} mount --metrics 0.0.0.0:0 /nowhere /nowhere",
+        cargo_bin!("forerun").display()
+    );
+    let output = Command::new("script")
+        .args(["-qec", &line, "/dev/null"])
+        .env("NO_COLOR", "1")
+        .output();
+    match output {
+        Ok(output) => assert!(!output.stdout.contains(&0x1b), "{output:?}"),
+        Err(_) => println!("not tried: needs script(1)"),
+    }
+}

@@ -1,0 +1,87 @@
+#!/bin/sh
+# Installs forerun from a built binary, or takes it away again.
+#
+#   packaging/install.sh BINARY              PREFIX, DESTDIR and the folders below from the environment
+#   packaging/install.sh --uninstall
+#
+# Called by `make install` and `make uninstall`, and by packaging/package.sh with a staging folder.
+# Man pages and completions come from the binary itself, so they are never of another version.
+set -eu
+
+here=$(cd "$(dirname "$0")/.." && pwd)
+PREFIX=${PREFIX:-/usr/local}
+DESTDIR=${DESTDIR:-}
+BINDIR=${BINDIR:-$PREFIX/bin}
+MANDIR=${MANDIR:-$PREFIX/share/man}
+DOCDIR=${DOCDIR:-$PREFIX/share/doc/forerun}
+BASHDIR=${BASHDIR:-$PREFIX/share/bash-completion/completions}
+ZSHDIR=${ZSHDIR:-$PREFIX/share/zsh/site-functions}
+FISHDIR=${FISHDIR:-$PREFIX/share/fish/vendor_completions.d}
+UNITDIR=${UNITDIR:-$PREFIX/lib/systemd/system}
+# mount(8) looks for helpers in /sbin and nowhere else, whatever PREFIX is.
+SBINDIR=${SBINDIR:-/sbin}
+MANIFEST=$DOCDIR/manifest
+
+say() { echo "install: $*"; }
+
+# Writes standard input to a file below DESTDIR, with a mode, and notes it.
+put() {
+    mkdir -p "$DESTDIR$(dirname "$2")"
+    cat > "$DESTDIR$2.new"
+    chmod "$1" "$DESTDIR$2.new"
+    mv -f "$DESTDIR$2.new" "$DESTDIR$2"
+    echo "$2" >> "$list"
+}
+
+unit() {
+    sed -e "/@SERVICE@/{r $here/packaging/systemd/service.in
+d}" "$here/packaging/systemd/$1.in" | sed -e "s|@BINDIR@|$BINDIR|" | put 644 "$UNITDIR/$1"
+}
+
+uninstall() {
+    if ! [ -f "$DESTDIR$MANIFEST" ]; then
+        say "$DESTDIR$MANIFEST is not there: nothing was installed with this PREFIX" >&2
+        exit 1
+    fi
+    while read -r file; do rm -f "$DESTDIR$file"; done < "$DESTDIR$MANIFEST"
+    rm -f "$DESTDIR$MANIFEST"
+    rmdir "$DESTDIR$DOCDIR" 2>/dev/null || true
+    say "removed what was below $DESTDIR$PREFIX"
+}
+
+if [ "${1:-}" = --uninstall ]; then uninstall; exit; fi
+binary=${1:?the built binary}
+list=$(mktemp)
+pages=$(mktemp -d)
+trap 'rm -rf "$list" "$pages"' EXIT
+
+put 755 "$BINDIR/forerun" < "$binary"
+# Its symbols are for those who build it: 47 MB become 7.
+if [ -z "${KEEP_SYMBOLS:-}" ]; then
+    strip "$DESTDIR$BINDIR/forerun" 2>/dev/null || say "strip is missing: the binary keeps its symbols"
+fi
+
+"$binary" man --output "$pages"
+for page in "$pages"/*; do
+    name=${page##*/}
+    put 644 "$MANDIR/man${name##*.}/$name" < "$page"
+done
+"$binary" completions bash | put 644 "$BASHDIR/forerun"
+"$binary" completions zsh | put 644 "$ZSHDIR/_forerun"
+"$binary" completions fish | put 644 "$FISHDIR/forerun.fish"
+unit forerun-mount.service
+unit forerun@.service
+for text in README.md LICENSE-MIT LICENSE-APACHE CHANGELOG.md docs/MOUNT.md docs/METRICS.md; do
+    put 644 "$DOCDIR/${text##*/}" < "$here/$text"
+done
+
+if mkdir -p "$DESTDIR$SBINDIR" 2>/dev/null && [ -w "$DESTDIR$SBINDIR" ]; then
+    ln -sfn "$BINDIR/forerun" "$DESTDIR$SBINDIR/mount.forerun"
+    echo "$SBINDIR/mount.forerun" >> "$list"
+else
+    say "NOT INSTALLED: $DESTDIR$SBINDIR/mount.forerun, because $DESTDIR$SBINDIR cannot be written." >&2
+    say "fstab and 'mount -t forerun' need it; 'forerun mount' does not." >&2
+fi
+cp "$list" "$DESTDIR$MANIFEST"
+chmod 644 "$DESTDIR$MANIFEST"
+say "$DESTDIR$BINDIR/forerun and $(($(wc -l < "$list") - 1)) more files; 'make uninstall' removes them"
