@@ -104,7 +104,7 @@ fn assert_same(ours: &Attributes, theirs: &Metadata) {
 
 /// The names of a folder, a few at a time, as the kernel asks for them.
 fn names(fs: &SourceFs, node: Node, at_once: usize) -> Vec<OsString> {
-    let handle = fs.open_folder(node).unwrap();
+    let handle = fs.open_folder(node, 0).unwrap();
     let mut names = Vec::new();
     let mut from = 0;
     loop {
@@ -203,7 +203,10 @@ fn nothing_leads_out_of_the_source() {
             error
         );
         assert!(fs.open(found.node, 0).is_err(), "{name} was followed");
-        assert!(fs.open_folder(found.node).is_err(), "{name} was followed");
+        assert!(
+            fs.open_folder(found.node, 0).is_err(),
+            "{name} was followed"
+        );
     }
 }
 

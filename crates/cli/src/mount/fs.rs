@@ -24,6 +24,7 @@ pub mod listing;
 pub mod nodes;
 mod opening;
 mod resolve;
+mod retries;
 pub mod slots;
 pub mod told;
 
@@ -45,6 +46,8 @@ use covered::Covered;
 use file::OpenFile;
 use listing::{Listing, Name};
 use nodes::{FileSystem, Held, Node, Nodes};
+use resolve::Child;
+use retries::Retries;
 use slots::Slots;
 
 use super::lanes::LaneOf;
@@ -83,6 +86,7 @@ pub type UnderWay = (Vec<StreamView>, Vec<(Option<u64>, DeviceView)>);
 pub struct SourceFs {
     nodes: Nodes,
     own: OnceLock<(u32, u32)>,
+    retries: Retries,
     covered: Option<Covered>,
     files: Slots<OpenFile>,
     folders: Slots<Listing>,
@@ -111,6 +115,7 @@ impl SourceFs {
         };
         Ok(Self {
             own: OnceLock::new(),
+            retries: Retries::default(),
             nodes: Nodes::new(Arc::new(root), &attributes, on),
             covered,
             files: Slots::default(),
@@ -146,7 +151,7 @@ impl SourceFs {
         beneath::check_name(name)?;
         let child = self.child(parent, name)?;
         child
-            .map(|(attributes, on)| self.found(parent, name, attributes, on))
+            .map(|child| self.found(parent, name, child))
             .transpose()
     }
 
@@ -158,21 +163,16 @@ impl SourceFs {
         if let Some(found) = self.lookup_here(parent, name)? {
             return Ok(found);
         }
-        let (attributes, on) = self.mounted_child(parent, name)?;
-        self.found(parent, name, attributes, on)
+        self.found(parent, name, self.mounted_child(parent, name)?)
     }
 
-    fn found(
-        &self,
-        parent: Node,
-        name: &OsStr,
-        attributes: Attributes,
-        on: FileSystem,
-    ) -> Result<Found, Errno> {
-        let node = self.nodes.found(parent, name, &attributes, on);
+    fn found(&self, parent: Node, name: &OsStr, child: Child) -> Result<Found, Errno> {
+        let attributes = child.attributes;
+        let node = self.nodes.found(parent, name, &attributes, child.on);
         if let Some(covered) = self.covered_by(parent, name)? {
             self.nodes.keep_folder(node, covered);
         }
+        self.retries.found(node, child.file);
         Ok(Found { node, attributes })
     }
 
@@ -199,7 +199,13 @@ impl SourceFs {
         if self.covered_by(place.parent, &place.name)?.is_some() {
             return Attributes::of(self.descriptor(node)?, "");
         }
-        self.present(node).map(|(_, attributes)| attributes)
+        match self.present(node) {
+            Err(Errno::STALE) => {
+                let file = self.retries.at_hand(node).ok_or(Errno::STALE)?;
+                resolve::same(&place, Attributes::of(file, ""))
+            }
+            found => found.map(|(_, attributes)| attributes),
+        }
     }
 
     /// Where a symbolic link leads, as it is written there.
@@ -347,6 +353,7 @@ impl SourceFs {
     /// Open files, by device.
     #[must_use]
     pub fn held(&self) -> HashMap<(u32, u32), Vec<Held>> {
+        self.retries.prune();
         let mut devices = HashMap::<_, Vec<_>>::new();
         for held in self.nodes.held() {
             devices.entry(held.device).or_default().push(held);
@@ -393,6 +400,7 @@ impl SourceFs {
 
     /// Lets go of descriptors that are kept to save work. False if there are none.
     pub fn free_descriptors(&self) -> bool {
+        self.retries.clear();
         self.nodes.let_folders_go()
     }
 

@@ -178,10 +178,11 @@ impl Served {
         }
     }
 
-    /// The answer to an open that failed. After `ESTALE` the kernel walks the path again, and must
+    /// The answer to an open that failed, or to the question before it. After `ESTALE` the kernel walks the path again, and must
     /// not do so with the attributes that led here.
-    fn refusal(&self, node: INodeNo, error: rustix::io::Errno) -> Errno {
+    fn refusal(&self, node: INodeNo, thread: u32, error: rustix::io::Errno) -> Errno {
         if error == rustix::io::Errno::STALE {
+            self.fs.refused(thread);
             self.drop_attributes(node);
         }
         errno(error)
@@ -244,13 +245,14 @@ impl Filesystem for Adapter {
         self.served.fs.forget(Node(node.0), lookups);
     }
 
-    fn getattr(&self, _: &Request, node: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
+    fn getattr(&self, request: &Request, node: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
+        let thread = request.pid();
         self.call(node, move |served| {
             match served.with_descriptors(|fs| fs.attributes(Node(node.0))) {
                 Ok(attributes) => {
                     reply.attr(&TTL, &attr(&attributes, shown(Node(node.0), &attributes)));
                 }
-                Err(error) => reply.error(errno(error)),
+                Err(error) => reply.error(served.refusal(node, thread, error)),
             }
         });
     }
@@ -276,7 +278,7 @@ impl Filesystem for Adapter {
                     flags.set(FopenFlags::FOPEN_KEEP_CACHE, opened.unchanged);
                     reply.opened(FileHandle(opened.handle), flags);
                 }
-                Err(error) => reply.error(served.refusal(node, error)),
+                Err(error) => reply.error(served.refusal(node, thread, error)),
             }
         });
     }
@@ -356,11 +358,12 @@ impl Filesystem for Adapter {
         });
     }
 
-    fn opendir(&self, _: &Request, node: INodeNo, _: OpenFlags, reply: ReplyOpen) {
+    fn opendir(&self, request: &Request, node: INodeNo, _: OpenFlags, reply: ReplyOpen) {
+        let thread = request.pid();
         self.call(node, move |served| {
-            match served.with_descriptors(|fs| fs.open_folder(Node(node.0))) {
+            match served.with_descriptors(|fs| fs.open_folder(Node(node.0), thread)) {
                 Ok(handle) => reply.opened(FileHandle(handle), FopenFlags::empty()),
-                Err(error) => reply.error(served.refusal(node, error)),
+                Err(error) => reply.error(served.refusal(node, thread, error)),
             }
         });
     }

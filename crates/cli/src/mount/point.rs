@@ -94,23 +94,6 @@ pub fn ours(mountpoint: &Path) -> Result<Option<PathBuf>, Failure> {
     Ok(is_ours(&real).then_some(real))
 }
 
-/// Whether files of SOURCE, now, are those of a FUSE file system: its own, or one mounted below it.
-///
-/// # Errors
-/// The kernel's list cannot be read.
-pub fn is_served_by_fuse(source: &Path) -> Result<bool, Failure> {
-    let mounts = mounts()?;
-    // Of those on the way to it the innermost counts, of equals the one mounted last.
-    let around = mounts
-        .iter()
-        .filter(|mount| source.starts_with(&mount.path))
-        .max_by_key(|mount| mount.path.as_os_str().len());
-    let mut below = mounts
-        .iter()
-        .filter(|mount| mount.path.starts_with(source) && mount.path != source);
-    Ok(around.is_some_and(Mounted::is_fuse) || below.any(Mounted::is_fuse))
-}
-
 /// The device mounted last on a path, by the kernel's list.
 #[must_use]
 pub fn device_at(path: &Path) -> Option<(u32, u32)> {
@@ -194,12 +177,6 @@ struct Mounted {
     path: PathBuf,
     kind: String,
     device: (u32, u32),
-}
-
-impl Mounted {
-    fn is_fuse(&self) -> bool {
-        self.kind == "fuse" || self.kind == "fuseblk" || self.kind.starts_with("fuse.")
-    }
 }
 
 fn mounts() -> Result<Vec<Mounted>, Failure> {

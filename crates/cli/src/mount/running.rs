@@ -5,13 +5,12 @@
 //! [`ending`].
 
 use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Instant;
 
 use forerun_core::{Bytes, Ledger, Settings};
-use forerun_io::backend::{BackendChoice, pread};
 use forerun_io::{Driver, footprint};
 
 use super::budget::Budget;
@@ -20,7 +19,7 @@ use super::ending::{self, Event, catch_signals, tell_of_end};
 use super::fs::SourceFs;
 use super::metrics::Metrics;
 use super::options::kernel_flags;
-use super::point::{self, Checked, is_served_by_fuse};
+use super::point::{self, Checked};
 use super::report::Watched;
 use super::watch::Watch;
 use super::{attach, fuse, limits, readahead};
@@ -62,7 +61,7 @@ impl Running {
             ..args.composition.clone()
         };
         let settings = settings(args.preset, &composition)?;
-        let driver = driver(args, &source, settings.clone())?;
+        let driver = driver(args, settings.clone())?;
         let fs = SourceFs::new(&source, covered, driver)
             .map_err(|e| Failure::unusable(&source, std::io::Error::from(e)))?;
         let fs = Arc::new(fs);
@@ -137,15 +136,8 @@ impl Running {
 
 /// The driver. Its journal is written under its own name from the start: a mount runs for days,
 /// and what a killed one did is what one wants to look at.
-///
-/// Unless the user named a backend, a source on FUSE is read by threads. `io_uring` would carry such
-/// a read out where it is submitted (seen with Linux 6.18): one after the other, and one that its
-/// server never answers would hold up those of every other file.
-fn driver(args: &args::Mount, source: &Path, settings: Settings) -> Result<Driver, Failure> {
+fn driver(args: &args::Mount, settings: Settings) -> Result<Driver, Failure> {
     let mut config = stack::config(settings, &args.storage)?;
-    if matches!(config.backend, BackendChoice::Auto) && is_served_by_fuse(source)? {
-        config.backend = BackendChoice::Only(&pread::ENTRY);
-    }
     if let Some(path) = &args.storage.journal {
         let journal = File::create(path).map_err(|e| Failure::unusable(path, plain(&e)))?;
         config.journal = Some(Box::new(journal));

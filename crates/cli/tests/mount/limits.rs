@@ -52,6 +52,7 @@ fn tree(folders: usize) -> TempDir {
 }
 
 /// Walks a tree, then reads each file and lists each folder of it.
+#[allow(clippy::print_stdout, reason = "part of tests")]
 fn a_tree_is_walked(folders: usize, descriptors_max: &str, threads: usize) {
     let limit = format!("-n {descriptors_max}");
     let Some(mounted) = mounted(tree(folders), &limit) else {

@@ -3,7 +3,9 @@
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::{Mounted, bytes};
 
@@ -180,4 +182,57 @@ fn a_file_renamed_over_one_that_is_held_open_is_what_the_next_open_reads() {
         file.read_to_end(&mut content).unwrap();
         assert!(content == bytes(1000, round), "held since round {round}");
     }
+}
+
+/// A version that says which one it is.
+fn version(number: u64) -> Vec<u8> {
+    let length = fastrand::Rng::with_seed(number).usize(1..60_000);
+    [&number.to_le_bytes()[..], &bytes(length, number)].concat()
+}
+
+#[test]
+fn sixteen_readers_beside_a_writer_see_whole_versions_and_none_older_than_their_open() {
+    let Some(mounted) = Mounted::new(&[]) else {
+        return;
+    };
+    let (source, new, point) = (mounted.source("a"), mounted.source("b"), mounted.point("a"));
+    fs::write(&source, version(0)).unwrap();
+    let (newest, done) = (AtomicU64::new(0), AtomicBool::new(false));
+    let reads = std::thread::scope(|scope| {
+        let reader = || {
+            let mut reads = 0;
+            while !done.load(Ordering::SeqCst) {
+                let least = newest.load(Ordering::SeqCst);
+                let read = read_to_the_end(&point).unwrap();
+                let number = u64::from_le_bytes(read[..8].try_into().unwrap());
+                assert!(
+                    read == version(number),
+                    "{} bytes of version {number}",
+                    read.len()
+                );
+                assert!(number >= least, "version {number} after {least} was there");
+                reads += 1;
+            }
+            reads
+        };
+        let readers: Vec<_> = (0..16).map(|_| scope.spawn(reader)).collect();
+        for number in 1..=2 * ROUNDS {
+            fs::write(&new, version(number)).unwrap();
+            // Rights that change, too: every reader has them.
+            let mode = if number % 5 == 0 { 0o600 } else { 0o644 };
+            fs::set_permissions(&new, fs::Permissions::from_mode(mode)).unwrap();
+            fs::rename(&new, &source).unwrap();
+            newest.store(number, Ordering::SeqCst);
+            if number % 3 == 0 {
+                fs::set_permissions(&source, fs::Permissions::from_mode(0o640)).unwrap();
+            }
+            std::thread::yield_now();
+        }
+        done.store(true, Ordering::SeqCst);
+        readers
+            .into_iter()
+            .map(|reader| reader.join().unwrap())
+            .sum::<u32>()
+    });
+    println!("{reads} reads of {} versions", 2 * ROUNDS + 1);
 }

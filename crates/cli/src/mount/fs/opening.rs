@@ -10,8 +10,8 @@
 //! | other rights, access list included | it drops them, and `ESTALE` |
 //! | another file of that name: key, time of birth or kind | the same |
 //!
-//! On `ESTALE` the kernel walks the path once more with fresh attributes and checks again; a second
-//! one in a row reaches the program.
+//! On `ESTALE` the kernel walks the path once more with fresh attributes and checks again. What it is
+//! told then it may open, see [`retries`](super::retries).
 
 use std::ffi::OsStr;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -26,6 +26,7 @@ use super::attributes::Attributes;
 use super::file::OpenFile;
 use super::listing::Listing;
 use super::nodes::Node;
+use super::resolve::same;
 use super::told::Verdict;
 use super::{Opened, SourceFs, XATTR_BYTES_MAX, beneath};
 
@@ -39,7 +40,9 @@ impl SourceFs {
     /// `ESTALE` if the kernel must look again, `EMFILE` if no descriptor is left, and those of the
     /// source.
     pub fn open(&self, node: Node, thread: u32) -> Result<Opened, Errno> {
-        let (descriptor, attributes) = self.present(node)?;
+        let claimed = self.retries.claimed(thread, node);
+        let is_claimed = claimed.is_some();
+        let (descriptor, attributes) = self.opened_as(node, claimed)?;
         if attributes.kind != FileType::RegularFile {
             return Err(match attributes.kind {
                 FileType::Directory => Errno::ISDIR,
@@ -47,7 +50,7 @@ impl SourceFs {
                 _ => Errno::STALE,
             });
         }
-        let verdict = self.compare(node, &descriptor, &attributes)?;
+        let verdict = self.compare(node, &descriptor, &attributes, is_claimed)?;
         let driver = self.driver().ok_or(Errno::SHUTDOWN)?;
         let opened = driver.open(&beneath::path_of(&descriptor));
         let reader = opened.map_err(|error| errno(&error))?;
@@ -66,19 +69,41 @@ impl SourceFs {
     ///
     /// # Errors
     /// Those of [`SourceFs::open`].
-    pub fn open_folder(&self, node: Node) -> Result<u64, Errno> {
-        let (descriptor, attributes) = self.present(node)?;
-        self.compare(node, &descriptor, &attributes)?;
+    pub fn open_folder(&self, node: Node, thread: u32) -> Result<u64, Errno> {
+        let claimed = self.retries.claimed(thread, node);
+        let is_claimed = claimed.is_some();
+        let (descriptor, attributes) = self.opened_as(node, claimed)?;
+        self.compare(node, &descriptor, &attributes, is_claimed)?;
         let folder = beneath::open_for_listing(descriptor)?;
         Ok(self.folders.add(Listing::new(folder)))
     }
 
-    /// Compares with what the kernel was told; `ESTALE` if its check of rights may not hold.
+    /// A thread is answered `ESTALE`; the kernel will try again for it.
+    pub fn refused(&self, thread: u32) {
+        self.retries.expected(thread);
+    }
+
+    /// What is opened: the file this thread was told of a moment ago, or the one of that name.
+    fn opened_as(
+        &self,
+        node: Node,
+        claimed: Option<Arc<OwnedFd>>,
+    ) -> Result<(Arc<OwnedFd>, Attributes), Errno> {
+        let Some(file) = claimed else {
+            return self.present(node);
+        };
+        let attributes = same(&self.nodes.place(node)?, Attributes::of(&file, ""))?;
+        Ok((file, attributes))
+    }
+
+    /// Compares with what the kernel was told; `ESTALE` if its check of rights may not hold. Of a
+    /// file that was looked up for this very open it does.
     fn compare(
         &self,
         node: Node,
         descriptor: &Arc<OwnedFd>,
         now: &Attributes,
+        is_claimed: bool,
     ) -> Result<Verdict, Errno> {
         let access_list = || {
             let mut value = vec![0; XATTR_BYTES_MAX];
@@ -90,6 +115,7 @@ impl SourceFs {
             }))
         };
         match self.nodes.compare(node, now, access_list)? {
+            Verdict::Rights if is_claimed => Ok(Verdict::Changed),
             Verdict::Rights => Err(Errno::STALE),
             other => Ok(other),
         }

@@ -21,6 +21,14 @@ use super::attributes::{Attributes, device_of};
 use super::nodes::{DEPTH_MAX, FileSystem, Node, Place, ROOT};
 use super::{SourceFs, beneath};
 
+/// What a name led to.
+#[derive(Debug)]
+pub(super) struct Child {
+    pub(super) file: Arc<OwnedFd>,
+    pub(super) attributes: Attributes,
+    pub(super) on: FileSystem,
+}
+
 impl SourceFs {
     /// A descriptor that stands for a node, made from its folder's if none is kept.
     pub(super) fn descriptor(&self, node: Node) -> Result<Arc<OwnedFd>, Errno> {
@@ -81,42 +89,45 @@ impl SourceFs {
     }
 
     /// What a name leads to, on the folder's own file system; none if something is mounted there.
-    pub(super) fn child(
-        &self,
-        parent: Node,
-        name: &OsStr,
-    ) -> Result<Option<(Attributes, FileSystem)>, Errno> {
+    pub(super) fn child(&self, parent: Node, name: &OsStr) -> Result<Option<Child>, Errno> {
         let place = self.nodes.place(parent)?;
         let on = FileSystem {
             served: place.served,
             mounted: false,
         };
-        if let Some(covered) = self.covered_by(parent, name)? {
-            return Ok(Some((Attributes::of(covered, "")?, on)));
-        }
-        match beneath::open_child(self.descriptor(parent)?, name) {
-            Ok(child) => Ok(Some((Attributes::of(child, "")?, on))),
-            Err(Errno::XDEV) => Ok(None),
-            Err(error) => Err(error),
-        }
+        let file = match self.covered_by(parent, name)? {
+            Some(covered) => covered.clone(),
+            None => match beneath::open_child(self.descriptor(parent)?, name) {
+                Ok(child) => Arc::new(child),
+                Err(Errno::XDEV) => return Ok(None),
+                Err(error) => return Err(error),
+            },
+        };
+        let attributes = Attributes::of(&file, "")?;
+        Ok(Some(Child {
+            file,
+            attributes,
+            on,
+        }))
     }
 
     /// What is mounted on a name. This mount itself is never looked into: its requests would be ours
     /// to answer, while we wait.
-    pub(super) fn mounted_child(
-        &self,
-        parent: Node,
-        name: &OsStr,
-    ) -> Result<(Attributes, FileSystem), Errno> {
-        let child = beneath::open_mounted(self.descriptor(parent)?, name)?;
-        if self.own.get() == Some(&device_of(&child)?) {
+    pub(super) fn mounted_child(&self, parent: Node, name: &OsStr) -> Result<Child, Errno> {
+        let file = Arc::new(beneath::open_mounted(self.descriptor(parent)?, name)?);
+        if self.own.get() == Some(&device_of(&file)?) {
             return Err(Errno::LOOP);
         }
         let on = FileSystem {
-            served: is_served(&child),
+            served: is_served(&file),
             mounted: true,
         };
-        Ok((Attributes::of(child, "")?, on))
+        let attributes = Attributes::of(&file, "")?;
+        Ok(Child {
+            file,
+            attributes,
+            on,
+        })
     }
 
     fn step(&self, folder: &OwnedFd, place: &Place) -> Result<(Arc<OwnedFd>, Attributes), Errno> {
