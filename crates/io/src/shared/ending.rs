@@ -27,8 +27,11 @@ impl Shared {
         drop(control);
         self.halted.store(true, Ordering::Release);
         let abandoned = self.abandoned.load(Ordering::Acquire);
-        if let Some(backend) = self.backend.get().filter(|_| !abandoned) {
-            backend.stop();
+        match self.backend.get() {
+            // Its end would wait for the thread that hangs, whoever dropped it.
+            Some(backend) if abandoned => std::mem::forget(backend.clone()),
+            Some(backend) => backend.stop(),
+            None => {}
         }
         !abandoned
     }
