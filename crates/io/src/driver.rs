@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use forerun_core::engine::view::{DeviceView, StreamView};
 use forerun_core::settings::SettingsError;
-use forerun_core::{Bytes, Engine, Ledger, Profile, Settings};
+use forerun_core::{Bytes, Engine, FileId, Ledger, Profile, Settings};
 
 use crate::arena::Arena;
 use crate::backend::wrap::fault::{Fault, FaultPlan};
@@ -24,11 +24,15 @@ use crate::error::Error;
 use crate::reader::{Position, Reader};
 use crate::settle::{Look, Settled};
 use crate::shared::{Port, Shared};
-use crate::source::{self, OpenFile, Source};
+use crate::source::{self, Identity, OpenFile, Source};
 use crate::sync::Mutex;
 
 /// A file that each look finds changed meanwhile is looked at so often before its open fails.
 const LOOKS_MAX: u32 = 64;
+
+/// The number of a file's version before it is looked at: tells whether another look came between.
+#[derive(Clone, Copy, Debug)]
+pub struct Glance(Option<(FileId, u64)>);
 
 /// The number of no version: odd, as while a version changes.
 const CHANGING: u64 = u64::MAX;
@@ -199,15 +203,44 @@ impl Driver {
     /// descriptor left.
     pub fn open(&self, path: &Path) -> Result<Reader, Error> {
         let file = OpenFile::open(path)?;
+        let (key, place) = self.whereabouts(&file);
+        let name = || path.display().to_string();
+        self.open_source(key, place, Arc::new(Source::File(file)), None, name)
+    }
+
+    /// Begins to look at a file, before its caller asks for its attributes: see [`Driver::open_file`].
+    #[must_use]
+    pub fn glance(&self, inode: (u64, u64)) -> Glance {
+        let key = Key::Inode(inode.0, inode.1);
+        Glance(self.shared.with(|control| control.catalog.numbered(&key)))
+    }
+
+    /// As [`Driver::open`], for a regular file that its caller has open and knows to be in this
+    /// version, by a look made after the `glance` at it: so it is not asked again.
+    ///
+    /// # Errors
+    /// It is too large, or there are too many; those of `fstat(2)` if it changed meanwhile. Each
+    /// names it by its inode.
+    pub fn open_file(
+        &self,
+        file: OpenFile,
+        glance: Glance,
+        identity: Identity,
+    ) -> Result<Reader, Error> {
+        let (key, place) = self.whereabouts(&file);
+        let name = || format!("inode {}", identity.inode.1);
+        let look = Some((glance, identity));
+        self.open_source(key, place, Arc::new(Source::File(file)), look, name)
+    }
+
+    fn whereabouts(&self, file: &OpenFile) -> (Key, Place) {
         let (device, inode) = file.inode();
         let place = match file.is_served() {
             _ if self.emulated => Place::Imagined,
             true => Place::Served(device),
             false => Place::Real(device),
         };
-        let source = Arc::new(Source::File(file));
-        let name = || path.display().to_string();
-        self.open_source(Key::Inode(device, inode), place, source, name)
+        (Key::Inode(device, inode), place)
     }
 
     /// Opens content that is made from a seed as it is read; see [`crate::generated`].
@@ -221,6 +254,7 @@ impl Driver {
             Key::Generated { seed, index, bytes },
             Place::Imagined,
             source,
+            None,
             name,
         )
     }
@@ -230,6 +264,7 @@ impl Driver {
         key: Key,
         place: Place,
         source: Arc<Source>,
+        mut look: Option<(Glance, Identity)>,
         name: impl Fn() -> String,
     ) -> Result<Reader, Error> {
         let failed = |source| Error::Open {
@@ -237,8 +272,13 @@ impl Driver {
             source,
         };
         for _ in 0..LOOKS_MAX {
-            let before = self.shared.with(|control| control.catalog.numbered(&key));
-            let identity = source.identity().map_err(failed)?;
+            let (before, identity) = match look.take() {
+                Some((Glance(before), identity)) => (before, Some(identity)),
+                None => {
+                    let before = self.shared.with(|control| control.catalog.numbered(&key));
+                    (before, source.identity().map_err(failed)?)
+                }
+            };
             let bytes = identity.map_or_else(|| source.bytes().map_err(failed), |i| Ok(i.bytes))?;
             let opened = self.shared.with(|control| {
                 let limit = control.file_bytes_max();

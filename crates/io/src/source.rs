@@ -19,9 +19,9 @@ use std::io::{self, Seek, SeekFrom};
 use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
-use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::SystemTime;
+use std::sync::{Arc, Once};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::arena::Target;
 use crate::error::Error;
@@ -46,13 +46,13 @@ pub struct Identity {
     /// When its inode changed last; unlike the former it cannot be set back.
     pub changed: (i64, i64),
     /// When it was made, where that is known: tells a file from a later one of the same inode.
-    pub born: Option<SystemTime>,
+    pub born: Option<(i64, u32)>,
 }
 
 /// An open file, direct if the file system allows.
 #[derive(Debug)]
 pub struct OpenFile {
-    file: File,
+    file: Arc<File>,
     direct: AtomicBool,
     block_device: bool,
     inode: (u64, u64),
@@ -124,17 +124,35 @@ impl OpenFile {
         }
         let block_device = kind.is_block_device();
         let served = is_served(file.as_fd());
+        let inode = (metadata.dev(), metadata.ino());
+        Ok(Self::new(file.into(), direct, block_device, inode, served))
+    }
+
+    /// A regular file that its caller opened for reading, with `O_DIRECT` or not, and knows to be this
+    /// inode on a file system that is [served](crate::served) or not.
+    #[must_use]
+    pub fn of(file: Arc<File>, direct: bool, inode: (u64, u64), served: bool) -> Self {
+        Self::new(file, direct, false, inode, served)
+    }
+
+    fn new(
+        file: Arc<File>,
+        direct: bool,
+        block_device: bool,
+        inode: (u64, u64),
+        served: bool,
+    ) -> Self {
         let opened = Self {
             file,
             direct: AtomicBool::new(direct),
             block_device,
-            inode: (metadata.dev(), metadata.ino()),
+            inode,
             served,
         };
         if !direct {
             opened.advise_random();
         }
-        Ok(opened)
+        opened
     }
 
     /// Whether its file system is [served](crate::served).
@@ -156,7 +174,7 @@ impl OpenFile {
     pub fn identity(&self) -> io::Result<Identity> {
         let m = self.file.metadata()?;
         let bytes = if self.block_device {
-            (&self.file).seek(SeekFrom::End(0))?
+            (&*self.file).seek(SeekFrom::End(0))?
         } else {
             m.len()
         };
@@ -165,7 +183,7 @@ impl OpenFile {
             bytes,
             modified: (m.mtime(), m.mtime_nsec()),
             changed: (m.ctime(), m.ctime_nsec()),
-            born: m.created().ok(),
+            born: m.created().ok().and_then(since_epoch),
         })
     }
 
@@ -242,6 +260,22 @@ impl OpenFile {
             _ => Err(error),
         }
     }
+}
+
+/// Seconds and nanoseconds; the epoch itself stands for a time that is not known.
+fn since_epoch(time: SystemTime) -> Option<(i64, u32)> {
+    let (seconds, nanoseconds) = match time.duration_since(UNIX_EPOCH) {
+        Ok(after) => (i64::try_from(after.as_secs()).ok()?, after.subsec_nanos()),
+        Err(before) => {
+            let before = before.duration();
+            let whole = -i64::try_from(before.as_secs()).ok()?;
+            match before.subsec_nanos() {
+                0 => (whole, 0),
+                part => (whole - 1, 1_000_000_000 - part),
+            }
+        }
+    };
+    (seconds != 0 || nanoseconds != 0).then_some((seconds, nanoseconds))
 }
 
 impl AsRawFd for OpenFile {
@@ -341,7 +375,6 @@ mod tests {
     use crate::arena::Arena;
     use forerun_core::table::Frame;
     use std::io::Write;
-    use std::sync::Arc;
 
     #[test]
     fn a_file_is_read_to_its_unaligned_end_whether_direct_or_not() {

@@ -38,7 +38,7 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use forerun_core::engine::view::{DeviceView, StreamView};
 use forerun_core::{Bytes, Ledger};
 use forerun_io::{DeviceUse, Driver};
-use rustix::fs::{Mode, OFlags, SeekFrom, StatVfs};
+use rustix::fs::{FileType, Mode, OFlags, SeekFrom, StatVfs};
 use rustix::io::Errno;
 
 use attributes::Attributes;
@@ -199,12 +199,17 @@ impl SourceFs {
         if self.covered_by(place.parent, &place.name)?.is_some() {
             return Attributes::of(self.descriptor(node)?, "");
         }
-        match self.present(node) {
+        let found = match place.kind {
+            // Its descriptor is kept from now on, because everything in it goes through that.
+            FileType::Directory => self.present(node).map(|(_, attributes)| attributes),
+            _ => self.attributes_of_file(&place),
+        };
+        match found {
             Err(Errno::STALE) => {
                 let file = self.retries.at_hand(node).ok_or(Errno::STALE)?;
                 resolve::same(&place, Attributes::of(file, ""))
             }
-            found => found.map(|(_, attributes)| attributes),
+            found => found,
         }
     }
 

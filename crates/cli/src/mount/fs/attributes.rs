@@ -8,8 +8,11 @@
 
 use std::os::fd::AsFd;
 
+use forerun_io::source::Identity;
 use rustix::fs::{AtFlags, FileType, Statx, StatxFlags, StatxTimestamp, statx};
 use rustix::io::Errno;
+
+const WANTED: StatxFlags = StatxFlags::BASIC_STATS.union(StatxFlags::BTIME);
 
 /// Which file: device and inode, as long as it lives.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -18,6 +21,15 @@ pub struct Key {
     pub device: (u32, u32),
     /// Its inode on that device.
     pub inode: u64,
+}
+
+impl Key {
+    /// Device and inode as the driver knows them.
+    #[must_use]
+    pub fn inode(&self) -> (u64, u64) {
+        let (major, minor) = self.device;
+        (rustix::fs::makedev(major, minor), self.inode)
+    }
 }
 
 /// A time since the epoch: seconds, and nanoseconds on top of them.
@@ -71,8 +83,20 @@ impl Attributes {
     /// Those of `statx(2)`.
     pub fn of(folder: impl AsFd, name: impl rustix::path::Arg) -> Result<Self, Errno> {
         let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::EMPTY_PATH | AtFlags::NO_AUTOMOUNT;
-        let wanted = StatxFlags::BASIC_STATS | StatxFlags::BTIME;
-        statx(folder, name, flags, wanted).map(|stat| Self::from(&stat))
+        statx(folder, name, flags, WANTED).map(|stat| Self::from(&stat))
+    }
+
+    /// Which version of which file, as the driver knows it.
+    #[must_use]
+    pub fn identity(&self) -> Identity {
+        let time = |(seconds, nanoseconds): Time| (seconds, i64::from(nanoseconds));
+        Identity {
+            inode: self.key.inode(),
+            bytes: self.version.bytes,
+            modified: time(self.version.modified),
+            changed: time(self.version.changed),
+            born: (self.born != (0, 0)).then_some(self.born),
+        }
     }
 }
 

@@ -10,8 +10,9 @@
 //! Descriptors are `O_PATH`: they say which file, and neither read it nor wake a device.
 
 use std::ffi::OsStr;
+use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -22,9 +23,9 @@ use rustix::io::Errno;
 ///
 /// # Errors
 /// Those of `open(2)`.
-pub fn open_root(path: &Path) -> Result<OwnedFd, Errno> {
+pub fn open_root(path: &Path) -> Result<File, Errno> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    rustix::fs::open(path, flags, Mode::empty())
+    rustix::fs::open(path, flags, Mode::empty()).map(File::from)
 }
 
 /// Whatever has this name in the folder, links as links, on the folder's file system.
@@ -32,7 +33,7 @@ pub fn open_root(path: &Path) -> Result<OwnedFd, Errno> {
 /// # Errors
 /// `EINVAL` for a name that is not one component, `EXDEV` if something is mounted there, else those
 /// of `openat2(2)`.
-pub fn open_child(folder: impl AsFd, name: &OsStr) -> Result<OwnedFd, Errno> {
+pub fn open_child(folder: impl AsFd, name: &OsStr) -> Result<File, Errno> {
     check_name(name)?;
     openat2(folder, name, CHILD, ResolveFlags::NO_XDEV)
 }
@@ -41,9 +42,42 @@ pub fn open_child(folder: impl AsFd, name: &OsStr) -> Result<OwnedFd, Errno> {
 ///
 /// # Errors
 /// The same, without `EXDEV`.
-pub fn open_mounted(folder: impl AsFd, name: &OsStr) -> Result<OwnedFd, Errno> {
+pub fn open_mounted(folder: impl AsFd, name: &OsStr) -> Result<File, Errno> {
     check_name(name)?;
     openat2(folder, name, CHILD, ResolveFlags::empty())
+}
+
+/// A regular file for reading, past the page cache where that is possible; and whether it is. It is
+/// not waited for: something else may have its name by now.
+///
+/// # Errors
+/// Those of [`open_child`].
+pub fn open_to_read(folder: impl AsFd, name: &OsStr) -> Result<(File, bool), Errno> {
+    check_name(name)?;
+    direct_if_possible(|flags| {
+        let flags = flags | OFlags::NOFOLLOW;
+        openat2(&folder, name, flags, ResolveFlags::NO_XDEV)
+    })
+}
+
+/// The same for a file that a descriptor stands for.
+///
+/// # Errors
+/// Those of `open(2)`.
+pub fn open_again(standing: &File) -> Result<(File, bool), Errno> {
+    let path = path_of(standing);
+    direct_if_possible(|flags| rustix::fs::open(&path, flags, Mode::empty()).map(File::from))
+}
+
+fn direct_if_possible(open: impl Fn(OFlags) -> Result<File, Errno>) -> Result<(File, bool), Errno> {
+    const PLAIN: OFlags = OFlags::RDONLY
+        .union(OFlags::NONBLOCK)
+        .union(OFlags::NOCTTY)
+        .union(OFlags::CLOEXEC);
+    match open(PLAIN | OFlags::DIRECT) {
+        Err(Errno::INVAL) => open(PLAIN).map(|file| (file, false)),
+        opened => opened.map(|file| (file, true)),
+    }
 }
 
 const CHILD: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
@@ -52,7 +86,7 @@ const CHILD: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC
 ///
 /// # Errors
 /// Those of `openat2(2)`.
-pub fn open_for_listing(folder: impl AsFd) -> Result<OwnedFd, Errno> {
+pub fn open_for_listing(folder: impl AsFd) -> Result<File, Errno> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     openat2(folder, OsStr::new("."), flags, ResolveFlags::empty())
 }
@@ -62,14 +96,14 @@ fn openat2(
     name: &OsStr,
     flags: OFlags,
     more: ResolveFlags,
-) -> Result<OwnedFd, Errno> {
+) -> Result<File, Errno> {
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS | ResolveFlags::NO_SYMLINKS;
     let resolve = resolve | more;
     loop {
         match rustix::fs::openat2(&folder, name, flags, Mode::empty(), resolve) {
             // A rename elsewhere made the kernel unsure; it asks to be asked again.
             Err(Errno::AGAIN | Errno::INTR) => {}
-            opened => return opened,
+            opened => return opened.map(File::from),
         }
     }
 }
@@ -90,7 +124,7 @@ pub fn check_name(name: &OsStr) -> Result<(), Errno> {
 /// The path by which this process reaches what the descriptor stands for, whatever its name is by
 /// now, or if it has none any more.
 #[must_use]
-pub fn path_of(descriptor: &OwnedFd) -> PathBuf {
+pub fn path_of(descriptor: &File) -> PathBuf {
     format!("/proc/self/fd/{}", descriptor.as_raw_fd()).into()
 }
 

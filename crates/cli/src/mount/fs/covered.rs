@@ -5,7 +5,8 @@
 //! wait for ever.
 
 use std::ffi::OsString;
-use std::os::fd::{AsFd, OwnedFd};
+use std::fs::File;
+use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -22,7 +23,7 @@ pub struct Covered {
     /// Its name there.
     pub name: OsString,
     /// Itself, from before it was covered.
-    pub folder: Arc<OwnedFd>,
+    pub folder: Arc<File>,
 }
 
 /// A descriptor for something that is about to be covered; see [`Covered`].

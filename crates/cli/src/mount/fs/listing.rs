@@ -7,8 +7,8 @@
 
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
+use std::fs::File;
 use std::mem::MaybeUninit;
-use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Mutex;
 
@@ -36,7 +36,7 @@ pub struct Name {
 
 #[derive(Debug)]
 struct Position {
-    folder: OwnedFd,
+    folder: File,
     /// The position of the first of `ahead`, or of what is read next.
     at: u64,
     ahead: VecDeque<Name>,
@@ -51,7 +51,7 @@ pub struct Listing {
 impl Listing {
     /// The listing of a folder that was opened for reading.
     #[must_use]
-    pub fn new(folder: OwnedFd) -> Self {
+    pub fn new(folder: File) -> Self {
         let position = Position {
             folder,
             at: 0,

@@ -16,7 +16,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::ffi::{OsStr, OsString};
-use std::os::fd::OwnedFd;
+use std::fs::File;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
@@ -43,7 +43,7 @@ const FOREIGN: u64 = 1 << 63;
 const FOLDERS_MAX: usize = 1024;
 
 /// Of the descriptors the process may have, the part that folders take at most: an eighth, because
-/// open files take two each.
+/// the rest is for open files.
 const FOLDERS_PART: u64 = 8;
 
 /// Folders between a node and SOURCE: a path has at most 4096 bytes, so 2048 names.
@@ -67,7 +67,7 @@ pub struct Place {
     /// See `parent`.
     pub name: OsString,
     /// Its descriptor, while it is open or as a folder in use.
-    pub descriptor: Option<Arc<OwnedFd>>,
+    pub descriptor: Option<Arc<File>>,
 }
 
 /// The file system something was found on.
@@ -87,7 +87,7 @@ pub struct Held {
     /// The device it is on.
     pub device: (u32, u32),
     /// Its descriptor.
-    pub descriptor: Arc<OwnedFd>,
+    pub descriptor: Arc<File>,
     /// The version whose bytes the kernel has.
     pub seen: Version,
 }
@@ -141,7 +141,7 @@ pub struct Nodes {
 impl Nodes {
     /// A table that knows the root only.
     #[must_use]
-    pub fn new(root: Arc<OwnedFd>, attributes: &Attributes, on: FileSystem) -> Self {
+    pub fn new(root: Arc<File>, attributes: &Attributes, on: FileSystem) -> Self {
         let place = Place {
             descriptor: Some(root),
             ..Place::new(attributes, ROOT, OsStr::new(""), on)
@@ -256,7 +256,7 @@ impl Nodes {
     }
 
     /// Keeps the descriptor of a folder, and lets go of the one kept longest if there are many.
-    pub fn keep_folder(&self, node: Node, descriptor: &Arc<OwnedFd>) {
+    pub fn keep_folder(&self, node: Node, descriptor: &Arc<File>) {
         let mut table = lock(&self.table);
         let Some(known) = table.nodes.get_mut(&node.0) else {
             return;
@@ -279,7 +279,7 @@ impl Nodes {
     pub fn opened(
         &self,
         node: Node,
-        descriptor: &Arc<OwnedFd>,
+        descriptor: &Arc<File>,
         version: Version,
     ) -> Result<bool, Errno> {
         let mut table = lock(&self.table);

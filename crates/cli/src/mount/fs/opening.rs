@@ -14,11 +14,12 @@
 //! told then it may open, see [`retries`](super::retries).
 
 use std::ffi::OsStr;
+use std::fs::File;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use forerun_io::Error as DriverError;
+use forerun_io::source::OpenFile as SourceFile;
 use rustix::fs::FileType;
 use rustix::io::Errno;
 
@@ -26,7 +27,7 @@ use super::attributes::Attributes;
 use super::file::OpenFile;
 use super::listing::Listing;
 use super::nodes::Node;
-use super::resolve::same;
+use super::resolve::{Readable, same};
 use super::told::Verdict;
 use super::{Opened, SourceFs, XATTR_BYTES_MAX, beneath};
 
@@ -42,19 +43,30 @@ impl SourceFs {
     pub fn open(&self, node: Node, thread: u32) -> Result<Opened, Errno> {
         let claimed = self.retries.claimed(thread, node);
         let is_claimed = claimed.is_some();
-        let (descriptor, attributes) = self.opened_as(node, claimed)?;
-        if attributes.kind != FileType::RegularFile {
-            return Err(match attributes.kind {
-                FileType::Directory => Errno::ISDIR,
-                FileType::Symlink => Errno::LOOP,
-                _ => Errno::STALE,
-            });
-        }
-        let verdict = self.compare(node, &descriptor, &attributes, is_claimed)?;
         let driver = self.driver().ok_or(Errno::SHUTDOWN)?;
-        let opened = driver.open(&beneath::path_of(&descriptor));
+        let place = self.nodes.place(node)?;
+        let glance = driver.glance(place.key.inode());
+        // What is found there must be of this kind, too.
+        match place.kind {
+            FileType::RegularFile => {}
+            FileType::Directory => return Err(Errno::ISDIR),
+            FileType::Symlink => return Err(Errno::LOOP),
+            _ => return Err(Errno::STALE),
+        }
+        let (opened, attributes) = match claimed {
+            Some(file) => {
+                let attributes = same(&place, Attributes::of(&file, ""))?;
+                (Readable::again(&file)?, attributes)
+            }
+            None => self.to_read(&place)?,
+        };
+        let Readable { file, direct } = opened;
+        let verdict = self.compare(node, &file, &attributes, is_claimed)?;
+        let identity = attributes.identity();
+        let source = SourceFile::of(file.clone(), direct, identity.inode, place.served);
+        let opened = driver.open_file(source, glance, identity);
         let reader = opened.map_err(|error| errno(&error))?;
-        let unchanged = self.nodes.opened(node, &descriptor, attributes.version)?;
+        let unchanged = self.nodes.opened(node, &file, attributes.version)?;
         let handle = self
             .files
             .add(OpenFile::new(node, thread, reader, self.lane(node)));
@@ -72,7 +84,7 @@ impl SourceFs {
     pub fn open_folder(&self, node: Node, thread: u32) -> Result<u64, Errno> {
         let claimed = self.retries.claimed(thread, node);
         let is_claimed = claimed.is_some();
-        let (descriptor, attributes) = self.opened_as(node, claimed)?;
+        let (descriptor, attributes) = self.folder_as(node, claimed)?;
         self.compare(node, &descriptor, &attributes, is_claimed)?;
         let folder = beneath::open_for_listing(descriptor)?;
         Ok(self.folders.add(Listing::new(folder)))
@@ -83,12 +95,12 @@ impl SourceFs {
         self.retries.expected(thread);
     }
 
-    /// What is opened: the file this thread was told of a moment ago, or the one of that name.
-    fn opened_as(
+    /// What is opened: the folder this thread was told of a moment ago, or the one of that name.
+    fn folder_as(
         &self,
         node: Node,
-        claimed: Option<Arc<OwnedFd>>,
-    ) -> Result<(Arc<OwnedFd>, Attributes), Errno> {
+        claimed: Option<Arc<File>>,
+    ) -> Result<(Arc<File>, Attributes), Errno> {
         let Some(file) = claimed else {
             return self.present(node);
         };
@@ -101,7 +113,7 @@ impl SourceFs {
     fn compare(
         &self,
         node: Node,
-        descriptor: &Arc<OwnedFd>,
+        descriptor: &Arc<File>,
         now: &Attributes,
         is_claimed: bool,
     ) -> Result<Verdict, Errno> {

@@ -11,10 +11,11 @@
 //! ```
 
 use std::ffi::OsStr;
-use std::os::fd::{AsFd, OwnedFd};
+use std::fs::File;
+use std::os::fd::AsFd;
 use std::sync::Arc;
 
-use rustix::fs::FileType;
+use rustix::fs::{FileType, OFlags};
 use rustix::io::Errno;
 
 use super::attributes::{Attributes, device_of};
@@ -24,20 +25,39 @@ use super::{SourceFs, beneath};
 /// What a name led to.
 #[derive(Debug)]
 pub(super) struct Child {
-    pub(super) file: Arc<OwnedFd>,
+    pub(super) file: Arc<File>,
     pub(super) attributes: Attributes,
     pub(super) on: FileSystem,
 }
 
+/// A file that was opened for reading.
+#[derive(Debug)]
+pub(super) struct Readable {
+    pub(super) file: Arc<File>,
+    /// Whether past the page cache.
+    pub(super) direct: bool,
+}
+
+impl Readable {
+    /// A file that something stands for already.
+    pub(super) fn again(standing: &File) -> Result<Self, Errno> {
+        let (file, direct) = beneath::open_again(standing)?;
+        Ok(Self {
+            file: file.into(),
+            direct,
+        })
+    }
+}
+
 impl SourceFs {
     /// A descriptor that stands for a node, made from its folder's if none is kept.
-    pub(super) fn descriptor(&self, node: Node) -> Result<Arc<OwnedFd>, Errno> {
+    pub(super) fn descriptor(&self, node: Node) -> Result<Arc<File>, Errno> {
         self.resolve(node).map(|(descriptor, _)| descriptor)
     }
 
     /// The same for a node that is opened by its name, with its attributes: whoever has it open by
     /// now may have another file than the one of that name.
-    pub(super) fn present(&self, node: Node) -> Result<(Arc<OwnedFd>, Attributes), Errno> {
+    pub(super) fn present(&self, node: Node) -> Result<(Arc<File>, Attributes), Errno> {
         let (descriptor, attributes) = self.resolve(node)?;
         let attributes = match attributes {
             Some(attributes) => attributes,
@@ -46,7 +66,7 @@ impl SourceFs {
         Ok((descriptor, attributes))
     }
 
-    fn attributes_by_name(&self, node: Node, kept: &OwnedFd) -> Result<Attributes, Errno> {
+    fn attributes_by_name(&self, node: Node, kept: &File) -> Result<Attributes, Errno> {
         let place = self.nodes.place(node)?;
         if node == ROOT || self.covered_by(place.parent, &place.name)?.is_some() {
             return Attributes::of(kept, "");
@@ -55,12 +75,45 @@ impl SourceFs {
         if place.mounted {
             return self.step(&folder, &place).map(|(_, attributes)| attributes);
         }
-        let child = beneath::open_child(&folder, &place.name).map_err(stale)?;
-        same(&place, Attributes::of(child, ""))
+        self.attributes_in(&folder, &place)
+    }
+
+    /// The attributes of a node that is not a folder, by its name.
+    pub(super) fn attributes_of_file(&self, place: &Place) -> Result<Attributes, Errno> {
+        let folder = self.descriptor(place.parent)?;
+        if place.mounted {
+            return self.step(&folder, place).map(|(_, attributes)| attributes);
+        }
+        self.attributes_in(&folder, place)
+    }
+
+    fn attributes_in(&self, folder: &File, place: &Place) -> Result<Attributes, Errno> {
+        let child = beneath::open_child(folder, &place.name).map_err(stale)?;
+        same(place, Attributes::of(child, ""))
+    }
+
+    /// A regular file by its name, opened for reading unless it is open already, with its attributes.
+    pub(super) fn to_read(&self, place: &Place) -> Result<(Readable, Attributes), Errno> {
+        let folder = self.descriptor(place.parent)?;
+        if place.mounted {
+            let (file, attributes) = self.step(&folder, place)?;
+            return Ok((Readable::again(&file)?, attributes));
+        }
+        // A server is asked to open it each time: some show changes at an open only.
+        if let Some(file) = place.descriptor.as_ref().filter(|_| !place.served) {
+            let attributes = self.attributes_in(&folder, place)?;
+            let direct = rustix::fs::fcntl_getfl(file)?.contains(OFlags::DIRECT);
+            let file = file.clone();
+            return Ok((Readable { file, direct }, attributes));
+        }
+        let (file, direct) = beneath::open_to_read(&folder, &place.name).map_err(stale)?;
+        let attributes = same(place, Attributes::of(&file, ""))?;
+        let file = Arc::new(file);
+        Ok((Readable { file, direct }, attributes))
     }
 
     /// A descriptor, and the attributes if it was not kept.
-    fn resolve(&self, node: Node) -> Result<(Arc<OwnedFd>, Option<Attributes>), Errno> {
+    fn resolve(&self, node: Node) -> Result<(Arc<File>, Option<Attributes>), Errno> {
         // From the node up to a folder whose descriptor is kept, then down again.
         let mut way = Vec::new();
         let mut at = node;
@@ -130,7 +183,7 @@ impl SourceFs {
         })
     }
 
-    fn step(&self, folder: &OwnedFd, place: &Place) -> Result<(Arc<OwnedFd>, Attributes), Errno> {
+    fn step(&self, folder: &File, place: &Place) -> Result<(Arc<File>, Attributes), Errno> {
         let child = match self.covered_by(place.parent, &place.name)? {
             Some(covered) => covered.clone(),
             None if place.mounted => {
@@ -151,7 +204,7 @@ impl SourceFs {
         &self,
         parent: Node,
         name: &OsStr,
-    ) -> Result<Option<&Arc<OwnedFd>>, Errno> {
+    ) -> Result<Option<&Arc<File>>, Errno> {
         let Some(covered) = self.covered.as_ref().filter(|c| c.name == name) else {
             return Ok(None);
         };
@@ -161,7 +214,7 @@ impl SourceFs {
 }
 
 /// Whether the file system of a file is [served](forerun_io::served).
-pub(super) fn is_served(file: &OwnedFd) -> bool {
+pub(super) fn is_served(file: &File) -> bool {
     forerun_io::served::is_served(file.as_fd())
 }
 
@@ -178,7 +231,7 @@ pub(super) fn same(place: &Place, now: Result<Attributes, Errno>) -> Result<Attr
 /// A node that is not where it was found may be elsewhere: the kernel looks again.
 fn stale(error: Errno) -> Errno {
     match error {
-        Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::XDEV => Errno::STALE,
+        Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::XDEV | Errno::NXIO => Errno::STALE,
         other => other,
     }
 }

@@ -20,7 +20,7 @@
 //! kernel would give up its inode of the old one, and whoever opens it would be answered `EIO`.
 
 use std::collections::{HashMap, VecDeque};
-use std::os::fd::OwnedFd;
+use std::fs::File;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -45,7 +45,7 @@ struct State {
     threads: HashMap<u32, Instant>,
     last: Option<Instant>,
     /// Files at hand, the oldest first.
-    files: VecDeque<(Node, Arc<OwnedFd>, Instant)>,
+    files: VecDeque<(Node, Arc<File>, Instant)>,
 }
 
 /// See the [module](self).
@@ -74,7 +74,7 @@ impl Retries {
     }
 
     /// A file was looked up.
-    pub(super) fn found(&self, node: Node, file: Arc<OwnedFd>) {
+    pub(super) fn found(&self, node: Node, file: Arc<File>) {
         if self.hot.load(Ordering::Relaxed) {
             let mut state = lock(&self.state);
             state.files.push_back((node, file, Instant::now()));
@@ -83,7 +83,7 @@ impl Retries {
     }
 
     /// A thread opens this: the file, if it was answered `ESTALE` and the file looked up since.
-    pub(super) fn claimed(&self, thread: u32, node: Node) -> Option<Arc<OwnedFd>> {
+    pub(super) fn claimed(&self, thread: u32, node: Node) -> Option<Arc<File>> {
         if !self.hot.load(Ordering::Relaxed) {
             return None;
         }
@@ -95,7 +95,7 @@ impl Retries {
     }
 
     /// A file that was looked up a moment ago, whoever asks for its attributes.
-    pub(super) fn at_hand(&self, node: Node) -> Option<Arc<OwnedFd>> {
+    pub(super) fn at_hand(&self, node: Node) -> Option<Arc<File>> {
         if !self.hot.load(Ordering::Relaxed) {
             return None;
         }
@@ -137,7 +137,7 @@ impl State {
 mod tests {
     use super::*;
 
-    fn file() -> Arc<OwnedFd> {
+    fn file() -> Arc<File> {
         Arc::new(std::fs::File::open("/dev/null").unwrap().into())
     }
 
