@@ -11,7 +11,7 @@ use clap::{Args as Group, Parser, Subcommand, ValueEnum};
 use crate::failure::{At, Failure};
 use crate::plan::{Place, Plan};
 use crate::read::{self, READERS_MAX, Reading};
-use crate::{bed, down, memory_group, quantity, serve, state, status, table, up};
+use crate::{bed, down, memory_group, passthrough, quantity, serve, state, status, table, up};
 
 /// Emulated disks under the kernel's own page cache, readahead and scheduler.
 #[derive(Parser, Debug)]
@@ -41,6 +41,13 @@ enum Command {
     Read(ReadArgs),
     /// Compare readahead settings, and forerun, on a bed: makes it, measures, undoes it
     Table(TableArgs),
+    /// Show a folder at another place by plain FUSE, as a measure of what that costs
+    Passthrough {
+        /// The folder
+        source: PathBuf,
+        /// The place
+        mountpoint: PathBuf,
+    },
     /// The daemon; `up` starts it
     #[command(hide = true)]
     Serve(StateFolder),
@@ -171,6 +178,7 @@ impl Args {
             Command::Down(state) => down::run(&state.state),
             Command::Status(state) => status::run(&state.state, out),
             Command::Serve(state) => serve::run(&state.state),
+            Command::Passthrough { source, mountpoint } => passthrough::run(&source, &mountpoint),
             Command::Read(args) => args.run(out),
             Command::Table(args) => args.run(out),
         }

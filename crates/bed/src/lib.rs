@@ -32,6 +32,7 @@ pub mod fill;
 pub mod kernel;
 pub mod memory_group;
 pub mod needs;
+pub mod passthrough;
 pub mod plan;
 pub mod quantity;
 pub mod read;
