@@ -264,12 +264,7 @@ impl FilesAhead {
     }
 
     /// A program opened what may be pending or ahead. Returns the run it is of.
-    fn hit(
-        &mut self,
-        place: Place,
-        is_used: bool,
-        out: &mut VecDeque<Output>,
-    ) -> Option<RunId> {
+    fn hit(&mut self, place: Place, is_used: bool, out: &mut VecDeque<Output>) -> Option<RunId> {
         let asked = *self.asked.get(&place)?;
         if asked.state == State::CalledOff {
             return None;

@@ -24,8 +24,7 @@ use crate::spec::{Method, Param};
 use crate::units::{Bytes, FolderId};
 
 /// The methods. One entry a method.
-pub static LIST: &[Method<Box<dyn NextFile>>] =
-    &[none::METHOD, directory::METHOD, history::METHOD];
+pub static LIST: &[Method<Box<dyn NextFile>>] = &[none::METHOD, directory::METHOD, history::METHOD];
 
 /// A file of a folder, as its listing says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
