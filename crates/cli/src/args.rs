@@ -19,7 +19,9 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args as Group, Parser, ValueEnum};
 use forerun_core::settings::Notice;
 use forerun_core::spec::{Choice, Method};
-use forerun_core::{Bytes, Nanos, depth, detect, dispatch, hinted, preset, reclaim, settings};
+use forerun_core::{
+    Bytes, Nanos, depth, detect, dispatch, hinted, next_file, preset, reclaim, settings,
+};
 use forerun_io::BackendChoice;
 
 pub use self::command::Command;
@@ -93,6 +95,11 @@ pub struct Methods {
     #[arg(long, value_name = "METHOD", long_help = methods_help("reclaim", reclaim::LIST))]
     #[arg(value_parser = |text: &str| Choice::parse("reclaim", reclaim::LIST, text))]
     pub reclaim: Option<Choice>,
+
+    /// Next-file method in place of the preset's, as name or name(param=value,..)
+    #[arg(long, value_name = "METHOD", long_help = methods_help("next-file", next_file::LIST))]
+    #[arg(value_parser = |text: &str| Choice::parse("next-file", next_file::LIST, text))]
+    pub next_file: Option<Choice>,
 }
 
 /// When a hinted method decides.

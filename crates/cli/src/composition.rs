@@ -29,6 +29,7 @@ pub fn replace(settings: &mut Settings, methods: &Methods) {
         (&mut settings.depth, &methods.depth),
         (&mut settings.dispatch, &methods.dispatch),
         (&mut settings.reclaim, &methods.reclaim),
+        (&mut settings.next_file, &methods.next_file),
     ] {
         if let Some(other) = other {
             own.clone_from(other);

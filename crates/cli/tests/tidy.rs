@@ -83,6 +83,7 @@ const FAMILIES: &[&str] = &[
     "crates/core/src/depth",
     "crates/core/src/dispatch",
     "crates/core/src/hinted/policy",
+    "crates/core/src/next_file",
     "crates/core/src/reclaim",
     "crates/sim/src/device",
     "crates/sim/src/trace/format",

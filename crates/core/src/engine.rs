@@ -5,6 +5,7 @@
 //!
 //! ```text
 //! change    files change, readers close
+//! next      folders are walked: files opened ahead
 //! complete  blocks arrive or fail; the reads that waited are listed
 //! read      a demand read: hit, late hit or miss; serve it or let it wait
 //! hint      reads announced: the plan fetches instead
@@ -28,8 +29,8 @@ mod complete;
 mod defer;
 mod fetch;
 mod hint;
+mod next;
 mod place;
-
 mod read;
 mod send;
 mod streams;
@@ -51,10 +52,12 @@ use crate::depth::{self, Depth};
 use crate::detect::{self, Access, Detect};
 use crate::device::Device;
 use crate::dispatch::{self, Dispatch};
+use crate::files_ahead::FilesAhead;
 use crate::fixed_map::FixedMap;
 use crate::layout::{LayoutMap, Placement};
 use crate::ledger::Ledger;
 use crate::memory::Memory;
+use crate::next_file::{self, Place};
 use crate::plan::Plan;
 use crate::protocol::{Input, Output, Wants};
 use crate::reclaim;
@@ -86,6 +89,8 @@ pub struct Engine {
     requests: Requests,
     /// What readers announced, while anything of it is known.
     plan: Option<Box<Plan>>,
+    /// Folders, and what is open ahead of those that walk them.
+    next_file: FilesAhead,
     /// Reads that wait for a frame, first come first served.
     starved: VecDeque<ReadId>,
     /// Work that stages left behind; empty between two inputs.
@@ -112,6 +117,8 @@ struct Reader {
     file: FileId,
     detect: Box<dyn Detect>,
     streams: Streams,
+    /// Opened ahead; no program came for it yet.
+    is_ahead: bool,
     /// For each member of the file's layout, the amount of the device's work at which the reader
     /// is due again: its [virtual finish time](dispatch).
     accounts: Box<[u64]>,
@@ -145,6 +152,10 @@ impl Engine {
     /// any window's first piece, and a bound on the work under one call.
     pub const READ_MAX: u32 = 1024;
 
+    /// Most entries of one [`Input::Folder`]. 65,536 take 2.6 MiB and some milliseconds to sort, and
+    /// what lies in larger folders is seldom all read.
+    pub const FOLDER_MAX: usize = 1 << 16;
+
     /// A fresh engine.
     ///
     /// # Errors
@@ -155,7 +166,9 @@ impl Engine {
         let detect = built("detect", &settings.detect, detect::LIST)?;
         let dispatch = built("dispatch", &settings.dispatch, dispatch::LIST)?;
         let reclaim = built("reclaim", &settings.reclaim, reclaim::LIST)?;
+        let next_file = built("next_file", &settings.next_file, next_file::LIST)?;
         Ok(Self {
+            next_file: FilesAhead::new(next_file, settings.memory.0),
             depth,
             dispatch,
             sees_every_read: detect.sees_every_read(),
@@ -261,6 +274,19 @@ impl Engine {
             Input::Completed { request, outcome } => self.complete(request, outcome),
             Input::Invalidate { file, bytes } => self.invalidate(file, bytes),
             Input::Limit { memory } => self.limit(memory),
+            Input::Folder { folder, entries } => self.list_folder(folder, entries),
+            Input::Entered {
+                folder,
+                entry,
+                reader,
+                opener,
+            } => self.enter(Place { folder, entry }, reader, opener),
+            Input::Ahead {
+                folder,
+                entry,
+                reader,
+            } => self.answer_ahead(Place { folder, entry }, reader),
+            Input::ForgetFolder { folder } => self.forget_folder(folder),
             Input::Close { reader } => self.close(reader),
             Input::Forget { file } => self.forget(file),
         };
@@ -330,8 +356,13 @@ impl Engine {
     /// The counters, as of now.
     #[must_use]
     pub fn ledger(&self) -> Ledger {
+        let files = self.next_file.counts();
         Ledger {
             memory_peak: self.memory.peak(),
+            files_ahead: files.ahead,
+            files_ahead_used: files.used,
+            files_ahead_wasted: files.wasted,
+            files_ahead_open: files.open,
             ..self.ledger
         }
     }
@@ -372,6 +403,7 @@ impl Engine {
                 file,
                 detect,
                 streams: Streams::default(),
+                is_ahead: false,
                 accounts,
             },
         );

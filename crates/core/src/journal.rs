@@ -12,7 +12,14 @@
 //! < 0 open 1 file 1
 //! < 1200 read 7 reader 1 previous - head 0 first 0 count 16 fresh
 //! > fetch 0 device 0 file 1 first 0 count 64 demand
+//! < 1300 folder 0 entries 1:131072:4096,0:131075:0
+//! < 1400 entered 0 entry 1 reader 4 opener 77
+//! > open-ahead 0 entry 0
+//! < 1500 ahead 0 entry 0 reader 5
+//! > close-ahead 5
 //! ```
+//!
+//! An entry of a folder is its rank by name, its inode number and its bytes (0: not known).
 //!
 //! A line with `<` is an input with its time, one with `>` an output. An [`Entry`] is written by
 //! its `Display` (`journal/write.rs`) and read by its `FromStr` (`journal/read.rs`, word by word:
@@ -131,12 +138,20 @@ mod tests {
             "< 1500 limit 1048576",
             "< 1500 close 1",
             "< 1500 forget 1",
+            "< 1600 folder 2 entries 1:131072:4096,0:131075:0",
+            "< 1600 folder 2 entries -",
+            "< 1700 entered 2 entry 1 reader 4 opener 18446744073709551615",
+            "< 1700 ahead 2 entry 0 reader 5",
+            "< 1700 ahead 2 entry 0 reader -",
+            "< 1800 forget-folder 2",
             "> fetch 0 device 0 file 1 first 0 count 64 demand",
             "> fetch 1 device 0 file 1 first 64 count 64 ahead",
             "> serve 7 blocks 16",
             "> serve 7 failed 5",
             "> serve 7 end",
             "> evict file 1 first 0 count 9",
+            "> open-ahead 2 entry 0",
+            "> close-ahead 5",
             "> idle -",
             "> idle 17",
         ];

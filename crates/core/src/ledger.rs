@@ -7,6 +7,7 @@
 //! reads      = hits + late_hits + misses
 //! prefetched = used + evicted_unused + resident_unused + in_flight + failed + cancelled
 //! hints      = hints_read + hints_missed + hints_dropped + hints_open
+//! files_ahead = files_ahead_used + files_ahead_wasted + files_ahead_open
 //! ```
 //!
 //! A further one, elapsed = compute + driver + stall, belongs to a reader's own clock and is
@@ -68,6 +69,14 @@ pub struct Ledger {
     pub hints_dropped: u64,
     /// Not read yet.
     pub hints_open: u64,
+    /// Files opened ahead of the program that was expected to open them.
+    pub files_ahead: u64,
+    /// Of these, the ones that a program came for.
+    pub files_ahead_used: u64,
+    /// The ones that were closed without that, or came too late.
+    pub files_ahead_wasted: u64,
+    /// The ones that wait for their program.
+    pub files_ahead_open: u64,
     /// Inputs that made no sense and changed nothing.
     pub refused_inputs: u64,
     /// Time readers waited for blocks, added up over readers.
@@ -129,6 +138,11 @@ impl Ledger {
                 "hints = hints_read + hints_missed + hints_dropped + hints_open",
                 self.hints,
                 self.hints_read + self.hints_missed + self.hints_dropped + self.hints_open,
+            ),
+            (
+                "files_ahead = files_ahead_used + files_ahead_wasted + files_ahead_open",
+                self.files_ahead,
+                self.files_ahead_used + self.files_ahead_wasted + self.files_ahead_open,
             ),
         ];
         match identities

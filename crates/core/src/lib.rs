@@ -15,6 +15,7 @@
 //!                 reclaim -> Output::Evict
 //! ```
 //!
+//! Where folders are listed, the files opened next are opened and fetched ahead: [`next_file`].
 //! Where reads are announced, a plan stands in for detect, depth and reclaim: [`hinted`].
 //!
 //! Beside the pipeline stand the [`table`] (which blocks are resident: the one thing drivers may
@@ -36,12 +37,15 @@ pub mod detect;
 mod device;
 pub mod dispatch;
 pub mod engine;
+mod files_ahead;
 mod fixed_map;
+pub mod folder;
 pub mod hinted;
 pub mod journal;
 pub mod layout;
 pub mod ledger;
 mod memory;
+pub mod next_file;
 mod plan;
 pub mod preset;
 pub mod profile;
@@ -69,5 +73,5 @@ pub use profile::Profile;
 pub use protocol::{Fetch, FetchOutcome, Input, Output, Served};
 pub use settings::Settings;
 pub use units::{
-    Block, Bytes, DeviceId, ErrorCode, Extent, FileId, Nanos, ReadId, ReaderId, RequestId,
+    Block, Bytes, DeviceId, ErrorCode, Extent, FileId, FolderId, Nanos, ReadId, ReaderId, RequestId,
 };

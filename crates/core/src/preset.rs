@@ -10,7 +10,7 @@ use core::fmt;
 use crate::settings::{Hinting, Settings, SettingsError, parse_hinted};
 use crate::spec::Choice;
 use crate::units::Bytes;
-use crate::{depth, detect, dispatch, reclaim};
+use crate::{depth, detect, dispatch, next_file, reclaim};
 
 /// A named composition.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -35,6 +35,8 @@ pub struct Preset {
     pub unread_percent: u8,
     /// See [`Settings::lean_async`].
     pub lean_async: bool,
+    /// How the file that is opened next is predicted.
+    pub next_file: &'static str,
 }
 
 /// Name of the preset used when none is given.
@@ -56,6 +58,7 @@ const BASE: Preset = Preset {
     hinted: "none",
     unread_percent: 100,
     lean_async: false,
+    next_file: "none",
 };
 
 /// All presets. One entry a preset.
@@ -72,6 +75,7 @@ pub static LIST: &[Preset] = &[
         hinted: "forestall",
         unread_percent: UNREAD_PERCENT,
         lean_async: true,
+        next_file: "none",
     },
     Preset {
         name: "mount",
@@ -84,6 +88,7 @@ pub static LIST: &[Preset] = &[
         hinted: "none",
         unread_percent: UNREAD_PERCENT,
         lean_async: true,
+        next_file: "directory",
     },
     Preset {
         name: "cp",
@@ -195,6 +200,7 @@ impl Preset {
             in_flight_max: 64,
             unread_percent: self.unread_percent,
             lean_async: self.lean_async,
+            next_file: Choice::parse("next_file", next_file::LIST, self.next_file)?,
         };
         settings.check()?;
         Ok(settings)
@@ -259,7 +265,9 @@ mod tests {
             })
         );
         let (old_hinted, _) = line.split_once(" notice=").unwrap();
-        assert_eq!(old_hinted.parse(), Ok(settings));
+        assert_eq!(old_hinted.parse(), Ok(settings.clone()));
+        let (old_hinting, _) = line.split_once(" next_file=").unwrap();
+        assert_eq!(old_hinting.parse(), Ok(settings));
         let error = alloc::format!("{old} hints=none").parse::<Settings>();
         assert!(error.unwrap_err().to_string().contains("hinted= expected"));
     }

@@ -5,11 +5,14 @@
 //! [`Output`]s. An input that makes no sense (an unknown reader, a completion of nothing) is
 //! counted in the ledger as refused and changes nothing: the core cannot fail.
 
+use alloc::sync::Arc;
+
 use crate::detect::Access;
 use crate::layout::Placement;
+use crate::next_file::Entry;
 use crate::profile::Profile;
 use crate::units::{
-    Block, Bytes, DeviceId, ErrorCode, Extent, FileId, Nanos, ReadId, ReaderId, RequestId,
+    Block, Bytes, DeviceId, ErrorCode, Extent, FileId, FolderId, Nanos, ReadId, ReaderId, RequestId,
 };
 
 /// Something that happened outside.
@@ -120,6 +123,42 @@ pub enum Input {
         /// Bytes, bookkeeping included.
         memory: Bytes,
     },
+    /// A folder was listed: these are its files, in the order of the listing. Replaces what was
+    /// known of it. Refused beyond [`crate::Engine::FOLDER_MAX`] entries; ignored where no method
+    /// predicts files, and the engine may forget a folder at any time.
+    Folder {
+        /// The folder.
+        folder: FolderId,
+        /// What can be opened in it.
+        entries: Arc<[Entry]>,
+    },
+    /// A program opened a file of a folder. Ignored if the folder is not known (any more).
+    Entered {
+        /// The folder.
+        folder: FolderId,
+        /// Which of its entries.
+        entry: u32,
+        /// The program's reader, open already; one that was opened ahead for this entry is the
+        /// program's from now on.
+        reader: ReaderId,
+        /// Tells programs, or threads of them, apart.
+        opener: u64,
+    },
+    /// The answer to [`Output::OpenAhead`], exactly one each, also when the folder was listed anew
+    /// or forgotten meanwhile.
+    Ahead {
+        /// The folder.
+        folder: FolderId,
+        /// Which of its entries.
+        entry: u32,
+        /// Its reader, open already; none if it could not be opened, or the driver would not.
+        reader: Option<ReaderId>,
+    },
+    /// A folder is gone, or its number is wanted for another.
+    ForgetFolder {
+        /// The folder.
+        folder: FolderId,
+    },
     /// The reader closed the file; its unanswered reads are abandoned.
     Close {
         /// The reader.
@@ -191,6 +230,19 @@ pub enum Output {
     },
     /// Blocks were given up; they left the table before this was emitted.
     Evict(Extent),
+    /// Open a file ahead of the program that is expected to; [`Input::Ahead`] is the answer.
+    OpenAhead {
+        /// The folder.
+        folder: FolderId,
+        /// Which of its entries.
+        entry: u32,
+    },
+    /// A reader opened ahead is not expected to be used: to be closed with [`Input::Close`], unless
+    /// the driver gave it to a program meanwhile and says so with [`Input::Entered`].
+    CloseAhead {
+        /// The reader.
+        reader: ReaderId,
+    },
     /// Nothing more to do for this input. Hand in the next one, or come back at `until` if no
     /// input arrives before (no method keeps a timer yet, so it is always `None` today).
     Idle {

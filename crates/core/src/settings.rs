@@ -10,7 +10,7 @@ use core::str::FromStr;
 use crate::spec::{Choice, ChoiceError};
 use crate::table::Table;
 use crate::units::Bytes;
-use crate::{depth, detect, dispatch, hinted, reclaim};
+use crate::{depth, detect, dispatch, hinted, next_file, reclaim};
 
 /// Everything that decides how an engine behaves.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -43,6 +43,8 @@ pub struct Settings {
     /// Start the next window late while the device never runs idle, so that the memory goes into
     /// longer windows instead of two of them.
     pub lean_async: bool,
+    /// Which files to open ahead of programs that walk folders.
+    pub next_file: Choice,
 }
 
 /// How hints are followed.
@@ -265,7 +267,8 @@ impl fmt::Display for Settings {
         } = self.hinting;
         write!(
             f,
-            " notice={notice} exact_hints={exact} hinted_blocks={blocks}"
+            " notice={notice} exact_hints={exact} hinted_blocks={blocks} next_file={}",
+            self.next_file
         )
     }
 }
@@ -304,18 +307,24 @@ impl FromStr for Settings {
             lean_async: value("lean_async", next("lean_async")?)?,
             hinted: None,
             hinting: Hinting::default(),
+            next_file: Choice::of(&next_file::none::METHOD.spec),
         };
         // Journals from before there were hints end here ..
         if fields.peek().is_some() {
             settings.hinted = parse_hinted(field(&mut fields, "hinted")?)?;
         }
-        // .. and those from before they could be followed in several ways here.
+        // .. those from before they could be followed in several ways here ..
         if fields.peek().is_some() {
             settings.hinting = Hinting {
                 notice: value("notice", field(&mut fields, "notice")?)?,
                 exact: value("exact_hints", field(&mut fields, "exact_hints")?)?,
                 blocks: value("hinted_blocks", field(&mut fields, "hinted_blocks")?)?,
             };
+        }
+        // .. and those from before files were opened ahead here.
+        if fields.peek().is_some() {
+            let text = field(&mut fields, "next_file")?;
+            settings.next_file = Choice::parse("next_file", next_file::LIST, text)?;
         }
         settings.check()?;
         Ok(settings)

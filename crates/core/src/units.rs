@@ -59,6 +59,10 @@ quantity!(
     DeviceId(u16)
 );
 quantity!(
+    /// A folder that was listed, as the driver numbers them; below [`FolderId::LIMIT`].
+    FolderId(u32)
+);
+quantity!(
     /// The original error of a failed I/O, opaque to the engine (an `errno` value in practice).
     ErrorCode(i32)
 );
@@ -66,6 +70,12 @@ quantity!(
 impl FileId {
     /// File numbers stay below 2^24, because the resident table packs one with a 32-bit block
     /// index and eight flags into a single atomic word.
+    pub const LIMIT: u32 = 1 << 24;
+}
+
+impl FolderId {
+    /// Folder numbers stay below 2^24, as those of files: few are known at once, and a larger number
+    /// is a driver's mistake.
     pub const LIMIT: u32 = 1 << 24;
 }
 

@@ -37,7 +37,7 @@ impl Driver {
                             inputs.push(Input::Release { read });
                         }
                     }
-                    Output::Evict(_) => {}
+                    Output::Evict(_) | Output::OpenAhead { .. } | Output::CloseAhead { .. } => {}
                 }
             }
         }

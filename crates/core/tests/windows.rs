@@ -30,6 +30,7 @@ fn windows_of_a_copy(blocks: u32) -> Vec<(u32, u32, u32)> {
                 Output::Idle { .. } => return fetches,
                 Output::Serve { served, .. } => assert_eq!(served, Served::Blocks { count: 1 }),
                 Output::Evict(extent) => panic!("nothing needs to go, yet {extent}"),
+                ahead => panic!("no folder is listed, yet {ahead:?}"),
             }
         }
     };

@@ -127,8 +127,9 @@ impl Control {
                 Output::Idle { .. } => return,
                 Output::Fetch(fetch) => self.fetch(&fetch),
                 Output::Serve { read, served } => self.serve(read, served),
-                // The blocks left the table already, and frames need no work.
-                Output::Evict(_) => {}
+                // The blocks left the table already, and frames need no work. Without folders there
+                // is nothing to open or close ahead.
+                Output::Evict(_) | Output::OpenAhead { .. } | Output::CloseAhead { .. } => {}
             }
             if let Some(journal) = &mut self.journal {
                 let _ = writeln!(journal, "{}", Entry::Output(output));

@@ -108,6 +108,15 @@ impl Digest {
                 self.add(4);
                 self.extent(extent);
             }
+            Output::OpenAhead { folder, entry } => {
+                self.add(6);
+                self.add(u64::from(folder.0));
+                self.add(u64::from(*entry));
+            }
+            Output::CloseAhead { reader } => {
+                self.add(7);
+                self.add(u64::from(reader.0));
+            }
             Output::Idle { until } => {
                 self.add(5);
                 self.add(until.map_or(u64::MAX, |until| until.0));

@@ -9,7 +9,7 @@ use std::io::{IsTerminal, Write, stdout};
 use comfy_table::{ContentArrangement, Table, presets};
 use forerun_core::preset::Preset;
 use forerun_core::spec::{Knows, Method, Spec};
-use forerun_core::{depth, detect, dispatch, hinted, layout, preset, reclaim};
+use forerun_core::{depth, detect, dispatch, hinted, layout, next_file, preset, reclaim};
 use forerun_io::backend;
 use forerun_sim::trace::format;
 use ratatui::crossterm::terminal;
@@ -46,6 +46,7 @@ fn families(what: Option<Listed>) -> Vec<Family> {
         families.push(("layout", specs(layout::LIST)));
         families.push(("dispatch", specs(dispatch::LIST)));
         families.push(("reclaim", specs(reclaim::LIST)));
+        families.push(("next_file", specs(next_file::LIST)));
     }
     if shown(what, Listed::Devices) {
         families.push(("devices", specs(forerun_sim::device::LIST)));
@@ -153,6 +154,10 @@ const PAPERS: &[(&str, &str)] = &[
          Disk Arrays with Concurrent Accesses, 2009",
     ),
     (
+        "griffioen94",
+        "Griffioen, Appleton: Reducing File System Latency using a Predictive Approach, 1994",
+    ),
+    (
         "kimbrel96",
         "Kimbrel et al.: A Trace-Driven Comparison of Algorithms for Parallel Prefetching and \
          Caching, 1996",
@@ -170,14 +175,15 @@ const PAPERS: &[(&str, &str)] = &[
 
 fn composition(preset: &Preset) -> String {
     format!(
-        "detect={} depth={} dispatch={} reclaim={} hinted={} unread_percent={} lean_async={}",
+        "detect={} depth={} dispatch={} reclaim={} hinted={} unread_percent={} lean_async={} next_file={}",
         preset.detect,
         preset.depth,
         preset.dispatch,
         preset.reclaim,
         preset.hinted,
         preset.unread_percent,
-        preset.lean_async
+        preset.lean_async,
+        preset.next_file
     )
 }
 
@@ -227,6 +233,7 @@ fn json_of_preset(preset: &Preset) -> Value {
         "hinted": preset.hinted,
         "unread_percent": preset.unread_percent,
         "lean_async": preset.lean_async,
+        "next_file": preset.next_file,
         "default": preset.name == preset::DEFAULT,
     })
 }

@@ -143,6 +143,7 @@ fn as_flag(option: &[u8]) -> OsString {
         b"depth",
         b"dispatch",
         b"reclaim",
+        b"next_file",
     ];
     let colon_is_comma = lists.contains(&name);
     flag.extend(value.iter().map(|byte| match byte {

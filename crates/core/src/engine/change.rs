@@ -42,6 +42,7 @@ impl Engine {
         self.abandon_reads(id);
         self.abandon_streams(id);
         self.change_streams(id, Streams::clear);
+        self.close_ahead(id);
         self.close_hints(id);
         self.drop_deferred(id);
         let reader = self.readers.remove(&id)?;

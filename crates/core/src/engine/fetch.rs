@@ -175,8 +175,10 @@ impl Engine {
             .as_ref()
             .is_some_and(|plan| plan.requests.contains(id));
         if let Some(request) = self.requests.get(id) {
+            let owner = request.owner.and_then(|owner| self.readers.get(&owner));
+            let is_late = is_planned || owner.is_some_and(|owner| owner.is_ahead);
             let device = self.devices.entry(request.device).or_default();
-            if is_planned && !request.demand {
+            if is_late && !request.demand {
                 device.planned.push_back(id);
             } else {
                 device.queue.push_back(id);

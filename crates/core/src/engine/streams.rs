@@ -61,7 +61,9 @@ impl Engine {
         let before = state.streams.active();
         change(&mut state.streams);
         let after = state.streams.active();
-        self.active_streams = self.active_streams + after - before;
+        if !state.is_ahead {
+            self.active_streams = self.active_streams + after - before;
+        }
         self.memory.follow(reader, state.file, &mut state.streams);
     }
 

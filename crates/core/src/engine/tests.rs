@@ -9,14 +9,15 @@ use proptest::prelude::*;
 
 use super::Engine;
 use crate::detect::Access;
+use crate::next_file::Entry;
 use crate::protocol::{Fetch, FetchOutcome, Input, Output, Served, Wants};
 use crate::settings::{Hinting, Notice};
 use crate::spec::Choice;
 use crate::table::Table;
 use crate::units::{
-    Block, Bytes, DeviceId, ErrorCode, Extent, FileId, Nanos, ReadId, ReaderId, RequestId,
+    Block, Bytes, DeviceId, ErrorCode, Extent, FileId, FolderId, Nanos, ReadId, ReaderId, RequestId,
 };
-use crate::{Placement, Profile, hinted, preset, reclaim};
+use crate::{Placement, Profile, hinted, next_file, preset, reclaim};
 
 /// A driver that does whatever it is told, and keeps book of what the engine wants.
 struct Rig {
@@ -25,6 +26,8 @@ struct Rig {
     /// Of the files' present contents: what an invalidation orphaned is not in it.
     in_flight: BTreeSet<(FileId, Block)>,
     served: Vec<ReadId>,
+    /// Files to open ahead.
+    asked: Vec<(FolderId, u32)>,
     now: u64,
 }
 
@@ -44,6 +47,10 @@ impl Rig {
         if let Some(method) = reclaim::LIST.get(preset / turns % (reclaim::LIST.len() + 1)) {
             settings.reclaim = Choice::of(&method.spec);
         }
+        let files = preset / 3 % (next_file::LIST.len() + 1);
+        if let Some(method) = next_file::LIST.get(files) {
+            settings.next_file = Choice::of(&method.spec);
+        }
         let way = preset / presets / (policies.len() + 1);
         settings.hinting = Hinting {
             notice: [Notice::AtOnce, Notice::AtReads][way % 2],
@@ -56,6 +63,7 @@ impl Rig {
             outstanding: Vec::new(),
             in_flight: BTreeSet::new(),
             served: Vec::new(),
+            asked: Vec::new(),
             now: 0,
         }
     }
@@ -88,6 +96,9 @@ impl Rig {
                     self.served.push(read);
                 }
                 Output::Serve { .. } | Output::Evict(_) => {}
+                Output::OpenAhead { folder, entry } => self.asked.push((folder, entry)),
+                // As a driver that never gets to it: all are closed in the end.
+                Output::CloseAhead { .. } => {}
             }
         }
         self.engine.ledger().check().unwrap();
@@ -126,6 +137,17 @@ impl Rig {
             }
         }
         assert!(self.engine.reads.is_empty(), "a read waits for ever");
+        for (folder, entry) in std::mem::take(&mut self.asked) {
+            let reader = None;
+            self.input(Input::Ahead {
+                folder,
+                entry,
+                reader,
+            });
+        }
+        for folder in (0..3).map(FolderId) {
+            self.input(Input::ForgetFolder { folder });
+        }
         for reader in 0..8 {
             self.input(Input::Close {
                 reader: ReaderId(reader),
@@ -173,6 +195,22 @@ enum Step {
     Input(Input),
     Complete(usize, FetchOutcome),
     Release(usize),
+    Opened(usize, Option<ReaderId>),
+}
+
+/// Folders so small that any opens are often in some order.
+fn listing() -> impl Strategy<Value = Input> {
+    (0..3u32, 1..7u32, any::<u32>()).prop_map(|(folder, count, by)| {
+        let entry = |at: u32| Entry {
+            name_rank: at.wrapping_mul(by) % count,
+            inode: u64::from(at.wrapping_mul(by >> 8) % count),
+            bytes: u64::from(at * 3000),
+        };
+        Input::Folder {
+            folder: FolderId(folder),
+            entries: (0..count).map(entry).collect(),
+        }
+    })
 }
 
 fn read() -> impl Strategy<Value = Input> {
@@ -293,6 +331,12 @@ fn step() -> impl Strategy<Value = Step> {
             request: RequestId(id),
             outcome: FetchOutcome::Done
         })),
+        3 => listing().prop_map(Step::Input),
+        20 => (0..3u32, 0..7u32, 0..8u32, 0..3u64).prop_map(|(folder, entry, reader, opener)| Step::Input(
+            Input::Entered { folder: FolderId(folder), entry, reader: ReaderId(reader), opener }
+        )),
+        20 => (any::<usize>(), prop::option::of(0..8u32)).prop_map(|(which, r)| Step::Opened(which, r.map(ReaderId))),
+        1 => (0..3u32).prop_map(|folder| Step::Input(Input::ForgetFolder { folder: FolderId(folder) })),
         20 => hint().prop_map(Step::Input),
         3 => touch.prop_map(|(reader, first, count)| Step::Input(Input::Touch {
             reader: ReaderId(reader),
@@ -349,6 +393,20 @@ fn run(preset: usize, memory: u64, device: Profile, steps: Vec<Step>) {
             Step::Input(Input::Completed { request, .. })
                 if rig.outstanding.iter().any(|f| f.request == request) => {}
             Step::Input(input) => rig.input(input),
+            Step::Opened(which, reader) => {
+                if !rig.asked.is_empty() {
+                    let (folder, entry) = rig.asked[which % rig.asked.len()];
+                    let before = rig.engine.ledger().refused_inputs;
+                    rig.input(Input::Ahead {
+                        folder,
+                        entry,
+                        reader,
+                    });
+                    if rig.engine.ledger().refused_inputs == before {
+                        rig.asked.retain(|asked| *asked != (folder, entry));
+                    }
+                }
+            }
             Step::Complete(which, outcome) => rig.complete(which, outcome),
             Step::Release(which) => {
                 if !rig.served.is_empty() {

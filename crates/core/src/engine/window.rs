@@ -144,6 +144,26 @@ impl Engine {
         self.rejoin(extent);
     }
 
+    /// Fetches the beginning of a file that no read has asked for, as a window of this reader; its
+    /// detector learns of it when it meets the blocks.
+    pub(super) fn open_first(&mut self, reader: ReaderId, window: Window) {
+        let Some(file) = known(self.readers.get(&reader), READER).map(|r| r.file) else {
+            return;
+        };
+        if window.size == 0 {
+            return;
+        }
+        let (first, count) = (window.start, window.size);
+        let extent = Extent { file, first, count };
+        self.ledger.windows += 1;
+        self.note(reader, first, window, 0);
+        self.adopt(reader, extent);
+        if let Some(end) = self.fetch(reader, extent, None, Some(window)) {
+            self.change_streams(reader, |streams| streams.cut(first, end));
+        }
+        self.rejoin(extent);
+    }
+
     /// A read begins, for methods that see every one.
     pub(super) fn show_read(&mut self, reader: ReaderId, access: Access) {
         let Some(file) = known(self.readers.get(&reader), READER).map(|r| r.file) else {
@@ -274,7 +294,8 @@ impl Engine {
         let streams = self.active_streams + usize::from(stream.ahead() == 0);
         let frames = self.memory.frames_usable();
         let frames = frames.saturating_sub(self.plan.as_ref().map_or(0, |plan| plan.blocks()));
-        Some(u64::from(frames) * percent / 100 / streams.max(1) as u64)
+        let frames = u64::from(frames).saturating_sub(self.next_file.blocks());
+        Some(frames * percent / 100 / streams.max(1) as u64)
     }
 
     fn note(&mut self, reader: ReaderId, block: Block, window: Window, lean: u8) {

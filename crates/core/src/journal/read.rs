@@ -5,17 +5,19 @@
 //! with the first word that is wrong; no text makes it panic. What an engine makes of an entry, and
 //! whether one follows from those before, is not looked at.
 
+use alloc::sync::Arc;
 use core::str::FromStr;
 
 use super::words::{Words, unexpected};
 use super::{Entry, LineError};
 use crate::detect::Access;
 use crate::layout::{self, Placement};
+use crate::next_file::Entry as FolderEntry;
 use crate::profile::Profile;
 use crate::protocol::{Fetch, FetchOutcome, Input, Output, Served, Wants};
 use crate::spec::Choice;
 use crate::units::{
-    Block, Bytes, DeviceId, ErrorCode, Extent, FileId, Nanos, ReadId, ReaderId, RequestId,
+    Block, Bytes, DeviceId, ErrorCode, Extent, FileId, FolderId, Nanos, ReadId, ReaderId, RequestId,
 };
 
 impl FromStr for Entry {
@@ -83,6 +85,27 @@ impl Words<'_> {
                 file: FileId(self.number("a file")?),
                 bytes: Bytes(self.field("bytes")?),
             },
+            "folder" => Input::Folder {
+                folder: FolderId(self.number("a folder")?),
+                entries: self.folder_entries()?,
+            },
+            "entered" => Input::Entered {
+                folder: FolderId(self.number("a folder")?),
+                entry: self.field("entry")?,
+                reader: ReaderId(self.field("reader")?),
+                opener: self.field("opener")?,
+            },
+            "ahead" => Input::Ahead {
+                folder: FolderId(self.number("a folder")?),
+                entry: self.field("entry")?,
+                reader: {
+                    self.keyword("reader")?;
+                    self.number_or_dash("a reader or -")?.map(ReaderId)
+                },
+            },
+            "forget-folder" => Input::ForgetFolder {
+                folder: FolderId(self.number("a folder")?),
+            },
             "close" => Input::Close {
                 reader: ReaderId(self.number("a reader")?),
             },
@@ -144,6 +167,27 @@ impl Words<'_> {
         }
     }
 
+    /// `0:131072:4096,1:131090:0`, or a dash.
+    fn folder_entries(&mut self) -> Result<Arc<[FolderEntry]>, LineError> {
+        const EXPECTED: &str = "rank:inode:bytes,.. or -";
+        self.keyword("entries")?;
+        let word = self.word(EXPECTED)?;
+        if word == "-" {
+            return Ok(Arc::default());
+        }
+        let entry = |text: &str| {
+            let mut numbers = text.split(':');
+            let entry = FolderEntry {
+                name_rank: numbers.next()?.parse().ok()?,
+                inode: numbers.next()?.parse().ok()?,
+                bytes: numbers.next()?.parse().ok()?,
+            };
+            numbers.next().is_none().then_some(entry)
+        };
+        let entries: Option<Arc<[_]>> = word.split(',').map(entry).collect();
+        entries.ok_or_else(|| unexpected(EXPECTED, word))
+    }
+
     fn output(&mut self) -> Result<Output, LineError> {
         const EXPECTED: &str = "an output";
         Ok(match self.word(EXPECTED)? {
@@ -158,6 +202,13 @@ impl Words<'_> {
                 served: self.served()?,
             },
             "evict" => Output::Evict(self.extent()?),
+            "open-ahead" => Output::OpenAhead {
+                folder: FolderId(self.number("a folder")?),
+                entry: self.field("entry")?,
+            },
+            "close-ahead" => Output::CloseAhead {
+                reader: ReaderId(self.number("a reader")?),
+            },
             "idle" => Output::Idle {
                 until: self.number_or_dash("a time or -")?.map(Nanos),
             },

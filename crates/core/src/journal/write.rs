@@ -8,6 +8,7 @@ use core::fmt::{self, Display, Formatter};
 
 use super::Entry;
 use crate::layout::Placement;
+use crate::next_file::Entry as FolderEntry;
 use crate::profile::Profile;
 use crate::protocol::{Fetch, FetchOutcome, Input, Output, Served, Wants};
 use crate::units::Extent;
@@ -81,6 +82,28 @@ impl Display for Input {
             Self::Completed { request, outcome } => write!(f, "completed {request} {outcome}"),
             Self::Invalidate { file, bytes } => write!(f, "invalidate {file} bytes {bytes}"),
             Self::Limit { memory } => write!(f, "limit {memory}"),
+            Self::Folder { folder, entries } => {
+                write!(f, "folder {folder} entries ")?;
+                folder_entries(f, entries)
+            }
+            Self::Entered {
+                folder,
+                entry,
+                reader,
+                opener,
+            } => write!(
+                f,
+                "entered {folder} entry {entry} reader {reader} opener {opener}"
+            ),
+            Self::Ahead {
+                folder,
+                entry,
+                reader,
+            } => {
+                let reader = OrDash(reader.as_ref());
+                write!(f, "ahead {folder} entry {entry} reader {reader}")
+            }
+            Self::ForgetFolder { folder } => write!(f, "forget-folder {folder}"),
             Self::Close { reader } => write!(f, "close {reader}"),
             Self::Forget { file } => write!(f, "forget {file}"),
         }
@@ -101,6 +124,8 @@ impl Display for Output {
             }
             Self::Serve { read, served } => write!(f, "serve {read} {served}"),
             Self::Evict(extent) => write!(f, "evict {extent}"),
+            Self::OpenAhead { folder, entry } => write!(f, "open-ahead {folder} entry {entry}"),
+            Self::CloseAhead { reader } => write!(f, "close-ahead {reader}"),
             Self::Idle { until } => write!(f, "idle {}", OrDash(until.as_ref())),
         }
     }
@@ -167,6 +192,23 @@ fn places(f: &mut Formatter<'_>, placement: &Placement) -> fmt::Result {
         f,
         members.iter().map(|(device, at)| (device.0.into(), at.0)),
     )
+}
+
+/// `0:131072:4096,1:131090:0`: rank by name, inode number, bytes; a dash if there are none.
+fn folder_entries(f: &mut Formatter<'_>, entries: &[FolderEntry]) -> fmt::Result {
+    if entries.is_empty() {
+        return f.write_str("-");
+    }
+    for (i, entry) in entries.iter().enumerate() {
+        let comma = if i == 0 { "" } else { "," };
+        let FolderEntry {
+            name_rank,
+            inode,
+            bytes,
+        } = entry;
+        write!(f, "{comma}{name_rank}:{inode}:{bytes}")?;
+    }
+    Ok(())
 }
 
 fn points(f: &mut Formatter<'_>, map: impl Iterator<Item = (u64, u64)>) -> fmt::Result {

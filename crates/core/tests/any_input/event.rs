@@ -1,10 +1,11 @@
 //! Events: any input at any time, from few numbers so that they meet, or from any.
 
 use forerun_core::detect::Access;
+use forerun_core::next_file::Entry;
 use forerun_core::protocol::Wants;
 use forerun_core::{
-    Block, Bytes, DeviceId, ErrorCode, FetchOutcome, FileId, Input, Nanos, ReadId, ReaderId,
-    RequestId,
+    Block, Bytes, DeviceId, ErrorCode, FetchOutcome, FileId, FolderId, Input, Nanos, ReadId,
+    ReaderId, RequestId,
 };
 
 use crate::draw::Draw;
@@ -13,6 +14,9 @@ use crate::draw::Draw;
 pub(crate) const FILES: u32 = 4;
 pub(crate) const DEVICES: u16 = 3;
 pub(crate) const READERS: u32 = 12;
+/// Folders, and files of a folder.
+pub(crate) const FOLDERS: u32 = 5;
+pub(crate) const ENTRIES: u32 = 80;
 /// Reads of them at any time.
 pub(crate) const READS: u32 = 24;
 
@@ -27,6 +31,18 @@ pub(crate) enum Event {
     Taken(usize),
     /// So many readers come, each for a block of its own in the same file.
     Crowd(FileId, u32),
+    /// A program opens files of a folder, from one on by a stride.
+    Walk {
+        folder: FolderId,
+        from: u32,
+        stride: u32,
+        files: u32,
+        opener: u64,
+        /// Whether it gets the reader that was opened ahead.
+        takes: bool,
+    },
+    /// One of the files asked for was opened ahead; or none could be.
+    Opened(usize, bool),
 }
 
 fn file(draw: &mut Draw<'_>) -> FileId {
@@ -39,6 +55,64 @@ fn reader(draw: &mut Draw<'_>) -> ReaderId {
 
 fn device(draw: &mut Draw<'_>) -> DeviceId {
     DeviceId(draw.below(DEVICES.into()) as u16)
+}
+
+fn folder(draw: &mut Draw<'_>) -> FolderId {
+    FolderId(draw.below(FOLDERS as usize) as u32)
+}
+
+/// A listing: names and inodes in any order, mostly the same one for a folder.
+fn listing(draw: &mut Draw<'_>) -> Input {
+    let folder = folder(draw);
+    let own = u32::from(draw.below(8) == 0) * u32::from(draw.byte()) + folder.0;
+    let count = match draw.below(60) {
+        0 => draw.word() % (1 << 17),
+        1 => draw.word() % 4,
+        _ => 7 + own * 31 % ENTRIES,
+    };
+    let entry = |at: u32| Entry {
+        name_rank: at.wrapping_mul(37 + own) % (count + 1),
+        inode: u64::from(at.wrapping_mul(13 + own) % (count + 1)),
+        bytes: u64::from(at % 5 * 3000),
+    };
+    let entries = (0..count).map(entry).collect();
+    Input::Folder { folder, entries }
+}
+
+fn walk(draw: &mut Draw<'_>) -> Event {
+    Event::Walk {
+        folder: folder(draw),
+        from: u32::from(draw.byte()) % ENTRIES,
+        stride: [1, 1, 1, 0, 2, 29][draw.below(6)],
+        files: u32::from(draw.byte()) % ENTRIES,
+        opener: draw.below(3) as u64,
+        takes: draw.below(4) > 0,
+    }
+}
+
+/// What is said of folders at random.
+fn folders(draw: &mut Draw<'_>) -> Input {
+    let (folder, entry) = (folder(draw), u32::from(draw.byte()) % ENTRIES);
+    match draw.below(4) {
+        0 => Input::ForgetFolder { folder },
+        1 => Input::Ahead {
+            folder,
+            entry,
+            reader: draw.flag().then(|| reader(draw)),
+        },
+        2 => Input::Entered {
+            folder: FolderId(draw.word()),
+            entry: draw.word(),
+            reader: reader(draw),
+            opener: draw.any(),
+        },
+        _ => Input::Entered {
+            folder,
+            entry,
+            reader: reader(draw),
+            opener: draw.any(),
+        },
+    }
 }
 
 fn outcome(draw: &mut Draw<'_>) -> FetchOutcome {
@@ -133,7 +207,7 @@ fn far(draw: &mut Draw<'_>) -> Input {
 
 /// The next event, for an engine with blocks of this size.
 pub(crate) fn event(draw: &mut Draw<'_>, block_bytes: u64) -> Event {
-    let input = match draw.below(35) {
+    let input = match draw.below(45) {
         0..=6 => read(draw),
         7..=8 => awaiting(draw),
         9..=13 => return Event::Ends(draw.short() as usize, outcome(draw)),
@@ -192,6 +266,10 @@ pub(crate) fn event(draw: &mut Draw<'_>, block_bytes: u64) -> Event {
             reader: reader(draw),
             time: Nanos(draw.any()),
         },
+        34 | 35 => listing(draw),
+        36 | 37 => folders(draw),
+        38 | 39 => return walk(draw),
+        40..=43 => return Event::Opened(draw.short() as usize, draw.below(5) > 0),
         _ => far(draw),
     };
     Event::Input(input)

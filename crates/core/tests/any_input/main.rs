@@ -41,11 +41,12 @@ fn every_input_is_taken_and_refused_and_reads_are_deferred() {
     println!("{seen:?}");
     assert_eq!(
         seen.inputs.len(),
-        16,
+        20,
         "every input there is, reads in two ways"
     );
     for (name, [taken, _]) in &seen.inputs {
         assert!(*taken > 0, "{name} is always refused");
     }
+    assert!(seen.files_ahead.iter().all(|files| *files > 100));
     assert!(seen.deferred > 100 && seen.out_of_order > 100);
 }

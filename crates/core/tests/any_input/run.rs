@@ -9,17 +9,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use forerun_core::detect::Access;
 use forerun_core::protocol::Wants;
 use forerun_core::{
-    Block, Bytes, DeviceId, Engine, Fetch, FetchOutcome, FileId, Input, Nanos, Output, ReadId,
-    ReaderId, Served,
+    Block, Bytes, DeviceId, Engine, Fetch, FetchOutcome, FileId, FolderId, Input, Nanos, Output,
+    ReadId, ReaderId, Served,
 };
 
 use crate::draw::Draw;
-use crate::event::{DEVICES, Event, FILES, READERS, event};
+use crate::event::{DEVICES, Event, FILES, FOLDERS, READERS, event};
 
 /// More outputs than blocks and requests there can be means that they never end.
 const OUTPUTS_MAX: u32 = 200_000;
 /// Where numbers of crowds' readers and reads begin.
 const CROWD: u32 = 1000;
+/// Where those of readers that walk folders, or are opened ahead of them, begin.
+const WALKERS: u32 = 1 << 20;
 
 /// What came to pass, so that a test can say what it covers.
 #[derive(Debug, Default)]
@@ -30,6 +32,8 @@ pub(crate) struct Seen {
     pub(crate) deferred: u64,
     /// Fetches that ended before one that was given out earlier.
     pub(crate) out_of_order: u64,
+    /// Files opened ahead, and programs that came for them.
+    pub(crate) files_ahead: [u64; 2],
 }
 
 /// A file's contents, until they change.
@@ -43,7 +47,19 @@ struct Driver<'a> {
     in_flight: BTreeSet<(Version, Block)>,
     answered: Vec<ReadId>,
     crowds: u32,
+    folders: Folders,
     seen: &'a mut Seen,
+}
+
+/// What the driver knows of files opened ahead.
+#[derive(Default)]
+struct Folders {
+    asked: Vec<(FolderId, u32)>,
+    ahead: BTreeMap<(FolderId, u32), ReaderId>,
+    /// To be closed.
+    left: Vec<ReaderId>,
+    readers: u32,
+    entered: u64,
 }
 
 fn name(input: &Input) -> &'static str {
@@ -66,6 +82,10 @@ fn name(input: &Input) -> &'static str {
         Input::Limit { .. } => "limit",
         Input::Close { .. } => "close",
         Input::Forget { .. } => "forget",
+        Input::Folder { .. } => "folder",
+        Input::Entered { .. } => "entered",
+        Input::Ahead { .. } => "ahead",
+        Input::ForgetFolder { .. } => "forget-folder",
     }
 }
 
@@ -81,6 +101,7 @@ pub(crate) fn run(bytes: &[u8], seen: &mut Seen) {
         in_flight: BTreeSet::new(),
         answered: Vec::new(),
         crowds: 0,
+        folders: Folders::default(),
         seen,
     };
     let block_bytes = driver.engine.settings().block_bytes.into();
@@ -96,6 +117,22 @@ pub(crate) fn run(bytes: &[u8], seen: &mut Seen) {
             Event::Ends(which, outcome) => driver.end(which, outcome),
             Event::Taken(which) => driver.take(which),
             Event::Crowd(file, readers) => driver.crowd(file, readers),
+            Event::Opened(which, is_open) => driver.opened(which, is_open),
+            Event::Walk {
+                folder,
+                from,
+                stride,
+                files,
+                opener,
+                takes,
+            } => {
+                for entry in (0..files).map(|at| from + at * stride) {
+                    driver.walk(folder, entry, opener, takes);
+                    // Some are late.
+                    let answers = if takes { 4 } else { entry % 3 };
+                    (0..answers).for_each(|_| driver.opened(0, true));
+                }
+            }
         }
     }
     driver.wind_down();
@@ -131,6 +168,12 @@ impl Driver<'_> {
             _ => None,
         };
         let misses = matches!(input, Input::Read { .. });
+        self.folders.entered += u64::from(matches!(input, Input::Entered { .. }));
+        match input {
+            Input::Ahead { folder, entry, .. } => self.answered((folder, entry), &input),
+            Input::Close { reader } => self.folders.ahead.retain(|_, ahead| *ahead != reader),
+            _ => {}
+        }
         let completed = match &input {
             Input::Completed { request, .. } => Some(*request),
             _ => None,
@@ -163,6 +206,10 @@ impl Driver<'_> {
         ledger.check().expect("the ledger balances");
         let (peak, memory) = (ledger.memory_peak, self.engine.settings().memory);
         assert!(peak <= memory, "{peak} over {memory}");
+        let most = 16 + ledger.files_ahead_used + self.folders.entered / 16;
+        let asked = self.folders.asked.len() as u64;
+        let spent = ledger.files_ahead_wasted + ledger.files_ahead_open + asked;
+        assert!(spent <= most, "{spent} files for nothing, yet or ever");
     }
 
     /// Carries out what the engine wants. Returns how much that is.
@@ -188,6 +235,17 @@ impl Driver<'_> {
                     self.answered.push(read);
                 }
                 Output::Serve { .. } | Output::Evict(_) => {}
+                Output::OpenAhead { folder, entry } => {
+                    let place = (folder, entry);
+                    let is_known = self.folders.asked.contains(&place);
+                    assert!(!is_known, "{place:?} is asked for twice");
+                    assert!(!self.folders.ahead.contains_key(&place));
+                    self.folders.asked.push(place);
+                }
+                Output::CloseAhead { reader } => {
+                    self.folders.ahead.retain(|_, ahead| *ahead != reader);
+                    self.folders.left.push(reader);
+                }
             }
             outputs += 1;
             assert!(outputs < OUTPUTS_MAX, "outputs without end");
@@ -206,6 +264,76 @@ impl Driver<'_> {
         if !self.answered.is_empty() {
             let read = self.answered.swap_remove(which % self.answered.len());
             self.input(Input::Release { read });
+        }
+    }
+
+    /// A program opens a file, reads a little and closes it, now and then later.
+    fn walk(&mut self, folder: FolderId, entry: u32, opener: u64, takes: bool) {
+        let ahead = self.folders.ahead.get(&(folder, entry)).copied();
+        let reader = match ahead.filter(|_| takes) {
+            Some(reader) => reader,
+            None => self.open_another(entry),
+        };
+        let before = self.engine.ledger().files_ahead_used;
+        self.input(Input::Entered {
+            folder,
+            entry,
+            reader,
+            opener,
+        });
+        let used = self.engine.ledger().files_ahead_used - before;
+        assert_eq!(used, u64::from(ahead == Some(reader)), "{folder} {entry}");
+        if used == 1 {
+            self.folders.ahead.remove(&(folder, entry));
+        }
+        if entry % 3 != 1 {
+            self.input(Input::Close { reader });
+        }
+    }
+
+    fn open_another(&mut self, entry: u32) -> ReaderId {
+        let reader = ReaderId(WALKERS + self.folders.readers);
+        self.folders.readers += 1;
+        let file = FileId(entry % FILES);
+        self.input(Input::Open { reader, file });
+        reader
+    }
+
+    /// An answer is on its way in: what the engine holds ahead from now on.
+    fn answered(&mut self, place: (FolderId, u32), input: &Input) {
+        let at = self.folders.asked.iter().position(|asked| *asked == place);
+        let Input::Ahead { reader, .. } = input else {
+            return;
+        };
+        // Readers of other files and programs are refused or taken, as any.
+        if let Some(at) = at.filter(|_| reader.is_none_or(|r| r.0 >= WALKERS)) {
+            self.folders.asked.remove(at);
+            self.folders
+                .ahead
+                .extend(reader.map(|reader| (place, reader)));
+        }
+    }
+
+    /// One of the files asked for is open, or could not be; what was to be closed is.
+    fn opened(&mut self, which: usize, is_open: bool) {
+        for reader in std::mem::take(&mut self.folders.left) {
+            self.input(Input::Close { reader });
+        }
+        if self.folders.asked.is_empty() {
+            return;
+        }
+        let (folder, entry) = self.folders.asked[which % self.folders.asked.len()];
+        let reader = is_open.then(|| self.open_another(entry));
+        // Where no file is known the reader is not open.
+        let before = self.engine.ledger().refused_inputs;
+        self.input(Input::Ahead {
+            folder,
+            entry,
+            reader,
+        });
+        if self.engine.ledger().refused_inputs != before {
+            self.folders.ahead.remove(&(folder, entry));
+            self.folders.asked.push((folder, entry));
         }
     }
 
@@ -242,12 +370,24 @@ impl Driver<'_> {
         for reader in (0..READERS).chain(CROWD..CROWD + self.crowds).map(ReaderId) {
             self.input(Input::Close { reader });
         }
+        while !self.folders.asked.is_empty() {
+            self.opened(0, false);
+        }
+        for folder in (0..FOLDERS).map(FolderId) {
+            self.input(Input::ForgetFolder { folder });
+        }
+        for reader in (WALKERS..WALKERS + self.folders.readers).map(ReaderId) {
+            self.input(Input::Close { reader });
+        }
         self.settle();
         for file in (0..=FILES).map(FileId) {
             self.input(Input::Forget { file });
         }
         self.settle();
         let ledger = self.engine.ledger();
+        self.seen.files_ahead[0] += ledger.files_ahead;
+        self.seen.files_ahead[1] += ledger.files_ahead_used;
+        assert_eq!(ledger.files_ahead_open, 0);
         assert_eq!(
             (ledger.resident_unused, ledger.in_flight),
             (0, 0),

@@ -47,6 +47,9 @@ impl World<'_, '_> {
                 Output::Fetch(fetch) => self.fetch(&fetch)?,
                 Output::Serve { read, served } => self.serve(read, served)?,
                 Output::Evict(extent) => self.keep(self.guard.evicted(&extent))?,
+                Output::OpenAhead { .. } | Output::CloseAhead { .. } => {
+                    return self.rule(format!("{output}, and there are no folders"));
+                }
                 Output::Idle { .. } => return Ok(()),
             }
         }

@@ -123,6 +123,7 @@ fn check_flags(args: &Simulate) -> Result<(), Failure> {
         ("--depth", &methods.depth),
         ("--dispatch", &methods.dispatch),
         ("--reclaim", &methods.reclaim),
+        ("--next-file", &methods.next_file),
     ] {
         if value.is_some() && args.preset.0.iter().all(Simulated::is_hinted) {
             return Err(Failure::Usage(format!(

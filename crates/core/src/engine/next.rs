@@ -1,0 +1,118 @@
+//! Next file: folders that are walked, and files opened ahead of the walker.
+//!
+//! Called with what drivers say of folders, and when a reader closes. Which files and how many is
+//! decided by [`files_ahead`](crate::files_ahead); here they are fetched and come back to their
+//! programs.
+//!
+//! ```text
+//! Folder, Entered --> method: a run? --> OpenAhead ..    Ahead --> window of its reader, fetched
+//!                                    \-> CloseAhead      Entered with that reader: the program's
+//! ```
+//!
+//! A reader ahead is a reader like any other, but that its requests go after all that is fetched for
+//! programs (as [planned](super::send) ones do, until somebody waits for them), and that it takes no
+//! share of a stream: what is ahead has a part of the frames of its own.
+
+use alloc::sync::Arc;
+
+use super::Engine;
+use crate::detect::Window;
+use crate::files_ahead::{Answered, Budget};
+use crate::known;
+use crate::next_file::{Entry, Place};
+use crate::units::{Block, FolderId, ReaderId};
+
+/// Files ahead have a quarter of the frames: what is read of them is read soon, and three quarters
+/// are for programs that are there.
+const PART: u32 = 4;
+
+impl Engine {
+    pub(super) fn list_folder(&mut self, folder: FolderId, entries: Arc<[Entry]>) -> Option<()> {
+        if folder.0 >= FolderId::LIMIT || entries.len() > Self::FOLDER_MAX {
+            return None;
+        }
+        if self.next_file.is_on() {
+            self.next_file.list(folder, entries, &mut self.out);
+            self.charge_next_file();
+        }
+        Some(())
+    }
+
+    pub(super) fn forget_folder(&mut self, folder: FolderId) -> Option<()> {
+        self.next_file.forget(folder, &mut self.out);
+        self.charge_next_file();
+        Some(())
+    }
+
+    pub(super) fn enter(&mut self, place: Place, reader: ReaderId, opener: u64) -> Option<()> {
+        self.readers.get(&reader)?;
+        let budget = self.budget_ahead();
+        let out = &mut self.out;
+        self.next_file.enter(place, reader, opener, &budget, out)?;
+        self.claim(reader);
+        self.charge_next_file();
+        Some(())
+    }
+
+    /// The driver opened a file ahead, or could not.
+    pub(super) fn answer_ahead(&mut self, place: Place, reader: Option<ReaderId>) -> Option<()> {
+        if let Some(reader) = reader {
+            self.readers.get(&reader)?;
+        }
+        let answered = self.next_file.answer(place, reader, &mut self.out)?;
+        if let (Some(reader), Answered::Fetch(blocks)) = (reader, answered) {
+            self.fetch_file(reader, blocks);
+        }
+        self.charge_next_file();
+        Some(())
+    }
+
+    /// A reader closes; nobody comes for it if it was ahead.
+    pub(super) fn close_ahead(&mut self, reader: ReaderId) {
+        self.next_file.close(reader);
+        self.charge_next_file();
+    }
+
+    /// The beginning of a file is a window of the reader that was opened ahead.
+    fn fetch_file(&mut self, id: ReaderId, most: u64) {
+        let Some(reader) = self.readers.get_mut(&id) else {
+            return;
+        };
+        let active = reader.streams.active();
+        if !core::mem::replace(&mut reader.is_ahead, true) {
+            self.active_streams -= active;
+        }
+        let file = known(self.files.get(&reader.file), super::place::FILE);
+        let blocks = file.map_or(0, |file| file.blocks);
+        let size = u32::try_from(blocks.min(most)).unwrap_or(u32::MAX);
+        // Where the file goes on, so does the reader in time.
+        let async_size = if blocks > most { size / 2 } else { 0 };
+        let window = Window {
+            start: Block(0),
+            size,
+            async_size,
+        };
+        self.open_first(id, window);
+    }
+
+    /// A reader is a program's.
+    fn claim(&mut self, reader: ReaderId) {
+        if let Some(reader) = self.readers.get_mut(&reader)
+            && core::mem::take(&mut reader.is_ahead)
+        {
+            self.active_streams += reader.streams.active();
+        }
+    }
+
+    fn budget_ahead(&self) -> Budget {
+        Budget {
+            blocks: u64::from(self.memory.frames_usable() / PART),
+            block_bytes: self.settings.block_bytes.into(),
+        }
+    }
+
+    fn charge_next_file(&mut self) {
+        let growth = self.next_file.growth();
+        self.memory.charge(growth);
+    }
+}

@@ -1,0 +1,562 @@
+//! Files ahead: how many files are opened ahead of a program, when, and when they are closed again.
+//!
+//! Used by the engine's stage `engine/next.rs`, which fetches; asks the
+//! [method](crate::next_file) which files come next. Each run that the method follows has a window:
+//!
+//! ```text
+//!  entered ... | due: asked for or opened ahead, in the order expected | tail
+//!              |<--------------- at most window files --------------->|
+//! ```
+//!
+//! Control law of growth: a window begins with 4 files. Whenever half of it was used up it is
+//! filled again, in one batch that is emitted by inode number; where half of it was used since it
+//! last grew, it is doubled first, up to the method's limit and a quarter of the frames. A run that
+//! breaks with files left has them closed, and the next one begins with half as many.
+//!
+//! Control law of waste: at every moment, whatever is opened in whatever order,
+//! `asked + wasted <= 16 + used + opens / 16` ([`FREE`], [`OPENS`]). So files opened for nothing are
+//! at most 16, as many as were used, and one for each 16 files that programs opened themselves.
+//!
+//! Whoever passes more than [`PASSED`] files over does not come back: they are closed.
+
+use alloc::boxed::Box;
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use crate::folder::Folders;
+use crate::next_file::{Entry, Limits, NextFile, Opened, Place, RunId, Step};
+use crate::protocol::Output;
+use crate::units::{FolderId, ReaderId};
+
+/// Files that may be wasted for nothing: four first windows, or there would never be a first run.
+pub(crate) const FREE: u64 = 16;
+/// One more for each so many files opened: 6 % of the opens, so that false starts of long ago do
+/// not forbid runs for ever.
+pub(crate) const OPENS: u64 = 16;
+/// The first window: two small reads of a disk are lost if it is wrong, and it is half used soon.
+const WINDOW: u32 = 4;
+/// Files that a run may pass over before they are closed, or miss before it begins anew where its
+/// program is: more than any number of threads that walk together have apart.
+const PASSED: usize = 32;
+/// Runs at a time; the one that went on least recently gives way.
+const RUNS_MAX: usize = 8;
+/// A run that stood still for so many opens gives way to one that lacks room.
+const IDLE: u64 = 256;
+/// Folders known at a time; the least recently used is forgotten.
+const FOLDERS_MAX: usize = 1024;
+/// Files that are not entered or passed over: a method's largest window, twice.
+const ASKED_MAX: usize = 8192;
+/// What one is charged: in three maps and a queue.
+const ASKED_BYTES: u64 = 192;
+
+/// A file that the driver was asked to open.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum State {
+    /// It has not answered yet.
+    Pending,
+    /// The same, and nobody will come for it.
+    CalledOff,
+    /// It is open.
+    Ahead(ReaderId),
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Asked {
+    run: RunId,
+    /// Blocks that are fetched of it.
+    blocks: u64,
+    state: State,
+}
+
+#[derive(Debug)]
+struct Run {
+    id: RunId,
+    window: u32,
+    /// In the order in which they are expected; some may have been entered already.
+    due: VecDeque<Place>,
+    /// How many of them are pending or ahead.
+    open: u32,
+    /// How many were used since the window grew.
+    used: u32,
+    /// Opens of the run in a row that were not ahead.
+    missed: usize,
+    /// The last file asked for.
+    tail: Place,
+    /// When it went on.
+    went_on: u64,
+}
+
+/// What became of the files ahead.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Counts {
+    pub(crate) ahead: u64,
+    pub(crate) used: u64,
+    pub(crate) wasted: u64,
+    pub(crate) open: u64,
+    /// Files that programs opened.
+    opens: u64,
+}
+
+/// How much may be asked for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Budget {
+    /// Blocks of all files ahead together.
+    pub(crate) blocks: u64,
+    pub(crate) block_bytes: u64,
+}
+
+/// What is to be done with an answer of the driver.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Answered {
+    /// So many blocks are fetched.
+    Fetch(u64),
+    Nothing,
+}
+
+/// See the [module](self).
+#[derive(Debug)]
+pub(crate) struct FilesAhead {
+    method: Box<dyn NextFile>,
+    limits: Limits,
+    folders: Folders,
+    runs: Vec<Run>,
+    asked: BTreeMap<Place, Asked>,
+    readers: BTreeMap<ReaderId, Place>,
+    /// Blocks of what is pending or ahead.
+    blocks: u64,
+    counts: Counts,
+    /// Files of the next run's first window, and of one that goes on where another one ended.
+    start: u32,
+    reached: u32,
+    /// Most bytes of folders, and of the method's tables.
+    bytes_max: u64,
+    charged: u64,
+}
+
+impl FilesAhead {
+    /// None known, in so much memory.
+    pub(crate) fn new(method: Box<dyn NextFile>, memory: u64) -> Self {
+        Self {
+            limits: method.limits(),
+            method,
+            folders: Folders::default(),
+            runs: Vec::new(),
+            asked: BTreeMap::new(),
+            readers: BTreeMap::new(),
+            blocks: 0,
+            counts: Counts::default(),
+            start: WINDOW,
+            reached: WINDOW,
+            // A 32nd each: 2 MiB of 64, which are folders of 50,000 files.
+            bytes_max: memory / 32,
+            charged: 0,
+        }
+    }
+
+    /// Whether any file is ever opened ahead; else nothing is kept.
+    pub(crate) fn is_on(&self) -> bool {
+        self.limits.files > 0
+    }
+
+    pub(crate) fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// Blocks set apart for files ahead.
+    pub(crate) fn blocks(&self) -> u64 {
+        self.blocks
+    }
+
+    /// By how much its bookkeeping has grown since it was asked last.
+    pub(crate) fn growth(&mut self) -> i64 {
+        let asked = ASKED_BYTES * self.asked.len() as u64;
+        let bytes = self.folders.bytes() + self.method.bytes() + asked;
+        let before = core::mem::replace(&mut self.charged, bytes);
+        bytes as i64 - before as i64
+    }
+
+    /// A folder was listed.
+    pub(crate) fn list(
+        &mut self,
+        folder: FolderId,
+        entries: Arc<[Entry]>,
+        out: &mut VecDeque<Output>,
+    ) {
+        if self.folders.list(folder, entries) {
+            self.drop_folder(folder, out);
+        }
+        while (self.folders.len() > FOLDERS_MAX || self.folders.bytes() > self.bytes_max)
+            && let Some(oldest) = self.folders.oldest()
+        {
+            self.forget(oldest, out);
+        }
+    }
+
+    /// A folder is not known any more.
+    pub(crate) fn forget(&mut self, folder: FolderId, out: &mut VecDeque<Output>) {
+        self.folders.forget(folder);
+        self.drop_folder(folder, out);
+    }
+
+    /// What was predicted of a folder does not hold.
+    fn drop_folder(&mut self, folder: FolderId, out: &mut VecDeque<Output>) {
+        self.method.forget(folder);
+        let [first, last] = [0, u32::MAX].map(|entry| Place { folder, entry });
+        let asked: Vec<Place> = self.asked.range(first..=last).map(|(at, _)| *at).collect();
+        for place in asked {
+            self.give_up(place, out);
+        }
+        let mut over = Vec::new();
+        for run in &mut self.runs {
+            run.due.retain(|place| place.folder != folder);
+            over.extend((run.tail.folder == folder).then_some(run.id));
+        }
+        for run in over {
+            self.end_run(run, out);
+        }
+    }
+
+    /// A program opened a file with this reader. `None` if that cannot be; else whether the reader
+    /// was opened ahead for it.
+    pub(crate) fn enter(
+        &mut self,
+        place: Place,
+        reader: ReaderId,
+        opener: u64,
+        budget: &Budget,
+        out: &mut VecDeque<Output>,
+    ) -> Option<bool> {
+        if self.readers.get(&reader).is_some_and(|at| *at != place) {
+            return None;
+        }
+        let Some(pass) = self.folders.open(place) else {
+            return Some(false);
+        };
+        self.counts.opens += 1;
+        let own = self.asked.get(&place).map(|asked| asked.state);
+        let is_used = own == Some(State::Ahead(reader));
+        let hit = self.hit(place, is_used, out);
+        let has_room = self.method.bytes() < self.bytes_max;
+        let opened = Opened {
+            place,
+            opener,
+            pass,
+            has_room,
+        };
+        let step = self.method.entered(&opened, &self.folders);
+        let goes_on = match step {
+            Step::Follows { run, carried } => {
+                let at = self.run(run, carried, place, out);
+                self.follow(at, place, hit == Some(run), out);
+                Some(run)
+            }
+            Step::Breaks(run) => {
+                self.break_run(run, out);
+                hit.filter(|hit| *hit != run)
+            }
+            Step::Unsure => hit,
+        };
+        if let Some(run) = goes_on {
+            self.extend(run, budget, out);
+        }
+        Some(is_used)
+    }
+
+    /// A program opened what may be pending or ahead. Returns the run it is of.
+    fn hit(&mut self, place: Place, is_used: bool, out: &mut VecDeque<Output>) -> Option<RunId> {
+        let asked = *self.asked.get(&place)?;
+        if asked.state == State::CalledOff {
+            return None;
+        }
+        if is_used {
+            self.take(place);
+            self.counts.used += 1;
+        } else {
+            // It came too late, or the driver gave the program another one.
+            self.give_up(place, out);
+        }
+        let run = self.runs.iter_mut().find(|run| run.id == asked.run)?;
+        run.used += u32::from(is_used);
+        run.missed = 0;
+        run.went_on = self.counts.opens;
+        if let Some(at) = run.due.iter().position(|due| *due == place) {
+            run.due.remove(at);
+            let passed: Vec<Place> = run.due.drain(..at.saturating_sub(PASSED)).collect();
+            let id = run.id;
+            self.give_up_of(id, passed, out);
+        }
+        Some(asked.run)
+    }
+
+    /// The index of a run, which begins if it is new.
+    fn run(&mut self, id: RunId, carried: bool, at: Place, out: &mut VecDeque<Output>) -> usize {
+        if let Some(at) = self.runs.iter().position(|run| run.id == id) {
+            return at;
+        }
+        if self.runs.len() >= RUNS_MAX
+            && let Some(oldest) = self.runs.iter().min_by_key(|run| run.went_on)
+        {
+            self.end_run(oldest.id, out);
+        }
+        let window = if carried { self.reached } else { self.start };
+        self.runs.push(Run {
+            id,
+            window: window.min(self.limits.files),
+            due: VecDeque::new(),
+            open: 0,
+            used: 0,
+            missed: 0,
+            tail: at,
+            went_on: self.counts.opens,
+        });
+        self.runs.len() - 1
+    }
+
+    /// A run went on to a file.
+    fn follow(&mut self, at: usize, place: Place, is_hit: bool, out: &mut VecDeque<Output>) {
+        let Some(run) = self.runs.get_mut(at) else {
+            return;
+        };
+        self.reached = run.window;
+        run.went_on = self.counts.opens;
+        if is_hit {
+            return;
+        }
+        run.missed += 1;
+        if run.open == 0 || run.missed > PASSED {
+            // Its program is somewhere else than what is due.
+            run.missed = 0;
+            run.tail = place;
+            let (id, due) = (run.id, core::mem::take(&mut run.due));
+            self.give_up_of(id, due, out);
+        }
+    }
+
+    /// A run broke: the next one is to begin with less, if this one wasted anything.
+    fn break_run(&mut self, id: RunId, out: &mut VecDeque<Output>) {
+        if self.runs.iter().any(|run| run.id == id && run.open > 0) {
+            self.start = (self.start / 2).max(1);
+        }
+        self.reached = self.start;
+        self.end_run(id, out);
+    }
+
+    fn end_run(&mut self, id: RunId, out: &mut VecDeque<Output>) {
+        if let Some(at) = self.runs.iter().position(|run| run.id == id) {
+            let due = core::mem::take(&mut self.runs[at].due);
+            self.give_up_of(id, due, out);
+            self.runs.remove(at);
+        }
+    }
+
+    /// Fills a run's window, if half of it is used up.
+    fn extend(&mut self, id: RunId, budget: &Budget, out: &mut VecDeque<Output>) {
+        let Some(at) = self.runs.iter().position(|run| run.id == id) else {
+            return;
+        };
+        let run = &mut self.runs[at];
+        if run.open > run.window / 2 {
+            return;
+        }
+        if run.used >= run.window.div_ceil(2) {
+            run.window = run.window.saturating_mul(2).min(self.limits.files);
+            run.used = 0;
+            self.start = (self.start * 2).min(WINDOW);
+        }
+        let room = self.room(run_room(&self.runs[at]));
+        let batch = self.expect(at, room, budget);
+        if batch.is_empty() {
+            let run = &self.runs[at];
+            let is_over = self.method.next(id, run.tail, &self.folders).is_none();
+            if run.open == 0 && is_over {
+                self.end_run(id, out);
+            } else {
+                self.make_room(id, out);
+            }
+        }
+        let inode = |place: &Place| self.folders.entry(*place).map(|entry| entry.inode);
+        let mut sorted = batch;
+        sorted.sort_by_key(|place| (inode(place), *place));
+        for Place { folder, entry } in sorted {
+            out.push_back(Output::OpenAhead { folder, entry });
+        }
+    }
+
+    /// How many of so many files may be asked for by the law of waste.
+    fn room(&self, wanted: u32) -> usize {
+        let Counts {
+            used,
+            wasted,
+            opens,
+            ..
+        } = self.counts;
+        let asked = self.asked.len() as u64;
+        let most = FREE.saturating_add(used).saturating_add(opens / OPENS);
+        let room = most.saturating_sub(asked.saturating_add(wasted));
+        let free = ASKED_MAX.saturating_sub(self.asked.len());
+        (wanted as usize)
+            .min(free)
+            .min(usize::try_from(room).unwrap_or(usize::MAX))
+    }
+
+    /// The next files of a run, which are pending from now on.
+    fn expect(&mut self, at: usize, room: usize, budget: &Budget) -> Vec<Place> {
+        let mut batch = Vec::new();
+        let run = &mut self.runs[at];
+        // Chains may be circles, and long ones of what was opened already.
+        for _ in 0..ASKED_MAX {
+            if batch.len() >= room {
+                break;
+            }
+            let Some(place) = self.method.next(run.id, run.tail, &self.folders) else {
+                break;
+            };
+            let Some(folder) = self.folders.get(place.folder) else {
+                break;
+            };
+            if !folder.is_over(place.entry) && !self.asked.contains_key(&place) {
+                let bytes = folder.entry(place.entry).map_or(0, |entry| entry.bytes);
+                let blocks = blocks_of(bytes, &self.limits, budget);
+                if self.blocks + blocks > budget.blocks {
+                    break;
+                }
+                self.blocks += blocks;
+                let (run_id, state) = (run.id, State::Pending);
+                let asked = Asked {
+                    run: run_id,
+                    blocks,
+                    state,
+                };
+                self.asked.insert(place, asked);
+                run.due.push_back(place);
+                run.open += 1;
+                batch.push(place);
+            }
+            run.tail = place;
+        }
+        batch
+    }
+
+    /// A run stands still while another one lacks room: its files are given up.
+    fn make_room(&mut self, id: RunId, out: &mut VecDeque<Output>) {
+        let now = self.counts.opens;
+        let others = self.runs.iter().filter(|run| run.id != id);
+        let idle = others.filter(|run| now.saturating_sub(run.went_on) > IDLE);
+        if let Some(run) = idle.min_by_key(|run| run.went_on) {
+            self.end_run(run.id, out);
+        }
+    }
+
+    /// The driver's answer. `None` if it was not asked.
+    pub(crate) fn answer(
+        &mut self,
+        place: Place,
+        reader: Option<ReaderId>,
+        out: &mut VecDeque<Output>,
+    ) -> Option<Answered> {
+        if reader.is_some_and(|reader| self.readers.contains_key(&reader)) {
+            return None;
+        }
+        let asked = self.asked.get_mut(&place)?;
+        match (asked.state, reader) {
+            (State::Ahead(_), _) => return None,
+            (State::Pending, Some(reader)) => {
+                asked.state = State::Ahead(reader);
+                let blocks = asked.blocks;
+                self.readers.insert(reader, place);
+                self.counts.ahead += 1;
+                self.counts.open += 1;
+                return Some(Answered::Fetch(blocks));
+            }
+            (State::Pending, None) => {
+                self.take(place);
+                if let Some(folder) = self.folders.get_mut(place.folder) {
+                    folder.mark(place.entry);
+                }
+            }
+            (State::CalledOff, reader) => {
+                self.asked.remove(&place);
+                if let Some(reader) = reader {
+                    self.counts.ahead += 1;
+                    self.counts.wasted += 1;
+                    out.push_back(Output::CloseAhead { reader });
+                }
+            }
+        }
+        Some(Answered::Nothing)
+    }
+
+    /// The driver closed a reader, which may be one ahead.
+    pub(crate) fn close(&mut self, reader: ReaderId) {
+        if let Some(place) = self.readers.get(&reader).copied() {
+            self.take(place);
+            self.counts.wasted += 1;
+        }
+    }
+
+    /// What is pending or ahead is neither any more.
+    fn take(&mut self, place: Place) {
+        let Some(asked) = self.asked.remove(&place) else {
+            return;
+        };
+        if let State::Ahead(reader) = asked.state {
+            self.readers.remove(&reader);
+            self.counts.open -= 1;
+        }
+        if asked.state != State::CalledOff {
+            self.blocks -= asked.blocks;
+            if let Some(run) = self.runs.iter_mut().find(|run| run.id == asked.run) {
+                run.open -= 1;
+            }
+        }
+    }
+
+    /// Nobody will come for a file: it is closed, or will be once it is open.
+    fn give_up(&mut self, place: Place, out: &mut VecDeque<Output>) {
+        let Some(asked) = self.asked.get(&place).copied() else {
+            return;
+        };
+        match asked.state {
+            State::CalledOff => {}
+            State::Ahead(reader) => {
+                self.take(place);
+                self.counts.wasted += 1;
+                out.push_back(Output::CloseAhead { reader });
+            }
+            State::Pending => {
+                self.take(place);
+                let state = State::CalledOff;
+                self.asked.insert(place, Asked { state, ..asked });
+            }
+        }
+    }
+
+    /// The same for those that are a run's.
+    fn give_up_of(
+        &mut self,
+        run: RunId,
+        places: impl IntoIterator<Item = Place>,
+        out: &mut VecDeque<Output>,
+    ) {
+        for place in places {
+            if self.asked.get(&place).is_some_and(|asked| asked.run == run) {
+                self.give_up(place, out);
+            }
+        }
+    }
+}
+
+/// How many files a run's window has room for.
+fn run_room(run: &Run) -> u32 {
+    run.window.saturating_sub(run.open)
+}
+
+/// Blocks fetched of a file of so many bytes; of one whose size is not known, as many as of any. No
+/// file takes more than a quarter of the budget.
+fn blocks_of(bytes: u64, limits: &Limits, budget: &Budget) -> u64 {
+    let most = limits.bytes.0;
+    let bytes = if bytes == 0 { most } else { bytes.min(most) };
+    let blocks = bytes.div_ceil(budget.block_bytes.max(1));
+    blocks.min(budget.blocks / 4).max(1)
+}
