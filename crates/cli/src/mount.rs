@@ -21,7 +21,7 @@
 //! | [`limits`] | those of the process |
 //! | [`budget`] | who gets how much of `--memory` |
 //! | [`background`] | a daemon that was seen to work |
-//! | [`watch`], [`readahead`] | the kernel's caches |
+//! | [`watch`], [`readahead`], [`trust`] | the kernel's caches |
 //! | [`control`], [`sockets`], [`metrics`], [`report`] | what it does, and what can be changed |
 
 pub mod attach;
@@ -40,6 +40,7 @@ pub mod readahead;
 pub mod report;
 pub mod running;
 pub mod sockets;
+pub mod trust;
 pub mod watch;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -228,6 +228,12 @@ impl Engine {
         self.plan.is_some()
     }
 
+    /// Whether a method expects files: folders need not be told otherwise.
+    #[must_use]
+    pub fn follows_folders(&self) -> bool {
+        self.next_file.is_on()
+    }
+
     /// Takes one input. Drain [`Engine::poll`] until [`Output::Idle`] before the next. `now` is
     /// recorded, stall time is counted with it, and a hinted policy may reckon with how long disks
     /// and readers took; nothing else is decided by it. Before time goes on an

@@ -25,6 +25,7 @@ use crate::backend::Request;
 use crate::catalog::{Catalog, Key};
 use crate::clock::Ticker;
 use crate::door::{Door, Later};
+use crate::folder::{Order, Orders};
 use crate::numbers::Numbered;
 use crate::reader::Position;
 use crate::source::Identity;
@@ -75,6 +76,10 @@ pub(crate) struct Control {
         reason = "boxed once, on its way through several queues"
     )]
     pub(crate) fetches: Vec<Box<Request>>,
+    /// Folders that are known.
+    pub(crate) folders: Numbered<()>,
+    /// What whoever opens ahead is to do.
+    pub(crate) orders: Orders,
     /// Requests made and not completed.
     pub(crate) in_flight: u32,
     /// No read may begin any more.
@@ -108,6 +113,8 @@ impl Control {
             answered: false,
             woken: Vec::new(),
             fetches: Vec::new(),
+            folders: Numbered::default(),
+            orders: Orders::default(),
             in_flight: 0,
             stopped: false,
         }
@@ -127,9 +134,10 @@ impl Control {
                 Output::Idle { .. } => return,
                 Output::Fetch(fetch) => self.fetch(&fetch),
                 Output::Serve { read, served } => self.serve(read, served),
-                // The blocks left the table already, and frames need no work. Without folders there
-                // is nothing to open or close ahead.
-                Output::Evict(_) | Output::OpenAhead { .. } | Output::CloseAhead { .. } => {}
+                // The blocks left the table already, and frames need no work.
+                Output::Evict(_) => {}
+                Output::OpenAhead { folder, entry } => self.orders.add(Order::Open(folder, entry)),
+                Output::CloseAhead { reader } => self.orders.add(Order::Close(reader)),
             }
             if let Some(journal) = &mut self.journal {
                 let _ = writeln!(journal, "{}", Entry::Output(output));
@@ -361,6 +369,11 @@ impl Control {
         if let Some(known) = self.catalog.get_mut(file) {
             known.in_flight = known.in_flight.saturating_sub(1);
         }
+    }
+
+    /// Whether any method expects files.
+    pub(crate) fn follows_folders(&self) -> bool {
+        self.engine.follows_folders()
     }
 
     /// Whether there is room for a hint of so many blocks; none if no policy follows hints.

@@ -329,7 +329,7 @@ impl Driver {
         Err(failed(std::io::ErrorKind::ResourceBusy.into()))
     }
 
-    pub(crate) fn shared(&self) -> &Shared {
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
         &self.shared
     }
 

@@ -33,6 +33,7 @@ use crate::backend::{Backend, Outcome, Request, Sink};
 use crate::catalog::Version;
 use crate::control::Control;
 use crate::door::{Door, Later};
+use crate::folder::OpensAhead;
 use crate::journal_file::JournalFile;
 use crate::outbox::Outbox;
 use crate::settle::{Look, Settled};
@@ -72,6 +73,8 @@ pub(crate) struct Shared {
     abandoned: AtomicBool,
     landed: Condvar,
     journal: JournalFile,
+    /// Who opens files ahead.
+    host: OnceLock<Arc<dyn OpensAhead>>,
 }
 
 /// What a read that entered the engine came back with.
@@ -139,12 +142,23 @@ impl Shared {
             abandoned: AtomicBool::new(false),
             landed: Condvar::default(),
             journal: JournalFile::new(journal),
+            host: OnceLock::new(),
         })
     }
 
     /// The backend, once it stands on this driver's sink.
     pub(crate) fn connect(&self, backend: Arc<dyn Backend>) {
         let _ = self.backend.set(backend);
+    }
+
+    /// Has this host open files ahead.
+    pub(crate) fn opens_ahead(&self, host: Arc<dyn OpensAhead>) {
+        let _ = self.host.set(host);
+    }
+
+    /// Who opens files ahead.
+    pub(crate) fn host(&self) -> Option<&Arc<dyn OpensAhead>> {
+        self.host.get()
     }
 
     /// Does something under the lock, then what came of it without the lock.
@@ -170,6 +184,7 @@ impl Shared {
             control.surplus.give_back(table, arena, self.domain);
         }
         let woken = mem::take(&mut control.woken);
+        let orders = control.orders.take();
         if !control.fetches.is_empty() {
             self.outbox.put(control.fetches.drain(..));
         }
@@ -182,6 +197,7 @@ impl Shared {
             waiter.wake();
         }
         self.submit();
+        self.tell_host(orders);
         if journal_is_long {
             self.write_journal();
         }

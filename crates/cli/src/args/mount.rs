@@ -6,6 +6,7 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::builder::Resettable;
 use clap::{Arg, Args as Group, Subcommand};
@@ -14,7 +15,8 @@ use forerun_core::{Bytes, preset};
 use super::{Composition, Storage};
 use crate::mount::metrics::address;
 use crate::mount::options::Flag;
-use crate::quantity::parse_size;
+use crate::mount::trust::Trust;
+use crate::quantity::{parse_duration, parse_size};
 
 /// `forerun mount`.
 #[derive(Clone, Debug, Group)]
@@ -68,6 +70,23 @@ pub struct Mount {
     #[arg(long, value_name = "SOCKET")]
     pub control: Option<PathBuf>,
 
+    /// SOURCE does not change while it is mounted: the kernel opens files without asking, and keeps names,
+    /// attributes and bytes. A change is seen late or never
+    #[arg(long)]
+    pub unchanging: bool,
+
+    /// How long attributes may be out of date, from 0s to 365d [default: 1s, of an unchanging SOURCE 1d]
+    #[arg(long, value_name = "TIME", value_parser = believed)]
+    pub attribute_timeout: Option<Duration>,
+
+    /// How long a name may lead to what was there before [default: 1s, of an unchanging SOURCE 1d]
+    #[arg(long, value_name = "TIME", value_parser = believed)]
+    pub entry_timeout: Option<Duration>,
+
+    /// How long a name that was not there is taken for missing [default: 0s, of an unchanging SOURCE 1d]
+    #[arg(long, value_name = "TIME", value_parser = believed)]
+    pub negative_timeout: Option<Duration>,
+
     /// How far the kernel reads ahead of programs on the mount; needs root [default: 256KiB]
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub kernel_readahead: Option<Bytes>,
@@ -92,6 +111,33 @@ pub struct Mount {
     /// Tell whoever started this, on standard output, when the mount works
     #[arg(long, hide = true)]
     pub report_ready: bool,
+}
+
+impl Mount {
+    /// How long the kernel may believe what it is told.
+    #[must_use]
+    pub fn trust(&self) -> Trust {
+        Trust::of(
+            self.unchanging,
+            self.attribute_timeout,
+            self.entry_timeout,
+            self.negative_timeout,
+        )
+    }
+}
+
+/// A time the kernel may believe something.
+fn believed(text: &str) -> Result<Duration, String> {
+    const YEAR: Duration = Duration::from_secs(365 * 86_400);
+    if matches!(text, "0" | "0s") {
+        return Ok(Duration::ZERO);
+    }
+    let time = parse_duration(text).map_err(|error| error.to_string())?;
+    let time = Duration::from_nanos(time.0);
+    if time > YEAR {
+        return Err(format!("must lie from 0s to {}h", YEAR.as_secs() / 3600));
+    }
+    Ok(time)
 }
 
 /// Flags of every day first; what only research needs comes last, and its methods are not listed

@@ -16,47 +16,50 @@
 //! lists (`default_permissions`, POSIX ACLs), never by what the daemon may do. There is no
 //! operation that writes: the mount is read-only, and the kernel says `EROFS` before anyone asks.
 
+mod ahead;
 pub mod attributes;
 pub mod beneath;
 pub mod covered;
 pub mod file;
+mod folders;
 pub mod listing;
 pub mod nodes;
 mod opening;
 mod resolve;
 mod retries;
 pub mod slots;
+mod standing;
 pub mod told;
+mod walk;
+mod xattrs;
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use forerun_core::engine::view::{DeviceView, StreamView};
 use forerun_core::{Bytes, Ledger};
-use forerun_io::{DeviceUse, Driver};
+use forerun_io::{DeviceUse, Driver, OpensAhead};
 use rustix::fs::{FileType, Mode, OFlags, SeekFrom, StatVfs};
 use rustix::io::Errno;
 
 use attributes::Attributes;
 use covered::Covered;
 use file::OpenFile;
-use listing::{Listing, Name};
+use listing::Listing;
 use nodes::{FileSystem, Held, Node, Nodes};
 use resolve::Child;
 use retries::Retries;
 use slots::Slots;
+use standing::Standing;
+use walk::Walk;
 
 use super::lanes::LaneOf;
 
 /// No name, link target or list of attributes is longer: `XATTR_SIZE_MAX` and `XATTR_LIST_MAX`.
 const XATTR_BYTES_MAX: usize = 64 * 1024;
-
-/// How extended attributes begin that only the privileged see.
-const TRUSTED: &[u8] = b"trusted.";
 
 /// A file the kernel was told of.
 #[derive(Debug)]
@@ -74,8 +77,12 @@ pub struct Opened {
     pub handle: u64,
     /// The bytes the kernel has of it are still right.
     pub unchanged: bool,
+    /// It has none, and nobody else has the file open.
+    pub first: bool,
     /// The attributes the kernel has of it are not, and must be dropped before it hears of the open.
     pub resized: bool,
+    /// The folder it is in, if that is to be listed by [`SourceFs::list_for_walk`].
+    pub unlisted: Option<Node>,
 }
 
 /// Streams, and devices with their numbers in the source's system.
@@ -87,6 +94,8 @@ pub struct SourceFs {
     nodes: Nodes,
     own: OnceLock<(u32, u32)>,
     retries: Retries,
+    walk: Walk,
+    standing: Standing,
     covered: Option<Covered>,
     files: Slots<OpenFile>,
     folders: Slots<Listing>,
@@ -116,6 +125,8 @@ impl SourceFs {
         Ok(Self {
             own: OnceLock::new(),
             retries: Retries::default(),
+            walk: Walk::default(),
+            standing: Standing::default(),
             nodes: Nodes::new(Arc::new(root), &attributes, on),
             covered,
             files: Slots::default(),
@@ -259,100 +270,12 @@ impl SourceFs {
         rustix::fs::seek(file, at)
     }
 
-    /// Gives the names of a folder from a position on, with the number each will have, until one
-    /// is not taken.
-    ///
-    /// # Errors
-    /// Those of the source.
-    pub fn read_folder(
-        &self,
-        handle: u64,
-        from: u64,
-        take: &mut dyn FnMut(Node, &Name) -> bool,
-    ) -> Result<(), Errno> {
-        let folder = self.folders.get(handle)?;
-        folder.read(from, &mut |name| {
-            take(self.nodes.number_on_device(name.inode), name)
-        })
-    }
-
-    /// As [`read_folder`](Self::read_folder), each name looked up; none where that is not possible
-    /// and for `.` and `..`, which the kernel looks up by itself.
-    ///
-    /// # Errors
-    /// Those of the source.
-    pub fn read_folder_found(
-        &self,
-        node: Node,
-        handle: u64,
-        from: u64,
-        take: &mut dyn FnMut(Option<&Found>, &Name) -> bool,
-    ) -> Result<(), Errno> {
-        let folder = self.folders.get(handle)?;
-        folder.read(from, &mut |name| {
-            let dots = matches!(name.name.as_bytes(), b"." | b"..");
-            let found = (!dots)
-                .then(|| self.lookup_here(node, &name.name).ok().flatten())
-                .flatten();
-            let taken = take(found.as_ref(), name);
-            if let Some(found) = found.filter(|_| !taken) {
-                self.forget(found.node, 1);
-            }
-            taken
-        })
-    }
-
-    /// Closes an open folder.
-    pub fn release_folder(&self, handle: u64) {
-        self.folders.remove(handle);
-    }
-
     /// The file system a node is on.
     ///
     /// # Errors
     /// Those of the source.
     pub fn space(&self, node: Node) -> Result<StatVfs, Errno> {
         rustix::fs::fstatvfs(self.descriptor(node)?)
-    }
-
-    /// An extended attribute.
-    ///
-    /// # Errors
-    /// `ENODATA` if there is none of that name.
-    pub fn xattr(&self, node: Node, name: &OsStr) -> Result<Vec<u8>, Errno> {
-        let descriptor = self.descriptor(node)?;
-        let mut value = vec![0; XATTR_BYTES_MAX];
-        let path = beneath::path_of(&descriptor);
-        let found = rustix::fs::getxattr(path, name, &mut value[..]);
-        let found = found.map(|bytes| {
-            value.truncate(bytes);
-            value
-        });
-        if name == opening::ACCESS_LIST {
-            self.nodes.told_access_list(node, opening::digest(&found));
-        }
-        found
-    }
-
-    /// The names of all extended attributes, each with a zero byte behind it, as whoever `may_see_all`
-    /// sees them in the source; others are not told of `trusted.*`.
-    ///
-    /// # Errors
-    /// Those of the source.
-    pub fn xattrs(&self, node: Node, may_see_all: bool) -> Result<Vec<u8>, Errno> {
-        let descriptor = self.descriptor(node)?;
-        let mut names = vec![0; XATTR_BYTES_MAX];
-        let bytes = rustix::fs::listxattr(beneath::path_of(&descriptor), &mut names[..])?;
-        names.truncate(bytes);
-        if !may_see_all {
-            let all = names.split_inclusive(|byte| *byte == 0);
-            names = all
-                .filter(|name| !name.starts_with(TRUSTED))
-                .flatten()
-                .copied()
-                .collect();
-        }
-        Ok(names)
     }
 
     /// Open files, by device.
@@ -406,7 +329,16 @@ impl SourceFs {
     /// Lets go of descriptors that are kept to save work. False if there are none.
     pub fn free_descriptors(&self) -> bool {
         self.retries.clear();
-        self.nodes.let_folders_go()
+        let ahead = !self.walk.take_all().is_empty();
+        let standing = self.close_standing();
+        self.nodes.let_folders_go() || ahead || standing
+    }
+
+    /// Has files opened ahead by this host.
+    pub fn open_ahead_with(&self, host: Arc<dyn OpensAhead>) {
+        if let Some(driver) = self.driver() {
+            driver.open_ahead_with(host);
+        }
     }
 
     fn driver(&self) -> Option<Arc<Driver>> {

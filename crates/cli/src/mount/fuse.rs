@@ -6,42 +6,37 @@
 //! its file system. Reads are done by [`reads`]: it sees to it that a blocked one never blocks another
 //! request, and that all of them together stay within their memory.
 //!
-//! What is told to the kernel, and why: names and attributes are good for [`TTL`]; data stays in
+//! What is told to the kernel, and why: names and attributes are good for as long as the user [said](super::trust); data stays in
 //! its page cache until the file has another version (`FOPEN_KEEP_CACHE`, `AUTO_INVAL_DATA`, the
 //! watch); links are cached; access lists are checked by it (`POSIX_ACL` beside
 //! `default_permissions`); requests may be a mebibyte long and many at once.
 
+mod calls;
+mod host;
 pub mod reads;
 pub mod room;
+pub mod session;
 mod wire;
 
 use std::ffi::OsStr;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
-use std::os::fd::OwnedFd;
-use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::sync::Arc;
 
 use fuser::{
-    BackgroundSession, Config, Errno, FileHandle, Filesystem, FopenFlags, Generation, INodeNo,
-    InitFlags, KernelConfig, LockOwner, Notifier, OpenFlags, ReplyAttr, ReplyData, ReplyDirectory,
-    ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyXattr,
-    Request, Session, SessionACL,
+    Errno, FileHandle, Filesystem, FopenFlags, Generation, INodeNo, InitFlags, KernelConfig,
+    LockOwner, OpenFlags, ReplyAttr, ReplyData, ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty,
+    ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyXattr, Request,
 };
 use rustix::fs::SeekFrom;
-use rustix::process::{Resource, getrlimit};
 
-use self::reads::{Read, Reads};
-use self::wire::{attr, errno, found_attr, generation, kind, nameless, shown};
+use self::calls::{Served, answer_xattr, is_privileged, mount_point};
+use self::reads::Read;
+use self::wire::{errno, found_attr, generation, kind, nameless};
+use super::fs::Found;
+use super::fs::file::OpenFile;
 use super::fs::listing::Name;
 use super::fs::nodes::Node;
-use super::fs::{Found, SourceFs};
 use super::lanes::{LaneOf, Lanes};
-
-/// How long the kernel may believe a name or an attribute: the longest time a change in the source
-/// goes unnoticed. A second, as network file systems use; a shorter one costs a round trip for
-/// almost every `stat`.
-pub const TTL: Duration = Duration::from_secs(1);
 
 /// The longest request: 256 pages are the kernel's default limit (`fs.fuse.max_pages_limit`).
 pub(super) const REQUEST_BYTES_MAX: u32 = 1 << 20;
@@ -50,89 +45,16 @@ pub(super) const REQUEST_BYTES_MAX: u32 = 1 << 20;
 /// stops for everyone; 256 readers with two windows each stay below.
 const BACKGROUND_MAX: u16 = 1024;
 
-/// Threads that take requests, and answer what is in memory: as many as can be busy at once on most
-/// machines.
-const THREADS: usize = 16;
-
-/// Descriptors of the daemon beside those of its threads and of open files: standard streams, engine,
-/// control socket, SOURCE.
-const DESCRIPTORS: u64 = 12;
-
-/// Descriptors a thread needs: its channel, and three for a call.
-const DESCRIPTORS_EACH: u64 = 4;
-
-/// How often a call is made again that found no descriptor left, though those kept to save work were
-/// let go of: others let go of theirs when they end.
-const TRIES: u32 = 16;
-
 /// The kernel's numbers for the two kinds of seeking a file system must help with.
 const SEEK_DATA: i32 = 3;
 /// See [`SEEK_DATA`].
 const SEEK_HOLE: i32 = 4;
-
-/// What calls need, on whatever thread they are made.
-#[derive(Debug)]
-struct Served {
-    fs: Arc<SourceFs>,
-    reads: Reads,
-    /// Where the kernel is told to drop something; set before the first open.
-    kernel: OnceLock<Notifier>,
-}
 
 /// See the [module](self).
 #[derive(Debug)]
 struct Adapter {
     served: Arc<Served>,
     lanes: Arc<Lanes>,
-}
-
-/// How many threads take requests: fewer where the process may have few descriptors.
-#[must_use]
-pub fn threads() -> usize {
-    let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
-    let enough = limit.saturating_sub(DESCRIPTORS) / DESCRIPTORS_EACH;
-    usize::try_from(enough).map_or(THREADS, |enough| enough.clamp(2, THREADS))
-}
-
-/// Descriptors for channels beside the first: a channel for each thread is faster.
-#[must_use]
-pub fn channels(threads: usize) -> usize {
-    if threads == THREADS { threads - 1 } else { 0 }
-}
-
-/// Serves a mounted file system on this channel, on threads of its own, until it is unmounted.
-///
-/// # Errors
-/// The kernel does not speak FUSE as we do, or threads cannot start.
-pub fn serve(
-    fs: Arc<SourceFs>,
-    channel: OwnedFd,
-    everyone: bool,
-    room: usize,
-) -> io::Result<BackgroundSession> {
-    let threads = threads();
-    let lanes = Lanes::new(threads);
-    let limits = fs.clone();
-    let reads = Reads::start(room, lanes.clone(), Box::new(move || limits.awaited_max()))?;
-    let kernel = OnceLock::new();
-    let served = Arc::new(Served { fs, reads, kernel });
-    let adapter = Adapter {
-        served: served.clone(),
-        lanes,
-    };
-    let acl = if everyone {
-        SessionACL::All
-    } else {
-        SessionACL::Owner
-    };
-    let mut config = Config::default();
-    config.acl = acl;
-    config.n_threads = Some(threads);
-    config.clone_fd = channels(threads) > 0;
-    let session = Session::from_fd(adapter, channel, acl, config)?;
-    // Nothing but the first handshake was served until now.
-    let _ = served.kernel.set(session.notifier());
-    session.spawn()
 }
 
 impl Adapter {
@@ -145,62 +67,6 @@ impl Adapter {
         let served = self.served.clone();
         self.lanes.call(lane, move || call(&served));
     }
-}
-
-impl Served {
-    /// Makes a call that takes descriptors; if none is left those kept to save work go first.
-    fn with_descriptors<T>(
-        &self,
-        call: impl Fn(&SourceFs) -> Result<T, rustix::io::Errno>,
-    ) -> Result<T, rustix::io::Errno> {
-        use rustix::io::Errno;
-        let mut result = call(&self.fs);
-        for _ in 0..TRIES {
-            if !matches!(result, Err(Errno::MFILE | Errno::NFILE)) {
-                break;
-            }
-            if !self.fs.free_descriptors() {
-                std::thread::yield_now();
-            }
-            result = call(&self.fs);
-        }
-        result
-    }
-
-    /// The kernel drops what it believes of a file's attributes. Unlike dropping pages this waits
-    /// for nothing, so a thread that serves may do it; a reply sent afterwards comes after it.
-    fn drop_attributes(&self, node: INodeNo) {
-        const ATTRIBUTES_ONLY: i64 = -1;
-        if let Some(kernel) = self.kernel.get()
-            && let Err(error) = kernel.inval_inode(node, ATTRIBUTES_ONLY, 0)
-        {
-            tracing::debug!("the kernel keeps the attributes of {node:?}: {error}");
-        }
-    }
-
-    /// The answer to an open that failed, or to the question before it. After `ESTALE` the kernel walks the path again, and must
-    /// not do so with the attributes that led here.
-    fn refusal(&self, node: INodeNo, thread: u32, error: rustix::io::Errno) -> Errno {
-        if error == rustix::io::Errno::STALE {
-            self.fs.refused(thread);
-            self.drop_attributes(node);
-        }
-        errno(error)
-    }
-
-    fn lookup(&self, found: Result<Found, rustix::io::Errno>, reply: ReplyEntry) {
-        match found {
-            Ok(found) => reply.entry(&TTL, &found_attr(&found), generation(&found.attributes)),
-            Err(error) => reply.error(errno(error)),
-        }
-    }
-}
-
-/// Tells a name from the others of its folder, mostly.
-fn mount_point(parent: INodeNo, name: &OsStr) -> LaneOf {
-    let mut hasher = DefaultHasher::new();
-    (parent.0, name).hash(&mut hasher);
-    LaneOf::MountPoint(hasher.finish())
 }
 
 impl Filesystem for Adapter {
@@ -249,9 +115,7 @@ impl Filesystem for Adapter {
         let thread = request.pid();
         self.call(node, move |served| {
             match served.with_descriptors(|fs| fs.attributes(Node(node.0))) {
-                Ok(attributes) => {
-                    reply.attr(&TTL, &attr(&attributes, shown(Node(node.0), &attributes)));
-                }
+                Ok(attributes) => served.attributes(node, &attributes, reply),
                 Err(error) => reply.error(served.refusal(node, thread, error)),
             }
         });
@@ -267,26 +131,24 @@ impl Filesystem for Adapter {
     }
 
     fn open(&self, request: &Request, node: INodeNo, _: OpenFlags, reply: ReplyOpen) {
+        if self.served.trust.unchanging {
+            // The kernel opens files by itself from now on, and keeps their pages.
+            return reply.error(Errno::ENOSYS);
+        }
         let thread = request.pid();
+        let (lanes, later) = (self.lanes.clone(), self.served.clone());
         self.call(node, move |served| {
-            match served.with_descriptors(|fs| fs.open(Node(node.0), thread)) {
-                Ok(opened) => {
-                    if opened.resized {
-                        served.drop_attributes(node);
-                    }
-                    let mut flags = FopenFlags::FOPEN_NOFLUSH;
-                    flags.set(FopenFlags::FOPEN_KEEP_CACHE, opened.unchanged);
-                    reply.opened(FileHandle(opened.handle), flags);
-                }
-                Err(error) => reply.error(served.refusal(node, thread, error)),
+            if let Some(folder) = served.open(node, thread, reply) {
+                let lane = later.fs.lane(folder);
+                lanes.later(lane, move || later.fs.list_for_walk(folder));
             }
         });
     }
 
     fn read(
         &self,
-        _: &Request,
-        _: INodeNo,
+        request: &Request,
+        node: INodeNo,
         handle: FileHandle,
         offset: u64,
         size: u32,
@@ -297,21 +159,34 @@ impl Filesystem for Adapter {
         if size > REQUEST_BYTES_MAX {
             return reply.error(Errno::EINVAL);
         }
-        let file = match self.served.fs.open_file(handle.0) {
-            Ok(file) => file,
-            Err(error) => return reply.error(errno(error)),
-        };
-        let (lane, is_served) = (file.lane, file.reader.is_served());
-        let read = Read {
+        let read = move |file: Arc<OpenFile>, reply| Read {
             file,
             offset,
             bytes: size as usize,
             reply,
         };
-        if is_served {
-            self.call_in(lane, move |served| served.reads.begin(read));
-        } else {
-            self.served.reads.begin(read);
+        let fs = &self.served.fs;
+        let file = match self.served.trust.unchanging {
+            false => fs.open_file(handle.0),
+            true => match fs.stands(Node(node.0)) {
+                Some(file) => Ok(file),
+                None => {
+                    let thread = request.pid();
+                    return self.call(node, move |served| match served.standing(node, thread) {
+                        Ok(file) => served.reads.begin(read(file, reply)),
+                        Err(error) => reply.error(error),
+                    });
+                }
+            },
+        };
+        match file {
+            Ok(file) if file.reader.is_served() => {
+                self.call_in(file.lane, move |served| {
+                    served.reads.begin(read(file, reply));
+                });
+            }
+            Ok(file) => self.served.reads.begin(read(file, reply)),
+            Err(error) => reply.error(errno(error)),
         }
     }
 
@@ -359,6 +234,9 @@ impl Filesystem for Adapter {
     }
 
     fn opendir(&self, request: &Request, node: INodeNo, _: OpenFlags, reply: ReplyOpen) {
+        if self.served.trust.unchanging {
+            return reply.error(Errno::ENOSYS);
+        }
         let thread = request.pid();
         self.call(node, move |served| {
             match served.with_descriptors(|fs| fs.open_folder(Node(node.0), thread)) {
@@ -370,16 +248,20 @@ impl Filesystem for Adapter {
 
     fn readdir(
         &self,
-        _: &Request,
+        request: &Request,
         node: INodeNo,
         handle: FileHandle,
         from: u64,
         mut reply: ReplyDirectory,
     ) {
+        let thread = request.pid();
         self.call(node, move |served| {
-            let read = served.fs.read_folder(handle.0, from, &mut |node, name| {
+            let mut take = |node: Node, name: &Name| {
                 !reply.add(INodeNo(node.0), name.next, kind(name.kind), &name.name)
-            });
+            };
+            let read = served
+                .listing(node, handle, thread)
+                .and_then(|handle| served.fs.read_folder(Node(node.0), handle, from, &mut take));
             match read {
                 Ok(()) => reply.ok(),
                 Err(error) => reply.error(errno(error)),
@@ -389,13 +271,16 @@ impl Filesystem for Adapter {
 
     fn readdirplus(
         &self,
-        _: &Request,
+        request: &Request,
         node: INodeNo,
         handle: FileHandle,
         from: u64,
         mut reply: ReplyDirectoryPlus,
     ) {
+        let thread = request.pid();
         self.call(node, move |served| {
+            // Both times are one for the library; the shorter one is never too long.
+            let believed = served.trust.attributes.min(served.trust.entries);
             let mut take = |found: Option<&Found>, name: &Name| {
                 let (number, attr, generation) = match found {
                     Some(found) => {
@@ -405,10 +290,14 @@ impl Filesystem for Adapter {
                     // Number zero: a name without attributes.
                     None => (INodeNo(0), nameless(name.inode, name.kind), Generation(0)),
                 };
-                !reply.add(number, name.next, &name.name, &TTL, &attr, generation)
+                !reply.add(number, name.next, &name.name, &believed, &attr, generation)
             };
-            let fs = &served.fs;
-            match fs.read_folder_found(Node(node.0), handle.0, from, &mut take) {
+            let read = served.listing(node, handle, thread).and_then(|handle| {
+                served
+                    .fs
+                    .read_folder_found(Node(node.0), handle, from, &mut take)
+            });
+            match read {
                 Ok(()) => reply.ok(),
                 Err(error) => reply.error(errno(error)),
             }
@@ -465,24 +354,5 @@ impl Filesystem for Adapter {
             let names = served.with_descriptors(|fs| fs.xattrs(Node(node.0), may_see_all));
             answer_xattr(names, size, reply);
         });
-    }
-}
-
-/// Whether a thread has the right to administer the system (`CAP_SYS_ADMIN`), which is asked of those
-/// who would see attributes named `trusted.*`.
-fn is_privileged(thread: u32) -> bool {
-    const SYS_ADMIN: u32 = 21;
-    let status = std::fs::read_to_string(format!("/proc/{thread}/status")).unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
-    let rights = line.and_then(|rights| u64::from_str_radix(rights.trim(), 16).ok());
-    rights.is_some_and(|rights| rights >> SYS_ADMIN & 1 == 1)
-}
-
-fn answer_xattr(value: Result<Vec<u8>, rustix::io::Errno>, size: u32, reply: ReplyXattr) {
-    match value {
-        Ok(value) if size == 0 => reply.size(u32::try_from(value.len()).unwrap_or(u32::MAX)),
-        Ok(value) if value.len() > size as usize => reply.error(Errno::ERANGE),
-        Ok(value) => reply.data(&value),
-        Err(error) => reply.error(errno(error)),
     }
 }

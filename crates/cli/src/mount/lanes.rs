@@ -38,6 +38,10 @@ pub enum LaneOf {
     MountPoint(u64),
     /// Reads that must wait where they are, of files on this device.
     LastWay(u64),
+    /// Files of a folder that are opened ahead, in this of several lanes.
+    Ahead(u32, u32),
+    /// Those that are closed again, unused.
+    NotAhead(u32),
 }
 
 type Call = Box<dyn FnOnce() + Send>;

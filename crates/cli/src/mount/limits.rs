@@ -33,7 +33,7 @@ pub fn check() -> Result<(), Failure> {
     if getrlimit(Resource::As).current.is_some() {
         footprint::few_arenas();
     }
-    let threads = fuse::threads();
+    let threads = fuse::session::threads();
     let bytes = threads * THREAD_BYTES + OTHERS_BYTES;
     if Pages::new(bytes).is_err() {
         let limit = getrlimit(Resource::As).current;
@@ -44,7 +44,7 @@ pub fn check() -> Result<(), Failure> {
             size(Bytes(bytes as u64)),
         )));
     }
-    let mut wanted = fuse::channels(threads) + DESCRIPTORS;
+    let mut wanted = fuse::session::channels(threads) + DESCRIPTORS;
     let mut taken = Vec::new();
     while wanted > 0 {
         match File::open("/dev/null") {

@@ -88,7 +88,13 @@ impl Running {
         if let Some(device) = point::device_at(&mountpoint) {
             fs.is_mounted_as(device);
         }
-        let begun = fuse::serve(fs.clone(), kernel, args.allow_other, budget.room);
+        let begun = fuse::session::serve(
+            fs.clone(),
+            kernel,
+            args.allow_other,
+            budget.room,
+            args.trust(),
+        );
         let begun = begun.and_then(|session| {
             let watch = Watch::start(fs.clone(), session.notifier())?;
             tell_of_end(session, tell)?;

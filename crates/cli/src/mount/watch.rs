@@ -19,8 +19,8 @@ use fuser::{INodeNo, Notifier};
 
 use super::fs::SourceFs;
 use super::fs::nodes::Held;
-use super::fuse::TTL;
 use super::lock;
+use super::trust::TTL;
 
 /// See the [module](self). Ends when dropped.
 #[derive(Debug)]
@@ -58,6 +58,7 @@ type Device = (u32, u32);
 fn watch(fs: &Arc<SourceFs>, kernel: &Notifier, ended: &Receiver<()>) {
     let under_way = Arc::<Mutex<HashSet<Device>>>::default();
     while ended.recv_timeout(TTL) == Err(RecvTimeoutError::Timeout) {
+        close_idle(fs);
         for (device, held) in fs.held() {
             if !lock(&under_way).insert(device) {
                 continue;
@@ -73,6 +74,23 @@ fn watch(fs: &Arc<SourceFs>, kernel: &Notifier, ended: &Receiver<()>) {
                 lock(&under_way).remove(&device);
             }
         }
+    }
+}
+
+/// Closes what was opened in advance and nobody uses, on a thread that may wait for a server.
+fn close_idle(fs: &Arc<SourceFs>) {
+    let ahead = fs.idle_ahead();
+    if ahead.is_empty() && !fs.has_idle() {
+        return;
+    }
+    let fs = fs.clone();
+    let thread = thread::Builder::new().name("forerun-close".into());
+    let close = thread.spawn(move || {
+        drop(ahead);
+        fs.close_idle();
+    });
+    if let Err(error) = close {
+        tracing::warn!("files that nobody reads stay open: {error}");
     }
 }
 

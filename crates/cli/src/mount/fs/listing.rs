@@ -4,6 +4,9 @@
 //! listing that goes on after a pause, or begins again, sees what it would see in the source,
 //! also while names come and go. Entries are read a buffer at a time; what does not fit the
 //! kernel's answer waits for the next one.
+//!
+//! A listing from the first name to the last is also what [`walk`](super::walk) wants to know: its
+//! regular files are gathered on the way, if somebody wants them.
 
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
@@ -16,6 +19,7 @@ use rustix::fs::{FileType, RawDir, SeekFrom, seek};
 use rustix::io::Errno;
 
 use super::attributes::Attributes;
+use super::walk::{Listed, NAMES_MAX};
 use crate::mount::lock;
 
 /// One system call brings a few hundred names; more only delays the first answer.
@@ -42,16 +46,26 @@ struct Position {
     ahead: VecDeque<Name>,
 }
 
+/// The regular files of a listing so far.
+#[derive(Debug, Default)]
+struct Gathered {
+    files: Vec<Listed>,
+    /// Where the listing has come to.
+    next: u64,
+}
+
 /// See the [module](self).
 #[derive(Debug)]
 pub struct Listing {
     position: Mutex<Position>,
+    /// None where nobody wants them, or not any more.
+    gathered: Mutex<Option<Gathered>>,
 }
 
 impl Listing {
     /// The listing of a folder that was opened for reading.
     #[must_use]
-    pub fn new(folder: File) -> Self {
+    pub fn new(folder: File, gathers: bool) -> Self {
         let position = Position {
             folder,
             at: 0,
@@ -59,26 +73,55 @@ impl Listing {
         };
         Self {
             position: position.into(),
+            gathered: gathers.then(Gathered::default).into(),
         }
     }
 
-    /// Gives names from a position on to `take`, until it does not take one or there are no more.
+    /// A name was given, which stands at this position; its size, if it was asked for.
+    pub(super) fn gather(&self, at: u64, name: &Name, bytes: u64) {
+        let mut gathered = lock(&self.gathered);
+        let Some(so_far) = gathered.as_mut() else {
+            return;
+        };
+        if at == 0 {
+            so_far.files.clear();
+        } else if at != so_far.next || so_far.files.len() >= NAMES_MAX {
+            *gathered = None;
+            return;
+        }
+        so_far.next = name.next;
+        if name.kind == FileType::RegularFile {
+            so_far.files.push(Listed {
+                name: name.name.clone(),
+                inode: name.inode,
+                bytes,
+            });
+        }
+    }
+
+    /// The last name was given: what was gathered, if that is all, and once.
+    pub(super) fn all_gathered(&self) -> Option<Vec<Listed>> {
+        lock(&self.gathered).take().map(|gathered| gathered.files)
+    }
+
+    /// Gives names from a position on to `take`, each with its position, until it does not take one or
+    /// there are no more; whether there are no more.
     ///
     /// # Errors
     /// Those of `getdents64(2)`.
-    pub fn read(&self, from: u64, take: &mut dyn FnMut(&Name) -> bool) -> Result<(), Errno> {
+    pub fn read(&self, from: u64, take: &mut dyn FnMut(u64, &Name) -> bool) -> Result<bool, Errno> {
         let mut position = lock(&self.position);
         position.go_to(from)?;
         loop {
             while let Some(name) = position.ahead.front() {
-                if !take(name) {
-                    return Ok(());
+                if !take(position.at, name) {
+                    return Ok(false);
                 }
                 position.at = name.next;
                 position.ahead.pop_front();
             }
             if !position.read_ahead()? {
-                return Ok(());
+                return Ok(true);
             }
         }
     }

@@ -271,8 +271,8 @@ impl Nodes {
         }
     }
 
-    /// A file was opened, by this descriptor and in this version. Whether the kernel may keep what
-    /// it has of it.
+    /// A file was opened, by this descriptor and in this version: the version before, whose bytes the
+    /// kernel may have, and whether nobody else has it open.
     ///
     /// # Errors
     /// `ESTALE` if it is none of ours.
@@ -281,7 +281,7 @@ impl Nodes {
         node: Node,
         descriptor: &Arc<File>,
         version: Version,
-    ) -> Result<bool, Errno> {
+    ) -> Result<(Option<Version>, bool), Errno> {
         let mut table = lock(&self.table);
         let known = table.nodes.get_mut(&node.0).ok_or(Errno::STALE)?;
         known.opens += 1;
@@ -289,7 +289,7 @@ impl Nodes {
             .place
             .descriptor
             .get_or_insert_with(|| descriptor.clone());
-        Ok(known.seen.replace(version) == Some(version))
+        Ok((known.seen.replace(version), known.opens == 1))
     }
 
     /// An open file was closed.

@@ -1,7 +1,7 @@
 //! Opening a file or a folder: is it what the kernel took it for, and may its caller?
 //!
 //! Part of the [file system](super). The kernel checks rights and sizes by attributes that may be as
-//! old as [`TTL`](crate::mount::fuse::TTL), so each open compares them with the source:
+//! old as [`TTL`](crate::mount::trust::TTL), so each open compares them with the source:
 //!
 //! | found | answer |
 //! | --- | --- |
@@ -25,7 +25,6 @@ use rustix::io::Errno;
 
 use super::attributes::Attributes;
 use super::file::OpenFile;
-use super::listing::Listing;
 use super::nodes::Node;
 use super::resolve::{Readable, same};
 use super::told::Verdict;
@@ -53,41 +52,40 @@ impl SourceFs {
             FileType::Symlink => return Err(Errno::LOOP),
             _ => return Err(Errno::STALE),
         }
-        let (opened, attributes) = match claimed {
+        let (opened, attributes, reader) = match claimed {
             Some(file) => {
                 let attributes = same(&place, Attributes::of(&file, ""))?;
-                (Readable::again(&file)?, attributes)
+                (Readable::again(&file)?, attributes, None)
             }
-            None => self.to_read(&place)?,
+            None => match self.from_ahead(&place)? {
+                Some(ahead) => ahead,
+                None => self.to_read(&place)?,
+            },
         };
         let Readable { file, direct } = opened;
         let verdict = self.compare(node, &file, &attributes, is_claimed)?;
         let identity = attributes.identity();
-        let source = SourceFile::of(file.clone(), direct, identity.inode, place.served);
-        let opened = driver.open_file(source, glance, identity);
-        let reader = opened.map_err(|error| errno(&error))?;
-        let unchanged = self.nodes.opened(node, &file, attributes.version)?;
+        let source = || SourceFile::of(file.clone(), direct, identity.inode, place.served);
+        let reader = match reader {
+            Some(reader) => reader,
+            None => driver
+                .open_file(source(), glance, identity)
+                .map_err(|error| errno(&error))?,
+        };
+        let (before, alone) = self.nodes.opened(node, &file, attributes.version)?;
+        let unlisted = self
+            .walk
+            .entered(place.parent, &place.name, &reader, thread.into());
         let handle = self
             .files
             .add(OpenFile::new(node, thread, reader, self.lane(node)));
         Ok(Opened {
             handle,
-            unchanged,
+            unchanged: before == Some(attributes.version),
+            first: before.is_none() && alone && verdict == Verdict::Same,
             resized: verdict == Verdict::Changed,
+            unlisted: unlisted.then_some(place.parent),
         })
-    }
-
-    /// Opens a folder.
-    ///
-    /// # Errors
-    /// Those of [`SourceFs::open`].
-    pub fn open_folder(&self, node: Node, thread: u32) -> Result<u64, Errno> {
-        let claimed = self.retries.claimed(thread, node);
-        let is_claimed = claimed.is_some();
-        let (descriptor, attributes) = self.folder_as(node, claimed)?;
-        self.compare(node, &descriptor, &attributes, is_claimed)?;
-        let folder = beneath::open_for_listing(descriptor)?;
-        Ok(self.folders.add(Listing::new(folder)))
     }
 
     /// A thread is answered `ESTALE`; the kernel will try again for it.
@@ -96,7 +94,7 @@ impl SourceFs {
     }
 
     /// What is opened: the folder this thread was told of a moment ago, or the one of that name.
-    fn folder_as(
+    pub(super) fn folder_as(
         &self,
         node: Node,
         claimed: Option<Arc<File>>,
@@ -110,7 +108,7 @@ impl SourceFs {
 
     /// Compares with what the kernel was told; `ESTALE` if its check of rights may not hold. Of a
     /// file that was looked up for this very open it does.
-    fn compare(
+    pub(super) fn compare(
         &self,
         node: Node,
         descriptor: &Arc<File>,

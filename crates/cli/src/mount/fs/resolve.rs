@@ -18,6 +18,7 @@ use std::sync::Arc;
 use rustix::fs::{FileType, OFlags};
 use rustix::io::Errno;
 
+use super::ahead::Opening;
 use super::attributes::{Attributes, device_of};
 use super::nodes::{DEPTH_MAX, FileSystem, Node, Place, ROOT};
 use super::{SourceFs, beneath};
@@ -93,23 +94,23 @@ impl SourceFs {
     }
 
     /// A regular file by its name, opened for reading unless it is open already, with its attributes.
-    pub(super) fn to_read(&self, place: &Place) -> Result<(Readable, Attributes), Errno> {
+    pub(super) fn to_read(&self, place: &Place) -> Result<Opening, Errno> {
         let folder = self.descriptor(place.parent)?;
         if place.mounted {
             let (file, attributes) = self.step(&folder, place)?;
-            return Ok((Readable::again(&file)?, attributes));
+            return Ok((Readable::again(&file)?, attributes, None));
         }
         // A server is asked to open it each time: some show changes at an open only.
         if let Some(file) = place.descriptor.as_ref().filter(|_| !place.served) {
             let attributes = self.attributes_in(&folder, place)?;
             let direct = rustix::fs::fcntl_getfl(file)?.contains(OFlags::DIRECT);
             let file = file.clone();
-            return Ok((Readable { file, direct }, attributes));
+            return Ok((Readable { file, direct }, attributes, None));
         }
         let (file, direct) = beneath::open_to_read(&folder, &place.name).map_err(stale)?;
         let attributes = same(place, Attributes::of(&file, ""))?;
         let file = Arc::new(file);
-        Ok((Readable { file, direct }, attributes))
+        Ok((Readable { file, direct }, attributes, None))
     }
 
     /// A descriptor, and the attributes if it was not kept.

@@ -156,6 +156,23 @@ impl Reads {
     }
 }
 
+impl Reads {
+    /// Copies the beginning of a file, as it is in memory, and does something with it; none if there is
+    /// no room for that now, or it is not in memory.
+    pub fn now<T>(
+        &self,
+        file: &OpenFile,
+        bytes: usize,
+        give: impl FnOnce(&[u8]) -> T,
+    ) -> Option<T> {
+        let mut buffer = lock(&self.shared.state).room.take(bytes).ok()??;
+        let copied = file.read_resident(&mut buffer[..bytes], 0, true);
+        let given = copied.map(|count| give(&buffer[..count]));
+        self.shared.give_back(buffer);
+        given
+    }
+}
+
 impl Drop for Reads {
     fn drop(&mut self) {
         lock(&self.shared.state).ended = true;

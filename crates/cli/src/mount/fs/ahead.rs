@@ -1,0 +1,82 @@
+//! Files opened ahead of the programs that will open them.
+//!
+//! Part of the [file system](super). The engine names an entry of a listed folder; it is opened here as
+//! an open by a program would, and kept by [`walk`](super::walk) until its program comes. The daemon may
+//! open what the program may not: the program's own open is checked by its kernel, as always.
+
+use std::ffi::OsStr;
+use std::sync::Arc;
+
+use forerun_core::{FolderId, ReaderId};
+use forerun_io::Reader;
+use forerun_io::source::OpenFile as SourceFile;
+use rustix::fs::FileType;
+use rustix::io::Errno;
+
+use super::attributes::Attributes;
+use super::nodes::{Node, Place};
+use super::resolve::Readable;
+use super::walk::Ahead;
+use super::{SourceFs, beneath};
+
+/// A file with the reader it got.
+pub(super) type Opening = (Readable, Attributes, Option<Reader>);
+
+impl SourceFs {
+    /// Opens an entry of a folder ahead, and tells the driver how that went.
+    pub fn open_ahead(&self, folder: FolderId, entry: u32) {
+        let Some((node, name, known)) = self.walk.place(folder, entry) else {
+            return;
+        };
+        let reader = self.try_ahead(node, &name, folder).ok();
+        known.opened_ahead(entry, reader);
+    }
+
+    fn try_ahead(&self, node: Node, name: &OsStr, folder: FolderId) -> Result<ReaderId, Errno> {
+        let driver = self.driver().ok_or(Errno::SHUTDOWN)?;
+        let place = self.nodes.place(node)?;
+        let (file, direct) = beneath::open_to_read(self.descriptor(node)?, name)?;
+        let file = Arc::new(file);
+        let seen = Attributes::of(&file, "")?;
+        // The look that counts comes after the glance.
+        let glance = driver.glance(seen.key.inode());
+        let attributes = Attributes::of(&file, "")?;
+        if attributes.kind != FileType::RegularFile {
+            return Err(Errno::STALE);
+        }
+        let identity = attributes.identity();
+        let source = SourceFile::of(file.clone(), direct, identity.inode, place.served);
+        let reader = driver.open_file(source, glance, identity);
+        let reader = reader.map_err(|_| Errno::IO)?;
+        let id = reader.id();
+        let kept = self.walk.opened(folder, file, reader, attributes);
+        kept.map(|()| id).map_err(|_| Errno::EXIST)
+    }
+
+    /// The file that is open ahead, if it is what a program opens now.
+    pub(super) fn from_ahead(&self, place: &Place) -> Result<Option<Opening>, Errno> {
+        let Some(ahead) = self.walk.take(&place.key) else {
+            return Ok(None);
+        };
+        let attributes = self.attributes_of_file(place)?;
+        if attributes.identity() != ahead.attributes.identity() {
+            return Ok(None);
+        }
+        let Ahead { file, reader, .. } = ahead;
+        let opened = Readable { file, direct: true };
+        Ok(Some((opened, attributes, Some(reader))))
+    }
+
+    /// Nobody comes for a file that was opened ahead: what is to be dropped.
+    #[must_use]
+    pub fn not_ahead(&self, reader: ReaderId) -> Option<impl Send + use<>> {
+        self.walk.take_reader(reader)
+    }
+
+    /// Files that are open ahead in folders nobody walks any more: to be dropped by somebody who may
+    /// wait for their server.
+    #[must_use]
+    pub fn idle_ahead(&self) -> Vec<impl Send + use<>> {
+        self.walk.take_idle()
+    }
+}

@@ -1,0 +1,170 @@
+//! Folders: whoever walks them says so, and is asked to open files ahead of the walk.
+//!
+//! Called by a mount, or by any host that sees which files programs open in which folders. The
+//! engine's `next_file` method then expects the files that come next; the driver asks the host to
+//! open them, and the engine fetches their beginning. Where the method is `none`, or nobody opens
+//! ahead, all of this is nothing.
+//!
+//! ```text
+//! host                                   driver
+//!  folder(entries), entered(file)  -->
+//!                                  <--   OpensAhead::open(folder, entry)      soon, on a thread of the host's
+//!  opened_ahead(entry, reader)     -->   its beginning is fetched
+//!  entered(entry, that reader)     -->   a program has it now
+//!                                  <--   OpensAhead::close(reader)            or nobody came
+//! ```
+
+use std::mem;
+use std::sync::Arc;
+
+use forerun_core::next_file::Entry;
+use forerun_core::{FolderId, Input, ReaderId};
+
+use crate::control::Control;
+use crate::driver::Driver;
+use crate::reader::Reader;
+use crate::shared::Shared;
+
+/// Opens files ahead and closes them. Called on whatever thread made the engine decide, so it MUST
+/// wait for nothing and MUST NOT call the driver: it leaves the work to a thread of its own.
+pub trait OpensAhead: Send + Sync {
+    /// This entry of the folder is to be opened; [`Folder::opened_ahead`] MUST be called for it, also
+    /// if it cannot be.
+    fn open(&self, folder: FolderId, entry: u32);
+    /// Nobody comes for the file of this reader: it is to be dropped.
+    fn close(&self, reader: ReaderId);
+}
+
+/// What the engine wants of whoever opens ahead.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Order {
+    Open(FolderId, u32),
+    Close(ReaderId),
+}
+
+/// A folder the engine knows. Forgotten when dropped.
+pub struct Folder {
+    shared: Arc<Shared>,
+    id: FolderId,
+}
+
+impl Driver {
+    /// Has files opened ahead by this host from now on; the first one counts.
+    pub fn open_ahead_with(&self, host: Arc<dyn OpensAhead>) {
+        self.shared().opens_ahead(host);
+    }
+
+    /// Whether it is worth while to tell of folders.
+    #[must_use]
+    pub fn follows_folders(&self) -> bool {
+        let shared = self.shared();
+        shared.host().is_some() && shared.with(|control| control.follows_folders())
+    }
+
+    /// A folder was listed. None if no files are opened ahead, or there are too many entries or folders.
+    #[must_use]
+    pub fn folder(&self, entries: Arc<[Entry]>) -> Option<Folder> {
+        let shared = self.shared().clone();
+        if entries.len() > forerun_core::Engine::FOLDER_MAX || shared.host().is_none() {
+            return None;
+        }
+        let id = shared.after_later(|control| control.add_folder(entries))?;
+        Some(Folder { shared, id })
+    }
+}
+
+impl Folder {
+    /// Its number, by which files of it are asked for.
+    #[must_use]
+    pub fn id(&self) -> FolderId {
+        self.id
+    }
+
+    /// It was listed again, and these are its entries now.
+    pub fn listed(&self, entries: Arc<[Entry]>) {
+        let folder = self.id;
+        self.shared
+            .after_later(|control| control.feed(Input::Folder { folder, entries }));
+    }
+
+    /// A program opened an entry; `opener` tells programs apart.
+    pub fn entered(&self, entry: u32, reader: &Reader, opener: u64) {
+        let (folder, reader) = (self.id, reader.id());
+        self.shared.after_later(|control| {
+            control.feed(Input::Entered {
+                folder,
+                entry,
+                reader,
+                opener,
+            });
+        });
+    }
+
+    /// The answer to [`OpensAhead::open`]: the number of the reader, or that there is none.
+    pub fn opened_ahead(&self, entry: u32, reader: Option<ReaderId>) {
+        let folder = self.id;
+        self.shared.after_later(|control| {
+            control.feed(Input::Ahead {
+                folder,
+                entry,
+                reader,
+            });
+        });
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        self.shared
+            .after_later(|control| control.forget_folder(self.id));
+    }
+}
+
+impl std::fmt::Debug for Folder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Folder {{ id: {} }}", self.id.0)
+    }
+}
+
+impl Control {
+    fn add_folder(&mut self, entries: Arc<[Entry]>) -> Option<FolderId> {
+        if !self.follows_folders() || self.folders.next() >= FolderId::LIMIT {
+            return None;
+        }
+        let folder = FolderId(self.folders.insert(()));
+        self.feed(Input::Folder { folder, entries });
+        Some(folder)
+    }
+
+    fn forget_folder(&mut self, folder: FolderId) {
+        self.feed(Input::ForgetFolder { folder });
+        self.folders.remove(folder.0);
+    }
+}
+
+impl Shared {
+    /// Tells the host what was decided. The caller holds no lock.
+    pub(crate) fn tell_host(&self, orders: Vec<Order>) {
+        let Some(host) = self.host() else { return };
+        for order in orders {
+            match order {
+                Order::Open(folder, entry) => host.open(folder, entry),
+                Order::Close(reader) => host.close(reader),
+            }
+        }
+    }
+}
+
+/// The orders of one holder of the lock.
+#[derive(Debug, Default)]
+pub(crate) struct Orders(Vec<Order>);
+
+impl Orders {
+    pub(crate) fn add(&mut self, order: Order) {
+        self.0.push(order);
+    }
+
+    pub(crate) fn take(&mut self) -> Vec<Order> {
+        mem::take(&mut self.0)
+    }
+}
