@@ -28,6 +28,8 @@ pub(crate) struct Memory {
     reclaim: Box<dyn Reclaim>,
     prefetched: PrefetchCache,
     free: Queue,
+    /// Frames whose block left the table and that still stand in an order of reclaim.
+    dropped: Vec<Frame>,
     /// Frames from here on were never used.
     untouched: u32,
     /// Frames set aside for bookkeeping.
@@ -52,6 +54,7 @@ impl Memory {
             prefetched: PrefetchCache::new(reclaim.prefetch_percent()),
             reclaim,
             free: Queue::default(),
+            dropped: Vec::new(),
             untouched: 0,
             aside: Queue::default(),
             charged: 0,
@@ -192,12 +195,30 @@ impl Memory {
         question(&mut *self.reclaim, &mut cache)
     }
 
-    /// Vacant frames leave the reclaim order.
+    /// A frame was vacated out of turn. One that stands in an order of reclaim, from which only the first
+    /// can be taken, is free after the next [`Memory::sweep`], with all others until then: to go through
+    /// an order for each file that is forgotten would cost more than the file was worth.
+    pub(crate) fn vacated(&mut self, frame: Frame, is_in_order: bool) {
+        match is_in_order {
+            true => self.dropped.push(frame),
+            false => self.give_back(frame),
+        }
+    }
+
+    /// Whether there are such frames.
+    pub(crate) fn has_vacated(&self) -> bool {
+        !self.dropped.is_empty()
+    }
+
+    /// Vacated frames leave the orders of reclaim, and are free.
     pub(crate) fn sweep(&mut self) {
         let table = Arc::clone(&self.table);
         let gone = |frame| table.flags(frame) & flag::VACANT != 0;
         self.prefetched.sweep(&mut self.links, gone);
         self.ask(Nanos(0), |reclaim, cache| reclaim.sweep(cache, &gone));
+        for frame in core::mem::take(&mut self.dropped) {
+            self.give_back(frame);
+        }
     }
 
     /// A reader takes the bytes: not to be given up until [`Memory::unpin`].
@@ -223,7 +244,7 @@ impl Memory {
             "{frame:?} is unpinned more often than pinned"
         );
         self.table.clear(frame, flag::PINNED);
-        if self.table.flags(frame) & flag::VACANT != 0 {
+        if self.table.flags(frame) & flag::VACANT != 0 && !self.dropped.contains(&frame) {
             self.give_back(frame);
         }
     }

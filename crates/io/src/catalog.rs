@@ -3,7 +3,7 @@
 //! Part of what the engine's lock protects. Two opens of one inode (or of the same generated
 //! content) share one number, one descriptor and their blocks. When the last reader closes, the
 //! descriptor goes and the number stays, so that a reopened file is still warm; past
-//! [`CLOSED_MAX`] closed files the one closed longest ago is forgotten.
+//! [`CLOSED_MAX`] closed files those closed longest ago are forgotten, some hundreds at a time.
 //!
 //! ```text
 //! open by path --> inode known? --yes--> same version? --yes--> share number and blocks
@@ -23,6 +23,9 @@ use crate::source::{Identity, Source};
 /// Closed files remembered. Each costs about 300 bytes; four thousand are the working set of a
 /// build or a web server.
 pub(crate) const CLOSED_MAX: usize = 4096;
+
+/// So many are forgotten at a time: the engine goes through its frames once for all of them.
+const FORGOTTEN: usize = 256;
 
 /// Space left between files on the device the engine imagines, so that the first byte of one
 /// never seems to continue the last of another.
@@ -199,9 +202,16 @@ impl Catalog {
         }
     }
 
-    /// Takes out the file closed longest ago, if there are too many and nothing is in flight.
-    pub(crate) fn take_surplus(&mut self) -> Option<FileId> {
-        if self.closed.len() <= CLOSED_MAX && self.has_room() {
+    /// Whether closed files are to be forgotten, down to this many.
+    pub(crate) fn surplus(&self) -> Option<usize> {
+        let is_surplus = self.closed.len() > CLOSED_MAX || !self.has_room();
+        is_surplus.then(|| self.closed.len().min(CLOSED_MAX).saturating_sub(FORGOTTEN))
+    }
+
+    /// Takes out the file closed longest ago of which nothing is in flight, if more than so many are
+    /// closed.
+    pub(crate) fn take_closed(&mut self, left: usize) -> Option<FileId> {
+        if self.closed.len() <= left {
             return None;
         }
         let idle = |file: &FileId| self.files.get(file.0).is_some_and(|k| k.in_flight == 0);
@@ -245,8 +255,9 @@ mod tests {
         }
         let first = add(&mut catalog, 0);
         assert_eq!(first, FileId(0));
-        assert_eq!(catalog.take_surplus(), Some(FileId(1)));
-        assert_eq!(catalog.take_surplus(), None);
+        let left = catalog.surplus().unwrap();
+        assert_eq!(catalog.take_closed(left), Some(FileId(1)));
+        assert!(catalog.surplus().is_none());
         assert_eq!(add(&mut catalog, 77_777), FileId(1));
         assert_eq!(catalog.get(FileId(2)).unwrap().location, Bytes(4 << 20));
     }

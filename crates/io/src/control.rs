@@ -256,8 +256,11 @@ impl Control {
 
     /// Forgets files that were closed long ago, if too many are.
     pub(crate) fn forget_surplus(&mut self, door: &Door) {
-        while let Some(file) = self.catalog.take_surplus() {
-            self.drain(door);
+        let Some(left) = self.catalog.surplus() else {
+            return;
+        };
+        self.drain(door);
+        while let Some(file) = self.catalog.take_closed(left) {
             self.feed(Input::Forget { file });
         }
     }

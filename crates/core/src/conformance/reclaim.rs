@@ -253,11 +253,9 @@ impl Run {
         for &frame in &dropped {
             self.memory.dropped(frame);
             table.remove(frame);
+            self.memory.vacated(frame, true);
         }
         self.memory.sweep();
-        for frame in dropped {
-            self.memory.give_back(frame);
-        }
         self.readers[reader].0.clear();
         self.follow(reader);
     }

@@ -12,7 +12,7 @@ use crate::detect;
 use crate::known;
 use crate::stream::{STREAMS_MAX, Streams};
 use crate::table::{Frame, flag};
-use crate::units::{Bytes, Extent, FileId, ReadId, ReaderId, RequestId};
+use crate::units::{Block, Bytes, Extent, FileId, ReadId, ReaderId, RequestId};
 
 /// What an open file is charged: its entry, its detector, and room in the maps. The streams come
 /// on top as they appear; half the limit is charged ahead because vectors grow by doubling.
@@ -27,10 +27,11 @@ pub(super) fn reader_bytes(members: usize) -> i64 {
 impl Engine {
     pub(super) fn invalidate(&mut self, file: FileId, bytes: Bytes) -> Option<()> {
         let blocks = blocks_in(bytes, self.settings.block_bytes);
+        self.files.get(&file)?;
+        let waiting = self.drop_blocks(file);
         let state = self.files.get_mut(&file)?;
         state.bytes = bytes;
         state.blocks = blocks;
-        let waiting = self.drop_blocks(file);
         self.drop_hints(file);
         self.forget_patterns(file);
         self.work.reads.extend(waiting);
@@ -73,25 +74,27 @@ impl Engine {
         {
             waiting.append(&mut self.orphan(id));
         }
-        let dropped = self.drop_resident(file);
-        self.memory.sweep();
-        for frame in dropped {
-            self.memory.give_back(frame);
+        for frame in self.resident(file) {
+            let is_in_order = self.memory.dropped(frame);
+            self.evict(frame);
+            self.memory.vacated(frame, is_in_order);
         }
         waiting
     }
 
-    fn drop_resident(&mut self, file: FileId) -> Vec<Frame> {
-        let table = self.memory.table.clone();
-        let dropped: Vec<Frame> = (0..table.frames())
-            .map(Frame)
-            .filter(|&f| table.flags(f) & flag::VACANT == 0 && table.holds(f).0 == file)
-            .collect();
-        for &frame in &dropped {
-            self.memory.dropped(frame);
-            self.evict(frame);
+    /// The frames with blocks of a file: whichever is less to look at, its blocks or all frames.
+    fn resident(&self, file: FileId) -> Vec<Frame> {
+        let table = &self.memory.table;
+        let blocks = self.files.get(&file).map_or(0, |state| state.blocks);
+        if blocks <= u64::from(table.frames()) {
+            let blocks = (0..).take(blocks as usize).map(Block);
+            let found = blocks.filter_map(|block| table.find(file, block));
+            return found.map(|found| found.frame).collect();
         }
-        dropped
+        let frames = (0..table.frames()).map(Frame);
+        frames
+            .filter(|&f| table.flags(f) & flag::VACANT == 0 && table.holds(f).0 == file)
+            .collect()
     }
 
     /// What was learned of a file's readers does not hold for its new content.

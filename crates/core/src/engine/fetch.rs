@@ -202,6 +202,12 @@ impl Engine {
         if let Some(frame) = self.memory.take_free() {
             return Some(frame);
         }
+        if self.memory.has_vacated() {
+            self.memory.sweep();
+            if let Some(frame) = self.memory.take_free() {
+                return Some(frame);
+            }
+        }
         let victim = self.victim()?;
         self.evict(victim);
         self.memory.give_back(victim);

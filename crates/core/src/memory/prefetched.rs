@@ -136,9 +136,12 @@ impl Memory {
         }
     }
 
-    /// The block of this frame is about to leave the table, and was not a victim.
-    pub(crate) fn dropped(&mut self, frame: Frame) {
-        self.prefetched.of_streams -= u32::from(self.is_of_stream(frame));
+    /// The block of this frame is about to leave the table, and was not a victim; whether it stands in
+    /// an order of reclaim.
+    pub(crate) fn dropped(&mut self, frame: Frame) -> bool {
+        let is_of_stream = self.is_of_stream(frame);
+        self.prefetched.of_streams -= u32::from(is_of_stream);
+        !is_of_stream && !self.is_held(frame)
     }
 
     /// Whether the block of this frame is in the prefetch cache, and a stream's.
@@ -261,7 +264,8 @@ impl Memory {
         );
         let counted = self.reclaim.len() + self.prefetched.len();
         assert_eq!(
-            counted, resident,
+            counted,
+            resident + self.dropped.len() as u32,
             "blocks to be given up, and resident ones"
         );
         let ranks: Vec<_> = (streams.iter())
