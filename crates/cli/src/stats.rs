@@ -8,7 +8,7 @@ use std::fmt::Write;
 use forerun_core::{Ledger, Nanos};
 
 /// How many counters a ledger has.
-const COUNTERS: usize = 26;
+const COUNTERS: usize = 30;
 
 /// The lines, for a run that took this long and gave this many bytes.
 #[must_use]
@@ -49,6 +49,10 @@ pub fn counters(ledger: &Ledger) -> [(&'static str, u64); COUNTERS] {
         ("hints_read", ledger.hints_read),
         ("hints_missed", ledger.hints_missed),
         ("hints_dropped", ledger.hints_dropped),
+        ("files_ahead", ledger.files_ahead),
+        ("files_ahead_used", ledger.files_ahead_used),
+        ("files_ahead_wasted", ledger.files_ahead_wasted),
+        ("files_ahead_open", ledger.files_ahead_open),
         ("requests", ledger.requests),
         ("request_bytes", ledger.request_bytes.0),
         ("memory_peak_bytes", ledger.memory_peak.0),

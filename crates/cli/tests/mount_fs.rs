@@ -109,7 +109,7 @@ fn names(fs: &SourceFs, node: Node, at_once: usize) -> Vec<OsString> {
     let mut from = 0;
     loop {
         let mut taken = 0;
-        fs.read_folder(handle, from, &mut |_, name| {
+        fs.read_folder(node, handle, from, &mut |_, name| {
             if taken == at_once {
                 return false;
             }

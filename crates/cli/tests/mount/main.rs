@@ -16,6 +16,7 @@ mod rights;
 mod silent;
 #[path = "../../../skipped.rs"]
 mod skipped;
+mod small;
 mod staleness;
 mod wait;
 mod watching;
