@@ -22,6 +22,7 @@
 //! | [`budget`] | who gets how much of `--memory` |
 //! | [`background`] | a daemon that was seen to work |
 //! | [`watch`], [`readahead`] | the kernel's caches |
+//! | [`read_times`] | how long reads take |
 //! | [`control`], [`sockets`], [`metrics`], [`report`] | what it does, and what can be changed |
 
 pub mod attach;
@@ -36,6 +37,7 @@ pub mod limits;
 pub mod metrics;
 pub mod options;
 pub mod point;
+pub mod read_times;
 pub mod readahead;
 pub mod report;
 pub mod running;

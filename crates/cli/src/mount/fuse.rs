@@ -37,6 +37,7 @@ use super::fs::listing::Name;
 use super::fs::nodes::Node;
 use super::fs::{Found, SourceFs};
 use super::lanes::{LaneOf, Lanes};
+use super::read_times::ReadTimes;
 
 /// How long the kernel may believe a name or an attribute: the longest time a change in the source
 /// goes unnoticed. A second, as network file systems use; a shorter one costs a round trip for
@@ -75,6 +76,7 @@ const SEEK_HOLE: i32 = 4;
 struct Served {
     fs: Arc<SourceFs>,
     reads: Reads,
+    times: Arc<ReadTimes>,
     /// Where the kernel is told to drop something; set before the first open.
     kernel: OnceLock<Notifier>,
 }
@@ -109,13 +111,19 @@ pub fn serve(
     channel: OwnedFd,
     everyone: bool,
     room: usize,
+    times: Arc<ReadTimes>,
 ) -> io::Result<BackgroundSession> {
     let threads = threads();
     let lanes = Lanes::new(threads);
     let limits = fs.clone();
     let reads = Reads::start(room, lanes.clone(), Box::new(move || limits.awaited_max()))?;
     let kernel = OnceLock::new();
-    let served = Arc::new(Served { fs, reads, kernel });
+    let served = Arc::new(Served {
+        fs,
+        reads,
+        times,
+        kernel,
+    });
     let adapter = Adapter {
         served: served.clone(),
         lanes,
@@ -306,7 +314,7 @@ impl Filesystem for Adapter {
             file,
             offset,
             bytes: size as usize,
-            reply,
+            reply: self.served.times.begin(reply),
         };
         if is_served {
             self.call_in(lane, move |served| served.reads.begin(read));

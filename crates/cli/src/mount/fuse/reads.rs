@@ -28,7 +28,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use forerun_io::footprint::Pages;
-use fuser::{Errno, ReplyData};
+use fuser::Errno;
 
 use super::room::Room;
 use super::wire::errno;
@@ -36,6 +36,7 @@ use crate::mount::fs::beneath;
 use crate::mount::fs::file::OpenFile;
 use crate::mount::lanes::{LaneOf, Lanes};
 use crate::mount::lock;
+use crate::mount::read_times::TimedReply;
 
 /// Threads that answer what has come. They copy and never wait: more than copy at once on most
 /// machines.
@@ -107,7 +108,7 @@ pub struct Read {
     /// So many bytes.
     pub bytes: usize,
     /// Where the answer goes.
-    pub reply: ReplyData,
+    pub reply: TimedReply,
 }
 
 impl Reads {
