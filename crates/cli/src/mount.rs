@@ -23,8 +23,10 @@
 //! | [`background`] | a daemon that was seen to work |
 //! | [`watch`], [`readahead`] | the kernel's caches |
 //! | [`read_times`] | how long reads take |
+//! | [`announcements`] | reads that programs will do |
 //! | [`control`], [`sockets`], [`metrics`], [`report`] | what it does, and what can be changed |
 
+pub mod announcements;
 pub mod attach;
 pub mod background;
 pub mod budget;

@@ -16,6 +16,7 @@
 //! lists (`default_permissions`, POSIX ACLs), never by what the daemon may do. There is no
 //! operation that writes: the mount is read-only, and the kernel says `EROFS` before anyone asks.
 
+pub mod announced;
 pub mod attributes;
 pub mod beneath;
 pub mod covered;
