@@ -18,13 +18,11 @@
 //! | [`lanes`] | calls to file systems that may not answer |
 //! | [`running`], [`ending`] | from a channel to a mount that works, and to its end |
 //! | [`point`], [`attach`], [`options`] | mount point, `mount(2)`, `-o` |
-//! | [`limits`] | those of the process |
-//! | [`budget`] | who gets how much of `--memory` |
+//! | [`limits`], [`budget`] | those of the process, and who gets how much of `--memory` |
 //! | [`background`] | a daemon that was seen to work |
 //! | [`watch`], [`readahead`] | the kernel's caches |
-//! | [`read_times`] | how long reads take |
 //! | [`announcements`] | reads that programs will do |
-//! | [`control`], [`sockets`], [`metrics`], [`report`] | what it does, and what can be changed |
+//! | [`control`], [`sockets`], [`metrics`], [`read_times`], [`report`] | what it does, and what can be changed |
 
 pub mod announcements;
 pub mod attach;
