@@ -20,6 +20,7 @@ pub mod failure;
 pub mod files;
 pub mod measure;
 pub mod mount;
+pub mod papers;
 pub mod profile_file;
 pub mod progress;
 pub mod quantity;
