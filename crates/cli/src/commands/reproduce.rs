@@ -40,7 +40,8 @@ pub fn run(args: &Reproduce, out: &mut dyn Write) -> Result<(), Failure> {
     };
     let broken = |e: Broken| Failure::Run(e.to_string());
     let mut notices = Notice::LIST.map(|(_, notice)| notice).to_vec();
-    notices.sort_by_key(|notice| *notice != args.noticing.notice);
+    let first = args.noticing.notice.unwrap_or_default();
+    notices.sort_by_key(|notice| *notice != first);
     let wanted = Wanted {
         notices,
         only: named(args)?,

@@ -300,6 +300,28 @@ fn when_a_free_disk_is_noticed_is_an_option_that_journals_record() {
 }
 
 #[test]
+fn a_flag_of_hinted_methods_is_refused_where_nothing_follows_hints() {
+    for (arguments, why) in [
+        ("--notice at-reads".to_owned(), "give --hints"),
+        (
+            format!("{HINTS} --notice at-once --preset cp,linux-2.6.24"),
+            "no preset named follows hints",
+        ),
+        (
+            format!("{HINTS} --notice at-once --hinted none"),
+            "no preset named follows hints",
+        ),
+    ] {
+        let refused = super::forerun(&format!("bench {arguments}")).code(2);
+        let said = String::from_utf8_lossy(&refused.get_output().stderr).into_owned();
+        assert!(
+            said.starts_with("forerun: --notice: ") && said.contains(why),
+            "{arguments}: {said}"
+        );
+    }
+}
+
+#[test]
 fn the_seed_and_what_the_hints_are_stand_below_the_table() {
     let run = format!("bench --clock virtual {HINTS} --seed 4 --wrong-percent 20");
     let table = output_of(&run);
