@@ -26,6 +26,7 @@ pub mod progress;
 pub mod quantity;
 pub mod stack;
 pub mod stats;
+pub mod terminal;
 pub mod trial;
 
 use std::io::Write;

@@ -4,7 +4,7 @@
 //! what there is, so a new method appears by its one entry. The table is for people, the JSON
 //! object for whatever builds menus, completions or documentation.
 
-use std::io::{IsTerminal, Write, stdout};
+use std::io::Write;
 
 use comfy_table::{ContentArrangement, Table, presets};
 use forerun_core::preset::Preset;
@@ -12,12 +12,12 @@ use forerun_core::spec::{Knows, Method, Spec};
 use forerun_core::{depth, detect, dispatch, hinted, preset, reclaim};
 use forerun_io::backend;
 use forerun_sim::trace::format;
-use ratatui::crossterm::terminal;
 use serde_json::{Map, Value, json};
 
 use crate::args::{List, ListFormat, Listed};
 use crate::failure::Failure;
 use crate::papers::{PAPERS, in_words};
+use crate::terminal;
 
 /// A family of methods: its name and their specs.
 type Family = (&'static str, Vec<&'static Spec>);
@@ -114,7 +114,7 @@ fn section(title: &str, rows: Vec<Vec<String>>) -> String {
         .load_preset(presets::NOTHING)
         .set_content_arrangement(ContentArrangement::Disabled);
     // A line an entry for programs and `grep`; for people lines that fit.
-    if let Some((columns, _)) = terminal_size() {
+    if let Some((columns, _)) = terminal::size() {
         table
             .set_content_arrangement(ContentArrangement::Dynamic)
             .set_width(columns.saturating_sub(1).max(60));
@@ -125,12 +125,6 @@ fn section(title: &str, rows: Vec<Vec<String>>) -> String {
         .map(|line| format!(" {}\n", line.trim_end()))
         .collect();
     format!("{title}\n{lines}")
-}
-
-/// Columns and lines of the terminal that standard output is, if it is one.
-fn terminal_size() -> Option<(u16, u16)> {
-    let is_terminal = stdout().is_terminal();
-    is_terminal.then(|| terminal::size().ok()).flatten()
 }
 
 /// Papers that entries name, with their titles. One that no entry names is not shown.
