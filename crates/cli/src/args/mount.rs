@@ -166,8 +166,13 @@ pub struct Ctl {
 #[derive(Clone, Debug, Subcommand)]
 pub enum Order {
     /// Print the counters and the open files, as JSON
+    #[command(after_long_help = "Examples:\n  \
+        forerun ctl /fast stats | jq .counters\n  \
+        forerun ctl /fast stats | jq -r .open_files[].path")]
     Stats,
     /// Print what the mount was started with and which limits hold, as JSON
+    #[command(after_long_help = "Examples:\n  \
+        forerun ctl /fast limits | jq .memory_limit_bytes")]
     Limits,
     /// Announce what programs will read next, to have it read ahead in that order
     #[command(
