@@ -174,7 +174,7 @@ fn ranges_that_cannot_be_read_are_refused_by_reason_and_the_others_taken() {
         })
     };
     assert_eq!(
-        refused("No such file"),
+        refused("no such file"),
         Some((2, "missing".into())),
         "{answer}"
     );

@@ -25,6 +25,7 @@ use rustix::io::Errno;
 use super::attributes::{Attributes, device_of};
 use super::nodes::ROOT;
 use super::{SourceFs, beneath};
+use crate::files::plain;
 
 /// Why reads of a file cannot be announced.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
@@ -39,7 +40,7 @@ pub enum Refused {
     #[error("the mount has ended")]
     Ended,
     /// The source says no.
-    #[error("{}", std::io::Error::from(*.0))]
+    #[error("{}", plain(&std::io::Error::from(*.0)))]
     Source(#[from] Errno),
 }
 
