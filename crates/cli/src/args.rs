@@ -33,6 +33,7 @@ pub use self::trace::{Reading, Trace, TraceCommand, TraceConvert, TraceInfo};
 use crate::bench::pattern::{self, Pattern};
 use crate::bench::plan::Contender;
 use crate::emulation::Emulation;
+use crate::papers::in_words;
 use crate::quantity::{parse_duration, parse_size};
 
 /// Makes slow storage read fast: mounts a directory so that what reads there is read ahead.
@@ -106,11 +107,11 @@ pub struct Methods {
 #[derive(Clone, Copy, Debug, Group)]
 pub struct Noticing {
     /// When a hinted method notices that a fetch has ended: at once, or at reads (when one begins or
-    /// waits, as kimbrel96's simulator)
-    #[arg(long, value_name = "WHEN", default_value_t)]
+    /// waits, as the simulator of Kimbrel et al. 1996) [default: at-once]
+    #[arg(long, value_name = "WHEN")]
     #[arg(value_parser = PossibleValuesParser::new(Notice::LIST.map(|(name, _)| name))
         .try_map(|name| name.parse::<Notice>()))]
-    pub notice: Notice,
+    pub notice: Option<Notice>,
 }
 
 /// A hinted method, or none.
@@ -386,12 +387,16 @@ fn methods_help<B>(family: &str, list: &[Method<B>]) -> String {
     use std::fmt::Write;
     let mut help = format!("The {family} method in place of the preset's:\n");
     for Method { spec, .. } in list {
-        let _ = write!(help, "\n- {}: {}", spec.name, spec.summary);
+        let _ = write!(help, "\n- {}: {}", spec.name, in_words(spec.summary));
         for p in spec.params {
             let _ = write!(
                 help,
                 "\n    {}={} ({} to {}): {}",
-                p.name, p.default, p.min, p.max, p.summary
+                p.name,
+                p.default,
+                p.min,
+                p.max,
+                in_words(p.summary)
             );
         }
     }

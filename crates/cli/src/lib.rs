@@ -20,11 +20,13 @@ pub mod failure;
 pub mod files;
 pub mod measure;
 pub mod mount;
+pub mod papers;
 pub mod profile_file;
 pub mod progress;
 pub mod quantity;
 pub mod stack;
 pub mod stats;
+pub mod terminal;
 pub mod trial;
 
 use std::io::Write;

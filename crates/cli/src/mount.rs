@@ -18,12 +18,13 @@
 //! | [`lanes`] | calls to file systems that may not answer |
 //! | [`running`], [`ending`] | from a channel to a mount that works, and to its end |
 //! | [`point`], [`attach`], [`options`] | mount point, `mount(2)`, `-o` |
-//! | [`limits`] | those of the process |
-//! | [`budget`] | who gets how much of `--memory` |
+//! | [`limits`], [`budget`] | those of the process, and who gets how much of `--memory` |
 //! | [`background`] | a daemon that was seen to work |
 //! | [`watch`], [`readahead`], [`trust`] | the kernel's caches |
-//! | [`control`], [`sockets`], [`metrics`], [`report`] | what it does, and what can be changed |
+//! | [`announcements`] | reads that programs will do |
+//! | [`control`], [`sockets`], [`metrics`], [`read_times`], [`report`] | what it does, and what can be changed |
 
+pub mod announcements;
 pub mod attach;
 pub mod background;
 pub mod budget;
@@ -36,6 +37,7 @@ pub mod limits;
 pub mod metrics;
 pub mod options;
 pub mod point;
+pub mod read_times;
 pub mod readahead;
 pub mod report;
 pub mod running;

@@ -24,9 +24,10 @@ const STEPS: &str = "{msg} [{bar:40}] {pos}/{len} {eta}";
 
 /// A bar without an end gets one, and begins again: now it is known how much there is to do.
 pub fn begin_again(bar: &ProgressBar, total: u64) {
+    // In this order: a bar of steps without a length would be drawn as 0/0.
+    bar.set_length(total);
     bar.set_style(style(STEPS));
     bar.reset();
-    bar.set_length(total);
 }
 
 /// A count of steps of which nobody knows how many there will be.

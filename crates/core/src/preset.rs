@@ -85,7 +85,7 @@ pub static LIST: &[Preset] = &[
         depth: "growing",
         dispatch: "continuing",
         reclaim: "exclusive",
-        hinted: "none",
+        hinted: "forestall",
         unread_percent: UNREAD_PERCENT,
         lean_async: true,
         next_file: "directory",

@@ -196,7 +196,8 @@ pub struct Top {
 #[derive(Debug, Group)]
 #[command(after_long_help = "Examples:\n  \
     forerun ctl /fast stats\n  \
-    forerun ctl /fast set --memory 128MiB")]
+    forerun ctl /fast set --memory 128MiB\n  \
+    forerun ctl /fast hint epoch.txt     read ahead what this list names")]
 pub struct Ctl {
     /// A mount point, or the socket of its --control
     #[arg(value_name = "MOUNTPOINT|SOCKET")]
@@ -211,9 +212,30 @@ pub struct Ctl {
 #[derive(Clone, Debug, Subcommand)]
 pub enum Order {
     /// Print the counters and the open files, as JSON
+    #[command(after_long_help = "Examples:\n  \
+        forerun ctl /fast stats | jq .counters\n  \
+        forerun ctl /fast stats | jq -r .open_files[].path")]
     Stats,
     /// Print what the mount was started with and which limits hold, as JSON
+    #[command(after_long_help = "Examples:\n  \
+        forerun ctl /fast limits | jq .memory_limit_bytes")]
     Limits,
+    /// Announce what programs will read next, to have it read ahead in that order
+    #[command(
+        after_long_help = "A line of the list is PATH, for a whole file, or PATH OFFSET LENGTH, for a part. PATH \
+        begins at\nthe mount point; if it has blanks, tabs stand between the three. The order is that of \
+        the reads.\nPrograms may read anything else, in any order: an announcement costs memory, and no \
+        read waits for it.\n\n\
+        Examples:\n  \
+        forerun ctl /fast hint epoch.txt\n  \
+        printf 'train/%s\\n' shard-7 shard-2 shard-5 | forerun ctl /fast hint -\n  \
+        printf 'big.db %d 65536\\n' 1048576 0 4194304 | forerun ctl /fast hint -"
+    )]
+    Hint {
+        /// The list; - is standard input
+        #[arg(value_name = "FILE")]
+        list: PathBuf,
+    },
     /// Change a limit while the mount runs
     #[command(group(clap::ArgGroup::new("limit").required(true)))]
     #[command(after_long_help = "Examples:\n  \

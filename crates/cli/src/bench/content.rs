@@ -73,6 +73,19 @@ impl Content {
         self.seed
     }
 
+    /// The files that stay in a directory for later benches, as a shell names them, and how many
+    /// bytes they have; none if no directory was given.
+    #[must_use]
+    pub fn left_behind(&self) -> Option<(String, u64)> {
+        let mut made = self.files.iter().filter(|file| file.index.is_some());
+        let folder = made
+            .clone()
+            .find_map(|file| file.path.as_deref()?.parent())?;
+        let names = folder.join(format!("forerun-bench-{}-*", self.seed));
+        let bytes = made.try_fold(0u64, |sum, file| sum.checked_add(file.bytes));
+        Some((names.display().to_string(), bytes.unwrap_or(u64::MAX)))
+    }
+
     /// Makes the files that should lie in a directory and do not.
     ///
     /// # Errors

@@ -13,6 +13,7 @@ use forerun_core::spec::{Choice, ChoiceError, Method, Param};
 use forerun_sim::workload::{self, Workload};
 
 use crate::failure::Failure;
+use crate::papers::in_words;
 
 /// Parameters of workloads that flags of the bench decide.
 const FLAGS: &[(&str, &str)] = &[
@@ -168,7 +169,7 @@ pub fn help() -> String {
     let mut help =
         "Order in which a reader reads its file, as name or name(param=value,..):\n".to_owned();
     for Method { spec, .. } in single() {
-        let _ = write!(help, "\n- {}: {}", spec.name, spec.summary);
+        let _ = write!(help, "\n- {}: {}", spec.name, in_words(spec.summary));
         let own = spec
             .params
             .iter()
@@ -177,7 +178,10 @@ pub fn help() -> String {
             let _ = write!(
                 help,
                 "\n    {} ({} to {}): {}",
-                p.name, p.min, p.max, p.summary
+                p.name,
+                p.min,
+                p.max,
+                in_words(p.summary)
             );
         }
     }

@@ -15,6 +15,7 @@ use super::plan::Plan;
 use crate::args::{Clock, Format};
 use crate::failure::Failure;
 use crate::quantity::{rough_duration, rough_size};
+use crate::terminal;
 
 /// One contender's result. Blocks are counted in `block_bytes`; units end the other names.
 #[derive(Clone, PartialEq, Debug, Serialize)]
@@ -29,6 +30,8 @@ pub struct Row {
     pub read_bytes: u64,
     pub bytes: u64,
     pub elapsed_ns: u64,
+    pub elapsed_least_ns: u64,
+    pub elapsed_most_ns: u64,
     pub throughput_bytes_per_second: u64,
     pub slowest_reader_over_mean: f64,
     pub device_requests: Option<u64>,
@@ -50,6 +53,9 @@ impl Row {
     /// The row of a contender from its runs, of which there is at least one.
     #[must_use]
     pub fn new(preset: &'static str, plan: &Plan, runs: &mut [Measured]) -> Option<Self> {
+        let elapsed = |run: Option<&Measured>| run.map_or(0, |run| run.elapsed.0);
+        let least = elapsed(runs.iter().min_by_key(|run| run.elapsed));
+        let most = elapsed(runs.iter().max_by_key(|run| run.elapsed));
         let run = median(runs)?;
         let ledger = run.ledger.as_ref();
         let device = run.device;
@@ -66,6 +72,8 @@ impl Row {
             read_bytes: plan.read_bytes,
             bytes: run.bytes,
             elapsed_ns: run.elapsed.0,
+            elapsed_least_ns: least,
+            elapsed_most_ns: most,
             throughput_bytes_per_second: per_second(run.bytes, run.elapsed.0),
             slowest_reader_over_mean: slowest_over_mean(run),
             device_requests: device.map(|d| d.requests),
@@ -140,6 +148,9 @@ fn csv(rows: &[Row]) -> Result<String, Box<dyn std::error::Error>> {
     )?)
 }
 
+/// Below this width every cell would be cut to letters.
+const NARROWEST: u16 = 80;
+
 const HEAD: [&str; 13] = [
     "preset",
     "MB/s",
@@ -161,6 +172,11 @@ fn table(rows: &[Row]) -> String {
     table
         .load_preset(presets::NOTHING)
         .set_content_arrangement(ContentArrangement::Disabled);
+    if let Some((columns, _)) = terminal::size() {
+        table
+            .set_content_arrangement(ContentArrangement::Dynamic)
+            .set_width(columns.max(NARROWEST));
+    }
     table.set_header(HEAD);
     table.add_rows(rows.iter().map(cells));
     for column in table.column_iter_mut().skip(1) {
@@ -180,7 +196,7 @@ fn cells(row: &Row) -> [String; 13] {
     [
         row.preset.to_owned(),
         format!("{:.1}", row.throughput_bytes_per_second as f64 / 1e6),
-        rough_duration(row.elapsed_ns.into()),
+        spread(row),
         format!("{:.2}", row.slowest_reader_over_mean),
         count(row.device_requests),
         bytes(row.request_bytes_mean),
@@ -194,6 +210,16 @@ fn cells(row: &Row) -> [String; 13] {
         time(row.stall_ns),
         bytes(row.memory_peak_bytes),
     ]
+}
+
+/// The median time, and of several runs the least and the most.
+fn spread(row: &Row) -> String {
+    let [median, least, most] = [row.elapsed_ns, row.elapsed_least_ns, row.elapsed_most_ns]
+        .map(|time| rough_duration(time.into()));
+    match row.runs {
+        1 => median,
+        _ => format!("{median} ({least} to {most})"),
+    }
 }
 
 #[cfg(test)]

@@ -15,6 +15,7 @@ use crate::bench::report::{self, Row};
 use crate::bench::{Measured, engine, kernel, modelled};
 use crate::failure::Failure;
 use crate::progress;
+use crate::quantity::rough_size;
 
 /// Runs the command.
 ///
@@ -39,9 +40,20 @@ pub fn run(args: &Bench, out: &mut dyn Write) -> Result<(), Failure> {
         .filter_map(|(e, runs)| Row::new(e.name(), &plan, runs))
         .collect();
     report::print(&rows, args.format, out)?;
-    match (plan.hints, args.format) {
-        (Some(hints), Format::Table) => announce(&plan, hints, out),
-        _ => Ok(()),
+    if args.format != Format::Table {
+        return Ok(());
+    }
+    if let Some(hints) = plan.hints {
+        announce(&plan, hints, out)?;
+    }
+    match plan.content.left_behind() {
+        Some((names, bytes)) => {
+            let bytes = rough_size(bytes as f64);
+            let line = format!("\n{bytes} stay for the next bench: {names}\n");
+            out.write_all(line.as_bytes())
+                .map_err(|e| Failure::output(&e))
+        }
+        None => Ok(()),
     }
 }
 

@@ -1,7 +1,9 @@
 //! `forerun ctl`: asks a running mount, or changes what can be changed, over its control socket.
 //!
 //! Prints one JSON object, for people and programs alike. What a mount answers stands in
-//! [`crate::mount::report`].
+//! [`crate::mount::report`]; lists of announced reads are taken apart in [`hint`].
+
+mod hint;
 
 use std::io::Write;
 
@@ -17,7 +19,8 @@ use crate::mount::sockets::Sockets;
 /// # Errors
 /// Nobody listens, or it could not be done.
 pub fn run(args: &Ctl, sockets: &Sockets, out: &mut dyn Write) -> Result<(), Failure> {
-    let question = match args.order {
+    let question = match &args.order {
+        Order::Hint { list } => return hint::run(&args.mount, list, sockets, out),
         Order::Stats => Question::Stats,
         Order::Limits => Question::Limits,
         Order::Set {
@@ -29,9 +32,10 @@ pub fn run(args: &Ctl, sockets: &Sockets, out: &mut dyn Write) -> Result<(), Fai
         },
     };
     let socket = sockets.find(&args.mount)?;
-    match ask(&socket, question)? {
+    match ask(&socket, &question)? {
         Answer::Stats(report) => print(&report, out),
         Answer::Limits(limits) => print(&limits, out),
+        Answer::Hints(taken) => print(&taken, out),
         Answer::Error(error) => Err(Failure::broken(&socket, error)),
     }
 }

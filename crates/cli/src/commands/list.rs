@@ -4,19 +4,20 @@
 //! what there is, so a new method appears by its one entry. The table is for people, the JSON
 //! object for whatever builds menus, completions or documentation.
 
-use std::io::{IsTerminal, Write, stdout};
+use std::io::Write;
 
 use comfy_table::{ContentArrangement, Table, presets};
 use forerun_core::preset::Preset;
 use forerun_core::spec::{Knows, Method, Spec};
-use forerun_core::{depth, detect, dispatch, hinted, layout, next_file, preset, reclaim};
+use forerun_core::{depth, detect, dispatch, hinted, next_file, preset, reclaim};
 use forerun_io::backend;
 use forerun_sim::trace::format;
-use ratatui::crossterm::terminal;
 use serde_json::{Map, Value, json};
 
 use crate::args::{List, ListFormat, Listed};
 use crate::failure::Failure;
+use crate::papers::{PAPERS, in_words};
+use crate::terminal;
 
 /// A family of methods: its name and their specs.
 type Family = (&'static str, Vec<&'static Spec>);
@@ -43,7 +44,6 @@ fn families(what: Option<Listed>) -> Vec<Family> {
     if shown(what, Listed::Methods) {
         families.push(("detect", specs(detect::LIST)));
         families.push(("depth", specs(depth::LIST)));
-        families.push(("layout", specs(layout::LIST)));
         families.push(("dispatch", specs(dispatch::LIST)));
         families.push(("reclaim", specs(reclaim::LIST)));
         families.push(("next_file", specs(next_file::LIST)));
@@ -70,14 +70,14 @@ fn specs<B>(list: &'static [Method<B>]) -> Vec<&'static Spec> {
 fn table(what: Option<Listed>) -> String {
     let mut parts = Vec::new();
     if shown(what, Listed::Presets) {
-        let rows = preset::LIST
-            .iter()
-            .map(|p| [p.name, p.summary, p.source].map(str::to_owned));
-        let rows = rows
-            .zip(preset::LIST)
-            .map(|([name, summary, source], preset)| {
-                vec![name, summary, source, composition(preset)]
-            });
+        let rows = preset::LIST.iter().map(|p| {
+            vec![
+                p.name.into(),
+                p.summary.into(),
+                in_words(p.source),
+                composition(p),
+            ]
+        });
         parts.push(section("presets", rows.collect()));
     }
     for (family, specs) in families(what) {
@@ -85,7 +85,7 @@ fn table(what: Option<Listed>) -> String {
             vec![
                 spec.name.to_owned(),
                 spec.summary.to_owned(),
-                spec.source.to_owned(),
+                in_words(spec.source),
                 params(spec),
             ]
         });
@@ -115,7 +115,7 @@ fn section(title: &str, rows: Vec<Vec<String>>) -> String {
         .load_preset(presets::NOTHING)
         .set_content_arrangement(ContentArrangement::Disabled);
     // A line an entry for programs and `grep`; for people lines that fit.
-    if let Some((columns, _)) = terminal_size() {
+    if let Some((columns, _)) = terminal::size() {
         table
             .set_content_arrangement(ContentArrangement::Dynamic)
             .set_width(columns.saturating_sub(1).max(60));
@@ -128,50 +128,17 @@ fn section(title: &str, rows: Vec<Vec<String>>) -> String {
     format!("{title}\n{lines}")
 }
 
-/// Columns and lines of the terminal that standard output is, if it is one.
-fn terminal_size() -> Option<(u16, u16)> {
-    let is_terminal = stdout().is_terminal();
-    is_terminal.then(|| terminal::size().ok()).flatten()
-}
-
-/// Papers that entries name by a key, in words. A key that no entry has is not shown.
+/// Papers that entries name, with their titles. One that no entry names is not shown.
 fn papers(text: &str) -> String {
-    let cited = PAPERS.iter().filter(|(key, _)| text.contains(key));
-    let lines: String = cited
-        .map(|(key, words)| format!("  {key}  {words}\n"))
+    let cited = PAPERS.iter().filter(|(_, name, _)| text.contains(name));
+    let lines: Vec<_> = cited
+        .map(|(_, name, title)| vec![(*name).to_owned(), (*title).to_owned()])
         .collect();
     match lines.is_empty() {
         true => String::new(),
-        false => format!("\nsources\n{lines}"),
+        false => format!("\n{}", section("sources", lines)),
     }
 }
-
-/// The keys and the papers.
-const PAPERS: &[(&str, &str)] = &[
-    (
-        "baek09",
-        "Baek, Park: Striping-Aware Sequential Prefetching for Independency and Parallelism in \
-         Disk Arrays with Concurrent Accesses, 2009",
-    ),
-    (
-        "griffioen94",
-        "Griffioen, Appleton: Reducing File System Latency using a Predictive Approach, 1994",
-    ),
-    (
-        "kimbrel96",
-        "Kimbrel et al.: A Trace-Driven Comparison of Algorithms for Parallel Prefetching and \
-         Caching, 1996",
-    ),
-    (
-        "li04",
-        "Li, Shen, Papathanasiou: Competitive Prefetching for Data-Intensive Online Servers, 2004",
-    ),
-    (
-        "li05",
-        "Li, Shen: Managing Prefetch Memory for Data-Intensive Online Servers, 2005",
-    ),
-    ("wu10", "Wu: Sequential File Prefetching in Linux, 2010"),
-];
 
 fn composition(preset: &Preset) -> String {
     format!(
@@ -225,7 +192,7 @@ fn json_of_preset(preset: &Preset) -> Value {
     json!({
         "name": preset.name,
         "summary": preset.summary,
-        "source": preset.source,
+        "source": in_words(preset.source),
         "detect": preset.detect,
         "depth": preset.depth,
         "dispatch": preset.dispatch,
@@ -242,7 +209,7 @@ fn json_of_spec(spec: &Spec) -> Value {
     let params = spec.params.iter().map(|p| {
         json!({
             "name": p.name,
-            "summary": p.summary,
+            "summary": in_words(p.summary),
             "default": p.default,
             "min": p.min,
             "max": p.max,
@@ -251,7 +218,7 @@ fn json_of_spec(spec: &Spec) -> Value {
     json!({
         "name": spec.name,
         "summary": spec.summary,
-        "source": spec.source,
+        "source": in_words(spec.source),
         "unfit": spec.unfit,
         "knows": match spec.knows {
             Knows::Online => "past",

@@ -30,6 +30,7 @@ const WIDTH: u16 = 160;
 /// # Errors
 /// A directory or an output that cannot be written, or a defect of the simulator.
 pub fn run(args: &Reproduce, out: &mut dyn Write) -> Result<(), Failure> {
+    let only = named(args)?;
     // Begun before the measuring, not found impossible after it.
     let report = match &args.output {
         Some(folder) => {
@@ -40,10 +41,11 @@ pub fn run(args: &Reproduce, out: &mut dyn Write) -> Result<(), Failure> {
     };
     let broken = |e: Broken| Failure::Run(e.to_string());
     let mut notices = Notice::LIST.map(|(_, notice)| notice).to_vec();
-    notices.sort_by_key(|notice| *notice != args.noticing.notice);
+    let first = args.noticing.notice.unwrap_or_default();
+    notices.sort_by_key(|notice| *notice != first);
     let wanted = Wanted {
         notices,
-        only: named(args)?,
+        only,
         exhibits: report.is_some(),
     };
     let bar = progress::steps(args.paper.name, 0);
@@ -69,13 +71,19 @@ pub fn run(args: &Reproduce, out: &mut dyn Write) -> Result<(), Failure> {
 fn named(args: &Reproduce) -> Result<Vec<String>, Failure> {
     let items = args.paper.items();
     let items = items.map_err(|e| Failure::Run(e.to_string()))?;
-    match args.only.iter().find(|name| !items.contains(name)) {
-        None => Ok(args.only.clone()),
-        Some(unknown) => Err(Failure::Usage(format!(
+    if let Some(unknown) = args.only.iter().find(|name| !items.contains(name)) {
+        return Err(Failure::Usage(format!(
             "--only {unknown}: {} has {}",
             args.paper.name,
             items.join(", ")
+        )));
+    }
+    let shown = |name: &&String| args.paper.exhibits.iter().any(|shown| shown.id == **name);
+    match args.only.iter().find(shown) {
+        Some(shown) if args.output.is_none() => Err(Failure::Usage(format!(
+            "--only {shown}: is drawn in the report, of which there is none: give -o DIR"
         ))),
+        _ => Ok(args.only.clone()),
     }
 }
 

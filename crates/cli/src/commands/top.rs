@@ -141,7 +141,7 @@ fn leaves(key: KeyEvent) -> bool {
 }
 
 fn stats(socket: &Path) -> Result<Report, Failure> {
-    match ask(socket, Question::Stats)? {
+    match ask(socket, &Question::Stats)? {
         Answer::Stats(report) => Ok(*report),
         other => Err(Failure::broken(
             socket,

@@ -1,7 +1,9 @@
 //! The control socket: a line of JSON asks, a line of JSON answers.
 //!
 //! Served for `forerun ctl` and `forerun top`, on one thread: an answer takes microseconds, and
-//! whoever connects without asking is dropped after a second. Only the mount's own user gets in.
+//! whoever connects without asking is dropped after a second. Announced reads have their files opened,
+//! which may take as long as a server likes: they are answered by
+//! [`announcements`](super::announcements). Only the mount's own user gets in.
 //!
 //! What can be changed while a mount runs is the kernel's readahead, and how much of its memory the
 //! engine uses. Its methods cannot: its journal begins with its settings.
@@ -18,19 +20,24 @@ use rustix::fs::Mode;
 use rustix::process::umask;
 use serde::{Deserialize, Serialize};
 
+use super::announcements::{Announcements, Range, Taken};
 use super::readahead;
 use super::report::{Limits, Report, Watched};
 use crate::failure::Failure;
 use crate::files::plain;
 
-/// A request is a few words; whoever sends more is no client of ours.
-const REQUEST_BYTES_MAX: u64 = 4096;
+/// A request is a few words, or a part of a list of announced reads; whoever sends more is no client
+/// of ours.
+pub const REQUEST_BYTES_MAX: u64 = 64 << 10;
 
 /// How long a client may take to ask.
 const PATIENCE: Duration = Duration::from_secs(1);
 
+/// How long a client waits for the answer.
+const ANSWER_PATIENCE: Duration = Duration::from_secs(10);
+
 /// What is asked.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Question {
     /// What the mount did so far.
@@ -47,6 +54,11 @@ pub enum Question {
         /// How much.
         bytes: u64,
     },
+    /// These ranges will be read next, after those announced before.
+    Hint {
+        /// In the order in which they will be read.
+        ranges: Vec<Range>,
+    },
 }
 
 /// What is answered.
@@ -55,6 +67,8 @@ pub enum Question {
 pub enum Answer {
     /// To `Stats`.
     Stats(Box<Report>),
+    /// To announced ranges.
+    Hints(Taken),
     /// To the others.
     Limits(Limits),
     /// It could not be done.
@@ -80,10 +94,11 @@ impl Control {
         let bound = UnixListener::bind(&path);
         umask(before);
         let listener = bound.map_err(refused)?;
+        let announcements = Announcements::new(watched.clone());
         let serve = move || {
             for stream in listener.incoming().flatten() {
                 // A client that went away has nothing to complain about.
-                let _ = answer(&watched, &stream);
+                let _ = answer(&watched, &announcements, stream);
             }
         };
         thread::Builder::new()
@@ -117,55 +132,64 @@ fn clear(path: &Path) -> Result<(), Failure> {
     }
 }
 
-fn answer(watched: &Watched, stream: &UnixStream) -> io::Result<()> {
+fn answer(watched: &Watched, announcements: &Announcements, stream: UnixStream) -> io::Result<()> {
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
     let mut line = String::new();
-    BufReader::new(stream.take(REQUEST_BYTES_MAX)).read_line(&mut line)?;
+    BufReader::new((&stream).take(REQUEST_BYTES_MAX)).read_line(&mut line)?;
     let answer = match serde_json::from_str(&line) {
-        Ok(question) => respond(watched, question),
-        Err(error) => Answer::Error(format!("not a question: {error}")),
-    };
-    let mut text = serde_json::to_string(&answer)?;
-    text.push('\n');
-    let mut stream = stream;
-    stream.write_all(text.as_bytes())
-}
-
-fn respond(watched: &Watched, question: Question) -> Answer {
-    match question {
-        Question::Stats => match watched.report() {
+        Ok(Question::Hint { ranges }) => match announcements.later(ranges, stream) {
+            Ok(()) => return Ok(()),
+            Err((why, stream)) => return reply(&stream, &Answer::Error(why)),
+        },
+        Ok(Question::Stats) => match watched.report() {
             Some(report) => Answer::Stats(Box::new(report)),
             None => Answer::Error("the mount has ended".into()),
         },
-        Question::Limits => Answer::Limits(watched.limits()),
-        Question::SetKernelReadahead { bytes } => {
+        Ok(Question::Limits) => Answer::Limits(watched.limits()),
+        Ok(Question::SetKernelReadahead { bytes }) => {
             match readahead::set(watched.fs.own_device(), Bytes(bytes)) {
                 Ok(()) => Answer::Limits(watched.limits()),
                 Err(error) => Answer::Error(format!("the kernel's readahead: {error}")),
             }
         }
-        Question::SetMemory { bytes } => match watched.limit_memory(Bytes(bytes)) {
+        Ok(Question::SetMemory { bytes }) => match watched.limit_memory(Bytes(bytes)) {
             Ok(()) => Answer::Limits(watched.limits()),
             Err(error) => Answer::Error(error),
         },
-    }
+        Err(error) => Answer::Error(format!("not a question: {error}")),
+    };
+    reply(&stream, &answer)
+}
+
+/// Answers a client.
+pub(super) fn reply(mut client: &UnixStream, answer: &Answer) -> io::Result<()> {
+    let mut text = serde_json::to_string(answer)?;
+    text.push('\n');
+    client.write_all(text.as_bytes())
 }
 
 /// Asks a running mount.
 ///
 /// # Errors
 /// Nobody listens, or what listens is no mount.
-pub fn ask(path: &Path, question: Question) -> Result<Answer, Failure> {
-    let failed = |e: io::Error| Failure::broken(path, plain(&e));
+pub fn ask(path: &Path, question: &Question) -> Result<Answer, Failure> {
+    let failed = |e: io::Error| match e.kind() {
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
+            let seconds = ANSWER_PATIENCE.as_secs();
+            let why = format!("no answer within {seconds} s: a file system below may not answer");
+            Failure::broken(path, why)
+        }
+        _ => Failure::broken(path, plain(&e)),
+    };
     let mut stream = UnixStream::connect(path).map_err(|e| match e.kind() {
         io::ErrorKind::ConnectionRefused => Failure::unusable(path, "no mount listens here"),
         _ => Failure::unusable(path, plain(&e)),
     })?;
     stream
-        .set_read_timeout(Some(10 * PATIENCE))
+        .set_read_timeout(Some(ANSWER_PATIENCE))
         .map_err(failed)?;
-    let mut line = serde_json::to_string(&question).map_err(|e| failed(e.into()))?;
+    let mut line = serde_json::to_string(question).map_err(|e| failed(e.into()))?;
     line.push('\n');
     stream.write_all(line.as_bytes()).map_err(failed)?;
     let mut answer = String::new();

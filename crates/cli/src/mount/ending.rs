@@ -58,10 +58,6 @@ pub enum Event {
 pub fn catch_signals(tell: Sender<Event>) -> Result<(), Failure> {
     let cannot = |e| Failure::Run(format!("cannot catch signals: {e}"));
     let mut signals = Signals::new([SIGTERM, SIGINT]).map_err(cannot)?;
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "the main thread may be in a call that never ends, so nothing returns from it"
-    )]
     let wait = move || {
         let mut signals = signals.forever();
         if signals.next().is_some() && tell.send(Event::Signal).is_ok() && signals.next().is_some()

@@ -17,6 +17,7 @@
 //! operation that writes: the mount is read-only, and the kernel says `EROFS` before anyone asks.
 
 mod ahead;
+pub mod announced;
 pub mod attributes;
 pub mod beneath;
 pub mod covered;

@@ -159,6 +159,7 @@ impl Filesystem for Adapter {
         if size > REQUEST_BYTES_MAX {
             return reply.error(Errno::EINVAL);
         }
+        let reply = self.served.times.begin(reply);
         let read = move |file: Arc<OpenFile>, reply| Read {
             file,
             offset,

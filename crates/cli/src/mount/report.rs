@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use super::budget::Budget;
 use super::fs::SourceFs;
+use super::read_times::ReadTimes;
 use super::readahead;
 use crate::stats;
 
@@ -23,6 +24,8 @@ use crate::stats;
 pub struct Watched {
     /// Its file system.
     pub fs: Arc<SourceFs>,
+    /// How long its reads take.
+    pub times: Arc<ReadTimes>,
     /// What it reads.
     pub source: PathBuf,
     /// Where it appears.

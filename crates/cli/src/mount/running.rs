@@ -20,6 +20,7 @@ use super::fs::SourceFs;
 use super::metrics::Metrics;
 use super::options::kernel_flags;
 use super::point::{self, Checked};
+use super::read_times::ReadTimes;
 use super::report::Watched;
 use super::watch::Watch;
 use super::{attach, fuse, limits, readahead};
@@ -65,8 +66,10 @@ impl Running {
         let fs = SourceFs::new(&source, covered, driver)
             .map_err(|e| Failure::unusable(&source, std::io::Error::from(e)))?;
         let fs = Arc::new(fs);
+        let times = Arc::new(ReadTimes::default());
         let watched = Arc::new(Watched {
             fs: fs.clone(),
+            times: times.clone(),
             source: source.clone(),
             mountpoint: mountpoint.clone(),
             preset: args.preset.name,
@@ -94,6 +97,7 @@ impl Running {
             args.allow_other,
             budget.room,
             args.trust(),
+            times,
         );
         let begun = begun.and_then(|session| {
             let watch = Watch::start(fs.clone(), session.notifier())?;

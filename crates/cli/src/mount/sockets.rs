@@ -94,7 +94,7 @@ impl Sockets {
             is_socket && !is_left_over(path)
         });
         let mut running: Vec<_> = paths
-            .filter_map(|path| match ask(&path, Question::Stats) {
+            .filter_map(|path| match ask(&path, &Question::Stats) {
                 Ok(Answer::Stats(report)) => Some((path, *report)),
                 _ => None,
             })

@@ -7,11 +7,13 @@ use serde_json::Value;
 
 use super::{Folder, bytes, forerun, output_of};
 
-const KEYS: [&str; 13] = [
+const KEYS: [&str; 15] = [
     "preset",
     "readers",
     "bytes",
     "elapsed_ns",
+    "elapsed_least_ns",
+    "elapsed_most_ns",
     "throughput_bytes_per_second",
     "device_requests",
     "request_bytes_mean",
@@ -297,6 +299,61 @@ fn when_a_free_disk_is_noticed_is_an_option_that_journals_record() {
         output_of(&format!("replay {journal}"));
         std::fs::remove_file(journal).unwrap();
     }
+}
+
+#[test]
+fn a_flag_of_hinted_methods_is_refused_where_nothing_follows_hints() {
+    for (arguments, why) in [
+        ("--notice at-reads".to_owned(), "give --hints"),
+        (
+            format!("{HINTS} --notice at-once --preset cp,linux-2.6.24"),
+            "no preset named follows hints",
+        ),
+        (
+            format!("{HINTS} --notice at-once --hinted none"),
+            "no preset named follows hints",
+        ),
+    ] {
+        let refused = super::forerun(&format!("bench {arguments}")).code(2);
+        let said = String::from_utf8_lossy(&refused.get_output().stderr).into_owned();
+        assert!(
+            said.starts_with("forerun: --notice: ") && said.contains(why),
+            "{arguments}: {said}"
+        );
+    }
+}
+
+#[test]
+fn a_table_says_how_far_runs_are_apart_and_which_files_stay() {
+    let folder = Folder::new();
+    let path = folder.path("").display().to_string();
+    let table = output_of(&format!(
+        "bench {path} --file-bytes 1MB --readers 2 --runs 3 --preset none"
+    ));
+    let row = table.lines().nth(1).unwrap();
+    let spread = row
+        .split_once('(')
+        .and_then(|(_, rest)| rest.split_once(')'));
+    assert!(
+        spread.is_some_and(|(spread, _)| spread.contains(" to ")),
+        "{table}"
+    );
+    let last = table.lines().last().unwrap();
+    assert!(
+        last.starts_with("2.00 MB stay for the next bench: ")
+            && last.ends_with("forerun-bench-1-*"),
+        "{table}"
+    );
+    let single =
+        output_of("bench --file-bytes 1MB --clock virtual --emulate switching=1ms,rate=1GB/s");
+    assert!(
+        !single.contains('(') && !single.contains("stay"),
+        "{single}"
+    );
+    let row = &rows(&format!("{path} --file-bytes 1MB --readers 2 --runs 3"))[0];
+    let [least, median, most] =
+        ["elapsed_least_ns", "elapsed_ns", "elapsed_most_ns"].map(|key| number(row, key));
+    assert!(least <= median && median <= most, "{least} {median} {most}");
 }
 
 #[test]

@@ -14,6 +14,9 @@ const COMMANDS: &[&str] = &[
     "umount",
     "top",
     "ctl",
+    "ctl stats",
+    "ctl limits",
+    "ctl hint",
     "ctl set",
     "read",
     "profile",
@@ -32,7 +35,9 @@ const COMMANDS: &[&str] = &[
 #[test]
 fn every_long_help_has_an_example_that_begins_with_the_command() {
     for command in COMMANDS {
-        let help = output_of(&format!("{command} --help"));
+        // Its commands stand behind a mount point.
+        let words = command.replace("ctl ", "ctl MOUNT ");
+        let help = output_of(&format!("{words} --help"));
         let (_, examples) = help
             .split_once("Examples:\n")
             .unwrap_or_else(|| panic!("{command} has no examples:\n{help}"));
@@ -212,6 +217,26 @@ fn a_trial_reads_the_users_files_on_both_sides_and_answers() {
             .lines()
             .any(|line| line.starts_with(source.to_str().unwrap()))
     );
+}
+
+#[test]
+fn a_progress_bar_knows_its_end_when_it_is_drawn_and_has_no_decimals() {
+    // `script` gives it a terminal.
+    let line = format!(
+        "{} simulate --workload synth --preset forestall --device hp97560 > /dev/null",
+        cargo_bin!("forerun").display()
+    );
+    let output = Command::new("script")
+        .args(["-qec", &line, "/dev/null"])
+        .output();
+    match output {
+        Ok(output) => {
+            let drawn = String::from_utf8_lossy(&output.stdout);
+            assert!(drawn.contains("requests"), "{drawn}");
+            assert!(!drawn.contains(" 0/0") && !drawn.contains('.'), "{drawn}");
+        }
+        Err(_) => println!("not tried: needs script(1)"),
+    }
 }
 
 #[test]

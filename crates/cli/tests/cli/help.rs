@@ -130,8 +130,8 @@ Options:
       --hinted <METHOD>  What follows hints in place of the preset's, as name or
                          name(param=value,..), or none
       --notice <WHEN>    When a hinted method notices that a fetch has ended: at once, or at reads
-                         (when one begins or waits, as kimbrel96's simulator) [default: at-once]
-                         [possible values: at-once, at-reads]
+                         (when one begins or waits, as the simulator of Kimbrel et al. 1996)
+                         [default: at-once] [possible values: at-once, at-reads]
   -h, --help             Print help (see more with '--help')
 
 Workload:

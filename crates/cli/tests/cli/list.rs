@@ -48,6 +48,32 @@ fn every_preset_and_method_has_a_line() {
 }
 
 #[test]
+fn a_paper_has_one_name_and_its_title_stands_below() {
+    let (text, json) = (output_of("list"), output_of("list --format json"));
+    for (key, name, title) in [
+        ("baek09", "Baek and Park 2009", "Striping-Aware"),
+        (
+            "kimbrel96",
+            "Kimbrel et al. 1996",
+            "A Trace-Driven Comparison",
+        ),
+        ("li04", "Li et al. 2004", "Competitive Prefetching"),
+        ("li05", "Li and Shen 2005", "Managing Prefetch Memory"),
+        ("wu10", "Wu 2010", "Sequential File Prefetching"),
+    ] {
+        for printed in [&text, &json] {
+            assert!(!printed.contains(key), "{key}");
+            assert!(printed.contains(name), "{name}");
+        }
+        let mut sources = text.split_once("\nsources\n").unwrap().1.lines();
+        assert!(
+            sources.any(|line| line.trim_start().starts_with(name) && line.contains(title)),
+            "{name}:\n{text}"
+        );
+    }
+}
+
+#[test]
 fn a_part_is_shown_alone() {
     assert!(output_of("list presets").starts_with("presets\n  forerun"));
     let methods = output_of("list methods");
@@ -78,7 +104,6 @@ fn json_is_one_object_with_a_key_a_family() {
             "dispatch",
             "formats",
             "hinted",
-            "layout",
             "presets",
             "reclaim",
             "schedulers",

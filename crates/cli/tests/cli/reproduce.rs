@@ -81,6 +81,15 @@ forerun: --only K19: kimbrel96 has K1, K2, [..], K18, table-2, [..], figure-10, 
 }
 
 #[test]
+fn a_figure_without_a_report_to_draw_it_in_is_refused() {
+    let refused = forerun("reproduce kimbrel96 --only K1,figure-2").code(2);
+    refused.stdout_eq("").stderr_eq(str![[r#"
+forerun: --only figure-2: is drawn in the report, of which there is none: give -o DIR
+
+"#]]);
+}
+
+#[test]
 fn a_paper_there_is_not_is_refused() {
     forerun("reproduce kimbrel95").code(2).stderr_eq(str![[r#"
 error: invalid value 'kimbrel95' for '<PAPER>': no such paper; there is kimbrel96

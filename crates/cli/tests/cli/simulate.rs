@@ -359,6 +359,10 @@ fn what_cannot_be_simulated_is_refused() {
             "--detect: no preset named",
         ),
         (
+            format!("--trace {trace} --notice at-reads --preset demand-lru,forerun"),
+            "--notice: no preset named looks ahead",
+        ),
+        (
             format!("--trace {trace} --notice soon"),
             "at-once, at-reads",
         ),

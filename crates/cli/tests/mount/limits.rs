@@ -285,3 +285,21 @@ fn names_of_trusted_attributes_are_shown_to_the_privileged_only() {
         assert_eq!(names(&point, user).unwrap(), names(&source, user).unwrap());
     }
 }
+
+#[test]
+fn a_mount_that_nobody_reads_has_few_threads_and_descriptors() {
+    let Some(mounted) = Mounted::new(&[]) else {
+        return;
+    };
+    fs::read_dir(mounted.point("")).unwrap().count();
+    let of = |what: &str| {
+        let entries = fs::read_dir(format!("/proc/{}/{what}", mounted.daemon.id())).unwrap();
+        entries.count()
+    };
+    let (threads, descriptors) = (of("task"), of("fd"));
+    println!("{threads} threads, {descriptors} descriptors");
+    // Sixteen take requests, each by a descriptor of its own. One answers; others begin when it is
+    // busy. The rest waits: for the end of the session, a signal, a completion, a change, a client.
+    assert!(threads <= 16 + 1 + 8, "{threads}");
+    assert!(descriptors <= 16 + 16, "{descriptors}");
+}

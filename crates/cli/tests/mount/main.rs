@@ -1,6 +1,7 @@
 //! Real mounts in temporary folders, used by real programs. Where there is no `/dev/fuse`, or no
 //! right to mount, each test is skipped.
 
+mod announced;
 mod attributes;
 mod bad_input;
 mod change;

@@ -86,11 +86,10 @@ impl Lane {
             let outcome = read_here(&mut request);
             sink.completed(request, outcome);
         }
-        self.queue.lock().threads -= 1;
-        self.ended.notify_all();
     }
 
-    /// The next request; none if there was none for long, or the end has come.
+    /// The next request; none if there was none for long, or the end has come: the thread counts no
+    /// more then, in the same step, or a request that comes now would be left to it.
     fn next(&self) -> Option<Box<Request>> {
         let until = Instant::now() + IDLE;
         let mut queue = self.queue.lock();
@@ -99,6 +98,8 @@ impl Lane {
                 return Some(request);
             }
             if queue.stopping || Instant::now() >= until {
+                queue.threads -= 1;
+                self.ended.notify_all();
                 return None;
             }
             queue.idle += 1;

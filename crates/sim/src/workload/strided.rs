@@ -12,7 +12,7 @@ pub(super) const METHOD: Method<Box<dyn Workload>> = Method {
     spec: Spec {
         name: "strided",
         summary: "equal reads with equal gaps, forward or backward",
-        source: "algorithms.md section 8; OpenZFS dmu_zfetch",
+        source: "OpenZFS, dmu_zfetch",
         unfit: "strides that change on the way",
         knows: Knows::Online,
         params: &[

@@ -161,8 +161,7 @@ impl Rule {
 }
 
 /// alpha in per cent; the worst ratio of all run lengths; the ratio of a file of 200 D. The
-/// worst cases are algorithms.md section 8's, to the last digit but one: it rounds 2.0431 and
-/// 2.1364 up.
+/// worst cases are those of the closed form (`docs/design/0003-growing-depth.md`).
 const GROWING: [(u64, f64, f64); 3] =
     [(0, 2.0000, 1.990), (25, 2.0431, 1.104), (50, 2.1364, 1.065)];
 
@@ -191,7 +190,7 @@ fn one_eighth_lies_between_its_neighbours() {
     assert!(low <= 2.0127 && 2.0127 <= high, "{low} {high}");
 }
 
-/// The 1.16, 1.09 and 1.05 of algorithms.md at 200 D are what is left if windows grow from byte
+/// The 1.16, 1.09 and 1.05 of the closed form at 200 D are what is left if windows grow from byte
 /// to byte: 1/a switches up to 1/a, then ln(200 a)/a. Whole windows cost up to 1.5 points more.
 #[test]
 fn whole_windows_cost_little_more_than_continuous_growth() {

@@ -117,6 +117,13 @@ fn check_flags(args: &Simulate) -> Result<(), Failure> {
             )));
         }
     }
+    let takes_notice = |preset: &Simulated| preset.is_hinted() && !preset.is_lru();
+    if args.noticing.notice.is_some() && !args.preset.0.iter().any(takes_notice) {
+        return Err(Failure::Usage(
+            "--notice: no preset named looks ahead in what is announced (see `forerun list hinted`)"
+                .into(),
+        ));
+    }
     let methods = &args.methods;
     for (flag, value) in [
         ("--detect", &methods.detect),
@@ -205,7 +212,7 @@ pub(super) fn host(args: &Simulate) -> Host {
     Host {
         driver: args.driver,
         block_bytes: Bytes(args.block_bytes.into()),
-        notice: args.noticing.notice,
+        notice: args.noticing.notice.unwrap_or_default(),
     }
 }
 

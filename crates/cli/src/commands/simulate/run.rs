@@ -91,7 +91,7 @@ impl Run<'_> {
     fn notice(&self) -> Option<Notice> {
         let preset = &self.cell.preset;
         let looks = preset.is_hinted() && !preset.is_lru() && !self.disk.is_unit();
-        looks.then_some(self.args.noticing.notice)
+        looks.then_some(self.args.noticing.notice.unwrap_or_default())
     }
 
     fn disks(&self) -> u16 {

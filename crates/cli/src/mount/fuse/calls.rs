@@ -19,6 +19,7 @@ use crate::mount::fs::file::OpenFile;
 use crate::mount::fs::nodes::Node;
 use crate::mount::fs::{Found, SourceFs};
 use crate::mount::lanes::LaneOf;
+use crate::mount::read_times::ReadTimes;
 use crate::mount::trust::Trust;
 
 /// How often a call is made again that found no descriptor left, though those kept to save work were
@@ -34,6 +35,7 @@ const WITH_OPEN_MAX: u64 = 128 << 10;
 pub(super) struct Served {
     pub(super) fs: Arc<SourceFs>,
     pub(super) reads: Reads,
+    pub(super) times: Arc<ReadTimes>,
     /// Where the kernel is told to drop something; set before the first open.
     pub(super) kernel: OnceLock<Notifier>,
     /// How long the kernel may believe what it is told.

@@ -26,9 +26,10 @@ use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
+use std::time::Duration;
 
 use forerun_io::footprint::Pages;
-use fuser::{Errno, ReplyData};
+use fuser::Errno;
 
 use super::room::Room;
 use super::wire::errno;
@@ -36,13 +37,18 @@ use crate::mount::fs::beneath;
 use crate::mount::fs::file::OpenFile;
 use crate::mount::lanes::{LaneOf, Lanes};
 use crate::mount::lock;
+use crate::mount::read_times::TimedReply;
 
-/// Threads that answer what has come. They copy and never wait: more than copy at once on most
-/// machines.
+/// Threads that answer what has come, most. They copy and never wait: more than copy at once on most
+/// machines. One is always there; another begins when all that are there have something to do.
 pub const WORKERS: usize = 8;
 
 /// The stack of a worker; 24 KiB of it are ever touched.
 const STACK_BYTES: usize = 256 << 10;
+
+/// How long a worker waits for something to do before it ends: longer than pauses between reads of a
+/// program, so that none starts a thread for each.
+const IDLE: Duration = Duration::from_secs(10);
 
 /// How often a read whose blocks were gone again waits for them anew. Once or twice happens where
 /// memory is short; what fails eight times does not fit.
@@ -79,6 +85,9 @@ struct State {
     waiting: HashMap<u64, Waiting>,
     /// Threads that want room where they are.
     wanting: usize,
+    workers: usize,
+    /// Workers that wait for something to do, or for room to do it in.
+    idle: usize,
     ended: bool,
 }
 
@@ -107,11 +116,11 @@ pub struct Read {
     /// So many bytes.
     pub bytes: usize,
     /// Where the answer goes.
-    pub reply: ReplyData,
+    pub reply: TimedReply,
 }
 
 impl Reads {
-    /// Starts the workers. `awaited_max` tells how many bytes may be awaited at once.
+    /// Starts a worker. `awaited_max` tells how many bytes may be awaited at once.
     ///
     /// # Errors
     /// No thread can be started.
@@ -121,6 +130,8 @@ impl Reads {
             ready: VecDeque::new(),
             waiting: HashMap::new(),
             wanting: 0,
+            workers: 1,
+            idle: 0,
             ended: false,
         };
         let shared = Arc::new(Shared {
@@ -130,16 +141,8 @@ impl Reads {
             work: Condvar::new(),
             room: Condvar::new(),
         });
-        // What was started ends with this, also if the rest cannot be.
-        let reads = Self { shared };
-        for number in 0..WORKERS {
-            let shared = reads.shared.clone();
-            thread::Builder::new()
-                .name(format!("forerun-read-{number}"))
-                .stack_size(STACK_BYTES)
-                .spawn(move || shared.work())?;
-        }
-        Ok(reads)
+        shared.begin_worker()?;
+        Ok(Self { shared })
     }
 
     /// Does a read, here or elsewhere, now or later. Of a served file it is called in its lane,
@@ -351,9 +354,27 @@ impl Shared {
     }
 
     /// Leaves a job to the workers.
-    fn later(&self, job: Job) {
-        lock(&self.state).ready.push_back(job);
+    fn later(self: &Arc<Self>, job: Job) {
+        let mut state = lock(&self.state);
+        state.ready.push_back(job);
+        let begins = state.ready.len() > state.idle && state.workers < WORKERS;
+        state.workers += usize::from(begins);
+        drop(state);
         self.work.notify_one();
+        if begins && let Err(error) = self.begin_worker() {
+            // There is one; fewer are slower.
+            tracing::debug!("no further thread for answers: {error}");
+            lock(&self.state).workers -= 1;
+        }
+    }
+
+    fn begin_worker(self: &Arc<Self>) -> io::Result<()> {
+        let shared = self.clone();
+        thread::Builder::new()
+            .name("forerun-read".into())
+            .stack_size(STACK_BYTES)
+            .spawn(move || shared.work())
+            .map(drop)
     }
 
     /// Copies what is in memory on this thread; it waits for room at most as long as others copy.
@@ -418,8 +439,15 @@ impl Shared {
         let mut state = lock(&self.state);
         while !state.ended {
             let Some((job, buffer)) = state.next() else {
-                let woken = self.work.wait(state);
-                state = woken.unwrap_or_else(PoisonError::into_inner);
+                state.idle += 1;
+                let woken = self.work.wait_timeout(state, IDLE);
+                let (woken, time) = woken.unwrap_or_else(PoisonError::into_inner);
+                state = woken;
+                state.idle -= 1;
+                if time.timed_out() && state.ready.is_empty() && state.workers > 1 {
+                    state.workers -= 1;
+                    return;
+                }
                 continue;
             };
             drop(state);

@@ -16,6 +16,7 @@ use super::host::AheadHost;
 use super::reads::Reads;
 use crate::mount::fs::SourceFs;
 use crate::mount::lanes::Lanes;
+use crate::mount::read_times::ReadTimes;
 use crate::mount::trust::Trust;
 
 /// Threads that take requests, and answer what is in memory: as many as can be busy at once on most
@@ -53,6 +54,7 @@ pub fn serve(
     everyone: bool,
     room: usize,
     trust: Trust,
+    times: Arc<ReadTimes>,
 ) -> io::Result<BackgroundSession> {
     let threads = threads();
     let lanes = Lanes::new(threads);
@@ -61,6 +63,7 @@ pub fn serve(
     let served = Arc::new(Served {
         fs,
         reads,
+        times,
         kernel: OnceLock::new(),
         trust,
     });

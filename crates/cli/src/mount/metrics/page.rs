@@ -8,6 +8,7 @@
 use std::fmt;
 use std::fs;
 use std::sync::Arc;
+use std::time::Duration;
 
 use forerun_core::Ledger;
 use forerun_core::engine::view::{DeviceView, StreamView};
@@ -17,6 +18,7 @@ use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet, 
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::{Registry, Unit};
 
+use crate::mount::read_times::{BOUNDS, Counts};
 use crate::mount::report::{Watched, device_name};
 
 /// The text, as of now. After the end of the mount only the process is left.
@@ -42,8 +44,15 @@ struct Family {
     name: &'static str,
     unit: Option<Unit>,
     help: &'static str,
-    grows: bool,
-    samples: Vec<Sample>,
+    values: Values,
+}
+
+#[derive(Debug)]
+enum Values {
+    Counters(Vec<Sample>),
+    Gauges(Vec<Sample>),
+    /// How often which bound was kept, and the sum.
+    Histogram(Vec<(f64, u64)>, f64),
 }
 
 #[derive(Debug)]
@@ -59,18 +68,28 @@ struct Families(Vec<Family>);
 impl Collector for Families {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         for family in &self.0 {
-            let kind = match family.grows {
-                true => MetricType::Counter,
-                false => MetricType::Gauge,
+            let kind = match &family.values {
+                Values::Counters(_) => MetricType::Counter,
+                Values::Gauges(_) => MetricType::Gauge,
+                Values::Histogram(..) => MetricType::Histogram,
             };
             let unit = family.unit.as_ref();
             let mut metric = encoder.encode_descriptor(family.name, family.help, unit, kind)?;
-            for Sample { labels, value } in &family.samples {
+            let samples = match &family.values {
+                Values::Counters(samples) | Values::Gauges(samples) => samples,
+                Values::Histogram(buckets, sum) => {
+                    let count = buckets.iter().map(|(_, count)| count).sum();
+                    metric.encode_histogram::<NoLabelSet>(*sum, count, buckets, None)?;
+                    continue;
+                }
+            };
+            let grows = matches!(family.values, Values::Counters(_));
+            for Sample { labels, value } in samples {
                 // An empty set of labels would leave a comma behind.
                 if labels.is_empty() {
-                    encode(&mut metric, family.grows, *value)?;
+                    encode(&mut metric, grows, *value)?;
                 } else {
-                    encode(&mut metric.encode_family(labels)?, family.grows, *value)?;
+                    encode(&mut metric.encode_family(labels)?, grows, *value)?;
                 }
             }
         }
@@ -98,12 +117,15 @@ impl Page {
         help: &'static str,
         samples: Vec<Sample>,
     ) {
+        let values = match grows {
+            true => Values::Counters(samples),
+            false => Values::Gauges(samples),
+        };
         self.0.push(Family {
             name,
             unit,
             help,
-            grows,
-            samples,
+            values,
         });
     }
 
@@ -166,6 +188,7 @@ fn of_mount(watched: &Watched) -> Vec<Family> {
     };
     let unit = u64::from(watched.settings.block_bytes);
     reading(&mut page, &ledger, unit);
+    page.0.push(read_durations(&watched.times.counts()));
     prefetching(&mut page, &ledger, unit);
     memory(&mut page, watched, &ledger, unit);
     under_way(&mut page, &streams, unit);
@@ -218,6 +241,20 @@ fn reading(page: &mut Page, ledger: &Ledger, unit: u64) {
     page.counter("fetches", help, ledger.requests);
     let help = "Bytes of all requests handed to the devices";
     page.bytes("fetched", help, ledger.request_bytes.0);
+}
+
+fn read_durations(counts: &Counts) -> Family {
+    let bounds = BOUNDS.iter().map(Duration::as_secs_f64);
+    let bounds = bounds.chain([f64::INFINITY]);
+    Family {
+        name: "read_duration",
+        unit: Some(Unit::Seconds),
+        help: "Time from a read request of the kernel to its answer, readahead and failures included",
+        values: Values::Histogram(
+            bounds.zip(counts.buckets).collect(),
+            counts.sum.as_secs_f64(),
+        ),
+    }
 }
 
 fn prefetching(page: &mut Page, ledger: &Ledger, unit: u64) {

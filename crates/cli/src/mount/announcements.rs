@@ -1,0 +1,405 @@
+//! Announced reads: which ranges of which files programs will read next.
+//!
+//! Called by the control socket for `forerun ctl MOUNT hint`. A sampler, a query plan or a playlist
+//! knows an order that no detector can guess; the engine's hinted policy fetches by it (see
+//! `docs/design/0007-live-hints.md`). The programs that read know nothing of it: a range is theirs
+//! who read it next, so the daemon opens the files itself and keeps them open meanwhile.
+//!
+//! ```text
+//! control thread --> queue of 4 --> forerun-hint: open files --> engine --> answer
+//!                                        |                         |
+//!                       at most 1024 files are kept open <-- until their ranges were read
+//! ```
+//!
+//! A thread of its own, begun with the first announcement: a file system that does not answer keeps
+//! later announcements waiting, and neither the control socket nor a reader.
+//!
+//! When a file may be closed: the engine takes one order, and a reader is at most a
+//! [window](ORDER_WINDOW) away from its place in it. With `ended` references of the order read,
+//! missed or dropped, every place before `ended - window` is over. Example: the last range of a file
+//! is the 500th of all; it is closed when 564 have ended, or all.
+
+use std::collections::BTreeMap;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use forerun_core::Ledger;
+use forerun_io::Reader;
+use rustix::process::{Resource, getrlimit};
+use serde::{Deserialize, Serialize};
+
+use super::control::{Answer, reply};
+use super::fs::announced::Refused;
+use super::lock;
+use super::report::Watched;
+
+/// Announcements that wait for their turn; a client has one at a time.
+const QUEUE_MAX: usize = 4;
+
+/// Files kept open for announcements: what a data loader's epoch over large shards has, and a
+/// megabyte of tables.
+const FILES_MAX: u64 = 1024;
+
+/// Of the descriptors the process may have, so much is for announced files at most: the others are
+/// for those that programs have open.
+const DESCRIPTORS_PART: u64 = 4;
+
+/// How far readers may be from their place in the order: the engine's most
+/// (`docs/design/0007-live-hints.md`).
+const ORDER_WINDOW: u64 = 64;
+
+/// How often it is looked for files that may be closed.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// Announced and not begun for so long: nobody will. A job that is queued behind another one or
+/// computes between two epochs has begun by then.
+const IDLE_MAX: Duration = Duration::from_secs(15 * 60);
+
+/// A range of a file that will be read.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Range {
+    /// Below the mount point.
+    pub path: String,
+    /// Where it begins.
+    pub offset: u64,
+    /// Its length; to the end of the file if there is none.
+    pub bytes: Option<u64>,
+}
+
+/// What became of announced ranges.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Taken {
+    /// Ranges that will be read ahead.
+    pub taken: u64,
+    /// Those that will not, by reason.
+    pub refused: Vec<RefusedRanges>,
+    /// There is no room for more before some of them were read.
+    pub is_full: bool,
+}
+
+/// Ranges that were refused for one reason.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct RefusedRanges {
+    /// The reason.
+    pub why: String,
+    /// How many.
+    pub ranges: u64,
+    /// The path of the first of them.
+    pub first: String,
+}
+
+impl Taken {
+    /// Counts ranges as refused.
+    pub fn refuse(&mut self, why: &str, ranges: u64, first: &str) {
+        match self.refused.iter_mut().find(|refused| refused.why == why) {
+            Some(refused) => refused.ranges += ranges,
+            None => self.refused.push(RefusedRanges {
+                why: why.to_owned(),
+                ranges,
+                first: first.to_owned(),
+            }),
+        }
+    }
+
+    /// Adds the answer to the next part of a list.
+    pub fn add(&mut self, more: &Self) {
+        self.taken += more.taken;
+        self.is_full |= more.is_full;
+        for RefusedRanges { why, ranges, first } in &more.refused {
+            self.refuse(why, *ranges, first);
+        }
+    }
+}
+
+/// Why ranges are refused that follow one there was no room for.
+pub const FULL: &str = "no room: more is announced than this memory can keep in order; announce the \
+                        rest when half of it was read";
+
+/// The announcements of a mount.
+#[derive(Debug)]
+pub struct Announcements {
+    watched: Arc<Watched>,
+    queue: Mutex<Option<SyncSender<Job>>>,
+}
+
+/// A client's ranges, and where it waits for the answer.
+type Job = (Vec<Range>, UnixStream);
+
+impl Announcements {
+    /// None so far, and no thread.
+    #[must_use]
+    pub fn new(watched: Arc<Watched>) -> Self {
+        Self {
+            watched,
+            queue: Mutex::default(),
+        }
+    }
+
+    /// Announces, later, and answers the client.
+    ///
+    /// # Errors
+    /// It cannot be, in words; with the client.
+    pub fn later(
+        &self,
+        ranges: Vec<Range>,
+        client: UnixStream,
+    ) -> Result<(), (String, UnixStream)> {
+        if self.watched.settings.hinted.is_none() {
+            let why = format!(
+                "the preset {} follows no announced reads: mount with --preset mount or forerun",
+                self.watched.preset
+            );
+            return Err((why, client));
+        }
+        let mut queue = lock(&self.queue);
+        let send = match &*queue {
+            Some(send) => send,
+            None => match start(self.watched.clone()) {
+                Ok(send) => &*queue.insert(send),
+                Err(error) => return Err((format!("no thread for it: {error}"), client)),
+            },
+        };
+        send.try_send((ranges, client)).map_err(|error| {
+            let (TrySendError::Full((_, client)) | TrySendError::Disconnected((_, client))) = error;
+            let why = "earlier announcements wait for a file system that does not answer";
+            (why.to_owned(), client)
+        })
+    }
+}
+
+fn start(watched: Arc<Watched>) -> std::io::Result<SyncSender<Job>> {
+    let (send, jobs) = sync_channel(QUEUE_MAX);
+    thread::Builder::new()
+        .name("forerun-hint".into())
+        .spawn(move || serve(&watched, &jobs))?;
+    Ok(send)
+}
+
+fn serve(watched: &Watched, jobs: &Receiver<Job>) {
+    let mut files = Files::new();
+    loop {
+        match jobs.recv_timeout(files.patience()) {
+            Ok((ranges, client)) => {
+                let answer = match announce(watched, &mut files, &ranges) {
+                    Ok(taken) => Answer::Hints(taken),
+                    Err(error) => Answer::Error(error.to_string()),
+                };
+                // A client that went away has nothing to complain about.
+                let _ = reply(&client, &answer);
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return,
+        }
+        let Some((ledger, _)) = watched.fs.counters() else {
+            return;
+        };
+        files.close_over(&Order::of(&ledger), Instant::now());
+    }
+}
+
+/// How far the order of announced references is.
+#[derive(Clone, Copy, Debug)]
+struct Order {
+    all: u64,
+    ended: u64,
+}
+
+impl Order {
+    fn of(ledger: &Ledger) -> Self {
+        Self {
+            all: ledger.hints,
+            ended: ledger.hints_read + ledger.hints_missed + ledger.hints_dropped,
+        }
+    }
+}
+
+/// An announced file.
+#[derive(Debug)]
+struct File<R> {
+    /// What is announced of a file is forgotten when its last reader goes.
+    _reader: R,
+    /// The references that were announced up to its last range.
+    last: u64,
+}
+
+/// The files kept open.
+#[derive(Debug)]
+struct Files<R> {
+    most: usize,
+    open: BTreeMap<PathBuf, File<R>>,
+    /// How many references had ended when one more had, and when that was.
+    moved: Option<(u64, Instant)>,
+}
+
+impl<R> Files<R> {
+    fn new() -> Self {
+        let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+        let most = (limit / DESCRIPTORS_PART).min(FILES_MAX);
+        Self {
+            most: usize::try_from(most).unwrap_or(usize::MAX),
+            open: BTreeMap::new(),
+            moved: None,
+        }
+    }
+
+    /// How long to wait for the next announcement.
+    fn patience(&self) -> Duration {
+        if self.open.is_empty() {
+            Duration::MAX
+        } else {
+            LOOK
+        }
+    }
+
+    /// Closes those whose ranges are over, and all when nobody reads what was announced.
+    fn close_over(&mut self, order: &Order, now: Instant) {
+        let has_moved = self.moved.is_none_or(|(ended, _)| ended != order.ended);
+        let since = match self.moved {
+            Some((_, since)) if !has_moved => since,
+            _ => now,
+        };
+        self.moved = Some((order.ended, since));
+        let is_forgotten = now.duration_since(since) >= IDLE_MAX;
+        if order.ended == order.all || is_forgotten {
+            self.open.clear();
+            return;
+        }
+        let is_over = |file: &File<R>| order.ended > file.last + ORDER_WINDOW;
+        self.open.retain(|_, file| !is_over(file));
+    }
+}
+
+/// Announces ranges of any files, in their order.
+fn announce(
+    watched: &Watched,
+    files: &mut Files<Reader>,
+    ranges: &[Range],
+) -> Result<Taken, Refused> {
+    let mut taken = Taken::default();
+    let opened = open(watched, files, ranges)?;
+    let mut order = Vec::new();
+    for range in ranges {
+        match opened.get(range.path.as_str()) {
+            Some(Ok(reader)) if range.offset >= reader.bytes() => {
+                taken.refuse("begins behind the end of its file", 1, &range.path);
+            }
+            Some(Ok(reader)) => {
+                let bytes = range.bytes.unwrap_or(u64::MAX);
+                order.push((range, reader, bytes));
+            }
+            Some(Err(why)) => taken.refuse(why, 1, &range.path),
+            None => {}
+        }
+    }
+    let readers = order.iter();
+    let readers = readers.map(|(range, reader, bytes)| (*reader, range.offset, *bytes));
+    let count = watched.fs.announce(readers)?;
+    taken.taken = count as u64;
+    if let Some((first, ..)) = order.get(count) {
+        taken.is_full = true;
+        taken.refuse(FULL, (order.len() - count) as u64, &first.path);
+    }
+    let last = watched.fs.counters().map_or(0, |(ledger, _)| ledger.hints);
+    for (path, reader) in opened {
+        if let Ok(reader) = reader {
+            files.open.insert(
+                path.into(),
+                File {
+                    _reader: reader,
+                    last,
+                },
+            );
+        }
+    }
+    // What is announced now is not idle.
+    files.moved = None;
+    Ok(taken)
+}
+
+/// Opens the files of ranges, each once, also those that are open: another file may have their name
+/// by now. Those that cannot be opened have the reason.
+fn open<'a>(
+    watched: &Watched,
+    files: &Files<Reader>,
+    ranges: &'a [Range],
+) -> Result<BTreeMap<&'a str, Result<Reader, String>>, Refused> {
+    let mut opened = BTreeMap::new();
+    let mut more = 0;
+    for Range { path, .. } in ranges {
+        if opened.contains_key(path.as_str()) {
+            continue;
+        }
+        let known = files.open.contains_key(&PathBuf::from(path));
+        let reader = if !known && files.open.len() + more >= files.most {
+            let most = files.most;
+            Err(format!(
+                "more than {most} files with announced reads at a time"
+            ))
+        } else {
+            match watched.fs.open_announced(path.as_ref()) {
+                Err(Refused::Ended) => return Err(Refused::Ended),
+                other => other.map_err(|why| why.to_string()),
+            }
+        };
+        more += usize::from(!known && reader.is_ok());
+        opened.insert(path.as_str(), reader);
+    }
+    Ok(opened)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn files(lasts: &[u64]) -> Files<()> {
+        let mut files = Files::new();
+        for last in lasts {
+            let file = File {
+                _reader: (),
+                last: *last,
+            };
+            files.open.insert(format!("{last}").into(), file);
+        }
+        files
+    }
+
+    #[test]
+    fn a_file_is_closed_a_window_after_its_last_range() {
+        let mut files = files(&[500, 501]);
+        let now = Instant::now();
+        for (ended, open) in [(0, 2), (564, 2), (565, 1), (566, 0)] {
+            files.close_over(&Order { all: 2000, ended }, now);
+            assert_eq!(files.open.len(), open, "after {ended}");
+        }
+    }
+
+    #[test]
+    fn all_are_closed_when_the_order_is_over_or_nobody_reads_it() {
+        let now = Instant::now();
+        let mut over = files(&[500, 501]);
+        over.close_over(
+            &Order {
+                all: 501,
+                ended: 501,
+            },
+            now,
+        );
+        assert!(over.open.is_empty());
+        let mut idle = files(&[500, 501]);
+        let order = |ended| Order { all: 501, ended };
+        idle.close_over(&order(3), now);
+        idle.close_over(&order(3), now + IDLE_MAX - LOOK);
+        assert_eq!(idle.open.len(), 2);
+        idle.close_over(&order(4), now + IDLE_MAX);
+        idle.close_over(&order(4), now + 2 * IDLE_MAX - LOOK);
+        assert_eq!(idle.open.len(), 2, "one more was read");
+        idle.close_over(&order(4), now + 2 * IDLE_MAX);
+        assert!(idle.open.is_empty());
+        assert_eq!(idle.patience(), Duration::MAX);
+    }
+}

@@ -1,0 +1,108 @@
+//! Files opened by the daemon for itself, because reads of them were announced.
+//!
+//! Part of the [file system](super). An announcement comes before any program opens the file, so no
+//! node of the kernel stands for it; and asking `nodes` for one would record attributes as told to
+//! the kernel that it never saw, by which [opens](super::opening) are compared. The path is walked
+//! from the root instead, one name at a time with [`beneath`]: no link is followed and nothing leads
+//! out of SOURCE.
+//!
+//! ```text
+//! a/b/c --> root -- open_child a -- open_child b -- open_child c --> Driver::open --> Reader
+//!                        |
+//!                        +-- the mount point itself: what it covers; another mount: enters it
+//! ```
+//!
+//! The caller's rights are those of the daemon: the control socket lets nobody else in. Calls here
+//! wait as long as the source does, so they are made on the thread of the announcements.
+
+use std::path::{Component, Path};
+use std::sync::Arc;
+
+use forerun_io::{Error as DriverError, Reader};
+use rustix::fs::FileType;
+use rustix::io::Errno;
+
+use super::attributes::{Attributes, device_of};
+use super::nodes::ROOT;
+use super::{SourceFs, beneath};
+use crate::files::plain;
+
+/// Why reads of a file cannot be announced.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum Refused {
+    /// A folder, link, device or pipe.
+    #[error("no regular file")]
+    Kind,
+    /// It has `..` in it, or begins at the root.
+    #[error("not a path below the mount")]
+    Path,
+    /// The mount has ended.
+    #[error("the mount has ended")]
+    Ended,
+    /// The source says no.
+    #[error("{}", plain(&std::io::Error::from(*.0)))]
+    Source(#[from] Errno),
+}
+
+impl SourceFs {
+    /// Opens a regular file by its path below SOURCE, to announce reads of it.
+    ///
+    /// # Errors
+    /// See [`Refused`].
+    pub fn open_announced(&self, path: &Path) -> Result<Reader, Refused> {
+        let mut at = self.descriptor(ROOT)?;
+        for component in path.components() {
+            let name = match component {
+                Component::Normal(name) => name,
+                Component::CurDir => continue,
+                _ => return Err(Refused::Path),
+            };
+            let covered = self.covered.as_ref().filter(|c| c.name == name);
+            if let Some(covered) = covered
+                && Attributes::of(&at, "")?.key == covered.parent
+            {
+                at = covered.folder.clone();
+                continue;
+            }
+            at = match beneath::open_child(&at, name) {
+                Err(Errno::XDEV) => {
+                    let mounted = beneath::open_mounted(&at, name)?;
+                    if self.own_device() == Some(device_of(&mounted)?) {
+                        return Err(Errno::LOOP.into());
+                    }
+                    Arc::new(mounted)
+                }
+                child => Arc::new(child?),
+            };
+        }
+        if Attributes::of(&at, "")?.kind != FileType::RegularFile {
+            return Err(Refused::Kind);
+        }
+        let driver = self.driver().ok_or(Refused::Ended)?;
+        let opened = driver.open(&beneath::path_of(&at));
+        opened.map_err(|error| match error {
+            DriverError::Open { source, .. } => beneath::errno(&source).into(),
+            DriverError::TooManyOpenFiles { .. } => Errno::MFILE.into(),
+            DriverError::TooLarge { .. } => Errno::FBIG.into(),
+            _ => Errno::IO.into(),
+        })
+    }
+
+    /// Announces reads: reader, offset and length, in the order in which they come. How many of
+    /// them there was room for.
+    ///
+    /// # Errors
+    /// The mount has ended.
+    pub fn announce<'a>(
+        &self,
+        order: impl IntoIterator<Item = (&'a Reader, u64, u64)>,
+    ) -> Result<usize, Refused> {
+        let driver = self.driver().ok_or(Refused::Ended)?;
+        match driver.hint(order) {
+            Ok(taken) => Ok(taken),
+            // Not even one; how many fit depends on their lengths, so the number says little.
+            Err(DriverError::HintsFull { .. }) => Ok(0),
+            Err(_) => Err(Refused::Ended),
+        }
+    }
+}
