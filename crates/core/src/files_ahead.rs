@@ -9,8 +9,8 @@
 //! ```
 //!
 //! Control law of growth: a window begins with 4 files. Whenever half of it was used up it is
-//! filled again, in one batch that is emitted by inode number; where half of it was used since it
-//! last grew, it is doubled first, up to the method's limit and a quarter of the frames. A run that
+//! filled again, in one batch that is emitted by inode number; where half of it was used, and not
+//! passed over, it is doubled first, up to the method's limit and a quarter of the frames. A run that
 //! breaks with files left has them closed, and the next one begins with half as many.
 //!
 //! Control law of waste: at every moment, whatever is opened in whatever order,
@@ -77,7 +77,8 @@ struct Run {
     due: VecDeque<Place>,
     /// How many of them are pending or ahead.
     open: u32,
-    /// How many were used since the window grew.
+    /// How many were open when the window was filled last, and how many were used since.
+    filled: u32,
     used: u32,
     /// Opens of the run in a row that were not ahead.
     missed: usize,
@@ -305,6 +306,7 @@ impl FilesAhead {
             window: window.min(self.limits.files),
             due: VecDeque::new(),
             open: 0,
+            filled: 0,
             used: 0,
             missed: 0,
             tail: at,
@@ -356,16 +358,17 @@ impl FilesAhead {
             return;
         };
         let run = &mut self.runs[at];
-        if run.open > run.window / 2 {
+        if run.open > run.filled / 2 {
             return;
         }
-        if run.used >= run.window.div_ceil(2) {
+        if run.used > 0 && run.used >= run.filled / 2 {
             run.window = run.window.saturating_mul(2).min(self.limits.files);
-            run.used = 0;
             self.start = (self.start * 2).min(WINDOW);
         }
         let room = self.room(run_room(&self.runs[at]));
         let batch = self.expect(at, room, budget);
+        let run = &mut self.runs[at];
+        (run.filled, run.used) = (run.open, 0);
         if batch.is_empty() {
             let run = &self.runs[at];
             let is_over = self.method.next(id, run.tail, &self.folders).is_none();
@@ -472,7 +475,7 @@ impl FilesAhead {
             (State::Pending, None) => {
                 self.take(place);
                 if let Some(folder) = self.folders.get_mut(place.folder) {
-                    folder.mark(place.entry);
+                    folder.refuse(place.entry);
                 }
             }
             (State::CalledOff, reader) => {
