@@ -234,6 +234,12 @@ impl Engine {
     /// [`Engine::is_undecided`] one gets an [`Input::Decide`].
     pub fn handle(&mut self, now: Nanos, input: Input) {
         self.now = now;
+        let begun = match &input {
+            Input::Read { reader, .. } | Input::Touch { reader, .. } | Input::Close { reader } => {
+                Some(*reader)
+            }
+            _ => None,
+        };
         let accepted = match input {
             Input::Device { device, profile } => {
                 self.devices.entry(device).or_default().profile = profile;
@@ -294,6 +300,9 @@ impl Engine {
             self.ledger.refused_inputs += 1;
         }
         self.drain();
+        if let Some(reader) = begun.filter(|_| self.next_file.is_on()) {
+            self.begun(reader);
+        }
         self.pay_bookkeeping();
         self.feed_starved();
         debug_assert!(self.work.is_empty(), "work is left between two inputs");

@@ -13,6 +13,9 @@
 //! passed over, it is doubled first, up to the method's limit and a quarter of the frames. A run that
 //! breaks with files left has them closed, and the next one begins with half as many.
 //!
+//! A file that was not opened ahead is read first, and then its run is filled: else the disk would go
+//! to the batch and back.
+//!
 //! Control law of waste: at every moment, whatever is opened in whatever order,
 //! `asked + wasted <= 16 + used + opens / 16` ([`FREE`], [`OPENS`]). So files opened for nothing are
 //! at most 16, as many as were used, and one for each 16 files that programs opened themselves.
@@ -127,6 +130,8 @@ pub(crate) struct FilesAhead {
     /// Blocks of what is pending or ahead.
     blocks: u64,
     counts: Counts,
+    /// Runs that are filled up once this reader has asked for its own first blocks.
+    later: Vec<(ReaderId, RunId)>,
     /// Files of the next run's first window, and of one that goes on where another one ended.
     start: u32,
     reached: u32,
@@ -147,6 +152,7 @@ impl FilesAhead {
             readers: BTreeMap::new(),
             blocks: 0,
             counts: Counts::default(),
+            later: Vec::new(),
             start: WINDOW,
             reached: WINDOW,
             // A 32nd each: 2 MiB of 64, which are folders of 50,000 files.
@@ -259,9 +265,23 @@ impl FilesAhead {
             Step::Unsure => hit,
         };
         if let Some(run) = goes_on {
-            self.extend(run, budget, out);
+            self.later.retain(|(_, other)| *other != run);
+            if is_used {
+                self.extend(run, budget, out);
+            } else {
+                // What it reads now is not fetched yet, and goes first.
+                self.later.push((reader, run));
+            }
         }
         Some(is_used)
+    }
+
+    /// A reader read, or closed: the run that waited for that is filled up.
+    pub(crate) fn begun(&mut self, reader: ReaderId, budget: &Budget, out: &mut VecDeque<Output>) {
+        if let Some(at) = self.later.iter().position(|(own, _)| *own == reader) {
+            let (_, run) = self.later.remove(at);
+            self.extend(run, budget, out);
+        }
     }
 
     /// A program opened what may be pending or ahead. Returns the run it is of.
@@ -346,6 +366,7 @@ impl FilesAhead {
 
     fn end_run(&mut self, id: RunId, out: &mut VecDeque<Output>) {
         if let Some(at) = self.runs.iter().position(|run| run.id == id) {
+            self.later.retain(|(_, run)| *run != id);
             let due = core::mem::take(&mut self.runs[at].due);
             self.give_up_of(id, due, out);
             self.runs.remove(at);

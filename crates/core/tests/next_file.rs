@@ -269,7 +269,8 @@ fn an_open_that_came_too_late_is_closed_at_once() {
     let mut driver = Driver::new("directory", 40, 64 << 20);
     driver.list(0, 40);
     for entry in 0..5 {
-        driver.enter(0, entry, 0);
+        let reader = driver.enter(0, entry, 0);
+        driver.input(Input::Close { reader });
     }
     driver.answer(0, 0);
     let late = [3, 4].map(|file| driver.ahead[&file]);
@@ -285,12 +286,15 @@ fn the_folder_after_one_that_was_walked_begins_where_that_ended() {
     driver.walk(0..100);
     driver.batches.clear();
     driver.list(1, 100);
-    driver.enter(1, 0, 100);
+    let reader = driver.enter(1, 0, 100);
+    assert_eq!(driver.batches.len(), 0, "it is read first");
+    driver.input(Input::Close { reader });
     assert_eq!(driver.batches.len(), 1, "after one open");
     assert!(driver.batches[0].len() >= 45, "{:?}", driver.batches);
     // In another order it is no continuation.
     driver.list(2, 100);
-    driver.enter(2, 37, 100);
+    let reader = driver.enter(2, 37, 100);
+    driver.input(Input::Close { reader });
     assert_eq!(driver.batches.len(), 1);
 }
 
@@ -300,7 +304,8 @@ fn no_file_is_asked_for_twice_in_a_pass_although_it_cannot_be_opened() {
     driver.list(0, 200);
     let mut asked = BTreeSet::new();
     for file in 0..200 {
-        driver.enter(0, file, 0);
+        let reader = driver.enter(0, file, 0);
+        driver.input(Input::Close { reader });
         for entry in std::mem::take(&mut driver.asked) {
             assert!(asked.insert(entry), "{entry} again");
             assert!(entry > file, "{entry} was entered");
