@@ -4,7 +4,7 @@
 //! stages stand in the order a read passes them, and each calls only those below it:
 //!
 //! ```text
-//! change    files change, readers close
+//! change    files come and change, readers open and close
 //! next      folders are walked: files opened ahead
 //! complete  blocks arrive or fail; the reads that waited are listed
 //! read      a demand read: hit, late hit or miss; serve it or let it wait
@@ -54,7 +54,7 @@ use crate::device::Device;
 use crate::dispatch::{self, Dispatch};
 use crate::files_ahead::FilesAhead;
 use crate::fixed_map::FixedMap;
-use crate::layout::{LayoutMap, Placement};
+use crate::layout::LayoutMap;
 use crate::ledger::Ledger;
 use crate::memory::Memory;
 use crate::next_file::{self, Place};
@@ -374,50 +374,6 @@ impl Engine {
             files_ahead_open: files.open,
             ..self.ledger
         }
-    }
-
-    fn add_file(&mut self, id: FileId, placement: &Placement, bytes: Bytes) -> Option<()> {
-        if id.0 >= FileId::LIMIT || self.files.contains_key(&id) {
-            return None;
-        }
-        let layout = LayoutMap::new(placement, self.settings.block_bytes)?;
-        for device in layout.devices() {
-            self.devices.entry(device).or_default();
-        }
-        let blocks = place::blocks_in(bytes, self.settings.block_bytes);
-        self.files.insert(
-            id,
-            File {
-                layout,
-                bytes,
-                blocks,
-                readers: 0,
-            },
-        );
-        Some(())
-    }
-
-    fn open(&mut self, reader: ReaderId, file: FileId) -> Option<()> {
-        if self.readers.contains_key(&reader) {
-            return None;
-        }
-        let detect = self.settings.detect.build(detect::LIST)?;
-        let state = self.files.get_mut(&file)?;
-        state.readers += 1;
-        let accounts = alloc::vec![0; state.layout.devices().len()].into_boxed_slice();
-        let bytes = change::reader_bytes(accounts.len());
-        self.readers.insert(
-            reader,
-            Reader {
-                file,
-                detect,
-                streams: Streams::default(),
-                is_ahead: false,
-                accounts,
-            },
-        );
-        self.memory.charge(bytes);
-        Some(())
     }
 
     fn count_hits(&mut self, reader: ReaderId, blocks: u64) -> Option<()> {
