@@ -383,6 +383,30 @@ fn a_repeated_order_is_opened_ahead_by_history_and_not_by_directory() {
 }
 
 #[test]
+fn who_breaks_off_every_walk_wastes_sixteen_files_and_one_in_sixteen_opens() {
+    let mut driver = Driver::new("directory(confirm=1)", 1000, 64 << 20);
+    let mut opens = 0;
+    for _ in 0..60 {
+        // Another listing each time: a new pass at once.
+        driver.list(0, 1000 - opens as u32 % 2);
+        driver.list(0, 1000);
+        for begin in [5, 305, 605] {
+            driver.walk([begin, begin + 1, begin + 90, begin + 200, begin + 150]);
+            opens += 5;
+        }
+        let [used, wasted] = driver.used_and_wasted();
+        let spent = wasted + driver.engine.ledger().files_ahead_open;
+        assert!(spent <= 16 + used + opens / 16, "{spent} of {opens}");
+    }
+    let [used, wasted] = driver.used_and_wasted();
+    println!("{opens} opens, {used} used, {wasted} wasted");
+    assert!(
+        used == 0 && wasted > 60,
+        "at the bound, and never below for good"
+    );
+}
+
+#[test]
 fn random_order_wastes_next_to_nothing() {
     for files in [10, 30, 100, 1000] {
         let mut driver = Driver::new("directory", files, 64 << 20);
