@@ -18,6 +18,7 @@ mod detect;
 mod dispatch;
 mod hinted;
 mod layout;
+mod next_file;
 mod reclaim;
 #[cfg(test)]
 mod tests;
@@ -34,6 +35,7 @@ pub use detect::detect;
 pub use dispatch::dispatch;
 pub use hinted::hinted;
 pub use layout::layout;
+pub use next_file::next_file;
 pub use reclaim::reclaim;
 
 /// A rule of a family's interface.
@@ -75,6 +77,16 @@ pub enum Rule {
     RunIsWhole,
     /// Layout: pieces begin and end at multiples of its unit, which is not zero.
     UnitDivides,
+    /// Next file: what is predicted is an entry of a known folder.
+    FileExists,
+    /// Next file: no file comes after itself.
+    FileIsNext,
+    /// Next file: random order is not followed, or rarely.
+    RarelyByChance,
+    /// Next file: nothing is known of a folder that was forgotten.
+    Forgets,
+    /// Next file: tables without room do not grow.
+    TablesBounded,
     /// Reclaim: a victim is resident, and the method's.
     VictimResident,
     /// Reclaim: a victim is not pinned.

@@ -82,6 +82,11 @@ impl Device {
         self.work
     }
 
+    /// Whether a request waits that is neither planned nor of a file ahead.
+    pub(crate) fn is_wanted(&self) -> bool {
+        !self.queue.is_empty() || self.deferred.len() > 0
+    }
+
     /// When a request that is made now came: now, in terms of work, unless it was deferred before.
     pub(crate) fn came(&self) -> u64 {
         self.granted_came.unwrap_or(self.work)

@@ -4,7 +4,7 @@
 //! stages stand in the order a read passes them, and each calls only those below it:
 //!
 //! ```text
-//! change    files change, readers close
+//! change    files come and change, readers open and close
 //! next      folders are walked: files opened ahead
 //! complete  blocks arrive or fail; the reads that waited are listed
 //! read      a demand read: hit, late hit or miss; serve it or let it wait
@@ -54,7 +54,7 @@ use crate::device::Device;
 use crate::dispatch::{self, Dispatch};
 use crate::files_ahead::FilesAhead;
 use crate::fixed_map::FixedMap;
-use crate::layout::{LayoutMap, Placement};
+use crate::layout::LayoutMap;
 use crate::ledger::Ledger;
 use crate::memory::Memory;
 use crate::next_file::{self, Place};
@@ -240,6 +240,12 @@ impl Engine {
     /// [`Engine::is_undecided`] one gets an [`Input::Decide`].
     pub fn handle(&mut self, now: Nanos, input: Input) {
         self.now = now;
+        let begun = match &input {
+            Input::Read { reader, .. } | Input::Touch { reader, .. } | Input::Close { reader } => {
+                Some(*reader)
+            }
+            _ => None,
+        };
         let accepted = match input {
             Input::Device { device, profile } => {
                 self.devices.entry(device).or_default().profile = profile;
@@ -300,6 +306,9 @@ impl Engine {
             self.ledger.refused_inputs += 1;
         }
         self.drain();
+        if let Some(reader) = begun.filter(|_| self.next_file.is_on()) {
+            self.begun(reader);
+        }
         self.pay_bookkeeping();
         self.feed_starved();
         debug_assert!(self.work.is_empty(), "work is left between two inputs");
@@ -371,50 +380,6 @@ impl Engine {
             files_ahead_open: files.open,
             ..self.ledger
         }
-    }
-
-    fn add_file(&mut self, id: FileId, placement: &Placement, bytes: Bytes) -> Option<()> {
-        if id.0 >= FileId::LIMIT || self.files.contains_key(&id) {
-            return None;
-        }
-        let layout = LayoutMap::new(placement, self.settings.block_bytes)?;
-        for device in layout.devices() {
-            self.devices.entry(device).or_default();
-        }
-        let blocks = place::blocks_in(bytes, self.settings.block_bytes);
-        self.files.insert(
-            id,
-            File {
-                layout,
-                bytes,
-                blocks,
-                readers: 0,
-            },
-        );
-        Some(())
-    }
-
-    fn open(&mut self, reader: ReaderId, file: FileId) -> Option<()> {
-        if self.readers.contains_key(&reader) {
-            return None;
-        }
-        let detect = self.settings.detect.build(detect::LIST)?;
-        let state = self.files.get_mut(&file)?;
-        state.readers += 1;
-        let accounts = alloc::vec![0; state.layout.devices().len()].into_boxed_slice();
-        let bytes = change::reader_bytes(accounts.len());
-        self.readers.insert(
-            reader,
-            Reader {
-                file,
-                detect,
-                streams: Streams::default(),
-                is_ahead: false,
-                accounts,
-            },
-        );
-        self.memory.charge(bytes);
-        Some(())
     }
 
     fn count_hits(&mut self, reader: ReaderId, blocks: u64) -> Option<()> {

@@ -9,15 +9,21 @@
 //! ```
 //!
 //! Control law of growth: a window begins with 4 files. Whenever half of it was used up it is
-//! filled again, in one batch that is emitted by inode number; where half of it was used since it
-//! last grew, it is doubled first, up to the method's limit and a quarter of the frames. A run that
+//! filled again, in one batch that is emitted by inode number; where half of it was used, and not
+//! passed over, it is doubled first, up to the method's limit and a quarter of the frames. A run that
 //! breaks with files left has them closed, and the next one begins with half as many.
+//!
+//! A file that was not opened ahead is read first, and then its run is filled: else the disk would go
+//! to the batch and back.
 //!
 //! Control law of waste: at every moment, whatever is opened in whatever order,
 //! `asked + wasted <= 16 + used + opens / 16` ([`FREE`], [`OPENS`]). So files opened for nothing are
 //! at most 16, as many as were used, and one for each 16 files that programs opened themselves.
 //!
 //! Whoever passes more than [`PASSED`] files over does not come back: they are closed.
+
+mod asked;
+mod fill;
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
@@ -77,7 +83,8 @@ struct Run {
     due: VecDeque<Place>,
     /// How many of them are pending or ahead.
     open: u32,
-    /// How many were used since the window grew.
+    /// How many were open when the window was filled last, and how many were used since.
+    filled: u32,
     used: u32,
     /// Opens of the run in a row that were not ahead.
     missed: usize,
@@ -126,6 +133,8 @@ pub(crate) struct FilesAhead {
     /// Blocks of what is pending or ahead.
     blocks: u64,
     counts: Counts,
+    /// Runs that are filled up once this reader has asked for its own first blocks.
+    later: Vec<(ReaderId, RunId)>,
     /// Files of the next run's first window, and of one that goes on where another one ended.
     start: u32,
     reached: u32,
@@ -146,6 +155,7 @@ impl FilesAhead {
             readers: BTreeMap::new(),
             blocks: 0,
             counts: Counts::default(),
+            later: Vec::new(),
             start: WINDOW,
             reached: WINDOW,
             // A 32nd each: 2 MiB of 64, which are folders of 50,000 files.
@@ -258,9 +268,23 @@ impl FilesAhead {
             Step::Unsure => hit,
         };
         if let Some(run) = goes_on {
-            self.extend(run, budget, out);
+            self.later.retain(|(_, other)| *other != run);
+            if is_used {
+                self.extend(run, budget, out);
+            } else {
+                // What it reads now is not fetched yet, and goes first.
+                self.later.push((reader, run));
+            }
         }
         Some(is_used)
+    }
+
+    /// A reader read, or closed: the run that waited for that is filled up.
+    pub(crate) fn begun(&mut self, reader: ReaderId, budget: &Budget, out: &mut VecDeque<Output>) {
+        if let Some(at) = self.later.iter().position(|(own, _)| *own == reader) {
+            let (_, run) = self.later.remove(at);
+            self.extend(run, budget, out);
+        }
     }
 
     /// A program opened what may be pending or ahead. Returns the run it is of.
@@ -305,6 +329,7 @@ impl FilesAhead {
             window: window.min(self.limits.files),
             due: VecDeque::new(),
             open: 0,
+            filled: 0,
             used: 0,
             missed: 0,
             tail: at,
@@ -344,219 +369,10 @@ impl FilesAhead {
 
     fn end_run(&mut self, id: RunId, out: &mut VecDeque<Output>) {
         if let Some(at) = self.runs.iter().position(|run| run.id == id) {
+            self.later.retain(|(_, run)| *run != id);
             let due = core::mem::take(&mut self.runs[at].due);
             self.give_up_of(id, due, out);
             self.runs.remove(at);
         }
     }
-
-    /// Fills a run's window, if half of it is used up.
-    fn extend(&mut self, id: RunId, budget: &Budget, out: &mut VecDeque<Output>) {
-        let Some(at) = self.runs.iter().position(|run| run.id == id) else {
-            return;
-        };
-        let run = &mut self.runs[at];
-        if run.open > run.window / 2 {
-            return;
-        }
-        if run.used >= run.window.div_ceil(2) {
-            run.window = run.window.saturating_mul(2).min(self.limits.files);
-            run.used = 0;
-            self.start = (self.start * 2).min(WINDOW);
-        }
-        let room = self.room(run_room(&self.runs[at]));
-        let batch = self.expect(at, room, budget);
-        if batch.is_empty() {
-            let run = &self.runs[at];
-            let is_over = self.method.next(id, run.tail, &self.folders).is_none();
-            if run.open == 0 && is_over {
-                self.end_run(id, out);
-            } else {
-                self.make_room(id, out);
-            }
-        }
-        let inode = |place: &Place| self.folders.entry(*place).map(|entry| entry.inode);
-        let mut sorted = batch;
-        sorted.sort_by_key(|place| (inode(place), *place));
-        for Place { folder, entry } in sorted {
-            out.push_back(Output::OpenAhead { folder, entry });
-        }
-    }
-
-    /// How many of so many files may be asked for by the law of waste.
-    fn room(&self, wanted: u32) -> usize {
-        let Counts {
-            used,
-            wasted,
-            opens,
-            ..
-        } = self.counts;
-        let asked = self.asked.len() as u64;
-        let most = FREE.saturating_add(used).saturating_add(opens / OPENS);
-        let room = most.saturating_sub(asked.saturating_add(wasted));
-        let free = ASKED_MAX.saturating_sub(self.asked.len());
-        (wanted as usize)
-            .min(free)
-            .min(usize::try_from(room).unwrap_or(usize::MAX))
-    }
-
-    /// The next files of a run, which are pending from now on.
-    fn expect(&mut self, at: usize, room: usize, budget: &Budget) -> Vec<Place> {
-        let mut batch = Vec::new();
-        let run = &mut self.runs[at];
-        // Chains may be circles, and long ones of what was opened already.
-        for _ in 0..ASKED_MAX {
-            if batch.len() >= room {
-                break;
-            }
-            let Some(place) = self.method.next(run.id, run.tail, &self.folders) else {
-                break;
-            };
-            let Some(folder) = self.folders.get(place.folder) else {
-                break;
-            };
-            if !folder.is_over(place.entry) && !self.asked.contains_key(&place) {
-                let bytes = folder.entry(place.entry).map_or(0, |entry| entry.bytes);
-                let blocks = blocks_of(bytes, &self.limits, budget);
-                if self.blocks + blocks > budget.blocks {
-                    break;
-                }
-                self.blocks += blocks;
-                let (run_id, state) = (run.id, State::Pending);
-                let asked = Asked {
-                    run: run_id,
-                    blocks,
-                    state,
-                };
-                self.asked.insert(place, asked);
-                run.due.push_back(place);
-                run.open += 1;
-                batch.push(place);
-            }
-            run.tail = place;
-        }
-        batch
-    }
-
-    /// A run stands still while another one lacks room: its files are given up.
-    fn make_room(&mut self, id: RunId, out: &mut VecDeque<Output>) {
-        let now = self.counts.opens;
-        let others = self.runs.iter().filter(|run| run.id != id);
-        let idle = others.filter(|run| now.saturating_sub(run.went_on) > IDLE);
-        if let Some(run) = idle.min_by_key(|run| run.went_on) {
-            self.end_run(run.id, out);
-        }
-    }
-
-    /// The driver's answer. `None` if it was not asked.
-    pub(crate) fn answer(
-        &mut self,
-        place: Place,
-        reader: Option<ReaderId>,
-        out: &mut VecDeque<Output>,
-    ) -> Option<Answered> {
-        if reader.is_some_and(|reader| self.readers.contains_key(&reader)) {
-            return None;
-        }
-        let asked = self.asked.get_mut(&place)?;
-        match (asked.state, reader) {
-            (State::Ahead(_), _) => return None,
-            (State::Pending, Some(reader)) => {
-                asked.state = State::Ahead(reader);
-                let blocks = asked.blocks;
-                self.readers.insert(reader, place);
-                self.counts.ahead += 1;
-                self.counts.open += 1;
-                return Some(Answered::Fetch(blocks));
-            }
-            (State::Pending, None) => {
-                self.take(place);
-                if let Some(folder) = self.folders.get_mut(place.folder) {
-                    folder.mark(place.entry);
-                }
-            }
-            (State::CalledOff, reader) => {
-                self.asked.remove(&place);
-                if let Some(reader) = reader {
-                    self.counts.ahead += 1;
-                    self.counts.wasted += 1;
-                    out.push_back(Output::CloseAhead { reader });
-                }
-            }
-        }
-        Some(Answered::Nothing)
-    }
-
-    /// The driver closed a reader, which may be one ahead.
-    pub(crate) fn close(&mut self, reader: ReaderId) {
-        if let Some(place) = self.readers.get(&reader).copied() {
-            self.take(place);
-            self.counts.wasted += 1;
-        }
-    }
-
-    /// What is pending or ahead is neither any more.
-    fn take(&mut self, place: Place) {
-        let Some(asked) = self.asked.remove(&place) else {
-            return;
-        };
-        if let State::Ahead(reader) = asked.state {
-            self.readers.remove(&reader);
-            self.counts.open -= 1;
-        }
-        if asked.state != State::CalledOff {
-            self.blocks -= asked.blocks;
-            if let Some(run) = self.runs.iter_mut().find(|run| run.id == asked.run) {
-                run.open -= 1;
-            }
-        }
-    }
-
-    /// Nobody will come for a file: it is closed, or will be once it is open.
-    fn give_up(&mut self, place: Place, out: &mut VecDeque<Output>) {
-        let Some(asked) = self.asked.get(&place).copied() else {
-            return;
-        };
-        match asked.state {
-            State::CalledOff => {}
-            State::Ahead(reader) => {
-                self.take(place);
-                self.counts.wasted += 1;
-                out.push_back(Output::CloseAhead { reader });
-            }
-            State::Pending => {
-                self.take(place);
-                let state = State::CalledOff;
-                self.asked.insert(place, Asked { state, ..asked });
-            }
-        }
-    }
-
-    /// The same for those that are a run's.
-    fn give_up_of(
-        &mut self,
-        run: RunId,
-        places: impl IntoIterator<Item = Place>,
-        out: &mut VecDeque<Output>,
-    ) {
-        for place in places {
-            if self.asked.get(&place).is_some_and(|asked| asked.run == run) {
-                self.give_up(place, out);
-            }
-        }
-    }
-}
-
-/// How many files a run's window has room for.
-fn run_room(run: &Run) -> u32 {
-    run.window.saturating_sub(run.open)
-}
-
-/// Blocks fetched of a file of so many bytes; of one whose size is not known, as many as of any. No
-/// file takes more than a quarter of the budget.
-fn blocks_of(bytes: u64, limits: &Limits, budget: &Budget) -> u64 {
-    let most = limits.bytes.0;
-    let bytes = if bytes == 0 { most } else { bytes.min(most) };
-    let blocks = bytes.div_ceil(budget.block_bytes.max(1));
-    blocks.min(budget.blocks / 4).max(1)
 }

@@ -24,7 +24,7 @@ use crate::units::FolderId;
 
 /// What a folder is charged beside its entries: its node in two maps and a method's state of it.
 pub const FOLDER_BYTES: u64 = 512;
-/// What an entry is charged: itself (24), two permutations both ways (16) and its bit.
+/// What an entry is charged: itself (24), two permutations both ways (16) and its bits.
 const ENTRY_BYTES: u64 = 41;
 /// Files opened again in a row that begin a new pass. A second program that follows a first one is
 /// not to end its pass; a second pass of the same program, over a part of the folder, loses as many
@@ -78,15 +78,39 @@ impl Ranks {
     }
 }
 
+/// A bit for each entry.
+#[derive(Debug)]
+struct Bits(Box<[u64]>);
+
+impl Bits {
+    fn of(entries: usize) -> Self {
+        let words = entries.div_ceil(u64::BITS as usize);
+        Self(alloc::vec![0; words].into_boxed_slice())
+    }
+
+    fn has(&self, entry: u32) -> bool {
+        let word = self.0.get((entry / u64::BITS) as usize);
+        word.is_some_and(|word| word >> (entry % u64::BITS) & 1 == 1)
+    }
+
+    fn set(&mut self, entry: u32) {
+        if let Some(word) = self.0.get_mut((entry / u64::BITS) as usize) {
+            *word |= 1 << (entry % u64::BITS);
+        }
+    }
+}
+
 /// See the [module](self).
 #[derive(Debug)]
 pub struct Folder {
     entries: Arc<[Entry]>,
     /// By name and by inode, once a file was opened.
     orders: Option<[Ranks; 2]>,
-    /// A bit for each entry: opened in this pass, or not to be opened ahead in it.
-    opened: Box<[u64]>,
-    /// How many bits are set.
+    /// Opened in this pass.
+    opened: Bits,
+    /// Could not be opened ahead in this pass.
+    refused: Bits,
+    /// How many were opened.
     count: usize,
     /// Files opened again since the last new one, and the last file opened.
     again: u32,
@@ -99,11 +123,11 @@ pub struct Folder {
 
 impl Folder {
     fn new(entries: Arc<[Entry]>, used: u64) -> Self {
-        let words = entries.len().div_ceil(u64::BITS as usize);
         Self {
+            opened: Bits::of(entries.len()),
+            refused: Bits::of(entries.len()),
             entries,
             orders: None,
-            opened: alloc::vec![0; words].into_boxed_slice(),
             count: 0,
             again: 0,
             last: None,
@@ -159,22 +183,17 @@ impl Folder {
 
     /// Whether this pass is not to open an entry ahead: it was opened, or refused.
     pub(crate) fn is_over(&self, entry: u32) -> bool {
-        let word = self.opened.get((entry / u64::BITS) as usize);
-        word.is_none_or(|word| word >> (entry % u64::BITS) & 1 == 1)
+        self.opened.has(entry) || self.refused.has(entry)
     }
 
     /// This pass is not to open an entry ahead any more.
-    pub(crate) fn mark(&mut self, entry: u32) {
-        if !self.is_over(entry)
-            && let Some(word) = self.opened.get_mut((entry / u64::BITS) as usize)
-        {
-            *word |= 1 << (entry % u64::BITS);
-            self.count += 1;
-        }
+    pub(crate) fn refuse(&mut self, entry: u32) {
+        self.refused.set(entry);
     }
 
     fn begin_pass(&mut self) {
-        self.opened.fill(0);
+        self.opened.0.fill(0);
+        self.refused.0.fill(0);
         (self.count, self.again, self.last) = (0, 0, None);
         self.is_begun = false;
     }
@@ -185,7 +204,7 @@ impl Folder {
             let inode = Ranks::by_key(&self.entries, |entry| entry.inode);
             self.orders = Some([name, inode]);
         }
-        if self.is_over(entry) {
+        if self.opened.has(entry) {
             if self.last == Some(entry) && self.count < self.entries.len() {
                 return Pass::Again;
             }
@@ -198,7 +217,8 @@ impl Folder {
         }
         let is_first = !self.is_begun;
         self.is_begun = true;
-        self.mark(entry);
+        self.opened.set(entry);
+        self.count += 1;
         (self.again, self.last) = (0, Some(entry));
         if is_first { Pass::Begins } else { Pass::New }
     }

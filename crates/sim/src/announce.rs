@@ -7,7 +7,7 @@
 use forerun_core::Bytes;
 
 use crate::random::Random;
-use crate::workload::{Announcement, Announcements, Steps, Turns, Workload};
+use crate::workload::{Announcement, Announcements, Steps, Turns, Walk, Workload};
 
 /// See the [module](self).
 #[derive(Debug)]
@@ -37,6 +37,16 @@ impl Workload for Announced<'_> {
 
     fn turns(&self) -> Option<Turns<'_>> {
         self.workload.turns()
+    }
+
+    /// Only where nothing is announced: a reader that announces is open from the beginning.
+    fn walk(&self) -> Option<Walk> {
+        let is_silent = self.missing_percent >= 100;
+        is_silent.then(|| self.workload.walk()).flatten()
+    }
+
+    fn is_packed(&self) -> bool {
+        self.workload.is_packed()
     }
 
     fn hints(&self) -> Announcements<'_> {

@@ -10,6 +10,7 @@
 //! Recorded accesses are a workload too, but not one made of parameters: see
 //! [`trace`](crate::trace).
 
+pub mod folders;
 pub mod interleaved;
 pub mod lost;
 pub mod many_readers;
@@ -20,6 +21,9 @@ pub mod sequential;
 pub mod shuffled;
 pub mod strided;
 
+use std::sync::Arc;
+
+use forerun_core::next_file::Entry;
 use forerun_core::spec::{Choice, ChoiceError, Method, Param};
 use forerun_core::{Bytes, Nanos};
 
@@ -33,6 +37,7 @@ pub static LIST: &[Method<Box<dyn Workload>>] = &[
     reordered::METHOD,
     retried::METHOD,
     shuffled::METHOD,
+    folders::METHOD,
     lost::DINERO,
     lost::CSCOPE_1,
     lost::CSCOPE_2,
@@ -92,6 +97,25 @@ pub struct Announcement {
 /// What is announced, in the order in which it will be read.
 pub type Announcements<'a> = Box<dyn Iterator<Item = Announcement> + 'a>;
 
+/// A process that walks folders: each reader opens its file when its turn comes, and closes it.
+#[derive(Clone, Debug)]
+pub struct Walk {
+    /// What each folder holds, in the order of its listing. It is listed when its first file is
+    /// opened after one of another folder.
+    pub listings: Vec<Arc<[Entry]>>,
+    /// The file of each reader.
+    pub visits: Vec<Visit>,
+}
+
+/// A file of a folder.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Visit {
+    /// The folder.
+    pub folder: u32,
+    /// Where in its listing.
+    pub entry: u32,
+}
+
 /// Files, readers, and what they read.
 pub trait Workload: core::fmt::Debug {
     /// The sizes of the files.
@@ -106,6 +130,15 @@ pub trait Workload: core::fmt::Debug {
     /// Whose step is next, where all readers are one process that reads several files; a turn of
     /// a reader that has no step left is passed over. `None`: each reader is a process of its own.
     fn turns(&self) -> Option<Turns<'_>> {
+        None
+    }
+    /// Whether files lie one right behind the other; else there is a gap between two.
+    fn is_packed(&self) -> bool {
+        false
+    }
+    /// Where all readers are one process that walks folders, how it does. Each reader then makes
+    /// all its steps before the next one opens its file.
+    fn walk(&self) -> Option<Walk> {
         None
     }
     /// What readers announce before they begin; [`crate::announce`] makes this for any workload.

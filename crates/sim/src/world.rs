@@ -30,6 +30,7 @@ mod guard;
 mod layout;
 mod process;
 mod reader;
+mod walk;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap, VecDeque};
@@ -47,6 +48,7 @@ use guard::Guard;
 pub(crate) use layout::begins;
 use layout::{File, place};
 use reader::{Reader, State};
+use walk::Walking;
 
 /// Everything that decides a run.
 #[derive(Debug)]
@@ -132,6 +134,8 @@ struct World<'a, 'r> {
     turns: Option<Turns<'a>>,
     /// Whose turn it is, if readers take turns.
     turn: Option<usize>,
+    /// The folders that the readers walk, if they are one process that does.
+    walking: Option<Walking>,
     /// What the driver did before anybody's turn, up to when.
     owed: Nanos,
     /// Something was taken or closed since the last decision.
@@ -165,13 +169,21 @@ impl<'a, 'r> World<'a, 'r> {
         let block_bytes = u64::from(settings.block_bytes);
         record.begin(&settings);
         let engine = Engine::new(settings).map_err(WorldError::Settings)?;
-        let files = place(&workload.files(), devices.len(), strip, block_bytes)?;
+        let (sizes, is_packed) = (workload.files(), workload.is_packed());
+        let files = place(&sizes, devices.len(), strip, block_bytes, is_packed)?;
         let opened = workload.readers();
         if opened.len() > FileId::LIMIT as usize {
             return Err(WorldError::Count(opened.len()));
         }
         if let Some(reader) = opened.iter().position(|file| *file >= files.len()) {
             return Err(WorldError::NoFile(reader));
+        }
+        let walk = workload.walk();
+        if walk
+            .as_ref()
+            .is_some_and(|walk| walk.visits.len() != opened.len())
+        {
+            return Err(WorldError::Count(opened.len()));
         }
         let reader = |(at, file)| Reader::new(file, workload.steps(at));
         Ok(Self {
@@ -189,7 +201,8 @@ impl<'a, 'r> World<'a, 'r> {
             devices,
             files,
             readers: opened.into_iter().enumerate().map(reader).collect(),
-            turns: workload.turns(),
+            turns: walk.is_none().then(|| workload.turns()).flatten(),
+            walking: walk.map(Walking::new),
             turn: None,
             owed: Nanos(0),
             is_taken: false,
@@ -224,6 +237,9 @@ impl<'a, 'r> World<'a, 'r> {
                 placement,
                 bytes,
             })?;
+        }
+        if self.walking.is_some() {
+            return self.walk_on();
         }
         for reader in 0..self.readers.len() {
             let file = FileId(self.readers[reader].file as u32);

@@ -6,6 +6,7 @@ use super::*;
 use crate::spec::Method;
 use crate::{
     depth as depths, detect as detects, dispatch as dispatches, hinted::policy, layout as layouts,
+    next_file as next_files,
 };
 use alloc::boxed::Box;
 use core::ops::Range;
@@ -96,6 +97,11 @@ fn every_hinted_method_conforms() {
 }
 
 #[test]
+fn every_next_file_method_conforms() {
+    run("next_file", next_files::LIST, next_file);
+}
+
+#[test]
 fn a_detect_method_breaks_each_rule_that_it_is_excused_from() {
     for method in detects::LIST {
         let but = deviations(method.spec.name);
@@ -146,6 +152,14 @@ fn a_hinted_method_that_lies_is_found() {
     for (rule, lie) in liars::PAIRS {
         let make = || Box::new(liars::Wrong(*lie)) as Box<dyn policy::Policy>;
         assert_eq!(broken(hinted, &make), Some(*rule), "{lie:?}");
+    }
+}
+
+#[test]
+fn a_next_file_method_that_lies_is_found() {
+    for (rule, lie) in liars::FILES {
+        let make = || liars::Misleads::boxed(*lie);
+        assert_eq!(broken(next_file, &make), Some(*rule), "{lie:?}");
     }
 }
 

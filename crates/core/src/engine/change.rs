@@ -1,4 +1,4 @@
-//! Changes: a file has another content now, a reader closes, a file is forgotten.
+//! Changes: a file is known, is open, has another content now, is closed, is forgotten.
 //!
 //! Blocks of a changed file leave the table at once. What is in flight for it keeps its frames,
 //! because the device may still write to them, but belongs to no block any more; what is queued
@@ -7,9 +7,10 @@
 use alloc::vec::Vec;
 
 use super::place::{FILE, blocks_in};
-use super::{Engine, READ_BYTES};
+use super::{Engine, File, READ_BYTES, Reader};
 use crate::detect;
 use crate::known;
+use crate::layout::{LayoutMap, Placement};
 use crate::stream::{STREAMS_MAX, Streams};
 use crate::table::{Frame, flag};
 use crate::units::{Block, Bytes, Extent, FileId, ReadId, ReaderId, RequestId};
@@ -25,6 +26,55 @@ pub(super) fn reader_bytes(members: usize) -> i64 {
 }
 
 impl Engine {
+    pub(super) fn add_file(
+        &mut self,
+        id: FileId,
+        placement: &Placement,
+        bytes: Bytes,
+    ) -> Option<()> {
+        if id.0 >= FileId::LIMIT || self.files.contains_key(&id) {
+            return None;
+        }
+        let layout = LayoutMap::new(placement, self.settings.block_bytes)?;
+        for device in layout.devices() {
+            self.devices.entry(device).or_default();
+        }
+        let blocks = blocks_in(bytes, self.settings.block_bytes);
+        self.files.insert(
+            id,
+            File {
+                layout,
+                bytes,
+                blocks,
+                readers: 0,
+            },
+        );
+        Some(())
+    }
+
+    pub(super) fn open(&mut self, reader: ReaderId, file: FileId) -> Option<()> {
+        if self.readers.contains_key(&reader) {
+            return None;
+        }
+        let detect = self.settings.detect.build(detect::LIST)?;
+        let state = self.files.get_mut(&file)?;
+        state.readers += 1;
+        let accounts = alloc::vec![0; state.layout.devices().len()].into_boxed_slice();
+        let bytes = reader_bytes(accounts.len());
+        self.readers.insert(
+            reader,
+            Reader {
+                file,
+                detect,
+                streams: Streams::default(),
+                is_ahead: false,
+                accounts,
+            },
+        );
+        self.memory.charge(bytes);
+        Some(())
+    }
+
     pub(super) fn invalidate(&mut self, file: FileId, bytes: Bytes) -> Option<()> {
         let blocks = blocks_in(bytes, self.settings.block_bytes);
         self.files.get(&file)?;

@@ -170,10 +170,7 @@ impl Engine {
     pub(super) fn close_request(&mut self, id: Option<RequestId>) {
         let Some(id) = id else { return };
         self.memory.charge(REQUEST_BYTES);
-        let is_planned = self
-            .plan
-            .as_ref()
-            .is_some_and(|plan| plan.requests.contains(id));
+        let is_planned = self.is_planned(id);
         if let Some(request) = self.requests.get(id) {
             let owner = request.owner.and_then(|owner| self.readers.get(&owner));
             let is_late = is_planned || owner.is_some_and(|owner| owner.is_ahead);

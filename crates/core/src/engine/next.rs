@@ -10,7 +10,8 @@
 //! ```
 //!
 //! A reader ahead is a reader like any other, but that its requests go after all that is fetched for
-//! programs (as [planned](super::send) ones do, until somebody waits for them), and that it takes no
+//! programs (as [planned](super::send) ones do, until somebody waits for them and others wait,
+//! too), and that it takes no
 //! share of a stream: what is ahead has a part of the frames of its own.
 
 use alloc::sync::Arc;
@@ -52,6 +53,13 @@ impl Engine {
         self.claim(reader);
         self.charge_next_file();
         Some(())
+    }
+
+    /// A reader read something, or closed.
+    pub(super) fn begun(&mut self, reader: ReaderId) {
+        let budget = self.budget_ahead();
+        self.next_file.begun(reader, &budget, &mut self.out);
+        self.charge_next_file();
     }
 
     /// The driver opened a file ahead, or could not.

@@ -7,7 +7,7 @@ use super::{Engine, File};
 use crate::device::Device;
 use crate::known;
 use crate::layout::Place;
-use crate::units::{Block, Bytes, DeviceId, Extent, FileId, ReaderId};
+use crate::units::{Block, Bytes, DeviceId, Extent, FileId, ReaderId, RequestId};
 
 /// The invariant by which files are found.
 pub(super) const FILE: &str = "the file of a reader or a request is known";
@@ -46,6 +46,12 @@ impl Engine {
         let place = self.place(self.readers.get(&reader)?.file, block)?;
         let device = self.devices.get(&place.device);
         Some((place, known(device, "a file's devices are known with it")?))
+    }
+
+    /// Whether a request is the plan's.
+    pub(super) fn is_planned(&self, id: RequestId) -> bool {
+        let plan = self.plan.as_ref();
+        plan.is_some_and(|plan| plan.requests.contains(id))
     }
 
     /// The devices of a file's layout, one a member.

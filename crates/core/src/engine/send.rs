@@ -11,6 +11,8 @@
 //! of reader 3 deferred. 5 completes, reader 3 is due first: its window is decided, becomes request
 //! 8 and goes out.
 
+use alloc::vec::Vec;
+
 use super::Engine;
 use crate::deferred::Deferred;
 use crate::device::Device;
@@ -33,15 +35,20 @@ const QUEUED: &str = "a queue holds requests that exist";
 
 impl Engine {
     /// A read waits for a request from now on: a planned one that is still queued goes with those
-    /// that are waited for.
+    /// that are waited for. One of a file ahead does so only where others wait, too: taken out of
+    /// its batch it would cost the disk two ways, and what its program needs next is in the batch.
     pub(super) fn hurry(&mut self, id: RequestId) {
         let Some(request) = self.requests.get(id).filter(|r| !r.dispatched) else {
             return;
         };
         let number = request.device;
+        let is_planned = self.is_planned(id);
         let Some(device) = known(self.devices.get_mut(&number), DEVICE) else {
             return;
         };
+        if !is_planned && !device.is_wanted() {
+            return;
+        }
         if let Some(at) = device.planned.iter().position(|queued| *queued == id) {
             device.planned.remove(at);
             device.queue.push_back(id);
@@ -64,7 +71,25 @@ impl Engine {
         }
     }
 
+    /// Others wait for the device: files ahead that somebody waits for take part.
+    fn hurry_waited(&mut self, id: DeviceId) {
+        let Some(device) = self.devices.get_mut(&id) else {
+            return;
+        };
+        if device.planned.is_empty() || !device.is_wanted() {
+            return;
+        }
+        let requests = &self.requests;
+        let waits = |id: &RequestId| requests.get(*id).is_some_and(|r| !r.waiters.is_empty());
+        let waited: Vec<RequestId> = device.planned.iter().copied().filter(waits).collect();
+        if !waited.is_empty() {
+            device.planned.retain(|id| !waits(id));
+            device.queue.extend(waited);
+        }
+    }
+
     fn next(&mut self, id: DeviceId) -> Option<Next> {
+        self.hurry_waited(id);
         let device = self.devices.get(&id)?;
         if device.is_granting {
             return None;

@@ -92,7 +92,7 @@ pub fn by_extent(compute_longest: u64, needs: &Needs, array: &dyn Device, reader
 #[must_use]
 pub fn needs_of(workload: &dyn Workload, block_bytes: u32) -> Needs {
     let (block, sizes) = (u64::from(block_bytes.max(1)), workload.files());
-    let begins = begins(&sizes, block);
+    let begins = begins(&sizes, block, workload.is_packed());
     let mut needs = Needs::default();
     for (reader, file) in workload.readers().into_iter().enumerate() {
         let (Some(size), Some(begin)) = (sizes.get(file), begins.get(file)) else {

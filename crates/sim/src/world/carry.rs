@@ -13,8 +13,10 @@ use forerun_core::{
 };
 
 use super::reader::{Reading, State};
+use super::walk::Errand;
 use super::{World, WorldError, layout};
 use crate::device::{Completion, Outcome, Request, transfer_time};
+use crate::workload::Visit;
 
 impl World<'_, '_> {
     /// Hands the queue of touches and releases to the engine.
@@ -39,7 +41,7 @@ impl World<'_, '_> {
             let output = self.engine.poll();
             self.digest.decide(self.now, &output);
             if let Output::Idle { until: None } = output {
-                return Ok(());
+                return self.run_errands();
             }
             self.count()?;
             self.record.entry(&Entry::Output(output));
@@ -47,12 +49,23 @@ impl World<'_, '_> {
                 Output::Fetch(fetch) => self.fetch(&fetch)?,
                 Output::Serve { read, served } => self.serve(read, served)?,
                 Output::Evict(extent) => self.keep(self.guard.evicted(&extent))?,
-                Output::OpenAhead { .. } | Output::CloseAhead { .. } => {
-                    return self.rule(format!("{output}, and there are no folders"));
+                Output::OpenAhead { folder, entry } => {
+                    let folder = folder.0;
+                    self.note(Errand::Open(Visit { folder, entry }), &output)?;
                 }
+                Output::CloseAhead { reader } => self.note(Errand::Close(reader), &output)?,
                 Output::Idle { .. } => return Ok(()),
             }
         }
+    }
+
+    /// The engine wants a file opened or closed: it is, once it has said all.
+    fn note(&mut self, errand: Errand, output: &Output) -> Result<(), WorldError> {
+        match &mut self.walking {
+            Some(walking) => walking.note(errand),
+            None => return self.rule(format!("{output}, and there are no folders")),
+        }
+        Ok(())
     }
 
     /// Sends a fetch to its device. The driver's work for it begins at the same time.
@@ -69,9 +82,9 @@ impl World<'_, '_> {
         self.keep(started)?;
         let layout::Run { device, at, bytes } = run;
         let (device, id) = (usize::from(device.0), u64::from(fetch.request.0));
-        let payer = match self.turns {
-            Some(_) => self.turn,
-            None => file.last_reader,
+        let payer = match (&self.turns, &self.walking) {
+            (Some(_), _) | (_, Some(_)) => self.turn,
+            _ => file.last_reader,
         };
         self.devices[device].submit(self.now, Request { id, at, bytes });
         self.due[device] = self.devices[device].next_event();

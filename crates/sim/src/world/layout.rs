@@ -2,7 +2,7 @@
 //!
 //! File i lies on device i modulo their number, or all files are striped over all devices. On a
 //! device files follow each other, each at a block boundary and with one block between, so that no
-//! read runs from one file into the next; striped ones each at a row of strips, with one row
+//! read runs from one file into the next (packed ones with none); striped ones each at a row of strips, with one row
 //! between. Files are contiguous.
 
 use forerun_core::layout::LayoutMap;
@@ -47,11 +47,12 @@ impl File {
 }
 
 /// Where each file begins on a single device.
-pub(crate) fn begins(sizes: &[Bytes], block_bytes: u64) -> Vec<u64> {
+pub(crate) fn begins(sizes: &[Bytes], block_bytes: u64, is_packed: bool) -> Vec<u64> {
     let mut next = 0u64;
     let begins = sizes.iter().map(|bytes| {
         let begin = next;
-        let blocks = bytes.0.div_ceil(block_bytes).saturating_add(1);
+        let gap = u64::from(!is_packed);
+        let blocks = bytes.0.div_ceil(block_bytes).saturating_add(gap);
         next = next.saturating_add(blocks.saturating_mul(block_bytes));
         begin
     });
@@ -64,6 +65,7 @@ pub(super) fn place(
     devices: usize,
     strip: Option<Bytes>,
     block_bytes: u64,
+    is_packed: bool,
 ) -> Result<Vec<File>, WorldError> {
     if sizes.len() > FileId::LIMIT as usize {
         return Err(WorldError::Count(sizes.len()));
@@ -83,7 +85,7 @@ pub(super) fn place(
         let rows = bytes
             .0
             .div_ceil(unit.saturating_mul(wide))
-            .saturating_add(1);
+            .saturating_add(u64::from(!is_packed || strip.is_some()));
         next[device] = location.0.saturating_add(rows.saturating_mul(unit));
         let placement = match strip {
             Some(strip) => Placement::raid0(strip, numbers(devices), location).ok(),

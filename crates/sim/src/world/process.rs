@@ -65,6 +65,7 @@ impl World<'_, '_> {
                 self.begin_thinking(reader, step);
                 Ok(())
             }
+            None if self.walking.is_some() => self.leave(reader),
             None => self.close(reader),
         }
     }
@@ -76,7 +77,7 @@ impl World<'_, '_> {
         self.push(wake, reader);
     }
 
-    fn close(&mut self, reader: usize) -> Result<(), WorldError> {
+    pub(super) fn close(&mut self, reader: usize) -> Result<(), WorldError> {
         let id = ReaderId(reader as u32);
         self.drain()?;
         self.end_instant()?;

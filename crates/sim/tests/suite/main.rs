@@ -16,6 +16,7 @@ mod golden;
 mod hinted;
 mod memory;
 mod methods;
+mod next_file;
 mod numbers;
 mod prefetch_memory;
 mod ramping;

@@ -15,7 +15,9 @@ use std::collections::BTreeSet;
 
 use forerun_core::spec::{Choice, Method};
 use forerun_core::table::Table;
-use forerun_core::{Bytes, Nanos, Settings, depth, detect, dispatch, hinted, preset, reclaim};
+use forerun_core::{
+    Bytes, Nanos, Settings, depth, detect, dispatch, hinted, next_file, preset, reclaim,
+};
 use forerun_sim::announce::Announced;
 use forerun_sim::device::{self, Device};
 use forerun_sim::random::Random;
@@ -79,6 +81,7 @@ fn choose_settings(random: &mut Random) -> Settings {
         settings.depth = choose_method(random, depth::LIST);
         settings.dispatch = choose_method(random, dispatch::LIST);
         settings.reclaim = choose_method(random, reclaim::LIST);
+        settings.next_file = choose_method(random, next_file::LIST);
     }
     settings.block_bytes = 512 << random.below(8);
     let minimum = Table::memory_for(Table::FRAMES_MIN, settings.block_bytes);

@@ -1,0 +1,119 @@
+//! What was asked for, and what becomes of it: answers of the driver, and files given up.
+//!
+//! ```text
+//! OpenAhead -> Pending --- Ahead{reader} --> Ahead ----- entered with it ----> used
+//!                 |  \--- Ahead{none}: refused in this pass \
+//!                 | given up                                 \ given up, or closed: wasted
+//!                 v                                           v
+//!             CalledOff --- Ahead{reader} --- CloseAhead ---> wasted
+//! ```
+//!
+//! Called by [the runs](super) for files that are entered, passed over or of a run that is over, and
+//! by the engine's stage `next` with what the driver says.
+
+use alloc::collections::VecDeque;
+
+use super::{Answered, Asked, FilesAhead, State};
+use crate::next_file::{Place, RunId};
+use crate::protocol::Output;
+use crate::units::ReaderId;
+
+impl FilesAhead {
+    /// The driver's answer. `None` if it was not asked.
+    pub(crate) fn answer(
+        &mut self,
+        place: Place,
+        reader: Option<ReaderId>,
+        out: &mut VecDeque<Output>,
+    ) -> Option<Answered> {
+        if reader.is_some_and(|reader| self.readers.contains_key(&reader)) {
+            return None;
+        }
+        let asked = self.asked.get_mut(&place)?;
+        match (asked.state, reader) {
+            (State::Ahead(_), _) => return None,
+            (State::Pending, Some(reader)) => {
+                asked.state = State::Ahead(reader);
+                let blocks = asked.blocks;
+                self.readers.insert(reader, place);
+                self.counts.ahead += 1;
+                self.counts.open += 1;
+                return Some(Answered::Fetch(blocks));
+            }
+            (State::Pending, None) => {
+                self.take(place);
+                if let Some(folder) = self.folders.get_mut(place.folder) {
+                    folder.refuse(place.entry);
+                }
+            }
+            (State::CalledOff, reader) => {
+                self.asked.remove(&place);
+                if let Some(reader) = reader {
+                    self.counts.ahead += 1;
+                    self.counts.wasted += 1;
+                    out.push_back(Output::CloseAhead { reader });
+                }
+            }
+        }
+        Some(Answered::Nothing)
+    }
+
+    /// The driver closed a reader, which may be one ahead.
+    pub(crate) fn close(&mut self, reader: ReaderId) {
+        if let Some(place) = self.readers.get(&reader).copied() {
+            self.take(place);
+            self.counts.wasted += 1;
+        }
+    }
+
+    /// What is pending or ahead is neither any more.
+    pub(super) fn take(&mut self, place: Place) {
+        let Some(asked) = self.asked.remove(&place) else {
+            return;
+        };
+        if let State::Ahead(reader) = asked.state {
+            self.readers.remove(&reader);
+            self.counts.open -= 1;
+        }
+        if asked.state != State::CalledOff {
+            self.blocks -= asked.blocks;
+            if let Some(run) = self.runs.iter_mut().find(|run| run.id == asked.run) {
+                run.open -= 1;
+            }
+        }
+    }
+
+    /// Nobody will come for a file: it is closed, or will be once it is open.
+    pub(super) fn give_up(&mut self, place: Place, out: &mut VecDeque<Output>) {
+        let Some(asked) = self.asked.get(&place).copied() else {
+            return;
+        };
+        match asked.state {
+            State::CalledOff => {}
+            State::Ahead(reader) => {
+                self.take(place);
+                self.counts.wasted += 1;
+                out.push_back(Output::CloseAhead { reader });
+            }
+            State::Pending => {
+                self.take(place);
+                let state = State::CalledOff;
+                self.asked.insert(place, Asked { state, ..asked });
+            }
+        }
+    }
+
+    /// The same for those that are a run's.
+    pub(super) fn give_up_of(
+        &mut self,
+        run: RunId,
+        places: impl IntoIterator<Item = Place>,
+        out: &mut VecDeque<Output>,
+    ) {
+        for place in places {
+            if self.asked.get(&place).is_some_and(|asked| asked.run == run) {
+                self.give_up(place, out);
+            }
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! Filling a window: how many files a run may ask for, which, and in which order they are emitted.
+//!
+//! ```text
+//! room     least of: window - open, law of waste, blocks of the budget
+//! expect   method.next(tail), again and again; what was opened or is asked for is passed over
+//! emit     by inode number
+//! ```
+//!
+//! Called by [the runs](super) whenever one goes on.
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+use super::{ASKED_MAX, Asked, Budget, Counts, FREE, FilesAhead, IDLE, OPENS, Run, State, WINDOW};
+use crate::next_file::{Limits, Place, RunId};
+use crate::protocol::Output;
+
+impl FilesAhead {
+    /// Fills a run's window, if half of it is used up.
+    pub(super) fn extend(&mut self, id: RunId, budget: &Budget, out: &mut VecDeque<Output>) {
+        let Some(at) = self.runs.iter().position(|run| run.id == id) else {
+            return;
+        };
+        let run = &mut self.runs[at];
+        if run.open > run.filled / 2 {
+            return;
+        }
+        if run.used > 0 && run.used >= run.filled / 2 {
+            run.window = run.window.saturating_mul(2).min(self.limits.files);
+            self.start = (self.start * 2).min(WINDOW);
+        }
+        let room = self.room(run_room(&self.runs[at]));
+        let batch = self.expect(at, room, budget);
+        let run = &mut self.runs[at];
+        (run.filled, run.used) = (run.open, 0);
+        if batch.is_empty() {
+            let run = &self.runs[at];
+            let is_over = self.method.next(id, run.tail, &self.folders).is_none();
+            if run.open == 0 && is_over {
+                self.end_run(id, out);
+            } else {
+                self.make_room(id, out);
+            }
+        }
+        let inode = |place: &Place| self.folders.entry(*place).map(|entry| entry.inode);
+        let mut sorted = batch;
+        sorted.sort_by_key(|place| (inode(place), *place));
+        for Place { folder, entry } in sorted {
+            out.push_back(Output::OpenAhead { folder, entry });
+        }
+    }
+
+    /// How many of so many files may be asked for by the law of waste.
+    fn room(&self, wanted: u32) -> usize {
+        let Counts {
+            used,
+            wasted,
+            opens,
+            ..
+        } = self.counts;
+        let asked = self.asked.len() as u64;
+        let most = FREE.saturating_add(used).saturating_add(opens / OPENS);
+        let room = most.saturating_sub(asked.saturating_add(wasted));
+        let free = ASKED_MAX.saturating_sub(self.asked.len());
+        (wanted as usize)
+            .min(free)
+            .min(usize::try_from(room).unwrap_or(usize::MAX))
+    }
+
+    /// The next files of a run, which are pending from now on.
+    fn expect(&mut self, at: usize, room: usize, budget: &Budget) -> Vec<Place> {
+        let mut batch = Vec::new();
+        let run = &mut self.runs[at];
+        // Chains may be circles, and long ones of what was opened already.
+        for _ in 0..ASKED_MAX {
+            if batch.len() >= room {
+                break;
+            }
+            let Some(place) = self.method.next(run.id, run.tail, &self.folders) else {
+                break;
+            };
+            let Some(folder) = self.folders.get(place.folder) else {
+                break;
+            };
+            if !folder.is_over(place.entry) && !self.asked.contains_key(&place) {
+                let bytes = folder.entry(place.entry).map_or(0, |entry| entry.bytes);
+                let blocks = blocks_of(bytes, &self.limits, budget);
+                if self.blocks + blocks > budget.blocks {
+                    break;
+                }
+                self.blocks += blocks;
+                let (run_id, state) = (run.id, State::Pending);
+                let asked = Asked {
+                    run: run_id,
+                    blocks,
+                    state,
+                };
+                self.asked.insert(place, asked);
+                run.due.push_back(place);
+                run.open += 1;
+                batch.push(place);
+            }
+            run.tail = place;
+        }
+        batch
+    }
+
+    /// A run stands still while another one lacks room: its files are given up.
+    fn make_room(&mut self, id: RunId, out: &mut VecDeque<Output>) {
+        let now = self.counts.opens;
+        let others = self.runs.iter().filter(|run| run.id != id);
+        let idle = others.filter(|run| now.saturating_sub(run.went_on) > IDLE);
+        if let Some(run) = idle.min_by_key(|run| run.went_on) {
+            self.end_run(run.id, out);
+        }
+    }
+}
+
+/// How many files a run's window has room for.
+fn run_room(run: &Run) -> u32 {
+    run.window.saturating_sub(run.open)
+}
+
+/// Blocks fetched of a file of so many bytes; of one whose size is not known, as many as of any. No
+/// file takes more than a quarter of the budget.
+fn blocks_of(bytes: u64, limits: &Limits, budget: &Budget) -> u64 {
+    let most = limits.bytes.0;
+    let bytes = if bytes == 0 { most } else { bytes.min(most) };
+    let blocks = bytes.div_ceil(budget.block_bytes.max(1));
+    blocks.min(budget.blocks / 4).max(1)
+}
