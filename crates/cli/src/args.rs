@@ -16,7 +16,7 @@ mod trace;
 use std::path::PathBuf;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use clap::{Args as Group, Parser, ValueEnum};
+use clap::{Arg, Args as Group, Parser, ValueEnum};
 use forerun_core::settings::Notice;
 use forerun_core::spec::{Choice, Method};
 use forerun_core::{
@@ -145,7 +145,7 @@ pub struct Storage {
 
 /// `forerun read`.
 #[derive(Debug, Group)]
-#[command(mut_args(mount::in_order))]
+#[command(mut_args(|arg| without_walks(mount::in_order(arg))))]
 pub struct Read {
     /// What to read, one after the other
     #[arg(value_name = "FILE", required = true)]
@@ -193,8 +193,17 @@ pub struct Profile {
     pub output: Option<PathBuf>,
 }
 
+/// Of a command that reads the files it is given no method can say which comes next.
+fn without_walks(arg: Arg) -> Arg {
+    match arg.get_id().as_str() {
+        "next_file" => arg.hide(true),
+        _ => arg,
+    }
+}
+
 /// `forerun bench`.
 #[derive(Debug, Group)]
+#[command(mut_args(without_walks))]
 pub struct Bench {
     /// Files to read, or one directory to make them in; without, content comes from the seed
     #[arg(value_name = "DIR|FILE")]

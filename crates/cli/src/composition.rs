@@ -22,6 +22,19 @@ pub fn settings(preset: &Preset, wanted: &Composition) -> Result<Settings, Failu
     Ok(settings)
 }
 
+/// Refuses a method that has nothing to do, for a command that reads the files it is given.
+///
+/// # Errors
+/// It was named.
+pub fn check_no_walks(methods: &Methods) -> Result<(), Failure> {
+    match &methods.next_file {
+        None => Ok(()),
+        Some(method) => Err(Failure::Usage(format!(
+            "--next-file {method}: programs walk folders below a mount only"
+        ))),
+    }
+}
+
 /// Puts methods in place of the preset's.
 pub fn replace(settings: &mut Settings, methods: &Methods) {
     for (own, other) in [

@@ -1,13 +1,11 @@
 //! The journal: a run as text, one line an input or output, readable and replayable.
 //!
-//! Drivers write it while they run, the simulator replays it: a fresh engine with the settings of
-//! the first line gets the inputs and must give the outputs. Text, because a difference should be
-//! read by a person, and a line is compared whole.
+//! Drivers write it while they run, the simulator replays it: a fresh engine gets the inputs and must
+//! give the outputs. Text, because a difference should be read by a person.
 //!
 //! ```text
 //! forerun-journal 1
 //! settings memory_bytes=268435456 block_bytes=4096 detect=ondemand ...
-//! < 0 device 0 servers 1 switching 0:8000000 rate 0:80000000
 //! < 0 file 1 device 0 at 0 bytes 104857600
 //! < 0 open 1 file 1
 //! < 1200 read 7 reader 1 previous - head 0 first 0 count 16 fresh
@@ -19,9 +17,8 @@
 //! > close-ahead 5
 //! ```
 //!
-//! An entry of a folder is its rank by name, its inode number and its bytes (0: not known).
-//!
-//! A line with `<` is an input with its time, one with `>` an output. An [`Entry`] is written by
+//! A line with `<` is an input with its time, one with `>` an output; an entry of a folder is its rank
+//! by name, its inode number and its bytes (0: not known). An [`Entry`] is written by
 //! its `Display` (`journal/write.rs`) and read by its `FromStr` (`journal/read.rs`, word by word:
 //! `journal/words.rs`); here stand the head and what can be wrong with a line.
 //!

@@ -14,7 +14,7 @@
 //!
 //! | module | what it holds |
 //! | --- | --- |
-//! | [`driver`], [`reader`], `hint` | the face |
+//! | [`driver`], [`opening`], [`reader`], `hint`, [`folder`] | the face |
 //! | `hit`, `hazard`, `threads` | resident blocks, lock-free; a slot for each thread |
 //! | `shared`, `control`, `door`, `outbox`, `wait`, `journal_file` | the engine's lock and what passes through it |
 //! | `catalog`, [`source`] | which files, which version of them, where bytes come from |
@@ -40,6 +40,7 @@ mod hint;
 mod hit;
 mod journal_file;
 mod numbers;
+pub mod opening;
 mod outbox;
 pub mod reader;
 pub mod served;

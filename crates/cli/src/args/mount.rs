@@ -75,15 +75,15 @@ pub struct Mount {
     #[arg(long)]
     pub unchanging: bool,
 
-    /// How long attributes may be out of date, from 0s to 365d [default: 1s, of an unchanging SOURCE 1d]
+    /// How long attributes may be out of date [default: 1s, or a day if --unchanging]
     #[arg(long, value_name = "TIME", value_parser = believed)]
     pub attribute_timeout: Option<Duration>,
 
-    /// How long a name may lead to what was there before [default: 1s, of an unchanging SOURCE 1d]
+    /// How long a name may lead to what was there before [default: 1s, or a day]
     #[arg(long, value_name = "TIME", value_parser = believed)]
     pub entry_timeout: Option<Duration>,
 
-    /// How long a name that was not there is taken for missing [default: 0s, of an unchanging SOURCE 1d]
+    /// How long a name that was not there is taken for missing [default: 0s, or a day]
     #[arg(long, value_name = "TIME", value_parser = believed)]
     pub negative_timeout: Option<Duration>,
 
@@ -135,7 +135,7 @@ fn believed(text: &str) -> Result<Duration, String> {
     let time = parse_duration(text).map_err(|error| error.to_string())?;
     let time = Duration::from_nanos(time.0);
     if time > YEAR {
-        return Err(format!("must lie from 0s to {}h", YEAR.as_secs() / 3600));
+        return Err(format!("must lie from 0s to {}s", YEAR.as_secs()));
     }
     Ok(time)
 }

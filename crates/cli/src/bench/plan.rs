@@ -116,6 +116,7 @@ impl Plan {
         check_clock(args)?;
         check_journal(args)?;
         check_hinted(args)?;
+        composition::check_no_walks(&args.composition.methods)?;
         files::check_not_read(args.storage.journal.as_deref(), &args.paths)?;
         let entrants = args.preset.iter().map(|contender| entrant(contender, args));
         let wanted = &args.workload;

@@ -13,7 +13,7 @@ use forerun_core::Nanos;
 use forerun_io::Driver;
 
 use crate::args;
-use crate::composition::settings;
+use crate::composition::{check_no_walks, settings};
 use crate::failure::Failure;
 use crate::files;
 use crate::stack::Stack;
@@ -30,6 +30,7 @@ pub fn run(args: &args::Read, out: &mut dyn Write) -> Result<(), Failure> {
     }
     args.files.iter().try_for_each(|file| files::check(file))?;
     files::check_not_read(args.storage.journal.as_deref(), &args.files)?;
+    check_no_walks(&args.composition.methods)?;
     let stack = Stack::build(settings(args.preset, &args.composition)?, &args.storage)?;
     let begun = Instant::now();
     let mut bytes = 0;

@@ -301,6 +301,8 @@ fn what_cannot_be_combined() {
         "bench --journal /nowhere/j --preset cp,ap",
         "bench --journal /nowhere/j --runs 2",
         "bench --journal /nowhere/j",
+        "read --next-file history Cargo.toml",
+        "bench --next-file none",
     ]);
     assert_data_eq!(
         said,
@@ -319,6 +321,10 @@ $ forerun bench --journal /nowhere/j --runs 2
 forerun: --journal: records one run of one engine: give one preset (not kernel) and one run
 $ forerun bench --journal /nowhere/j
 forerun: /nowhere/j: no such directory
+$ forerun read --next-file history Cargo.toml
+forerun: --next-file history(confirm=2,files=256,bytes=262144,links=65536): programs walk folders below a mount only
+$ forerun bench --next-file none
+forerun: --next-file none: programs walk folders below a mount only
 
 "#]]
     );

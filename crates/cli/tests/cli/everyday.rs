@@ -78,7 +78,8 @@ fn a_mounts_help_has_its_arguments_as_they_are_typed_and_research_last() {
     assert!(places.is_sorted(), "{order:?}: {places:?}\n{help}");
     assert!(!help.contains("--report-ready"), "{help}");
     let long = output_of("mount --help");
-    assert!(long.lines().count() < 100, "{long}");
+    // Two screens and a half; the flags of every day are on the first.
+    assert!(long.lines().count() < 115, "{long}");
 }
 
 #[test]

@@ -54,7 +54,7 @@ impl SourceFs {
     }
 
     /// The file that is open ahead, if it is what a program opens now.
-    pub(super) fn from_ahead(&self, place: &Place) -> Result<Option<Opening>, Errno> {
+    pub(super) fn taken_ahead(&self, place: &Place) -> Result<Option<Opening>, Errno> {
         let Some(ahead) = self.walk.take(&place.key) else {
             return Ok(None);
         };

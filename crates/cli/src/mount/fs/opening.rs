@@ -57,7 +57,7 @@ impl SourceFs {
                 let attributes = same(&place, Attributes::of(&file, ""))?;
                 (Readable::again(&file)?, attributes, None)
             }
-            None => match self.from_ahead(&place)? {
+            None => match self.taken_ahead(&place)? {
                 Some(ahead) => ahead,
                 None => self.to_read(&place)?,
             },

@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     fn file() -> Arc<File> {
-        Arc::new(std::fs::File::open("/dev/null").unwrap().into())
+        Arc::new(File::open("/dev/null").unwrap())
     }
 
     #[test]

@@ -1,0 +1,163 @@
+//! Opening: from a path, a descriptor or a seed to a reader of the version that is there now.
+//!
+//! Called by whoever reads. The file is looked at before the engine's lock is taken, and the look is
+//! settled under it ([`settle`](crate::settle)): if the file changed meanwhile it is looked at again.
+//! A caller that has the file open, and its attributes, hands both over instead of a path.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use forerun_core::FileId;
+
+use crate::catalog::Key;
+use crate::control::Place;
+use crate::driver::Driver;
+use crate::error::Error;
+use crate::reader::{Position, Reader};
+use crate::settle::{Look, Settled};
+use crate::source::{Identity, OpenFile, Source};
+
+/// A file that each look finds changed meanwhile is looked at so often before its open fails.
+const LOOKS_MAX: u32 = 64;
+
+/// The number of a file's version before it is looked at: tells whether another look came between.
+#[derive(Clone, Copy, Debug)]
+pub struct Glance(Option<(FileId, u64)>);
+
+/// The number of no version: odd, as while a version changes.
+const CHANGING: u64 = u64::MAX;
+
+impl Driver {
+    /// Opens a file or block device.
+    ///
+    /// # Errors
+    /// Each names the path: missing, unreadable, a directory, without positions, too large, or no
+    /// descriptor left.
+    pub fn open(&self, path: &Path) -> Result<Reader, Error> {
+        let file = OpenFile::open(path)?;
+        let (key, place) = self.whereabouts(&file);
+        let name = || path.display().to_string();
+        self.open_source(key, place, Arc::new(Source::File(file)), None, name)
+    }
+
+    /// Begins to look at a file, before its caller asks for its attributes: see [`Driver::open_file`].
+    #[must_use]
+    pub fn glance(&self, inode: (u64, u64)) -> Glance {
+        let key = Key::Inode(inode.0, inode.1);
+        Glance(self.shared().with(|control| control.catalog.numbered(&key)))
+    }
+
+    /// As [`Driver::open`], for a regular file that its caller has open and knows to be in this
+    /// version, by a look made after the `glance` at it: so it is not asked again.
+    ///
+    /// # Errors
+    /// It is too large, or there are too many; those of `fstat(2)` if it changed meanwhile. Each
+    /// names it by its inode.
+    pub fn open_file(
+        &self,
+        file: OpenFile,
+        glance: Glance,
+        identity: Identity,
+    ) -> Result<Reader, Error> {
+        let (key, place) = self.whereabouts(&file);
+        let name = || format!("inode {}", identity.inode.1);
+        let look = Some((glance, identity));
+        self.open_source(key, place, Arc::new(Source::File(file)), look, name)
+    }
+
+    fn whereabouts(&self, file: &OpenFile) -> (Key, Place) {
+        let (device, inode) = file.inode();
+        let place = match file.is_served() {
+            _ if self.emulated => Place::Imagined,
+            true => Place::Served(device),
+            false => Place::Real(device),
+        };
+        (Key::Inode(device, inode), place)
+    }
+
+    /// Opens content that is made from a seed as it is read; see [`crate::generated`].
+    ///
+    /// # Errors
+    /// More bytes than blocks can be numbered.
+    pub fn open_generated(&self, seed: u64, index: u64, bytes: u64) -> Result<Reader, Error> {
+        let source = Arc::new(Source::Generated { seed, index, bytes });
+        let name = || format!("generated file {index}");
+        self.open_source(
+            Key::Generated { seed, index, bytes },
+            Place::Imagined,
+            source,
+            None,
+            name,
+        )
+    }
+
+    fn open_source(
+        &self,
+        key: Key,
+        place: Place,
+        source: Arc<Source>,
+        mut look: Option<(Glance, Identity)>,
+        name: impl Fn() -> String,
+    ) -> Result<Reader, Error> {
+        let failed = |source| Error::Open {
+            path: name().into(),
+            source,
+        };
+        for _ in 0..LOOKS_MAX {
+            let (before, identity) = match look.take() {
+                Some((Glance(before), identity)) => (before, Some(identity)),
+                None => {
+                    let before = self.shared().with(|control| control.catalog.numbered(&key));
+                    (before, source.identity().map_err(failed)?)
+                }
+            };
+            let bytes = identity.map_or_else(|| source.bytes().map_err(failed), |i| Ok(i.bytes))?;
+            let opened = self.shared().with(|control| {
+                let limit = control.file_bytes_max();
+                if bytes > limit {
+                    return Err(Error::TooLarge {
+                        name: name(),
+                        bytes,
+                        limit,
+                    });
+                }
+                self.shared().forget_surplus(control);
+                if !control.catalog.has_room() {
+                    return Err(Error::TooManyFiles {
+                        limit: forerun_core::FileId::LIMIT,
+                    });
+                }
+                let found = control.catalog.find(&key);
+                if let (Some(file), seen) = (found, identity) {
+                    let before = before.filter(|(then, _)| *then == file);
+                    let before = before.map_or(CHANGING, |(_, count)| count);
+                    let look = Look { before, seen };
+                    if self.shared().settle(control, file, look) == Settled::LookAgain {
+                        return Ok(None);
+                    }
+                }
+                let file = control.file(key, place, identity, bytes);
+                let position = Arc::<Position>::default();
+                let reader = control.open(file, position.clone());
+                let gone = || failed(std::io::Error::from_raw_os_error(libc::ENOENT));
+                let source = control
+                    .catalog
+                    .opened(file, source.clone())
+                    .ok_or_else(gone)?;
+                let version = control.catalog.get(file).ok_or_else(gone)?.version.clone();
+                Ok(Some(Reader::new(
+                    self.shared().clone(),
+                    reader,
+                    file,
+                    version,
+                    source,
+                    position,
+                )))
+            })?;
+            if let Some(reader) = opened {
+                return Ok(reader);
+            }
+        }
+        Err(failed(std::io::ErrorKind::ResourceBusy.into()))
+    }
+}
