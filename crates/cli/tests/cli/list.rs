@@ -79,6 +79,7 @@ fn json_is_one_object_with_a_key_a_family() {
             "formats",
             "hinted",
             "layout",
+            "next_file",
             "presets",
             "reclaim",
             "schedulers",
