@@ -11,10 +11,6 @@
 //! < 1200 read 7 reader 1 previous - head 0 first 0 count 16 fresh
 //! > fetch 0 device 0 file 1 first 0 count 64 demand
 //! < 1300 folder 0 entries 1:131072:4096,0:131075:0
-//! < 1400 entered 0 entry 1 reader 4 opener 77
-//! > open-ahead 0 entry 0
-//! < 1500 ahead 0 entry 0 reader 5
-//! > close-ahead 5
 //! ```
 //!
 //! A line with `<` is an input with its time, one with `>` an output; an entry of a folder is its rank

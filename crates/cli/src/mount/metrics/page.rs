@@ -257,6 +257,18 @@ fn read_durations(counts: &Counts) -> Family {
     }
 }
 
+fn files_ahead(page: &mut Page, ledger: &Ledger) {
+    let help = "Files opened ahead of the programs that walk their folder";
+    page.counter("files_ahead", help, ledger.files_ahead);
+    let ended = [
+        ("used", ledger.files_ahead_used),
+        ("wasted", ledger.files_ahead_wasted),
+    ];
+    let samples = ended.map(|(outcome, count)| labelled("outcome", outcome, count));
+    let help = "Of these, those a program came for (used) and those closed without (wasted)";
+    page.family(true, ("files_ahead_ended", None), help, samples.into());
+}
+
 fn prefetching(page: &mut Page, ledger: &Ledger, unit: u64) {
     let help = "Bytes fetched before they were asked for";
     page.bytes("prefetched", help, ledger.prefetched * unit);
@@ -286,6 +298,7 @@ fn prefetching(page: &mut Page, ledger: &Ledger, unit: u64) {
     );
     let help = "Windows that were decided: runs to be fetched ahead";
     page.counter("windows", help, ledger.windows);
+    files_ahead(page, ledger);
     let help = "References that were announced";
     page.counter("hints", help, ledger.hints);
     let ended = [
