@@ -103,7 +103,12 @@ pub fn tell_of_end(session: BackgroundSession, tell: Sender<Event>) -> io::Resul
 ///
 /// # Errors
 /// The session failed, the journal could not be written, or counters do not add up.
-pub fn wait(fs: &SourceFs, mountpoint: &Path, events: &Receiver<Event>) -> Result<Ledger, Failure> {
+pub fn wait(
+    fs: &SourceFs,
+    mountpoint: &Path,
+    connection: Option<&Connection>,
+    events: &Receiver<Event>,
+) -> Result<Ledger, Failure> {
     let mut failed = None;
     match events.recv() {
         Ok(Event::Signal) => {
@@ -132,7 +137,9 @@ pub fn wait(fs: &SourceFs, mountpoint: &Path, events: &Receiver<Event>) -> Resul
             .map_err(|e| Failure::Run(format!("the counters do not add up: {e}")))?;
     } else {
         tracing::warn!("the source still owes answers: they are not waited for");
-        cut(fs);
+        if let Some(connection) = connection {
+            connection.cut();
+        }
     }
     failed.map_or(Ok(ledger), Err)
 }
@@ -152,27 +159,32 @@ fn take_off(mountpoint: &Path) {
     }
 }
 
-/// Has the kernel end what waits for this mount. It would do so when the process is gone, but the
-/// process is not gone while one of its threads waits for a server.
-fn cut(fs: &SourceFs) {
-    let Some((_, minor)) = fs.own_device() else {
-        return;
-    };
-    let abort = format!("{minor}/abort");
-    let cut = connections().and_then(|folder| {
-        let file = openat(
-            &folder,
-            &abort,
-            OFlags::WRONLY | OFlags::CLOEXEC,
-            Mode::empty(),
-        )?;
-        rustix::io::write(file, b"1")
-    });
-    // Without an entry the connection has ended.
-    if let Err(error) = cut
-        && error != Errno::NOENT
-    {
-        tracing::warn!("programs that wait for the mount cannot be let go: {error}");
+/// A mount's entry among the kernel's FUSE connections, held open: its name is a device number, which
+/// belongs to another file system as soon as this one is gone, and the entry is empty then.
+#[derive(Debug)]
+pub struct Connection(OwnedFd);
+
+impl Connection {
+    /// That of the mount with this device; none if the kernel shows no connections.
+    #[must_use]
+    pub fn of((_, minor): (u32, u32)) -> Option<Self> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let entry = openat(connections().ok()?, minor.to_string(), flags, Mode::empty());
+        entry.ok().map(Self)
+    }
+
+    /// Has the kernel end what waits for this mount. It would do so when the process is gone, but the
+    /// process is not gone while one of its threads waits for a server.
+    fn cut(&self) {
+        let flags = OFlags::WRONLY | OFlags::CLOEXEC;
+        let cut = openat(&self.0, "abort", flags, Mode::empty())
+            .and_then(|file| rustix::io::write(file, b"1"));
+        // Without the file the connection has ended.
+        if let Err(error) = cut
+            && error != Errno::NOENT
+        {
+            tracing::warn!("programs that wait for the mount cannot be let go: {error}");
+        }
     }
 }
 

@@ -15,7 +15,7 @@ use forerun_io::{Driver, footprint};
 
 use super::budget::Budget;
 use super::control::Control;
-use super::ending::{self, Event, catch_signals, tell_of_end};
+use super::ending::{self, Connection, Event, catch_signals, tell_of_end};
 use super::fs::SourceFs;
 use super::metrics::Metrics;
 use super::options::kernel_flags;
@@ -35,6 +35,7 @@ use crate::stack;
 pub struct Running {
     fs: Arc<SourceFs>,
     mountpoint: PathBuf,
+    connection: Option<Connection>,
     events: Receiver<Event>,
     _watch: Watch,
     _control: Option<Control>,
@@ -88,9 +89,11 @@ impl Running {
         limits::check()?;
         let flags = kernel_flags(&args.flag);
         let kernel = attach::mount(&source, &mountpoint, flags, args.allow_other)?;
-        if let Some(device) = point::device_at(&mountpoint) {
+        let device = point::device_at(&mountpoint);
+        if let Some(device) = device {
             fs.is_mounted_as(device);
         }
+        let connection = device.and_then(Connection::of);
         let begun = fuse::session::serve(
             fs.clone(),
             kernel,
@@ -111,6 +114,7 @@ impl Running {
         let running = Self {
             fs,
             mountpoint,
+            connection,
             events,
             _watch: watch,
             _control: control,
@@ -136,7 +140,8 @@ impl Running {
     /// # Errors
     /// The session failed, the journal could not be written, or counters do not add up.
     pub fn wait(self) -> Result<Ledger, Failure> {
-        let ended = ending::wait(&self.fs, &self.mountpoint, &self.events);
+        let connection = self.connection.as_ref();
+        let ended = ending::wait(&self.fs, &self.mountpoint, connection, &self.events);
         // Files may be open whose server does not answer, not to their closing either: they are left
         // to the end of the process.
         std::mem::forget(self.fs.clone());
