@@ -132,9 +132,9 @@ const CONFIRM: Param = Param {
 /// See [`Limits::files`].
 const FILES: Param = Param {
     name: "files",
-    summary: "most files opened ahead; 256 are a quarter of the descriptors a process has, more gain \
-              in folders of thousands",
-    default: 256,
+    summary: "most files opened ahead; only as many as were used before are ever unused, and a large \
+              folder gains by each that lies beside another one",
+    default: 4096,
     min: 1,
     max: 4096,
 };

@@ -323,7 +323,7 @@ fn no_file_is_asked_for_twice_in_a_pass_although_it_cannot_be_opened() {
 #[test]
 fn files_ahead_have_a_quarter_of_the_frames() {
     let memory = 16 << 20;
-    let mut driver = Driver::new("directory(files=4096)", 4000, memory);
+    let mut driver = Driver::new("directory", 4000, memory);
     driver.list(0, 4000);
     let mut most = 0;
     for file in 0..4000 {

@@ -74,20 +74,16 @@ Options:
   -h, --help               Print help (see more with '--help')
 
 Research:
-      --preset <NAME>       Named composition of methods (see `forerun list presets`) [default:
-                            forerun]
-      --detect <METHOD>     Detect method in place of the preset's, as name or name(param=value,..)
-      --depth <METHOD>      Depth method in place of the preset's, as name or name(param=value,..)
-      --dispatch <METHOD>   Dispatch method in place of the preset's, as name or
-                            name(param=value,..)
-      --reclaim <METHOD>    Reclaim method in place of the preset's, as name or name(param=value,..)
-      --next-file <METHOD>  Next-file method in place of the preset's, as name or
-                            name(param=value,..)
-      --emulate <COST>      Slow the device down to one of this cost, as in
-                            switching=8ms,rate=80MB/s
-      --backend <NAME>      How to read from the device (see `forerun list backends`) [default: the
-                            best that works]
-      --journal <FILE>      Record every decision to this file, for `forerun replay`
+      --preset <NAME>      Named composition of methods (see `forerun list presets`) [default:
+                           forerun]
+      --detect <METHOD>    Detect method in place of the preset's, as name or name(param=value,..)
+      --depth <METHOD>     Depth method in place of the preset's, as name or name(param=value,..)
+      --dispatch <METHOD>  Dispatch method in place of the preset's, as name or name(param=value,..)
+      --reclaim <METHOD>   Reclaim method in place of the preset's, as name or name(param=value,..)
+      --emulate <COST>     Slow the device down to one of this cost, as in switching=8ms,rate=80MB/s
+      --backend <NAME>     How to read from the device (see `forerun list backends`) [default: the
+                           best that works]
+      --journal <FILE>     Record every decision to this file, for `forerun replay`
 
 "#]]);
 }
@@ -155,15 +151,12 @@ Workload:
       --seed <N>             Decides the generated content and the random patterns [default: 1]
 
 Engine:
-      --memory <SIZE>       Memory for everything: blocks, buffers in flight and bookkeeping
-                            [default: 256MiB]
-      --detect <METHOD>     Detect method in place of the preset's, as name or name(param=value,..)
-      --depth <METHOD>      Depth method in place of the preset's, as name or name(param=value,..)
-      --dispatch <METHOD>   Dispatch method in place of the preset's, as name or
-                            name(param=value,..)
-      --reclaim <METHOD>    Reclaim method in place of the preset's, as name or name(param=value,..)
-      --next-file <METHOD>  Next-file method in place of the preset's, as name or
-                            name(param=value,..)
+      --memory <SIZE>      Memory for everything: blocks, buffers in flight and bookkeeping
+                           [default: 256MiB]
+      --detect <METHOD>    Detect method in place of the preset's, as name or name(param=value,..)
+      --depth <METHOD>     Depth method in place of the preset's, as name or name(param=value,..)
+      --dispatch <METHOD>  Dispatch method in place of the preset's, as name or name(param=value,..)
+      --reclaim <METHOD>   Reclaim method in place of the preset's, as name or name(param=value,..)
 
 Storage:
       --profile <FILE>  Profile of the device, as `forerun profile` writes it

@@ -25,6 +25,7 @@ use std::time::{Duration, Instant};
 use forerun_core::next_file::Entry;
 use forerun_core::{FolderId, ReaderId};
 use forerun_io::{Driver, Folder, Reader};
+use rustix::process::{Resource, getrlimit};
 
 use super::attributes::{Attributes, Key};
 use super::nodes::Node;
@@ -32,6 +33,10 @@ use crate::mount::lock;
 
 /// Names kept over all folders: some 12 MB, and the largest folder that is walked.
 pub(super) const NAMES_MAX: usize = 1 << 16;
+
+/// Of the descriptors the process may have, the part that files ahead take at most: a quarter, because
+/// programs open more than they walk.
+const DESCRIPTORS_PART: u64 = 4;
 
 /// How long files stay open ahead in a folder that nobody walks: longer than a program pauses between
 /// two files it opens.
@@ -146,7 +151,7 @@ impl Walk {
         Some((node, name, walked.folder.clone()))
     }
 
-    /// A file is open ahead from now on; given back if it was already.
+    /// A file is open ahead from now on; given back if it was already, or too many are.
     pub(super) fn opened(
         &self,
         folder: FolderId,
@@ -156,7 +161,9 @@ impl Walk {
     ) -> Result<(), Reader> {
         let mut state = lock(&self.state);
         let key = attributes.key;
-        if state.files.contains_key(&key) {
+        let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+        let is_full = state.files.len() as u64 >= limit / DESCRIPTORS_PART;
+        if is_full || state.files.contains_key(&key) {
             return Err(reader);
         }
         state.readers.insert(reader.id(), key);
