@@ -80,7 +80,7 @@ fn config() -> Config {
 }
 
 fn open(source: &Path) -> SourceFs {
-    SourceFs::new(source, None, Driver::new(config()).unwrap()).unwrap()
+    SourceFs::new(source, None, Driver::new(config()).unwrap(), 1000).unwrap()
 }
 
 fn assert_same(ours: &Attributes, theirs: &Metadata) {
@@ -324,7 +324,7 @@ fn what_the_mount_point_hides_is_shown_as_it_was() {
     fs::rename(&point, &moved).unwrap();
     fs::write(&point, "in its place").unwrap();
     let driver = Driver::new(config()).unwrap();
-    let fs = SourceFs::new(source.path(), Some(hidden), driver).unwrap();
+    let fs = SourceFs::new(source.path(), Some(hidden), driver, 1000).unwrap();
     let found = fs.lookup(ROOT, OsStr::new("point")).unwrap();
     assert_eq!(
         found.attributes.key.inode,
@@ -345,7 +345,7 @@ fn an_error_of_the_disk_reaches_the_reader_and_the_next_file_is_fine() {
         fault: Some(fault),
         ..config()
     });
-    let fs = SourceFs::new(source.path(), None, driver.unwrap()).unwrap();
+    let fs = SourceFs::new(source.path(), None, driver.unwrap(), 1000).unwrap();
     let node = fs.lookup(ROOT, OsStr::new("a")).unwrap().node;
     let (mut failed, mut fine) = (0, 0);
     for round in 0..200_u64 {

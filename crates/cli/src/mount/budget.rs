@@ -15,6 +15,7 @@
 use forerun_core::table::Table;
 use forerun_core::{Bytes, Settings};
 
+use super::fs::walk::{NAME_BYTES, NAMES_MAX};
 use super::fuse::REQUEST_BYTES_MAX;
 use super::fuse::reads::WORKERS;
 use crate::failure::Failure;
@@ -56,12 +57,19 @@ pub struct Budget {
     pub engine: Bytes,
     /// For answers to reads, in bytes.
     pub room: usize,
+    /// Names of folders that are walked: 43 000 of 256 MiB, 65 000 at most.
+    pub names: usize,
 }
 
 /// What is taken off so much memory.
 fn beside(memory: u64) -> u64 {
     let tables = (memory / 32).min(TABLES_MOST);
-    PROCESS + WORKERS as u64 * WORKER + READY + WAITING + tables
+    PROCESS + WORKERS as u64 * WORKER + READY + WAITING + tables + names(memory)
+}
+
+/// For names of folders that are walked.
+fn names(memory: u64) -> u64 {
+    (memory / 64).min(NAMES_MAX as u64 * NAME_BYTES)
 }
 
 impl Budget {
@@ -82,6 +90,7 @@ impl Budget {
             whole,
             engine: Bytes(engine),
             room: READY as usize,
+            names: usize::try_from(names(whole.0) / NAME_BYTES).unwrap_or(NAMES_MAX),
         })
     }
 

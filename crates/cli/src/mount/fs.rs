@@ -31,7 +31,7 @@ mod retries;
 pub mod slots;
 mod standing;
 pub mod told;
-mod walk;
+pub mod walk;
 mod xattrs;
 
 use std::collections::HashMap;
@@ -112,11 +112,16 @@ fn awaited_max(driver: &Driver) -> u64 {
 }
 
 impl SourceFs {
-    /// The file system of a folder.
+    /// The file system of a folder, which keeps so many names of folders that are walked.
     ///
     /// # Errors
     /// It is not there, not a folder, or not accessible.
-    pub fn new(source: &Path, covered: Option<Covered>, driver: Driver) -> Result<Self, Errno> {
+    pub fn new(
+        source: &Path,
+        covered: Option<Covered>,
+        driver: Driver,
+        names_max: usize,
+    ) -> Result<Self, Errno> {
         let root = beneath::open_root(source)?;
         let attributes = Attributes::of(&root, "")?;
         let on = FileSystem {
@@ -126,7 +131,7 @@ impl SourceFs {
         Ok(Self {
             own: OnceLock::new(),
             retries: Retries::default(),
-            walk: Walk::default(),
+            walk: Walk::new(names_max),
             standing: Standing::default(),
             nodes: Nodes::new(Arc::new(root), &attributes, on),
             covered,

@@ -64,7 +64,7 @@ impl Running {
         };
         let settings = settings(args.preset, &composition)?;
         let driver = driver(args, settings.clone())?;
-        let fs = SourceFs::new(&source, covered, driver)
+        let fs = SourceFs::new(&source, covered, driver, budget.names)
             .map_err(|e| Failure::unusable(&source, std::io::Error::from(e)))?;
         let fs = Arc::new(fs);
         let times = Arc::new(ReadTimes::default());

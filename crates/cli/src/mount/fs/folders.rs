@@ -23,7 +23,8 @@ impl SourceFs {
         self.compare(node, &descriptor, &attributes, is_claimed)?;
         let folder = beneath::open_for_listing(descriptor)?;
         let gathers = self.driver().is_some_and(|driver| driver.follows_folders());
-        Ok(self.folders.add(Listing::new(folder, gathers)))
+        let most = if gathers { self.walk.names_max() } else { 0 };
+        Ok(self.folders.add(Listing::new(folder, most)))
     }
 
     /// Gives the names of a folder from a position on, with the number each will have, until one
@@ -101,7 +102,7 @@ impl SourceFs {
         let Ok(folder) = self.descriptor(node).and_then(beneath::open_for_listing) else {
             return;
         };
-        let listing = Listing::new(folder, true);
+        let listing = Listing::new(folder, self.walk.names_max());
         let listed = listing.read(0, &mut |at, name| {
             listing.gather(at, name, 0);
             true

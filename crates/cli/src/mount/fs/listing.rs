@@ -19,7 +19,7 @@ use rustix::fs::{FileType, RawDir, SeekFrom, seek};
 use rustix::io::Errno;
 
 use super::attributes::Attributes;
-use super::walk::{Listed, NAMES_MAX};
+use super::walk::Listed;
 use crate::mount::lock;
 
 /// One system call brings a few hundred names; more only delays the first answer.
@@ -60,12 +60,13 @@ pub struct Listing {
     position: Mutex<Position>,
     /// None where nobody wants them, or not any more.
     gathered: Mutex<Option<Gathered>>,
+    gathered_max: usize,
 }
 
 impl Listing {
-    /// The listing of a folder that was opened for reading.
+    /// The listing of a folder that was opened for reading, which gathers so many files at most.
     #[must_use]
-    pub fn new(folder: File, gathers: bool) -> Self {
+    pub fn new(folder: File, gathers: usize) -> Self {
         let position = Position {
             folder,
             at: 0,
@@ -73,7 +74,8 @@ impl Listing {
         };
         Self {
             position: position.into(),
-            gathered: gathers.then(Gathered::default).into(),
+            gathered: (gathers > 0).then(Gathered::default).into(),
+            gathered_max: gathers,
         }
     }
 
@@ -85,7 +87,7 @@ impl Listing {
         };
         if at == 0 {
             so_far.files.clear();
-        } else if at != so_far.next || so_far.files.len() >= NAMES_MAX {
+        } else if at != so_far.next || so_far.files.len() >= self.gathered_max {
             *gathered = None;
             return;
         }

@@ -12,7 +12,7 @@
 //! open(entry 17) <---------------------/   or nobody comes: closed
 //! ```
 //!
-//! Bounds: [`NAMES_MAX`] names of listed folders, the least recently walked forgotten first. Files are
+//! Bounds: a number of names of listed folders, the least recently walked forgotten first. Files are
 //! open ahead by the engine's leave only, and are closed when their folder was not walked for
 //! [`IDLE`], so that no deleted file keeps its space and no source stays busy.
 
@@ -23,7 +23,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use forerun_core::next_file::Entry;
-use forerun_core::{FolderId, ReaderId};
+use forerun_core::{Engine, FolderId, ReaderId};
 use forerun_io::{Driver, Folder, Reader};
 use rustix::process::{Resource, getrlimit};
 
@@ -31,8 +31,11 @@ use super::attributes::{Attributes, Key};
 use super::nodes::Node;
 use crate::mount::lock;
 
-/// Names kept over all folders: some 12 MB, and the largest folder that is walked.
-pub(super) const NAMES_MAX: usize = 1 << 16;
+/// What a name takes: itself, its place in two orders, and the allocator's part.
+pub const NAME_BYTES: u64 = 96;
+
+/// Names kept over all folders, most: as many as the engine takes of one folder.
+pub const NAMES_MAX: usize = Engine::FOLDER_MAX;
 
 /// Of the descriptors the process may have, the part that files ahead take at most: a quarter, because
 /// programs open more than they walk.
@@ -62,8 +65,19 @@ pub(super) struct Listed {
 struct Walked {
     folder: Arc<Folder>,
     names: Arc<[OsString]>,
-    entries: HashMap<OsString, u32>,
+    /// Their entries, by name.
+    by_name: Box<[u32]>,
     walked: Instant,
+}
+
+impl Walked {
+    fn entry(&self, name: &OsStr) -> Option<u32> {
+        let name_of = |entry: &u32| self.names[*entry as usize].as_os_str();
+        let found = self
+            .by_name
+            .binary_search_by(|entry| name_of(entry).cmp(name));
+        found.ok().map(|place| self.by_name[place])
+    }
 }
 
 /// A file that is open ahead.
@@ -85,12 +99,26 @@ struct State {
 }
 
 /// See the [module](self).
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Walk {
     state: Mutex<State>,
+    names_max: usize,
 }
 
 impl Walk {
+    /// Keeps so many names, within [`NAMES_MAX`].
+    pub(super) fn new(names_max: usize) -> Self {
+        Self {
+            state: Mutex::default(),
+            names_max: names_max.min(NAMES_MAX),
+        }
+    }
+
+    /// How many names it keeps.
+    pub(super) fn names_max(&self) -> usize {
+        self.names_max
+    }
+
     /// A folder was listed from its first name to its last.
     pub(super) fn listed(&self, driver: &Driver, node: Node, files: Vec<Listed>) {
         let entries = entries(&files);
@@ -98,7 +126,7 @@ impl Walk {
         if let Some(folder) = known {
             return folder.listed(entries);
         }
-        let forgotten = lock(&self.state).make_room(node, files.len());
+        let forgotten = lock(&self.state).make_room(node, files.len(), self.names_max);
         drop(forgotten);
         if files.len() < 2 {
             return;
@@ -107,11 +135,10 @@ impl Walk {
             return;
         };
         let id = folder.id();
-        let names: Arc<[OsString]> = files.into_iter().map(|file| file.name).collect();
         let walked = Walked {
             folder: Arc::new(folder),
-            entries: names.iter().cloned().zip(0..).collect(),
-            names,
+            by_name: by_name(&files),
+            names: files.into_iter().map(|file| file.name).collect(),
             walked: Instant::now(),
         };
         let mut state = lock(&self.state);
@@ -133,7 +160,7 @@ impl Walk {
             return state.entered_unlisted(parent);
         };
         walked.walked = Instant::now();
-        let Some(entry) = walked.entries.get(name).copied() else {
+        let Some(entry) = walked.entry(name) else {
             return false;
         };
         let folder = walked.folder.clone();
@@ -241,10 +268,10 @@ impl State {
 
     /// Forgets this folder, and what was walked least recently until so many names fit. Dropped by
     /// the caller, without the lock.
-    fn make_room(&mut self, node: Node, names: usize) -> Vec<Walked> {
+    fn make_room(&mut self, node: Node, names: usize, names_max: usize) -> Vec<Walked> {
         let mut forgotten: Vec<Walked> = self.folders.remove(&node).into_iter().collect();
         let mut known: usize = self.folders.values().map(|walked| walked.names.len()).sum();
-        while known + names > NAMES_MAX {
+        while known + names > names_max {
             let oldest = self.folders.iter().min_by_key(|(_, walked)| walked.walked);
             let Some(walked) = oldest
                 .map(|(node, _)| *node)
@@ -272,10 +299,15 @@ impl State {
     }
 }
 
+/// The entries in the order of their names.
+fn by_name(files: &[Listed]) -> Box<[u32]> {
+    let mut by_name: Box<[u32]> = (0..).take(files.len()).collect();
+    by_name.sort_by_key(|entry| &files[*entry as usize].name);
+    by_name
+}
+
 /// The files as the engine knows them.
 fn entries(files: &[Listed]) -> Arc<[Entry]> {
-    let mut by_name: Vec<u32> = (0..).take(files.len()).collect();
-    by_name.sort_by_key(|entry| &files[*entry as usize].name);
     let mut entries: Vec<Entry> = files
         .iter()
         .map(|file| Entry {
@@ -284,7 +316,7 @@ fn entries(files: &[Listed]) -> Arc<[Entry]> {
             bytes: file.bytes,
         })
         .collect();
-    for (rank, entry) in (0..).zip(by_name) {
+    for (rank, entry) in (0..).zip(by_name(files)) {
         entries[entry as usize].name_rank = rank;
     }
     entries.into()
