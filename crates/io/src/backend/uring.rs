@@ -1,11 +1,15 @@
-//! The io_uring backend: one ring, submissions under a lock, one thread for completions.
+//! The io_uring backend: one ring, and one thread that submits and takes completions.
 //!
 //! Requests go to the kernel as they come, so it sees the whole queue and no thread blocks for
 //! each of them. A request into one run of frames uses registered memory, one
 //! into scattered frames a vector. What has no descriptor (generated content) is read by
 //! [`super::pread`] threads, and so is what is [served](crate::served): the kernel carries out such
-//! reads where they are submitted (seen with Linux 6.18), and the completion thread would wait for
-//! the server when it asks whether the file changed.
+//! reads where they are submitted (seen with Linux 6.18).
+//!
+//! One thread, because the kernel posts a completion on the thread that submitted the read, and not
+//! while that sleeps without being interruptible: on a page that waits for this very read, on a server
+//! that does not answer. Threads of users and of a mount may do both; this one does neither. It is woken
+//! by an eventfd that the ring reads, unless it is awake anyway, and submits what came meanwhile in one go.
 //!
 //! Where io_uring is not to be had (old kernel, seccomp, sysctl) starting fails, and
 //! [`super::BackendChoice::Auto`] takes `pread` instead. No polling: on a machine with few cores
@@ -14,9 +18,11 @@
 mod registered;
 
 use std::collections::VecDeque;
-use std::io;
-use std::os::fd::{AsRawFd, RawFd};
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::{AsRawFd, FromRawFd, RawFd};
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::thread::JoinHandle;
 
 use io_uring::{IoUring, opcode, squeue, types};
@@ -24,7 +30,7 @@ use io_uring::{IoUring, opcode, squeue, types};
 use self::registered::Registered;
 use super::{Backend, Entry, Outcome, Request, Setup, Sink, pread};
 use crate::source::{OpenFile, PIECES_MAX, Source};
-use crate::sync::Mutex;
+use crate::sync::{Mutex, MutexGuard};
 
 /// The entry in [`super::LIST`].
 pub const ENTRY: Entry = Entry {
@@ -34,7 +40,7 @@ pub const ENTRY: Entry = Entry {
     start,
 };
 
-/// The completion that only wakes the completion thread.
+/// The completion of the eventfd's read: there are requests to submit, or it is over.
 const WAKE: u64 = u64::MAX;
 
 /// The longest single read the kernel does (`MAX_RW_COUNT`, rounded down to a page).
@@ -55,8 +61,10 @@ unsafe impl Send for Flight {}
 struct Flights {
     slots: Vec<Option<Box<Flight>>>,
     free: Vec<usize>,
-    /// Requests beyond what the completion ring holds.
+    /// Requests to be submitted, as far as the completion ring holds them.
     waiting: VecDeque<Box<Flight>>,
+    /// The thread waits for completions and must be woken.
+    asleep: bool,
     stopping: bool,
 }
 
@@ -66,6 +74,10 @@ struct Shared {
     registered: Registered,
     limit: usize,
     flights: Mutex<Flights>,
+    /// Wakes the thread.
+    event: File,
+    /// What the ring reads from it.
+    count: Box<AtomicU64>,
 }
 
 struct Uring {
@@ -78,7 +90,8 @@ fn start(sink: Arc<dyn Sink>, setup: &Setup) -> io::Result<Arc<dyn Backend>> {
     let entries = setup.in_flight_max.clamp(8, 1024).next_power_of_two();
     let ring = IoUring::builder().dontfork().build(entries)?;
     let registered = Registered::new(&ring, setup.arena.clone());
-    let limit = ring.params().cq_entries() as usize - 1;
+    // One for the eventfd.
+    let limit = ring.params().cq_entries() as usize - 2;
     let flights = Mutex::default();
     let shared = Arc::new(Shared {
         ring,
@@ -86,17 +99,29 @@ fn start(sink: Arc<dyn Sink>, setup: &Setup) -> io::Result<Arc<dyn Backend>> {
         registered,
         limit,
         flights,
+        event: eventfd()?,
+        count: Box::default(),
     });
     let side = pread::Pool::new(shared.sink.clone(), pread::THREADS);
     let completing = shared.clone();
     let thread = std::thread::Builder::new()
         .name("forerun-uring".into())
-        .spawn(move || completing.complete())?;
+        .spawn(move || completing.run())?;
     Ok(Arc::new(Uring {
         shared,
         thread: Mutex::new(Some(thread)),
         side,
     }))
+}
+
+fn eventfd() -> io::Result<File> {
+    // SAFETY: a plain call; no memory is involved.
+    let event = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC) };
+    if event < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the descriptor is new and nobody else's.
+    Ok(unsafe { File::from_raw_fd(event) })
 }
 
 impl Flights {
@@ -183,35 +208,70 @@ impl Flight {
 }
 
 impl Shared {
-    /// Hands a flight to the kernel. The caller holds the lock, which makes it the only one that
-    /// writes the submission ring.
-    fn push(&self, flights: &mut Flights, mut flight: Box<Flight>) {
-        let entry = flight.entry(&self.ring, &self.registered);
-        let slot = flights.insert(flight);
-        self.push_entry(entry.user_data(slot as u64));
+    /// A request for the thread, which is woken if it sleeps.
+    fn put(&self, flight: Box<Flight>) {
+        let mut flights = self.flights.lock();
+        flights.waiting.push_back(flight);
+        self.wake(flights);
     }
 
-    fn push_entry(&self, entry: squeue::Entry) {
+    fn wake(&self, mut flights: MutexGuard<'_, Flights>) {
+        if std::mem::take(&mut flights.asleep) {
+            drop(flights);
+            // The count is far from its end, so this neither waits nor fails.
+            let _ = (&self.event).write(&1_u64.to_ne_bytes());
+        }
+    }
+
+    /// Submits what waits, as far as there is room for completions. Only the thread calls this: the
+    /// submission ring is its own.
+    fn submit_waiting(&self, flights: &mut Flights) {
+        let mut any = false;
+        while flights.in_flight() < self.limit
+            && let Some(mut flight) = flights.waiting.pop_front()
+        {
+            let entry = flight.entry(&self.ring, &self.registered);
+            let slot = flights.insert(flight);
+            self.push(entry.user_data(slot as u64));
+            any = true;
+        }
+        if any {
+            self.enter();
+        }
+    }
+
+    fn push(&self, entry: squeue::Entry) {
         loop {
-            // SAFETY: every use of the submission ring is under the `flights` lock.
+            // SAFETY: this thread is the only one that uses the submission ring.
             let mut queue = unsafe { self.ring.submission_shared() };
-            // SAFETY: what the entry points to (arena, vector, descriptor) is kept by the flight,
-            // which stays in its slot until the completion was taken.
+            // SAFETY: what the entry points to (arena, vector, descriptor, count) is kept by the flight,
+            // which stays in its slot until the completion was taken, or by the ring's owner.
             if unsafe { queue.push(&entry) }.is_ok() {
-                break;
+                return;
             }
             drop(queue);
             self.enter();
         }
+    }
+
+    /// Has the ring read the eventfd.
+    fn listen(&self) {
+        let (event, count) = (
+            types::Fd(self.event.as_raw_fd()),
+            self.count.as_ptr().cast(),
+        );
+        let read = opcode::Read::new(event, count, 8).build();
+        self.push(read.user_data(WAKE));
         self.enter();
     }
 
-    /// Makes the kernel take the submission ring. It only refuses for a moment (EINTR, EAGAIN,
-    /// EBUSY while completions wait to be taken, which another thread does).
+    /// Makes the kernel take the submission ring. It only refuses for a moment (EINTR, EAGAIN).
     fn enter(&self) {
         while let Err(e) = self.ring.submitter().submit() {
             match e.raw_os_error() {
-                Some(libc::EINTR | libc::EAGAIN | libc::EBUSY) => std::thread::yield_now(),
+                Some(libc::EINTR | libc::EAGAIN) => std::thread::yield_now(),
+                // Completions are to be taken first, by this thread, after this.
+                Some(libc::EBUSY) => return,
                 _ => {
                     tracing::error!("io_uring_enter: {e}");
                     return;
@@ -220,36 +280,44 @@ impl Shared {
         }
     }
 
-    /// Takes completions until told to stop and nothing is in flight.
-    fn complete(&self) {
+    /// The life of the thread: until told to stop and nothing is in flight.
+    fn run(&self) {
         let mut results: Vec<(u64, i32)> = Vec::new();
+        self.listen();
         loop {
-            self.wait();
             // SAFETY: this thread is the only one that reads the completion ring.
             let ring = unsafe { self.ring.completion_shared() };
             results.extend(ring.map(|c| (c.user_data(), c.result())));
+            let nothing = results.is_empty();
             for (slot, result) in results.drain(..) {
-                if slot != WAKE {
-                    self.finish(slot as usize, result);
+                match slot {
+                    WAKE => self.listen(),
+                    slot => self.finish(slot as usize, result),
                 }
             }
-            let flights = self.flights.lock();
+            let mut flights = self.flights.lock();
+            self.submit_waiting(&mut flights);
             if flights.stopping && flights.in_flight() == 0 {
                 return;
+            }
+            flights.asleep = nothing;
+            drop(flights);
+            if nothing {
+                self.wait();
             }
         }
     }
 
+    /// Waits for a completion; submits what the kernel did not take before.
     fn wait(&self) {
-        // SAFETY: this thread is the only one that reads the completion ring.
-        if unsafe { self.ring.completion_shared() }.is_empty() {
-            // SAFETY: no signal mask is passed, so no memory is involved.
-            let _ = unsafe {
-                self.ring
-                    .submitter()
-                    .enter::<libc::sigset_t>(0, 1, ENTER_GETEVENTS, None)
-            };
-        }
+        // SAFETY: no signal mask is passed, so no memory is involved; this thread is the only one that
+        // uses the rings.
+        let _ = unsafe {
+            let left = self.ring.submission_shared().len() as u32;
+            self.ring
+                .submitter()
+                .enter::<libc::sigset_t>(left, 1, ENTER_GETEVENTS, None)
+        };
     }
 
     fn finish(&self, slot: usize, result: i32) {
@@ -258,13 +326,10 @@ impl Shared {
             return;
         };
         let outcome: Outcome = match flight.advance(result) {
-            Ok(true) => return self.push(&mut flights, flight),
+            Ok(true) => return flights.waiting.push_front(flight),
             Ok(false) => Ok(flight.done as u64),
             Err(error) => Err(error),
         };
-        if let Some(next) = flights.waiting.pop_front() {
-            self.push(&mut flights, next);
-        }
         drop(flights);
         self.sink.completed(flight.request, outcome);
     }
@@ -278,13 +343,7 @@ impl Backend for Uring {
         match request.source.as_deref() {
             Some(Source::File(file)) if !file.is_served() => {
                 let descriptor = file.as_raw_fd();
-                let flight = Flight::new(request, descriptor);
-                let mut flights = self.shared.flights.lock();
-                if flights.in_flight() >= self.shared.limit {
-                    flights.waiting.push_back(flight);
-                } else {
-                    self.shared.push(&mut flights, flight);
-                }
+                self.shared.put(Flight::new(request, descriptor));
             }
             Some(_) => self.side.submit(request),
             None => self.shared.sink.completed(request, Err(libc::EBADF)),
@@ -295,12 +354,9 @@ impl Backend for Uring {
         let Some(thread) = self.thread.lock().take() else {
             return;
         };
-        {
-            let mut flights = self.shared.flights.lock();
-            flights.stopping = true;
-            self.shared
-                .push_entry(opcode::Nop::new().build().user_data(WAKE));
-        }
+        let mut flights = self.shared.flights.lock();
+        flights.stopping = true;
+        self.shared.wake(flights);
         // A panic in the thread was reported by itself; there is nothing to add.
         let _ = thread.join();
         self.side.stop();
