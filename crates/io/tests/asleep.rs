@@ -63,7 +63,7 @@ fn a_read_ends_while_the_thread_that_asked_for_it_sleeps() {
         let driver = match Driver::new(config) {
             Ok(driver) => driver,
             Err(error) if entry.name != pread::ENTRY.name => {
-                skipped::skipped(&format!("{}: {error}", entry.name));
+                skipped::skipped(format!("{}: {error}", entry.name));
                 continue;
             }
             Err(error) => panic!("{error}"),
