@@ -168,11 +168,11 @@ impl Args {
             } => {
                 let bed = bed::load(&bed)?;
                 if dry_run {
-                    let plan = Plan::new(&bed, &Place::of(&state.state)?);
+                    let plan = Plan::new(&bed, &Place::of(&state.state, &bed.disks)?);
                     return write!(out, "{plan}").at(&state.state);
                 }
                 let made = up::run(&bed, &state.state, out)?;
-                let files = Place::of(made.folder())?.files;
+                let files = Place::of(made.folder(), &bed.disks)?.files;
                 writeln!(out, "up: files in {}", files.display()).at(&state.state)
             }
             Command::Down(state) => down::run(&state.state),

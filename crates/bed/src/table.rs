@@ -146,7 +146,7 @@ fn measure(
     progress: &mut dyn Write,
 ) -> Result<Table, Failure> {
     let sides = sides(comparison);
-    let place = Place::of(state.folder())?;
+    let place = Place::of(state.folder(), &bed.disks)?;
     let controller = memory_group::controller();
     let mut measured = vec![Vec::new(); comparison.readers.len() * sides.len()];
     for run in 1..=comparison.runs {
