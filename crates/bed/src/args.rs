@@ -2,16 +2,20 @@
 //!
 //! Called by `main`. Every default is here, with its reason in the help.
 
+use std::fmt::Display;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args as Group, Parser, Subcommand, ValueEnum};
+use serde::Serialize;
 
 use crate::failure::{At, Failure};
 use crate::plan::{Place, Plan};
 use crate::read::{self, READERS_MAX, Reading};
-use crate::{bed, down, memory_group, passthrough, quantity, serve, state, status, table, up};
+use crate::{
+    bed, down, memory_group, passthrough, quantity, serve, small, state, status, table, up,
+};
 
 /// Emulated disks under the kernel's own page cache, readahead and scheduler.
 #[derive(Parser, Debug)]
@@ -41,6 +45,8 @@ enum Command {
     Read(ReadArgs),
     /// Compare readahead settings, and forerun, on a bed: makes it, measures, undoes it
     Table(TableArgs),
+    /// Compare how long programs take over many small files: makes a bed, measures, undoes it
+    Small(SmallArgs),
     /// Show a folder at another place by plain FUSE, as a measure of what that costs
     Passthrough {
         /// The folder
@@ -129,6 +135,31 @@ struct TableArgs {
     format: Format,
 }
 
+#[derive(Group, Debug)]
+struct SmallArgs {
+    /// The bed
+    bed: PathBuf,
+    /// Where everything that is made is written down; of a bed with a local disk, also where the
+    /// image is: on the disk to be measured
+    #[arg(long, value_name = "DIR", default_value = state::DEFAULT)]
+    state: PathBuf,
+    /// Numbers of files [default: the bed's]
+    #[arg(long, value_name = "NUMBER", value_delimiter = ',')]
+    files: Vec<u64>,
+    /// Compare with this forerun binary
+    #[arg(long, value_name = "PATH")]
+    forerun: Option<PathBuf>,
+    /// Memory of forerun
+    #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = quantity::bytes)]
+    memory: u64,
+    /// Runs of each; the median is shown
+    #[arg(long, default_value = "5", value_parser = clap::value_parser!(u16).range(1..=99))]
+    runs: u16,
+    /// How to print it
+    #[arg(long, default_value = "table")]
+    format: Format,
+}
+
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 enum Format {
     /// For people
@@ -181,6 +212,7 @@ impl Args {
             Command::Passthrough { source, mountpoint } => passthrough::run(&source, &mountpoint),
             Command::Read(args) => args.run(out),
             Command::Table(args) => args.run(out),
+            Command::Small(args) => args.run(out),
         }
     }
 }
@@ -218,11 +250,36 @@ impl TableArgs {
             runs: self.runs,
         };
         let table = table::run(&bed, &self.state.state, &comparison, &mut std::io::stderr())?;
-        match self.format {
-            Format::Table => write!(out, "{table}").at(&self.bed),
-            Format::Json => {
-                let text = serde_json::to_string_pretty(&table).at(&self.bed)?;
-                writeln!(out, "{text}").at(&self.bed)
+        self.format.print(&table, &self.bed, out)
+    }
+}
+
+impl SmallArgs {
+    fn run(self, out: &mut dyn Write) -> Result<(), Failure> {
+        let bed = bed::load(&self.bed)?;
+        let comparison = small::Comparison {
+            files: self.files,
+            forerun: self.forerun,
+            memory_bytes: self.memory,
+            runs: self.runs,
+        };
+        let table = small::run(&bed, &self.state, &comparison, &mut std::io::stderr())?;
+        self.format.print(&table, &self.bed, out)
+    }
+}
+
+impl Format {
+    fn print(
+        self,
+        table: &(impl Display + Serialize),
+        bed: &Path,
+        out: &mut dyn Write,
+    ) -> Result<(), Failure> {
+        match self {
+            Self::Table => write!(out, "{table}").at(bed),
+            Self::Json => {
+                let text = serde_json::to_string_pretty(table).at(bed)?;
+                writeln!(out, "{text}").at(bed)
             }
         }
     }

@@ -39,6 +39,7 @@ pub mod profile;
 pub mod quantity;
 pub mod read;
 pub mod serve;
+pub mod small;
 pub mod state;
 pub mod status;
 pub mod store;
