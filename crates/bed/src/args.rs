@@ -14,7 +14,7 @@ use crate::failure::{At, Failure};
 use crate::plan::{Place, Plan};
 use crate::read::{self, READERS_MAX, Reading};
 use crate::{
-    bed, down, memory_group, passthrough, quantity, serve, small, state, status, table, up,
+    bed, changes, down, memory_group, passthrough, quantity, serve, small, state, status, table, up,
 };
 
 /// Emulated disks under the kernel's own page cache, readahead and scheduler.
@@ -47,6 +47,8 @@ enum Command {
     Table(TableArgs),
     /// Compare how long programs take over many small files: makes a bed, measures, undoes it
     Small(SmallArgs),
+    /// Change files of a folder while its mount is read, and check every read
+    Changes(ChangesArgs),
     /// Show a folder at another place by plain FUSE, as a measure of what that costs
     Passthrough {
         /// The folder
@@ -160,6 +162,23 @@ struct SmallArgs {
     format: Format,
 }
 
+#[derive(Group, Debug)]
+struct ChangesArgs {
+    /// The folder where files are changed
+    source: PathBuf,
+    /// Where they are read; SOURCE itself passes
+    mountpoint: PathBuf,
+    /// For how long
+    #[arg(long, value_name = "TIME", default_value = "10min", value_parser = quantity::duration)]
+    time: Duration,
+    /// How many readers, half of them another user
+    #[arg(long, default_value = "16", value_parser = readers)]
+    readers: usize,
+    /// Decides what is changed and read
+    #[arg(long, default_value = "1")]
+    seed: u64,
+}
+
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 enum Format {
     /// For people
@@ -213,6 +232,7 @@ impl Args {
             Command::Read(args) => args.run(out),
             Command::Table(args) => args.run(out),
             Command::Small(args) => args.run(out),
+            Command::Changes(args) => args.run(out),
         }
     }
 }
@@ -265,6 +285,28 @@ impl SmallArgs {
         };
         let table = small::run(&bed, &self.state, &comparison, &mut std::io::stderr())?;
         self.format.print(&table, &self.bed, out)
+    }
+}
+
+impl ChangesArgs {
+    fn run(self, out: &mut dyn Write) -> Result<(), Failure> {
+        let changing = changes::Changing {
+            source: self.source,
+            mountpoint: self.mountpoint,
+            time: self.time,
+            readers: self.readers,
+            seed: self.seed,
+        };
+        let report = changes::run(&changing)?;
+        let text = serde_json::to_string_pretty(&report).at(&changing.mountpoint)?;
+        writeln!(out, "{text}").at(&changing.mountpoint)?;
+        match report.violations() {
+            0 => Ok(()),
+            count => Err(Failure::Run(format!(
+                "{count} violations, seed {}",
+                changing.seed
+            ))),
+        }
     }
 }
 

@@ -21,6 +21,7 @@
 
 pub mod args;
 pub mod bed;
+pub mod changes;
 pub mod clock;
 pub mod cold;
 pub mod content;
