@@ -2,16 +2,20 @@
 //!
 //! Called by `main`. Every default is here, with its reason in the help.
 
+use std::fmt::Display;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args as Group, Parser, Subcommand, ValueEnum};
+use serde::Serialize;
 
 use crate::failure::{At, Failure};
 use crate::plan::{Place, Plan};
 use crate::read::{self, READERS_MAX, Reading};
-use crate::{bed, down, memory_group, passthrough, quantity, serve, state, status, table, up};
+use crate::{
+    bed, changes, down, memory_group, passthrough, quantity, serve, small, state, status, table, up,
+};
 
 /// Emulated disks under the kernel's own page cache, readahead and scheduler.
 #[derive(Parser, Debug)]
@@ -41,6 +45,10 @@ enum Command {
     Read(ReadArgs),
     /// Compare readahead settings, and forerun, on a bed: makes it, measures, undoes it
     Table(TableArgs),
+    /// Compare how long programs take over many small files: makes a bed, measures, undoes it
+    Small(SmallArgs),
+    /// Change files of a folder while its mount is read, and check every read
+    Changes(ChangesArgs),
     /// Show a folder at another place by plain FUSE, as a measure of what that costs
     Passthrough {
         /// The folder
@@ -129,6 +137,48 @@ struct TableArgs {
     format: Format,
 }
 
+#[derive(Group, Debug)]
+struct SmallArgs {
+    /// The bed
+    bed: PathBuf,
+    /// Where everything that is made is written down; of a bed with a local disk, also where the
+    /// image is: on the disk to be measured
+    #[arg(long, value_name = "DIR", default_value = state::DEFAULT)]
+    state: PathBuf,
+    /// Numbers of files [default: the bed's]
+    #[arg(long, value_name = "NUMBER", value_delimiter = ',')]
+    files: Vec<u64>,
+    /// Compare with this forerun binary
+    #[arg(long, value_name = "PATH")]
+    forerun: Option<PathBuf>,
+    /// Memory of forerun
+    #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = quantity::bytes)]
+    memory: u64,
+    /// Runs of each; the median is shown
+    #[arg(long, default_value = "5", value_parser = clap::value_parser!(u16).range(1..=99))]
+    runs: u16,
+    /// How to print it
+    #[arg(long, default_value = "table")]
+    format: Format,
+}
+
+#[derive(Group, Debug)]
+struct ChangesArgs {
+    /// The folder where files are changed
+    source: PathBuf,
+    /// Where they are read; SOURCE itself passes
+    mountpoint: PathBuf,
+    /// For how long
+    #[arg(long, value_name = "TIME", default_value = "10min", value_parser = quantity::duration)]
+    time: Duration,
+    /// How many readers, half of them another user
+    #[arg(long, default_value = "16", value_parser = readers)]
+    readers: usize,
+    /// Decides what is changed and read
+    #[arg(long, default_value = "1")]
+    seed: u64,
+}
+
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 enum Format {
     /// For people
@@ -168,11 +218,11 @@ impl Args {
             } => {
                 let bed = bed::load(&bed)?;
                 if dry_run {
-                    let plan = Plan::new(&bed, &Place::of(&state.state)?);
+                    let plan = Plan::new(&bed, &Place::of(&state.state, &bed.disks)?);
                     return write!(out, "{plan}").at(&state.state);
                 }
                 let made = up::run(&bed, &state.state, out)?;
-                let files = Place::of(made.folder())?.files;
+                let files = Place::of(made.folder(), &bed.disks)?.files;
                 writeln!(out, "up: files in {}", files.display()).at(&state.state)
             }
             Command::Down(state) => down::run(&state.state),
@@ -181,6 +231,8 @@ impl Args {
             Command::Passthrough { source, mountpoint } => passthrough::run(&source, &mountpoint),
             Command::Read(args) => args.run(out),
             Command::Table(args) => args.run(out),
+            Command::Small(args) => args.run(out),
+            Command::Changes(args) => args.run(out),
         }
     }
 }
@@ -218,11 +270,58 @@ impl TableArgs {
             runs: self.runs,
         };
         let table = table::run(&bed, &self.state.state, &comparison, &mut std::io::stderr())?;
-        match self.format {
-            Format::Table => write!(out, "{table}").at(&self.bed),
-            Format::Json => {
-                let text = serde_json::to_string_pretty(&table).at(&self.bed)?;
-                writeln!(out, "{text}").at(&self.bed)
+        self.format.print(&table, &self.bed, out)
+    }
+}
+
+impl SmallArgs {
+    fn run(self, out: &mut dyn Write) -> Result<(), Failure> {
+        let bed = bed::load(&self.bed)?;
+        let comparison = small::Comparison {
+            files: self.files,
+            forerun: self.forerun,
+            memory_bytes: self.memory,
+            runs: self.runs,
+        };
+        let table = small::run(&bed, &self.state, &comparison, &mut std::io::stderr())?;
+        self.format.print(&table, &self.bed, out)
+    }
+}
+
+impl ChangesArgs {
+    fn run(self, out: &mut dyn Write) -> Result<(), Failure> {
+        let changing = changes::Changing {
+            source: self.source,
+            mountpoint: self.mountpoint,
+            time: self.time,
+            readers: self.readers,
+            seed: self.seed,
+        };
+        let report = changes::run(&changing)?;
+        let text = serde_json::to_string_pretty(&report).at(&changing.mountpoint)?;
+        writeln!(out, "{text}").at(&changing.mountpoint)?;
+        match report.violations() {
+            0 => Ok(()),
+            count => Err(Failure::Run(format!(
+                "{count} violations, seed {}",
+                changing.seed
+            ))),
+        }
+    }
+}
+
+impl Format {
+    fn print(
+        self,
+        table: &(impl Display + Serialize),
+        bed: &Path,
+        out: &mut dyn Write,
+    ) -> Result<(), Failure> {
+        match self {
+            Self::Table => write!(out, "{table}").at(bed),
+            Self::Json => {
+                let text = serde_json::to_string_pretty(table).at(bed)?;
+                writeln!(out, "{text}").at(bed)
             }
         }
     }

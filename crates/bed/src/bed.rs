@@ -10,11 +10,20 @@ use forerun_sim::device;
 use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
+use crate::fill;
 
 /// More loop devices than a table of anything needs.
 const DISKS_MAX: usize = 16;
-/// Names have four digits.
-const FILES_MAX: u64 = 10_000;
+/// Names of files that are in no folder have four digits.
+const FLAT_FILES_MAX: u64 = 10_000;
+/// Files in folders: more than fits the largest tree that is compared, by ten times.
+const FILES_MAX: u64 = 200_000;
+/// Names of folders have three digits.
+const FOLDERS_MAX: u64 = 1_000;
+/// ext4 has an inode for each 16 KiB.
+const INODE_BYTES: u64 = 16 << 10;
+/// `disks.device` of a disk that is not emulated.
+pub const LOCAL: &str = "local";
 /// The smallest image both file systems take, and what mkfs.btrfs needs on each of several disks.
 const IMAGE_BYTES_MIN: u64 = 128 << 20;
 /// A TOML is a page; this is an accident.
@@ -42,7 +51,8 @@ pub struct Disks {
     pub count: usize,
     /// Size of each.
     pub image_bytes: u64,
-    /// A device of the simulator: `name` or `name(param=value,..)`.
+    /// A device of the simulator, `name` or `name(param=value,..)`; or `local`: the disk that the
+    /// state directory is on, as it is.
     pub device: String,
     /// Whether the kernel is told that going elsewhere costs: bfq waits for a reader's next request
     /// only then. The loop driver says no unless the file behind it lies on a disk that does.
@@ -73,10 +83,60 @@ pub enum Kind {
 pub struct Files {
     /// How many.
     pub count: u64,
-    /// Size of each.
+    /// Folders they are in, one after the other; none: in the root.
+    #[serde(default)]
+    pub folders: u64,
+    /// Size of each, or of the smallest.
     pub file_bytes: u64,
-    /// Decides the content.
+    /// Size of the largest: each is drawn between the two.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file_bytes_max: Option<u64>,
+    /// Decides content, and the names and sizes that are drawn.
     pub seed: u64,
+}
+
+impl Disks {
+    /// Whether they are files on a disk of this machine, without emulation.
+    #[must_use]
+    pub fn is_local(&self) -> bool {
+        self.device == LOCAL
+    }
+}
+
+impl Files {
+    /// Files of one size in the root.
+    #[must_use]
+    pub fn flat(count: u64, file_bytes: u64, seed: u64) -> Self {
+        Self {
+            count,
+            folders: 0,
+            file_bytes,
+            file_bytes_max: None,
+            seed,
+        }
+    }
+
+    /// Their sizes in words: `4000000`, or `3000 to 60000`.
+    #[must_use]
+    pub fn sizes(&self) -> String {
+        match self.file_bytes_max {
+            Some(max) => format!("{} to {max}", self.file_bytes),
+            None => self.file_bytes.to_string(),
+        }
+    }
+}
+
+impl Bed {
+    /// The same bed with another number of files.
+    ///
+    /// # Errors
+    /// They do not fit.
+    pub fn with_files(&self, count: u64) -> Result<Self, Failure> {
+        let mut bed = self.clone();
+        bed.files.count = count;
+        check(&bed).map_err(Failure::Usage)?;
+        Ok(bed)
+    }
 }
 
 /// Settings of the kernel.
@@ -144,15 +204,25 @@ fn check(bed: &Bed) -> Result<(), String> {
         IMAGE_BYTES_MIN,
         1 << 50,
     )?;
-    between("files.count", files.count, 1, FILES_MAX)?;
+    between("files.folders", files.folders, 0, FOLDERS_MAX)?;
+    let files_max = match files.folders {
+        0 => FLAT_FILES_MAX,
+        _ => FILES_MAX,
+    };
+    between("files.count", files.count, 1, files_max)?;
     between("files.file_bytes", files.file_bytes, 1, 1 << 50)?;
+    if let Some(max) = files.file_bytes_max {
+        between("files.file_bytes_max", max, files.file_bytes, 1 << 50)?;
+    }
     between(
         "queue.read_ahead_bytes",
         bed.queue.read_ahead_bytes,
         0,
         1 << 30,
     )?;
-    device::parse(&disks.device).map_err(|e| format!("disks.device: {e}"))?;
+    if !disks.is_local() {
+        device::parse(&disks.device).map_err(|e| format!("disks.device: {e}"))?;
+    }
     match bed.file_system.kind {
         Kind::Ext4 if disks.count != 1 => return Err("disks.count: ext4 takes 1 disk".into()),
         Kind::BtrfsRaid0 if disks.count < 2 => {
@@ -186,7 +256,8 @@ fn between(name: &str, value: u64, min: u64, max: u64) -> Result<(), String> {
 
 /// A file system needs some room for itself: a sixteenth, and 64 MiB on each disk.
 fn fits(disks: &Disks, files: &Files) -> Result<(), String> {
-    let needed = u128::from(files.count) * u128::from(files.file_bytes) * 17 / 16;
+    let sizes = (0..files.count).map(|number| fill::size(files, number).max(INODE_BYTES));
+    let needed = sizes.map(u128::from).sum::<u128>() * 17 / 16;
     let usable = disks.count as u128 * u128::from(disks.image_bytes - (64 << 20));
     if needed <= usable {
         return Ok(());
@@ -194,7 +265,7 @@ fn fits(disks: &Disks, files: &Files) -> Result<(), String> {
     Err(format!(
         "{} files of {} bytes do not fit: disks.image_bytes must be at least {}",
         files.count,
-        files.file_bytes,
+        files.sizes(),
         needed.div_ceil(disks.count as u128) + (64 << 20)
     ))
 }
@@ -212,6 +283,14 @@ mod tests {
         let raid = parse(include_str!("../beds/raid0.toml")).unwrap();
         assert_eq!(raid.file_system.kind, Kind::BtrfsRaid0);
         assert_eq!(parse(&toml::to_string(&raid).unwrap()), Ok(raid));
+        let local = parse(include_str!("../beds/small_local.toml")).unwrap();
+        assert!(local.disks.is_local() && !disk.disks.is_local());
+        assert_eq!((local.files.count, local.files.folders), (20_000, 40));
+        assert_eq!(parse(&toml::to_string(&local).unwrap()).unwrap(), local);
+        assert_eq!(local.with_files(10_000).unwrap().files.count, 10_000);
+        assert!(local.with_files(200_000).is_err());
+        let slow = parse(include_str!("../beds/small_disk.toml")).unwrap();
+        assert_eq!(slow.files.sizes(), "3000 to 60000");
     }
 
     #[test]
@@ -229,6 +308,17 @@ mod tests {
             ("131_072", "131_073", "multiple of 1024"),
             ("\"none\"", "\"../x\"", "no name"),
             ("seed = 1\n", "", "seed"),
+            (
+                "seed = 1\n",
+                "seed = 1\nfile_bytes_max = 9\n",
+                "file_bytes_max = 9",
+            ),
+            (
+                "seed = 1\n",
+                "seed = 1\nfolders = 1_001\n",
+                "folders = 1001",
+            ),
+            ("count = 64\n", "count = 10_001\n", "files.count = 10001"),
             ("seed = 1\n", "seed = -1\n", "-1"),
             ("[queue]\n", "[queue]\ndepth = 3\n", "depth"),
         ] {

@@ -24,6 +24,33 @@ const fn mix(word: u64) -> u64 {
     word ^ (word >> 31)
 }
 
+/// Pseudo-random numbers: the same ones from the same seed.
+#[derive(Clone, Debug)]
+pub struct Draws(u64);
+
+impl Draws {
+    /// Begins a sequence.
+    #[must_use]
+    pub const fn new(seed: u64) -> Self {
+        Self(mix(seed.wrapping_add(GAMMA)))
+    }
+
+    /// The next number.
+    pub const fn draw(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(GAMMA);
+        mix(self.0)
+    }
+
+    /// One of `0..count`, and 0 of nothing.
+    pub const fn below(&mut self, count: u64) -> u64 {
+        // The remainder prefers small numbers by less than one in 2^40 for counts below 2^24.
+        match count {
+            0 => 0,
+            _ => self.draw() % count,
+        }
+    }
+}
+
 /// The tag of block `index` of file `file`. Never 0, which stands for "no tag".
 #[must_use]
 pub const fn tag(seed: u64, file: u64, index: u64) -> u64 {
@@ -80,6 +107,18 @@ mod tests {
         assert!(!follows(tag(7, 3, 11), 4_000, &block[4_000..]));
         assert!(!follows(tag(7, 3, 11), 4_000, &block[..100]));
         assert_eq!(recognize(&[0; BLOCK_BYTES]), None);
+    }
+
+    #[test]
+    fn a_seed_draws_its_own_numbers() {
+        let numbers = |seed| {
+            let mut draws = Draws::new(seed);
+            [(); 40].map(|()| draws.below(10))
+        };
+        assert_eq!(numbers(1), numbers(1));
+        assert_ne!(numbers(1), numbers(2));
+        assert!((0..10).all(|number| numbers(1).contains(&number)));
+        assert_eq!(Draws::new(1).below(0), 0);
     }
 
     #[test]

@@ -81,6 +81,14 @@ pub fn loop_of(image: &Path) -> Result<Option<PathBuf>, Failure> {
     Ok(None)
 }
 
+/// Whether a loop device reads its file past the page cache. It does not where it cannot, and
+/// then what is read twice comes from memory.
+#[must_use]
+pub fn is_direct(device: &Path) -> bool {
+    let block = Path::new("/sys/block").join(device.file_name().unwrap_or_default());
+    fs::read_to_string(block.join("loop/dio")).is_ok_and(|text| text.trim() == "1")
+}
+
 fn queue(device: &Path, name: &str) -> PathBuf {
     let block = Path::new("/sys/block").join(device.file_name().unwrap_or_default());
     block.join("queue").join(name)

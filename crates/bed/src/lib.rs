@@ -21,6 +21,7 @@
 
 pub mod args;
 pub mod bed;
+pub mod changes;
 pub mod clock;
 pub mod cold;
 pub mod content;
@@ -31,12 +32,15 @@ pub mod failure;
 pub mod fill;
 pub mod kernel;
 pub mod memory_group;
+pub mod mounted;
 pub mod needs;
 pub mod passthrough;
 pub mod plan;
+pub mod profile;
 pub mod quantity;
 pub mod read;
 pub mod serve;
+pub mod small;
 pub mod state;
 pub mod status;
 pub mod store;

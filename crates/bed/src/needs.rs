@@ -1,6 +1,6 @@
 //! What a bed needs of the machine, checked before anything is made.
 //!
-//! Asked by `up` and `table`. All that is missing is named at once, with what would give it;
+//! Asked by `up`, `table` and `small`. All that is missing is named at once, with what would give it;
 //! nothing is ever installed or loaded.
 
 use std::path::Path;
@@ -8,12 +8,32 @@ use std::path::Path;
 use crate::bed::{Bed, Kind};
 use crate::failure::Failure;
 
+/// The programs that `small` measures, and the packages they are in.
+const MEASURED: &[(&str, &str)] = &[("tar", "tar"), ("grep", "grep"), ("find", "findutils")];
+
 /// Checks that the bed can be made here.
 ///
 /// # Errors
 /// Everything that is missing.
 pub fn check(bed: &Bed) -> Result<(), Failure> {
-    let missing = missing(bed, rustix::process::geteuid().is_root(), &has, &is_program);
+    answer(of_bed(bed, is_root(), &has, &is_program))
+}
+
+/// Checks that the bed can be made here and small files be measured on it.
+///
+/// # Errors
+/// Everything that is missing.
+pub fn check_small(bed: &Bed) -> Result<(), Failure> {
+    let mut missing = of_bed(bed, is_root(), &has, &is_program);
+    missing.extend(of_small(bed, &has, &is_program));
+    answer(missing)
+}
+
+fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+fn answer(missing: Vec<String>) -> Result<(), Failure> {
     if missing.is_empty() {
         Ok(())
     } else {
@@ -21,7 +41,29 @@ pub fn check(bed: &Bed) -> Result<(), Failure> {
     }
 }
 
-fn missing(
+fn of_small(
+    bed: &Bed,
+    has: &dyn Fn(&str) -> bool,
+    is_program: &dyn Fn(&str) -> bool,
+) -> Vec<String> {
+    let mut missing = Vec::new();
+    // The bed itself has named it if its disks are emulated.
+    if bed.disks.is_local() && !has("/dev/fuse") {
+        missing.push(NO_FUSE.to_owned());
+    }
+    let absent = MEASURED.iter().filter(|(program, _)| !is_program(program));
+    let named = absent.map(|(program, package)| no_program(program, package));
+    missing.extend(named);
+    missing
+}
+
+const NO_FUSE: &str = "no /dev/fuse: the kernel lacks FUSE";
+
+fn no_program(program: &str, package: &str) -> String {
+    format!("no program {program} (package {package})")
+}
+
+fn of_bed(
     bed: &Bed,
     is_root: bool,
     has: &dyn Fn(&str) -> bool,
@@ -38,31 +80,28 @@ fn missing(
         Kind::BtrfsRaid0 => ("btrfs", "mkfs.btrfs", "btrfs-progs"),
     };
     need(is_root, "not root: mounts and loop devices need it");
-    need(has("/dev/fuse"), "no /dev/fuse: the kernel lacks FUSE");
     need(
         has("/dev/loop-control"),
         "no /dev/loop-control: the kernel lacks loop devices",
     );
-    need(
-        has("/dev/shm"),
-        "no /dev/shm: a tmpfs there holds the images",
-    );
+    if !bed.disks.is_local() {
+        need(has("/dev/fuse"), NO_FUSE);
+        need(
+            has("/dev/shm"),
+            "no /dev/shm: a tmpfs there holds the images",
+        );
+    }
     need(
         has(&format!("/sys/fs/{file_system}")),
         &format!("the kernel lacks {file_system}, or its module is not loaded"),
     );
-    need(
-        is_program("losetup"),
-        "no program losetup (package util-linux)",
-    );
-    need(
-        is_program("ionice"),
-        "no program ionice (package util-linux)",
-    );
-    need(
-        is_program(mkfs),
-        &format!("no program {mkfs} (package {package})"),
-    );
+    for (program, package) in [
+        ("losetup", "util-linux"),
+        ("ionice", "util-linux"),
+        (mkfs, package),
+    ] {
+        need(is_program(program), &no_program(program, package));
+    }
     missing
 }
 
@@ -87,7 +126,7 @@ mod tests {
     fn everything_that_is_missing_is_named_at_once() {
         let raid = bed::parse(include_str!("../beds/raid0.toml")).unwrap();
         let no = |_: &str| false;
-        let said = Failure::Missing(missing(&raid, false, &no, &no)).to_string();
+        let said = Failure::Missing(of_bed(&raid, false, &no, &no)).to_string();
         for part in [
             "root",
             "/dev/fuse",
@@ -99,6 +138,21 @@ mod tests {
         ] {
             assert!(said.contains(part), "{part}: {said}");
         }
-        assert!(missing(&raid, true, &|_| true, &|_| true).is_empty());
+        assert!(of_bed(&raid, true, &|_| true, &|_| true).is_empty());
+    }
+
+    #[test]
+    fn a_local_disk_needs_no_emulation_and_small_files_need_their_programs() {
+        let local = bed::parse(include_str!("../beds/small_local.toml")).unwrap();
+        let no = |_: &str| false;
+        let bed = of_bed(&local, false, &no, &no).join(" ");
+        assert!(!bed.contains("FUSE") && !bed.contains("shm"), "{bed}");
+        let small = of_small(&local, &no, &no).join(" ");
+        for part in ["/dev/fuse", "tar", "grep", "findutils"] {
+            assert!(small.contains(part), "{part}: {small}");
+        }
+        let slow = bed::parse(include_str!("../beds/small_disk.toml")).unwrap();
+        assert_eq!(of_small(&slow, &no, &no).len(), 3);
+        assert!(of_small(&slow, &|_| true, &|_| true).is_empty());
     }
 }

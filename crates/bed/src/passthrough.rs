@@ -3,8 +3,9 @@
 //! Mounted by [`small`](crate::small) beside `forerun mount`, so that a ratio between the two is the
 //! daemon's own part. As one writes such a thing: a path for each inode the kernel knows, a
 //! descriptor for each open file, names and attributes good for a second, pages kept from one
-//! open to the next, folders answered with attributes. It is read-only, serves one user, and knows
-//! nothing of changes: a measure, not a file system to use.
+//! open to the next, folders answered with attributes. It is read-only, open to all
+//! users if root mounts it, and knows nothing of changes: a measure, and the file system in which
+//! [`changes`](crate::changes) must find violations. Not one to use.
 //!
 //! ```text
 //! lookup, readdirplus --> lstat(path)        open --> open(path)       read --> pread(descriptor)
@@ -24,6 +25,7 @@ use fuser::{
     Config, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo,
     InitFlags, KernelConfig, LockOwner, MountOption, OpenFlags, ReplyAttr, ReplyData,
     ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyOpen, Request, Session,
+    SessionACL,
 };
 
 use crate::failure::{At, Failure};
@@ -74,6 +76,10 @@ pub fn run(source: &Path, mountpoint: &Path) -> Result<(), Failure> {
     ];
     config.n_threads = Some(THREADS);
     config.clone_fd = true;
+    // Other users of a mount that is not root's need leave in /etc/fuse.conf.
+    if rustix::process::geteuid().is_root() {
+        config.acl = SessionACL::All;
+    }
     let served = Passthrough {
         root,
         tables: Mutex::default(),

@@ -7,20 +7,20 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use crate::bed::{Bed, Kind, Queue};
+use crate::bed::{Bed, Disks, Kind, Queue};
 use crate::export::image_name;
 use crate::failure::{At, Failure};
 
 /// Where the parts of a bed are.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Place {
-    /// The images, in tmpfs.
+    /// The images: in tmpfs, or, of local disks, in the state directory.
     pub images: PathBuf,
-    /// Where the export is mounted.
-    pub export: PathBuf,
+    /// Where the export of emulated disks is mounted.
+    pub export: Option<PathBuf>,
     /// Where the file system is mounted.
     pub files: PathBuf,
-    /// Where `table` mounts forerun.
+    /// Where `table` and `small` mount what they compare.
     pub rival: PathBuf,
 }
 
@@ -29,22 +29,32 @@ impl Place {
     ///
     /// # Errors
     /// The folder cannot be named.
-    pub fn of(folder: &Path) -> Result<Self, Failure> {
+    pub fn of(folder: &Path, disks: &Disks) -> Result<Self, Failure> {
         let folder = std::path::absolute(folder).at(folder)?;
+        let (files, rival) = (folder.join("files"), folder.join("mount"));
+        if disks.is_local() {
+            return Ok(Self {
+                images: folder.join("images"),
+                export: None,
+                files,
+                rival,
+            });
+        }
         // One folder of images for each state directory: its path, as a name.
         let name: String = folder.display().to_string().replace('/', "-");
         Ok(Self {
             images: format!("/dev/shm/forerun-bed{name}").into(),
-            export: folder.join("export"),
-            files: folder.join("files"),
-            rival: folder.join("mount"),
+            export: Some(folder.join("export")),
+            files,
+            rival,
         })
     }
 
-    /// The exported file of an image.
+    /// The file a loop device is attached to: that of the export, or of a local disk the image.
     #[must_use]
     pub fn image(&self, index: usize) -> PathBuf {
-        self.export.join(image_name(index))
+        let folder = self.export.as_ref().unwrap_or(&self.images);
+        folder.join(image_name(index))
     }
 }
 
@@ -53,7 +63,7 @@ impl Place {
 pub enum Step {
     /// Make the folders to mount on.
     Folders(Vec<PathBuf>),
-    /// Make the folder of the images.
+    /// Make the folder of the images; of local disks, with the images, sparse.
     Images(PathBuf),
     /// Start the daemon, which mounts the export and does not delay.
     Serve(PathBuf),
@@ -67,8 +77,8 @@ pub enum Step {
     Mount(PathBuf),
     /// Set schedulers and readahead.
     Queue(Queue),
-    /// Turn the delay on.
-    Delay,
+    /// Turn the delay of this export on.
+    Delay(PathBuf),
 }
 
 /// The whole plan.
@@ -83,20 +93,20 @@ impl Plan {
     /// What making this bed takes.
     #[must_use]
     pub fn new(bed: &Bed, place: &Place) -> Self {
-        let folders = [&place.export, &place.files, &place.rival];
+        let folders = place.export.iter().chain([&place.files, &place.rival]);
         let mut steps = vec![
-            Step::Folders(folders.map(Clone::clone).to_vec()),
+            Step::Folders(folders.cloned().collect()),
             Step::Images(place.images.clone()),
-            Step::Serve(place.export.clone()),
         ];
+        steps.extend(place.export.clone().map(Step::Serve));
         steps.extend((0..bed.disks.count).map(|index| Step::Attach(place.image(index))));
         steps.extend([
             Step::Format(bed.file_system.kind),
             Step::Fill(place.files.clone()),
             Step::Mount(place.files.clone()),
             Step::Queue(bed.queue.clone()),
-            Step::Delay,
         ]);
+        steps.extend(place.export.clone().map(Step::Delay));
         Self {
             bed: bed.clone(),
             steps,
@@ -112,6 +122,12 @@ impl Plan {
                 let paths: Vec<String> = paths.iter().map(|p| p.display().to_string()).collect();
                 format!("make {}", paths.join(", "))
             }
+            Step::Images(path) if disks.is_local() => format!(
+                "make {} with {} sparse images of {} bytes",
+                path.display(),
+                disks.count,
+                disks.image_bytes
+            ),
             Step::Images(path) => format!("make {} for the images", path.display()),
             Step::Serve(path) => format!(
                 "serve {} x {} bytes on {}, each a {}",
@@ -132,20 +148,23 @@ impl Plan {
                 )
             }
             Step::Format(kind) => format!("make {} on the loop devices", kind.name()),
-            Step::Fill(path) => format!(
-                "write {} x {} bytes into {}, seed {}",
-                files.count,
-                files.file_bytes,
-                path.display(),
-                files.seed
-            ),
+            Step::Fill(path) => {
+                let (count, sizes) = (files.count, files.sizes());
+                let folders = match files.folders {
+                    0 => String::new(),
+                    folders => format!(" in {folders} folders"),
+                };
+                let path = path.display();
+                let seed = files.seed;
+                format!("write {count} x {sizes} bytes{folders} into {path}, seed {seed}")
+            }
             Step::Mount(path) => format!("mount it read-only on {}", path.display()),
             Step::Queue(queue) => format!(
                 "set scheduler {}, read-ahead {} KiB",
                 queue.scheduler,
                 queue.read_ahead_bytes / 1024
             ),
-            Step::Delay => "turn the delay on".into(),
+            Step::Delay(_) => "turn the delay on".into(),
         }
     }
 }
@@ -165,8 +184,9 @@ mod tests {
     use crate::bed;
 
     fn plan(text: &str) -> String {
-        let place = Place::of(Path::new("/run/forerun-bed")).unwrap();
-        Plan::new(&bed::parse(text).unwrap(), &place).to_string()
+        let bed = bed::parse(text).unwrap();
+        let place = Place::of(Path::new("/run/forerun-bed"), &bed.disks).unwrap();
+        Plan::new(&bed, &place).to_string()
     }
 
     const RAID0: &str =
@@ -191,5 +211,19 @@ mod tests {
         let disk = plan(include_str!("../beds/disk.toml"));
         assert_eq!(disk.lines().count(), 9);
         assert!(disk.contains(" 5 make ext4 on the loop devices\n"));
+    }
+
+    const LOCAL: &str = " 1 make /run/forerun-bed/files, /run/forerun-bed/mount
+ 2 make /run/forerun-bed/images with 1 sparse images of 1600000000 bytes
+ 3 attach a free loop device to /run/forerun-bed/images/disk0, direct I/O
+ 4 make ext4 on the loop devices
+ 5 write 20000 x 3000 to 60000 bytes in 40 folders into /run/forerun-bed/files, seed 1
+ 6 mount it read-only on /run/forerun-bed/files
+ 7 set scheduler none, read-ahead 128 KiB
+";
+
+    #[test]
+    fn a_local_disk_is_an_image_in_the_state_directory_and_nothing_is_served() {
+        assert_eq!(plan(include_str!("../beds/small_local.toml")), LOCAL);
     }
 }

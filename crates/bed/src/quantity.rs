@@ -35,12 +35,17 @@ pub fn bytes(text: &str) -> Result<u64, String> {
 /// # Errors
 /// No whole number, no unit, or zero.
 pub fn duration(text: &str) -> Result<Duration, String> {
-    let wanted = || format!("`{text}`: give a time with its unit, as 10s or 250ms");
+    let wanted = || format!("`{text}`: give a time with its unit, as 10s, 250ms or 5min");
     let millis = |number: &str| number.parse().ok().map(Duration::from_millis);
     let seconds = |number: &str| number.parse().ok().map(Duration::from_secs);
-    let parsed = match text.strip_suffix("ms") {
-        Some(number) => millis(number),
-        None => text.strip_suffix('s').and_then(seconds),
+    let minutes = |number: &str| {
+        let seconds = number.parse::<u64>().ok()?.checked_mul(60)?;
+        Some(Duration::from_secs(seconds))
+    };
+    let parsed = match (text.strip_suffix("ms"), text.strip_suffix("min")) {
+        (Some(number), _) => millis(number),
+        (_, Some(number)) => minutes(number),
+        _ => text.strip_suffix('s').and_then(seconds),
     };
     parsed.filter(|time| !time.is_zero()).ok_or_else(wanted)
 }
@@ -74,6 +79,7 @@ mod tests {
     fn a_time_needs_its_unit() {
         assert_eq!(duration("10s"), Ok(Duration::from_secs(10)));
         assert_eq!(duration("250ms"), Ok(Duration::from_millis(250)));
+        assert_eq!(duration("2min"), Ok(Duration::from_secs(120)));
         assert!(duration("10").is_err() && duration("0s").is_err());
     }
 

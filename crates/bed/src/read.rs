@@ -219,15 +219,7 @@ mod tests {
 
     fn filled() -> tempfile::TempDir {
         let folder = tempfile::tempdir().unwrap();
-        fill::run(
-            folder.path(),
-            &Files {
-                count: 3,
-                file_bytes: 100_001,
-                seed: 1,
-            },
-        )
-        .unwrap();
+        fill::run(folder.path(), &Files::flat(3, 100_001, 1)).unwrap();
         folder
     }
 

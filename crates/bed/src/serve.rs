@@ -29,7 +29,13 @@ pub fn run(folder: &Path) -> Result<(), Failure> {
     // Whoever ends the session of the terminal that ran `up` must not end the disks. It fails only
     // where the daemon leads a session already.
     let _ = rustix::process::setsid();
-    let (bed, place) = (state::bed(folder)?, Place::of(folder)?);
+    let bed = state::bed(folder)?;
+    let place = Place::of(folder, &bed.disks)?;
+    let Some(mountpoint) = &place.export else {
+        return Err(Failure::Usage(
+            "disks.device: a local disk is not served".into(),
+        ));
+    };
     let export = Export::open(&place.images, &bed.disks).at(&place.images)?;
     let mut config = Config::default();
     config.mount_options = vec![
@@ -37,9 +43,9 @@ pub fn run(folder: &Path) -> Result<(), Failure> {
         MountOption::Subtype("forerun-bed".into()),
         MountOption::DefaultPermissions,
     ];
-    let session = Session::new(export, &place.export, &config).at(&place.export)?;
+    let session = Session::new(export, mountpoint, &config).at(mountpoint)?;
     writeln!(io::stdout(), "{READY}").at(folder)?;
-    session.run().at(&place.export)
+    session.run().at(mountpoint)
 }
 
 /// Starts the daemon and waits until it serves.

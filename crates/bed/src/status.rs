@@ -49,12 +49,15 @@ impl DiskUsage {
     }
 }
 
-/// What the disks of a bed have done.
+/// What the emulated disks of a bed have done; local ones count nothing.
 ///
 /// # Errors
 /// The export does not answer.
 pub fn usage(place: &Place) -> Result<Vec<DiskUsage>, Failure> {
-    let path = place.export.join("usage");
+    let Some(export) = &place.export else {
+        return Ok(Vec::new());
+    };
+    let path = export.join("usage");
     let text = std::fs::read_to_string(&path).at(&path)?;
     serde_json::from_str(&text).at(&path)
 }
@@ -65,7 +68,7 @@ pub fn usage(place: &Place) -> Result<Vec<DiskUsage>, Failure> {
 /// No bed there.
 pub fn run(folder: &Path, out: &mut dyn Write) -> Result<(), Failure> {
     let bed = state::bed(folder)?;
-    let place = Place::of(folder)?;
+    let place = Place::of(folder, &bed.disks)?;
     let mut text = format!(
         "{} on {} x {}\n",
         bed.file_system.kind.name(),

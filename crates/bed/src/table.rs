@@ -129,7 +129,7 @@ pub fn run(
 }
 
 /// Making a bed takes half a minute; a slip in a path need not.
-fn check_rival(program: Option<&Path>) -> Result<(), Failure> {
+pub(crate) fn check_rival(program: Option<&Path>) -> Result<(), Failure> {
     match program {
         Some(path) if !path.is_file() => {
             let text = format!("--forerun {}: no such program", path.display());
@@ -146,7 +146,7 @@ fn measure(
     progress: &mut dyn Write,
 ) -> Result<Table, Failure> {
     let sides = sides(comparison);
-    let place = Place::of(state.folder())?;
+    let place = Place::of(state.folder(), &bed.disks)?;
     let controller = memory_group::controller();
     let mut measured = vec![Vec::new(); comparison.readers.len() * sides.len()];
     for run in 1..=comparison.runs {
@@ -225,7 +225,7 @@ fn rows(readers: usize, sides: &[Side], results: &[Vec<Measured>]) -> Vec<Row> {
 }
 
 /// The middle one; of an even number, the mean of the two.
-fn median(values: impl Iterator<Item = f64>) -> f64 {
+pub(crate) fn median(values: impl Iterator<Item = f64>) -> f64 {
     let mut values: Vec<f64> = values.collect();
     values.sort_by(f64::total_cmp);
     match (

@@ -24,7 +24,7 @@ use crate::{down, fill, kernel, needs, serve, tool};
 pub fn run(bed: &Bed, folder: &Path, out: &mut dyn Write) -> Result<State, Failure> {
     needs::check(bed)?;
     let mut state = State::create(folder, bed)?;
-    let place = Place::of(state.folder())?;
+    let place = Place::of(state.folder(), &bed.disks)?;
     let plan = Plan::new(bed, &place);
     for step in &plan.steps {
         let said = writeln!(out, "{}", plan.describe(step)).at(folder);
@@ -68,8 +68,8 @@ fn carry_out(step: &Step, bed: &Bed, place: &Place, state: &mut State) -> Result
         }
         Step::Mount(_) => cold::mount(bed, place, Mode::ToMeasure),
         Step::Queue(queue) => cold::set(bed, place, queue),
-        Step::Delay => {
-            let path = place.export.join("delay");
+        Step::Delay(export) => {
+            let path = export.join("delay");
             let mut control = fs::OpenOptions::new().write(true).open(&path).at(&path)?;
             control.write_all(b"on").at(&path)
         }
@@ -88,13 +88,26 @@ fn make_images(path: &Path, bed: &Bed, state: &mut State) -> Result<(), Failure>
             "is there already, and not of this bed: remove it",
         ));
     }
-    let names = (0..bed.disks.count).map(image_name);
-    let files = names.flat_map(|name| [format!("{name}.raw"), format!("{name}.tags")]);
+    let names: Vec<String> = (0..bed.disks.count).map(image_name).collect();
+    let files = match bed.disks.is_local() {
+        true => names,
+        false => {
+            let both = |name| [format!("{name}.raw"), format!("{name}.tags")];
+            names.into_iter().flat_map(both).collect()
+        }
+    };
     state.record(Thing::Images {
         path: path.into(),
-        files: files.collect(),
+        files: files.clone(),
     })?;
-    fs::DirBuilder::new().mode(0o700).create(path).at(path)
+    fs::DirBuilder::new().mode(0o700).create(path).at(path)?;
+    if bed.disks.is_local() {
+        for image in files.iter().map(|name| path.join(name)) {
+            let file = fs::File::create_new(&image).at(&image)?;
+            file.set_len(bed.disks.image_bytes).at(&image)?;
+        }
+    }
+    Ok(())
 }
 
 fn attach(image: &Path, bed: &Bed, state: &mut State) -> Result<(), Failure> {
@@ -104,6 +117,12 @@ fn attach(image: &Path, bed: &Bed, state: &mut State) -> Result<(), Failure> {
     let arguments = ["--find", "--show", "--direct-io=on"].map(AsRef::as_ref);
     let device = tool::run("losetup", arguments.into_iter().chain([image.as_os_str()]))?;
     let device = Path::new(&device);
+    if bed.disks.is_local() && !kernel::is_direct(device) {
+        return Err(Failure::at(
+            image,
+            "its file system has no direct I/O: give a state directory on another",
+        ));
+    }
     for name in ["scheduler", "read_ahead_kb", "rotational"] {
         let before = kernel::queue_setting(device, name)?;
         state.record(Thing::Setting {

@@ -12,6 +12,7 @@ use crate::bed::{Bed, Queue};
 use crate::cold;
 use crate::failure::{At, Failure};
 use crate::memory_group::Controller;
+use crate::mounted::Mounted;
 use crate::plan::Place;
 use crate::read::Readings;
 use crate::state::State;
@@ -20,7 +21,7 @@ use crate::thing::Thing;
 use crate::tool;
 
 use super::Comparison;
-use super::rival::Rival;
+use super::rival;
 
 /// Who reads ahead.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -97,7 +98,7 @@ impl Bench<'_> {
     ) -> Result<Measured, Failure> {
         let rival = match side {
             Side::Kernel { .. } => None,
-            Side::Forerun(preset) => Some(Rival::start(self, group, preset, readers)?),
+            Side::Forerun(preset) => Some(rival::start(self, group, preset, readers)?),
         };
         let folder = if rival.is_some() {
             &self.place.rival
@@ -107,8 +108,8 @@ impl Bench<'_> {
         let before = status::usage(self.place)?;
         let readings = self.read(group, folder, readers);
         let after = status::usage(self.place)?;
-        let resident_max_bytes = rival.as_ref().and_then(Rival::resident_max_bytes);
-        let stopped = rival.map_or(Ok(()), |rival| rival.stop(&self.place.rival));
+        let resident_max_bytes = rival.as_ref().and_then(Mounted::resident_max_bytes);
+        let stopped = rival.map_or(Ok(()), Mounted::stop);
         let readings = readings?;
         stopped.map(|()| Measured::new(&readings, &before, &after, resident_max_bytes))
     }

@@ -1,0 +1,72 @@
+//! The profile of a bed's emulated disks, as `forerun mount --profile` takes it.
+//!
+//! Written by `table` and `small`, so that a mount knows of the disk what `forerun profile` would
+//! measure: switching costs and rates of the modelled device. Of several striped disks the rates
+//! are added up, as a long request moves on all of them at once. A local disk has none.
+
+use std::io::Write;
+
+use forerun_core::Profile;
+use forerun_core::profile::SERVERS_MAX;
+use forerun_sim::device;
+
+use crate::bed::Bed;
+use crate::failure::Failure;
+
+/// The text of the profile; none of a local disk.
+///
+/// # Errors
+/// `disks.device` is no device.
+pub fn text(bed: &Bed) -> Result<Option<String>, Failure> {
+    if bed.disks.is_local() {
+        return Ok(None);
+    }
+    let device = device::parse(&bed.disks.device);
+    let profile = device.map_err(|e| Failure::Usage(e.to_string()))?.profile();
+    Ok(Some(write(&profile, bed.disks.count as u64)))
+}
+
+fn write(profile: &Profile, disks: u64) -> String {
+    let mut text = Vec::new();
+    // Striped disks work on as many requests as there are of them.
+    let servers = u64::from(profile.servers()).saturating_mul(disks);
+    if profile.servers() < SERVERS_MAX {
+        let _ = writeln!(text, "servers = {servers}");
+    }
+    for (distance, cost) in profile.switching_points() {
+        let (distance, cost) = (distance.0, cost.0);
+        // Writing to memory cannot fail.
+        let _ = writeln!(
+            text,
+            "[[switching]]\ndistance_bytes = {distance}\nswitching_ns = {cost}"
+        );
+    }
+    for (location, rate) in profile.rate_points() {
+        let (location, rate) = (location.0.saturating_mul(disks), rate.saturating_mul(disks));
+        let _ = writeln!(
+            text,
+            "[[rate]]\nlocation_bytes = {location}\nrate_bytes_per_second = {rate}"
+        );
+    }
+    String::from_utf8_lossy(&text).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bed;
+
+    #[test]
+    fn striped_disks_are_one_device_with_their_rates_together() {
+        let raid = bed::parse(include_str!("../beds/raid0.toml")).unwrap();
+        let expected = "servers = 4\n[[switching]]\ndistance_bytes = 0\nswitching_ns = 8000000\n\
+                        [[rate]]\nlocation_bytes = 0\nrate_bytes_per_second = 320000000\n";
+        assert_eq!(text(&raid).unwrap().unwrap(), expected);
+    }
+
+    #[test]
+    fn a_local_disk_has_no_profile() {
+        let local = bed::parse(include_str!("../beds/small_local.toml")).unwrap();
+        assert_eq!(text(&local).unwrap(), None);
+    }
+}
