@@ -46,7 +46,7 @@ use forerun_io::{DeviceUse, Driver, OpensAhead};
 use rustix::fs::{FileType, Mode, OFlags, SeekFrom, StatVfs};
 use rustix::io::Errno;
 
-use attributes::Attributes;
+use attributes::{Attributes, Version};
 use covered::Covered;
 use file::OpenFile;
 use listing::Listing;
@@ -78,8 +78,10 @@ pub struct Opened {
     pub handle: u64,
     /// The bytes the kernel has of it are still right.
     pub unchanged: bool,
-    /// It has none, and nobody else has the file open.
+    /// It has none, and may be given some: see [`SourceFs::open_to_give`].
     pub first: bool,
+    /// What was opened.
+    pub version: Version,
     /// The attributes the kernel has of it are not, and must be dropped before it hears of the open.
     pub resized: bool,
     /// The folder it is in, if that is to be listed by [`SourceFs::list_for_walk`].

@@ -3,7 +3,9 @@
 //! Used by the [file system](super), which makes all system calls; this is a table behind a lock.
 //! A *node* is what the kernel calls an inode of ours. On SOURCE's own device its number is the
 //! source's inode number, so that `stat` shows the same as in the source; the root is 1, as FUSE
-//! wants, and a file of another device mounted below SOURCE is numbered from [`FOREIGN`] up.
+//! wants, and a file of another device mounted below SOURCE is numbered from [`FOREIGN`] up. So is one
+//! that was made with the inode number of a deleted file which the kernel still remembers: of two
+//! files with one number it would take the one for the other, rights and bytes included.
 //!
 //! No descriptor is kept for a file that is not open: it would keep the space of a deleted file.
 //! A file is found again by its folder and name and must still have its key, else the answer is
@@ -18,7 +20,7 @@ use std::collections::{HashMap, VecDeque};
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use rustix::fs::FileType;
 use rustix::io::Errno;
@@ -120,12 +122,14 @@ struct Known {
     lookups: u64,
     opens: u32,
     seen: Option<Version>,
+    /// The kernel is being given its bytes.
+    giving: bool,
 }
 
 #[derive(Debug)]
 struct Table {
     nodes: HashMap<u64, Known>,
-    foreign: HashMap<Key, u64>,
+    foreign: HashMap<(Key, Time), u64>,
     next_foreign: u64,
     folders: VecDeque<Node>,
     device: (u32, u32),
@@ -135,6 +139,8 @@ struct Table {
 #[derive(Debug)]
 pub struct Nodes {
     table: Mutex<Table>,
+    /// Somebody has given the kernel the bytes of a file.
+    given: Condvar,
     folders_max: usize,
 }
 
@@ -152,6 +158,7 @@ impl Nodes {
             lookups: 1,
             opens: 0,
             seen: None,
+            giving: false,
         };
         let table = Table {
             nodes: HashMap::from([(ROOT.0, known)]),
@@ -166,6 +173,7 @@ impl Nodes {
         let part = part.and_then(|part| usize::try_from(part).ok());
         Self {
             table: table.into(),
+            given: Condvar::new(),
             folders_max: part.map_or(FOLDERS_MAX, |part| part.min(FOLDERS_MAX)),
         }
     }
@@ -179,13 +187,14 @@ impl Nodes {
         on: FileSystem,
     ) -> Node {
         let mut table = lock(&self.table);
-        let node = table.number(&attributes.key);
+        let node = table.number_of(attributes);
         let known = table.nodes.entry(node.0).or_insert_with(|| Known {
             place: Place::new(attributes, parent, name, on),
             told: Told::default(),
             lookups: 0,
             opens: 0,
             seen: None,
+            giving: false,
         });
         if !known.place.is(attributes) {
             // Another file got the number of one that is gone.
@@ -272,7 +281,9 @@ impl Nodes {
     }
 
     /// A file was opened, by this descriptor and in this version: the version before, whose bytes the
-    /// kernel may have, and whether nobody else has it open.
+    /// kernel may have, and whether its opener, if that wants to, may give the kernel the bytes now:
+    /// it has none, and nobody else has the file open. Others wait until that was [done](Nodes::given),
+    /// or bytes given late would come after those of a later version.
     ///
     /// # Errors
     /// `ESTALE` if it is none of ours.
@@ -281,15 +292,35 @@ impl Nodes {
         node: Node,
         descriptor: &Arc<File>,
         version: Version,
+        wants_to_give: bool,
     ) -> Result<(Option<Version>, bool), Errno> {
         let mut table = lock(&self.table);
+        while table.nodes.get(&node.0).is_some_and(|known| known.giving) {
+            table = self
+                .given
+                .wait(table)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
         let known = table.nodes.get_mut(&node.0).ok_or(Errno::STALE)?;
         known.opens += 1;
+        known.giving = wants_to_give && known.seen.is_none() && known.opens == 1;
         known
             .place
             .descriptor
             .get_or_insert_with(|| descriptor.clone());
-        Ok((known.seen.replace(version), known.opens == 1))
+        Ok((known.seen.replace(version), known.giving))
+    }
+
+    /// The kernel was given the bytes of this version of a file, or will not be: whether it should have
+    /// no other.
+    pub fn given(&self, node: Node, version: Version) -> bool {
+        let mut table = lock(&self.table);
+        self.given.notify_all();
+        let Some(known) = table.nodes.get_mut(&node.0) else {
+            return false;
+        };
+        known.giving = false;
+        known.seen == Some(version)
     }
 
     /// An open file was closed.
@@ -363,9 +394,10 @@ impl Nodes {
     /// The number a file would have, without telling the kernel of it.
     #[must_use]
     pub fn number_on_device(&self, inode: u64) -> Node {
-        let mut table = lock(&self.table);
+        let table = lock(&self.table);
         let device = table.device;
-        table.number(&Key { device, inode })
+        let key = Key { device, inode };
+        table.native(&key).unwrap_or(Node(FOREIGN))
     }
 
     /// The path of a node below SOURCE, as it was when it was last looked up.
@@ -394,23 +426,35 @@ impl Nodes {
 }
 
 impl Table {
-    fn number(&mut self, key: &Key) -> Node {
+    /// The number of a file that was found: that of the source, unless another file has it.
+    fn number_of(&mut self, found: &Attributes) -> Node {
+        let identity = (found.key, found.born);
+        if let Some(number) = self.foreign.get(&identity) {
+            return Node(*number);
+        }
+        if let Some(node) = self.native(&found.key) {
+            let known = self.nodes.get(&node.0);
+            if node == ROOT || known.is_none_or(|known| known.place.is(found)) {
+                return node;
+            }
+        }
+        let number = self.next_foreign;
+        self.next_foreign += 1;
+        self.foreign.insert(identity, number);
+        Node(number)
+    }
+
+    /// The number of a file on SOURCE's own device.
+    fn native(&self, key: &Key) -> Option<Node> {
         let is_root = self
             .nodes
             .get(&ROOT.0)
             .is_some_and(|root| root.place.key == *key);
         if is_root {
-            return ROOT;
+            return Some(ROOT);
         }
-        if key.device == self.device && (ROOT.0 + 1..FOREIGN).contains(&key.inode) {
-            return Node(key.inode);
-        }
-        let next = self.next_foreign;
-        let number = *self.foreign.entry(*key).or_insert(next);
-        if number == next {
-            self.next_foreign += 1;
-        }
-        Node(number)
+        let is_native = key.device == self.device && (ROOT.0 + 1..FOREIGN).contains(&key.inode);
+        is_native.then_some(Node(key.inode))
     }
 
     fn end_if_unused(&mut self, node: Node) {
@@ -420,7 +464,7 @@ impl Table {
             if node.0 >= FOREIGN
                 && let Some(known) = ended
             {
-                self.foreign.remove(&known.place.key);
+                self.foreign.remove(&(known.place.key, known.place.born));
             }
         }
     }

@@ -40,6 +40,25 @@ impl SourceFs {
     /// `ESTALE` if the kernel must look again, `EMFILE` if no descriptor is left, and those of the
     /// source.
     pub fn open(&self, node: Node, thread: u32) -> Result<Opened, Errno> {
+        self.open_for(node, thread, false)
+    }
+
+    /// The same, and if the kernel has no bytes of it ([`Opened::first`]) it may be given some before it
+    /// hears of the open: [`SourceFs::given`] must follow then.
+    ///
+    /// # Errors
+    /// The same.
+    pub fn open_to_give(&self, node: Node, thread: u32) -> Result<Opened, Errno> {
+        self.open_for(node, thread, true)
+    }
+
+    /// What was to be given of a file that was opened has been given; whether it is still right.
+    #[must_use]
+    pub fn given(&self, node: Node, opened: &Opened) -> bool {
+        self.nodes.given(node, opened.version)
+    }
+
+    fn open_for(&self, node: Node, thread: u32, gives: bool) -> Result<Opened, Errno> {
         let claimed = self.retries.claimed(thread, node);
         let is_claimed = claimed.is_some();
         let driver = self.driver().ok_or(Errno::SHUTDOWN)?;
@@ -72,7 +91,9 @@ impl SourceFs {
                 .open_file(source(), glance, identity)
                 .map_err(|error| errno(&error))?,
         };
-        let (before, alone) = self.nodes.opened(node, &file, attributes.version)?;
+        let gives = gives && verdict == Verdict::Same;
+        let version = attributes.version;
+        let (before, first) = self.nodes.opened(node, &file, version, gives)?;
         let unlisted = self
             .walk
             .entered(place.parent, &place.name, &reader, thread.into());
@@ -81,8 +102,9 @@ impl SourceFs {
             .add(OpenFile::new(node, thread, reader, self.lane(node)));
         Ok(Opened {
             handle,
-            unchanged: before == Some(attributes.version),
-            first: before.is_none() && alone && verdict == Verdict::Same,
+            version,
+            unchanged: before == Some(version),
+            first,
             resized: verdict == Verdict::Changed,
             unlisted: unlisted.then_some(place.parent),
         })

@@ -17,7 +17,7 @@ use super::wire::{attr, errno, found_attr, generation, nameless, shown};
 use crate::mount::fs::attributes::Attributes;
 use crate::mount::fs::file::OpenFile;
 use crate::mount::fs::nodes::Node;
-use crate::mount::fs::{Found, SourceFs};
+use crate::mount::fs::{Found, Opened, SourceFs};
 use crate::mount::lanes::LaneOf;
 use crate::mount::read_times::ReadTimes;
 use crate::mount::trust::Trust;
@@ -73,6 +73,15 @@ impl Served {
         }
     }
 
+    /// The kernel drops the bytes it has of a file.
+    fn drop_pages(&self, node: INodeNo) {
+        if let Some(kernel) = self.kernel.get()
+            && let Err(error) = kernel.inval_inode(node, 0, 0)
+        {
+            tracing::debug!("the kernel keeps the pages of {node:?}: {error}");
+        }
+    }
+
     /// The answer to an open that failed, or to the question before it. After `ESTALE` the kernel walks the path again, and must
     /// not do so with the attributes that led here.
     pub(super) fn refusal(&self, node: INodeNo, thread: u32, error: rustix::io::Errno) -> Errno {
@@ -114,12 +123,12 @@ impl Served {
     /// Opens a file for a thread, and answers. Of a short file whose bytes are in memory, and of which the
     /// kernel has none, they go first.
     pub(super) fn open(&self, node: INodeNo, thread: u32, reply: ReplyOpen) -> Option<Node> {
-        match self.with_descriptors(|fs| fs.open(Node(node.0), thread)) {
+        match self.with_descriptors(|fs| fs.open_to_give(Node(node.0), thread)) {
             Ok(opened) => {
                 if opened.resized {
                     self.drop_attributes(node);
                 }
-                let given = opened.first && self.gives(node, opened.handle);
+                let given = opened.first && self.gives(node, &opened);
                 let mut flags = FopenFlags::FOPEN_NOFLUSH;
                 flags.set(FopenFlags::FOPEN_KEEP_CACHE, opened.unchanged || given);
                 reply.opened(FileHandle(opened.handle), flags);
@@ -134,7 +143,17 @@ impl Served {
 
     /// Gives the kernel all bytes of a file that was opened. Nobody else has it open, so no page of it
     /// is locked by a read of ours.
-    fn gives(&self, node: INodeNo, handle: u64) -> bool {
+    fn gives(&self, node: INodeNo, opened: &Opened) -> bool {
+        let gave = self.give(node, opened.handle);
+        let right = self.fs.given(Node(node.0), opened);
+        if gave && !right {
+            // It changed meanwhile, and who found that has had the kernel drop what it had before.
+            self.drop_pages(node);
+        }
+        gave && right
+    }
+
+    fn give(&self, node: INodeNo, handle: u64) -> bool {
         let (Some(kernel), Ok(file)) = (self.kernel.get(), self.fs.open_file(handle)) else {
             return false;
         };
