@@ -13,7 +13,8 @@
 //! A change in place that overlaps a read call may tear it, on any file system: such a call is held
 //! to bytes of the versions there were, and counted apart (`reads_overlapping`). Half of the readers
 //! are another user: an open that succeeds though the file was closed to them throughout is a
-//! violation, and so is one that is refused though it was open to them for seconds.
+//! violation, and so is one that is refused though it was open to them for seconds, and a call that
+//! does not return within a minute of the end.
 //!
 //! The files are in a folder of their own below SOURCE, which is removed at the end.
 
@@ -26,9 +27,10 @@ use std::collections::{BTreeMap, HashSet};
 use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::{self, ScopedJoinHandle};
-use std::time::Duration;
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 
 use rustix::fs::Mode;
 use serde::Serialize;
@@ -45,6 +47,10 @@ const WRITERS: u64 = 4;
 const FILES_PER_WRITER: u64 = 12;
 /// Examples of each kind of violation.
 const EXAMPLES_MAX: usize = 3;
+/// For so long a read may take after the time is over: a machine that stands still takes less.
+const HANGS: Duration = Duration::from_secs(60);
+/// How often that is looked at.
+const LOOK: Duration = Duration::from_millis(10);
 /// The user nobody, who owns nothing here.
 const OTHER_USER: u32 = 65_534;
 
@@ -121,14 +127,14 @@ impl Report {
 }
 
 /// What all threads see.
-struct Shared<'a> {
-    changing: &'a Changing,
+struct Shared {
+    changing: Changing,
     histories: Vec<History>,
     clock: Clock,
     is_over: AtomicBool,
 }
 
-impl Shared<'_> {
+impl Shared {
     fn goes_on(&self) -> bool {
         !self.is_over.load(Ordering::Relaxed) && self.clock.elapsed() < self.changing.time
     }
@@ -170,7 +176,7 @@ fn run_in(changing: &Changing, folder: &Path) -> Result<Report, Failure> {
     fs::set_permissions(folder, fs::Permissions::from_mode(0o755)).at(folder)?;
     let files = WRITERS * FILES_PER_WRITER;
     let mut shared = Shared {
-        changing,
+        changing: changing.clone(),
         histories: Vec::new(),
         clock: Clock::start(),
         is_over: AtomicBool::new(false),
@@ -182,24 +188,29 @@ fn run_in(changing: &Changing, folder: &Path) -> Result<Report, Failure> {
     }
     check_mount(&shared)?;
     shared.clock = shared.clock.again();
-    let shared = &shared;
-    let (changes, counts) = thread::scope(|scope| {
-        let writers: Vec<_> = (0..WRITERS)
-            .map(|number| scope.spawn(move || over(shared, writer::run(shared, number))))
-            .collect();
-        let readers: Vec<_> = (0..changing.readers)
-            .map(|number| scope.spawn(move || over(shared, reader::run(shared, number))))
-            .collect();
-        let mut changes = BTreeMap::new();
-        for thread in writers {
-            add(&mut changes, joined(thread)?);
+    let shared = Arc::new(shared);
+    let writers: Vec<_> = (0..WRITERS)
+        .map(|number| start(&shared, move |shared| writer::run(shared, number)))
+        .collect();
+    let readers: Vec<_> = (0..changing.readers)
+        .map(|number| start(&shared, move |shared| reader::run(shared, number)))
+        .collect();
+    let mut changes = BTreeMap::new();
+    for thread in writers {
+        add(&mut changes, joined(thread)?);
+    }
+    let mut counts = Counts::default();
+    let ended = Instant::now();
+    for (number, thread) in readers.into_iter().enumerate() {
+        // A call that never returns is found, not waited for: the process ends without it.
+        while !thread.is_finished() && ended.elapsed() < HANGS {
+            thread::sleep(LOOK);
         }
-        let mut counts = Counts::default();
-        for thread in readers {
-            counts.add(joined(thread)?);
+        match thread.is_finished() {
+            true => counts.add(joined(thread)?),
+            false => counts.violation("hung", format!("reader {number} is still in a call")),
         }
-        Ok::<_, Failure>((changes, counts))
-    })?;
+    }
     Ok(Report {
         seed: changing.seed,
         seconds: changing.time.as_secs_f64(),
@@ -212,33 +223,46 @@ fn run_in(changing: &Changing, folder: &Path) -> Result<Report, Failure> {
     })
 }
 
-fn joined<T>(thread: ScopedJoinHandle<'_, Result<T, Failure>>) -> Result<T, Failure> {
+fn start<T: Send + 'static>(
+    shared: &Arc<Shared>,
+    run: impl FnOnce(&Shared) -> Result<T, Failure> + Send + 'static,
+) -> JoinHandle<Result<T, Failure>> {
+    let shared = shared.clone();
+    thread::spawn(move || {
+        let result = run(&shared);
+        // A thread that fails ends all of them.
+        if result.is_err() {
+            shared.is_over.store(true, Ordering::Relaxed);
+        }
+        result
+    })
+}
+
+fn joined<T>(thread: JoinHandle<Result<T, Failure>>) -> Result<T, Failure> {
     let panicked = |_| Err(Failure::Run("a thread panicked".into()));
     thread.join().unwrap_or_else(panicked)
 }
 
-/// A thread that fails ends all of them.
-fn over<T>(shared: &Shared<'_>, result: Result<T, Failure>) -> Result<T, Failure> {
-    if result.is_err() {
-        shared.is_over.store(true, Ordering::Relaxed);
-    }
-    result
-}
-
 /// Whether the mount shows the files, to the other user too.
-fn check_mount(shared: &Shared<'_>) -> Result<(), Failure> {
+fn check_mount(shared: &Shared) -> Result<(), Failure> {
     let path = shared.mounted(0);
-    let unusable = |why: &str, error| Failure::Usage(format!("{}: {why}: {error}", path.display()));
-    File::open(&path).map_err(|error| unusable("MOUNTPOINT does not show SOURCE", error))?;
-    thread::scope(|scope| {
-        let other = scope.spawn(|| {
-            reader::become_other_user()?;
-            File::open(&path).map_err(|error| {
-                unusable("closed to other users (mount with --allow-other)", error)
-            })
-        });
-        joined(other).map(|_| ())
-    })
+    if let Err(error) = File::open(&path) {
+        let text = format!(
+            "{}: MOUNTPOINT does not show SOURCE: {error}",
+            path.display()
+        );
+        return Err(Failure::Usage(text));
+    }
+    let other = path.clone();
+    let opened = thread::spawn(move || {
+        reader::become_other_user()?;
+        let unusable = |error| {
+            let why = "closed to other users (mount with --allow-other)";
+            Failure::Usage(format!("{}: {why}: {error}", other.display()))
+        };
+        File::open(&other).map(|_| ()).map_err(unusable)
+    });
+    joined(opened)
 }
 
 fn add(sum: &mut BTreeMap<String, u64>, more: BTreeMap<String, u64>) {

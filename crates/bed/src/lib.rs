@@ -12,7 +12,8 @@
 //! One way through the files: [`bed`] (the TOML) -> [`plan`] -> [`up`], which writes each
 //! [`thing`] into the [`state`] directory before it is made, and [`down`], which undoes them in
 //! reverse order. [`serve`] is the daemon: [`export`], [`emulated`], [`store`]. [`read`] is the
-//! program both sides run, and [`mod@table`] the whole comparison.
+//! program both sides run, [`mod@table`] the whole comparison, and [`small`] that of small files.
+//! [`changes`] needs no bed: it checks the reads of a mount while its source changes.
 //!
 //! It needs root, says what is missing where it cannot run, and touches no device or mount it did
 //! not make. It is a tool of the project, not part of what users install.

@@ -4,8 +4,9 @@
 //! bed.toml      the bed, as it was read
 //! made.jsonl    one Thing a line, each written before it is made; the lock of up, down and table
 //! serve.log     what the daemon complained about
-//! mount.toml, mount.log     of the rival that table mounts: its profile, its complaints
-//! export/ files/ mount/     where the images, the file system and the rival are mounted
+//! mount.toml, mount.log     of what table and small mount: its profile, its complaints
+//! export/ files/ mount/     where the images, the file system and that are mounted
+//! images/       of a bed with local disks, in place of export/
 //! ```
 //!
 //! A line is one write, so after a kill the last may be torn; then what it names was not made yet,

@@ -1,7 +1,7 @@
 //! Whether what a read call gave is one version of its file.
 //!
-//! Called by [`reader`](super::reader), and by [`writer`](super::writer) for the bytes. Every block of
-//! 4 KiB begins with its content's number, its file and its place; all else in it follows from
+//! Called by [`reader`](super::reader), and by [`writer`](super::writer) for the bytes. Every block
+//! of 4 KiB begins with its content's number, its file and its place; all else in it follows from
 //! those and the seed, so a wrong block says where it comes from:
 //!
 //! ```text
@@ -10,9 +10,9 @@
 //!
 //! A call of 12 KiB at 0 gave blocks of contents 7, 7, 8: *mixed*. It gave 9,000 bytes of content 7,
 //! whose end is at 20,000: *cut*, or *beyond* if the file ends earlier. All of content 5, which had
-//! ended before the open: *stale*. Zeros where no version has a hole, as behind the end of a shorter
-//! version in its last page: *zeros*. Blocks of another file of this run: *other_file*. Anything else:
-//! *foreign*.
+//! ended before the open: *stale*. Zeros where no version has a hole, as behind the end of a
+//! shorter version in its last page: *zeros*. Blocks of another file of this run: *other_file*.
+//! Anything else: *foreign*.
 
 use crate::content::{self, BLOCK_BYTES};
 

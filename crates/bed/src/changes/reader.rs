@@ -39,7 +39,7 @@ pub(super) fn become_other_user() -> Result<(), Failure> {
 }
 
 /// Reads until the time is over.
-pub(super) fn run(shared: &Shared<'_>, number: usize) -> Result<Counts, Failure> {
+pub(super) fn run(shared: &Shared, number: usize) -> Result<Counts, Failure> {
     let is_other = number % 2 == 1;
     if is_other {
         become_other_user()?;
@@ -63,8 +63,8 @@ pub(super) fn run(shared: &Shared<'_>, number: usize) -> Result<Counts, Failure>
     Ok(reader.counts)
 }
 
-struct Reader<'a, 'b> {
-    shared: &'a Shared<'b>,
+struct Reader<'a> {
+    shared: &'a Shared,
     is_other: bool,
     draws: Draws,
     buffer: Vec<u8>,
@@ -79,7 +79,7 @@ struct Opened {
     incarnations: Vec<u32>,
 }
 
-impl Reader<'_, '_> {
+impl Reader<'_> {
     fn periods(&mut self, file: u64, from: u64, to: u64) -> Option<Vec<Period>> {
         let history = &self.shared.histories[usize::try_from(file).unwrap_or(0)];
         let found = history.between(from, to);
@@ -209,14 +209,12 @@ impl Reader<'_, '_> {
             return true;
         }
         let mut in_place = periods.iter().filter(|p| p.is_in_place);
-        if in_place
+        let is_overlapped = in_place
             .clone()
-            .any(|p| p.since <= ended && p.made >= began)
-        {
-            if call.is_torn_between(&versions) {
-                self.counts.reads_overlapping += 1;
-                return true;
-            }
+            .any(|p| p.since <= ended && p.made >= began);
+        if is_overlapped && call.is_torn_between(&versions) {
+            self.counts.reads_overlapping += 1;
+            return true;
         }
         let wrong = call.wrong(&versions);
         // One that opened a file at rest is another matter than one beneath which it changed.
@@ -235,12 +233,15 @@ impl Reader<'_, '_> {
 fn in_words(periods: &[Period], open: u64) -> String {
     let words = periods.iter().map(|period| {
         let version = period.version;
-        let ms = (period.made as f64 - open as f64) / 1e6;
+        let since = match period.made {
+            u64::MAX => "under way".to_owned(),
+            made => format!("{:.2} ms", (made as f64 - open as f64) / 1e6),
+        };
         let rights = if version.is_public { "" } else { ", closed" };
         match version.incarnation {
-            0 => format!("[no file, {ms:.2} ms]"),
+            0 => format!("[no file, {since}]"),
             number => format!(
-                "[file {number}, content {} of {} bytes{rights}, {ms:.2} ms]",
+                "[file {number}, content {} of {} bytes{rights}, {since}]",
                 version.content, version.length
             ),
         }

@@ -49,7 +49,7 @@ pub(super) fn create(clock: &Clock, seed: u64, file: u64, path: &Path) -> io::Re
 }
 
 /// Changes its files until the time is over; how many changes there were of each kind.
-pub(super) fn run(shared: &Shared<'_>, number: u64) -> Result<BTreeMap<String, u64>, Failure> {
+pub(super) fn run(shared: &Shared, number: u64) -> Result<BTreeMap<String, u64>, Failure> {
     let mut draws = Draws::new(shared.changing.seed ^ (number + 1) << 32);
     let mut changes = BTreeMap::new();
     while shared.goes_on() {
@@ -74,15 +74,15 @@ pub(super) fn run(shared: &Shared<'_>, number: u64) -> Result<BTreeMap<String, u
     Ok(changes)
 }
 
-struct Change<'a, 'b> {
-    shared: &'a Shared<'b>,
+struct Change<'a> {
+    shared: &'a Shared,
     history: &'a History,
     file: u64,
     path: &'a Path,
     draws: &'a mut Draws,
 }
 
-impl Change<'_, '_> {
+impl Change<'_> {
     fn any(&mut self) -> io::Result<&'static str> {
         let current = self.history.current();
         match self.draws.below(7) {

@@ -151,17 +151,15 @@ fn random(root: &Path, files: &Files) -> Result<f64, Failure> {
         let readers = (0..THREADS).map(|first| {
             scope.spawn(move || {
                 let mut buffer = vec![0; READ_BYTES];
-                let own = paths.iter().skip(first).step_by(THREADS);
-                own.map(|(path, size)| read_whole(path, *size, &mut buffer).at(path))
-                    .collect::<Result<(), _>>()
+                let mut own = paths.iter().skip(first).step_by(THREADS);
+                own.try_for_each(|(path, size)| read_whole(path, *size, &mut buffer).at(path))
             })
         });
         let readers: Vec<_> = readers.collect();
         let panicked = || Err(Failure::Run("a reader panicked".into()));
         readers
             .into_iter()
-            .map(|reader| reader.join().unwrap_or_else(|_| panicked()))
-            .collect::<Result<(), Failure>>()
+            .try_for_each(|reader| reader.join().unwrap_or_else(|_| panicked()))
     })?;
     Ok(began.elapsed().as_secs_f64())
 }
