@@ -1,7 +1,7 @@
 //! FUSE's side of a mount: requests of the kernel in, answers out, nothing decided.
 //!
 //! `fuser` parses requests on a few threads of its own, each with its own channel to the kernel,
-//! and calls in here; every operation is one call of [`SourceFs`] and a translation of what came
+//! and calls in here; every operation is one call of [`SourceFs`](super::fs::SourceFs) and a translation of what came
 //! back. A call asks the source, which may not answer, so it is made in the [lane](super::lanes) of
 //! its file system. Reads are done by [`reads`]: it sees to it that a blocked one never blocks another
 //! request, and that all of them together stay within their memory.
