@@ -38,8 +38,8 @@ pub enum LaneOf {
     MountPoint(u64),
     /// Reads that must wait where they are, of files on this device.
     LastWay(u64),
-    /// Files of a folder that are opened ahead, in this of several lanes.
-    Ahead(u32, u32),
+    /// Files of a folder that are opened ahead.
+    Ahead(u32),
     /// Those that are closed again, unused.
     NotAhead(u32),
 }

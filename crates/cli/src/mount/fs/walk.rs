@@ -306,14 +306,17 @@ fn by_name(files: &[Listed]) -> Box<[u32]> {
     by_name
 }
 
-/// The files as the engine knows them.
+/// The files as the engine knows them. The kernel asks for attributes of a folder's first names, and of
+/// others when they are looked up: a size that nobody asked for is taken to be the largest of the others.
+/// Where it is larger, its end is not fetched ahead; without it the engine would keep room for 256 KiB.
 fn entries(files: &[Listed]) -> Arc<[Entry]> {
+    let largest = files.iter().map(|file| file.bytes).max().unwrap_or(0);
     let mut entries: Vec<Entry> = files
         .iter()
         .map(|file| Entry {
             name_rank: 0,
             inode: file.inode,
-            bytes: file.bytes,
+            bytes: if file.bytes > 0 { file.bytes } else { largest },
         })
         .collect();
     for (rank, entry) in (0..).zip(by_name(files)) {
@@ -336,6 +339,21 @@ mod tests {
         let entries = entries(&[file("b", 3), file("c", 1), file("a", 2)]);
         let ranks: Vec<u32> = entries.iter().map(|entry| entry.name_rank).collect();
         assert_eq!(ranks, [1, 2, 0]);
+    }
+
+    #[test]
+    fn a_size_that_is_not_known_is_the_largest_of_the_others() {
+        let sizes = |sizes: &[u64]| -> Vec<u64> {
+            let file = |bytes: &u64| Listed {
+                name: bytes.to_string().into(),
+                inode: 1,
+                bytes: *bytes,
+            };
+            let files: Vec<Listed> = sizes.iter().map(file).collect();
+            entries(&files).iter().map(|entry| entry.bytes).collect()
+        };
+        assert_eq!(sizes(&[10, 0, 30]), [10, 30, 30]);
+        assert_eq!(sizes(&[0, 0]), [0, 0]);
     }
 
     #[test]
