@@ -49,7 +49,7 @@ enum Command {
     Small(SmallArgs),
     /// Change files of a folder while its mount is read, and check every read
     Changes(ChangesArgs),
-    /// Show a folder at another place by plain FUSE, as a measure of what that costs
+    /// Show a folder at another place by plain FUSE, as a measure of its cost
     Passthrough {
         /// The folder
         source: PathBuf,
@@ -174,7 +174,7 @@ struct ChangesArgs {
     /// How many readers, half of them another user
     #[arg(long, default_value = "16", value_parser = readers)]
     readers: usize,
-    /// Decides what is changed and read
+    /// Seed of the changes and of the files read
     #[arg(long, default_value = "1")]
     seed: u64,
 }

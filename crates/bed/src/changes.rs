@@ -42,8 +42,8 @@ use history::{Clock, History};
 const FOLDER: &str = "forerun-bed-changes";
 /// Each file has one writer, so changes of one file do not overlap.
 const WRITERS: u64 = 4;
-/// Some of a writer's files change every few milliseconds, the others every tenth of a second: what
-/// is cached of those is used.
+/// Some of a writer's files change every few milliseconds; the others every tenth of a second, so that
+/// their cached bytes are used.
 const FILES_PER_WRITER: u64 = 12;
 /// Examples of each kind of violation.
 const EXAMPLES_MAX: usize = 3;
@@ -51,10 +51,10 @@ const EXAMPLES_MAX: usize = 3;
 const HANGS: Duration = Duration::from_secs(60);
 /// How often that is looked at.
 const LOOK: Duration = Duration::from_millis(10);
-/// The user nobody, who owns nothing here.
+/// The user ID `nobody`, which owns nothing here.
 const OTHER_USER: u32 = 65_534;
 
-/// What is run.
+/// A run: its folders, time, readers and seed.
 #[derive(Clone, Debug)]
 pub struct Changing {
     /// Where files are changed.
@@ -65,11 +65,11 @@ pub struct Changing {
     pub time: Duration,
     /// How many read.
     pub readers: usize,
-    /// Decides what is changed and read; the threads decide the order.
+    /// Decides the changes and the files read; the threads decide the order.
     pub seed: u64,
 }
 
-/// What readers saw.
+/// Counts over all readers.
 #[derive(Clone, Default, Debug, Serialize)]
 pub struct Counts {
     /// Files opened.
@@ -126,7 +126,7 @@ impl Report {
     }
 }
 
-/// What all threads see.
+/// Shared by all threads.
 struct Shared {
     changing: Changing,
     histories: Vec<History>,
@@ -152,7 +152,7 @@ fn path(root: &Path, file: u64) -> PathBuf {
     root.join(FOLDER).join(format!("{file:02}"))
 }
 
-/// Runs writers and readers, and says what they saw.
+/// Runs writers and readers, and counts.
 ///
 /// # Errors
 /// SOURCE cannot be written, MOUNTPOINT is not a mount of it or closed to other users. Violations

@@ -30,7 +30,7 @@ pub(super) struct Call<'a> {
     pub(super) bytes: &'a [u8],
 }
 
-/// What is wrong with a call.
+/// The violation of a call.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Wrong {
     pub(super) kind: &'static str,
@@ -141,7 +141,7 @@ impl Call<'_> {
         })
     }
 
-    /// What is wrong with a call that is of none of these versions.
+    /// The violation of a call that is of none of these versions.
     pub(super) fn wrong(&self, versions: &[Version]) -> Wrong {
         let found: Vec<Found> = self
             .blocks()

@@ -1,13 +1,13 @@
 //! FUSE's side of a mount: requests of the kernel in, answers out, nothing decided.
 //!
 //! `fuser` parses requests on a few threads of its own, each with its own channel to the kernel,
-//! and calls in here; every operation is one call of [`SourceFs`](super::fs::SourceFs) and a translation of what came
-//! back. A call asks the source, which may not answer, so it is made in the [lane](super::lanes) of
-//! its file system. Reads are done by [`reads`]: it sees to it that a blocked one never blocks another
-//! request, and that all of them together stay within their memory.
+//! and calls in here; every operation is one call of [`SourceFs`](super::fs::SourceFs) and a translation
+//! of its result. A call asks the source, which may not answer, so it is made in the
+//! [lane](super::lanes) of its file system. Reads are done by [`reads`]: it sees to it that a blocked one
+//! never blocks another request, and that all of them together stay within their memory.
 //!
-//! What is told to the kernel, and why: names and attributes are good for as long as the user [said](super::trust); data stays in
-//! its page cache until the file has another version (`FOPEN_KEEP_CACHE`, `AUTO_INVAL_DATA`, the
+//! The kernel is told: names and attributes are good for as long as the user [said](super::trust); data
+//! stays in its page cache until the file has another version (`FOPEN_KEEP_CACHE`, `AUTO_INVAL_DATA`, the
 //! watch); links are cached; access lists are checked by it (`POSIX_ACL` beside
 //! `default_permissions`); requests may be a mebibyte long and many at once.
 

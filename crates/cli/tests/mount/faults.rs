@@ -16,6 +16,7 @@ use std::time::{Duration, SystemTime};
 use rustix::io::Errno;
 use tempfile::TempDir;
 
+use super::silent::file_attributes;
 use super::wait::PATIENCE;
 use super::{Mounted, bytes, can_mount, folder, is_mounted, run, skipped, take_off, wait};
 
@@ -280,24 +281,7 @@ impl Server {
             1 => (fuser::FileType::Directory, 0o755, 0),
             _ => (fuser::FileType::RegularFile, 0o644, FILE_BYTES as u64),
         };
-        let time = SystemTime::UNIX_EPOCH;
-        fuser::FileAttr {
-            ino: fuser::INodeNo(node),
-            size,
-            blocks: size / 512,
-            atime: time,
-            mtime: time,
-            ctime: time,
-            crtime: time,
-            kind,
-            perm,
-            nlink: 1,
-            uid: 0,
-            gid: 0,
-            rdev: 0,
-            blksize: 4096,
-            flags: 0,
-        }
+        file_attributes(node, kind, perm, size, SystemTime::UNIX_EPOCH)
     }
 }
 

@@ -77,23 +77,7 @@ impl Server {
         orders.flipped += u64::from(flips);
         let flipped = if flips { orders.flipped } else { 0 };
         let time = SystemTime::UNIX_EPOCH + Duration::from_secs(flipped);
-        FileAttr {
-            ino: INodeNo(node),
-            size,
-            blocks: size / 512,
-            atime: time,
-            mtime: time,
-            ctime: time,
-            crtime: time,
-            kind,
-            perm,
-            nlink: 1,
-            uid: 0,
-            gid: 0,
-            rdev: 0,
-            blksize: 4096,
-            flags: 0,
-        }
+        file_attributes(node, kind, perm, size, time)
     }
 }
 
@@ -240,6 +224,33 @@ impl Drop for Silent {
         self.cut_off();
         run("umount", &["-l".as_ref(), self.slow.as_ref()]);
         drop(self.served.take());
+    }
+}
+
+/// Attributes of a file that a test serves.
+pub(crate) fn file_attributes(
+    node: u64,
+    kind: FileType,
+    perm: u16,
+    size: u64,
+    time: SystemTime,
+) -> FileAttr {
+    FileAttr {
+        ino: INodeNo(node),
+        size,
+        blocks: size / 512,
+        atime: time,
+        mtime: time,
+        ctime: time,
+        crtime: time,
+        kind,
+        perm,
+        nlink: 1,
+        uid: 0,
+        gid: 0,
+        rdev: 0,
+        blksize: 4096,
+        flags: 0,
     }
 }
 
