@@ -25,16 +25,18 @@ const OTHERS_BYTES: usize = 256 << 20;
 /// Descriptors that must be left: a few calls at a time, a few open files.
 const DESCRIPTORS: usize = 8;
 
-/// Checks them.
+/// Checks them, with so much address space to be mapped besides. Called before the first thread starts,
+/// since a thread or a buffer refused to the engine would be reported as that; and once more when the
+/// engine has taken its descriptors.
 ///
 /// # Errors
 /// Says which limit is too low, and by how much.
-pub fn check() -> Result<(), Failure> {
+pub fn check(besides: Bytes) -> Result<(), Failure> {
     if getrlimit(Resource::As).current.is_some() {
         footprint::few_arenas();
     }
     let threads = fuse::session::threads();
-    let bytes = threads * THREAD_BYTES + OTHERS_BYTES;
+    let bytes = (threads * THREAD_BYTES + OTHERS_BYTES).saturating_add(besides.0 as usize);
     if Pages::new(bytes).is_err() {
         let limit = getrlimit(Resource::As).current;
         let limit = limit.map_or_else(|| "none".into(), |limit| size(Bytes(limit)).to_string());

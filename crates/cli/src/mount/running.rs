@@ -58,6 +58,7 @@ impl Running {
         footprint::huge_pages_only_where_asked();
         footprint::large_allocations_are_mappings();
         let budget = Budget::of(args.composition.memory)?;
+        limits::check(budget.engine)?;
         let composition = args::Composition {
             memory: budget.engine,
             ..args.composition.clone()
@@ -86,7 +87,7 @@ impl Running {
         let control = control
             .map(|path| Control::start(path, watched))
             .transpose()?;
-        limits::check()?;
+        limits::check(Bytes(0))?;
         let flags = kernel_flags(&args.flag);
         let kernel = attach::mount(&source, &mountpoint, flags, args.allow_other)?;
         let device = point::device_at(&mountpoint);
