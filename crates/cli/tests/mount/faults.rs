@@ -73,9 +73,9 @@ fn ends_cleanly(mut mounted: Mounted) {
     assert!(!is_mounted(&point));
 }
 
-/// Reads a file as it is, calls `begun` after the first pieces and `fault` most of the way on,
-/// which waits until the fault is there, and goes on to what ends it; the bytes before that are
-/// compared.
+/// Reads a file as it is, calls `begun` after the first pieces, which waits until all readers are there,
+/// and `fault` most of the way on, which waits until the fault is there, and goes on to what ends it;
+/// the bytes before that are compared.
 fn read_to_the_fault(
     path: &Path,
     content: &[u8],
@@ -114,12 +114,19 @@ fn while_read(mounted: &Mounted, files: u64, fault: impl FnOnce()) -> Vec<std::i
     let (end, ended) = channel();
     let gate = Arc::new(RwLock::new(()));
     let closed = gate.write().unwrap();
+    // A reader that is ahead of the others could wait for the silent server with all requests the
+    // device takes at a time, before the others have read a byte.
+    let all = Arc::new(RwLock::new(()));
+    let before_all = all.write().unwrap();
     for number in 0..files {
-        let (tell, end, gate) = (tell.clone(), end.clone(), gate.clone());
+        let (tell, end, gate, all) = (tell.clone(), end.clone(), gate.clone(), all.clone());
         let path = mounted.point(format!("lost/{number}"));
         thread::spawn(move || {
             let content = bytes(FILE_BYTES, number);
-            let begun = || tell.send(()).unwrap();
+            let begun = || {
+                tell.send(()).unwrap();
+                drop(all.read());
+            };
             let open = || drop(gate.read());
             end.send(read_to_the_fault(&path, &content, begun, open))
                 .unwrap();
@@ -129,6 +136,7 @@ fn while_read(mounted: &Mounted, files: u64, fault: impl FnOnce()) -> Vec<std::i
     for _ in 0..files {
         told.recv_timeout(PATIENCE).expect("every reader begins");
     }
+    drop(before_all);
     fault();
     drop(closed);
     let each = (0..files).map(|_| ended.recv_timeout(PATIENCE));
