@@ -2,7 +2,8 @@
 //!
 //! Made once by the driver; filled by backends through a [`Target`], read by the hit path and by
 //! readers that were served. Nothing is touched before a block needs it, so memory that is not
-//! used yet is not resident. The mapping begins on a page, so frames are aligned to the smaller
+//! used yet is not resident. Its first pages are small ones; [`huge_pages`](crate::huge_pages) makes
+//! huge ones of them once they were used for a while. The mapping begins on a page, so frames are aligned to the smaller
 //! of a page and a block, which direct I/O needs.
 //!
 //! It knows nothing of who owns a frame: the engine's table and the hazards of the hit path do,
@@ -12,12 +13,15 @@ use std::io;
 use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use forerun_core::table::Frame;
 
+use crate::sync::Mutex;
+
 /// The kernel places a mapping so that huge pages fit only if it is a multiple of them long. The
 /// rest of the last one is never touched.
-const HUGE_PAGE: usize = 2 << 20;
+pub(crate) const HUGE_PAGE: usize = 2 << 20;
 
 /// Size of a line of the processor's cache.
 #[cfg(target_arch = "x86_64")]
@@ -33,6 +37,10 @@ pub struct Arena {
     mapped: usize,
     block_bytes: usize,
     frames: u32,
+    /// Frames below this one were filled, as the engine takes unused ones in their order.
+    used: AtomicU32,
+    /// Whether huge pages are allowed; held while one is made.
+    huge: Mutex<bool>,
 }
 
 // SAFETY: the arena is an address range, not access to it. Every access goes through an unsafe
@@ -71,40 +79,61 @@ impl Arena {
             mapped,
             block_bytes,
             frames,
+            used: AtomicU32::new(0),
+            huge: Mutex::new(true),
         };
-        arena.prefer_huge_pages(true);
+        let _ = arena.advise(0..arena.mapped, libc::MADV_NOHUGEPAGE);
         Ok(arena)
     }
 
-    /// Asks for huge pages, or for small ones only. Huge ones mean fewer translation misses on random
-    /// hits; but where single frames have no pages, one that is filled again would bring 2 MiB.
-    /// A refusal changes nothing. What is left at the end comes in small pages: a huge one would be
-    /// more memory than there are frames.
-    pub(crate) fn prefer_huge_pages(&self, wanted: bool) {
-        let huge = if wanted {
-            self.bytes / HUGE_PAGE * HUGE_PAGE
-        } else {
-            0
+    /// Advice to the kernel about a range of the mapping, which does not change what is in there. A
+    /// refusal, given as the error's number, changes nothing.
+    fn advise(&self, range: Range<usize>, advice: libc::c_int) -> Result<(), i32> {
+        let range = range.start.min(self.mapped)..range.end.min(self.mapped);
+        // SAFETY: the range lies in the mapping, and callers give advice that keeps its content.
+        let refused = unsafe {
+            let base = self.base().add(range.start).cast();
+            libc::madvise(base, range.len(), advice) != 0
         };
-        let base = self.base().cast::<libc::c_void>();
-        // SAFETY: both ranges lie in the mapping (`huge <= mapped`), and this advice does not change
-        // their content.
-        unsafe {
-            libc::madvise(base, huge, libc::MADV_HUGEPAGE);
-            libc::madvise(
-                base.byte_add(huge),
-                self.mapped - huge,
-                libc::MADV_NOHUGEPAGE,
-            );
+        match refused {
+            true => Err(io::Error::last_os_error()
+                .raw_os_error()
+                .unwrap_or(libc::EIO)),
+            false => Ok(()),
         }
+    }
+
+    /// Whether there may be huge pages from now on; if not, single pages can be given back and filled
+    /// again without the 2 MiB around them.
+    pub(crate) fn allow_huge_pages(&self, are_allowed: bool) {
+        let mut huge = self.huge.lock();
+        *huge = are_allowed;
+        if !are_allowed {
+            let _ = self.advise(0..self.mapped, libc::MADV_NOHUGEPAGE);
+        }
+    }
+
+    /// How many pieces of a huge page's size were filled, from the first on.
+    pub(crate) fn pieces_used(&self) -> usize {
+        self.used.load(Ordering::Relaxed) as usize * self.block_bytes / HUGE_PAGE
+    }
+
+    /// Has the kernel move a piece's content into a huge page, while others read and write it. None
+    /// if there may be none.
+    pub(crate) fn make_huge(&self, piece: usize) -> Option<Result<(), i32>> {
+        let range = piece * HUGE_PAGE..(piece + 1) * HUGE_PAGE;
+        let huge = self.huge.lock();
+        (*huge && range.end <= self.bytes).then(|| {
+            self.advise(range.clone(), libc::MADV_HUGEPAGE)?;
+            self.advise(range, libc::MADV_COLLAPSE)
+        })
     }
 
     /// Gives the pages that lie in these frames as a whole back to the system. Whatever the frames
     /// held is gone: such a page reads as zeros until it is written. A refusal changes nothing.
     ///
     /// # Safety
-    /// Nobody reads or writes these frames until this returns, nobody needs what they held, and the
-    /// system fills them by their addresses only, not as memory registered before.
+    /// Nobody reads or writes these frames until this returns, and nobody needs what they held.
     pub(crate) unsafe fn discard(&self, run: Run) {
         let frames = run.numbers();
         debug_assert!(frames.end <= self.frames);
@@ -253,6 +282,8 @@ impl Target {
         for frame in frames.into_iter().filter(|f| f.0 < arena.frames) {
             Run::push(&mut runs, frame);
         }
+        let end = runs.iter().map(|run| run.numbers().end).max();
+        arena.used.fetch_max(end.unwrap_or(0), Ordering::Relaxed);
         // Where memory is in pieces there are hundreds of them in each of dozens of requests.
         runs.shrink_to_fit();
         Self { arena, runs }

@@ -117,11 +117,6 @@ pub trait Backend: Send + Sync {
 
     /// Ends its threads once nothing is in flight any more. Nothing is submitted afterwards.
     fn stop(&self);
-
-    /// Allows or forbids to have the system hold memory of the arena between requests, as registered
-    /// memory is held; allowed at first. Once forbidden, requests fill frames by their addresses
-    /// alone, whatever pages are there. False if it cannot let go of what it holds.
-    fn may_hold_memory(&self, may: bool) -> bool;
 }
 
 /// The backend a user asked for.

@@ -19,6 +19,7 @@ use crate::backend::{Backend, BackendChoice, Setup, Sink};
 use crate::clock::{Clock, Ticker};
 use crate::control::Control;
 use crate::error::Error;
+use crate::huge_pages::HugePages;
 use crate::shared::{Port, Shared};
 use crate::source;
 use crate::sync::Mutex;
@@ -78,6 +79,7 @@ pub struct Driver {
     stack: Stack,
     /// Held while a limit is set.
     limiting: Mutex<()>,
+    _huge_pages: Option<HugePages>,
     pub(crate) emulated: bool,
 }
 
@@ -168,6 +170,7 @@ impl Driver {
         );
         let shared = Shared::new(control, table, arena.clone(), sees_every_read, journal);
         let port = Arc::new(Port(Arc::downgrade(&shared)));
+        let huge_pages = HugePages::start(&arena);
         let setup = Setup {
             arena,
             in_flight_max,
@@ -178,6 +181,7 @@ impl Driver {
             shared,
             stack,
             limiting: Mutex::default(),
+            _huge_pages: huge_pages,
             emulated: emulate.is_some(),
         })
     }
@@ -208,9 +212,8 @@ impl Driver {
 
     /// Holds at most this much memory from now on: up to what the settings say, down to what an
     /// engine needs. What is above is given up as readers and devices let go of it, and its pages go
-    /// back to the system, but for a 64th of the limit; where the backend cannot let go of them they
-    /// stay, unused. Below the settings' memory the arena has no huge pages and is not registered
-    /// with the kernel.
+    /// back to the system, but for a 64th of the limit. Below the settings' memory the arena has no
+    /// huge pages.
     ///
     /// # Errors
     /// Less or more than that, with both ends named.
@@ -226,16 +229,11 @@ impl Driver {
         }
         let _limiting = self.limiting.lock();
         let lowered = memory < maximum;
-        if !lowered {
-            // Nothing is given back from here on, so the system may hold memory again.
-            self.shared
-                .after_later(|control| control.limit(memory, false));
-        }
-        let give_back = self.stack.top.may_hold_memory(!lowered) && lowered;
-        self.shared.arena.prefer_huge_pages(!lowered);
+        // Before pages are given back: one that is filled again would bring 2 MiB.
+        self.shared.arena.allow_huge_pages(!lowered);
+        self.shared
+            .after_later(|control| control.limit(memory, lowered));
         if lowered {
-            self.shared
-                .after_later(|control| control.limit(memory, give_back));
             self.shared.give_back_surplus();
         }
         Ok(())

@@ -38,6 +38,7 @@ pub mod generated;
 mod hazard;
 mod hint;
 mod hit;
+mod huge_pages;
 mod journal_file;
 mod numbers;
 pub mod opening;

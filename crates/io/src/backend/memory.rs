@@ -32,8 +32,4 @@ impl Backend for Memory {
     }
 
     fn stop(&self) {}
-
-    fn may_hold_memory(&self, _: bool) -> bool {
-        true
-    }
 }

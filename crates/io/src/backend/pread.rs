@@ -149,10 +149,6 @@ impl Backend for Pool {
             }
         }
     }
-
-    fn may_hold_memory(&self, _: bool) -> bool {
-        true
-    }
 }
 
 impl Drop for Pool {

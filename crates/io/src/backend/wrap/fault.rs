@@ -258,10 +258,6 @@ impl Backend for Fault {
         }
         self.inner.stop();
     }
-
-    fn may_hold_memory(&self, may: bool) -> bool {
-        self.inner.may_hold_memory(may)
-    }
 }
 
 impl Sink for Shared {

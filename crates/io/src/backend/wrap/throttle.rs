@@ -245,10 +245,6 @@ impl Backend for Throttle {
         }
         self.inner.stop();
     }
-
-    fn may_hold_memory(&self, may: bool) -> bool {
-        self.inner.may_hold_memory(may)
-    }
 }
 
 impl Sink for Shared {

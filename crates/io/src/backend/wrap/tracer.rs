@@ -112,10 +112,6 @@ impl Backend for Tracer {
     fn stop(&self) {
         self.inner.stop();
     }
-
-    fn may_hold_memory(&self, may: bool) -> bool {
-        self.inner.may_hold_memory(may)
-    }
 }
 
 impl Sink for Record {
