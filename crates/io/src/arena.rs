@@ -2,7 +2,7 @@
 //!
 //! Made once by the driver; filled by backends through a [`Target`], read by the hit path and by
 //! readers that were served. Nothing is touched before a block needs it, so memory that is not
-//! used yet is not resident. Its first pages are small ones; [`huge_pages`](crate::huge_pages) makes
+//! used yet is not resident. Its first pages are small ones; [`pages_ahead`](crate::pages_ahead) makes
 //! huge ones of them once they were used for a while. The mapping begins on a page, so frames are aligned to the smaller
 //! of a page and a block, which direct I/O needs.
 //!
@@ -12,8 +12,9 @@
 use std::io;
 use std::ops::Range;
 use std::ptr::NonNull;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::thread::Thread;
 
 use forerun_core::table::Frame;
 
@@ -41,6 +42,9 @@ pub struct Arena {
     used: AtomicU32,
     /// Whether huge pages are allowed; held while one is made.
     huge: Mutex<bool>,
+    /// From this frame on its use is [told](Self::tell_when_used).
+    told_from: AtomicU32,
+    told: OnceLock<Thread>,
 }
 
 // SAFETY: the arena is an address range, not access to it. Every access goes through an unsafe
@@ -81,6 +85,8 @@ impl Arena {
             frames,
             used: AtomicU32::new(0),
             huge: Mutex::new(true),
+            told_from: AtomicU32::new(u32::MAX),
+            told: OnceLock::new(),
         };
         let _ = arena.advise(0..arena.mapped, libc::MADV_NOHUGEPAGE);
         Ok(arena)
@@ -113,9 +119,43 @@ impl Arena {
         }
     }
 
-    /// How many pieces of a huge page's size were filled, from the first on.
-    pub(crate) fn pieces_used(&self) -> usize {
-        self.used.load(Ordering::Relaxed) as usize * self.block_bytes / HUGE_PAGE
+    /// How many bytes were filled, from the first on.
+    pub(crate) fn used(&self) -> usize {
+        self.used.load(Ordering::SeqCst) as usize * self.block_bytes
+    }
+
+    /// Unparks the calling thread, always the same, when so many bytes are used; at once if they are.
+    pub(crate) fn tell_when_used(&self, bytes: usize) {
+        let thread = self.told.get_or_init(std::thread::current);
+        let from = u32::try_from(bytes.div_ceil(self.block_bytes)).unwrap_or(u32::MAX);
+        self.told_from.store(from, Ordering::SeqCst);
+        if self.used.load(Ordering::SeqCst) >= from {
+            thread.unpark();
+        }
+    }
+
+    fn use_until(&self, frame: u32) {
+        self.used.fetch_max(frame, Ordering::SeqCst);
+        if frame >= self.told_from.load(Ordering::SeqCst)
+            && self.told_from.swap(u32::MAX, Ordering::SeqCst) != u32::MAX
+            && let Some(thread) = self.told.get()
+        {
+            thread.unpark();
+        }
+    }
+
+    /// Has the kernel zero pages that nobody uses yet, huge ones if wanted. False if that is not
+    /// allowed, or refused.
+    pub(crate) fn touch(&self, range: Range<usize>, hugely: bool) -> bool {
+        // Held: while a limit is in force no page may come that was not asked for.
+        let huge = self.huge.lock();
+        if !*huge || range.end > self.bytes {
+            return false;
+        }
+        if hugely {
+            let _ = self.advise(range.clone(), libc::MADV_HUGEPAGE);
+        }
+        self.advise(range, libc::MADV_POPULATE_WRITE).is_ok()
     }
 
     /// Has the kernel move a piece's content into a huge page, while others read and write it. None
@@ -283,7 +323,7 @@ impl Target {
             Run::push(&mut runs, frame);
         }
         let end = runs.iter().map(|run| run.numbers().end).max();
-        arena.used.fetch_max(end.unwrap_or(0), Ordering::Relaxed);
+        arena.use_until(end.unwrap_or(0));
         // Where memory is in pieces there are hundreds of them in each of dozens of requests.
         runs.shrink_to_fit();
         Self { arena, runs }

@@ -19,7 +19,7 @@ use crate::backend::{Backend, BackendChoice, Setup, Sink};
 use crate::clock::{Clock, Ticker};
 use crate::control::Control;
 use crate::error::Error;
-use crate::huge_pages::HugePages;
+use crate::pages_ahead::PagesAhead;
 use crate::shared::{Port, Shared};
 use crate::source;
 use crate::sync::Mutex;
@@ -79,7 +79,7 @@ pub struct Driver {
     stack: Stack,
     /// Held while a limit is set.
     limiting: Mutex<()>,
-    _huge_pages: Option<HugePages>,
+    _pages_ahead: PagesAhead,
     pub(crate) emulated: bool,
 }
 
@@ -170,7 +170,7 @@ impl Driver {
         );
         let shared = Shared::new(control, table, arena.clone(), sees_every_read, journal);
         let port = Arc::new(Port(Arc::downgrade(&shared)));
-        let huge_pages = HugePages::start(&arena);
+        let pages_ahead = PagesAhead::start(&arena);
         let setup = Setup {
             arena,
             in_flight_max,
@@ -181,7 +181,7 @@ impl Driver {
             shared,
             stack,
             limiting: Mutex::default(),
-            _huge_pages: huge_pages,
+            _pages_ahead: pages_ahead,
             emulated: emulate.is_some(),
         })
     }
