@@ -4,18 +4,18 @@
 //! with a modelled one. The method is li04 section 3.1's, made robust:
 //!
 //! ```text
-//! rate       at up to 9 locations: read 1 MiB pieces one behind the other, drop the first
-//!            (it pays the switch), take the median time of a piece
+//! servers    random reads of 4 and of 128 KiB with 1, 2, 4, .. of them at once: the smallest
+//!            number beyond which throughput does not grow
+//! rate       at up to 9 locations: read 1 MiB pieces one behind the other, up to 4 at once if the
+//!            device serves several; take the median time of a piece
 //! switching  at distances 64 KiB, 256 KiB, .. to half the device, 25 pairs each: read 4 KiB at a
 //!            random place, then 4 KiB that far away; the second one's time less its transfer is
 //!            the cost; take the median of the pairs
-//! servers    4 KiB at four random places, one by one and at once: one server if the latter
-//!            gains less than twofold
 //! ```
 //!
 //! Medians, because other users of the device make some reads slower and a cache in the device
-//! makes a few faster. One request at a time, so the rate is that of one stream, and for a store
-//! reached over a network the cost is the request's latency: what the competitive depth wants.
+//! makes a few faster. For a store reached over a network the switching cost is the request's
+//! latency, and the rate that of one stream as it is read ahead: what the competitive depth wants.
 //! Every step has a deadline; all together end within two minutes unless a single read hangs.
 //!
 //! A file's offsets stand for places on its device: right for a large file that lies in few
@@ -23,6 +23,7 @@
 
 mod direct;
 mod rate;
+pub mod read_ahead;
 mod servers;
 mod switching;
 
@@ -42,11 +43,11 @@ pub trait Subject {
     /// # Errors
     /// Those of the read.
     fn read(&mut self, offset: u64, count: usize) -> io::Result<Nanos>;
-    /// The same at several places at once; how long all took together.
+    /// The same at several places in their order, so many at once; how long all took together.
     ///
     /// # Errors
     /// Those of one of the reads.
-    fn read_together(&mut self, offsets: &[u64], count: usize) -> io::Result<Nanos>;
+    fn read_together(&mut self, offsets: &[u64], count: usize, at_once: u32) -> io::Result<Nanos>;
 }
 
 /// Direct reads begin and end at multiples of this: no block device has larger sectors.
@@ -83,9 +84,12 @@ pub fn steps(bytes: Bytes) -> u64 {
 /// # Errors
 /// A read that failed.
 pub fn measure(subject: &mut dyn Subject, step: &mut dyn FnMut()) -> Result<Profile, MeasureError> {
+    let mut random = fastrand::Rng::new();
+    let servers = servers::count(subject, &mut random)?;
+    step();
     let mut rates = Vec::new();
     for location in rate::locations(subject.bytes()) {
-        let rate = rate::at(subject, location)?;
+        let rate = rate::at(subject, location, servers)?;
         rates.push((
             Bytes(location),
             rate.clamp(*RATE_RANGE.start(), *RATE_RANGE.end()),
@@ -95,17 +99,27 @@ pub fn measure(subject: &mut dyn Subject, step: &mut dyn FnMut()) -> Result<Prof
     let rates_alone =
         Profile::new(vec![(Bytes(0), Nanos(0))], rates.clone()).map_err(MeasureError::Profile)?;
     let mut costs = Vec::new();
-    let mut random = fastrand::Rng::new();
     for distance in switching::distances(subject.bytes()) {
         let cost = switching::over(subject, distance, &rates_alone, &mut random)?;
         costs.push((Bytes(distance), cost.min(SWITCHING_MAX)));
         step();
     }
-    let one_server = servers::is_one(subject, &mut random)?;
-    step();
-    let profile = Profile::new(costs, rates);
-    let profile = profile.and_then(|p| if one_server { p.with_servers(1) } else { Ok(p) });
+    let profile = Profile::new(costs, rates).and_then(|p| p.with_servers(servers));
     profile.map_err(MeasureError::Profile)
+}
+
+/// Reads of the subject so many at once, with the place of the first in their error.
+fn together(
+    subject: &mut dyn Subject,
+    places: &[u64],
+    size: Bytes,
+    at_once: u32,
+) -> Result<Nanos, MeasureError> {
+    let time = subject.read_together(places, size.0 as usize, at_once);
+    time.map_err(|error| {
+        let offset = places.first().copied().unwrap_or_default();
+        MeasureError::Read { offset, error }
+    })
 }
 
 /// A read of the subject, with the place in its error.
@@ -171,34 +185,80 @@ mod tests {
             ))
         }
 
-        fn read_together(&mut self, offsets: &[u64], count: usize) -> io::Result<Nanos> {
-            let times = offsets.iter().map(|at| self.read(*at, count));
+        fn read_together(&mut self, at: &[u64], count: usize, at_once: u32) -> io::Result<Nanos> {
+            let times = at.iter().map(|at| self.read(*at, count));
             let sum: io::Result<u64> = times.map(|time| time.map(|t| t.0)).sum();
-            Ok(Nanos(sum? * 7 / 10))
+            // The more wait, the shorter its ways, by a third at most.
+            let order = 1000 - 333 * u64::from(at_once - 1) / u64::from(at_once);
+            Ok(Nanos(sum? * order / 1000))
         }
     }
 
-    /// Serves any number at once in the same time.
-    struct Flash;
+    /// Serves so many at once, each in the same time and a time for each byte.
+    struct Servers {
+        count: u32,
+        latency: u64,
+        rounds: u64,
+    }
 
-    impl Subject for Flash {
+    impl Servers {
+        fn of(count: u32, latency: u64) -> Self {
+            let rounds = 0;
+            Self {
+                count,
+                latency,
+                rounds,
+            }
+        }
+    }
+
+    impl Subject for Servers {
         fn bytes(&self) -> Bytes {
             Bytes(1 << 30)
         }
 
         fn read(&mut self, _: u64, count: usize) -> io::Result<Nanos> {
-            Ok(Nanos(80_000 + count as u64))
+            Ok(Nanos(self.latency + count as u64))
         }
 
-        fn read_together(&mut self, offsets: &[u64], count: usize) -> io::Result<Nanos> {
-            self.read(offsets[0], count)
+        fn read_together(&mut self, at: &[u64], count: usize, at_once: u32) -> io::Result<Nanos> {
+            let busy = u64::from(at_once.min(self.count));
+            let time = (self.latency + count as u64) * (at.len() as u64).div_ceil(busy);
+            // Somebody else has half of it in every third round, and 3 % come and go.
+            self.rounds += 1;
+            let others = if self.rounds.is_multiple_of(3) { 2 } else { 1 };
+            Ok(Nanos(time * others * (97 + self.rounds * 7 % 6) / 100))
         }
     }
 
     #[test]
-    fn a_device_that_serves_many_at_once_is_not_held_back() {
-        let profile = measure(&mut Flash, &mut || {}).unwrap();
-        assert_eq!(profile.servers(), forerun_core::profile::SERVERS_MAX);
+    fn as_many_servers_are_found_as_there_are() {
+        for (name, count, latency) in [
+            ("flash with 8 channels", 8, 80_000),
+            ("flash with one queue", 1, 80_000),
+            ("an array of 4 disks", 4, 8_000_000),
+            ("an array of 32 disks", 32, 12_000_000),
+            ("a store with 64 connections", 64, 30_000_000),
+        ] {
+            let profile = measure(&mut Servers::of(count, latency), &mut || {}).unwrap();
+            assert_eq!(profile.servers(), count, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_store_without_an_end_gets_a_number_that_is_known() {
+        let profile = measure(&mut Servers::of(u32::MAX, 30_000_000), &mut || {}).unwrap();
+        let servers = profile.servers();
+        assert!((256..forerun_core::profile::SERVERS_MAX).contains(&servers));
+    }
+
+    #[test]
+    fn the_rate_of_a_stream_is_that_of_several_requests_where_they_are_served() {
+        // 80 us and 1 ns a byte: 1 MiB takes 1.13 ms alone, and four at once are four times as fast.
+        let profile = measure(&mut Servers::of(8, 80_000), &mut || {}).unwrap();
+        let alone = (1u64 << 20) * 1_000_000_000 / (80_000 + (1 << 20));
+        let rate = profile.rate(Bytes(0));
+        assert!(rate.abs_diff(4 * alone) * 10 < 4 * alone, "{rate}");
     }
 
     #[test]
@@ -249,8 +309,8 @@ mod tests {
             fn bytes(&self) -> Bytes {
                 BYTES_MIN
             }
-            fn read_together(&mut self, offsets: &[u64], count: usize) -> io::Result<Nanos> {
-                self.read(offsets[0], count)
+            fn read_together(&mut self, at: &[u64], count: usize, _: u32) -> io::Result<Nanos> {
+                self.read(at[0], count)
             }
 
             fn read(&mut self, _: u64, _: usize) -> io::Result<Nanos> {
@@ -258,6 +318,9 @@ mod tests {
             }
         }
         let message = measure(&mut Broken, &mut || ()).unwrap_err().to_string();
-        assert_eq!(message, "read at byte 0: Input/output error (os error 5)");
+        assert!(
+            message.ends_with("Input/output error (os error 5)"),
+            "{message}"
+        );
     }
 }

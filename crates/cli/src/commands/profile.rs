@@ -1,31 +1,25 @@
 //! `forerun profile`: measures a device, prints what it found, and writes it down for `--profile`.
 //!
 //! The measuring is in `measure`; here is what a person sees: a progress bar while it runs, two
-//! tables, the competitive depth that follows (Li and Shen 2004, section 2.1), and the
-//! `read_ahead_kb` Linux would need to do as well with its one constant. It changes nothing on the
-//! device and does not set what it advises.
-//!
-//! The rule is for a device that serves one request at a time, where a switch costs what the depth
-//! makes up for. A device that serves several at once is kept busy by more requests, not by the right
-//! length of one; latency times the rate of one request then says too little (64 kB on a disk that
-//! was 5 to 9 times as fast with 8 MiB). So there the present value is advised.
+//! tables, the figures that follow from them with a word on each (the competitive depth is that of Li
+//! and Shen 2004, section 2.1), and the `read_ahead_kb` that Linux would need to do as well with its
+//! one constant. That is advised only where it was tried against the present one and read
+//! faster: see [`read_ahead`]. The command changes nothing on the device.
 
 use std::fmt::Write as _;
 use std::io::Write;
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 
-use forerun_core::profile::SERVERS_MAX;
 use forerun_core::{Bytes, Profile};
-use rustix::fs::{major, minor};
 
 use crate::args;
 use crate::failure::Failure;
-use crate::files::{self, NewFile};
+use crate::files::{self, NewFile, plain};
+use crate::measure::read_ahead::{self, Rates, ReadAhead};
 use crate::measure::{self, Direct, Subject};
 use crate::profile_file;
 use crate::progress;
-use crate::quantity::{rough_duration, rough_size};
+use crate::quantity::{rough_duration, rough_size, size};
 
 /// Runs the command.
 ///
@@ -45,7 +39,8 @@ pub fn run(args: &args::Profile, out: &mut dyn Write) -> Result<(), Failure> {
     let profile = measure::measure(&mut device, &mut || bar.inc(1))
         .map_err(|e| Failure::broken(&args.path, e))?;
     bar.finish_and_clear();
-    let report = report(&args.path, device.bytes(), &profile);
+    let bytes = device.bytes();
+    let report = report(&args.path, bytes, &profile) + &advice(&args.path, bytes, &profile);
     out.write_all(report.as_bytes())
         .map_err(|e| Failure::output(&e))?;
     target.map_or(Ok(()), |target| write(target, &profile, &report))
@@ -75,44 +70,57 @@ fn report(path: &Path, bytes: Bytes, profile: &Profile) -> String {
         let _ = writeln!(text, "{place:>14}  {:>12}/s", rough_size(rate as f64));
     }
     let far = rough_size(distance.0 as f64);
-    let _ = writeln!(
+    let (switching, servers) = (profile.switching(distance), profile.servers());
+    let switching = rough_duration(switching);
+    let rate = rough_size(profile.rate(Bytes(bytes.0 / 2)) as f64);
+    let depth = rough_size(depth.0 as f64);
+    let _ = write!(
         text,
-        "\ncompetitive depth {} (over {far})",
-        rough_size(depth.0 as f64)
+        "
+switching cost     {switching}: from a read elsewhere ({far} away) to its first byte
+transfer rate      {rate}/s: one stream, from there on
+competitive depth  {depth}: what it transfers during a switch, the least worth fetching ahead
+requests at once   {servers}: more than these bring nothing
+
+With --profile mount, read and bench fetch ahead at least so deep and send so many requests at once,
+and bench --clock virtual models the device; simulate takes its devices by --device.
+"
     );
-    let requests = match profile.servers() {
-        SERVERS_MAX => "several".to_owned(),
-        servers => servers.to_string(),
-    };
-    let _ = writeln!(text, "requests at once {requests}");
-    let advice = advice(profile.servers(), depth, present_read_ahead_kb(path));
-    let _ = writeln!(text, "advised read_ahead_kb {advice}");
     text
 }
 
-/// What to write into `read_ahead_kb`, beside what it is now.
-fn advice(servers: u32, depth: Bytes, present: Option<u64>) -> String {
-    let now = present.map_or(String::new(), |now| format!(", now {now}"));
-    if servers == 1 {
-        return format!("{}{now}", read_ahead_kb(depth));
-    }
-    match present {
-        Some(now) => format!("{now}, as it is: the device serves several requests at once"),
-        None => "none: the device serves several requests at once".to_owned(),
-    }
+/// The depth of a profile as Linux takes it, if that reads a file faster than what is set now.
+fn advice(path: &Path, bytes: Bytes, profile: &Profile) -> String {
+    let depth = profile.competitive_depth(mean_distance(bytes), Bytes(bytes.0 / 2));
+    let Some(setting) = ReadAhead::of(path) else {
+        return "\nread_ahead_kb      none is advised: the device has none\n".to_owned();
+    };
+    let (now, wanted) = (setting.present, read_ahead_kb(depth));
+    let rates = if bytes < read_ahead::PART {
+        let least = size(read_ahead::PART);
+        Err(format!("to try another takes a file of {least}"))
+    } else if wanted == now {
+        Err("it is the depth".to_owned())
+    } else {
+        let rates = setting.compare(path, bytes, wanted);
+        rates.map_err(|e| format!("{wanted} cannot be tried: {}", plain(&e)))
+    };
+    format!("\nread_ahead_kb      {}\n", judge(now, wanted, rates))
 }
 
-/// What it is now for the device of a file, or for a block device.
-fn present_read_ahead_kb(path: &Path) -> Option<u64> {
-    let there = path.metadata().ok()?;
-    let device = if there.file_type().is_block_device() {
-        there.rdev()
-    } else {
-        there.dev()
+/// Which of two settings is better, by the rates with each or why there are none.
+fn judge(now: u64, wanted: u64, rates: Result<Rates, String>) -> String {
+    let rates = match rates {
+        Ok(rates) => rates,
+        Err(why) => return format!("{now} stays: {why}"),
     };
-    let (major, minor) = (major(device), minor(device));
-    let text = std::fs::read_to_string(format!("/sys/class/bdi/{major}:{minor}/read_ahead_kb"));
-    text.ok()?.trim().parse().ok()
+    let rate = |rate: u64| rough_size(rate as f64) + "/s";
+    let (present, other) = rates.medians();
+    let (present, other) = (rate(present), rate(other));
+    match rates.other_is_better() {
+        true => format!("{wanted} is advised: {other} with it, {present} with {now} as it is now"),
+        false => format!("{now} stays: {present} with it, {other} with {wanted}, the depth"),
+    }
 }
 
 /// How far apart two random places are on average: a third of the whole.
@@ -138,11 +146,19 @@ mod tests {
     }
 
     #[test]
-    fn a_device_that_serves_several_requests_keeps_what_it_has() {
-        let depth = Bytes(64_000);
-        assert_eq!(advice(1, depth, Some(128)), "64, now 128");
-        assert_eq!(advice(1, depth, None), "64");
-        assert!(advice(SERVERS_MAX, depth, Some(8192)).starts_with("8192, as it is"));
-        assert!(advice(4, depth, None).starts_with("none"));
+    fn a_setting_is_advised_with_both_rates_and_only_if_it_read_faster() {
+        let of = |present: u64, other: u64| {
+            let pairs = vec![(present, other); 5];
+            judge(128, 1024, Ok(Rates { pairs }))
+        };
+        assert_eq!(
+            of(40_000_000, 77_000_000),
+            "1024 is advised: 77.0 MB/s with it, 40.0 MB/s with 128 as it is now"
+        );
+        assert_eq!(
+            of(1_490_000_000, 700_000_000),
+            "128 stays: 1.49 GB/s with it, 700.0 MB/s with 1024, the depth"
+        );
+        assert_eq!(judge(128, 1024, Err("why".to_owned())), "128 stays: why");
     }
 }

@@ -7,6 +7,7 @@ use std::fs::File;
 use std::io::{self, Seek, SeekFrom};
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt};
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Instant;
 
@@ -17,6 +18,9 @@ use super::{BYTES_MIN, Subject, UNIT};
 use crate::failure::Failure;
 use crate::files;
 use crate::quantity::size;
+
+/// Threads only read: hundreds of them shall not need much.
+const STACK_BYTES: usize = 64 << 10;
 
 /// A file or block device opened for direct reads.
 #[derive(Debug)]
@@ -93,18 +97,24 @@ impl Subject for Direct {
         ))
     }
 
-    fn read_together(&mut self, offsets: &[u64], count: usize) -> io::Result<Nanos> {
-        let file = &self.file;
+    fn read_together(&mut self, offsets: &[u64], count: usize, at_once: u32) -> io::Result<Nanos> {
+        let (file, next) = (&self.file, AtomicUsize::new(0));
+        let read = || {
+            let mut memory = Vec::new();
+            let buffer = Self::buffer(&mut memory, count);
+            while let Some(offset) = offsets.get(next.fetch_add(1, Ordering::Relaxed)) {
+                file.read_exact_at(buffer, *offset)?;
+            }
+            Ok(())
+        };
         let begun = Instant::now();
         thread::scope(|scope| {
-            let read = |offset| {
-                scope.spawn(move || {
-                    let mut memory = Vec::new();
-                    file.read_exact_at(Self::buffer(&mut memory, count), offset)
-                })
+            let start = |_| {
+                let thread = thread::Builder::new().stack_size(STACK_BYTES);
+                thread.spawn_scoped(scope, read)
             };
-            let reads: Vec<_> = offsets.iter().map(|offset| read(*offset)).collect();
-            let ended = reads.into_iter().map(|read| match read.join() {
+            let reads: io::Result<Vec<_>> = (0..at_once).map(start).collect();
+            let ended = reads?.into_iter().map(|read| match read.join() {
                 Ok(result) => result,
                 Err(_) => Err(io::Error::other("a reading thread ended early")),
             });

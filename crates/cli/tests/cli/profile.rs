@@ -30,11 +30,17 @@ fn a_measured_profile_is_printed_written_and_taken() {
         "switching cost",
         "transfer rate",
         "competitive depth",
-        "advised read_ahead_kb",
+        "requests at once",
+        "read_ahead_kb      ",
     ] {
         assert!(said.contains(title), "{said}");
     }
     let written = profile_file::load(profile.as_ref()).unwrap();
+    assert!(written.servers() < forerun_core::profile::SERVERS_MAX);
+    assert!(
+        said.contains("stays: to try another takes a file of 64MiB"),
+        "{said}"
+    );
     assert!(written.switching_points().len() >= 3 && written.rate_points().len() >= 4);
     let text = fs::read_to_string(&profile).unwrap();
     assert!(text.starts_with("# Written by forerun"), "{text}");
