@@ -27,7 +27,7 @@ pub(crate) const CLOSED_MAX: usize = 4096;
 /// So many are forgotten at a time: the engine goes through its frames once for all of them.
 const FORGOTTEN: usize = 256;
 
-/// Space left between files on the device the engine imagines, so that the first byte of one
+/// Space left between files whose places are made up, so that the first byte of one
 /// never seems to continue the last of another.
 const GAP_BYTES: u64 = 1 << 20;
 
@@ -152,11 +152,9 @@ impl Catalog {
         device: DeviceId,
         identity: Option<Identity>,
         bytes: u64,
+        location: Option<Bytes>,
     ) -> FileId {
-        let free_from = self.free_from.entry(device).or_default();
-        let location = Bytes(*free_from);
-        let end = location.0.saturating_add(bytes).saturating_add(GAP_BYTES);
-        *free_from = end.checked_next_multiple_of(GAP_BYTES).unwrap_or(0);
+        let location = location.unwrap_or_else(|| self.imagine(device, bytes));
         let version = Arc::new(Version::new(bytes));
         let file = FileId(self.files.insert(Known {
             key,
@@ -170,6 +168,15 @@ impl Catalog {
         }));
         self.by_key.insert(key, file);
         file
+    }
+
+    /// A place for a file of which none is known.
+    fn imagine(&mut self, device: DeviceId, bytes: u64) -> Bytes {
+        let free_from = self.free_from.entry(device).or_default();
+        let location = Bytes(*free_from);
+        let end = location.0.saturating_add(bytes).saturating_add(GAP_BYTES);
+        *free_from = end.checked_next_multiple_of(GAP_BYTES).unwrap_or(0);
+        location
     }
 
     /// Begins a new version; [`Version::begun`] once the old blocks are gone.
@@ -234,7 +241,7 @@ mod tests {
             bytes: 10,
         };
         let file = catalog.find(&key);
-        let file = file.unwrap_or_else(|| catalog.add(key, DeviceId(0), None, 10));
+        let file = file.unwrap_or_else(|| catalog.add(key, DeviceId(0), None, 10, None));
         catalog.opened(
             file,
             Arc::new(Source::Generated {

@@ -43,6 +43,15 @@ pub(crate) enum Place {
     Imagined,
 }
 
+/// What the system says of a new file, asked before the lock was taken.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Found {
+    /// Where on its device it begins.
+    pub(crate) location: Option<Bytes>,
+    /// What its device may cost.
+    pub(crate) prior: Option<Profile>,
+}
+
 /// Imagined devices are numbered from here on, above every `st_dev`.
 const IMAGINED: u64 = u64::MAX - u16::MAX as u64;
 
@@ -170,6 +179,7 @@ impl Control {
         place: Place,
         identity: Option<Identity>,
         bytes: u64,
+        found: Found,
     ) -> FileId {
         if let Some(file) = self.catalog.find(&key) {
             return file;
@@ -179,8 +189,10 @@ impl Control {
             // Real devices are numbered from the other end.
             Place::Imagined => IMAGINED + u64::from(self.catalog.next().0 % u32::from(self.disks)),
         };
-        let device = self.device(number, matches!(place, Place::Served(_)));
-        let file = self.catalog.add(key, device, identity, bytes);
+        let device = self.device(number, matches!(place, Place::Served(_)), found.prior);
+        let file = self
+            .catalog
+            .add(key, device, identity, bytes, found.location);
         let location = self.catalog.get(file).map_or(Bytes(0), |k| k.location);
         self.feed(Input::File {
             file,
@@ -191,12 +203,12 @@ impl Control {
     }
 
     /// The number of a device, which is told to the engine if it is new.
-    fn device(&mut self, place: u64, served: bool) -> DeviceId {
+    fn device(&mut self, place: u64, served: bool, prior: Option<Profile>) -> DeviceId {
         // More devices than numbers share the last one: slower, but nothing breaks.
         let next = DeviceId(self.devices.len().min(usize::from(u16::MAX)) as u16);
         let device = *self.devices.entry(place).or_insert(next);
         if device == next {
-            let mut profile = self.profile.clone();
+            let mut profile = prior.unwrap_or_else(|| self.profile.clone());
             if served {
                 let servers = profile.servers().min(self.requests_of_the_served());
                 profile = profile.clone().with_servers(servers).unwrap_or(profile);

@@ -20,6 +20,7 @@ use crate::clock::{Clock, Ticker};
 use crate::control::Control;
 use crate::error::Error;
 use crate::pages_ahead::PagesAhead;
+use crate::prior::Priors;
 use crate::shared::{Port, Shared};
 use crate::source;
 use crate::sync::Mutex;
@@ -80,6 +81,8 @@ pub struct Driver {
     /// Held while a limit is set.
     limiting: Mutex<()>,
     _pages_ahead: PagesAhead,
+    /// What devices may cost; none if the user said it.
+    pub(crate) priors: Option<Priors>,
     pub(crate) emulated: bool,
 }
 
@@ -139,6 +142,7 @@ impl Driver {
     /// Settings, emulation or fault rates out of range; no memory; no backend.
     pub fn new(config: Config) -> Result<Self, Error> {
         source::raise_descriptor_limit();
+        let priors = (config.profile.is_none() && config.emulate.is_none()).then(Priors::default);
         let profile = config.profile()?;
         let Config {
             settings,
@@ -182,6 +186,7 @@ impl Driver {
             stack,
             limiting: Mutex::default(),
             _pages_ahead: pages_ahead,
+            priors,
             emulated: emulate.is_some(),
         })
     }

@@ -43,6 +43,8 @@ mod numbers;
 pub mod opening;
 mod outbox;
 mod pages_ahead;
+mod position;
+mod prior;
 pub mod reader;
 pub mod served;
 mod settle;

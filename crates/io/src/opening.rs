@@ -4,16 +4,19 @@
 //! settled under it ([`settle`](crate::settle)): if the file changed meanwhile it is looked at again.
 //! A caller that has the file open, and its attributes, hands both over instead of a path.
 
+use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::Arc;
 
 use forerun_core::FileId;
 
 use crate::catalog::Key;
-use crate::control::Place;
+use crate::control::{Found, Place};
 use crate::driver::Driver;
 use crate::error::Error;
+use crate::position;
 use crate::reader::{Position, Reader};
+use crate::served::file_system;
 use crate::settle::{Look, Settled};
 use crate::source::{Identity, OpenFile, Source};
 
@@ -91,6 +94,27 @@ impl Driver {
         )
     }
 
+    /// What the system says of a file that is not known. Local file systems alone are asked for places:
+    /// they answer.
+    fn found(&self, place: Place, source: &Source, bytes: u64) -> Found {
+        let Source::File(file) = source else {
+            return Found::default();
+        };
+        let file = file.as_fd();
+        let (is_local, device) = match place {
+            Place::Imagined => return Found::default(),
+            Place::Real(device) => (true, device),
+            Place::Served(device) => (false, device),
+        };
+        let priors = self.priors.as_ref();
+        Found {
+            location: (is_local && bytes >= position::BYTES_MIN)
+                .then(|| position::of(file))
+                .flatten(),
+            prior: priors.and_then(|priors| priors.of(device, || file_system(file))),
+        }
+    }
+
     fn open_source(
         &self,
         key: Key,
@@ -112,6 +136,10 @@ impl Driver {
                 }
             };
             let bytes = identity.map_or_else(|| source.bytes().map_err(failed), |i| Ok(i.bytes))?;
+            let system = match before {
+                None => self.found(place, &source, bytes),
+                Some(_) => Found::default(),
+            };
             let opened = self.shared().with(|control| {
                 let limit = control.file_bytes_max();
                 if bytes > limit {
@@ -136,7 +164,7 @@ impl Driver {
                         return Ok(None);
                     }
                 }
-                let file = control.file(key, place, identity, bytes);
+                let file = control.file(key, place, identity, bytes, system);
                 let position = Arc::<Position>::default();
                 let reader = control.open(file, position.clone());
                 let gone = || failed(std::io::Error::from_raw_os_error(libc::ENOENT));

@@ -37,12 +37,18 @@ const LOCAL: &[u32] = &[
 /// Whether the file system of an open file is served. Asks it, so this may wait for its server.
 #[must_use]
 pub fn is_served(file: BorrowedFd<'_>) -> bool {
+    // One that does not say what it is is none of these.
+    !LOCAL.contains(&file_system(file))
+}
+
+/// `f_type` of an open file's file system; 0 if it does not say.
+pub(crate) fn file_system(file: BorrowedFd<'_>) -> u32 {
     // SAFETY: an all-zero `statfs` is a valid value of a plain C structure.
     let mut found: libc::statfs = unsafe { std::mem::zeroed() };
     // SAFETY: the descriptor is open and the structure is ours for the call.
     let failed = unsafe { libc::fstatfs(file.as_raw_fd(), &raw mut found) } != 0;
     // The field is signed on some architectures; a magic number has 32 bits.
-    failed || !LOCAL.contains(&(found.f_type as u32))
+    if failed { 0 } else { found.f_type as u32 }
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@
 
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom};
-use std::os::fd::{AsFd, AsRawFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -276,6 +276,12 @@ fn since_epoch(time: SystemTime) -> Option<(i64, u32)> {
         }
     };
     (seconds != 0 || nanoseconds != 0).then_some((seconds, nanoseconds))
+}
+
+impl AsFd for OpenFile {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
 }
 
 impl AsRawFd for OpenFile {
