@@ -40,6 +40,37 @@ pub struct Measured {
     pub ledger: Option<Ledger>,
     /// Block size the ledger counts in.
     pub block_bytes: u32,
+    /// How the files were cached before.
+    pub source_cache: SourceCache,
+}
+
+/// How the files of a run were cached by the system. It is said with each result, because a page cache
+/// filled by `readahead(2)`, which nothing here uses, is read at half the speed of one filled by
+/// buffered reads: its pages are small.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SourceCache {
+    /// Not at all, or it did not matter: direct reads.
+    Direct,
+    /// As it was: buffered reads, because direct ones are refused.
+    Buffered,
+    /// Dropped before the run, which filled it by buffered reads.
+    Dropped,
+    /// There are no files.
+    None,
+}
+
+impl SourceCache {
+    /// In words; none where there is nothing to say.
+    #[must_use]
+    pub fn words(self) -> Option<&'static str> {
+        match self {
+            Self::Direct => Some("read directly, past the page cache"),
+            Self::Buffered => Some("read through the page cache, with what was in it"),
+            Self::Dropped => Some("dropped from the page cache before each run"),
+            Self::None => None,
+        }
+    }
 }
 
 /// What a device was asked during a run.

@@ -149,6 +149,15 @@ impl Reader {
         self.source.is_served()
     }
 
+    /// Whether its file is read past the page cache; none if it is generated as it is read.
+    #[must_use]
+    pub fn is_direct(&self) -> Option<bool> {
+        match &*self.source {
+            Source::File(file) => Some(file.is_direct()),
+            Source::Generated { .. } => None,
+        }
+    }
+
     /// The size of the file, as of the last look at it.
     #[must_use]
     pub fn bytes(&self) -> u64 {

@@ -60,7 +60,8 @@ impl fmt::Display for Table {
             "\nMB/s: median of the runs, 10^6 bytes. x first, x best: to the first and to the best \
              kernel\nsetting. slowest: reader over mean. KiB/req, switch: mean request at the disks, \
              and share of them\nthat switch. late: us the disks were late on average. RSS: MiB of \
-             forerun mount at most."
+             forerun mount at most. Before each run the file system was mounted anew, so nothing \
+             was cached."
         )
     }
 }

@@ -13,7 +13,7 @@ use indicatif::ProgressBar;
 
 use super::plan::Plan;
 use super::readers::{self, Source};
-use super::{DeviceUse, Measured};
+use super::{DeviceUse, Measured, SourceCache};
 use crate::failure::Failure;
 use crate::stack::Stack;
 
@@ -33,8 +33,15 @@ pub fn run(plan: &Plan, settings: &Settings, bar: &ProgressBar) -> Result<Measur
         .readers
         .iter()
         .map(|&file| open(stack.driver(), plan, file));
+    let mut source_cache = SourceCache::None;
     let times = opened.collect::<Result<Vec<_>, _>>().and_then(|readers| {
         announce(stack.driver(), plan, &readers)?;
+        let direct: Vec<_> = readers.iter().filter_map(Reader::is_direct).collect();
+        source_cache = match direct.iter().all(|is_direct| *is_direct) {
+            _ if direct.is_empty() => SourceCache::None,
+            true => SourceCache::Direct,
+            false => SourceCache::Buffered,
+        };
         readers::run(plan, bar, readers)
     });
     let ledger = stack.finish();
@@ -49,6 +56,7 @@ pub fn run(plan: &Plan, settings: &Settings, bar: &ProgressBar) -> Result<Measur
         }),
         ledger: Some(ledger),
         block_bytes: settings.block_bytes,
+        source_cache,
     })
 }
 

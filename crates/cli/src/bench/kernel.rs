@@ -16,7 +16,7 @@ use rustix::fs::{Advice, fadvise, major, minor};
 
 use super::plan::Plan;
 use super::readers::{self, Source};
-use super::{DeviceUse, Measured};
+use super::{DeviceUse, Measured, SourceCache};
 use crate::failure::Failure;
 use crate::files::plain;
 
@@ -53,6 +53,7 @@ pub fn run(plan: &Plan, bar: &ProgressBar) -> Result<Measured, Failure> {
         device: used,
         ledger: None,
         block_bytes: 4096,
+        source_cache: SourceCache::Dropped,
     })
 }
 

@@ -19,7 +19,7 @@ use forerun_sim::{Report, Scene, Text, WorldError};
 use indicatif::ProgressBar;
 
 use super::plan::Plan;
-use super::{DeviceUse, Measured};
+use super::{DeviceUse, Measured, SourceCache};
 use crate::args::Storage;
 use crate::failure::Failure;
 use crate::files::NewFile;
@@ -56,6 +56,7 @@ pub fn run(plan: &Plan, settings: &Settings, bar: &ProgressBar) -> Result<Measur
         }),
         ledger: Some(report.ledger),
         block_bytes: report.block_bytes,
+        source_cache: SourceCache::None,
     })
 }
 

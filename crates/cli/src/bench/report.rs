@@ -4,14 +4,15 @@
 //! elapsed time as a whole, not a median of each number by itself: so its counters still add up.
 //! Fields that a contender cannot know (the kernel's hits) are empty, or `null`.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::io::Write;
 
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use serde::Serialize;
 
-use super::Measured;
 use super::plan::Plan;
+use super::{Measured, SourceCache};
 use crate::args::{Clock, Format};
 use crate::failure::Failure;
 use crate::quantity::{rough_duration, rough_size};
@@ -47,6 +48,7 @@ pub struct Row {
     pub wasted_bytes: Option<u64>,
     pub stall_ns: Option<u64>,
     pub memory_peak_bytes: Option<u64>,
+    pub source_cache: SourceCache,
 }
 
 impl Row {
@@ -89,6 +91,7 @@ impl Row {
             wasted_bytes: ledger.map(|l| l.wasted() * u64::from(run.block_bytes)),
             stall_ns: ledger.map(|l| l.stall.0),
             memory_peak_bytes: ledger.map(|l| l.memory_peak.0),
+            source_cache: run.source_cache,
         })
     }
 }
@@ -182,10 +185,29 @@ fn table(rows: &[Row]) -> String {
     for column in table.column_iter_mut().skip(1) {
         column.set_cell_alignment(CellAlignment::Right);
     }
-    table
-        .lines()
-        .map(|line| format!("{}\n", line.trim_end()))
-        .collect()
+    let lines = table.lines().map(|line| format!("{}\n", line.trim_end()));
+    lines.collect::<String>() + &caches(rows)
+}
+
+/// How the files were cached, below a table that has no room for it.
+fn caches(rows: &[Row]) -> String {
+    let mut by_cache: BTreeMap<SourceCache, Vec<&str>> = BTreeMap::new();
+    for row in rows {
+        by_cache
+            .entry(row.source_cache)
+            .or_default()
+            .push(row.preset);
+    }
+    let of = |(cache, presets): (SourceCache, Vec<_>)| {
+        let presets = presets.join(", ");
+        Some(format!("files of {presets}: {}\n", cache.words()?))
+    };
+    let lines: String = by_cache.into_iter().filter_map(of).collect();
+    if lines.is_empty() {
+        lines
+    } else {
+        format!("\n{lines}")
+    }
 }
 
 fn cells(row: &Row) -> [String; 13] {
@@ -237,6 +259,7 @@ mod tests {
             device: None,
             ledger: None,
             block_bytes: 4096,
+            source_cache: SourceCache::None,
         }
     }
 

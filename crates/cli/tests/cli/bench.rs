@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{Folder, bytes, forerun, output_of};
 
-const KEYS: [&str; 15] = [
+const KEYS: [&str; 16] = [
     "preset",
     "readers",
     "bytes",
@@ -23,6 +23,7 @@ const KEYS: [&str; 15] = [
     "wasted_bytes",
     "stall_ns",
     "memory_peak_bytes",
+    "source_cache",
 ];
 
 type Row = BTreeMap<String, Value>;
