@@ -79,6 +79,8 @@ pub struct Driver {
     /// Held while a limit is set.
     limiting: Mutex<()>,
     pub(crate) emulated: bool,
+    /// What a device costs, if that was measured.
+    measured: Option<Profile>,
 }
 
 /// The backend with its wrappers, and those of them that are asked for something later.
@@ -138,6 +140,7 @@ impl Driver {
     pub fn new(config: Config) -> Result<Self, Error> {
         source::raise_descriptor_limit();
         let profile = config.profile()?;
+        let measured = config.profile.clone().filter(|_| config.emulate.is_none());
         let Config {
             settings,
             backend,
@@ -179,11 +182,25 @@ impl Driver {
             stack,
             limiting: Mutex::default(),
             emulated: emulate.is_some(),
+            measured,
         })
     }
 
     pub(crate) fn shared(&self) -> &Arc<Shared> {
         &self.shared
+    }
+
+    /// Whether a device is emulated in front of the real ones.
+    #[must_use]
+    pub fn is_emulated(&self) -> bool {
+        self.emulated
+    }
+
+    /// What devices cost, if that was measured: none if it is assumed or emulated. A profile that was
+    /// given holds for every device.
+    #[must_use]
+    pub fn measured(&self) -> Option<&Profile> {
+        self.measured.as_ref()
     }
 
     /// The counters, as of now.

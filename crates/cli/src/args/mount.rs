@@ -13,6 +13,7 @@ use clap::{Arg, Args as Group, Subcommand};
 use forerun_core::{Bytes, preset};
 
 use super::{Composition, Storage};
+use crate::mount::fs::passthrough::Mode;
 use crate::mount::metrics::address;
 use crate::mount::options::Flag;
 use crate::mount::trust::Trust;
@@ -74,6 +75,11 @@ pub struct Mount {
     /// attributes and bytes. A change is seen late or never
     #[arg(long)]
     pub unchanging: bool,
+
+    /// Which files the kernel reads from SOURCE by itself, without the daemon: auto is those in SOURCE's
+    /// page cache and those of devices too fast for prefetching. Needs root and Linux 6.9
+    #[arg(long, value_name = "MODE", value_enum, default_value_t)]
+    pub passthrough: Mode,
 
     /// How long attributes may be out of date [default: 1s, or a day if --unchanging]
     #[arg(long, value_name = "TIME", value_parser = believed)]
