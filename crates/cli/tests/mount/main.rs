@@ -12,6 +12,7 @@ mod limits;
 mod liveness;
 mod memory;
 mod metrics;
+mod passthrough;
 mod reading;
 mod rights;
 mod silent;

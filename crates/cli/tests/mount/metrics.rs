@@ -31,7 +31,8 @@ fn mounted(more: &[&str]) -> Option<(Mounted, SocketAddr)> {
     fs::write(folder.path().join("source/a"), bytes(1 << 20, 1)).unwrap();
     let address = address();
     let port = address.port().to_string();
-    let flags = [&["--metrics", port.as_str()], more].concat();
+    let never = ["--passthrough", "never"];
+    let flags = [&["--metrics", port.as_str()], &never[..], more].concat();
     Some((Mounted::of(folder, &flags)?, address))
 }
 
