@@ -193,6 +193,7 @@ fn as_many_reads_are_counted_as_the_kernel_asked_for() {
     let (socket, address) = (folder.path().join("control"), address());
     let port = address.port().to_string();
     let flags = ["--metrics", &port, "--control", socket.to_str().unwrap()];
+    let flags = [&flags[..], &["--passthrough", "never"]].concat();
     let Some(mounted) = Mounted::of(folder, &flags) else {
         return;
     };

@@ -174,28 +174,35 @@ fn what_is_passed_through_is_seen_in_top_and_in_the_report() {
     eventually("the release", || passthrough(&mounted)["open_files"] == 0);
 }
 
+/// As many threads open each of these files: of more, one has it open at every moment, and its mode
+/// never changes.
+const FILES: usize = 4;
 const THREADS: usize = 8;
 
 /// Enough that opens meet in each pair of states.
-const ROUNDS: usize = 400;
+const ROUNDS: usize = 600;
 
 #[test]
 fn opens_in_both_modes_at_once_from_many_threads_never_fail_and_read_right() {
     let Some(mounted) = passing("auto") else {
         return;
     };
-    let (source, point) = (mounted.source("a"), mounted.point("a"));
-    if !cool(&source) {
+    let content = bytes(BYTES, 1);
+    for number in 0..FILES {
+        fs::write(mounted.source(number.to_string()), &content).unwrap();
+    }
+    if !cool(&mounted.source("0")) {
         return skipped("a page cache that cannot be emptied");
     }
     let seed = fastrand::Rng::new().get_seed();
     println!("seed {seed}");
-    let content = bytes(BYTES, 1);
     let (before, ended) = (opens(&mounted), AtomicBool::new(false));
     std::thread::scope(|scope| {
+        let (mounted, content) = (&mounted, &content);
         let read = |thread: usize| {
             let mut random = fastrand::Rng::with_seed(seed ^ thread as u64);
             let mut piece = vec![0; 9000];
+            let point = mounted.point((thread % FILES).to_string());
             for round in 0..ROUNDS {
                 let mut options = File::options();
                 if random.u8(0..8) == 0 {
@@ -212,9 +219,11 @@ fn opens_in_both_modes_at_once_from_many_threads_never_fail_and_read_right() {
             .map(|thread| scope.spawn(move || read(thread)))
             .collect();
         scope.spawn(|| {
+            let mut random = fastrand::Rng::with_seed(!seed);
             while !ended.load(Ordering::Relaxed) {
+                let source = mounted.source(random.usize(0..FILES).to_string());
                 warm(&source);
-                cool(&source);
+                cool(&mounted.source(random.usize(0..FILES).to_string()));
             }
         });
         // The mode changes while readers go on, or a panic of theirs would be waited for for ever.
