@@ -1,10 +1,11 @@
 //! Files that the kernel reads from the source by itself: which they are, that their bytes are right
 //! whatever happens to them, and that no open fails because of the mode another one has.
 
-use std::fs::{self, File};
+use std::fs::{self, File, Permissions};
 use std::io::{Read, Write};
 use std::os::fd::AsFd;
-use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -416,6 +417,37 @@ fn no_old_page_is_left_by_the_one_mode_for_the_other() {
 #[test]
 fn no_byte_differs_whichever_way_it_is_read_in_passthrough() {
     reads_are_right(&["--passthrough", "always"]);
+}
+
+/// Nobody in particular.
+const STRANGER: u32 = 54_321;
+
+#[test]
+fn strangers_read_what_they_may_and_are_refused_at_once_what_they_may_not() {
+    let Some(mounted) = mounted(&["--allow-other", "--passthrough", "always"]) else {
+        return;
+    };
+    let path = mounted.source("a");
+    fs::set_permissions(mounted.source(""), Permissions::from_mode(0o755)).unwrap();
+    let read = || {
+        let mut cat = Command::new("cat");
+        let output = cat.arg(mounted.point("a")).uid(STRANGER).gid(STRANGER);
+        let output = output.output().unwrap();
+        output.status.success().then_some(output.stdout)
+    };
+    for round in 0..12 {
+        let content = bytes(BYTES, round);
+        fs::remove_file(&path).unwrap();
+        fs::write(&path, &content).unwrap();
+        fs::set_permissions(&path, Permissions::from_mode(0o644)).unwrap();
+        // A right given is there within a second.
+        eventually("the right", || read().as_ref() == Some(&content));
+        let open = File::open(mounted.point("a")).unwrap();
+        fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
+        fs::write(&path, "secret").unwrap();
+        assert_eq!(read(), None, "round {round}");
+        drop(open);
+    }
 }
 
 #[test]
