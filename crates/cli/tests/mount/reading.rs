@@ -189,6 +189,7 @@ fn no_byte_differs_whichever_way_it_is_read() {
 }
 
 /// Reads files of all sizes in all ways, through a mount with these flags.
+#[allow(clippy::print_stdout, reason = "part of tests")]
 pub(crate) fn reads_are_right(flags: &[&str]) {
     let folder = folder();
     let contents: Vec<_> = (0..)

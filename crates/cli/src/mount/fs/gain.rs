@@ -35,10 +35,13 @@ const BELIEVED: Duration = Duration::from_secs(1);
 /// Devices on top of each other, most: as deep as the kernel's own stacks go.
 const LEVELS_MAX: u8 = 8;
 
+/// When a device was looked at, and its readahead if it is local storage.
+type Known = (Instant, Option<Bytes>);
+
 /// See the [module](self).
 #[derive(Debug, Default)]
 pub(super) struct Gain {
-    readahead: Mutex<HashMap<(u32, u32), (Instant, Option<Bytes>)>>,
+    readahead: Mutex<HashMap<(u32, u32), Known>>,
 }
 
 impl Gain {
