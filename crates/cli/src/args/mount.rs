@@ -76,9 +76,15 @@ pub struct Mount {
     #[arg(long)]
     pub unchanging: bool,
 
-    /// Which files the kernel reads from SOURCE by itself, without the daemon: auto is those in SOURCE's
-    /// page cache and those of devices too fast for prefetching. Needs root and Linux 6.9
-    #[arg(long, value_name = "MODE", value_enum, default_value_t)]
+    /// Files the kernel reads from SOURCE by itself: always, never, or auto, which is those in SOURCE's
+    /// page cache and those of disks that need no prefetching. Needs root and Linux 6.9
+    #[arg(
+        long,
+        value_name = "MODE",
+        value_enum,
+        default_value_t,
+        hide_possible_values = true
+    )]
     pub passthrough: Mode,
 
     /// How long attributes may be out of date [default: 1s, or a day if --unchanging]
