@@ -14,7 +14,8 @@ use crate::failure::{At, Failure};
 use crate::plan::{Place, Plan};
 use crate::read::{self, READERS_MAX, Reading};
 use crate::{
-    bed, changes, down, memory_group, passthrough, quantity, serve, small, state, status, table, up,
+    bed, changes, down, local, memory_group, passthrough, quantity, serve, small, state, status,
+    table, up,
 };
 
 /// Emulated disks under the kernel's own page cache, readahead and scheduler.
@@ -47,6 +48,8 @@ enum Command {
     Table(TableArgs),
     /// Compare how long programs take over many small files: makes a bed, measures, undoes it
     Small(SmallArgs),
+    /// Compare how fast one large file of this machine's disk is read: cold and warm, on it and mounted
+    Local(LocalArgs),
     /// Change files of a folder while its mount is read, and check every read
     Changes(ChangesArgs),
     /// Show a folder at another place by plain FUSE, as a measure of its cost
@@ -163,6 +166,30 @@ struct SmallArgs {
 }
 
 #[derive(Group, Debug)]
+struct LocalArgs {
+    /// A folder on the disk to be measured
+    folder: PathBuf,
+    /// The forerun binary
+    #[arg(long, value_name = "PATH")]
+    forerun: PathBuf,
+    /// Size of the file
+    #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = quantity::bytes)]
+    bytes: u64,
+    /// Memory of forerun
+    #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = quantity::bytes)]
+    memory: u64,
+    /// The disk as `forerun profile` measured it
+    #[arg(long, value_name = "FILE")]
+    profile: Option<PathBuf>,
+    /// Runs of each; the median is shown
+    #[arg(long, default_value = "5", value_parser = clap::value_parser!(u16).range(1..=99))]
+    runs: u16,
+    /// How to print it
+    #[arg(long, default_value = "table")]
+    format: Format,
+}
+
+#[derive(Group, Debug)]
 struct ChangesArgs {
     /// The folder where files are changed
     source: PathBuf,
@@ -232,6 +259,7 @@ impl Args {
             Command::Read(args) => args.run(out),
             Command::Table(args) => args.run(out),
             Command::Small(args) => args.run(out),
+            Command::Local(args) => args.run(out),
             Command::Changes(args) => args.run(out),
         }
     }
@@ -285,6 +313,21 @@ impl SmallArgs {
         };
         let table = small::run(&bed, &self.state, &comparison, &mut std::io::stderr())?;
         self.format.print(&table, &self.bed, out)
+    }
+}
+
+impl LocalArgs {
+    fn run(self, out: &mut dyn Write) -> Result<(), Failure> {
+        let comparison = local::Comparison {
+            folder: self.folder,
+            forerun: self.forerun,
+            bytes: self.bytes,
+            memory_bytes: self.memory,
+            profile: self.profile,
+            runs: self.runs,
+        };
+        let table = local::run(&comparison, &mut std::io::stderr())?;
+        self.format.print(&table, &comparison.folder, out)
     }
 }
 

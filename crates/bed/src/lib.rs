@@ -13,7 +13,8 @@
 //! [`thing`] into the [`state`] directory before it is made, and [`down`], which undoes them in
 //! reverse order. [`serve`] is the daemon: [`export`], [`emulated`], [`store`]. [`read`] is the
 //! program both sides run, [`mod@table`] the whole comparison, and [`small`] that of small files.
-//! [`changes`] needs no bed: it checks the reads of a mount while its source changes.
+//! [`changes`] needs no bed: it checks the reads of a mount while its source changes; nor does [`local`]:
+//! it compares the rates of one large file of a disk that is there.
 //!
 //! It needs root, says what is missing where it cannot run, and touches no device or mount it did
 //! not make. It is a tool of the project, not part of what users install.
@@ -32,6 +33,7 @@ pub mod export;
 pub mod failure;
 pub mod fill;
 pub mod kernel;
+pub mod local;
 pub mod memory_group;
 pub mod mounted;
 pub mod needs;

@@ -84,6 +84,8 @@ pub struct Driver {
     /// What devices may cost; none if the user said it.
     pub(crate) priors: Option<Priors>,
     pub(crate) emulated: bool,
+    /// What a device costs, if that was measured.
+    measured: Option<Profile>,
 }
 
 /// The backend with its wrappers, and those of them that are asked for something later.
@@ -144,6 +146,7 @@ impl Driver {
         source::raise_descriptor_limit();
         let priors = (config.profile.is_none() && config.emulate.is_none()).then(Priors::default);
         let profile = config.profile()?;
+        let measured = config.profile.clone().filter(|_| config.emulate.is_none());
         let Config {
             settings,
             backend,
@@ -188,11 +191,25 @@ impl Driver {
             _pages_ahead: pages_ahead,
             priors,
             emulated: emulate.is_some(),
+            measured,
         })
     }
 
     pub(crate) fn shared(&self) -> &Arc<Shared> {
         &self.shared
+    }
+
+    /// Whether a device is emulated in front of the real ones.
+    #[must_use]
+    pub fn is_emulated(&self) -> bool {
+        self.emulated
+    }
+
+    /// What devices cost, if that was measured: none if it is assumed or emulated. A profile that was
+    /// given holds for every device.
+    #[must_use]
+    pub fn measured(&self) -> Option<&Profile> {
+        self.measured.as_ref()
     }
 
     /// The counters, as of now.

@@ -42,6 +42,7 @@ mod journal_file;
 mod numbers;
 pub mod opening;
 mod outbox;
+pub mod page_cache;
 mod pages_ahead;
 mod position;
 mod prior;

@@ -13,6 +13,7 @@ use clap::{Arg, Args as Group, Subcommand};
 use forerun_core::{Bytes, preset};
 
 use super::{Composition, Storage};
+use crate::mount::fs::passthrough::Mode;
 use crate::mount::metrics::address;
 use crate::mount::options::Flag;
 use crate::mount::trust::Trust;
@@ -74,6 +75,17 @@ pub struct Mount {
     /// attributes and bytes. A change is seen late or never
     #[arg(long)]
     pub unchanging: bool,
+
+    /// Files the kernel reads from SOURCE by itself: always, never, or auto, which is those in SOURCE's
+    /// page cache and those of disks that need no prefetching. Needs root and Linux 6.9
+    #[arg(
+        long,
+        value_name = "MODE",
+        value_enum,
+        default_value_t,
+        hide_possible_values = true
+    )]
+    pub passthrough: Mode,
 
     /// How long attributes may be out of date [default: 1s, or a day if --unchanging]
     #[arg(long, value_name = "TIME", value_parser = believed)]

@@ -23,9 +23,12 @@ pub mod beneath;
 pub mod covered;
 pub mod file;
 mod folders;
+mod gain;
+pub mod io_mode;
 pub mod listing;
 pub mod nodes;
 mod opening;
+pub mod passthrough;
 mod resolve;
 mod retries;
 pub mod slots;
@@ -49,8 +52,10 @@ use rustix::io::Errno;
 use attributes::{Attributes, Version};
 use covered::Covered;
 use file::OpenFile;
+use io_mode::IoMode;
 use listing::Listing;
 use nodes::{FileSystem, Held, Node, Nodes};
+use passthrough::{Backing, Mode as PassthroughMode, Passthrough};
 use resolve::Child;
 use retries::Retries;
 use slots::Slots;
@@ -72,7 +77,7 @@ pub struct Found {
 }
 
 /// A file that was opened.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Opened {
     /// Its number as an open file.
     pub handle: u64,
@@ -86,6 +91,8 @@ pub struct Opened {
     pub resized: bool,
     /// The folder it is in, if that is to be listed by [`SourceFs::list_for_walk`].
     pub unlisted: Option<Node>,
+    /// How the kernel reads it.
+    pub io: IoMode<Backing>,
 }
 
 /// Streams, and devices with their numbers in the source's system.
@@ -98,6 +105,7 @@ pub struct SourceFs {
     own: OnceLock<(u32, u32)>,
     retries: Retries,
     walk: Walk,
+    passthrough: Passthrough,
     standing: Standing,
     covered: Option<Covered>,
     files: Slots<OpenFile>,
@@ -134,6 +142,7 @@ impl SourceFs {
             own: OnceLock::new(),
             retries: Retries::default(),
             walk: Walk::new(names_max),
+            passthrough: Passthrough::new(PassthroughMode::Never),
             standing: Standing::default(),
             nodes: Nodes::new(Arc::new(root), &attributes, on),
             covered,
@@ -142,6 +151,22 @@ impl SourceFs {
             awaited_max: awaited_max(&driver).into(),
             driver: Some(Arc::new(driver)).into(),
         })
+    }
+
+    /// The same, with files opened in passthrough by this mode; none are otherwise.
+    #[must_use]
+    pub fn passing(self, mode: PassthroughMode) -> Self {
+        let passthrough = Passthrough::new(mode);
+        Self {
+            passthrough,
+            ..self
+        }
+    }
+
+    /// Which files are opened in passthrough.
+    #[must_use]
+    pub fn passthrough(&self) -> &Passthrough {
+        &self.passthrough
     }
 
     /// The mount's own device, once it is mounted: see [`SourceFs::mounted_child`].
@@ -307,13 +332,13 @@ impl SourceFs {
                 continue;
             };
             if now.version != held.seen {
-                let file = self
-                    .files
-                    .all()
-                    .into_iter()
-                    .find(|file| file.node == held.node);
-                if let Some(file) = file {
-                    let _ = file.reader.look();
+                let files = self.files.all();
+                let mut readers = files
+                    .iter()
+                    .filter(|file| file.node == held.node)
+                    .filter_map(|file| file.reader());
+                if let Some(reader) = readers.next() {
+                    let _ = reader.look();
                 }
                 self.nodes.saw(held.node, now.version);
                 changed.push(held.node);

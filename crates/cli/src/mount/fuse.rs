@@ -85,6 +85,7 @@ impl Filesystem for Adapter {
                 tracing::debug!("the kernel has no {missing:?}");
             }
         }
+        self.served.ask_for_passthrough(config);
         let _ = config.set_max_write(REQUEST_BYTES_MAX);
         let _ = config.set_max_background(BACKGROUND_MAX);
         let _ = config.set_congestion_threshold(BACKGROUND_MAX);
@@ -130,7 +131,7 @@ impl Filesystem for Adapter {
         });
     }
 
-    fn open(&self, request: &Request, node: INodeNo, _: OpenFlags, reply: ReplyOpen) {
+    fn open(&self, request: &Request, node: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
         if self.served.trust.unchanging {
             // The kernel opens files by itself from now on, and keeps their pages.
             return reply.error(Errno::ENOSYS);
@@ -138,7 +139,7 @@ impl Filesystem for Adapter {
         let thread = request.pid();
         let (lanes, later) = (self.lanes.clone(), self.served.clone());
         self.call(node, move |served| {
-            if let Some(folder) = served.open(node, thread, reply) {
+            if let Some(folder) = served.open(node, thread, flags, reply) {
                 let lane = later.fs.lane(folder);
                 lanes.later(lane, move || later.fs.list_for_walk(folder));
             }
@@ -181,7 +182,14 @@ impl Filesystem for Adapter {
             },
         };
         match file {
-            Ok(file) if file.reader.is_served() => {
+            Ok(file) if file.reader().is_none() => {
+                let fs = self.served.fs.clone();
+                self.call_in(file.lane, move |served| match fs.begin_reader(&file) {
+                    Ok(()) => served.reads.begin(read(file, reply)),
+                    Err(error) => reply.error(errno(error)),
+                });
+            }
+            Ok(file) if file.is_served() => {
                 self.call_in(file.lane, move |served| {
                     served.reads.begin(read(file, reply));
                 });

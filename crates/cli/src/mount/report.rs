@@ -9,12 +9,13 @@ use std::time::Instant;
 
 use forerun_core::engine::view::{DeviceView, StreamView};
 use forerun_core::{Bytes, Ledger, Settings};
-use forerun_io::DeviceUse;
+use forerun_io::{DeviceUse, Reader};
 use rustix::fs::{major, minor};
 use serde::{Deserialize, Serialize};
 
 use super::budget::Budget;
 use super::fs::SourceFs;
+use super::fs::passthrough::Mode;
 use super::read_times::ReadTimes;
 use super::readahead;
 use crate::stats;
@@ -55,6 +56,9 @@ pub struct Report {
     pub counters: serde_json::Map<String, serde_json::Value>,
     /// Files the kernel knows of.
     pub known_files: usize,
+    /// Which files the kernel reads from the source.
+    #[serde(default)]
+    pub passthrough: PassthroughReport,
     /// Open files, each with who opened it.
     pub open_files: Vec<OpenFileReport>,
     /// What the emulated device was asked for, if there is one.
@@ -64,6 +68,19 @@ pub struct Report {
     pub journal_error: Option<String>,
     /// The devices files are on, and what they have to do now.
     pub queues: Vec<QueueReport>,
+}
+
+/// Files that the kernel reads from the source by itself.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct PassthroughReport {
+    /// Which are to be.
+    pub mode: Mode,
+    /// Any can be.
+    pub possible: bool,
+    /// Files open so now.
+    pub open_files: u64,
+    /// Times a file was opened so.
+    pub opens: u64,
 }
 
 /// An open file.
@@ -83,6 +100,9 @@ pub struct OpenFileReport {
     pub read_bytes: u64,
     /// Where the last read ended.
     pub at_bytes: u64,
+    /// The kernel reads it from the source; what it reads is not counted here.
+    #[serde(default)]
+    pub passthrough: bool,
     /// Its streams, the one used last at the end.
     pub streams: Vec<StreamReport>,
 }
@@ -156,6 +176,7 @@ impl Watched {
             block_bytes: u64::from(self.settings.block_bytes),
             counters: counters(&ledger),
             known_files: self.fs.nodes().count(),
+            passthrough: self.passthrough(),
             open_files: self.open_files(&streams),
             device: device.map(|used| device_report(&used)),
             journal_error: self.fs.journal_error().map(|error| error.to_string()),
@@ -163,12 +184,26 @@ impl Watched {
         })
     }
 
+    /// Which files the kernel reads from the source.
+    #[must_use]
+    pub fn passthrough(&self) -> PassthroughReport {
+        let passthrough = self.fs.passthrough();
+        let open = self.fs.open_files();
+        PassthroughReport {
+            mode: passthrough.mode(),
+            possible: passthrough.is_possible(),
+            open_files: open.iter().filter(|file| file.passthrough).count() as u64,
+            opens: passthrough.opens(),
+        }
+    }
+
     fn open_files(&self, streams: &[StreamView]) -> Vec<OpenFileReport> {
         let unit = u64::from(self.settings.block_bytes);
         let report = |file: Arc<super::fs::file::OpenFile>| {
             let (requests, read_bytes, at_bytes) = file.counts();
             let (process, program) = process_of(file.thread);
-            let mine = |view: &&StreamView| view.reader == file.reader.id();
+            let reader = file.reader();
+            let mine = |view: &&StreamView| reader.is_some_and(|r| view.reader == r.id());
             let streams = streams.iter().filter(mine);
             OpenFileReport {
                 path: self
@@ -179,7 +214,8 @@ impl Watched {
                     .into_owned(),
                 process,
                 program,
-                file_bytes: file.reader.bytes(),
+                file_bytes: reader.map_or(file.size, Reader::bytes),
+                passthrough: file.passthrough,
                 requests,
                 read_bytes,
                 at_bytes,

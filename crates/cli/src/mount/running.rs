@@ -67,7 +67,7 @@ impl Running {
         let driver = driver(args, settings.clone())?;
         let fs = SourceFs::new(&source, covered, driver, budget.names)
             .map_err(|e| Failure::unusable(&source, std::io::Error::from(e)))?;
-        let fs = Arc::new(fs);
+        let fs = Arc::new(fs.passing(args.passthrough));
         let times = Arc::new(ReadTimes::default());
         let watched = Arc::new(Watched {
             fs: fs.clone(),

@@ -68,7 +68,9 @@ fn a_killed_reader_leaves_nothing_open() {
 fn a_killed_daemon_leaves_readers_an_error_and_can_be_started_again() {
     let folder = with_file();
     let control = folder.path().join("control");
-    let Some(mut mounted) = Mounted::of(folder, &["--control", control.to_str().unwrap()]) else {
+    let socket = ["--control", control.to_str().unwrap()];
+    let flags = [&socket[..], &["--passthrough", "never"]].concat();
+    let Some(mut mounted) = Mounted::of(folder, &flags) else {
         return;
     };
     let file = File::open(mounted.point("a")).unwrap();
@@ -87,7 +89,6 @@ fn a_killed_daemon_leaves_readers_an_error_and_can_be_started_again() {
         fs::metadata(mounted.point("a")).is_err()
     });
     gone(fs::metadata(mounted.point("a")).unwrap_err());
-    let flags = ["--control", control.to_str().unwrap()];
     mounted.daemon = start(mounted.folder.path(), &flags);
     assert!(fs::read(mounted.point("a")).unwrap() == bytes(3_000_000, 1));
     assert_eq!(open_files(&control), 0);

@@ -26,7 +26,7 @@ fn forerun(mounted: &Mounted, arguments: &[&str]) -> (i32, String) {
 fn mounted() -> Option<Mounted> {
     let folder = folder();
     fs::write(folder.path().join("source/a"), bytes(1 << 20, 1)).unwrap();
-    Mounted::of(folder, &[])
+    Mounted::of(folder, &["--passthrough", "never"])
 }
 
 #[test]

@@ -220,6 +220,8 @@ fn a_journal_whose_disk_is_full_is_reported_by_a_mount_in_the_background() {
         journal.to_str().unwrap(),
         "--control",
         control.to_str().unwrap(),
+        "--passthrough",
+        "never",
     ];
     let started = limited(folder.path(), "-n 1024", &flags).status().unwrap();
     assert!(started.success());

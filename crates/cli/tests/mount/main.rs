@@ -12,6 +12,8 @@ mod limits;
 mod liveness;
 mod memory;
 mod metrics;
+mod passed_bytes;
+mod passthrough;
 mod reading;
 mod rights;
 mod silent;

@@ -31,7 +31,8 @@ fn mounted(more: &[&str]) -> Option<(Mounted, SocketAddr)> {
     fs::write(folder.path().join("source/a"), bytes(1 << 20, 1)).unwrap();
     let address = address();
     let port = address.port().to_string();
-    let flags = [&["--metrics", port.as_str()], more].concat();
+    let never = ["--passthrough", "never"];
+    let flags = [&["--metrics", port.as_str()], &never[..], more].concat();
     Some((Mounted::of(folder, &flags)?, address))
 }
 
@@ -192,6 +193,7 @@ fn as_many_reads_are_counted_as_the_kernel_asked_for() {
     let (socket, address) = (folder.path().join("control"), address());
     let port = address.port().to_string();
     let flags = ["--metrics", &port, "--control", socket.to_str().unwrap()];
+    let flags = [&flags[..], &["--passthrough", "never"]].concat();
     let Some(mounted) = Mounted::of(folder, &flags) else {
         return;
     };

@@ -185,6 +185,12 @@ print(n)
 
 #[test]
 fn no_byte_differs_whichever_way_it_is_read() {
+    reads_are_right(&["--passthrough", "never"]);
+}
+
+/// Reads files of all sizes in all ways, through a mount with these flags.
+#[allow(clippy::print_stdout, reason = "part of tests")]
+pub(crate) fn reads_are_right(flags: &[&str]) {
     let folder = folder();
     let contents: Vec<_> = (0..)
         .zip(SIZES)
@@ -193,7 +199,7 @@ fn no_byte_differs_whichever_way_it_is_read() {
     for (number, content) in contents.iter().enumerate() {
         fs::write(folder.path().join(format!("source/{number}")), content).unwrap();
     }
-    let Some(mounted) = Mounted::of(folder, &[]) else {
+    let Some(mounted) = Mounted::of(folder, flags) else {
         return;
     };
     let seed = Rng::new().get_seed();

@@ -24,7 +24,9 @@ fn counters_add_up_and_open_files_are_listed() {
     let folder = folder();
     fs::write(folder.path().join("source/a"), bytes(1 << 20, 1)).unwrap();
     let socket = folder.path().join("control");
-    let Some(mounted) = Mounted::of(folder, &["--control", socket.to_str().unwrap()]) else {
+    let control = ["--control", socket.to_str().unwrap()];
+    let flags = [&control[..], &["--passthrough", "never"]].concat();
+    let Some(mounted) = Mounted::of(folder, &flags) else {
         return;
     };
     let mut file = File::open(mounted.point("a")).unwrap();

@@ -7,6 +7,7 @@
 //! ahead    unread 1.45 MB   wasted 0 B   cancelled 0 B   failed 0 B
 //! memory   most so far 268.4 MB   waits 0   thrashed 0
 //! devices  emulated: 12 queued, 2 in flight, 99 % busy
+//! files    open 2   in passthrough 0   opened so 0   mode auto
 //!
 //! READ/S   AT    SIZE      WINDOW   AHEAD    WAIT  PROCESS   FILE
 //! 7.61 MB  43 %  100.0 MB  4.19 MB  6.29 MB  1     4711 tar  logs/a
@@ -27,11 +28,12 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Cell, Row, Table, Widget};
 
 use super::rates::{Rates, count};
+use crate::mount::fs::passthrough::Mode;
 use crate::mount::report::{OpenFileReport, QueueReport, Report, StreamReport};
 use crate::quantity::{rough_duration, rough_size};
 
 /// Lines above the files.
-const HEAD_LINES: u16 = 7;
+const HEAD_LINES: u16 = 8;
 
 /// Below this width the columns that can be done without are left out.
 const WIDE: u16 = 84;
@@ -114,7 +116,7 @@ pub(super) fn as_text(report: &Report, rates: &Rates, (columns, rows): (u16, u16
     format!("{}\n", text.trim_end())
 }
 
-fn lines<'a>(report: &Report, rates: &Rates) -> [Line<'a>; 6] {
+fn lines<'a>(report: &Report, rates: &Rates) -> [Line<'a>; 7] {
     let block = report.block_bytes as f64;
     let reads = rates.of("reads").max(f64::MIN_POSITIVE);
     let share = |name: &str| format!("{:.1} %", rates.of(name) / reads * 100.0);
@@ -166,7 +168,27 @@ fn lines<'a>(report: &Report, rates: &Rates) -> [Line<'a>; 6] {
         ),
         line("memory", String::new(), &memory),
         line("devices", queues(report, rates), &[]),
+        files(report),
     ]
+}
+
+/// How many files are open, and how many of them the kernel reads from the source.
+fn files<'a>(report: &Report) -> Line<'a> {
+    let passed = &report.passthrough;
+    let mode = match (passed.possible, passed.mode) {
+        (true, mode) | (_, mode @ Mode::Never) => mode.name().to_owned(),
+        (false, mode) => format!("{}, not possible here", mode.name()),
+    };
+    line(
+        "files",
+        String::new(),
+        &[
+            ("open", report.open_files.len().to_string()),
+            ("in passthrough", passed.open_files.to_string()),
+            ("opened so", passed.opens.to_string()),
+            ("mode", mode),
+        ],
+    )
 }
 
 /// What the devices have to do.
@@ -225,7 +247,10 @@ fn table<'a>(report: &Report, rates: &Rates, area: Rect) -> Table<'a> {
         let [window, ahead, waiting] = stream_cells(streams.next());
         let first = row([
             Cell::from(rough_size(rate(file))),
-            percent(file.at_bytes, file.file_bytes),
+            match file.passthrough {
+                true => Cell::from("-"),
+                false => percent(file.at_bytes, file.file_bytes),
+            },
             Cell::from(rough_size(file.file_bytes as f64)),
             window,
             ahead,
@@ -278,7 +303,7 @@ fn stream_cells(stream: Option<&StreamReport>) -> [Cell<'static>; 3] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mount::report::DeviceReport;
+    use crate::mount::report::{DeviceReport, PassthroughReport};
 
     fn report() -> Report {
         let counters = serde_json::json!({
@@ -303,6 +328,7 @@ mod tests {
             requests: 1,
             read_bytes,
             at_bytes: read_bytes,
+            passthrough: false,
             streams,
         };
         let streams = vec![
@@ -318,6 +344,11 @@ mod tests {
             counters: counters.as_object().unwrap().clone(),
             known_files: 3,
             journal_error: None,
+            passthrough: PassthroughReport {
+                possible: true,
+                opens: 5,
+                ..PassthroughReport::default()
+            },
             open_files: vec![
                 file("slow", 1_000_000, vec![]),
                 file("logs/\u{1b}[2J", 43_000_000, streams),
@@ -338,7 +369,7 @@ mod tests {
     #[test]
     fn a_report_becomes_a_screen() {
         let report = report();
-        let text = as_text(&report, &Rates::since_start(&report), (100, 12));
+        let text = as_text(&report, &Rates::since_start(&report), (100, 13));
         snapbox::assert_data_eq!(
             text,
             snapbox::str![[r#"
@@ -348,6 +379,7 @@ fetched  2.05 MB/s   requests 4.0/s   windows 0.0/s
 ahead    unread 0 B   wasted 12.3 kB   cancelled 28.7 kB   failed 0 B
 memory   most so far 268.4 MB   waits 0   thrashed 0   refused 0
 devices  emulated: 12 queued, 2 in flight, 99 % busy
+files    open 2   in passthrough 0   opened so 5   mode auto
 
 READ/S    AT    SIZE      WINDOW   AHEAD    WAIT PROCESS                FILE
 21.5 MB   43 %  100.0 MB  4.19 MB  6.29 MB  2    4711 tar               logs/?[2J

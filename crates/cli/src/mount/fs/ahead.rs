@@ -44,6 +44,12 @@ impl SourceFs {
         if attributes.kind != FileType::RegularFile {
             return Err(Errno::STALE);
         }
+        let opened = Readable { file, direct };
+        // Its program will have it from the kernel.
+        if self.is_to_be_passed(&driver, &opened.candidate(&attributes, place.served)) {
+            return Err(Errno::CANCELED);
+        }
+        let Readable { file, direct } = opened;
         let identity = attributes.identity();
         let source = SourceFile::of(file.clone(), direct, identity.inode, place.served);
         let reader = driver.open_file(source, glance, identity);

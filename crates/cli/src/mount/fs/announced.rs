@@ -15,15 +15,19 @@
 //! The caller's rights are those of the daemon: the control socket lets nobody else in. Calls here
 //! wait as long as the source does, so they are made on the thread of the announcements.
 
+use std::fs::File;
+use std::os::fd::AsFd;
 use std::path::{Component, Path};
 use std::sync::Arc;
 
-use forerun_io::{Error as DriverError, Reader};
+use forerun_io::served::is_served;
+use forerun_io::{Driver, Error as DriverError, Reader};
 use rustix::fs::FileType;
 use rustix::io::Errno;
 
 use super::attributes::{Attributes, device_of};
 use super::nodes::ROOT;
+use super::resolve::Readable;
 use super::{SourceFs, beneath};
 use crate::files::plain;
 
@@ -36,6 +40,9 @@ pub enum Refused {
     /// It has `..` in it, or begins at the root.
     #[error("not a path below the mount")]
     Path,
+    /// The kernel reads it from the source by itself.
+    #[error("read in passthrough, which needs no announcement")]
+    Passthrough,
     /// The mount has ended.
     #[error("the mount has ended")]
     Ended,
@@ -75,10 +82,14 @@ impl SourceFs {
                 child => Arc::new(child?),
             };
         }
-        if Attributes::of(&at, "")?.kind != FileType::RegularFile {
+        let attributes = Attributes::of(&at, "")?;
+        if attributes.kind != FileType::RegularFile {
             return Err(Refused::Kind);
         }
         let driver = self.driver().ok_or(Refused::Ended)?;
+        if self.nodes.is_passed_through(&attributes) || self.would_pass(&driver, &at, &attributes) {
+            return Err(Refused::Passthrough);
+        }
         let opened = driver.open(&beneath::path_of(&at));
         opened.map_err(|error| match error {
             DriverError::Open { source, .. } => beneath::errno(&source).into(),
@@ -86,6 +97,15 @@ impl SourceFs {
             DriverError::TooLarge { .. } => Errno::FBIG.into(),
             _ => Errno::IO.into(),
         })
+    }
+
+    /// Whether its programs will read it from the source themselves.
+    fn would_pass(&self, driver: &Driver, at: &File, attributes: &Attributes) -> bool {
+        let served = is_served(at.as_fd());
+        self.passthrough.is_possible()
+            && Readable::again(at).is_ok_and(|opened| {
+                self.is_to_be_passed(driver, &opened.candidate(attributes, served))
+            })
     }
 
     /// Announces reads: reader, offset and length, in the order in which they come. How many of

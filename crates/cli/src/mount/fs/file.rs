@@ -1,11 +1,12 @@
 //! An open file: the reader that owns its streams, and counts of what was read of it.
 //!
-//! Made and closed by the [file system](super); one for each `open(2)` of a program. Its
+//! One in [passthrough](super::passthrough) has a reader only once the kernel asks for bytes of it. Made and closed by the [file system](super); one for each `open(2)` of a program. Its
 //! [`Reader`] is the engine's owner: when the program closes the file or ends, however it ends, the
 //! kernel releases the file, the reader is dropped, and the engine frees what was fetched for it
 //! and not read. A child that inherited the file still reads it, and keeps it alive: so the process
 //! is no owner, and its end (a pidfd) says nothing that the release does not say better.
 
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use forerun_io::Reader;
@@ -22,8 +23,12 @@ pub struct OpenFile {
     pub node: Node,
     /// The thread that opened it, which is what FUSE tells.
     pub thread: u32,
+    /// Its size when it was opened.
+    pub size: u64,
+    /// The kernel reads it from the source.
+    pub passthrough: bool,
     /// Reads it.
-    pub reader: Reader,
+    reader: OnceLock<Reader>,
     /// Where calls about it are made.
     pub lane: LaneOf,
     /// Times the kernel asked for bytes.
@@ -35,18 +40,37 @@ pub struct OpenFile {
 }
 
 impl OpenFile {
-    /// A file just opened.
+    /// A file just opened, of this size; without a reader the kernel reads it.
     #[must_use]
-    pub fn new(node: Node, thread: u32, reader: Reader, lane: LaneOf) -> Self {
+    pub fn new(node: Node, thread: u32, size: u64, reader: Option<Reader>, lane: LaneOf) -> Self {
         Self {
             node,
             thread,
-            reader,
+            size,
+            passthrough: reader.is_none(),
+            reader: reader.map_or_else(OnceLock::new, OnceLock::from),
             lane,
             requests: AtomicU64::new(0),
             bytes: AtomicU64::new(0),
             at: AtomicU64::new(0),
         }
+    }
+
+    /// Its reader, if it has one.
+    pub fn reader(&self) -> Option<&Reader> {
+        self.reader.get()
+    }
+
+    /// It is read by this one from now on, unless it has one.
+    pub(super) fn begin_reader(&self, reader: Reader) {
+        // Another request was faster.
+        drop(self.reader.set(reader));
+    }
+
+    /// Whether calls about it wait for a server.
+    #[must_use]
+    pub fn is_served(&self) -> bool {
+        self.reader().is_some_and(Reader::is_served)
     }
 
     /// Reads all bytes asked for, or those up to the end of the file. If some of them cannot be had
@@ -57,13 +81,14 @@ impl OpenFile {
     /// # Errors
     /// Those of the source.
     pub fn read(&self, buffer: &mut [u8], offset: u64, fresh: bool) -> Result<usize, Errno> {
+        let reader = self.reader().ok_or(Errno::BADF)?;
         let mut filled = 0;
         while filled < buffer.len() {
             let (rest, at) = (&mut buffer[filled..], offset + filled as u64);
             let read = if fresh {
-                self.reader.read_at(rest, at)
+                reader.read_at(rest, at)
             } else {
-                self.reader.read_awaited_at(rest, at)
+                reader.read_awaited_at(rest, at)
             };
             match read {
                 Ok(0) => break,
@@ -78,7 +103,7 @@ impl OpenFile {
     /// Copies these bytes as far as the file has them, if all of those are in memory; waits for
     /// nothing. `fresh` as in [`OpenFile::read`].
     pub fn read_resident(&self, buffer: &mut [u8], offset: u64, fresh: bool) -> Option<usize> {
-        let count = self.reader.read_resident_at(buffer, offset, fresh)?;
+        let count = self.reader()?.read_resident_at(buffer, offset, fresh)?;
         self.count(offset, count);
         Some(count)
     }

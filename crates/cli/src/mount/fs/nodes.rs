@@ -19,6 +19,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
+use std::mem;
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
@@ -27,6 +28,8 @@ use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
 
 use super::attributes::{Attributes, Key, Time, Version};
+use super::io_mode::IoMode;
+use super::passthrough::Backing;
 use super::told::{Told, Verdict};
 use crate::mount::lanes::LaneOf;
 use crate::mount::lock;
@@ -115,12 +118,39 @@ impl Place {
     }
 }
 
+/// What an open that entered the mode of its file found.
+#[derive(Clone, Debug)]
+pub struct Entered {
+    /// The version before, whose bytes the kernel may have.
+    pub before: Option<Version>,
+    /// Its opener may give the kernel the bytes now.
+    pub first: bool,
+    /// How the kernel reads the file.
+    pub io: IoMode<Backing>,
+}
+
+/// Why an open was not entered.
+#[derive(Clone, Debug)]
+pub enum NotEntered {
+    /// The node is none of ours.
+    Stale,
+    /// The file is open in this other mode.
+    Other(IoMode<Backing>),
+}
+
+impl From<NotEntered> for Errno {
+    fn from(_: NotEntered) -> Self {
+        Self::STALE
+    }
+}
+
 #[derive(Debug)]
 struct Known {
     place: Place,
     told: Told,
     lookups: u64,
     opens: u32,
+    io: IoMode<Backing>,
     seen: Option<Version>,
     /// The kernel is being given its bytes.
     giving: bool,
@@ -157,6 +187,7 @@ impl Nodes {
             told: Told::default(),
             lookups: 1,
             opens: 0,
+            io: IoMode::Cached,
             seen: None,
             giving: false,
         };
@@ -193,6 +224,7 @@ impl Nodes {
             told: Told::default(),
             lookups: 0,
             opens: 0,
+            io: IoMode::Cached,
             seen: None,
             giving: false,
         });
@@ -280,20 +312,42 @@ impl Nodes {
         }
     }
 
-    /// A file was opened, by this descriptor and in this version: the version before, whose bytes the
-    /// kernel may have, and whether its opener, if that wants to, may give the kernel the bytes now:
-    /// it has none, and nobody else has the file open. Others wait until that was [done](Nodes::given),
-    /// or bytes given late would come after those of a later version.
+    /// A file is open, and how the kernel reads it.
+    #[must_use]
+    pub fn io_mode(&self, node: Node) -> Option<IoMode<Backing>> {
+        let table = lock(&self.table);
+        let known = table.nodes.get(&node.0).filter(|known| known.opens > 0)?;
+        Some(known.io.clone())
+    }
+
+    /// Whether this file is open in passthrough.
+    #[must_use]
+    pub fn is_passed_through(&self, found: &Attributes) -> bool {
+        let table = lock(&self.table);
+        let identity = (found.key, found.born);
+        let foreign = table.foreign.get(&identity).map(|number| Node(*number));
+        let node = foreign.or_else(|| table.native(&found.key));
+        let known = node.and_then(|node| table.nodes.get(&node.0));
+        known.is_some_and(|known| {
+            known.opens > 0 && known.place.is(found) && known.io.backing().is_some()
+        })
+    }
+
+    /// A file was opened, by this descriptor and in this version, to be read in this mode. Its opener,
+    /// if that wants to, may give the kernel the bytes now: it has none, and nobody else has the file
+    /// open. Others wait until that was [done](Nodes::given), or bytes given late would come after those
+    /// of a later version.
     ///
     /// # Errors
-    /// `ESTALE` if it is none of ours.
+    /// It is open in the other mode, and this open was not counted; it is none of ours.
     pub fn opened(
         &self,
         node: Node,
         descriptor: &Arc<File>,
         version: Version,
         wants_to_give: bool,
-    ) -> Result<(Option<Version>, bool), Errno> {
+        wanted: &IoMode<Backing>,
+    ) -> Result<Entered, NotEntered> {
         let mut table = lock(&self.table);
         while table.nodes.get(&node.0).is_some_and(|known| known.giving) {
             table = self
@@ -301,14 +355,21 @@ impl Nodes {
                 .wait(table)
                 .unwrap_or_else(PoisonError::into_inner);
         }
-        let known = table.nodes.get_mut(&node.0).ok_or(Errno::STALE)?;
+        let known = table.nodes.get_mut(&node.0).ok_or(NotEntered::Stale)?;
+        let io = known.io.enter(known.opens, wanted);
+        let io = io.map_err(NotEntered::Other)?;
         known.opens += 1;
-        known.giving = wants_to_give && known.seen.is_none() && known.opens == 1;
+        known.giving =
+            wants_to_give && known.seen.is_none() && known.opens == 1 && io.backing().is_none();
         known
             .place
             .descriptor
             .get_or_insert_with(|| descriptor.clone());
-        Ok((known.seen.replace(version), known.giving))
+        Ok(Entered {
+            before: known.seen.replace(version),
+            first: known.giving,
+            io,
+        })
     }
 
     /// The kernel was given the bytes of this version of a file, or will not be: whether it should have
@@ -326,13 +387,17 @@ impl Nodes {
     /// An open file was closed.
     pub fn closed(&self, node: Node) {
         let mut table = lock(&self.table);
+        let mut last = None;
         if let Some(known) = table.nodes.get_mut(&node.0) {
             known.opens = known.opens.saturating_sub(1);
             if known.opens == 0 {
-                known.place.descriptor = None;
+                last = Some((known.place.descriptor.take(), mem::take(&mut known.io)));
             }
         }
         table.end_if_unused(node);
+        drop(table);
+        // The kernel is told that the backing id ends, and a server that the file is closed.
+        drop(last);
     }
 
     /// The open files.

@@ -21,6 +21,7 @@ use rustix::io::Errno;
 use super::ahead::Opening;
 use super::attributes::{Attributes, device_of};
 use super::nodes::{DEPTH_MAX, FileSystem, Node, Place, ROOT};
+use super::passthrough::Candidate;
 use super::{SourceFs, beneath};
 
 /// What a name led to.
@@ -40,6 +41,17 @@ pub(super) struct Readable {
 }
 
 impl Readable {
+    /// It may be opened in passthrough.
+    pub(super) fn candidate(&self, attributes: &Attributes, served: bool) -> Candidate<'_> {
+        Candidate {
+            file: &self.file,
+            direct: self.direct,
+            served,
+            device: attributes.key.device,
+            bytes: attributes.version.bytes,
+        }
+    }
+
     /// A file that something stands for already.
     pub(super) fn again(standing: &File) -> Result<Self, Errno> {
         let (file, direct) = beneath::open_again(standing)?;

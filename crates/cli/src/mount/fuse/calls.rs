@@ -3,13 +3,14 @@
 //! Used by the [adapter](super), on whatever thread a call is made.
 
 use std::ffi::OsStr;
+use std::fs::File;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use fuser::{
-    Errno, FileHandle, FopenFlags, Generation, INodeNo, Notifier, ReplyAttr, ReplyEntry, ReplyOpen,
-    ReplyXattr,
+    Errno, FileHandle, FopenFlags, Generation, INodeNo, InitFlags, KernelConfig, Notifier,
+    OpenFlags, ReplyAttr, ReplyEntry, ReplyOpen, ReplyXattr,
 };
 
 use super::reads::Reads;
@@ -60,6 +61,22 @@ impl Served {
             result = call(&self.fs);
         }
         result
+    }
+
+    /// Asks the kernel for passthrough, if the user wants any. A tree that does not change has none: its
+    /// files are not opened.
+    pub(super) fn ask_for_passthrough(&self, config: &mut KernelConfig) {
+        let passthrough = self.fs.passthrough();
+        if !passthrough.is_possible() {
+            return;
+        }
+        if self.trust.unchanging {
+            return passthrough.end("files of an unchanging tree are not opened");
+        }
+        let wanted = config.add_capabilities(InitFlags::FUSE_PASSTHROUGH);
+        if wanted.is_err() || config.set_max_stack_depth(1).is_err() {
+            passthrough.end("the kernel has none");
+        }
     }
 
     /// The kernel drops what it believes of a file's attributes. Unlike dropping pages this waits
@@ -122,16 +139,34 @@ impl Served {
 
     /// Opens a file for a thread, and answers. Of a short file whose bytes are in memory, and of which the
     /// kernel has none, they go first.
-    pub(super) fn open(&self, node: INodeNo, thread: u32, reply: ReplyOpen) -> Option<Node> {
-        match self.with_descriptors(|fs| fs.open_to_give(Node(node.0), thread)) {
+    pub(super) fn open(
+        &self,
+        node: INodeNo,
+        thread: u32,
+        asked: OpenFlags,
+        reply: ReplyOpen,
+    ) -> Option<Node> {
+        let back = |file: &File| reply.open_backing(file);
+        match self.with_descriptors(|fs| fs.open_to_give(Node(node.0), thread, &back)) {
             Ok(opened) => {
                 if opened.resized {
                     self.drop_attributes(node);
                 }
                 let given = opened.first && self.gives(node, &opened);
                 let mut flags = FopenFlags::FOPEN_NOFLUSH;
-                flags.set(FopenFlags::FOPEN_KEEP_CACHE, opened.unchanged || given);
-                reply.opened(FileHandle(opened.handle), flags);
+                let handle = FileHandle(opened.handle);
+                match opened.io.backing() {
+                    None => {
+                        flags.set(FopenFlags::FOPEN_KEEP_CACHE, opened.unchanged || given);
+                        reply.opened(handle, flags);
+                    }
+                    Some(backing) => {
+                        // The kernel drops its pages of the mount: it refuses to keep them. Direct
+                        // reads of the source must be aligned, those of a mount need not be.
+                        flags.set(FopenFlags::FOPEN_DIRECT_IO, is_direct(asked));
+                        reply.opened_passthrough(handle, flags, backing);
+                    }
+                }
                 opened.unlisted
             }
             Err(error) => {
@@ -157,8 +192,11 @@ impl Served {
         let (Some(kernel), Ok(file)) = (self.kernel.get(), self.fs.open_file(handle)) else {
             return false;
         };
-        let bytes = file.reader.bytes();
-        if bytes == 0 || bytes > WITH_OPEN_MAX || !file.reader.is_resident(0, bytes as usize) {
+        let Some(reader) = file.reader() else {
+            return false;
+        };
+        let bytes = reader.bytes();
+        if bytes == 0 || bytes > WITH_OPEN_MAX || !reader.is_resident(0, bytes as usize) {
             return false;
         }
         let give = |data: &[u8]| kernel.store(node, 0, data).is_ok();
@@ -200,6 +238,12 @@ pub(super) fn is_privileged(thread: u32) -> bool {
     let line = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
     let rights = line.and_then(|rights| u64::from_str_radix(rights.trim(), 16).ok());
     rights.is_some_and(|rights| rights >> SYS_ADMIN & 1 == 1)
+}
+
+/// Whether a program opens a file past the page cache.
+fn is_direct(asked: OpenFlags) -> bool {
+    rustix::fs::OFlags::from_bits_retain(asked.0.cast_unsigned())
+        .contains(rustix::fs::OFlags::DIRECT)
 }
 
 pub(super) fn answer_xattr(

@@ -28,6 +28,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use forerun_io::Reader;
 use forerun_io::footprint::Pages;
 use fuser::Errno;
 
@@ -148,7 +149,10 @@ impl Reads {
     /// Does a read, here or elsewhere, now or later. Of a served file it is called in its lane,
     /// because it looks whether the file changed.
     pub fn begin(&self, read: Read) {
-        if let Err(error) = read.file.reader.look_for(read.offset, read.bytes) {
+        let Some(reader) = read.file.reader() else {
+            return read.reply.error(Errno::EBADF);
+        };
+        if let Err(error) = reader.look_for(read.offset, read.bytes) {
             return read.reply.error(errno(beneath::errno(&error)));
         }
         if read.is_resident() {
@@ -185,11 +189,13 @@ impl Drop for Reads {
 
 impl Read {
     fn is_resident(&self) -> bool {
-        self.file.reader.is_resident(self.offset, self.bytes)
+        let reader = self.file.reader();
+        reader.is_some_and(|reader| reader.is_resident(self.offset, self.bytes))
     }
 
     fn device(&self) -> u64 {
-        self.file.reader.device().unwrap_or_default()
+        let reader = self.file.reader();
+        reader.and_then(Reader::device).unwrap_or_default()
     }
 
     /// Copies what is in memory and answers; the read itself if not all of it is.
@@ -309,7 +315,7 @@ impl Shared {
 
     /// [`Shared::await_bytes`] for a thread that must not wait for a server.
     fn await_elsewhere(self: &Arc<Self>, read: Read, round: u32) {
-        if !read.file.reader.is_served() {
+        if !read.file.is_served() {
             return self.await_bytes(read, round);
         }
         let (shared, lane) = (self.clone(), read.file.lane);
@@ -329,7 +335,10 @@ impl Shared {
                 shared.last_way(read);
             }
         };
-        file.reader.when_resident(offset, bytes, round == 0, come);
+        match file.reader() {
+            Some(reader) => reader.when_resident(offset, bytes, round == 0, come),
+            None => come(false),
+        }
     }
 
     /// The bytes have come: a worker copies them once there is room.

@@ -202,8 +202,14 @@ fn what_runs(page: &mut Page, watched: &Watched) {
     let help = "The version that runs; always 1";
     page.family(false, ("build_info", None), help, of(vec![version]));
     let source = watched.source.to_string_lossy().into_owned();
-    let labels = vec![("source", source), ("preset", watched.preset.to_owned())];
-    let help = "The source of the mount and the preset of its engine; always 1";
+    let passed = watched.passthrough();
+    let labels = vec![
+        ("source", source),
+        ("preset", watched.preset.to_owned()),
+        ("passthrough", passed.mode.name().to_owned()),
+    ];
+    let help = "The source of the mount, the preset of its engine and which files the kernel reads \
+                from the source itself; always 1";
     page.family(false, ("mount_info", None), help, of(labels));
     let uptime = watched.begun.elapsed().as_secs_f64();
     page.gauge_of(
@@ -214,6 +220,10 @@ fn what_runs(page: &mut Page, watched: &Watched) {
     );
     let open = watched.fs.open_files().len() as u64;
     page.gauge("open_files", "Files open on the mount", open);
+    let help = "Files of these that the kernel reads from the source itself";
+    page.gauge("passthrough_open_files", help, passed.open_files);
+    let help = "Times a file was opened so";
+    page.counter("passthrough_opens", help, passed.opens);
     let known = watched.fs.nodes().count() as u64;
     page.gauge("known_files", "Files that the kernel knows of", known);
 }
