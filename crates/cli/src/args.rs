@@ -20,7 +20,7 @@ use clap::{Arg, Args as Group, Parser, ValueEnum};
 use forerun_core::settings::Notice;
 use forerun_core::spec::{Choice, Method};
 use forerun_core::{
-    Bytes, Nanos, depth, detect, dispatch, hinted, next_file, preset, reclaim, settings,
+    Bytes, Nanos, depth, detect, dispatch, hinted, measure, next_file, preset, reclaim, settings,
 };
 use forerun_io::BackendChoice;
 
@@ -101,6 +101,11 @@ pub struct Methods {
     #[arg(long, value_name = "METHOD", long_help = methods_help("next-file", next_file::LIST))]
     #[arg(value_parser = |text: &str| Choice::parse("next-file", next_file::LIST, text))]
     pub next_file: Option<Choice>,
+
+    /// Measure method in place of the preset's, as name or name(param=value,..)
+    #[arg(long, value_name = "METHOD", long_help = methods_help("measure", measure::LIST))]
+    #[arg(value_parser = |text: &str| Choice::parse("measure", measure::LIST, text))]
+    pub measure: Option<Choice>,
 }
 
 /// When a hinted method decides.
@@ -122,9 +127,14 @@ pub struct Hinted(pub Option<Choice>);
 #[derive(Clone, Debug, Group)]
 #[command(next_help_heading = "Storage")]
 pub struct Storage {
-    /// Profile of the device, as `forerun profile` writes it
+    /// Profile of the device, as `forerun profile` writes it: where the estimates begin [default: what the
+    /// system says of the device]
     #[arg(long, value_name = "FILE")]
     pub profile: Option<PathBuf>,
+
+    /// Take the profile's figures as they are, measure nothing
+    #[arg(long, requires = "profile", conflicts_with = "measure")]
+    pub profile_fixed: bool,
 
     /// Slow the device down to one of this cost, as in switching=8ms,rate=80MB/s
     #[arg(long, value_name = "COST")]

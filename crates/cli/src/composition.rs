@@ -43,6 +43,7 @@ pub fn replace(settings: &mut Settings, methods: &Methods) {
         (&mut settings.dispatch, &methods.dispatch),
         (&mut settings.reclaim, &methods.reclaim),
         (&mut settings.next_file, &methods.next_file),
+        (&mut settings.measure, &methods.measure),
     ] {
         if let Some(other) = other {
             own.clone_from(other);

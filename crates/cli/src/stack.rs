@@ -3,7 +3,8 @@
 //! Built by `read` and `bench` from settings and the storage flags. The journal gets its name
 //! when the run has ended, also when it ended in a failure: that is the run one wants to look at.
 
-use forerun_core::{Ledger, Settings};
+use forerun_core::spec::Choice;
+use forerun_core::{Ledger, Settings, measure};
 use forerun_io::{Config, Driver};
 
 use crate::args::Storage;
@@ -72,6 +73,9 @@ pub fn config(settings: Settings, storage: &Storage) -> Result<Config, Failure> 
         .as_deref()
         .map(profile_file::load)
         .transpose()?;
+    if storage.profile_fixed {
+        config.settings.measure = Choice::of(&measure::given::METHOD.spec);
+    }
     config.disks = storage.disks;
     config.emulate = storage.emulate.map(|emulation| forerun_io::Emulation {
         switching: emulation.switching,

@@ -18,6 +18,7 @@ mod detect;
 mod dispatch;
 mod hinted;
 mod layout;
+mod measure;
 mod next_file;
 mod reclaim;
 #[cfg(test)]
@@ -35,6 +36,7 @@ pub use detect::detect;
 pub use dispatch::dispatch;
 pub use hinted::hinted;
 pub use layout::layout;
+pub use measure::measure;
 pub use next_file::next_file;
 pub use reclaim::reclaim;
 
@@ -77,6 +79,10 @@ pub enum Rule {
     RunIsWhole,
     /// Layout: pieces begin and end at multiples of its unit, which is not zero.
     UnitDivides,
+    /// Measure: more bytes are not expected to take less time.
+    LongerTakesLonger,
+    /// Measure: some request may always be sent.
+    LimitPositive,
     /// Next file: what is predicted is an entry of a known folder.
     FileExists,
     /// Next file: no file comes after itself.

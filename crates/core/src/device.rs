@@ -4,10 +4,12 @@
 //! that it has no slot for are queued here: with frames, or [deferred](crate::deferred) without.
 //! Which goes next is the dispatch method's choice.
 
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 
 use crate::deferred::DeferredQueue;
 use crate::dispatch::Head;
+use crate::measure::{Measure, Sample};
 use crate::profile::Profile;
 use crate::units::{Bytes, Nanos, RequestId};
 
@@ -15,9 +17,20 @@ use crate::units::{Bytes, Nanos, RequestId};
 /// section 3.1 asks for an average that follows the workload within some tens of requests.
 const DISTANCE_SHIFT: u32 = 3;
 
-#[derive(Debug, Default)]
+/// What is known of a fetch that the device has.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Sent {
+    sample: Sample,
+    /// How long it takes alone.
+    expected: Nanos,
+}
+
+#[derive(Debug)]
 pub(crate) struct Device {
-    pub(crate) profile: Profile,
+    /// Estimates its costs.
+    pub(crate) measure: Box<dyn Measure>,
+    /// What the requests in flight are expected to take alone, together.
+    ahead: Nanos,
     /// Moving average of the distances between requests that did not continue each other.
     pub(crate) distance: Bytes,
     /// Fetches handed to the driver and not completed.
@@ -51,6 +64,33 @@ pub(crate) struct Device {
 }
 
 impl Device {
+    /// One of which nothing is known.
+    pub(crate) fn new(measure: Box<dyn Measure>) -> Self {
+        Self {
+            measure,
+            ahead: Nanos(0),
+            distance: Bytes(0),
+            in_flight: 0,
+            queue: VecDeque::new(),
+            planned: VecDeque::new(),
+            deferred: DeferredQueue::default(),
+            is_granting: false,
+            granted_came: None,
+            ended: Nanos(0),
+            idled: 0,
+            last_end: 0,
+            run: 0,
+            slice: Bytes(0),
+            runs: 0,
+            work: 0,
+        }
+    }
+
+    /// Its costs, as far as they are known.
+    pub(crate) fn profile(&self) -> &Profile {
+        self.measure.profile()
+    }
+
     /// Where it stands, for the dispatch stage.
     pub(crate) fn head(&self) -> Head {
         Head {
@@ -62,7 +102,7 @@ impl Device {
 
     /// What it could transfer during one switch.
     pub(crate) fn depth(&self) -> Bytes {
-        self.profile
+        self.profile()
             .competitive_depth(self.distance, Bytes(self.last_end))
     }
 
@@ -92,8 +132,60 @@ impl Device {
         self.granted_came.unwrap_or(self.work)
     }
 
-    /// A fetch goes out. Returns where its reader's account, which stood there, stands now.
-    pub(crate) fn take(&mut self, account: u64, position: u64, bytes: u64) -> u64 {
+    /// A fetch goes out, now. Returns where its reader's account, which stood there, stands from then
+    /// on, and what will be known of it when it completes.
+    pub(crate) fn take(
+        &mut self,
+        now: Nanos,
+        account: u64,
+        position: u64,
+        bytes: u64,
+        most: u32,
+    ) -> (u64, Sent) {
+        // Its first request continues none.
+        let least = u64::from(self.work == 0);
+        let distance = Bytes(position.abs_diff(self.last_end).max(least));
+        let expected = self.measure.expected(distance, Bytes(bytes));
+        self.in_flight += 1;
+        self.ahead = Nanos(self.ahead.0.saturating_add(expected.0));
+        let sample = Sample {
+            sent: now,
+            ended: now,
+            distance,
+            bytes: Bytes(bytes),
+            in_flight: self.in_flight,
+            left: self.in_flight,
+            is_full: self.in_flight >= most.min(self.measure.limit()),
+            ahead: self.ahead,
+        };
+        (
+            self.account(account, position, bytes),
+            Sent { sample, expected },
+        )
+    }
+
+    /// A fetch ended, now; `is_whole` if it was carried out.
+    pub(crate) fn end(&mut self, now: Nanos, sent: &Sent, is_whole: bool) {
+        let sample = Sample {
+            ended: now,
+            left: self.in_flight,
+            ..sent.sample
+        };
+        self.in_flight -= 1;
+        self.ahead = Nanos(self.ahead.0.saturating_sub(sent.expected.0));
+        if is_whole {
+            self.measure.ended(&sample);
+        } else {
+            self.measure.lost(sample.in_flight);
+        }
+        if self.in_flight == 0 && self.queue.is_empty() && self.planned.is_empty() {
+            self.idled += 1;
+        }
+        self.ended = now;
+    }
+
+    /// Where a reader's account, which stood there, stands after this fetch.
+    fn account(&mut self, account: u64, position: u64, bytes: u64) -> u64 {
         let (start, switch) = if self.switches_to(position) {
             (self.work, self.depth().0)
         } else {

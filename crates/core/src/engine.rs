@@ -56,6 +56,7 @@ use crate::files_ahead::FilesAhead;
 use crate::fixed_map::FixedMap;
 use crate::layout::LayoutMap;
 use crate::ledger::Ledger;
+use crate::measure;
 use crate::memory::Memory;
 use crate::next_file::{self, Place};
 use crate::plan::Plan;
@@ -72,7 +73,7 @@ use work::{Task, Work};
 /// What a read under way is charged: its entry and the frames it pins.
 const READ_BYTES: i64 = 512;
 /// What a fetch under way is charged: its entry and its waiters.
-const REQUEST_BYTES: i64 = 192;
+const REQUEST_BYTES: i64 = 256;
 
 /// See the [module](self).
 #[derive(Debug)]
@@ -166,6 +167,7 @@ impl Engine {
         let detect = built("detect", &settings.detect, detect::LIST)?;
         let dispatch = built("dispatch", &settings.dispatch, dispatch::LIST)?;
         let reclaim = built("reclaim", &settings.reclaim, reclaim::LIST)?;
+        built("measure", &settings.measure, measure::LIST)?;
         let next_file = built("next_file", &settings.next_file, next_file::LIST)?;
         Ok(Self {
             next_file: FilesAhead::new(next_file, settings.memory.0),
@@ -248,7 +250,7 @@ impl Engine {
         };
         let accepted = match input {
             Input::Device { device, profile } => {
-                self.devices.entry(device).or_default().profile = profile;
+                self.device_mut(device).measure.told(&profile);
                 self.work.devices.push_back(device);
                 Some(())
             }

@@ -44,6 +44,7 @@ pub mod hinted;
 pub mod journal;
 pub mod layout;
 pub mod ledger;
+pub mod measure;
 mod memory;
 pub mod next_file;
 mod plan;

@@ -10,7 +10,7 @@ use core::fmt;
 use crate::settings::{Hinting, Settings, SettingsError, parse_hinted};
 use crate::spec::Choice;
 use crate::units::Bytes;
-use crate::{depth, detect, dispatch, next_file, reclaim};
+use crate::{depth, detect, dispatch, measure, next_file, reclaim};
 
 /// A named composition.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -37,6 +37,8 @@ pub struct Preset {
     pub lean_async: bool,
     /// How the file that is opened next is predicted.
     pub next_file: &'static str,
+    /// Where the costs of devices come from.
+    pub measure: &'static str,
 }
 
 /// Name of the preset used when none is given.
@@ -59,6 +61,7 @@ const BASE: Preset = Preset {
     unread_percent: 100,
     lean_async: false,
     next_file: "none",
+    measure: "given",
 };
 
 /// All presets. One entry a preset.
@@ -76,6 +79,7 @@ pub static LIST: &[Preset] = &[
         unread_percent: UNREAD_PERCENT,
         lean_async: true,
         next_file: "none",
+        measure: "online",
     },
     Preset {
         name: "mount",
@@ -89,6 +93,7 @@ pub static LIST: &[Preset] = &[
         unread_percent: UNREAD_PERCENT,
         lean_async: true,
         next_file: "directory",
+        measure: "online",
     },
     Preset {
         name: "cp",
@@ -201,6 +206,7 @@ impl Preset {
             unread_percent: self.unread_percent,
             lean_async: self.lean_async,
             next_file: Choice::parse("next_file", next_file::LIST, self.next_file)?,
+            measure: Choice::parse("measure", measure::LIST, self.measure)?,
         };
         settings.check()?;
         Ok(settings)
@@ -255,19 +261,26 @@ mod tests {
     fn a_settings_line_from_before_there_were_hints_follows_none() {
         let settings = LIST[0].settings(Bytes(64 << 20)).unwrap();
         let line = settings.to_string();
+        let measure = Choice::of(&measure::given::METHOD.spec);
+        let given = Settings {
+            measure,
+            ..settings.clone()
+        };
         let (old, _) = line.split_once(" hinted=").unwrap();
         let hinted = None;
         assert_eq!(
             old.parse(),
             Ok(Settings {
                 hinted,
-                ..settings.clone()
+                ..given.clone()
             })
         );
         let (old_hinted, _) = line.split_once(" notice=").unwrap();
-        assert_eq!(old_hinted.parse(), Ok(settings.clone()));
+        assert_eq!(old_hinted.parse(), Ok(given.clone()));
         let (old_hinting, _) = line.split_once(" next_file=").unwrap();
-        assert_eq!(old_hinting.parse(), Ok(settings));
+        assert_eq!(old_hinting.parse(), Ok(given.clone()));
+        let (old_files, _) = line.split_once(" measure=").unwrap();
+        assert_eq!(old_files.parse(), Ok(given));
         let error = alloc::format!("{old} hints=none").parse::<Settings>();
         assert!(error.unwrap_err().to_string().contains("hinted= expected"));
     }

@@ -31,6 +31,7 @@ pub struct Profile {
     switching: Vec<(Bytes, Nanos)>,
     rate: Vec<(Bytes, u64)>,
     servers: u32,
+    most: u32,
 }
 
 /// Why a profile was refused.
@@ -103,11 +104,11 @@ impl Profile {
         if let Some(&(_, r)) = rate.iter().find(|(_, r)| !RATE_RANGE.contains(r)) {
             return Err(ProfileError::Rate(r));
         }
-        let servers = SERVERS_MAX;
         Ok(Self {
             switching,
             rate,
-            servers,
+            servers: SERVERS_MAX,
+            most: u32::MAX,
         })
     }
 
@@ -122,20 +123,37 @@ impl Profile {
         Ok(Self { servers, ..self })
     }
 
+    /// The same, for a device that shall never have more requests than that, whatever it can work on: at
+    /// least one.
+    #[must_use]
+    pub fn with_most(self, most: u32) -> Self {
+        let most = most.max(1);
+        Self { most, ..self }
+    }
+
+    /// Most requests it shall ever have; any number if nobody said.
+    #[must_use]
+    pub fn most(&self) -> u32 {
+        self.most
+    }
+
     /// How many requests the device works on at once; [`SERVERS_MAX`] if nobody said.
     #[must_use]
     pub fn servers(&self) -> u32 {
         self.servers
     }
 
-    /// How many requests it is given at most: as many as it can work on, and one more so that it
-    /// never runs idle; any number if nobody said how many it works on.
+    /// How many requests it is given at most. One server gets two, so that it never runs idle.
+    /// Several get four each: requests do not fall on servers evenly, and with four for each a part of
+    /// e^-4, 2 %, of them has none. Any number if nobody said how many it works on.
     #[must_use]
     pub fn queue_max(&self) -> u32 {
-        match self.servers {
+        let wanted = match self.servers {
             SERVERS_MAX => u32::MAX,
-            servers => servers + 1,
-        }
+            1 => 2,
+            servers => servers * 4,
+        };
+        wanted.min(self.most)
     }
 
     /// The (distance, switching cost) points.
@@ -182,6 +200,7 @@ impl Default for Profile {
             switching: [(Bytes(0), Nanos(8_000_000))].into(),
             rate: [(Bytes(0), 80_000_000)].into(),
             servers: SERVERS_MAX,
+            most: u32::MAX,
         }
     }
 }

@@ -7,6 +7,7 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
+use crate::device::Sent;
 use crate::table::Frame;
 use crate::units::{DeviceId, Extent, ReadId, ReaderId, RequestId};
 
@@ -25,8 +26,8 @@ pub(crate) struct Request {
     pub(crate) came: u64,
     /// Whether a reader waited for part of it when it was decided.
     pub(crate) demand: bool,
-    /// Whether the driver has it.
-    pub(crate) dispatched: bool,
+    /// Once the driver has it.
+    pub(crate) sent: Option<Sent>,
     /// Reads that wait for a block of it.
     pub(crate) waiters: Vec<ReadId>,
     /// Its frames, once the blocks were dropped from the table while it ran; empty before.

@@ -3,10 +3,12 @@
 //! A [preset](crate::preset) gives the composition, the user the memory. Written into the first
 //! line of a journal and read back from it, so a replay needs nothing else.
 
+use alloc::boxed::Box;
 use alloc::string::{String, ToString};
 use core::fmt;
 use core::str::FromStr;
 
+use crate::measure::{self, Measure};
 use crate::spec::{Choice, ChoiceError};
 use crate::table::Table;
 use crate::units::Bytes;
@@ -45,6 +47,8 @@ pub struct Settings {
     pub lean_async: bool,
     /// Which files to open ahead of programs that walk folders.
     pub next_file: Choice,
+    /// Where the costs of devices come from.
+    pub measure: Choice,
 }
 
 /// How hints are followed.
@@ -217,6 +221,12 @@ impl Settings {
         Ok(())
     }
 
+    /// What estimates the costs of one device.
+    pub(crate) fn measure(&self) -> Box<dyn Measure> {
+        let built = self.measure.build(measure::LIST);
+        built.unwrap_or_else(|| (measure::given::METHOD.build)(&[]))
+    }
+
     /// How many blocks fit the memory once the bookkeeping is paid.
     #[must_use]
     pub fn frames(&self) -> u32 {
@@ -267,8 +277,8 @@ impl fmt::Display for Settings {
         } = self.hinting;
         write!(
             f,
-            " notice={notice} exact_hints={exact} hinted_blocks={blocks} next_file={}",
-            self.next_file
+            " notice={notice} exact_hints={exact} hinted_blocks={blocks} next_file={} measure={}",
+            self.next_file, self.measure
         )
     }
 }
@@ -308,6 +318,7 @@ impl FromStr for Settings {
             hinted: None,
             hinting: Hinting::default(),
             next_file: Choice::of(&next_file::none::METHOD.spec),
+            measure: Choice::of(&measure::given::METHOD.spec),
         };
         // Journals from before there were hints end here ..
         if fields.peek().is_some() {
@@ -321,10 +332,15 @@ impl FromStr for Settings {
                 blocks: value("hinted_blocks", field(&mut fields, "hinted_blocks")?)?,
             };
         }
-        // .. and those from before files were opened ahead here.
+        // .. those from before files were opened ahead here.
         if fields.peek().is_some() {
             let text = field(&mut fields, "next_file")?;
             settings.next_file = Choice::parse("next_file", next_file::LIST, text)?;
+        }
+        // .. those from before devices were measured here.
+        if fields.peek().is_some() {
+            let text = field(&mut fields, "measure")?;
+            settings.measure = Choice::parse("measure", measure::LIST, text)?;
         }
         settings.check()?;
         Ok(settings)

@@ -8,8 +8,9 @@ use forerun_core::{
     Block, Bytes, DeviceId, Engine, FetchOutcome, FileId, Input, Nanos, Output, Placement, Profile,
     ReadId, ReaderId, RequestId,
     detect::Access,
-    preset,
+    measure, preset,
     protocol::{Served, Wants},
+    spec::Choice,
 };
 
 const READS: u32 = 100_000;
@@ -53,8 +54,10 @@ impl Driver {
 
 fn describe_again(preset: &str) {
     let settings = preset::find(preset).unwrap().settings(Bytes(64 << 20));
+    let mut settings = settings.unwrap();
+    settings.measure = Choice::parse("measure", measure::LIST, "given").unwrap();
     let mut driver = Driver {
-        engine: Engine::new(settings.unwrap()).unwrap(),
+        engine: Engine::new(settings).unwrap(),
         fetches: Vec::new(),
         answered: 0,
     };

@@ -95,6 +95,9 @@ pub(crate) struct Control {
     pub(crate) stopped: bool,
 }
 
+/// With so many requests of a mebibyte a network file system is busy.
+const SERVED_MAX: u32 = 9;
+
 impl Control {
     pub(crate) fn new(
         engine: Engine,
@@ -210,8 +213,7 @@ impl Control {
         if device == next {
             let mut profile = prior.unwrap_or_else(|| self.profile.clone());
             if served {
-                let servers = profile.servers().min(self.requests_of_the_served());
-                profile = profile.clone().with_servers(servers).unwrap_or(profile);
+                profile = profile.with_most(self.requests_of_the_served());
             }
             self.feed(Input::Device { device, profile });
         }
@@ -219,13 +221,11 @@ impl Control {
     }
 
     /// Most requests of a served device at once: its server may never answer them, and what it holds
-    /// others cannot have. Half the memory at most, and no more than eight, with which a network file
-    /// system is busy.
+    /// others cannot have. Half the memory at most.
     fn requests_of_the_served(&self) -> u32 {
         let settings = self.engine.settings();
         let requests = settings.memory.0 / 2 / settings.request_max.0.max(1);
-        // One more than a device has servers is sent.
-        u32::try_from(requests.saturating_sub(1)).map_or(8, |servers| servers.clamp(1, 8))
+        u32::try_from(requests).map_or(SERVED_MAX, |requests| requests.clamp(2, SERVED_MAX))
     }
 
     /// Numbers a reader and opens it.
@@ -404,6 +404,12 @@ impl Control {
     /// The streams of all readers.
     pub(crate) fn streams(&self) -> Vec<StreamView> {
         self.engine.streams()
+    }
+
+    /// What a device costs, once that rests on enough requests.
+    pub(crate) fn estimate(&self, place: u64) -> Option<Profile> {
+        let view = self.engine.device(*self.devices.get(&place)?)?;
+        view.confidence.is_enough().then_some(view.profile)
     }
 
     /// How many bytes may be awaited at once; any number if none.

@@ -205,11 +205,15 @@ impl Driver {
         self.emulated
     }
 
-    /// What devices cost, if that was measured: none if it is assumed or emulated. A profile that was
-    /// given holds for every device.
+    /// What the device of this number (`st_dev`) costs, if that was measured: by whoever gave a profile,
+    /// or by enough requests of ours. None if it is assumed or emulated.
     #[must_use]
-    pub fn measured(&self) -> Option<&Profile> {
-        self.measured.as_ref()
+    pub fn measured(&self, device: u64) -> Option<Profile> {
+        if self.emulated {
+            return None;
+        }
+        let estimate = || self.shared.with(|control| control.estimate(device));
+        self.measured.clone().or_else(estimate)
     }
 
     /// The counters, as of now.

@@ -132,7 +132,7 @@ fn waiting_reads_streams_and_queues_are_seen() {
     let stream = stream.unwrap_or_else(|| panic!("{streams:?}"));
     assert_eq!(stream.waiting, 1);
     assert!(stream.window.size >= 16 && stream.ahead >= 16);
-    let [(None, queue)] = driver.queues()[..] else {
+    let [(None, queue)] = &driver.queues()[..] else {
         panic!("{:?}", driver.queues());
     };
     assert!(queue.in_flight > 0);

@@ -25,6 +25,7 @@ pub mod switching;
 
 use core::fmt;
 
+use forerun_core::profile::SERVERS_MAX;
 use forerun_core::spec::{ChoiceError, Method};
 use forerun_core::{Bytes, ErrorCode, Nanos, Profile};
 
@@ -222,6 +223,11 @@ impl<D: Device + ?Sized> Device for Box<D> {
     fn least(&self, needs: &Needs) -> Nanos {
         (**self).least(needs)
     }
+}
+
+/// So many servers, as a profile states them.
+pub(crate) fn stated(servers: u32) -> u32 {
+    servers.clamp(1, SERVERS_MAX - 1)
 }
 
 pub use model::{Model, ModelError, from_toml};

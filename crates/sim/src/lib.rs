@@ -32,6 +32,7 @@ pub mod device;
 pub mod hinted;
 mod lines;
 pub mod needs;
+pub mod phased;
 pub mod profile;
 pub mod random;
 pub mod record;

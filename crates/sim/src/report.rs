@@ -6,7 +6,7 @@
 
 use core::fmt;
 
-use forerun_core::{Bytes, Ledger, Nanos};
+use forerun_core::{Bytes, Ledger, Nanos, Profile};
 
 use crate::device::Usage;
 
@@ -62,12 +62,14 @@ impl ReaderReport {
 }
 
 /// What a device did.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DeviceReport {
     /// Its counters.
     pub usage: Usage,
     /// How many requests it can work on at once.
     pub servers: u32,
+    /// What the engine took its costs to be in the end.
+    pub estimate: Profile,
 }
 
 impl DeviceReport {

@@ -158,6 +158,8 @@ pub fn engine(
         copy_bytes_per_second: 0,
         events_max: u64::MAX,
         joins_instants: true,
+        told: None,
+        until: None,
     };
     let report = scene.run(&mut ())?;
     let ledger = report.ledger;

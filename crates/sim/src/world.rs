@@ -37,7 +37,9 @@ use std::collections::{BTreeSet, BinaryHeap, VecDeque};
 use std::sync::Arc;
 
 use forerun_core::table::Table;
-use forerun_core::{Block, Bytes, DeviceId, Engine, FileId, Input, Nanos, ReaderId, Settings};
+use forerun_core::{
+    Block, Bytes, DeviceId, Engine, FileId, Input, Nanos, Profile, ReaderId, Settings,
+};
 
 use crate::device::Device;
 use crate::record::{Digest, Record};
@@ -72,6 +74,10 @@ pub struct Scene<'a> {
     /// What happens at one time is planned for together, as by a driver that is told all of it; else
     /// one event after the other, as by a driver in real time, where no two are at one time.
     pub joins_instants: bool,
+    /// What the engine is told of every device, in place of its own profile.
+    pub told: Option<Profile>,
+    /// The run stops at this time, whatever is under way then.
+    pub until: Option<Nanos>,
 }
 
 impl<'a> Scene<'a> {
@@ -87,6 +93,8 @@ impl<'a> Scene<'a> {
             copy_bytes_per_second: 0,
             events_max: u64::MAX,
             joins_instants: true,
+            told: None,
+            until: None,
         }
     }
 
@@ -95,10 +103,14 @@ impl<'a> Scene<'a> {
     /// # Errors
     /// A scene that makes no sense, or an engine that breaks a rule, hangs or miscounts.
     pub fn run(self, record: &mut dyn Record) -> Result<Report, WorldError> {
+        let (told, until) = (self.told.clone(), self.until);
         let mut world = World::new(self, record)?;
-        world.set_up()?;
+        world.set_up(told)?;
         loop {
             let next = world.next();
+            if until.is_some_and(|until| next.is_none_or(|next| next > until)) {
+                return Ok(world.report());
+            }
             if next.is_none_or(|next| next > world.now) && world.engine.is_undecided() {
                 world.decide()?;
                 continue;
@@ -219,9 +231,10 @@ impl<'a, 'r> World<'a, 'r> {
     }
 
     /// Devices, files and readers are announced, and every reader begins to think.
-    fn set_up(&mut self) -> Result<(), WorldError> {
+    fn set_up(&mut self, told: Option<Profile>) -> Result<(), WorldError> {
         for device in 0..self.devices.len() {
-            let profile = self.devices[device].profile();
+            let own = || self.devices[device].profile();
+            let profile = told.clone().unwrap_or_else(own);
             self.handle(Input::Device {
                 device: DeviceId(device as u16),
                 profile,
@@ -384,12 +397,22 @@ impl<'a, 'r> World<'a, 'r> {
     fn finish(mut self) -> Result<Report, WorldError> {
         self.drain()?;
         self.check()?;
+        Ok(self.report())
+    }
+
+    fn report(&self) -> Report {
         let readers: Vec<_> = self.readers.iter().map(|reader| reader.report).collect();
-        let accounts = self.devices.iter().map(|device| DeviceReport {
-            usage: device.usage(),
-            servers: device.servers(),
-        });
-        Ok(Report {
+        let views = self.engine.devices().into_iter();
+        let accounts = self
+            .devices
+            .iter()
+            .zip(views)
+            .map(|(device, view)| DeviceReport {
+                usage: device.usage(),
+                servers: device.servers(),
+                estimate: view.profile,
+            });
+        Report {
             ledger: self.engine.ledger(),
             elapsed: readers
                 .iter()
@@ -403,6 +426,6 @@ impl<'a, 'r> World<'a, 'r> {
             digest: self.digest.0,
             events: self.events,
             block_bytes: self.block_bytes as u32,
-        })
+        }
     }
 }

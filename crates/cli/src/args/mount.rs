@@ -157,9 +157,9 @@ fn believed(text: &str) -> Result<Duration, String> {
 pub(super) fn in_order(arg: Arg) -> Arg {
     match arg.get_id().as_str() {
         "memory" => arg.help_heading(Resettable::Reset).display_order(0),
-        "profile" => arg.help_heading(Resettable::Reset).display_order(1),
+        "profile" | "profile_fixed" => arg.help_heading(Resettable::Reset).display_order(1),
         "preset" | "emulate" | "backend" | "journal" => arg.help_heading("Research"),
-        "detect" | "depth" | "dispatch" | "reclaim" | "next_file" => {
+        "detect" | "depth" | "dispatch" | "reclaim" | "next_file" | "measure" => {
             let help = arg.get_help().cloned().unwrap_or_default();
             let long = format!("{help} (see `forerun list methods`)");
             arg.help_heading("Research").long_help(long)

@@ -9,7 +9,7 @@ use std::io::Write;
 use comfy_table::{ContentArrangement, Table, presets};
 use forerun_core::preset::Preset;
 use forerun_core::spec::{Knows, Method, Spec};
-use forerun_core::{depth, detect, dispatch, hinted, next_file, preset, reclaim};
+use forerun_core::{depth, detect, dispatch, hinted, measure, next_file, preset, reclaim};
 use forerun_io::backend;
 use forerun_sim::trace::format;
 use serde_json::{Map, Value, json};
@@ -47,6 +47,7 @@ fn families(what: Option<Listed>) -> Vec<Family> {
         families.push(("dispatch", specs(dispatch::LIST)));
         families.push(("reclaim", specs(reclaim::LIST)));
         families.push(("next_file", specs(next_file::LIST)));
+        families.push(("measure", specs(measure::LIST)));
     }
     if shown(what, Listed::Devices) {
         families.push(("devices", specs(forerun_sim::device::LIST)));
@@ -142,7 +143,7 @@ fn papers(text: &str) -> String {
 
 fn composition(preset: &Preset) -> String {
     format!(
-        "detect={} depth={} dispatch={} reclaim={} hinted={} unread_percent={} lean_async={} next_file={}",
+        "detect={} depth={} dispatch={} reclaim={} hinted={} unread_percent={} lean_async={} next_file={} measure={}",
         preset.detect,
         preset.depth,
         preset.dispatch,
@@ -150,7 +151,8 @@ fn composition(preset: &Preset) -> String {
         preset.hinted,
         preset.unread_percent,
         preset.lean_async,
-        preset.next_file
+        preset.next_file,
+        preset.measure
     )
 }
 
@@ -201,6 +203,7 @@ fn json_of_preset(preset: &Preset) -> Value {
         "unread_percent": preset.unread_percent,
         "lean_async": preset.lean_async,
         "next_file": preset.next_file,
+        "measure": preset.measure,
         "default": preset.name == preset::DEFAULT,
     })
 }

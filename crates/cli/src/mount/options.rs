@@ -144,6 +144,7 @@ fn as_flag(option: &[u8]) -> OsString {
         b"dispatch",
         b"reclaim",
         b"next_file",
+        b"measure",
     ];
     let colon_is_comma = lists.contains(&name);
     flag.extend(value.iter().map(|byte| match byte {

@@ -1,12 +1,13 @@
 //! Every entry of every list conforms, and each kind of lie is found.
 
+mod estimates;
 mod liars;
 
 use super::*;
 use crate::spec::Method;
 use crate::{
     depth as depths, detect as detects, dispatch as dispatches, hinted::policy, layout as layouts,
-    next_file as next_files,
+    measure as measures, next_file as next_files,
 };
 use alloc::boxed::Box;
 use core::ops::Range;
@@ -97,6 +98,11 @@ fn every_hinted_method_conforms() {
 }
 
 #[test]
+fn every_measure_method_conforms() {
+    run("measure", measures::LIST, measure);
+}
+
+#[test]
 fn every_next_file_method_conforms() {
     run("next_file", next_files::LIST, next_file);
 }
@@ -152,6 +158,14 @@ fn a_hinted_method_that_lies_is_found() {
     for (rule, lie) in liars::PAIRS {
         let make = || Box::new(liars::Wrong(*lie)) as Box<dyn policy::Policy>;
         assert_eq!(broken(hinted, &make), Some(*rule), "{lie:?}");
+    }
+}
+
+#[test]
+fn a_measure_method_that_lies_is_found() {
+    for (rule, lie) in estimates::ESTIMATES {
+        let make = || Box::new(estimates::Guesses::new(*lie)) as Box<dyn measures::Measure>;
+        assert_eq!(broken(measure, &make), Some(*rule), "{lie:?}");
     }
 }
 

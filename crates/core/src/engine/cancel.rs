@@ -21,7 +21,7 @@ impl Engine {
         ) else {
             return Vec::new();
         };
-        let (extent, dispatched, device) = (request.extent, request.dispatched, request.device);
+        let (extent, is_sent, device) = (request.extent, request.sent.is_some(), request.device);
         let waiting = core::mem::take(&mut request.waiters);
         let mut frames = Vec::with_capacity(extent.count as usize);
         for block in extent.blocks() {
@@ -36,7 +36,7 @@ impl Engine {
             self.memory.table.remove(found.frame);
             frames.push(found.frame);
         }
-        if dispatched {
+        if is_sent {
             if let Some(request) = self.requests.get_mut(id) {
                 request.orphans = frames.into_boxed_slice();
             }

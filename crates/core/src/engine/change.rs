@@ -37,7 +37,7 @@ impl Engine {
         }
         let layout = LayoutMap::new(placement, self.settings.block_bytes)?;
         for device in layout.devices() {
-            self.devices.entry(device).or_default();
+            self.device_mut(device);
         }
         let blocks = blocks_in(bytes, self.settings.block_bytes);
         self.files.insert(

@@ -20,19 +20,14 @@ pub(super) const IN_FLIGHT: &str = "a block in flight is in the table";
 
 impl Engine {
     pub(super) fn complete(&mut self, id: RequestId, outcome: FetchOutcome) -> Option<()> {
-        if !self.requests.get(id)?.dispatched {
-            return None;
-        }
+        let sent = self.requests.get(id)?.sent?;
         let request = self.requests.remove(id)?;
         let planned = self.disown(id);
         self.memory.charge(-REQUEST_BYTES);
         let now = self.now;
         let device = known(self.devices.get_mut(&request.device), DEVICE)?;
-        device.in_flight -= 1;
-        if device.in_flight == 0 && device.queue.is_empty() && device.planned.is_empty() {
-            device.idled += 1;
-        }
-        let before = core::mem::replace(&mut device.ended, now);
+        let before = device.ended;
+        device.end(now, &sent, outcome == FetchOutcome::Done);
         let is_whole = outcome == FetchOutcome::Done && request.orphans.is_empty();
         if request.orphans.is_empty() {
             self.settle_blocks(&request, outcome);

@@ -120,7 +120,7 @@ impl Engine {
         let extent = Extent { file, first, count };
         let (waiters, orphans) = Default::default();
         let came = self.devices.get(&place.device).map_or(0, Device::came);
-        let (demand, dispatched) = (false, false);
+        let (demand, sent) = (false, None);
         self.requests.add(Request {
             device: place.device,
             member: place.member,
@@ -129,7 +129,7 @@ impl Engine {
             owner,
             came,
             demand,
-            dispatched,
+            sent,
             waiters,
             orphans,
         })
@@ -174,8 +174,9 @@ impl Engine {
         if let Some(request) = self.requests.get(id) {
             let owner = request.owner.and_then(|owner| self.readers.get(&owner));
             let is_late = is_planned || owner.is_some_and(|owner| owner.is_ahead);
-            let device = self.devices.entry(request.device).or_default();
-            if is_late && !request.demand {
+            let (device, is_late) = (request.device, is_late && !request.demand);
+            let device = self.device_mut(device);
+            if is_late {
                 device.planned.push_back(id);
             } else {
                 device.queue.push_back(id);

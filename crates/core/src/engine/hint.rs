@@ -231,7 +231,7 @@ impl Engine {
         let mut called_off = plan.requests_of_gone();
         called_off.retain(|id| {
             let request = self.requests.get(*id);
-            request.is_some_and(|r| !r.dispatched && r.waiters.is_empty())
+            request.is_some_and(|r| r.sent.is_none() && r.waiters.is_empty())
         });
         let is_empty = plan.is_empty();
         for extent in extents {

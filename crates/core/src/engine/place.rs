@@ -48,6 +48,13 @@ impl Engine {
         Some((place, known(device, "a file's devices are known with it")?))
     }
 
+    /// A device, new if it is not known.
+    pub(super) fn device_mut(&mut self, id: DeviceId) -> &mut Device {
+        let settings = &self.settings;
+        let new = || Device::new(settings.measure());
+        self.devices.entry(id).or_insert_with(new)
+    }
+
     /// Whether a request is the plan's.
     pub(super) fn is_planned(&self, id: RequestId) -> bool {
         let plan = self.plan.as_ref();

@@ -38,7 +38,7 @@ impl Engine {
     /// that are waited for. One of a file ahead does so only where others wait, too: taken out of
     /// its batch it would cost the disk two ways, and what its program needs next is in the batch.
     pub(super) fn hurry(&mut self, id: RequestId) {
-        let Some(request) = self.requests.get(id).filter(|r| !r.dispatched) else {
+        let Some(request) = self.requests.get(id).filter(|r| r.sent.is_none()) else {
             return;
         };
         let number = request.device;
@@ -95,7 +95,7 @@ impl Engine {
             return None;
         }
         let limit = self.settings.in_flight_max;
-        let has_room = device.in_flight < limit.min(device.profile.queue_max());
+        let has_room = device.in_flight < limit.min(device.measure.limit());
         if self.holds_back(device) {
             // Planned requests come after the others, but one that continues may go before them.
             return if has_room { self.choose(id) } else { None };
@@ -184,22 +184,29 @@ impl Engine {
     }
 
     fn start(&mut self, id: RequestId) {
-        let Some(request) = known(self.requests.get_mut(id), QUEUED) else {
+        let Some(request) = known(self.requests.get(id), QUEUED) else {
             return;
         };
-        debug_assert!(!request.dispatched, "a request is handed over once");
-        request.dispatched = true;
+        debug_assert!(request.sent.is_none(), "a request is handed over once");
         let (device, extent, demand) = (request.device, request.extent, request.demand);
         let (owner, member, position) = (request.owner, request.member, request.position);
         let bytes = self.bytes_of(extent);
         if let Some(state) = known(self.devices.get_mut(&device), DEVICE) {
-            state.in_flight += 1;
             let owner = owner.and_then(|owner| self.readers.get_mut(&owner));
             let account = owner.and_then(|reader| reader.accounts.get_mut(member));
             let before = account.as_ref().map_or(0, |account| **account);
-            let after = state.take(before, position, bytes.0);
+            let (after, sent) = state.take(
+                self.now,
+                before,
+                position,
+                bytes.0,
+                self.settings.in_flight_max,
+            );
             if let Some(account) = account {
                 *account = after;
+            }
+            if let Some(request) = self.requests.get_mut(id) {
+                request.sent = Some(sent);
             }
         }
         if let Some(plan) = &mut self.plan {

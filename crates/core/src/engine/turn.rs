@@ -29,11 +29,14 @@ impl Engine {
     /// until it has a slot. A request for any other takes its frames at once.
     #[must_use]
     pub fn waits_in_here(&self, profile: &Profile) -> bool {
-        self.dispatch.holds_back() && profile.servers() < self.settings.in_flight_max
+        let mut device = Device::new(self.settings.measure());
+        device.measure.told(profile);
+        self.holds_back(&device)
     }
 
+    /// Whether requests for this device are deferred until it has a slot.
     pub(super) fn holds_back(&self, device: &Device) -> bool {
-        self.waits_in_here(&device.profile)
+        self.dispatch.holds_back() && device.measure.limit() < u32::MAX
     }
 
     /// A queued request, as the dispatch method sees it.

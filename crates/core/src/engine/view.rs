@@ -16,6 +16,8 @@ use alloc::vec::Vec;
 
 use super::Engine;
 use crate::detect::Window;
+use crate::measure::Confidence;
+use crate::profile::Profile;
 use crate::stream::Stream;
 use crate::units::{Block, DeviceId, FileId, ReaderId};
 
@@ -39,7 +41,7 @@ pub struct StreamView {
 }
 
 /// A device and what it has to do.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DeviceView {
     /// Which.
     pub device: DeviceId,
@@ -47,6 +49,10 @@ pub struct DeviceView {
     pub queued: usize,
     /// Fetches the driver has and has not completed.
     pub in_flight: u32,
+    /// What it costs, as far as is known.
+    pub profile: Profile,
+    /// What that rests on.
+    pub confidence: Confidence,
 }
 
 impl Engine {
@@ -85,14 +91,22 @@ impl Engine {
         views
     }
 
-    /// The devices, by number.
+    /// A device; none if it is not known.
     #[must_use]
-    pub fn devices(&self) -> Vec<DeviceView> {
-        let views = self.devices.iter().map(|(&device, state)| DeviceView {
+    pub fn device(&self, device: DeviceId) -> Option<DeviceView> {
+        self.devices.get(&device).map(|state| DeviceView {
             device,
             queued: state.queue.len() + state.planned.len() + state.deferred.len(),
             in_flight: state.in_flight,
-        });
+            profile: state.profile().clone(),
+            confidence: state.measure.confidence(),
+        })
+    }
+
+    /// The devices, by number.
+    #[must_use]
+    pub fn devices(&self) -> Vec<DeviceView> {
+        let views = self.devices.keys().filter_map(|id| self.device(*id));
         let mut views: Vec<DeviceView> = views.collect();
         views.sort_unstable_by_key(|view| view.device);
         views
@@ -128,9 +142,9 @@ fn view(reader: ReaderId, file: FileId, stream: &Stream) -> StreamView {
 mod tests {
     use super::*;
     use crate::detect::Access;
+    use crate::preset;
     use crate::protocol::{FetchOutcome, Input, Output, Wants};
     use crate::units::{Bytes, Nanos, ReadId};
-    use crate::{Profile, preset};
 
     /// Hands in an input; the fetches it caused.
     fn handle(engine: &mut Engine, input: Input) -> Vec<crate::Fetch> {
@@ -186,7 +200,7 @@ mod tests {
         assert_eq!(stream.window.start, Block(0));
         assert_eq!(u64::from(stream.window.size), stream.ahead);
         assert!(stream.window.size > 16 && stream.window.async_size > 0);
-        let [device] = engine.devices()[..] else {
+        let [device] = &engine.devices()[..] else {
             panic!("{:?}", engine.devices());
         };
         assert_eq!(device.in_flight as usize, fetches.len());

@@ -249,7 +249,7 @@ impl Engine {
             location: here.position,
         };
         let device_facts = DeviceFacts {
-            profile: &device.profile,
+            profile: device.profile(),
             distance: device.distance,
         };
         let limit = self.depth.limit(&facts, &device_facts);

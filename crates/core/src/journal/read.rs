@@ -225,8 +225,15 @@ impl Words<'_> {
             .map(|(at, v)| (at, Nanos(v)))
             .collect();
         self.keyword("rate")?;
-        Profile::new(switching, self.points()?)
+        let rate = self.points()?;
+        // Most devices have no bound of their own.
+        let most = match self.is_empty() {
+            true => u32::MAX,
+            false => self.field("most")?,
+        };
+        Profile::new(switching, rate)
             .and_then(|profile| profile.with_servers(servers))
+            .map(|profile| profile.with_most(most))
             .map_err(|e| unexpected("a profile", &alloc::format!("{e}")))
     }
 

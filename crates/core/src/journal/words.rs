@@ -21,6 +21,10 @@ impl<'a> Words<'a> {
         self.0.next().ok_or(LineError::Missing(expected))
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.clone().next().is_none()
+    }
+
     pub(super) fn number<T: FromStr>(&mut self, expected: &'static str) -> Result<T, LineError> {
         parsed(self.word(expected)?, expected)
     }

@@ -177,7 +177,11 @@ fn costs(f: &mut Formatter<'_>, profile: &Profile) -> fmt::Result {
     write!(f, "servers {} switching ", profile.servers())?;
     points(f, switching.map(|(at, value)| (at.0, value.0)))?;
     f.write_str(" rate ")?;
-    points(f, rate.map(|(at, value)| (at.0, *value)))
+    points(f, rate.map(|(at, value)| (at.0, *value)))?;
+    match profile.most() {
+        u32::MAX => Ok(()),
+        most => write!(f, " most {most}"),
+    }
 }
 
 fn places(f: &mut Formatter<'_>, placement: &Placement) -> fmt::Result {

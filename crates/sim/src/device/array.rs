@@ -127,7 +127,14 @@ impl Device for Array {
             .rate_points()
             .iter()
             .map(|&(at, rate)| (wide(at), rate.saturating_mul(count).min(most)));
-        Profile::new(switching.collect(), rates.collect()).unwrap_or(one)
+        let profile = Profile::new(switching.collect(), rates.collect());
+        let servers = super::stated(
+            u32::try_from(count)
+                .unwrap_or(u32::MAX)
+                .saturating_mul(one.servers()),
+        );
+        let profile = profile.and_then(|profile| profile.with_servers(servers));
+        profile.unwrap_or(one)
     }
 
     fn submit(&mut self, now: Nanos, request: Request) {

@@ -21,7 +21,7 @@ use forerun_core::{Nanos, Profile};
 use serde::Deserialize;
 
 use super::model::{ModelError, milliseconds, range, rate};
-use super::{Built, Completion, Device, Outcome, Request, Usage};
+use super::{Built, Completion, Device, Outcome, Request, Usage, stated};
 use crate::needs::Needs;
 
 pub(super) const METHOD: Method<Built> = Method {
@@ -245,7 +245,9 @@ impl Device for ObjectStore {
     /// Request latency, and the rate of one stream.
     fn profile(&self) -> Profile {
         let p = &self.parameters;
-        Profile::constant(p.first_byte, p.stream.min(p.total)).unwrap_or_default()
+        let profile = Profile::constant(p.first_byte, p.stream.min(p.total));
+        let profile = profile.and_then(|profile| profile.with_servers(stated(self.servers())));
+        profile.unwrap_or_default()
     }
 
     fn submit(&mut self, now: Nanos, request: Request) {

@@ -18,7 +18,7 @@ use forerun_core::{Bytes, Nanos, Profile};
 use serde::Deserialize;
 
 use super::model::{ModelError, milliseconds, range, rate};
-use super::{Built, Completion, Device, Outcome, Request, Usage, transfer_time};
+use super::{Built, Completion, Device, Outcome, Request, Usage, stated, transfer_time};
 use crate::needs::Needs;
 
 pub(super) const METHOD: Method<Built> = Method {
@@ -196,7 +196,9 @@ impl Device for Ssd {
             / u128::from(page_time.max(1));
         let rate = u64::try_from(cells).unwrap_or(u64::MAX).min(p.host_rate);
         let cost = p.command.0 + page_time;
-        Profile::constant(Nanos(cost), rate).unwrap_or_default()
+        let profile = Profile::constant(Nanos(cost), rate);
+        let profile = profile.and_then(|profile| profile.with_servers(stated(self.servers())));
+        profile.unwrap_or_default()
     }
 
     fn submit(&mut self, now: Nanos, request: Request) {

@@ -147,6 +147,8 @@ pub fn run(
         copy_bytes_per_second: 0,
         events_max: u64::MAX,
         joins_instants: true,
+        told: None,
+        until: None,
     };
     let report = scene.run(&mut ())?;
     if report.ledger.hints < reads.references.len() as u64 {

@@ -16,7 +16,7 @@ use std::collections::BTreeSet;
 use forerun_core::spec::{Choice, Method};
 use forerun_core::table::Table;
 use forerun_core::{
-    Bytes, Nanos, Settings, depth, detect, dispatch, hinted, next_file, preset, reclaim,
+    Bytes, Nanos, Settings, depth, detect, dispatch, hinted, measure, next_file, preset, reclaim,
 };
 use forerun_sim::announce::Announced;
 use forerun_sim::device::{self, Device};
@@ -81,6 +81,7 @@ fn choose_settings(random: &mut Random) -> Settings {
         settings.depth = choose_method(random, depth::LIST);
         settings.dispatch = choose_method(random, dispatch::LIST);
         settings.reclaim = choose_method(random, reclaim::LIST);
+        settings.measure = choose_method(random, measure::LIST);
         settings.next_file = choose_method(random, next_file::LIST);
     }
     settings.block_bytes = 512 << random.below(8);
@@ -165,6 +166,8 @@ fn run(chosen: &Chosen, text: &mut Text<String>) -> Report {
         copy_bytes_per_second: chosen.copy_rate,
         events_max: 1_000_000 + 20 * blocks,
         joins_instants: chosen.faults.seed.is_multiple_of(2),
+        told: None,
+        until: None,
     };
     scene.run(text).unwrap_or_else(|e| panic!("{e}"))
 }

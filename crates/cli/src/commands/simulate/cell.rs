@@ -131,6 +131,7 @@ fn check_flags(args: &Simulate) -> Result<(), Failure> {
         ("--dispatch", &methods.dispatch),
         ("--reclaim", &methods.reclaim),
         ("--next-file", &methods.next_file),
+        ("--measure", &methods.measure),
     ] {
         if value.is_some() && args.preset.0.iter().all(Simulated::is_hinted) {
             return Err(Failure::Usage(format!(

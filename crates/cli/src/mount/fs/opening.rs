@@ -154,8 +154,11 @@ impl SourceFs {
 
     /// Whether a file is to be opened in passthrough, as far as it can be.
     pub(super) fn is_to_be_passed(&self, driver: &Driver, candidate: &Candidate<'_>) -> bool {
-        let (emulated, measured) = (driver.is_emulated(), driver.measured());
-        self.passthrough.wants(candidate, emulated, measured)
+        let (major, minor) = candidate.device;
+        let device = rustix::fs::makedev(major, minor);
+        let measured = || driver.measured(device);
+        let emulated = driver.is_emulated();
+        self.passthrough.wants(candidate, emulated, &measured)
     }
 
     /// Bytes of a file are asked for that the kernel reads by itself otherwise: it has a reader from now

@@ -152,7 +152,7 @@ impl Passthrough {
         &self,
         candidate: &Candidate<'_>,
         emulated: bool,
-        measured: Option<&Profile>,
+        measured: &dyn Fn() -> Option<Profile>,
     ) -> bool {
         if !self.is_possible() || !candidate.direct || self.is_refused(candidate.device) {
             return false;
@@ -163,7 +163,7 @@ impl Passthrough {
             Mode::Auto => {
                 let may_gain = candidate.bytes >= BYTES_MIN && !candidate.served && !emulated;
                 may_gain
-                    && (self.gain.cannot(candidate.device, measured)
+                    && (self.gain.cannot(candidate.device, measured().as_ref())
                         || is_cached(candidate.file, candidate.bytes))
             }
         }
@@ -256,20 +256,20 @@ mod tests {
             device: (0, 1),
             bytes: 1,
         };
-        let wants = |mode| Passthrough::new(mode).wants(&tiny, false, None);
+        let wants = |mode| Passthrough::new(mode).wants(&tiny, false, &|| None);
         assert_eq!(
             [Mode::Auto, Mode::Always, Mode::Never].map(wants),
             [false, true, false]
         );
         let always = Passthrough::new(Mode::Always);
         always.refuse((0, 1), &Errno::LOOP.into());
-        assert!(!always.wants(&tiny, false, None));
+        assert!(!always.wants(&tiny, false, &|| None));
         let other = Candidate {
             device: (0, 2),
             ..tiny
         };
-        assert!(always.wants(&other, false, None));
+        assert!(always.wants(&other, false, &|| None));
         always.end("tried");
-        assert!(!always.wants(&other, false, None) && !always.is_possible());
+        assert!(!always.wants(&other, false, &|| None) && !always.is_possible());
     }
 }

@@ -210,7 +210,10 @@ impl Drawing {
         // A profile holds so many points: of more zones, every second or third is left out.
         let every = zones.len().div_ceil(profile::POINTS_MAX);
         let rates = rates.step_by(every.max(1)).collect();
-        Profile::new(self.switching_points(), rates).map_err(ModelError::Profile)
+        let profile = Profile::new(self.switching_points(), rates);
+        // One arm.
+        let profile = profile.and_then(|profile| profile.with_servers(1));
+        profile.map_err(ModelError::Profile)
     }
 
     /// Bytes a second of reading a zone from end to end.

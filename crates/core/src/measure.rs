@@ -1,0 +1,97 @@
+//! Measure: what does a device cost, and how many requests does it work on at a time?
+//!
+//! Depth is switching cost times transfer rate, and dispatch holds back what a device cannot work on
+//! yet: both are wrong on a device that nobody described. A method here estimates the two from the
+//! requests that complete, as BBR estimates a network's bandwidth and delay (Cardwell et al., ACM
+//! Queue 2016): their product is what should be in flight.
+//!
+//! ```text
+//! goes out:   limit() -> most requests at a time        expected(distance, bytes) -> kept with the request
+//! completes:  ended(sample) -> estimates move           profile() -> depth, slices
+//! ```
+//!
+//! An estimate is state of the engine, moved by inputs alone; so a journal replays with it.
+
+mod costs;
+pub mod given;
+pub mod online;
+
+use alloc::boxed::Box;
+
+use crate::profile::Profile;
+use crate::spec::Method;
+use crate::units::{Bytes, Nanos};
+
+/// The measure methods. One entry a method.
+pub static LIST: &[Method<Box<dyn Measure>>] = &[given::METHOD, online::METHOD];
+
+/// A request that was carried out whole.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Sample {
+    /// When it went to the device.
+    pub sent: Nanos,
+    /// When it completed.
+    pub ended: Nanos,
+    /// How far from the end of the request sent before it began; 0 if it continued that.
+    pub distance: Bytes,
+    /// What it transferred.
+    pub bytes: Bytes,
+    /// Requests the device had when it went out, itself included: at least 1.
+    pub in_flight: u32,
+    /// The same when it completed.
+    pub left: u32,
+    /// Whether those were as many as it is given.
+    pub is_full: bool,
+    /// What was [expected](Measure::expected) of all of those together.
+    pub ahead: Nanos,
+}
+
+/// Where the figures of a device come from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Confidence {
+    /// Requests the estimate of the costs rests on.
+    pub samples: u64,
+    /// Requests that continued none and some that did: without the one kind the switching cost, without
+    /// the other the rate is what was told.
+    pub switches: u64,
+    /// Whether the number of servers was seen, or told.
+    pub knows_servers: bool,
+}
+
+impl Confidence {
+    /// Whether the costs are known well enough to give up prefetching for them: 32 requests, and some
+    /// of them switches.
+    #[must_use]
+    pub fn is_enough(&self) -> bool {
+        self.samples >= 32 && self.switches >= 4
+    }
+}
+
+/// Estimates one device. The rules are checked by the suite `conformance` over every entry of
+/// [`LIST`].
+pub trait Measure: core::fmt::Debug + Send {
+    /// A profile was given: before the first request, or anew.
+    fn told(&mut self, profile: &Profile);
+
+    /// The costs as far as they are known, and how many requests the device works on at a time;
+    /// [`SERVERS_MAX`](crate::profile::SERVERS_MAX) while nobody knows.
+    fn profile(&self) -> &Profile;
+
+    /// Most requests the device should have at a time; MUST be at least 1.
+    fn limit(&self) -> u32;
+
+    /// How long a request takes that the device works on alone; MUST NOT be less for more bytes.
+    fn expected(&self, distance: Bytes, bytes: Bytes) -> Nanos;
+
+    /// A request was carried out.
+    ///
+    /// It MUST depend on what was told and on the samples alone, and take any sample there can be: with
+    /// no bytes, from times that stand still, go back or jump.
+    fn ended(&mut self, sample: &Sample);
+
+    /// A request ended without being carried out whole, so its time says nothing.
+    fn lost(&mut self, in_flight: u32);
+
+    /// What the figures rest on.
+    fn confidence(&self) -> Confidence;
+}

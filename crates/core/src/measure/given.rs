@@ -1,0 +1,55 @@
+//! Given: a device costs what its profile says.
+//!
+//! For devices whose profile was measured with care and does not change, and for comparing methods:
+//! all see the same costs. A device that nobody described costs what [`Profile::default`] says.
+
+use alloc::boxed::Box;
+
+use super::{Confidence, Measure, Sample};
+use crate::profile::Profile;
+use crate::spec::{Knows, Method, Spec};
+use crate::units::{Bytes, Nanos};
+
+/// The entry in [`LIST`](super::LIST).
+pub const METHOD: Method<Box<dyn Measure>> = Method {
+    spec: Spec {
+        name: "given",
+        summary: "what the profile says, unchanged",
+        source: "li04 section 3.1",
+        unfit: "devices nobody measured, or that change",
+        knows: Knows::Online,
+        params: &[],
+    },
+    build: |_| Box::new(Given::default()),
+};
+
+#[derive(Debug, Default)]
+struct Given {
+    profile: Profile,
+}
+
+impl Measure for Given {
+    fn told(&mut self, profile: &Profile) {
+        self.profile = profile.clone();
+    }
+
+    fn profile(&self) -> &Profile {
+        &self.profile
+    }
+
+    fn limit(&self) -> u32 {
+        self.profile.queue_max()
+    }
+
+    fn expected(&self, _distance: Bytes, _bytes: Bytes) -> Nanos {
+        Nanos(0)
+    }
+
+    fn ended(&mut self, _sample: &Sample) {}
+
+    fn lost(&mut self, _in_flight: u32) {}
+
+    fn confidence(&self) -> Confidence {
+        Confidence::default()
+    }
+}

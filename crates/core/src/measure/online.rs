@@ -1,0 +1,391 @@
+//! Online: costs and servers from the requests that complete.
+//!
+//! The problem: a request takes longer because the device is slow, or because others were before it,
+//! and both look alike. With n requests at a device all the time, one server of 8 ms and two of 16 ms
+//! answer at the same moments. The cost of a request *alone* tells them apart, so now and then one has
+//! the device for itself.
+//!
+//! Costs. A request that goes out while the device has room says what it costs: the time until it
+//! completes, or on a device of one server the time since the request before it ended. From those
+//! the [line](super::costs) of cost and rate is fitted.
+//!
+//! Servers. Requests that meet a full device wait. By Little's law, the number worked on at a time is
+//!
+//! ```text
+//!           sum of what each and those before it at the device would take alone
+//! servers = -------------------------------------------------------------------   over 16 requests
+//!                          sum of what each took
+//! ```
+//!
+//! One server works through all of it, so both sums are equal; where all are worked on at once, the
+//! lower one is smaller by their number.
+//!
+//! Control law of the limit. One server gets two requests, so that it never runs idle. More servers
+//! get four each: requests do not fall on servers evenly, and with four for each e^-4, 2 %, of
+//! them have none. A device that was not described gets one request at a time for the first four, which
+//! gives a cost, and then two: if they are worked on at once the limit becomes eight, then 32.
+//!
+//! Control law of exploration. While requests queue, each 64 a server the device runs out once and
+//! gets one request for itself. A disk loses nothing by it; n servers lose what they could do in the
+//! time of one request, in 64. If the number of servers is suddenly half or twice what it was, the
+//! cost may have changed instead, and the device runs out at once.
+//!
+//! Example: a store of 30 ms. Four reads one by one, 30 ms each. Two at a time take 30 ms, expected 30 and
+//! 60 for the two: servers 90 / 60 = 1.5, so the limit is six; of six each takes 30 ms; and so on.
+
+use alloc::boxed::Box;
+
+use super::costs::{Costs, STREAK};
+use super::{Confidence, Measure, Sample};
+use crate::profile::{Profile, SERVERS_MAX, SWITCHING_MAX};
+use crate::spec::{Knows, Method, Spec};
+use crate::units::{Bytes, Nanos};
+
+pub(super) const METHOD: Method<Box<dyn Measure>> = Method {
+    spec: Spec {
+        name: "online",
+        summary: "costs and servers estimated from the requests that complete",
+        source: "after Cardwell et al., ACM Queue 2016; Little 1961",
+        unfit: "comparing methods on one device: each sees estimates of its own",
+        knows: Knows::Online,
+        params: &[],
+    },
+    build: |_| Box::new(Online::default()),
+};
+
+/// Requests one at a time before the first guess: the first may be odd, and four cost a store of
+/// 200 ms less than a second.
+const FIRST: u64 = 2;
+/// Requests between two looks at the number of servers: chance in a disk's times is then a tenth.
+const EPOCH: u32 = 16;
+/// The same as long as the number is not known.
+const FIRST_EPOCH: u32 = 4;
+/// Requests between two that have the device for themselves, for each server: n servers lose at most
+/// what they do in the time of one, which is a 64th.
+const PROBE_EVERY: u32 = 128;
+/// The same between two times that four of them do because costs may have changed.
+const CHANGES_EVERY: u32 = 512;
+/// Servers are counted in 256ths.
+const ONE: u64 = 256;
+
+/// See the [module](self).
+#[derive(Debug)]
+struct Online {
+    costs: Costs,
+    profile: Profile,
+    /// In 256ths.
+    servers: u64,
+    /// On one server, the time of a request that passes hidden behind the one before it.
+    hidden: u64,
+    /// Requests alone since one was not, of those that continue the one before and of others.
+    since_joined: [u32; 2],
+    knows_servers: bool,
+    limit: u32,
+    /// What was told to be never exceeded.
+    most: u32,
+    /// When the last request ended.
+    ended: Nanos,
+    /// Whether it was seen, not only told.
+    saw_servers: bool,
+    /// From the beginning on every epoch saw more of them.
+    is_growing: bool,
+    epoch: Epoch,
+    /// Requests since one had the device for itself.
+    since_alone: u32,
+    /// They were measured since the last epoch that was believed.
+    is_checked: bool,
+    /// Requests since the costs were measured because they may have changed.
+    since_change: u32,
+    /// So many requests are to have the device for themselves: it runs out for each.
+    probes: u64,
+}
+
+impl Default for Online {
+    fn default() -> Self {
+        Self::of(&Profile::default())
+    }
+}
+
+impl Online {
+    fn of(profile: &Profile) -> Self {
+        let is_told = profile.servers() < SERVERS_MAX;
+        let servers = if is_told { profile.servers() } else { 1 };
+        Self {
+            costs: Costs::new(profile),
+            profile: profile.clone(),
+            servers: u64::from(servers) * ONE,
+            hidden: 0,
+            since_joined: [PROBE_EVERY; 2],
+            knows_servers: is_told,
+            limit: if is_told { limit_of(servers) } else { 1 },
+            most: profile.most(),
+            ended: Nanos(0),
+            saw_servers: false,
+            is_growing: true,
+            epoch: Epoch::default(),
+            since_alone: 0,
+            is_checked: false,
+            since_change: u32::MAX,
+            probes: 0,
+        }
+    }
+
+    fn whole_servers(&self) -> u32 {
+        let servers = (self.servers + ONE / 2) / ONE;
+        u32::try_from(servers)
+            .unwrap_or(u32::MAX)
+            .clamp(1, SERVERS_MAX - 1)
+    }
+
+    fn is_single(&self) -> bool {
+        self.knows_servers && self.whole_servers() == 1
+    }
+
+    /// What a request took that met no queue.
+    fn learn(&mut self, sample: &Sample, before: Nanos) {
+        let most = sample.in_flight.max(sample.left);
+        if self.is_single() {
+            return self.learn_single(sample, before, most);
+        }
+        let time = sample.ended.since(sample.sent);
+        // Others only ever make a request slower.
+        if most == 1 || time < self.costs.expected(sample.distance, sample.bytes) {
+            self.costs.learn(sample.distance, sample.bytes, time);
+        }
+    }
+
+    /// On one server a request's own time begins when the one before ended, but for what passed hidden
+    /// behind that one. How much that is, only requests alone say: those that continue none, because
+    /// a disk that was idle may have to turn once to continue. Where all are alone there is nothing
+    /// to compare.
+    fn learn_single(&mut self, sample: &Sample, before: Nanos, most: u32) {
+        let own = sample.ended.since(sample.sent.max(before)).0;
+        let kind = usize::from(sample.distance.0 > 0);
+        let is_joined = most > 1;
+        self.since_joined[kind] = match is_joined {
+            true => 0,
+            false => self.since_joined[kind].saturating_add(1),
+        };
+        if is_joined || self.since_joined[kind] > PROBE_EVERY {
+            let hidden = if is_joined && kind == 1 {
+                self.hidden
+            } else {
+                0
+            };
+            let time = Nanos(own.saturating_add(hidden));
+            self.costs.learn(sample.distance, sample.bytes, time);
+        } else if kind == 1 {
+            let expected = self.costs.expected(sample.distance, sample.bytes).0;
+            let part = if own.abs_diff(expected) > expected / 2 {
+                2
+            } else {
+                8
+            };
+            self.hidden = match own.checked_sub(expected) {
+                Some(more) => self.hidden.saturating_add(more / part).min(SWITCHING_MAX.0),
+                None => self.hidden.saturating_sub((expected - own) / part),
+            };
+        }
+    }
+
+    /// A request was one of several.
+    fn count(&mut self, sample: &Sample) {
+        self.epoch.add(sample);
+        self.since_change = self.since_change.saturating_add(1);
+        // Where all that may be sent is sent, how many more it could take is no matter.
+        self.since_alone += u32::from(!sample.is_full || sample.in_flight >= self.limit);
+        let least = match self.knows_servers {
+            true => EPOCH,
+            false => FIRST_EPOCH,
+        };
+        if self.epoch.requests >= least.max(sample.in_flight / 2) {
+            self.settle();
+        }
+        let every = match self.saw_servers {
+            true => PROBE_EVERY.saturating_mul(self.whole_servers()),
+            false => EPOCH,
+        };
+        if self.since_alone >= every {
+            self.probes = self.probes.max(1);
+        }
+    }
+
+    /// An epoch ends: how many servers were at work?
+    fn settle(&mut self) {
+        let epoch = core::mem::take(&mut self.epoch);
+        let old = self.servers;
+        let seen = match epoch.is_queued() {
+            true => epoch.servers(),
+            // All were worked on at once, and more might have been.
+            false => epoch.servers().max(old),
+        };
+        let has_grown = 2 * seen > 3 * old;
+        self.is_growing &= has_grown;
+        let is_odd = has_grown || 2 * seen < old;
+        let next = match is_odd {
+            true => seen,
+            false => old.midpoint(seen),
+        };
+        let every = CHANGES_EVERY.saturating_mul(self.whole_servers());
+        let is_due = is_odd && !self.is_growing && self.since_change >= every;
+        // On one server costs are measured in another way, from which there is no way back but this.
+        let is_single = next < ONE * 3 / 2 && !self.is_single() && !self.is_checked;
+        if is_due || is_single {
+            // The costs may have changed instead: they are measured before this is believed.
+            (self.since_change, self.probes) = (0, STREAK);
+            self.is_checked = true;
+            return;
+        }
+        self.is_checked = false;
+        self.servers = next;
+        self.knows_servers = true;
+        self.saw_servers = true;
+        self.limit = limit_of(self.whole_servers());
+    }
+}
+
+/// Requests that were at the device together with others.
+#[derive(Clone, Copy, Debug, Default)]
+struct Epoch {
+    requests: u32,
+    /// How many were there with each, itself included, added up.
+    in_flight: u64,
+    /// What those would take alone, and what each took.
+    ahead: u64,
+    took: u64,
+}
+
+impl Epoch {
+    fn add(&mut self, sample: &Sample) {
+        self.requests += 1;
+        self.in_flight = self.in_flight.saturating_add(sample.in_flight.into());
+        self.ahead = self.ahead.saturating_add(sample.ahead.0);
+        let took = sample.ended.since(sample.sent).0;
+        self.took = self.took.saturating_add(took);
+    }
+
+    /// In 256ths.
+    fn servers(&self) -> u64 {
+        let servers = u128::from(self.ahead) * u128::from(ONE) / u128::from(self.took.max(1));
+        let servers = u64::try_from(servers).unwrap_or(u64::MAX);
+        servers.clamp(ONE, u64::from(SERVERS_MAX - 1) * ONE)
+    }
+
+    /// Less than three quarters of the requests at the device were worked on.
+    fn is_queued(&self) -> bool {
+        let offered = self.in_flight.saturating_mul(ONE) / u64::from(self.requests.max(1));
+        4 * self.servers() < offered.saturating_mul(3)
+    }
+}
+
+/// Most requests of a device of so many servers, as of one that was described.
+fn limit_of(servers: u32) -> u32 {
+    let described = Profile::default().with_servers(servers);
+    described.map_or(2, |profile| profile.queue_max())
+}
+
+impl Measure for Online {
+    fn told(&mut self, profile: &Profile) {
+        *self = Self {
+            ended: self.ended,
+            ..Self::of(profile)
+        };
+    }
+
+    fn profile(&self) -> &Profile {
+        &self.profile
+    }
+
+    fn limit(&self) -> u32 {
+        if self.probes > 0 {
+            1
+        } else {
+            self.limit.min(self.most)
+        }
+    }
+
+    fn expected(&self, distance: Bytes, bytes: Bytes) -> Nanos {
+        // Servers side by side are no arm: to continue is no cheaper there, until it is seen to be.
+        let is_guess = self.whole_servers() > 1 && !self.costs.knows_adjacent();
+        let least = Bytes(u64::from(is_guess));
+        self.costs.expected(distance.max(least), bytes)
+    }
+
+    fn ended(&mut self, sample: &Sample) {
+        let before = core::mem::replace(&mut self.ended, sample.ended);
+        self.learn(sample, before);
+        if sample.in_flight == 1 {
+            self.probes = self.probes.saturating_sub(1);
+            self.since_alone = 0;
+        }
+        if self.limit == 1 {
+            if self.costs.requests() >= FIRST {
+                self.limit = limit_of(1);
+            }
+        } else if sample.in_flight > 1 {
+            self.count(sample);
+        }
+        let servers = if self.knows_servers {
+            self.whole_servers()
+        } else {
+            SERVERS_MAX
+        };
+        self.profile = self.costs.profile(servers).with_most(self.most);
+    }
+
+    fn lost(&mut self, in_flight: u32) {
+        if in_flight == 1 {
+            self.probes = self.probes.saturating_sub(1);
+        }
+    }
+
+    fn confidence(&self) -> Confidence {
+        Confidence {
+            samples: self.costs.requests(),
+            switches: self.costs.switches(),
+            knows_servers: self.knows_servers,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Requests one behind the other, every other one from a cache.
+    #[test]
+    fn a_cache_that_has_half_of_the_requests_hides_no_device() {
+        let mut method = Online::default();
+        let mut now = 0;
+        for number in 0..1000u64 {
+            let time = match number % 2 {
+                0 => 12_000_000 + 5_000_000,
+                _ => 10_000,
+            };
+            let sample = Sample {
+                sent: Nanos(now),
+                ended: Nanos(now + time),
+                distance: Bytes(1 << 30),
+                bytes: Bytes(500_000),
+                in_flight: 1,
+                left: 1,
+                ..Sample::default()
+            };
+            method.ended(&sample);
+            now += time;
+        }
+        let expected = method.expected(Bytes(1 << 30), Bytes(500_000));
+        assert!(expected.0.abs_diff(17_000_000) < 1_000_000, "{expected:?}");
+    }
+
+    #[test]
+    fn a_device_that_never_completes_is_still_given_two_requests_or_one() {
+        assert_eq!(Online::default().limit(), 1);
+        let disk = Profile::default().with_servers(1).unwrap();
+        let mut told = Online::default();
+        told.told(&disk);
+        assert_eq!((told.limit(), told.profile()), (2, &disk));
+        told.told(&disk.clone().with_most(1));
+        assert_eq!(told.limit(), 1);
+    }
+}
