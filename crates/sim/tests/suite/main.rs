@@ -14,6 +14,7 @@ mod determinism;
 mod fairness;
 mod golden;
 mod hinted;
+mod measure;
 mod memory;
 mod methods;
 mod next_file;

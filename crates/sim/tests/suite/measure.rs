@@ -1,0 +1,194 @@
+//! Devices that nobody described: estimates from the requests that complete are as good as a profile.
+
+use forerun_core::spec::Choice;
+use forerun_core::{Nanos, Profile, Settings, measure};
+use forerun_sim::device::{self, Device};
+use forerun_sim::phased::Phased;
+use forerun_sim::workload::many_readers::ManyReaders;
+use forerun_sim::{Report, Scene};
+
+use crate::stage::settings;
+
+const SECOND: u64 = 1_000_000_000;
+const MEMORY: u64 = 64 << 20;
+
+fn readers(readers: usize, file_bytes: u64) -> ManyReaders {
+    ManyReaders {
+        file_bytes,
+        read_bytes: 64 << 10,
+        think_ns: 0,
+        readers,
+        shared: false,
+    }
+}
+
+/// Larger blocks than usual, for shorter runs.
+fn with_large_blocks() -> Settings {
+    let mut settings = settings("forerun", MEMORY);
+    settings.block_bytes = 32 << 10;
+    settings
+}
+
+fn given(mut settings: Settings) -> Settings {
+    settings.measure = Choice::parse("measure", measure::LIST, "given").unwrap();
+    settings
+}
+
+fn built(name: &str) -> Box<dyn Device> {
+    device::parse(name).unwrap()
+}
+
+/// A run that knows this device.
+fn knowing(device: &str, workload: &ManyReaders, until: u64) -> Report {
+    let mut scene = Scene::new(given(with_large_blocks()), built(device), workload);
+    scene.until = Some(Nanos(until));
+    scene.run(&mut ()).unwrap()
+}
+
+/// A run that is told this of the device, and measures it.
+fn measuring(device: Box<dyn Device>, told: Profile, workload: &ManyReaders, until: u64) -> Report {
+    let mut scene = Scene::new(with_large_blocks(), device, workload);
+    scene.told = Some(told);
+    scene.until = Some(Nanos(until));
+    scene.run(&mut ()).unwrap()
+}
+
+/// Slow, fast, far and striped devices.
+const DEVICES: &[&str] = &[
+    "switching(cost_ns=1000000,rate_bytes_per_second=300000000)",
+    "switching(cost_ns=12000000,rate_bytes_per_second=220000000)",
+    "switching(cost_ns=30000000,rate_bytes_per_second=100000000)",
+    "hp97560",
+    "hitachi_t7k250_160",
+    "cheetah_15k_st373454",
+    "array:hp97560",
+    "object_store(first_byte_ns=30000000,stream_bytes_per_second=8000000,total_bytes_per_second=800000000)",
+    "object_store(first_byte_ns=200000000,stream_bytes_per_second=8000000,total_bytes_per_second=800000000)",
+];
+
+/// What is asked of a run that measures, as a part of one that knows. Requests of a modelled store that go
+/// out together come back together, for ever; where few readers keep some ten of them in flight, when
+/// they first went out decides how many wait for the same bytes, whoever knows what.
+fn least(device: &str) -> f64 {
+    match device.starts_with("object_store") {
+        true => 0.7,
+        false => 0.9,
+    }
+}
+
+/// The bytes that a run takes from a time on, as a part of those of another.
+fn part(of: impl Fn(u64) -> Report, other: impl Fn(u64) -> Report, from: u64, to: u64) -> f64 {
+    let bytes = |run: &dyn Fn(u64) -> Report| run(to).bytes.0 - run(from).bytes.0;
+    bytes(&of) as f64 / bytes(&other) as f64
+}
+
+#[test]
+fn a_device_that_nobody_described_is_used_as_one_that_was_after_two_seconds() {
+    for name in DEVICES {
+        for count in [1, 10, 64] {
+            let capacity = built(name).capacity().map_or(1 << 42, |end| end.0);
+            let file = (capacity / count as u64).min(1 << 34) / 4096 * 4096;
+            let workload = readers(count, file);
+            let of = |at| measuring(built(name), Profile::default(), &workload, at);
+            let part = part(
+                of,
+                |at| knowing(name, &workload, at),
+                2 * SECOND,
+                14 * SECOND,
+            );
+            println!("{name}, {count} readers: {part:.3}");
+            assert!(part > least(name), "{name}, {count} readers: {part:.3}");
+        }
+    }
+}
+
+#[test]
+fn a_profile_wrong_by_a_hundred_either_way_is_corrected() {
+    let name = "switching(cost_ns=8000000,rate_bytes_per_second=80000000)";
+    for (cost, rate) in [
+        (80_000, 8_000_000_000),
+        (800_000_000, 800_000),
+        (80_000, 800_000),
+    ] {
+        for servers in [1, 100] {
+            let told = Profile::constant(Nanos(cost), rate).unwrap();
+            let told = told.with_servers(servers).unwrap();
+            let workload = readers(10, 1 << 30);
+            let of = |at| measuring(built(name), told.clone(), &workload, at);
+            let part = part(
+                of,
+                |at| knowing(name, &workload, at),
+                4 * SECOND,
+                12 * SECOND,
+            );
+            println!("told {cost} ns, {rate} bytes/s, {servers} servers: {part:.3}");
+            assert!(part > 0.9, "{cost} {rate} {servers}: {part:.3}");
+        }
+    }
+}
+
+/// When a run has sent so many requests more than at a time.
+fn requests_later(run: impl Fn(u64) -> Report, from: u64, requests: u64) -> u64 {
+    let before = run(from).ledger.requests;
+    let mut at = from;
+    while run(at).ledger.requests < before + requests {
+        at += SECOND / 10;
+    }
+    at
+}
+
+#[test]
+fn a_device_that_changes_is_known_again_after_64_requests() {
+    let disk = "switching(cost_ns=8000000,rate_bytes_per_second=80000000)";
+    let slow = "switching(cost_ns=80000000,rate_bytes_per_second=8000000)";
+    // As long as a neighbour takes half.
+    let half = "switching(cost_ns=16000000,rate_bytes_per_second=40000000)";
+    let far = "object_store(first_byte_ns=200000000,stream_bytes_per_second=8000000,total_bytes_per_second=20000000)";
+    let near = "object_store(first_byte_ns=20000000,stream_bytes_per_second=80000000,total_bytes_per_second=200000000)";
+    let steps = [
+        (disk, slow),
+        (slow, disk),
+        (disk, half),
+        (half, disk),
+        (near, far),
+        (far, near),
+    ];
+    for (before, after) in steps {
+        for count in [1, 10, 64] {
+            let workload = readers(count, 1 << 32);
+            let at = 10 * SECOND;
+            let run = |until| {
+                let later = vec![(Nanos(at), built(after))];
+                let device = Box::new(Phased::new(built(before), later));
+                measuring(device, Profile::default(), &workload, until)
+            };
+            let from = requests_later(run, at, 64);
+            let to = from + 10 * SECOND;
+            let new = run(to).bytes.0 - run(from).bytes.0;
+            let known = |until| knowing(after, &workload, until).bytes.0;
+            let old = known(to) - known(from);
+            let part = new as f64 / old as f64;
+            println!("{before} -> {after}, {count} readers: {part:.3}");
+            assert!(
+                part > least(after),
+                "{before} -> {after}, {count}: {part:.3}"
+            );
+        }
+    }
+}
+
+/// Eight servers, all the time with more to do than they can: now and then one request has them all.
+#[test]
+fn measuring_goes_on_at_a_fiftieth_of_the_throughput_at_most() {
+    let name = "object_store(first_byte_ns=8000000,requests_in_flight=8)";
+    let workload = readers(64, 1 << 32);
+    let of = |at| measuring(built(name), Profile::default(), &workload, at);
+    let part = part(
+        of,
+        |at| knowing(name, &workload, at),
+        10 * SECOND,
+        40 * SECOND,
+    );
+    println!("{part:.3}");
+    assert!(part > 0.98, "{part:.3}");
+}
