@@ -127,8 +127,7 @@ pub struct Hinted(pub Option<Choice>);
 #[derive(Clone, Debug, Group)]
 #[command(next_help_heading = "Storage")]
 pub struct Storage {
-    /// Profile of the device, as `forerun profile` writes it: where the estimates begin [default: what the
-    /// system says of the device]
+    /// Profile of the device to begin with, as `forerun profile` writes it
     #[arg(long, value_name = "FILE")]
     pub profile: Option<PathBuf>,
 

@@ -104,6 +104,7 @@ fn json_is_one_object_with_a_key_a_family() {
             "dispatch",
             "formats",
             "hinted",
+            "measure",
             "next_file",
             "presets",
             "reclaim",
