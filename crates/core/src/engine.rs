@@ -237,8 +237,8 @@ impl Engine {
     }
 
     /// Takes one input. Drain [`Engine::poll`] until [`Output::Idle`] before the next. `now` is
-    /// recorded, stall time is counted with it, and a hinted policy may reckon with how long disks
-    /// and readers took; nothing else is decided by it. Before time goes on an
+    /// recorded, stall time is counted with it, and estimates of devices and hinted policies reckon with
+    /// how long disks and readers took; nothing else is decided by it. Before time goes on an
     /// [`Engine::is_undecided`] one gets an [`Input::Decide`].
     pub fn handle(&mut self, now: Nanos, input: Input) {
         self.now = now;
