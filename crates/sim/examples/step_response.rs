@@ -10,7 +10,7 @@
 
 #![allow(clippy::print_stdout, reason = "a program that prints a plot")]
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use forerun_core::journal::Entry;
 use forerun_core::spec::Choice;
@@ -33,7 +33,7 @@ const PHASES: [(u64, u64, u64); 3] = [
 /// Bytes that arrived in each slot of time.
 #[derive(Default)]
 struct Arrivals {
-    under_way: HashMap<RequestId, u64>,
+    under_way: BTreeMap<RequestId, u64>,
     slots: Vec<u64>,
 }
 

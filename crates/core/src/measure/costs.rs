@@ -1,9 +1,9 @@
 //! Costs: the line through the times of requests, time = cost + bytes / rate.
 //!
 //! Requests that continue the one before (*adjacent*) and others (*apart*) have a cost each and the rate
-//! in common: on a disk the first is nothing and the second a seek, on a store reached over a network
-//! both are its latency. The estimate is a least squares fit of two parallel lines over the recent
-//! means of requests of like size, with the last fit as one more observation:
+//! in common: on a disk the first is nothing and the second a seek, on a store both are its latency. The
+//! estimate is a least squares fit of two parallel lines over the means of requests of like size,
+//! with the last fit as one more observation:
 //!
 //! ```text
 //!            sum over classes of weight x (bytes - mean) x (time - mean)  +  RIDGE / rate before
@@ -13,17 +13,11 @@
 //! cost of a kind = mean time of its classes - mean bytes / rate, at least 0
 //! ```
 //!
-//! What the samples cannot tell apart stays as it was in proportion: where all are of one length, a
-//! time twice as long moves the cost and the rate by their squared parts of it. A mean moves by an
-//! eighth, and no further than four times itself, so one late request in eight hardly shows.
-//!
-//! A device that changes as a whole does so for requests of all kinds, also for those that are not seen at
-//! the moment. So when four requests in a row took more than 3/2, or less than 2/3, of what was expected,
-//! everything is scaled by the least of the four. A request that takes a 32nd of it came from a cache
-//! and says nothing.
-//!
-//! The cost of going a certain distance is the mean over what is left of apart requests that far, by
-//! powers of 16; where there were too few, the cost of all.
+//! Where all are of one length, cost and rate take up a difference by their squared parts of the time. A
+//! mean moves by an eighth, and no further than four times itself. When four in a row took more than 3/2,
+//! or less than 2/3, of what was expected, the device changed as a whole and everything is scaled
+//! by the least of the four. The cost of a distance is the mean over apart requests that far,
+//! by powers of 16; where there were too few, the cost of all.
 
 use alloc::vec::Vec;
 

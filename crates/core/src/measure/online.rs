@@ -1,37 +1,27 @@
 //! Online: costs and servers from the requests that complete.
 //!
-//! The problem: a request takes longer because the device is slow, or because others were before it,
-//! and both look alike. With n requests at a device all the time, one server of 8 ms and two of 16 ms
-//! answer at the same moments. The cost of a request *alone* tells them apart, so now and then one has
-//! the device for itself.
+//! The problem: a request takes longer because the device is slow, or because others were before it.
+//! With n requests there all the time, one server of 8 ms and two of 16 ms answer at the same moments.
+//! What a request takes *alone* tells them apart, so now and then one has the device for itself.
 //!
-//! Costs. A request that goes out while the device has room says what it costs: the time until it
-//! completes, or on a device of one server the time since the request before it ended. From those
-//! the [line](super::costs) of cost and rate is fitted.
+//! Costs: [lines](super::costs) through the times of requests that were alone, or on one server through
+//! the times since the request before; on several, a faster one counts too, as others only ever slow it.
 //!
-//! Servers. Requests that meet a full device wait. By Little's law, the number worked on at a time is
+//! Servers, by Little's law over 16 requests that were not alone, those before it counted to each:
 //!
 //! ```text
-//!           sum of what each and those before it at the device would take alone
-//! servers = -------------------------------------------------------------------   over 16 requests
-//!                          sum of what each took
+//! servers = sum of what each and those before it would take alone / sum of what each took
 //! ```
 //!
-//! One server works through all of it, so both sums are equal; where all are worked on at once, the
-//! lower one is smaller by their number.
+//! Control law of the limit: that of a [profile](Profile::queue_max), two requests for one server and four
+//! each for several. A device that was not described gets one at a time for the first two, then
+//! two; if they are worked on at once the limit is eight, then 32.
 //!
-//! Control law of the limit. One server gets two requests, so that it never runs idle. More servers
-//! get four each: requests do not fall on servers evenly, and with four for each e^-4, 2 %, of
-//! them have none. A device that was not described gets one request at a time for the first four, which
-//! gives a cost, and then two: if they are worked on at once the limit becomes eight, then 32.
+//! Control law of exploration: one request in 128 a server is alone while others wait, four where the
+//! number of servers seems to be another: the costs may have changed instead.
 //!
-//! Control law of exploration. While requests queue, each 64 a server the device runs out once and
-//! gets one request for itself. A disk loses nothing by it; n servers lose what they could do in the
-//! time of one request, in 64. If the number of servers is suddenly half or twice what it was, the
-//! cost may have changed instead, and the device runs out at once.
-//!
-//! Example: a store of 30 ms. Four reads one by one, 30 ms each. Two at a time take 30 ms, expected 30 and
-//! 60 for the two: servers 90 / 60 = 1.5, so the limit is six; of six each takes 30 ms; and so on.
+//! Example: a store of 30 ms. Two reads one by one, 30 ms each. Then two at a time in 30 ms, of which
+//! 30 and 60 were expected one by one: more than one server, so eight go out; and so on.
 
 use alloc::boxed::Box;
 

@@ -8,6 +8,7 @@ mod table;
 /// Devices whose rows take a second each.
 const QUICK: &[&str] = &["hp97560", "ibm_lightning_0661", "hp_c2247a"];
 
+#[expect(clippy::disallowed_methods, reason = "asks for minutes of work")]
 #[test]
 fn the_table_of_unknown_devices_is_as_published() {
     let golden = include_str!("../golden/unknown_devices.txt");
