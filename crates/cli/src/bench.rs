@@ -25,6 +25,8 @@ pub mod report;
 
 use forerun_core::{Ledger, Nanos};
 
+use crate::estimate::DeviceEstimate;
+
 /// One run of one contender.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Measured {
@@ -38,6 +40,8 @@ pub struct Measured {
     pub device: Option<DeviceUse>,
     /// The engine's counters; the kernel shows none.
     pub ledger: Option<Ledger>,
+    /// The costs of the devices as the engine took them to be in the end; the kernel shows none.
+    pub estimate: Option<Vec<DeviceEstimate>>,
     /// Block size the ledger counts in.
     pub block_bytes: u32,
     /// How the files were cached before.

@@ -16,6 +16,7 @@ pub mod bench;
 pub mod commands;
 pub mod composition;
 pub mod emulation;
+pub mod estimate;
 pub mod failure;
 pub mod files;
 pub mod measure;

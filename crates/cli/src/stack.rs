@@ -3,13 +3,16 @@
 //! Built by `read` and `bench` from settings and the storage flags. The journal gets its name
 //! when the run has ended, also when it ended in a failure: that is the run one wants to look at.
 
+use forerun_core::engine::view::DeviceView;
 use forerun_core::spec::Choice;
 use forerun_core::{Ledger, Settings, measure};
 use forerun_io::{Config, Driver};
 
 use crate::args::Storage;
+use crate::estimate::{DeviceEstimate, Estimate, name_nth};
 use crate::failure::Failure;
 use crate::files::NewFile;
+use crate::mount::report::device_name;
 use crate::profile_file;
 
 /// See the [module](self).
@@ -42,6 +45,26 @@ impl Stack {
     #[must_use]
     pub fn driver(&self) -> &Driver {
         &self.driver
+    }
+
+    /// The devices with their costs as of now.
+    #[must_use]
+    pub fn estimates(&self) -> Vec<DeviceEstimate> {
+        let word = match self.driver.is_emulated() {
+            true => "emulated",
+            false => "generated",
+        };
+        let queues = self.driver.queues();
+        let unnumbered = queues.iter().filter(|(number, _)| number.is_none()).count();
+        let estimate = |(nth, (number, view)): (usize, &(Option<u64>, DeviceView))| {
+            let name = || name_nth(word, nth, unnumbered);
+            let prior = self.driver.prior_source(*number).into();
+            DeviceEstimate {
+                device: number.map_or_else(name, |number| device_name(Some(number))),
+                estimate: Estimate::new(&view.profile, view.confidence, prior),
+            }
+        };
+        queues.iter().enumerate().map(estimate).collect()
     }
 
     /// Ends the run: the counters, and the journal under its name. Readers must be closed.

@@ -1,11 +1,14 @@
 //! The counters of a run for people and programs: one `name value` a line, units in the names.
 //!
 //! Printed to standard error by `read --stats`. The names are the ledger's own, so the identities
-//! written there (`reads = hits + late_hits + misses`) can be checked by eye.
+//! written there (`reads = hits + late_hits + misses`) can be checked by eye. After them stands a line for
+//! each device with the engine's [estimate](crate::estimate) of its costs.
 
 use std::fmt::Write;
 
 use forerun_core::{Ledger, Nanos};
+
+use crate::estimate::DeviceEstimate;
 
 /// How many counters a ledger has.
 const COUNTERS: usize = 30;
@@ -20,6 +23,13 @@ pub fn lines(ledger: &Ledger, elapsed: Nanos, bytes: u64) -> String {
         let _ = writeln!(text, "{name} {value}");
     }
     text
+}
+
+/// A line for each device: `device`, its name, and its costs as the engine takes them to be.
+#[must_use]
+pub fn devices(devices: &[DeviceEstimate]) -> String {
+    let line = |device: &DeviceEstimate| format!("device {device}\n");
+    devices.iter().map(line).collect()
 }
 
 /// All counters of a ledger, under its own names with their units.

@@ -20,7 +20,7 @@ use crate::clock::{Clock, Ticker};
 use crate::control::Control;
 use crate::error::Error;
 use crate::pages_ahead::PagesAhead;
-use crate::prior::Priors;
+use crate::prior::{PriorSource, Priors};
 use crate::shared::{Port, Shared};
 use crate::source;
 use crate::sync::Mutex;
@@ -214,6 +214,17 @@ impl Driver {
         }
         let estimate = || self.shared.with(|control| control.estimate(device));
         self.measured.clone().or_else(estimate)
+    }
+
+    /// Where the costs came from that a device had before its first request; by its number, as in
+    /// [`queues`](Self::queues).
+    #[must_use]
+    pub fn prior_source(&self, device: Option<u64>) -> PriorSource {
+        match (&self.priors, device) {
+            (None, _) => PriorSource::Told,
+            (Some(priors), Some(device)) if priors.knows(device) => PriorSource::System,
+            _ => PriorSource::Assumed,
+        }
     }
 
     /// The counters, as of now.

@@ -64,4 +64,5 @@ pub use clock::Clock;
 pub use driver::{Config, Driver};
 pub use error::Error;
 pub use folder::{Folder, OpensAhead};
+pub use prior::PriorSource;
 pub use reader::Reader;

@@ -21,6 +21,18 @@ use forerun_core::{Nanos, Profile};
 
 use crate::sync::Mutex;
 
+/// Where the costs of a device come from that its requests have not been measured yet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum PriorSource {
+    /// A profile was given, or the device is emulated.
+    Told,
+    /// The system says of which kind the device is.
+    System,
+    /// Nothing is known: the engine's default.
+    Assumed,
+}
+
 /// What kind of storage it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Medium {
@@ -288,6 +300,11 @@ impl Priors {
         tracing::debug!("device {}:{}: {facts:?}", number.0, number.1);
         let prior = facts.and_then(|facts| facts.profile());
         self.known.lock().entry(device).or_insert(prior).clone()
+    }
+
+    /// Whether the system said something of a device that was met.
+    pub(crate) fn knows(&self, device: u64) -> bool {
+        self.known.lock().get(&device).is_some_and(Option::is_some)
     }
 }
 

@@ -6,6 +6,7 @@
 
 use core::fmt;
 
+use forerun_core::measure::Confidence;
 use forerun_core::{Bytes, Ledger, Nanos, Profile};
 
 use crate::device::Usage;
@@ -70,6 +71,8 @@ pub struct DeviceReport {
     pub servers: u32,
     /// What the engine took its costs to be in the end.
     pub estimate: Profile,
+    /// What that rests on.
+    pub confidence: Confidence,
 }
 
 impl DeviceReport {

@@ -411,6 +411,7 @@ impl<'a, 'r> World<'a, 'r> {
                 usage: device.usage(),
                 servers: device.servers(),
                 estimate: view.profile,
+                confidence: view.confidence,
             });
         Report {
             ledger: self.engine.ledger(),

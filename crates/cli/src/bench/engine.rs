@@ -44,6 +44,7 @@ pub fn run(plan: &Plan, settings: &Settings, bar: &ProgressBar) -> Result<Measur
         };
         readers::run(plan, bar, readers)
     });
+    let estimate = stack.estimates();
     let ledger = stack.finish();
     let (times, ledger) = (times?, ledger?);
     Ok(Measured {
@@ -55,6 +56,7 @@ pub fn run(plan: &Plan, settings: &Settings, bar: &ProgressBar) -> Result<Measur
             bytes: ledger.request_bytes.0,
         }),
         ledger: Some(ledger),
+        estimate: Some(estimate),
         block_bytes: settings.block_bytes,
         source_cache,
     })

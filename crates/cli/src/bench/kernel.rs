@@ -52,6 +52,7 @@ pub fn run(plan: &Plan, bar: &ProgressBar) -> Result<Measured, Failure> {
         bytes: times.bytes,
         device: used,
         ledger: None,
+        estimate: None,
         block_bytes: 4096,
         source_cache: SourceCache::Dropped,
     })

@@ -15,12 +15,13 @@ use forerun_core::{Nanos, Profile, Settings};
 use forerun_sim::device::switching::Switching;
 use forerun_sim::device::{Completion, Device, Request, Usage};
 use forerun_sim::workload::Workload;
-use forerun_sim::{Report, Scene, Text, WorldError};
+use forerun_sim::{DeviceReport, Report, Scene, Text, WorldError};
 use indicatif::ProgressBar;
 
 use super::plan::Plan;
 use super::{DeviceUse, Measured, SourceCache};
 use crate::args::Storage;
+use crate::estimate::{Basis, DeviceEstimate, Estimate, name_nth};
 use crate::failure::Failure;
 use crate::files::NewFile;
 use crate::profile_file;
@@ -54,10 +55,26 @@ pub fn run(plan: &Plan, settings: &Settings, bar: &ProgressBar) -> Result<Measur
             requests: report.device_requests(),
             bytes: report.device_bytes().0,
         }),
+        estimate: Some(estimates(plan, &report)),
         ledger: Some(report.ledger),
         block_bytes: report.block_bytes,
         source_cache: SourceCache::None,
     })
+}
+
+/// The costs of the devices as the engine took them to be in the end.
+fn estimates(plan: &Plan, report: &Report) -> Vec<DeviceEstimate> {
+    let storage = &plan.storage;
+    let prior = match storage.profile.is_some() || storage.emulate.is_some() {
+        true => Basis::Told,
+        false => Basis::Assumed,
+    };
+    let devices = report.devices.iter().enumerate();
+    let estimate = |(nth, device): (usize, &DeviceReport)| DeviceEstimate {
+        device: name_nth("modelled", nth, report.devices.len()),
+        estimate: Estimate::new(&device.estimate, device.confidence, prior),
+    };
+    devices.map(estimate).collect()
 }
 
 /// Runs a scene with its journal written, also if the run ends in a broken rule.

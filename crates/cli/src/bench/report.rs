@@ -5,7 +5,7 @@
 //! Fields that a contender cannot know (the kernel's hits) are empty, or `null`.
 
 use std::collections::BTreeMap;
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::io::Write;
 
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
@@ -14,6 +14,7 @@ use serde::Serialize;
 use super::plan::Plan;
 use super::{Measured, SourceCache};
 use crate::args::{Clock, Format};
+use crate::estimate::DeviceEstimate;
 use crate::failure::Failure;
 use crate::quantity::{rough_duration, rough_size};
 use crate::terminal;
@@ -49,6 +50,9 @@ pub struct Row {
     pub stall_ns: Option<u64>,
     pub memory_peak_bytes: Option<u64>,
     pub source_cache: SourceCache,
+    /// In JSON, and below the table: a line of CSV has no room for a list.
+    #[serde(skip)]
+    pub estimate: Option<Vec<DeviceEstimate>>,
 }
 
 impl Row {
@@ -92,6 +96,7 @@ impl Row {
             stall_ns: ledger.map(|l| l.stall.0),
             memory_peak_bytes: ledger.map(|l| l.memory_peak.0),
             source_cache: run.source_cache,
+            estimate: run.estimate.clone(),
         })
     }
 }
@@ -138,9 +143,20 @@ fn unprintable(error: impl fmt::Display) -> Failure {
 }
 
 fn json(rows: &[Row]) -> serde_json::Result<String> {
-    rows.iter()
-        .map(|row| Ok(serde_json::to_string(row)? + "\n"))
-        .collect()
+    #[derive(Serialize)]
+    struct Line<'a> {
+        #[serde(flatten)]
+        row: &'a Row,
+        estimate: &'a Option<Vec<DeviceEstimate>>,
+    }
+    let line = |row| {
+        let line = Line {
+            row,
+            estimate: &row.estimate,
+        };
+        Ok(serde_json::to_string(&line)? + "\n")
+    };
+    rows.iter().map(line).collect()
 }
 
 fn csv(rows: &[Row]) -> Result<String, Box<dyn std::error::Error>> {
@@ -186,7 +202,7 @@ fn table(rows: &[Row]) -> String {
         column.set_cell_alignment(CellAlignment::Right);
     }
     let lines = table.lines().map(|line| format!("{}\n", line.trim_end()));
-    lines.collect::<String>() + &caches(rows)
+    lines.collect::<String>() + &caches(rows) + &estimates(rows)
 }
 
 /// How the files were cached, below a table that has no room for it.
@@ -207,6 +223,22 @@ fn caches(rows: &[Row]) -> String {
         lines
     } else {
         format!("\n{lines}")
+    }
+}
+
+/// The costs of the devices, a line each, below a table that has no room for them.
+fn estimates(rows: &[Row]) -> String {
+    let wide = rows.iter().map(|row| row.preset.len()).max().unwrap_or(0);
+    let mut lines = String::new();
+    for row in rows {
+        for device in row.estimate.iter().flatten() {
+            let _ = writeln!(lines, "{:wide$}  {device}", row.preset);
+        }
+    }
+    if lines.is_empty() {
+        lines
+    } else {
+        format!("\nestimated costs of the devices:\n{lines}")
     }
 }
 
@@ -258,6 +290,7 @@ mod tests {
             bytes: 1_000,
             device: None,
             ledger: None,
+            estimate: None,
             block_bytes: 4096,
             source_cache: SourceCache::None,
         }

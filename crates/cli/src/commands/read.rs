@@ -41,9 +41,11 @@ pub fn run(args: &args::Read, out: &mut dyn Write) -> Result<(), Failure> {
         })
     });
     let elapsed = Nanos(u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX));
+    let devices = stack.estimates();
     let ledger = stack.finish();
     if let (true, Ok(ledger)) = (args.stats, &ledger) {
-        let _ = stderr().write_all(stats::lines(ledger, elapsed, bytes).as_bytes());
+        let text = stats::lines(ledger, elapsed, bytes) + &stats::devices(&devices);
+        let _ = stderr().write_all(text.as_bytes());
     }
     copied.and(ledger.map(drop))
 }

@@ -5,6 +5,7 @@
 //! mount that ends while it is watched ends the command. With `--once` one screen a mount is printed
 //! as text, with rates since the mount began; with `--list` one line a mount.
 
+mod devices;
 mod rates;
 mod screen;
 

@@ -45,7 +45,7 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use forerun_core::engine::view::{DeviceView, StreamView};
 use forerun_core::{Bytes, Ledger};
-use forerun_io::{DeviceUse, Driver, OpensAhead};
+use forerun_io::{DeviceUse, Driver, OpensAhead, PriorSource};
 use rustix::fs::{FileType, Mode, OFlags, SeekFrom, StatVfs};
 use rustix::io::Errno;
 
@@ -391,6 +391,12 @@ impl SourceFs {
     pub fn under_way(&self) -> Option<UnderWay> {
         let driver = self.driver()?;
         Some((driver.streams(), driver.queues()))
+    }
+
+    /// Where the costs of a device came from before its first request; by its number.
+    #[must_use]
+    pub fn prior_source(&self, device: Option<u64>) -> Option<PriorSource> {
+        Some(self.driver()?.prior_source(device))
     }
 
     /// The error that ended the writing of the journal, if one did.

@@ -18,6 +18,7 @@ use super::fs::SourceFs;
 use super::fs::passthrough::Mode;
 use super::read_times::ReadTimes;
 use super::readahead;
+use crate::estimate::Estimate;
 use crate::stats;
 
 /// A mount and what it was started with.
@@ -135,6 +136,9 @@ pub struct QueueReport {
     pub queued: usize,
     /// Fetches it is working on.
     pub in_flight: u32,
+    /// Its costs; none from a daemon that does not tell them.
+    #[serde(default)]
+    pub estimate: Option<Estimate>,
 }
 
 /// An emulated device.
@@ -180,7 +184,10 @@ impl Watched {
             open_files: self.open_files(&streams),
             device: device.map(|used| device_report(&used)),
             journal_error: self.fs.journal_error().map(|error| error.to_string()),
-            queues: queues.iter().map(queue_report).collect(),
+            queues: queues
+                .iter()
+                .map(|queue| self.queue_report(queue))
+                .collect(),
         })
     }
 
@@ -223,6 +230,17 @@ impl Watched {
             }
         };
         self.fs.open_files().into_iter().map(report).collect()
+    }
+
+    fn queue_report(&self, (number, view): &(Option<u64>, DeviceView)) -> QueueReport {
+        let prior = self.fs.prior_source(*number).map(Into::into);
+        let prior = prior.unwrap_or_default();
+        QueueReport {
+            device: device_name(*number),
+            queued: view.queued,
+            in_flight: view.in_flight,
+            estimate: Some(Estimate::new(&view.profile, view.confidence, prior)),
+        }
     }
 
     /// Lets the daemon use this much memory from now on.
@@ -278,16 +296,8 @@ fn stream_report(view: &StreamView, unit: u64) -> StreamReport {
     }
 }
 
-fn queue_report((number, view): &(Option<u64>, DeviceView)) -> QueueReport {
-    QueueReport {
-        device: device_name(*number),
-        queued: view.queued,
-        in_flight: view.in_flight,
-    }
-}
-
 /// The name of a device: its number, or that it is emulated.
-pub(super) fn device_name(number: Option<u64>) -> String {
+pub(crate) fn device_name(number: Option<u64>) -> String {
     let name = |number| format!("{}:{}", major(number), minor(number));
     number.map_or_else(|| "emulated".into(), name)
 }

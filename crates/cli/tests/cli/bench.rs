@@ -26,6 +26,17 @@ const KEYS: [&str; 16] = [
     "source_cache",
 ];
 
+const ESTIMATE_KEYS: [&str; 8] = [
+    "device",
+    "switching_ns",
+    "rate_bytes_per_second",
+    "servers",
+    "depth_bytes",
+    "basis",
+    "requests",
+    "switches",
+];
+
 type Row = BTreeMap<String, Value>;
 
 fn rows(arguments: &str) -> Vec<Row> {
@@ -61,6 +72,11 @@ fn a_row_a_preset_with_every_key_in_both_clocks() {
             // 64 KiB reads are whole blocks but the last: nothing is asked for twice.
             assert_eq!(asked, 3 * 245);
             assert!(number(row, "memory_peak_bytes") <= 256 << 20);
+            let device = row["estimate"][0].as_object().unwrap();
+            assert!(
+                ESTIMATE_KEYS.iter().all(|key| device.contains_key(*key)),
+                "{device:?}"
+            );
         }
     }
 }
@@ -71,7 +87,7 @@ fn virtual_time_is_the_same_every_time() {
     let table = output_of(text);
     assert_eq!(table, output_of(text));
     let cells = |line: &str| line.split("  ").filter(|cell| !cell.is_empty()).count();
-    let lines: Vec<_> = table.lines().collect();
+    let lines: Vec<_> = table.lines().take_while(|line| !line.is_empty()).collect();
     assert!(
         lines.len() == 3 && lines.iter().all(|line| cells(line) == 13),
         "{table}"
@@ -347,10 +363,8 @@ fn a_table_says_how_far_runs_are_apart_and_which_files_stay() {
     );
     let single =
         output_of("bench --file-bytes 1MB --clock virtual --emulate switching=1ms,rate=1GB/s");
-    assert!(
-        !single.contains('(') && !single.contains("stay"),
-        "{single}"
-    );
+    let row = single.lines().nth(1).unwrap();
+    assert!(!row.contains('(') && !single.contains("stay"), "{single}");
     let row = &rows(&format!("{path} --file-bytes 1MB --readers 2 --runs 3"))[0];
     let [least, median, most] =
         ["elapsed_least_ns", "elapsed_ns", "elapsed_most_ns"].map(|key| number(row, key));
@@ -365,3 +379,51 @@ fn the_seed_and_what_the_hints_are_stand_below_the_table() {
     assert!(table.ends_with(last), "{table}");
     assert_eq!(table, output_of(&run));
 }
+
+#[test]
+fn the_estimated_costs_stand_below_the_table_and_come_near_the_disks() {
+    let flags = "--clock virtual --readers 4 --file-bytes 40MB --read-bytes 64KiB --preset forerun \
+                 --emulate switching=12ms,rate=220MB/s";
+    let table = output_of(&format!("bench {flags}"));
+    let (_, below) = table
+        .split_once("\nestimated costs of the devices:\n")
+        .unwrap();
+    assert!(
+        below.starts_with("forerun  modelled  12.0 ms  220.0 MB/s  1 server  depth 2.64 MB  (")
+            && below.ends_with(" requests)\n"),
+        "{table}"
+    );
+    let row = &rows(flags)[0];
+    let device = &row["estimate"][0];
+    assert_eq!(device["basis"], "requests");
+    let requests = device["requests"].as_u64().unwrap();
+    assert!(
+        requests > 0 && requests <= number(row, "device_requests"),
+        "{row:?}"
+    );
+}
+
+#[test]
+fn a_fixed_profile_is_told_whatever_is_read_and_the_kernel_estimates_nothing() {
+    let folder = Folder::new();
+    let profile = folder.file("disk", PROFILE.as_bytes());
+    let flags = format!("--profile {profile} --profile-fixed --file-bytes 1MB --preset cp");
+    let device = &rows(&flags)[0]["estimate"][0];
+    assert_eq!(device["device"], "generated");
+    assert_eq!(device["basis"], "told");
+    assert_eq!(device["requests"], 0);
+    assert_eq!(device["depth_bytes"], 640_000);
+    let path = folder.path("").display().to_string();
+    let kernel = rows(&format!("{path} --file-bytes 1MB --preset kernel"));
+    assert!(kernel[0]["estimate"].is_null(), "{kernel:?}");
+}
+
+const PROFILE: &str = "
+[[switching]]
+distance_bytes = 0
+switching_ns = 8000000
+
+[[rate]]
+location_bytes = 0
+rate_bytes_per_second = 80000000
+";

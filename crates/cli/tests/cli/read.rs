@@ -152,6 +152,12 @@ fn stats_add_up_and_leave_the_output_alone() {
         value("hits") + value("late_hits") + value("misses")
     );
     assert!(value("memory_peak_bytes") <= 256 << 20);
+    let device = text.lines().last().unwrap();
+    let figures = ["B/s  ", " server", "  depth ", " request"];
+    assert!(
+        device.starts_with("device ") && figures.iter().all(|word| device.contains(word)),
+        "{text}"
+    );
 }
 
 #[test]

@@ -20,7 +20,7 @@ const THREADS_MAX: u64 = 8;
 const MEMORY_MAX_KIB: u64 = 8 << 10;
 
 /// An address nobody listens at.
-fn address() -> SocketAddr {
+pub(super) fn address() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     listener.local_addr().unwrap()
 }
@@ -36,7 +36,7 @@ fn mounted(more: &[&str]) -> Option<(Mounted, SocketAddr)> {
     Some((Mounted::of(folder, &flags)?, address))
 }
 
-fn get(address: SocketAddr, path: &str) -> String {
+pub(super) fn get(address: SocketAddr, path: &str) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
     write!(stream, "GET {path} HTTP/1.0\r\n\r\n").unwrap();
     let mut answer = String::new();

@@ -90,9 +90,72 @@ fn streams_windows_and_device_queues_are_seen_while_a_slow_read_goes_on() {
     reader.wait().unwrap();
     let (code, said) = forerun(&["top".as_ref(), "--once".as_ref(), socket.as_ref()]);
     assert!(
-        code == 0 && said.contains("emulated: ") && said.contains("WINDOW"),
+        code == 0 && said.contains("\nemulated ") && said.contains("WINDOW"),
         "{said}"
     );
+}
+
+#[test]
+fn the_costs_of_a_disk_are_estimated_from_its_requests_and_shown() {
+    let folder = folder();
+    for (name, seed) in [("a", 1), ("b", 2)] {
+        fs::write(
+            folder.path().join("source").join(name),
+            bytes(4 << 20, seed),
+        )
+        .unwrap();
+    }
+    let socket = folder.path().join("control");
+    let port = super::metrics::address();
+    let flags = [
+        "--emulate",
+        "switching=8ms,rate=80MB/s",
+        "--control",
+        socket.to_str().unwrap(),
+        "--metrics",
+        &port.to_string(),
+    ];
+    let Some(mounted) = Mounted::of(folder, &flags) else {
+        return;
+    };
+    let mut files = ["a", "b"].map(|name| File::open(mounted.point(name)).unwrap());
+    let mut piece = vec![0; 128 << 10];
+    for _ in 0..32 {
+        for file in &mut files {
+            file.read_exact(&mut piece).unwrap();
+        }
+    }
+    let report = ctl(&socket, &["stats"]);
+    let estimate = &report["queues"][0]["estimate"];
+    assert_eq!(estimate["basis"], "requests", "{report}");
+    let requests = estimate["requests"].as_u64().unwrap();
+    assert!(
+        requests > 0 && requests <= report["counters"]["requests"].as_u64().unwrap(),
+        "{report}"
+    );
+    for figure in ["switching_ns", "rate_bytes_per_second", "depth_bytes"] {
+        assert!(estimate[figure].as_u64() > Some(0), "{figure}: {report}");
+    }
+    // The emulation tells that it is a disk.
+    assert_eq!(estimate["servers"], 1, "{report}");
+    let (code, said) = forerun(&["top".as_ref(), "--once".as_ref(), socket.as_ref()]);
+    let line = said.lines().find(|line| line.starts_with("emulated "));
+    assert!(
+        code == 0 && line.is_some_and(|line| line.ends_with(" requests")),
+        "{said}"
+    );
+    let page = super::metrics::get(port, "/metrics");
+    let value = |name: &str| -> f64 {
+        let mut lines = page
+            .lines()
+            .filter(|line| line.contains("device=\"emulated\""));
+        let line = lines.find(|line| line.starts_with(&format!("forerun_{name}{{")));
+        let line = line.unwrap_or_else(|| panic!("{name} is missing:\n{page}"));
+        line.rsplit(' ').next().unwrap().parse().unwrap()
+    };
+    assert!(value("device_switching_seconds") < 60.0);
+    assert!(value("device_rate_bytes_per_second") > 1e3);
+    assert!(value("device_servers") == 1.0 && value("device_estimate_requests_total") > 0.0);
 }
 
 #[test]

@@ -6,8 +6,10 @@
 //! fetched  78.0 MB/s   requests 95.2/s   windows 29.5/s
 //! ahead    unread 1.45 MB   wasted 0 B   cancelled 0 B   failed 0 B
 //! memory   most so far 268.4 MB   waits 0   thrashed 0
-//! devices  emulated: 12 queued, 2 in flight, 99 % busy
 //! files    open 2   in passthrough 0   opened so 0   mode auto
+//!
+//! DEVICE  QUEUED  FLIGHT    SWITCH        RATE  SERVERS    DEPTH  FROM
+//! 8:1         12       2   12.0 ms  220.0 MB/s        1  2.64 MB  1,204 requests
 //!
 //! READ/S   AT    SIZE      WINDOW   AHEAD    WAIT  PROCESS   FILE
 //! 7.61 MB  43 %  100.0 MB  4.19 MB  6.29 MB  1     4711 tar  logs/a
@@ -16,7 +18,8 @@
 //!
 //! A file has a line for each of its streams that is ahead of its reader or waited for, the one
 //! used last first. A line that does not fit ends in `…`; a narrow terminal has fewer columns. The last
-//! line of a terminal says which keys there are.
+//! line of a terminal says which keys there are. The costs of a device are the engine's
+//! [estimate](crate::estimate).
 
 use std::path::PathBuf;
 
@@ -27,13 +30,11 @@ use ratatui::style::{Style, Stylize};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Cell, Row, Table, Widget};
 
+use super::devices;
 use super::rates::{Rates, count};
 use crate::mount::fs::passthrough::Mode;
-use crate::mount::report::{OpenFileReport, QueueReport, Report, StreamReport};
+use crate::mount::report::{OpenFileReport, Report, StreamReport};
 use crate::quantity::{rough_duration, rough_size};
-
-/// Lines above the files.
-const HEAD_LINES: u16 = 8;
 
 /// Below this width the columns that can be done without are left out.
 const WIDE: u16 = 84;
@@ -49,13 +50,18 @@ pub(super) fn draw(
     area: Rect,
     into: &mut Buffer,
 ) {
+    let head = lines(report, rates);
+    let devices = devices::lines(&report.queues);
+    let height = |lines: usize| Constraint::Length(u16::try_from(lines + 1).unwrap_or(u16::MAX));
     let parts = [
-        Constraint::Length(HEAD_LINES),
+        height(head.len()),
+        height(devices.len()),
         Constraint::Fill(1),
         Constraint::Length(mounts.is_some().into()),
     ];
-    let [head, files, foot] = Layout::vertical(parts).areas(area);
-    for (line, row) in lines(report, rates).into_iter().zip(head.rows()) {
+    let [top, middle, files, foot] = Layout::vertical(parts).areas(area);
+    let rows = top.rows().take(head.len()).chain(middle.rows());
+    for (line, row) in head.into_iter().chain(devices).zip(rows) {
         render(line, row, into);
     }
     table(report, rates, files).render(files, into);
@@ -116,7 +122,7 @@ pub(super) fn as_text(report: &Report, rates: &Rates, (columns, rows): (u16, u16
     format!("{}\n", text.trim_end())
 }
 
-fn lines<'a>(report: &Report, rates: &Rates) -> [Line<'a>; 7] {
+fn lines<'a>(report: &Report, rates: &Rates) -> [Line<'a>; 6] {
     let block = report.block_bytes as f64;
     let reads = rates.of("reads").max(f64::MIN_POSITIVE);
     let share = |name: &str| format!("{:.1} %", rates.of(name) / reads * 100.0);
@@ -131,6 +137,14 @@ fn lines<'a>(report: &Report, rates: &Rates) -> [Line<'a>; 7] {
         ("thrashed", plain("thrashed")),
         ("refused", plain("refused_prefetches")),
     ];
+    let mut fetched = vec![
+        ("requests", format!("{:.1}/s", rates.of("requests"))),
+        ("windows", format!("{:.1}/s", rates.of("windows"))),
+    ];
+    if report.device.is_some() {
+        let busy = format!("{:.0} %", rates.device_busy * 100.0);
+        fetched.push(("device busy", busy));
+    }
     let title = format!("{} on {}", report.source, report.mountpoint);
     [
         line(
@@ -151,10 +165,7 @@ fn lines<'a>(report: &Report, rates: &Rates) -> [Line<'a>; 7] {
         line(
             "fetched",
             format!("{}/s", rough_size(rates.of("request_bytes"))),
-            &[
-                ("requests", format!("{:.1}/s", rates.of("requests"))),
-                ("windows", format!("{:.1}/s", rates.of("windows"))),
-            ],
+            &fetched,
         ),
         line(
             "ahead",
@@ -167,7 +178,6 @@ fn lines<'a>(report: &Report, rates: &Rates) -> [Line<'a>; 7] {
             ],
         ),
         line("memory", String::new(), &memory),
-        line("devices", queues(report, rates), &[]),
         files(report),
     ]
 }
@@ -189,24 +199,6 @@ fn files<'a>(report: &Report) -> Line<'a> {
             ("mode", mode),
         ],
     )
-}
-
-/// What the devices have to do.
-fn queues(report: &Report, rates: &Rates) -> String {
-    let queue = |queue: &QueueReport| {
-        let QueueReport {
-            device,
-            queued,
-            in_flight,
-        } = queue;
-        let busy = match &report.device {
-            Some(_) => format!(", {:.0} % busy", rates.device_busy * 100.0),
-            None => String::new(),
-        };
-        format!("{device}: {queued} queued, {in_flight} in flight{busy}")
-    };
-    let queues: Vec<_> = report.queues.iter().map(queue).collect();
-    queues.join("   ")
 }
 
 fn line<'a>(name: &'a str, value: String, more: &[(&'a str, String)]) -> Line<'a> {
@@ -303,7 +295,8 @@ fn stream_cells(stream: Option<&StreamReport>) -> [Cell<'static>; 3] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mount::report::{DeviceReport, PassthroughReport};
+    use crate::estimate::{Basis, Estimate};
+    use crate::mount::report::{DeviceReport, PassthroughReport, QueueReport};
 
     fn report() -> Report {
         let counters = serde_json::json!({
@@ -362,6 +355,15 @@ mod tests {
                 device: "emulated".into(),
                 queued: 12,
                 in_flight: 2,
+                estimate: Some(Estimate {
+                    switching_ns: 12_000_000,
+                    rate_bytes_per_second: 220_000_000,
+                    servers: Some(1),
+                    depth_bytes: 2_640_000,
+                    basis: Basis::Requests,
+                    requests: 1_204,
+                    switches: 300,
+                }),
             }],
         }
     }
@@ -369,17 +371,19 @@ mod tests {
     #[test]
     fn a_report_becomes_a_screen() {
         let report = report();
-        let text = as_text(&report, &Rates::since_start(&report), (100, 13));
+        let text = as_text(&report, &Rates::since_start(&report), (100, 15));
         snapbox::assert_data_eq!(
             text,
             snapbox::str![[r#"
 forerun  /data on /fast   up 2.00 s
 read     2.05 MB/s   hits 97.0 %   late 2.0 %   misses 1.0 %   readers wait 0.2
-fetched  2.05 MB/s   requests 4.0/s   windows 0.0/s
+fetched  2.05 MB/s   requests 4.0/s   windows 0.0/s   device busy 99 %
 ahead    unread 0 B   wasted 12.3 kB   cancelled 28.7 kB   failed 0 B
 memory   most so far 268.4 MB   waits 0   thrashed 0   refused 0
-devices  emulated: 12 queued, 2 in flight, 99 % busy
 files    open 2   in passthrough 0   opened so 5   mode auto
+
+DEVICE    QUEUED  FLIGHT    SWITCH        RATE  SERVERS    DEPTH  FROM
+emulated      12       2   12.0 ms  220.0 MB/s        1  2.64 MB  1,204 requests
 
 READ/S    AT    SIZE      WINDOW   AHEAD    WAIT PROCESS                FILE
 21.5 MB   43 %  100.0 MB  4.19 MB  6.29 MB  2    4711 tar               logs/?[2J
@@ -393,7 +397,7 @@ READ/S    AT    SIZE      WINDOW   AHEAD    WAIT PROCESS                FILE
     #[test]
     fn a_narrow_terminal_has_fewer_columns_and_says_where_lines_are_cut() {
         let report = report();
-        let text = as_text(&report, &Rates::since_start(&report), (60, 12));
+        let text = as_text(&report, &Rates::since_start(&report), (60, 14));
         for line in text.lines() {
             assert!(line.chars().count() <= 60, "{line}");
         }

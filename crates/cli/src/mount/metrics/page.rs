@@ -18,6 +18,7 @@ use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet, 
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::{Registry, Unit};
 
+use crate::estimate::{Basis, Estimate};
 use crate::mount::read_times::{BOUNDS, Counts};
 use crate::mount::report::{Watched, device_name};
 
@@ -367,6 +368,7 @@ fn devices(page: &mut Page, queues: &[(Option<u64>, DeviceView)], emulated: Opti
     let help = "Requests that a device is working on";
     let in_flight = of(|view| view.in_flight.into());
     page.family(false, ("fetches_in_flight", None), help, in_flight);
+    estimates(page, queues);
     let Some(used) = emulated else { return };
     let help = "Requests that the emulated device carried out";
     page.counter("emulated_requests", help, used.requests);
@@ -374,6 +376,40 @@ fn devices(page: &mut Page, queues: &[(Option<u64>, DeviceView)], emulated: Opti
     page.bytes("emulated", help, used.bytes.0);
     let help = "Time that the emulated device was busy";
     page.seconds("emulated_busy", help, used.busy.0);
+}
+
+/// The costs of each device as the engine takes them to be.
+fn estimates(page: &mut Page, queues: &[(Option<u64>, DeviceView)]) {
+    let estimates: Vec<(String, Estimate)> = queues
+        .iter()
+        .map(|(number, view)| {
+            let estimate = Estimate::new(&view.profile, view.confidence, Basis::default());
+            (device_name(*number), estimate)
+        })
+        .collect();
+    let of = |value: fn(&Estimate) -> Option<f64>| {
+        let sample = |(device, estimate): &(String, Estimate)| {
+            let labels = vec![("device", device.clone())];
+            value(estimate).map(|value| Sample { labels, value })
+        };
+        estimates.iter().filter_map(sample).collect()
+    };
+    let help = "Time a device is taken to need before it transfers from somewhere else";
+    let switching = of(|estimate| Some(estimate.switching_ns as f64 / 1e9));
+    let named = ("device_switching", Some(Unit::Seconds));
+    page.family(false, named, help, switching);
+    let help = "Transfer rate a device is taken to have";
+    let rate = of(|estimate| Some(estimate.rate_bytes_per_second as f64));
+    let unit = Unit::Other("bytes_per_second".into());
+    page.family(false, ("device_rate", Some(unit)), help, rate);
+    let help =
+        "Requests a device is taken to work on at once; no sample as long as that is not known";
+    let servers = of(|estimate| estimate.servers.map(f64::from));
+    page.family(false, ("device_servers", None), help, servers);
+    let help =
+        "Completed requests that these estimates rest on; 0 if they are a profile or a guess";
+    let requests = of(|estimate| Some(estimate.requests as f64));
+    page.family(true, ("device_estimate_requests", None), help, requests);
 }
 
 /// What every process tells, under the names Prometheus' own libraries use; what the kernel does
