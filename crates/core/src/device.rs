@@ -17,6 +17,14 @@ use crate::units::{Bytes, Nanos, RequestId};
 /// section 3.1 asks for an average that follows the workload within some tens of requests.
 const DISTANCE_SHIFT: u32 = 3;
 
+/// A device that has ended nothing for so many times what its fetches should take is waited for no longer
+/// in order to measure it, at least so long: 100 ms are a pause that programs see rarely;
+const WAITED: Nanos = Nanos(100_000_000);
+const WAITED_TIMES: u64 = 8;
+/// and one that has ended nothing for so long is in trouble: a disk that reads a sector again and again, a
+/// server that is gone.
+const STALLED: Nanos = Nanos(2_000_000_000);
+
 /// What is known of a fetch that the device has.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Sent {
@@ -49,6 +57,8 @@ pub(crate) struct Device {
     pub(crate) granted_came: Option<u64>,
     /// When it last ended a fetch.
     pub(crate) ended: Nanos,
+    /// Since when it has had fetches all the time.
+    busy_since: Nanos,
     /// How often the last fetch in flight completed with none waiting.
     pub(crate) idled: u64,
     /// Where the last fetch handed to it ends.
@@ -77,6 +87,7 @@ impl Device {
             is_granting: false,
             granted_came: None,
             ended: Nanos(0),
+            busy_since: Nanos(0),
             idled: 0,
             last_end: 0,
             run: 0,
@@ -89,6 +100,33 @@ impl Device {
     /// Its costs, as far as they are known.
     pub(crate) fn profile(&self) -> &Profile {
         self.measure.profile()
+    }
+
+    /// Whether it seems to answer no more. To hold requests back then keeps those waiting that it might
+    /// answer: of other files of a server, of other members below one number.
+    pub(crate) fn is_stalled(&self, now: Nanos) -> bool {
+        self.is_quiet(now, STALLED)
+    }
+
+    fn is_quiet(&self, now: Nanos, least: Nanos) -> bool {
+        let quiet = now.since(self.ended.max(self.busy_since));
+        let patience = least.0.max(self.ahead.0.saturating_mul(WAITED_TIMES));
+        self.in_flight > 0 && quiet.0 > patience
+    }
+
+    /// Time has passed: what keeps it waiting is not waited for to be measured.
+    pub(crate) fn look(&mut self, now: Nanos) {
+        if self.is_quiet(now, WAITED) {
+            self.measure.give_up();
+        }
+    }
+
+    /// Most requests it should have now.
+    pub(crate) fn limit(&self, now: Nanos) -> u32 {
+        match self.is_stalled(now) {
+            true => self.profile().most(),
+            false => self.measure.limit(),
+        }
     }
 
     /// Where it stands, for the dispatch stage.
@@ -146,6 +184,9 @@ impl Device {
         let least = u64::from(self.work == 0);
         let distance = Bytes(position.abs_diff(self.last_end).max(least));
         let expected = self.measure.expected(distance, Bytes(bytes));
+        if self.in_flight == 0 {
+            self.busy_since = now;
+        }
         self.in_flight += 1;
         self.ahead = Nanos(self.ahead.0.saturating_add(expected.0));
         let sample = Sample {

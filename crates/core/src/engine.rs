@@ -224,6 +224,14 @@ impl Engine {
         self.plan.as_ref().is_some_and(|plan| plan.is_undecided())
     }
 
+    /// Whether requests wait for a device that answers none: to be told time by an [`Input::Decide`] now
+    /// and then.
+    #[must_use]
+    pub fn has_waiting(&self) -> bool {
+        let waits = |device: &Device| device.in_flight > 0 && device.is_wanted();
+        self.devices.values().any(waits)
+    }
+
     /// Whether anything is announced, so that [`Input::Computed`] is worth while.
     #[must_use]
     pub fn has_plan(&self) -> bool {
@@ -283,6 +291,7 @@ impl Engine {
             Input::Computed { reader, time } => self.computed(reader, time),
             Input::Decide => {
                 self.carry_out_plan(None);
+                self.work.devices.extend(self.wanted_devices());
                 Some(())
             }
             Input::Completed { request, outcome } => self.complete(request, outcome),

@@ -92,6 +92,9 @@ pub trait Measure: core::fmt::Debug + Send {
     /// A request ended without being carried out whole, so its time says nothing.
     fn lost(&mut self, in_flight: u32);
 
+    /// The device answers nothing for long: no request waits any more for it to be measured.
+    fn give_up(&mut self);
+
     /// What the figures rest on.
     fn confidence(&self) -> Confidence;
 }

@@ -100,8 +100,9 @@ pub enum Input {
         /// For how long.
         time: Nanos,
     },
-    /// All that happened by now was handed in: what is announced is planned for. Due before time
-    /// goes on, whenever [`crate::Engine::is_undecided`].
+    /// All that happened by now was handed in: what is announced is planned for, and requests that wait for a
+    /// device which answers none any more are sent. Due before time goes on, whenever
+    /// [`crate::Engine::is_undecided`]; and every second or so while [`crate::Engine::has_waiting`].
     Decide,
     /// A fetch ended.
     Completed {

@@ -406,6 +406,13 @@ impl Control {
         self.engine.streams()
     }
 
+    /// Time has passed.
+    pub(crate) fn stir(&mut self) {
+        if self.engine.has_waiting() {
+            self.feed(Input::Decide);
+        }
+    }
+
     /// What a device costs, once that rests on enough requests.
     pub(crate) fn estimate(&self, place: u64) -> Option<Profile> {
         let view = self.engine.device(*self.devices.get(&place)?)?;

@@ -227,6 +227,12 @@ impl Driver {
         }
     }
 
+    /// To be called every second or so: reads that wait for a device go on if the device answers none of
+    /// what it has.
+    pub fn stir(&self) {
+        self.shared.after_later(|control| control.stir());
+    }
+
     /// The counters, as of now.
     #[must_use]
     pub fn ledger(&self) -> Ledger {

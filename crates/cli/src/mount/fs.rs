@@ -374,7 +374,8 @@ impl SourceFs {
         }
     }
 
-    fn driver(&self) -> Option<Arc<Driver>> {
+    /// The driver, until the mount ends.
+    pub fn driver(&self) -> Option<Arc<Driver>> {
         let driver = self.driver.read().unwrap_or_else(PoisonError::into_inner);
         driver.clone()
     }

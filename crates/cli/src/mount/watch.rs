@@ -58,6 +58,9 @@ type Device = (u32, u32);
 fn watch(fs: &Arc<SourceFs>, kernel: &Notifier, ended: &Receiver<()>) {
     let under_way = Arc::<Mutex<HashSet<Device>>>::default();
     while ended.recv_timeout(TTL) == Err(RecvTimeoutError::Timeout) {
+        if let Some(driver) = fs.driver() {
+            driver.stir();
+        }
         close_idle(fs);
         for (device, held) in fs.held() {
             if !lock(&under_way).insert(device) {

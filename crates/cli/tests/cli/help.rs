@@ -67,8 +67,7 @@ Options:
       --offset <SIZE>      Where to begin in each file; past its end is nothing, not an error
                            [default: 0]
       --length <SIZE>      How much to read of each file at most [default: to its end]
-      --profile <FILE>     Profile of the device, as `forerun profile` writes it: where the
-                           estimates begin [default: what the system says of the device]
+      --profile <FILE>     Profile of the device to begin with, as `forerun profile` writes it
       --profile-fixed      Take the profile's figures as they are, measure nothing
       --read-bytes <SIZE>  Bytes asked for at once [default: 128KiB]
       --stats              Print the counters to standard error at the end; blocks of 4 KiB unless
@@ -163,8 +162,7 @@ Engine:
       --measure <METHOD>   Measure method in place of the preset's, as name or name(param=value,..)
 
 Storage:
-      --profile <FILE>  Profile of the device, as `forerun profile` writes it: where the estimates
-                        begin [default: what the system says of the device]
+      --profile <FILE>  Profile of the device to begin with, as `forerun profile` writes it
       --profile-fixed   Take the profile's figures as they are, measure nothing
       --emulate <COST>  Slow the device down to one of this cost, as in switching=8ms,rate=80MB/s
       --backend <NAME>  How to read from the device (see `forerun list backends`) [default: the best

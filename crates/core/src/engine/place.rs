@@ -3,6 +3,8 @@
 //! Asked by every stage that must know a device: the [layout](crate::layout) of the file answers in
 //! members and bytes, here that becomes devices and blocks. A leaf: it calls no other stage.
 
+use alloc::vec::Vec;
+
 use super::{Engine, File};
 use crate::device::Device;
 use crate::known;
@@ -46,6 +48,14 @@ impl Engine {
         let place = self.place(self.readers.get(&reader)?.file, block)?;
         let device = self.devices.get(&place.device);
         Some((place, known(device, "a file's devices are known with it")?))
+    }
+
+    /// Devices with requests that wait, in the order of their numbers.
+    pub(super) fn wanted_devices(&self) -> Vec<DeviceId> {
+        let wanted = self.devices.iter().filter(|(_, device)| device.is_wanted());
+        let mut wanted: Vec<DeviceId> = wanted.map(|(id, _)| *id).collect();
+        wanted.sort_unstable();
+        wanted
     }
 
     /// A device, new if it is not known.

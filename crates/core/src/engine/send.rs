@@ -90,12 +90,13 @@ impl Engine {
 
     fn next(&mut self, id: DeviceId) -> Option<Next> {
         self.hurry_waited(id);
+        self.devices.get_mut(&id)?.look(self.now);
         let device = self.devices.get(&id)?;
         if device.is_granting {
             return None;
         }
         let limit = self.settings.in_flight_max;
-        let has_room = device.in_flight < limit.min(device.measure.limit());
+        let has_room = device.in_flight < limit.min(device.limit(self.now));
         if self.holds_back(device) {
             // Planned requests come after the others, but one that continues may go before them.
             return if has_room { self.choose(id) } else { None };

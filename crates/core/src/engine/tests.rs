@@ -477,6 +477,79 @@ fn who_waits_for_a_device_holds_no_memory() {
     rig.wind_down();
 }
 
+/// The first request of a device nobody described is never answered. A read that comes later is sent all the
+/// same, once it is told that time has passed.
+#[test]
+fn a_request_that_is_never_answered_holds_up_no_other_for_ever() {
+    let settings = preset::find("mount").unwrap().settings(Bytes(16 << 20));
+    let mut engine = Engine::new(settings.unwrap()).unwrap();
+    let fetches = |engine: &mut Engine, now, input| {
+        engine.handle(Nanos(now), input);
+        let outputs = core::iter::from_fn(|| match engine.poll() {
+            Output::Idle { .. } => None,
+            output => Some(output),
+        });
+        outputs
+            .filter(|output| matches!(output, Output::Fetch(_)))
+            .count()
+    };
+    let mut sent = Vec::new();
+    for number in 0..4 {
+        fetches(
+            &mut engine,
+            0,
+            Input::File {
+                file: FileId(number),
+                placement: Placement::linear(DeviceId(0), Bytes(u64::from(number) << 30)),
+                bytes: Bytes(16 * 4096),
+            },
+        );
+        fetches(
+            &mut engine,
+            0,
+            Input::Open {
+                reader: ReaderId(number),
+                file: FileId(number),
+            },
+        );
+        let access = Access {
+            block: Block(0),
+            head: 0,
+            count: 16,
+            previous: None,
+        };
+        sent.push(fetches(
+            &mut engine,
+            1,
+            Input::Read {
+                read: ReadId(number),
+                reader: ReaderId(number),
+                access,
+                fresh: true,
+                wants: Wants::Blocks,
+            },
+        ));
+    }
+    assert_eq!(
+        sent,
+        [1, 0, 0, 0],
+        "one at a time as long as nothing is known"
+    );
+    assert!(engine.has_waiting());
+    let second = 1_000_000_000;
+    assert_eq!(
+        fetches(&mut engine, second, Input::Decide),
+        1,
+        "the other piece of the first read"
+    );
+    assert_eq!(
+        fetches(&mut engine, 10 * second, Input::Decide),
+        6,
+        "two pieces of each of the three others"
+    );
+    assert!(!engine.has_waiting());
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 

@@ -49,6 +49,8 @@ impl Measure for Given {
 
     fn lost(&mut self, _in_flight: u32) {}
 
+    fn give_up(&mut self) {}
+
     fn confidence(&self) -> Confidence {
         Confidence::default()
     }

@@ -43,18 +43,20 @@ pub(super) const METHOD: Method<Box<dyn Measure>> = Method {
     build: |_| Box::new(Online::default()),
 };
 
-/// Requests one at a time before the first guess: the first may be odd, and four cost a store of
-/// 200 ms less than a second.
+/// Requests one at a time before the first guess: the first may be odd, and two cost a store of 200 ms
+/// less than half a second.
 const FIRST: u64 = 2;
 /// Requests between two looks at the number of servers: chance in a disk's times is then a tenth.
 const EPOCH: u32 = 16;
 /// The same as long as the number is not known.
 const FIRST_EPOCH: u32 = 4;
 /// Requests between two that have the device for themselves, for each server: n servers lose at most
-/// what they do in the time of one, which is a 64th.
+/// what they do in the time of two, while it runs out and while that one is alone, which is a 64th.
 const PROBE_EVERY: u32 = 128;
-/// The same between two times that four of them do because costs may have changed.
+/// The same between two times that four do because costs may have changed: a 64th, too.
 const CHANGES_EVERY: u32 = 512;
+/// A request that is never answered keeps the device from running out, so it is tried ever more rarely.
+const PAUSES_MAX: u32 = 10;
 /// Servers are counted in 256ths.
 const ONE: u64 = 256;
 
@@ -86,6 +88,8 @@ struct Online {
     is_checked: bool,
     /// Requests since the costs were measured because they may have changed.
     since_change: u32,
+    /// How often in a row that was given up: twice as many requests each time until the next.
+    pauses: u32,
     /// So many requests are to have the device for themselves: it runs out for each.
     probes: u64,
 }
@@ -116,6 +120,7 @@ impl Online {
             since_alone: 0,
             is_checked: false,
             since_change: u32::MAX,
+            pauses: 0,
             probes: 0,
         }
     }
@@ -195,7 +200,7 @@ impl Online {
             true => PROBE_EVERY.saturating_mul(self.whole_servers()),
             false => EPOCH,
         };
-        if self.since_alone >= every {
+        if self.since_alone >= every << self.pauses {
             self.probes = self.probes.max(1);
         }
     }
@@ -222,7 +227,8 @@ impl Online {
         let is_single = next < ONE * 3 / 2 && !self.is_single() && !self.is_checked;
         if is_due || is_single {
             // The costs may have changed instead: they are measured before this is believed.
-            (self.since_change, self.probes) = (0, STREAK);
+            let probes = if self.pauses == 0 { STREAK } else { 0 };
+            (self.since_change, self.probes) = (0, probes);
             self.is_checked = true;
             return;
         }
@@ -307,6 +313,7 @@ impl Measure for Online {
         if sample.in_flight == 1 {
             self.probes = self.probes.saturating_sub(1);
             self.since_alone = 0;
+            self.pauses = 0;
         }
         if self.limit == 1 {
             if self.costs.requests() >= FIRST {
@@ -327,6 +334,15 @@ impl Measure for Online {
         if in_flight == 1 {
             self.probes = self.probes.saturating_sub(1);
         }
+    }
+
+    fn give_up(&mut self) {
+        if self.probes > 0 {
+            self.probes = 0;
+            self.since_alone = 0;
+            self.pauses = (self.pauses + 1).min(PAUSES_MAX);
+        }
+        self.limit = self.limit.max(limit_of(1));
     }
 
     fn confidence(&self) -> Confidence {

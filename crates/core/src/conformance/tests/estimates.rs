@@ -73,6 +73,10 @@ impl Measure for Guesses {
         self.inner.lost(in_flight);
     }
 
+    fn give_up(&mut self) {
+        self.inner.give_up();
+    }
+
     fn confidence(&self) -> Confidence {
         self.inner.confidence()
     }
