@@ -57,6 +57,11 @@ const PROBE_EVERY: u32 = 128;
 const CHANGES_EVERY: u32 = 512;
 /// A request that is never answered keeps the device from running out, so it is tried ever more rarely.
 const PAUSES_MAX: u32 = 10;
+/// So much work is always at a device: as long as a thread of its host may wait for a processor, a time slice
+/// of Linux, in which the device would run idle.
+const LATE: u64 = 3_000_000;
+/// Requests over which their time is averaged.
+const MEAN_OF: u64 = 16;
 /// Servers are counted in 256ths.
 const ONE: u64 = 256;
 
@@ -69,6 +74,9 @@ struct Online {
     servers: u64,
     /// On one server, the time of a request that passes hidden behind the one before it.
     hidden: u64,
+    convoy: Convoy,
+    /// Mean of what requests are expected to take.
+    mean: u64,
     /// Requests alone since one was not, of those that continue the one before and of others.
     since_joined: [u32; 2],
     knows_servers: bool,
@@ -109,13 +117,15 @@ impl Online {
             profile: profile.clone(),
             servers: u64::from(servers) * ONE,
             hidden: 0,
+            convoy: Convoy::default(),
+            mean: LATE,
             since_joined: [PROBE_EVERY; 2],
             knows_servers: is_told,
             limit: if is_told { limit_of(servers) } else { 1 },
             most: profile.most(),
             ended: Nanos(0),
             saw_servers: false,
-            is_growing: true,
+            is_growing: !is_told,
             epoch: Epoch::default(),
             since_alone: 0,
             is_checked: false,
@@ -161,16 +171,16 @@ impl Online {
             true => 0,
             false => self.since_joined[kind].saturating_add(1),
         };
+        let expected = self.costs.expected(sample.distance, sample.bytes).0;
         if is_joined || self.since_joined[kind] > PROBE_EVERY {
             let hidden = if is_joined && kind == 1 {
                 self.hidden
             } else {
                 0
             };
-            let time = Nanos(own.saturating_add(hidden));
-            self.costs.learn(sample.distance, sample.bytes, time);
+            let own = self.convoy.own(own, expected).saturating_add(hidden);
+            self.costs.learn(sample.distance, sample.bytes, Nanos(own));
         } else if kind == 1 {
-            let expected = self.costs.expected(sample.distance, sample.bytes).0;
             let part = if own.abs_diff(expected) > expected / 2 {
                 2
             } else {
@@ -208,6 +218,10 @@ impl Online {
     /// An epoch ends: how many servers were at work?
     fn settle(&mut self) {
         let epoch = core::mem::take(&mut self.epoch);
+        if self.is_single() && self.costs.requests() < u64::from(EPOCH) {
+            // What was expected of these was only told.
+            return;
+        }
         let old = self.servers;
         let seen = match epoch.is_queued() {
             true => epoch.servers(),
@@ -237,6 +251,30 @@ impl Online {
         self.knows_servers = true;
         self.saw_servers = true;
         self.limit = limit_of(self.whole_servers());
+    }
+}
+
+/// Requests of one server whose completions were told together, as a host does that is interrupted once for
+/// several: the first seems to have taken all the time and the others none.
+#[derive(Clone, Copy, Debug, Default)]
+struct Convoy {
+    took: u64,
+    expected: u64,
+}
+
+impl Convoy {
+    /// The time of a request since the one before: its part of what the convoy took so far.
+    fn own(&mut self, own: u64, expected: u64) -> u64 {
+        // Nothing was held back if the first took no longer than it should.
+        let was_late = self.took.saturating_mul(2) > self.expected.saturating_mul(3);
+        if own >= expected / 4 || !was_late {
+            (self.took, self.expected) = (own, expected);
+            return own;
+        }
+        self.took = self.took.saturating_add(own);
+        self.expected = self.expected.saturating_add(expected);
+        let part = u128::from(expected) * u128::from(self.took) / u128::from(self.expected.max(1));
+        u64::try_from(part).unwrap_or(u64::MAX)
     }
 }
 
@@ -293,11 +331,12 @@ impl Measure for Online {
     }
 
     fn limit(&self) -> u32 {
-        if self.probes > 0 {
-            1
-        } else {
-            self.limit.min(self.most)
+        if self.probes > 0 || self.limit == 1 {
+            return 1;
         }
+        let late = LATE / self.mean.max(1);
+        let late = u32::try_from(late).unwrap_or(u32::MAX).saturating_add(1);
+        self.limit.max(late).min(self.most)
     }
 
     fn expected(&self, distance: Bytes, bytes: Bytes) -> Nanos {
@@ -309,6 +348,8 @@ impl Measure for Online {
 
     fn ended(&mut self, sample: &Sample) {
         let before = core::mem::replace(&mut self.ended, sample.ended);
+        let expected = self.costs.expected(sample.distance, sample.bytes).0;
+        self.mean = self.mean - self.mean / MEAN_OF + expected / MEAN_OF;
         self.learn(sample, before);
         if sample.in_flight == 1 {
             self.probes = self.probes.saturating_sub(1);
