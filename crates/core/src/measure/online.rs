@@ -60,6 +60,8 @@ const PAUSES_MAX: u32 = 10;
 /// So much work is always at a device: as long as a thread of its host may wait for a processor, a time slice
 /// of Linux, in which the device would run idle.
 const LATE: u64 = 3_000_000;
+/// Where a switch costs less than that, order is worth little and the device has so many times as much.
+const CHEAP: u64 = 8;
 /// Requests over which their time is averaged.
 const MEAN_OF: u64 = 16;
 /// Servers are counted in 256ths.
@@ -334,7 +336,8 @@ impl Measure for Online {
         if self.probes > 0 || self.limit == 1 {
             return 1;
         }
-        let late = LATE / self.mean.max(1);
+        let cheap = self.profile.switching(Bytes(u64::MAX)).0 < LATE;
+        let late = LATE * if cheap { CHEAP } else { 1 } / self.mean.max(1);
         let late = u32::try_from(late).unwrap_or(u32::MAX).saturating_add(1);
         self.limit.max(late).min(self.most)
     }
