@@ -1,6 +1,7 @@
 //! A reader that leaves is no failure: fetches that were queued for it are *cancelled* in the ledger.
 
-use forerun_core::{Bytes, Nanos, preset};
+use forerun_core::spec::Choice;
+use forerun_core::{Bytes, Nanos, measure, preset};
 use forerun_io::{BackendChoice, Config, Driver, Emulation, generated};
 
 const PIECE: usize = 64 << 10;
@@ -12,13 +13,16 @@ const SEED: u64 = 3;
 #[test]
 fn fetches_of_a_closed_file_count_as_cancelled_and_not_as_failed() {
     let preset = preset::find("forerun").unwrap();
+    let mut settings = preset.settings(Bytes(64 << 20)).unwrap();
+    // Two requests at a time, as such a device is given that is not measured: the others wait.
+    settings.measure = Choice::of(&measure::given::METHOD.spec);
     let driver = Driver::new(Config {
         backend: BackendChoice::named("memory").unwrap(),
         emulate: Some(Emulation {
             switching: Nanos(1_000_000),
             bytes_per_second: 100_000_000,
         }),
-        ..Config::new(preset.settings(Bytes(64 << 20)).unwrap())
+        ..Config::new(settings)
     })
     .unwrap();
     let mut buffer = vec![0; PIECE];
