@@ -1,7 +1,7 @@
 //! Measure: what does a device cost, and how many requests does it work on at a time?
 //!
-//! Depth is switching cost times transfer rate, and dispatch holds back what a device cannot work on
-//! yet: both are wrong on a device that nobody described. A method here estimates the two from the
+//! Depth is switching cost times transfer rate, and dispatch holds back requests beyond those a device
+//! works on: both are wrong on a device without a profile. A method here estimates the two from the
 //! requests that complete, as BBR estimates a network's bandwidth and delay (Cardwell et al., ACM
 //! Queue 2016): their product is what should be in flight.
 //!
@@ -74,7 +74,7 @@ pub trait Measure: core::fmt::Debug + Send {
     fn told(&mut self, profile: &Profile);
 
     /// The costs as far as they are known, and how many requests the device works on at a time;
-    /// [`SERVERS_MAX`](crate::profile::SERVERS_MAX) while nobody knows.
+    /// [`SERVERS_MAX`](crate::profile::SERVERS_MAX) while that is unknown.
     fn profile(&self) -> &Profile;
 
     /// Most requests the device should have at a time; MUST be at least 1.
