@@ -18,7 +18,7 @@ use crate::span::Span;
 use crate::threads;
 
 /// With any of these a hit enters the engine; armed blocks are only reported.
-const NOT_HERE: u8 = flag::FILLING | flag::MARK | flag::VACANT;
+pub(crate) const NOT_HERE: u8 = flag::FILLING | flag::MARK | flag::VACANT;
 
 /// See the [module](self).
 pub(crate) struct Hits<'a> {

@@ -51,6 +51,30 @@ fn what_was_awaited_is_there_and_counted_once_with_every_preset() {
 }
 
 #[test]
+fn a_copy_that_finds_only_the_front_of_its_bytes_counts_nothing() {
+    const FRONT: usize = 65_536;
+    let preset = preset::find("none").unwrap();
+    let settings = preset.settings(Bytes(8 << 20)).unwrap();
+    let driver = Driver::new(Config::new(settings)).unwrap();
+    let reader = driver.open_generated(SEED, 1, 10 << 20).unwrap();
+    let (tell, told) = channel();
+    reader.when_resident(0, FRONT, true, move |there| tell.send(there).unwrap());
+    assert!(told.recv().unwrap());
+    let mut buf = vec![0; 2 * FRONT];
+    for _ in 0..3 {
+        assert_eq!(reader.read_resident_at(&mut buf, 0, true), None);
+    }
+    assert_eq!(
+        reader.read_resident_at(&mut buf[..FRONT], 0, true),
+        Some(FRONT)
+    );
+    drop(reader);
+    let ledger = driver.finish().unwrap();
+    ledger.check().unwrap();
+    assert_eq!(ledger.reads, 2 * FRONT as u64 / 4096);
+}
+
+#[test]
 fn a_thousand_reads_wait_at_once_in_memory_that_holds_a_few() {
     let driver = Driver::new(config(1 << 20)).unwrap();
     let readers: Vec<_> = (0..50)

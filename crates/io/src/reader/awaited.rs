@@ -13,10 +13,10 @@
 
 use std::io;
 
-use forerun_core::table::flag;
 use forerun_core::{Block, Served};
 
 use super::Reader;
+use crate::hit::{Hits, NOT_HERE};
 use crate::shared::Ask;
 use crate::source::Source;
 use crate::span::Span;
@@ -59,8 +59,9 @@ impl Reader {
         self.shared.call_when_there(&ask, Box::new(call));
     }
 
-    /// Whether a read of these bytes would find all of them in memory, so that it would not have
-    /// to wait. It may have to all the same if they are given up in between.
+    /// Whether a read of these bytes would find all of them in memory and none that the engine has to
+    /// see used, so that it would not have to wait. It may have to all the same if they are given up
+    /// in between.
     #[must_use]
     pub fn is_resident(&self, offset: u64, bytes: usize) -> bool {
         let end = offset.saturating_add(bytes as u64);
@@ -68,7 +69,7 @@ impl Reader {
         let shift = self.shared.block_shift;
         let here = |block| {
             let found = self.shared.table.find(self.file, Block(block));
-            found.is_some_and(|found| found.flags & flag::FILLING == 0)
+            found.is_some_and(|found| found.flags & NOT_HERE == 0)
         };
         let blocks = (offset >> shift)..end.div_ceil(1 << shift);
         offset >= end || { blocks }.all(|block| u32::try_from(block).is_ok_and(here))
@@ -88,7 +89,8 @@ impl Reader {
     }
 
     /// As [`Reader::read_awaited_at`], of what is in memory: it waits for nothing and looks at
-    /// nothing. None if a byte is not there.
+    /// nothing. None if a byte is not there: then nothing is counted, and the reader stands where it
+    /// stood, because the same bytes are asked for again.
     #[must_use]
     pub fn read_resident_at(&self, buf: &mut [u8], offset: u64, fresh: bool) -> Option<usize> {
         let version = self.version.count();
@@ -99,12 +101,20 @@ impl Reader {
         let Some(mut span) = Span::new(buf, offset, bytes, shift, self.position.previous()) else {
             return (self.version.count() == version).then_some(0);
         };
+        let (mut guess, mut taken) = (self.position.guess(), 0);
         while span.next_segment() {
-            self.take_hits(&mut span, fresh);
+            let mut hits = Hits::new(&self.shared, self.file, self.id, guess);
+            taken += hits.take(&mut span);
+            guess = hits.guess;
             if span.left > 0 {
                 return None;
             }
         }
-        (self.version.count() == version).then(|| span.taken())
+        if self.version.count() != version {
+            return None;
+        }
+        let counted = if fresh { taken } else { 0 };
+        self.position.came_to(span.previous, guess, counted);
+        Some(span.taken())
     }
 }
