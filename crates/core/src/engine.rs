@@ -362,11 +362,15 @@ impl Engine {
             && let Some(id) = self.starved.pop_front()
         {
             let others = self.starved.len();
-            if self.try_read(id).is_none() {
+            let tried = self.try_read(id);
+            if tried.is_none() {
                 self.starved.push_front(id);
+            }
+            // Of a read that found no frame a part may have been fetched.
+            self.drain();
+            if tried.is_none() {
                 return;
             }
-            self.drain();
             if self.starved.len() > others {
                 // Its device had a slot, and there was no frame for it after all.
                 return;
