@@ -175,13 +175,28 @@ impl Costs {
         } else if self.switches > 0 {
             self.kinds[1]
         } else {
-            self.told.switching(centre(class)).0
+            self.unpaid(self.told.switching(centre(class)))
         };
         cost.max(self.kinds[0])
     }
 
+    /// A cost that was told and never paid: less on a device whose rate is above what was told, because a
+    /// device that transfers a hundred times as fast as a disk does not seek like one.
+    fn unpaid(&self, cost: Nanos) -> u64 {
+        let told = per_mib(self.told.rate(Bytes(0)));
+        let part = u128::from(cost.0) * u128::from(self.per_mib.min(told)) / u128::from(told);
+        u64::try_from(part).unwrap_or(u64::MAX)
+    }
+
     fn is_known(&self, mean: &Mean) -> bool {
         mean.count >= DISTANCE_SAMPLES && self.requests - mean.last < 8 * HALF_LIFE
+    }
+
+    /// Of all distances, while no switch was paid.
+    fn told_points(&self) -> Vec<(Bytes, Nanos)> {
+        let told = self.told.switching_points().iter();
+        told.map(|(distance, cost)| (*distance, Nanos(self.unpaid(*cost))))
+            .collect()
     }
 
     /// A request took so long alone.
@@ -321,7 +336,7 @@ impl Costs {
             .collect();
         if points.is_empty() {
             points = match self.switches {
-                0 => self.told.switching_points().to_vec(),
+                0 => self.told_points(),
                 _ => Vec::from([(Bytes(0), Nanos(self.kinds[1]))]),
             };
         }
