@@ -27,7 +27,7 @@ pub(crate) struct Request {
     /// Whether a reader waited for part of it when it was decided.
     pub(crate) demand: bool,
     /// Once the driver has it.
-    pub(crate) sent: Option<Sent>,
+    pub(crate) sent: Option<Box<Sent>>,
     /// Reads that wait for a block of it.
     pub(crate) waiters: Vec<ReadId>,
     /// Its frames, once the blocks were dropped from the table while it ran; empty before.
@@ -36,7 +36,7 @@ pub(crate) struct Request {
 
 /// The table grows by so many, which stay where they are: to grow by moving would take the memory
 /// of both copies just when most requests are under way, and what is not blocks is counted.
-const CHUNK: usize = 16;
+const CHUNK: usize = 8;
 
 /// All of them, by number.
 #[derive(Debug, Default)]

@@ -20,7 +20,7 @@ pub(super) const IN_FLIGHT: &str = "a block in flight is in the table";
 
 impl Engine {
     pub(super) fn complete(&mut self, id: RequestId, outcome: FetchOutcome) -> Option<()> {
-        let sent = self.requests.get(id)?.sent?;
+        let sent = self.requests.get_mut(id)?.sent.take()?;
         let request = self.requests.remove(id)?;
         let planned = self.disown(id);
         self.memory.charge(-REQUEST_BYTES);

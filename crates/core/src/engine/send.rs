@@ -11,6 +11,8 @@
 //! of reader 3 deferred. 5 completes, reader 3 is due first: its window is decided, becomes request
 //! 8 and goes out.
 
+use alloc::boxed::Box;
+
 use alloc::vec::Vec;
 
 use super::Engine;
@@ -207,7 +209,7 @@ impl Engine {
                 *account = after;
             }
             if let Some(request) = self.requests.get_mut(id) {
-                request.sent = Some(sent);
+                request.sent = Some(Box::new(sent));
             }
         }
         if let Some(plan) = &mut self.plan {
