@@ -177,7 +177,7 @@ pub struct Read {
     pub stats: bool,
 
     /// Named composition of methods (see `forerun list presets`)
-    #[arg(long, value_name = "NAME", default_value = preset::DEFAULT)]
+    #[arg(long, value_name = "NAME", default_value = preset::ONCE)]
     #[arg(value_parser = |name: &str| preset::find(name))]
     pub preset: &'static preset::Preset,
 

@@ -86,6 +86,16 @@ impl Memory {
         (self.frames_usable() / 32).clamp(1, 256)
     }
 
+    /// Whether a victim is better than a frame that was never used.
+    pub(crate) fn has_spare(&self) -> bool {
+        !self.has_free() && self.reclaim.has_spare(self.table.frames())
+    }
+
+    /// Whether a frame that was used is free.
+    pub(crate) fn has_free(&self) -> bool {
+        !self.free.is_empty()
+    }
+
     /// A frame without a victim.
     pub(crate) fn take_free(&mut self) -> Option<Frame> {
         let frame = self.free.pop(&mut self.links).or_else(|| {

@@ -44,6 +44,9 @@ pub struct Preset {
 /// Name of the preset used when none is given.
 pub const DEFAULT: &str = "forerun";
 
+/// Name of the preset for a program that reads its files once and ends.
+pub const ONCE: &str = "once";
+
 /// Three quarters of the memory for blocks not read yet: what one-pass readers want is memory
 /// ahead of them, and the last quarter keeps demand reads and what was read just now.
 const UNREAD_PERCENT: u8 = 75;
@@ -82,13 +85,27 @@ pub static LIST: &[Preset] = &[
         measure: "online",
     },
     Preset {
+        name: "once",
+        summary: "forerun for files that are read once: gives up what was read, and uses little memory",
+        source: "as forerun; li05 section 3.1",
+        detect: "ondemand(density_percent=50,context=1)",
+        depth: "growing",
+        dispatch: "continuing",
+        reclaim: "exclusive(keep_percent=6)",
+        hinted: "forestall",
+        unread_percent: UNREAD_PERCENT,
+        lean_async: true,
+        next_file: "none",
+        measure: "online",
+    },
+    Preset {
         name: "mount",
         summary: "forerun below another cache: keeps what is not read yet, gives up what was",
         source: "as forerun; li05 section 3.1",
         detect: "ondemand(density_percent=50,context=1)",
         depth: "growing",
         dispatch: "continuing",
-        reclaim: "exclusive",
+        reclaim: "exclusive(keep_percent=6)",
         hinted: "forestall",
         unread_percent: UNREAD_PERCENT,
         lean_async: true,

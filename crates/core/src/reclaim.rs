@@ -116,6 +116,11 @@ pub trait Reclaim: core::fmt::Debug + Send {
     /// The reader for whom an unread block was fetched has closed the file. Where the memory is
     /// split such blocks go first, without the method.
     fn abandoned(&mut self, _cache: &mut Cache<'_>, _frame: Frame) {}
+    /// Whether a victim should go before one of so many frames is used that never was: its memory is in
+    /// the processor's caches, that of the other has to be cleared first.
+    fn has_spare(&self, _frames: u32) -> bool {
+        false
+    }
     /// Gives up one block, which must not be pinned. `None` if every block is pinned or there is
     /// none.
     fn victim(&mut self, cache: &mut Cache<'_>) -> Option<Victim>;

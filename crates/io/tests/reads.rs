@@ -6,7 +6,8 @@
 use std::io::Write;
 use std::sync::Arc;
 
-use forerun_core::{Bytes, preset};
+use forerun_core::spec::Choice;
+use forerun_core::{Bytes, depth, preset};
 use forerun_io::{BackendChoice, Config, Driver, Reader, backend, generated};
 use proptest::prelude::*;
 
@@ -116,5 +117,31 @@ proptest! {
             prop_assert!(ledger.memory_peak.0 <= 512 << 10);
             prop_assert_eq!(ledger.refused_inputs, 0);
         }
+    }
+}
+
+#[test]
+fn a_file_that_is_read_once_takes_a_tenth_of_the_memory() {
+    for (name, most) in [("once", 26), ("mount", 26), ("forerun", 256)] {
+        let preset = preset::find(name).unwrap();
+        let mut settings = preset.settings(Bytes(256 << 20)).unwrap();
+        // Windows of its own would be a quarter of the file.
+        settings.depth = Choice::parse("depth", depth::LIST, "fixed(depth_bytes=1048576)").unwrap();
+        let driver = Driver::new(Config::new(settings)).unwrap();
+        let reader = driver.open_generated(1, 1, 512 << 20).unwrap();
+        let mut buf = vec![0; 100_000];
+        let mut offset = 0;
+        while offset < reader.bytes() {
+            let count = reader.read_at(&mut buf, offset).unwrap();
+            generated::check(1, 1, offset, &buf[..count]).unwrap();
+            offset += count as u64;
+        }
+        drop(reader);
+        let ledger = driver.finish().unwrap();
+        ledger.check().unwrap();
+        let peak = ledger.memory_peak;
+        assert!(peak <= Bytes(most << 20), "{name}: {peak}");
+        let is_reused = most == 256 || peak > Bytes(16 << 20);
+        assert!(is_reused, "{name}: blocks read just now stay, {peak}");
     }
 }

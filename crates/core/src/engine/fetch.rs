@@ -197,19 +197,28 @@ impl Engine {
 
     /// A frame, at the cost of a victim if need be.
     pub(super) fn obtain(&mut self) -> Option<Frame> {
+        if self.memory.has_spare() {
+            self.make_free();
+        }
         if let Some(frame) = self.memory.take_free() {
             return Some(frame);
         }
+        self.make_free();
+        self.memory.take_free()
+    }
+
+    /// Frees frames that readers have let go, or else that of a victim, if there is one.
+    fn make_free(&mut self) {
         if self.memory.has_vacated() {
             self.memory.sweep();
-            if let Some(frame) = self.memory.take_free() {
-                return Some(frame);
+            if self.memory.has_free() {
+                return;
             }
         }
-        let victim = self.victim()?;
-        self.evict(victim);
-        self.memory.give_back(victim);
-        self.memory.take_free()
+        if let Some(victim) = self.victim() {
+            self.evict(victim);
+            self.memory.give_back(victim);
+        }
     }
 
     /// A frame for a block nobody waits for: only while a reserve for demands remains.

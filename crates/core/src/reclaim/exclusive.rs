@@ -8,11 +8,15 @@
 //! One queue in order of arrival. A victim is the oldest block that was read or whose reader has
 //! closed the file, and only if there is none the oldest unread one. Unread blocks passed over go
 //! to the back, so a search costs as many steps as there are unread blocks for a read one.
+//!
+//! Blocks read beyond a part of the memory go even before memory that was never used: the first touch of
+//! a page costs as much as a fast disk takes to fill it. Example: a file of 64 MiB read once in
+//! 256 MiB of memory uses 16 MiB of it and those ahead of the reader.
 
 use alloc::boxed::Box;
 
 use super::{Cache, Queue, Reclaim, Victim};
-use crate::spec::{Knows, Method, Spec};
+use crate::spec::{Knows, Method, Param, Spec};
 use crate::table::{Frame, flag};
 
 pub(super) const METHOD: Method<Box<dyn Reclaim>> = Method {
@@ -22,13 +26,28 @@ pub(super) const METHOD: Method<Box<dyn Reclaim>> = Method {
         source: "li05 section 3.1, with the ordinary cache elsewhere",
         unfit: "programs that read a block twice with no cache above",
         knows: Knows::Online,
-        params: &[],
+        params: &[Param {
+            name: "keep_percent",
+            summary: "blocks read that stay while memory is free, in per cent of it",
+            default: 100,
+            min: 0,
+            max: 100,
+        }],
     },
-    build: |_| Box::new(Exclusive::default()),
+    build: |values| {
+        Box::new(Exclusive {
+            keep_percent: values[0],
+            ..Exclusive::default()
+        })
+    },
 };
+
+/// At least so many blocks read stay: a reader may take one in pieces.
+const KEEP_MIN: u64 = 64;
 
 #[derive(Debug, Default)]
 struct Exclusive {
+    keep_percent: u64,
     queue: Queue,
     /// Blocks in the queue that are not needed any more, marked `REFERENCED`.
     spent: u32,
@@ -48,6 +67,11 @@ impl Reclaim for Exclusive {
             cache.table.set(frame, flag::REFERENCED);
             self.spent += 1;
         }
+    }
+
+    fn has_spare(&self, frames: u32) -> bool {
+        let keep = u64::from(frames) * self.keep_percent / 100;
+        u64::from(self.spent) > keep.max(KEEP_MIN)
     }
 
     fn victim(&mut self, cache: &mut Cache<'_>) -> Option<Victim> {
@@ -109,5 +133,23 @@ mod tests {
         assert_eq!(victims[..2], [2, 5], "read or abandoned, not pinned");
         assert_eq!(victims.len(), 5, "all but the pinned one");
         assert_eq!((exclusive.len(), exclusive.spent), (1, 1));
+    }
+
+    #[test]
+    fn blocks_read_beyond_a_part_of_the_frames_go_before_frames_never_used() {
+        let mut stage = Stage::new(1000);
+        let mut exclusive = Exclusive {
+            keep_percent: 10,
+            ..Exclusive::default()
+        };
+        for n in 0..101 {
+            let table = &stage.table;
+            table.insert(Frame(n), FileId(0), Block(n), flag::UNREAD);
+            exclusive.inserted(&mut stage.cache(), Frame(n));
+            assert!(!exclusive.has_spare(1000), "{n} read");
+            exclusive.touched(&mut stage.cache(), Frame(n));
+        }
+        assert!(exclusive.has_spare(1000));
+        assert!(!Exclusive::default().has_spare(0), "some always stay");
     }
 }
