@@ -315,7 +315,7 @@ pub struct Workload {
 /// `forerun replay`.
 #[derive(Debug, Group)]
 pub struct Replay {
-    /// A journal written by `read --journal` or `bench --journal`
+    /// A journal written by `mount --journal`, `read --journal` or `bench --journal`
     #[arg(value_name = "JOURNAL")]
     pub journal: PathBuf,
 }

@@ -180,7 +180,7 @@ Make the decisions of a journal again and compare them
 Usage: forerun replay <JOURNAL>
 
 Arguments:
-  <JOURNAL>  A journal written by `read --journal` or `bench --journal`
+  <JOURNAL>  A journal written by `mount --journal`, `read --journal` or `bench --journal`
 
 Options:
   -h, --help  Print help (see more with '--help')
