@@ -103,6 +103,7 @@ pub fn config(settings: Settings, storage: &Storage) -> Result<Config, Failure> 
     config.emulate = storage.emulate.map(|emulation| forerun_io::Emulation {
         switching: emulation.switching,
         bytes_per_second: emulation.bytes_per_second,
+        servers: 1,
     });
     Ok(config)
 }

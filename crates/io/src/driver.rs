@@ -67,9 +67,7 @@ impl Config {
 
     /// What the engine is told of devices. The emulated one is checked even if not asked.
     fn profile(&self) -> Result<Profile, Error> {
-        let constant =
-            |e: &Emulation| Profile::constant(e.switching, e.bytes_per_second)?.with_servers(1);
-        let emulated = self.emulate.as_ref().map(constant).transpose()?;
+        let emulated = self.emulate.as_ref().map(Emulation::profile).transpose()?;
         Ok(self.profile.clone().or(emulated).unwrap_or_default())
     }
 }
