@@ -135,7 +135,7 @@ pub struct Storage {
     #[arg(long, requires = "profile", conflicts_with = "measure")]
     pub profile_fixed: bool,
 
-    /// Slow the device down to one of this cost, as in switching=8ms,rate=80MB/s
+    /// Slow the device down to one of this cost, switching=8ms,rate=80MB/s[,servers=1]
     #[arg(long, value_name = "COST")]
     pub emulate: Option<Emulation>,
 

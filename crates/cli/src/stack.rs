@@ -100,10 +100,6 @@ pub fn config(settings: Settings, storage: &Storage) -> Result<Config, Failure> 
         config.settings.measure = Choice::of(&measure::given::METHOD.spec);
     }
     config.disks = storage.disks;
-    config.emulate = storage.emulate.map(|emulation| forerun_io::Emulation {
-        switching: emulation.switching,
-        bytes_per_second: emulation.bytes_per_second,
-        servers: 1,
-    });
+    config.emulate = storage.emulate.map(|emulation| emulation.0);
     Ok(config)
 }

@@ -236,9 +236,9 @@ fn malformed_emulation() {
         said,
         str![[r#"
 $ forerun bench --emulate 8ms
-error: invalid value '8ms' for '--emulate <COST>': "8ms" is not of the form switching=8ms,rate=80MB/s
+error: invalid value '8ms' for '--emulate <COST>': "8ms" is not of the form switching=8ms,rate=80MB/s,servers=1
 $ forerun bench --emulate switching=8ms
-error: invalid value 'switching=8ms' for '--emulate <COST>': rate is missing: give both, as in switching=8ms,rate=80MB/s
+error: invalid value 'switching=8ms' for '--emulate <COST>': rate is missing: give at least switching and rate, as in switching=8ms,rate=80MB/s
 $ forerun bench --emulate switching=8ms,rate=1B/s
 error: invalid value 'switching=8ms,rate=1B/s' for '--emulate <COST>': transfer rate of 1 bytes/s: must lie from 1000 to 1000000000000
 
