@@ -58,7 +58,7 @@ impl Stack {
         let unnumbered = queues.iter().filter(|(number, _)| number.is_none()).count();
         let estimate = |(nth, (number, view)): (usize, &(Option<u64>, DeviceView))| {
             let name = || name_nth(word, nth, unnumbered);
-            let prior = self.driver.prior_source(*number).into();
+            let prior = self.driver.prior(*number).1.into();
             DeviceEstimate {
                 device: number.map_or_else(name, |number| device_name(Some(number))),
                 estimate: Estimate::new(&view.profile, view.confidence, prior),

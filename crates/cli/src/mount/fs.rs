@@ -397,7 +397,7 @@ impl SourceFs {
     /// Where the costs of a device came from before its first request; by its number.
     #[must_use]
     pub fn prior_source(&self, device: Option<u64>) -> Option<PriorSource> {
-        Some(self.driver()?.prior_source(device))
+        Some(self.driver()?.prior(device).1)
     }
 
     /// The error that ended the writing of the journal, if one did.
