@@ -45,7 +45,7 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use forerun_core::engine::view::{DeviceView, StreamView};
 use forerun_core::{Bytes, Ledger};
-use forerun_io::{DeviceUse, Driver, OpensAhead, PriorSource};
+use forerun_io::{DeviceUse, Driver, OpensAhead};
 use rustix::fs::{FileType, Mode, OFlags, SeekFrom, StatVfs};
 use rustix::io::Errno;
 
@@ -63,6 +63,7 @@ use standing::Standing;
 use walk::Walk;
 
 use super::lanes::LaneOf;
+use crate::estimate::Estimate;
 
 /// No name, link target or list of attributes is longer: `XATTR_SIZE_MAX` and `XATTR_LIST_MAX`.
 const XATTR_BYTES_MAX: usize = 64 * 1024;
@@ -394,10 +395,11 @@ impl SourceFs {
         Some((driver.streams(), driver.queues()))
     }
 
-    /// Where the costs of a device came from before its first request; by its number.
+    /// A device's costs as the engine takes them to be.
     #[must_use]
-    pub fn prior_source(&self, device: Option<u64>) -> Option<PriorSource> {
-        Some(self.driver()?.prior(device).1)
+    pub fn estimate(&self, (number, view): &(Option<u64>, DeviceView)) -> Estimate {
+        let prior = self.driver().map(|driver| driver.prior(*number).into());
+        Estimate::new(&view.profile, view.confidence, &prior.unwrap_or_default())
     }
 
     /// The error that ended the writing of the journal, if one did.

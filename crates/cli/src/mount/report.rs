@@ -232,14 +232,13 @@ impl Watched {
         self.fs.open_files().into_iter().map(report).collect()
     }
 
-    fn queue_report(&self, (number, view): &(Option<u64>, DeviceView)) -> QueueReport {
-        let prior = self.fs.prior_source(*number).map(Into::into);
-        let prior = prior.unwrap_or_default();
+    fn queue_report(&self, queue: &(Option<u64>, DeviceView)) -> QueueReport {
+        let (number, view) = queue;
         QueueReport {
             device: device_name(*number),
             queued: view.queued,
             in_flight: view.in_flight,
-            estimate: Some(Estimate::new(&view.profile, view.confidence, prior)),
+            estimate: Some(self.fs.estimate(queue)),
         }
     }
 

@@ -8,8 +8,8 @@
 //! memory   most so far 268.4 MB   waits 0   thrashed 0
 //! files    open 2   in passthrough 0   opened so 0   mode auto
 //!
-//! DEVICE  QUEUED  FLIGHT    SWITCH        RATE  SERVERS    DEPTH  FROM
-//! 8:1         12       2   12.0 ms  220.0 MB/s        1  2.64 MB  1,204 requests
+//! DEVICE QUEUED FLIGHT   SWITCH        RATE SERVERS    DEPTH  FROM
+//! 8:1        12      2  12.0 ms  220.0 MB/s      1?  2.64 MB  1,204 requests, ? told
 //!
 //! READ/S   AT    SIZE      WINDOW   AHEAD    WAIT  PROCESS   FILE
 //! 7.61 MB  43 %  100.0 MB  4.19 MB  6.29 MB  1     4711 tar  logs/a
@@ -295,7 +295,7 @@ fn stream_cells(stream: Option<&StreamReport>) -> [Cell<'static>; 3] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::estimate::{Basis, Estimate};
+    use crate::estimate::{Basis, Estimate, Origins};
     use crate::mount::report::{DeviceReport, PassthroughReport, QueueReport};
 
     fn report() -> Report {
@@ -363,6 +363,11 @@ mod tests {
                     basis: Basis::Requests,
                     requests: 1_204,
                     switches: 300,
+                    from: Some(Origins {
+                        switching: Basis::Requests,
+                        rate: Basis::Requests,
+                        servers: Some(Basis::Told),
+                    }),
                 }),
             }],
         }
@@ -382,8 +387,8 @@ ahead    unread 0 B   wasted 12.3 kB   cancelled 28.7 kB   failed 0 B
 memory   most so far 268.4 MB   waits 0   thrashed 0   refused 0
 files    open 2   in passthrough 0   opened so 5   mode auto
 
-DEVICE    QUEUED  FLIGHT    SWITCH        RATE  SERVERS    DEPTH  FROM
-emulated      12       2   12.0 ms  220.0 MB/s        1  2.64 MB  1,204 requests
+DEVICE   QUEUED FLIGHT   SWITCH        RATE SERVERS    DEPTH  FROM
+emulated     12      2  12.0 ms  220.0 MB/s      1?  2.64 MB  1,204 requests, ? told
 
 READ/S    AT    SIZE      WINDOW   AHEAD    WAIT PROCESS                FILE
 21.5 MB   43 %  100.0 MB  4.19 MB  6.29 MB  2    4711 tar               logs/?[2J
