@@ -15,15 +15,19 @@ use ratatui::style::{Style, Stylize};
 use ratatui::text::Line;
 
 use crate::estimate::Estimate;
-use crate::mount::report::QueueReport;
+use crate::mount::report::{PassthroughReport, QueueReport};
 
 /// Devices that are shown, so that files stay in view on a terminal of 24 lines.
 const SHOWN_MAX: usize = 6;
 
 /// A line for each device below a line of names.
-pub(super) fn lines<'a>(queues: &[QueueReport]) -> Vec<Line<'a>> {
+pub(super) fn lines<'a>(queues: &[QueueReport], passed: &PassthroughReport) -> Vec<Line<'a>> {
     if queues.is_empty() {
-        return vec![Line::from("no file has been opened yet: no device is known").dim()];
+        let why = match passed.opens {
+            0 => "no file has been opened yet: no device is known",
+            _ => "the kernel reads all files by itself (passthrough): the engine has no device",
+        };
+        return vec![Line::from(why).dim()];
     }
     let shown = || queues.iter().take(SHOWN_MAX);
     let names = shown().map(|queue| queue.device.len());
@@ -98,7 +102,10 @@ mod tests {
             queue(None, Basis::System, 0),
             serde_json::from_value(old).unwrap(),
         ];
-        let lines: Vec<_> = lines(&queues).iter().map(Line::to_string).collect();
+        let lines: Vec<_> = lines(&queues, &PassthroughReport::default())
+            .iter()
+            .map(Line::to_string)
+            .collect();
         snapbox::assert_data_eq!(
             lines.join("\n"),
             snapbox::str![[r#"
@@ -115,8 +122,25 @@ emulated     12      2  12.0 ms  220.0 MB/s       ?  2.64 MB  system
     }
 
     #[test]
+    fn without_a_device_the_reason_is_told() {
+        let line = |opens| {
+            let passed = PassthroughReport {
+                opens,
+                ..PassthroughReport::default()
+            };
+            lines(&[], &passed)[0].to_string()
+        };
+        assert_eq!(line(0), "no file has been opened yet: no device is known");
+        assert_eq!(
+            line(1),
+            "the kernel reads all files by itself (passthrough): the engine has no device"
+        );
+    }
+
+    #[test]
     fn many_devices_leave_room_for_files() {
-        let lines = lines(&vec![queue(None, Basis::Told, 0); 50]);
+        let queues = vec![queue(None, Basis::Told, 0); 50];
+        let lines = lines(&queues, &PassthroughReport::default());
         assert_eq!(lines.len(), 2 + SHOWN_MAX);
         assert_eq!(lines.last().unwrap().to_string(), "and 44 more");
     }

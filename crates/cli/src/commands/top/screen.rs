@@ -51,7 +51,7 @@ pub(super) fn draw(
     into: &mut Buffer,
 ) {
     let head = lines(report, rates);
-    let devices = devices::lines(&report.queues);
+    let devices = devices::lines(&report.queues, &report.passthrough);
     let height = |lines: usize| Constraint::Length(u16::try_from(lines + 1).unwrap_or(u16::MAX));
     let parts = [
         height(head.len()),
