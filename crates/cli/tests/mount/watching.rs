@@ -51,6 +51,11 @@ fn counters_add_up_and_open_files_are_listed() {
         code == 0 && said.contains("hits") && said.contains(" a"),
         "{said}"
     );
+    // Rates of the second in which it was asked, in which nothing was read.
+    assert!(
+        said.contains("rates over ") && said.contains("\nread     0 B/s "),
+        "{said}"
+    );
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The screen of `top`: a report and its rates as cells, in the terminal or as text.
 //!
 //! ```text
-//! forerun  /data on /fast   up 12 min
+//! forerun  /data on /fast   up 12 min   rates over 1.00 s
 //! read     76.1 MB/s   hits 97.9 %   late 1.9 %   misses 0.2 %
 //! fetched  78.0 MB/s   requests 95.2/s   windows 29.5/s
 //! ahead    unread 1.45 MB   wasted 0 B   cancelled 0 B   failed 0 B
@@ -150,7 +150,10 @@ fn lines<'a>(report: &Report, rates: &Rates) -> [Line<'a>; 6] {
         line(
             "forerun",
             title,
-            &[("up", rough_duration(Nanos(report.elapsed_ns)))],
+            &[
+                ("up", rough_duration(Nanos(report.elapsed_ns))),
+                ("rates over", rough_duration(rates.over)),
+            ],
         ),
         line(
             "read",
@@ -380,7 +383,7 @@ mod tests {
         snapbox::assert_data_eq!(
             text,
             snapbox::str![[r#"
-forerun  /data on /fast   up 2.00 s
+forerun  /data on /fast   up 2.00 s   rates over 2.00 s
 read     2.05 MB/s   hits 97.0 %   late 2.0 %   misses 1.0 %   readers wait 0.2
 fetched  2.05 MB/s   requests 4.0/s   windows 0.0/s   device busy 99 %
 ahead    unread 0 B   wasted 12.3 kB   cancelled 28.7 kB   failed 0 B
