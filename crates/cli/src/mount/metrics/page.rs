@@ -39,9 +39,10 @@ pub(super) fn of(watched: &Arc<Watched>) -> String {
 fn of_mount(watched: &Watched) -> Vec<Family> {
     let mut page = Page::default();
     what_runs(&mut page, watched);
-    let (Some((ledger, device)), Some((streams, queues))) =
-        (watched.fs.counters(), watched.fs.under_way())
-    else {
+    let (Some((ledger, device)), Some((streams, queues))) = (
+        watched.fs.engine().counters(),
+        watched.fs.engine().under_way(),
+    ) else {
         return page.0;
     };
     let unit = u64::from(watched.settings.block_bytes);
@@ -180,7 +181,11 @@ fn prefetching(page: &mut Page, ledger: &Ledger, unit: u64) {
 }
 
 fn memory(page: &mut Page, watched: &Watched, ledger: &Ledger, unit: u64) {
-    let limit = watched.fs.memory_limit().unwrap_or(watched.settings.memory);
+    let limit = watched
+        .fs
+        .engine()
+        .memory_limit()
+        .unwrap_or(watched.settings.memory);
     let limit = (limit.0 + watched.budget.beside().0) as f64;
     let help = "Memory that the daemon may use now";
     page.gauge_of("memory_limit", Unit::Bytes, help, limit);
@@ -242,8 +247,9 @@ fn devices(
 
 /// The costs of each device as the engine takes them to be.
 fn estimates(page: &mut Page, watched: &Watched, queues: &[(Option<u64>, DeviceView)]) {
-    let estimate =
-        |queue: &(Option<u64>, DeviceView)| (device_name(queue.0), watched.fs.estimate(queue));
+    let estimate = |queue: &(Option<u64>, DeviceView)| {
+        (device_name(queue.0), watched.fs.engine().estimate(queue))
+    };
     let estimates: Vec<(String, Estimate)> = queues.iter().map(estimate).collect();
     let of = |value: fn(&Estimate) -> Option<f64>| {
         let sample = |(device, estimate): &(String, Estimate)| {
