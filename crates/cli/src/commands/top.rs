@@ -7,6 +7,7 @@
 //! began says little of one that has run for a week. With `--list` one line a mount.
 
 mod devices;
+mod files;
 mod rates;
 mod screen;
 

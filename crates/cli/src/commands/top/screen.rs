@@ -16,31 +16,23 @@
 //!          81 %            1.05 MB  2.10 MB                  (another stream of it)
 //! ```
 //!
-//! A file has a line for each of its streams that is ahead of its reader or waited for, the one
-//! used last first. A line that does not fit ends in `…`; a narrow terminal has fewer columns. The last
-//! line of a terminal says which keys there are. The costs of a device are the engine's
-//! [estimate](crate::estimate).
+//! The lines of the [devices] and of the [files] are their own. A line that does not fit ends in `…`. The
+//! last line of a terminal says which keys there are.
 
 use std::path::PathBuf;
 
 use forerun_core::Nanos;
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Constraint, Layout, Rect};
-use ratatui::style::{Style, Stylize};
+use ratatui::style::Stylize;
 use ratatui::text::{Line, Span};
-use ratatui::widgets::{Cell, Row, Table, Widget};
+use ratatui::widgets::Widget;
 
-use super::devices;
 use super::rates::{Rates, count};
+use super::{devices, files};
 use crate::mount::fs::passthrough::Mode;
-use crate::mount::report::{OpenFileReport, Report, StreamReport};
+use crate::mount::report::Report;
 use crate::quantity::{rough_duration, rough_size};
-
-/// Below this width the columns that can be done without are left out.
-const WIDE: u16 = 84;
-
-/// Those that stay: rate, place, how far ahead, and whose file it is.
-const NARROW: [usize; 5] = [0, 1, 4, 6, 7];
 
 /// Draws a screen; with the keys if it is one of so many mounts in a terminal.
 pub(super) fn draw(
@@ -59,12 +51,12 @@ pub(super) fn draw(
         Constraint::Fill(1),
         Constraint::Length(mounts.is_some().into()),
     ];
-    let [top, middle, files, foot] = Layout::vertical(parts).areas(area);
+    let [top, middle, files_area, foot] = Layout::vertical(parts).areas(area);
     let rows = top.rows().take(head.len()).chain(middle.rows());
     for (line, row) in head.into_iter().chain(devices).zip(rows) {
         render(line, row, into);
     }
-    table(report, rates, files).render(files, into);
+    files::table(report, rates, files_area).render(files_area, into);
     if let Some(mounts) = mounts {
         render(keys(mounts), foot, into);
     }
@@ -181,12 +173,12 @@ fn lines<'a>(report: &Report, rates: &Rates) -> [Line<'a>; 6] {
             ],
         ),
         line("memory", String::new(), &memory),
-        files(report),
+        open_files(report),
     ]
 }
 
 /// How many files are open, and how many of them the kernel reads from the source.
-fn files<'a>(report: &Report) -> Line<'a> {
+fn open_files<'a>(report: &Report) -> Line<'a> {
     let passed = &report.passthrough;
     let mode = match (passed.possible, passed.mode) {
         (true, mode) | (_, mode @ Mode::Never) => mode.name().to_owned(),
@@ -218,88 +210,13 @@ fn line<'a>(name: &'a str, value: String, more: &[(&'a str, String)]) -> Line<'a
     Line::from(spans)
 }
 
-/// The open files, the busiest first, as many as fit.
-fn table<'a>(report: &Report, rates: &Rates, area: Rect) -> Table<'a> {
-    let is_wide = area.width >= WIDE;
-    let row = |cells: [Cell<'a>; 8]| {
-        let shown = cells.into_iter().enumerate();
-        Row::new(
-            shown.filter_map(move |(at, cell)| (is_wide || NARROW.contains(&at)).then_some(cell)),
-        )
-    };
-    let rate = |file: &OpenFileReport| rates.of_file(&file.path, file.process);
-    let mut files: Vec<_> = report.open_files.iter().collect();
-    files.sort_by(|a, b| {
-        rate(b)
-            .total_cmp(&rate(a))
-            .then_with(|| a.path.cmp(&b.path))
-    });
-    let percent =
-        |at: u64, of: u64| Cell::from(format!("{:.0} %", at as f64 * 100.0 / of.max(1) as f64));
-    let rows = |file: &&OpenFileReport| {
-        let shown = |stream: &&StreamReport| stream.ahead_bytes > 0 || stream.waiting > 0;
-        let mut streams = file.streams.iter().rev().filter(shown);
-        let [window, ahead, waiting] = stream_cells(streams.next());
-        let first = row([
-            Cell::from(rough_size(rate(file))),
-            match file.passthrough {
-                true => Cell::from("-"),
-                false => percent(file.at_bytes, file.file_bytes),
-            },
-            Cell::from(rough_size(file.file_bytes as f64)),
-            window,
-            ahead,
-            waiting,
-            Cell::from(format!("{} {}", file.process, file.program)),
-            Cell::from(file.path.replace(|c: char| c.is_control(), "?")),
-        ]);
-        let others = streams.map(|stream| {
-            let [window, ahead, waiting] = stream_cells(Some(stream));
-            let at = percent(stream.at_bytes, file.file_bytes);
-            let none = || Cell::from("");
-            row([none(), at, none(), window, ahead, waiting, none(), none()])
-        });
-        let rows: Vec<_> = std::iter::once(first).chain(others).collect();
-        rows
-    };
-    let widths = [
-        Constraint::Length(9),
-        Constraint::Length(5),
-        Constraint::Length(9),
-        Constraint::Length(8),
-        Constraint::Length(8),
-        Constraint::Length(4),
-        Constraint::Length(22),
-        Constraint::Fill(1),
-    ];
-    let head = row([
-        "READ/S", "AT", "SIZE", "WINDOW", "AHEAD", "WAIT", "PROCESS", "FILE",
-    ]
-    .map(Cell::from));
-    let widths = widths.into_iter().enumerate();
-    let widths = widths.filter(|(at, _)| is_wide || NARROW.contains(at));
-    let rows = files.iter().flat_map(rows).take(area.height.into());
-    Table::new(rows, widths.map(|(_, width)| width)).header(head.style(Style::new().reversed()))
-}
-
-/// Its window, how far it is ahead, and the requests that wait for it.
-fn stream_cells(stream: Option<&StreamReport>) -> [Cell<'static>; 3] {
-    let Some(stream) = stream else {
-        return [const { "-" }; 3].map(Cell::from);
-    };
-    [
-        rough_size(stream.window_bytes as f64),
-        rough_size(stream.ahead_bytes as f64),
-        stream.waiting.to_string(),
-    ]
-    .map(Cell::from)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::estimate::{Basis, Estimate, Origins};
-    use crate::mount::report::{DeviceReport, PassthroughReport, QueueReport};
+    use crate::mount::report::{
+        DeviceReport, OpenFileReport, PassthroughReport, QueueReport, StreamReport,
+    };
 
     fn report() -> Report {
         let counters = serde_json::json!({
