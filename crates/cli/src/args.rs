@@ -6,6 +6,7 @@
 //! the accepted values with no edit here. What needs more than one flag to decide (memory against
 //! block size, `kernel` against `--emulate`) is checked where the command starts.
 
+mod bench;
 mod command;
 mod mount;
 mod reproduce;
@@ -19,22 +20,19 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Arg, Args as Group, Parser, ValueEnum};
 use forerun_core::settings::Notice;
 use forerun_core::spec::{Choice, Method};
-use forerun_core::{
-    Bytes, Nanos, depth, detect, dispatch, hinted, measure, next_file, preset, reclaim, settings,
-};
+use forerun_core::{Bytes, depth, detect, dispatch, measure, next_file, preset, reclaim};
 use forerun_io::BackendChoice;
 
+pub use self::bench::{Bench, Clock, Format, Workload};
 pub use self::command::Command;
 pub use self::mount::{Ctl, Mount, Order, Top, Umount};
 pub use self::reproduce::Reproduce;
 pub use self::setup::{Completions, Man, Try};
 pub use self::simulate::{Presets, Simulate, Simulated, Where};
 pub use self::trace::{Reading, Trace, TraceCommand, TraceConvert, TraceInfo};
-use crate::bench::pattern::{self, Pattern};
-use crate::bench::plan::Contender;
 use crate::emulation::Emulation;
 use crate::papers::in_words;
-use crate::quantity::{parse_duration, parse_size};
+use crate::quantity::parse_size;
 
 /// Makes slow storage read fast: mounts a directory so that what reads there is read ahead.
 #[derive(Debug, Parser)]
@@ -135,7 +133,7 @@ pub struct Storage {
     #[arg(long, requires = "profile", conflicts_with = "measure")]
     pub profile_fixed: bool,
 
-    /// Slow the device down to one of this cost, as in switching=8ms,rate=80MB/s
+    /// Slow the device down to one of this cost, switching=8ms,rate=80MB/s[,servers=1]
     #[arg(long, value_name = "COST")]
     pub emulate: Option<Emulation>,
 
@@ -210,112 +208,10 @@ fn without_walks(arg: Arg) -> Arg {
     }
 }
 
-/// `forerun bench`.
-#[derive(Debug, Group)]
-#[command(mut_args(without_walks))]
-pub struct Bench {
-    /// Files to read, or one directory to make them in; without, content comes from the seed
-    #[arg(value_name = "DIR|FILE")]
-    pub paths: Vec<PathBuf>,
-
-    /// Presets to compare, with commas between; `kernel` is plain buffered reads, cold
-    #[arg(long, value_name = "A,B,..", value_delimiter = ',', default_value = preset::DEFAULT)]
-    pub preset: Vec<Contender>,
-
-    /// How often to run each preset; they take turns, and the median run is printed
-    #[arg(long, value_name = "N", default_value = "1")]
-    #[arg(value_parser = |text: &str| parse_count(text, RUNS_MAX))]
-    pub runs: u32,
-
-    /// Real time, or the simulator's virtual time on the emulated device
-    #[arg(long, value_enum, value_name = "CLOCK", default_value_t = Clock::Real)]
-    pub clock: Clock,
-
-    /// How to print the result
-    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = Format::Table)]
-    pub format: Format,
-
-    /// How many of the emulated devices there are; files lie on them round and round
-    #[arg(long, value_name = "N", default_value = "1", requires = "emulate")]
-    #[arg(value_parser = |text: &str| parse_count(text, DISKS_MAX.into()).map(|n| n as u16))]
-    pub disks: u16,
-
-    /// What follows hints in place of the preset's, as name or name(param=value,..), or none
-    #[arg(long, value_name = "METHOD", long_help = methods_help("hinted", hinted::policy::LIST))]
-    #[arg(value_parser = |text: &str| settings::parse_hinted(text).map(Hinted))]
-    pub hinted: Option<Hinted>,
-
-    #[allow(missing_docs)]
-    #[command(flatten)]
-    pub noticing: Noticing,
-
-    #[allow(missing_docs)]
-    #[command(flatten)]
-    pub workload: Workload,
-
-    #[allow(missing_docs)]
-    #[command(flatten)]
-    pub composition: Composition,
-
-    #[allow(missing_docs)]
-    #[command(flatten)]
-    pub storage: Storage,
-}
-
-/// Who reads what in a bench.
-#[derive(Debug, Group)]
-#[command(next_help_heading = "Workload")]
-pub struct Workload {
-    /// How many readers at once, each with an open file of its own [default: one a FILE, with
-    /// --hints one a disk]
-    #[arg(long, value_name = "N")]
-    #[arg(value_parser = |text: &str| parse_count(text, READERS_MAX))]
-    pub readers: Option<u32>,
-
-    /// All readers read the same file instead of one each
-    #[arg(long)]
-    pub shared: bool,
-
-    /// Size of each file, where it is not given by a FILE
-    #[arg(long, value_name = "SIZE", default_value = "100MB", value_parser = parse_size)]
-    pub file_bytes: Bytes,
-
-    /// Bytes asked for at once
-    #[arg(long, value_name = "SIZE", default_value = "64KiB", value_parser = parse_read_bytes)]
-    pub read_bytes: Bytes,
-
-    /// Order in which a reader reads its file, as name or name(param=value,..); `shuffled` is one
-    /// process that reads all files [default: sequential, with --hints shuffled]
-    #[arg(long, value_name = "NAME", long_help = pattern::help())]
-    pub pattern: Option<Pattern>,
-
-    /// Announce all reads, in their order, before the first
-    #[arg(long)]
-    pub hints: bool,
-
-    /// How many of a hundred hints are wrong: another place of the same file
-    #[arg(long, value_name = "N", default_value = "0", requires = "hints")]
-    #[arg(value_parser = clap::value_parser!(u8).range(0..=100))]
-    pub wrong_percent: u8,
-
-    /// How many of a hundred reads are not announced
-    #[arg(long, value_name = "N", default_value = "0", requires = "hints")]
-    #[arg(value_parser = clap::value_parser!(u8).range(0..=100))]
-    pub missing_percent: u8,
-
-    /// Time a reader computes between two reads
-    #[arg(long, value_name = "TIME", default_value = "0ns", value_parser = parse_duration)]
-    pub think: Nanos,
-
-    /// Decides the generated content and the random patterns
-    #[arg(long, value_name = "N", default_value = "1")]
-    pub seed: u64,
-}
-
 /// `forerun replay`.
 #[derive(Debug, Group)]
 pub struct Replay {
-    /// A journal written by `read --journal` or `bench --journal`
+    /// A journal written by `mount --journal`, `read --journal` or `bench --journal`
     #[arg(value_name = "JOURNAL")]
     pub journal: PathBuf,
 }
@@ -346,25 +242,6 @@ pub enum Listed {
     Formats,
 }
 
-/// Which clock a bench runs by.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-#[allow(missing_docs)]
-pub enum Clock {
-    Real,
-    Virtual,
-}
-
-/// How a bench prints its result.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub enum Format {
-    /// For people
-    Table,
-    /// For spreadsheets
-    Csv,
-    /// One object a preset, one a line
-    Json,
-}
-
 /// How the list is printed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum ListFormat {
@@ -373,15 +250,6 @@ pub enum ListFormat {
     /// One object
     Json,
 }
-
-/// Most emulated devices: each is a thread, and the most that a hinted method plans for.
-const DISKS_MAX: u16 = 1024;
-
-/// Most readers of a bench: each is a thread, and this many still start within a second.
-const READERS_MAX: u32 = 16_384;
-
-/// Most runs of a bench: the median of more would say nothing new.
-const RUNS_MAX: u32 = 1_000;
 
 /// Most bytes asked for at once: a reader holds a buffer of that size.
 const READ_BYTES_MAX: u64 = 1 << 30;

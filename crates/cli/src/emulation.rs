@@ -1,42 +1,58 @@
-//! The device a user asks for with `--emulate switching=8ms,rate=80MB/s`.
+//! The device a user asks for with `--emulate switching=8ms,rate=80MB/s`, or with `,servers=8` behind it.
 //!
-//! Parsed by `args`, handed to the throttle in real time and to the switching device in virtual
-//! time. One switching cost whatever the distance, one rate everywhere; a measured profile goes to
-//! `--profile` instead, which slows nothing down.
+//! Parsed by `args`, handed to the throttle in real time and to a device of the simulator in virtual
+//! time ([`bench::modelled`](crate::bench::modelled)). One switching cost whatever the distance, one
+//! rate everywhere, which several servers share; a measured profile goes to `--profile` instead, which
+//! slows nothing down.
 
 use std::fmt;
+use std::ops::{Deref, RangeInclusive};
 use std::str::FromStr;
 
-use forerun_core::profile::ProfileError;
+use forerun_core::profile::{ProfileError, SERVERS_MAX};
 use forerun_core::{Nanos, Profile};
 
 use crate::quantity::{self, QuantityError};
 
-/// One server: a switch unless a request continues where the last one ended, then a transfer.
+/// One server pays a switch unless a request continues where the last one ended; of several each pays
+/// for each request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Emulation {
-    /// What a switch costs.
-    pub switching: Nanos,
-    /// What a transfer runs at.
-    pub bytes_per_second: u64,
-}
+pub struct Emulation(pub forerun_io::Emulation);
+
+/// Servers that can be emulated: those a profile may state.
+const SERVERS: RangeInclusive<u32> = 1..=SERVERS_MAX;
+
+/// Slowest rate that several servers share: then each of them has a thousand bytes a second, the least that a
+/// profile may state.
+const SHARED_RATE_MIN: u64 = 1_000_000;
 
 /// Why a device cannot be emulated.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum EmulationError {
     /// Not a list of `name=value`.
-    #[error("{0:?} is not of the form switching=8ms,rate=80MB/s")]
+    #[error("{0:?} is not of the form switching=8ms,rate=80MB/s,servers=1")]
     Form(String),
     /// A cost there is not.
-    #[error("no cost {0:?}: give switching and rate, as in switching=8ms,rate=80MB/s")]
+    #[error(
+        "no cost {0:?}: give switching, rate and servers, as in switching=8ms,rate=80MB/s,servers=1"
+    )]
     Unknown(String),
-    /// One of the two was given twice.
+    /// One was given twice.
     #[error("{0} is given twice")]
     Twice(&'static str),
-    /// One of the two is missing.
-    #[error("{0} is missing: give both, as in switching=8ms,rate=80MB/s")]
+    /// One that must be given is missing.
+    #[error("{0} is missing: give at least switching and rate, as in switching=8ms,rate=80MB/s")]
     Missing(&'static str),
+    /// A number of servers that cannot be read, or out of range.
+    #[error(
+        "servers={0}: must be a whole number from {min} to {max}",
+        min = SERVERS.start(), max = SERVERS.end()
+    )]
+    Servers(String),
+    /// Several servers with less than [`SHARED_RATE_MIN`].
+    #[error("rate of {0} bytes/s: several servers share at least {SHARED_RATE_MIN}")]
+    SharedRate(u64),
     /// A value that cannot be read.
     #[error(transparent)]
     Quantity(#[from] QuantityError),
@@ -50,18 +66,26 @@ impl Emulation {
     #[must_use]
     pub fn profile(&self) -> Profile {
         // Checked when it was made, so the default is never taken.
-        let profile = Profile::constant(self.switching, self.bytes_per_second);
-        profile.and_then(|p| p.with_servers(1)).unwrap_or_default()
+        self.0.profile().unwrap_or_default()
+    }
+}
+
+impl Deref for Emulation {
+    type Target = forerun_io::Emulation;
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
     }
 }
 
 impl Default for Emulation {
-    /// The device of `Profile::default`: what is taken for one that nobody measured.
+    /// The device of `Profile::default`, of one server: what is taken for one that nobody measured.
     fn default() -> Self {
-        Self {
+        Self(forerun_io::Emulation {
             switching: Nanos(8_000_000),
             bytes_per_second: 80_000_000,
-        }
+            servers: 1,
+        })
     }
 }
 
@@ -69,7 +93,7 @@ impl FromStr for Emulation {
     type Err = EmulationError;
 
     fn from_str(text: &str) -> Result<Self, EmulationError> {
-        let (mut switching, mut rate) = (None, None);
+        let (mut switching, mut rate, mut servers) = (None, None, None);
         for part in text.split(',') {
             let (name, value) = part
                 .split_once('=')
@@ -83,17 +107,29 @@ impl FromStr for Emulation {
                     )?;
                 }
                 "rate" => set("rate", &mut rate, quantity::parse_rate(value)?)?,
+                "servers" => set("servers", &mut servers, parse_servers(value)?)?,
                 other => return Err(EmulationError::Unknown(other.to_owned())),
             }
         }
         let switching = switching.ok_or(EmulationError::Missing("switching"))?;
         let bytes_per_second = rate.ok_or(EmulationError::Missing("rate"))?;
-        Profile::constant(switching, bytes_per_second).map_err(EmulationError::Range)?;
-        Ok(Self {
+        let emulation = forerun_io::Emulation {
             switching,
             bytes_per_second,
-        })
+            servers: servers.unwrap_or(1),
+        };
+        emulation.profile().map_err(EmulationError::Range)?;
+        if emulation.servers > 1 && bytes_per_second < SHARED_RATE_MIN {
+            return Err(EmulationError::SharedRate(bytes_per_second));
+        }
+        Ok(Self(emulation))
     }
+}
+
+fn parse_servers(text: &str) -> Result<u32, EmulationError> {
+    let servers = text.trim().parse().ok();
+    let servers = servers.filter(|servers| SERVERS.contains(servers));
+    servers.ok_or_else(|| EmulationError::Servers(text.to_owned()))
 }
 
 fn set<T>(name: &'static str, slot: &mut Option<T>, value: T) -> Result<(), EmulationError> {
@@ -110,7 +146,11 @@ impl fmt::Display for Emulation {
             f,
             "switching={},rate={rate}/s",
             quantity::duration(self.switching)
-        )
+        )?;
+        match self.servers {
+            1 => Ok(()),
+            servers => write!(f, ",servers={servers}"),
+        }
     }
 }
 
@@ -121,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_costs_are_wanted_once_and_in_range() {
+    fn both_costs_are_wanted_once_and_in_range_and_servers_may_be_given() {
         let read = |text: &str| text.parse::<Emulation>().map_err(|e| e.to_string());
         assert_eq!(read("switching=8ms,rate=80MB/s"), Ok(Emulation::default()));
         assert_eq!(read("rate=80MB, switching=8ms"), Ok(Emulation::default()));
@@ -150,6 +190,26 @@ mod tests {
                 .unwrap_err()
                 .contains("must lie from 1000")
         );
+        let several = read("servers=8,switching=1ms,rate=300MB/s").unwrap();
+        assert_eq!(several.profile().servers(), 8);
+        assert_eq!(
+            several.to_string(),
+            "switching=1ms,rate=300000000B/s,servers=8"
+        );
+        assert_eq!(
+            read("switching=8ms,rate=80MB/s,servers=1"),
+            Ok(Emulation::default())
+        );
+        for wrong in ["0", "1025", "-1", "1.5", "many", ""] {
+            assert_eq!(
+                read(&format!("switching=8ms,rate=80MB/s,servers={wrong}")).unwrap_err(),
+                format!("servers={wrong}: must be a whole number from 1 to 1024")
+            );
+        }
+        assert_eq!(
+            read("switching=8ms,rate=999999B,servers=2").unwrap_err(),
+            "rate of 999999 bytes/s: several servers share at least 1000000"
+        );
         assert!(
             read("switching=2min,rate=1MB")
                 .unwrap_err()
@@ -169,14 +229,16 @@ mod tests {
         #[test]
         fn what_was_printed_is_read_back(
             switching in 0_u64..=60_000_000_000,
-            bytes_per_second in 1_000_u64..=1_000_000_000_000,
+            bytes_per_second in 1_000_000_u64..=1_000_000_000_000,
+            servers in SERVERS,
         ) {
-            let emulation = Emulation { switching: Nanos(switching), bytes_per_second };
+            let switching = Nanos(switching);
+            let emulation = Emulation(forerun_io::Emulation { switching, bytes_per_second, servers });
             prop_assert_eq!(emulation.to_string().parse(), Ok(emulation));
         }
 
         #[test]
-        fn any_text_is_read_or_refused(text in "\\PC*|(switching|rate)[=,0-9a-zA-Z./]*") {
+        fn any_text_is_read_or_refused(text in "\\PC*|(switching|rate|servers)[=,0-9a-zA-Z./]*") {
             let _ = text.parse::<Emulation>();
         }
     }

@@ -1,18 +1,22 @@
-//! The engine's estimate of a device: its costs, and the requests they rest on.
+//! The engine's estimate of a device: its costs, and where each of them comes from.
 //!
 //! Shown by `top`, the metrics, `bench` and `read --stats`, so that a depth that looks odd can be
-//! traced to the figures it was computed from.
+//! traced to the figures it was computed from. They are the figures in use, each from requests that
+//! completed or, until there were some that tell, from the device's prior: a profile or the emulation
+//! (`told`), the kind of device by the operating system (`system`), or nothing (`assumed`).
 //!
 //! ```text
-//! 12.0 ms  220.0 MB/s  1 server  depth 2.64 MB  (1,204 requests)
-//! |        |           |         |              +-- or told, system, assumed: nothing measured yet
-//! |        |           |         +-- switching cost times transfer rate: the competitive depth
-//! |        |           +-- requests worked on at once; "?" until that is measured
-//! |        +-- transfer rate at the beginning of the device
-//! +-- switching cost at the largest distance that is known; "8.00 ms?" if no request measured it
+//! 12.0 ms?  220.0 MB/s  1? server  depth 2.64 MB  (1,204 requests, ? told)
+//! |         |           |          |              +-- the rate is of so many requests; "?" marks what was told
+//! |         |           |          +-- switching cost times transfer rate: the competitive depth
+//! |         |           +-- requests worked on at once; "?" alone while that is unknown
+//! |         +-- transfer rate at the beginning of the device
+//! +-- switching cost at the largest distance that is known; one sequential reader pays none
 //! ```
 //!
-//! One sequential reader measures the transfer rate alone: none of its requests is a switch.
+//! The engine does not tell whether requests confirmed a number of servers or left it as it was: a number that
+//! is the prior's counts as the prior's. At the end of a run fewer than [`REQUESTS_MIN`] requests say
+//! so instead of figures.
 
 use std::fmt;
 
@@ -24,7 +28,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::quantity::{rough_duration, rough_size};
 
-/// The origin of the figures.
+/// Requests from which on the figures are near those of the device: [`Confidence::is_enough`] takes as many.
+const REQUESTS_MIN: u64 = 32;
+
+/// The origin of a figure.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Basis {
@@ -39,6 +46,15 @@ pub enum Basis {
     Requests,
 }
 
+/// The costs of a device before its first request.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Prior {
+    /// The figures.
+    pub profile: Profile,
+    /// Their origin.
+    pub basis: Basis,
+}
+
 /// See the [module](self).
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Estimate {
@@ -50,13 +66,27 @@ pub struct Estimate {
     pub servers: Option<u32>,
     /// Competitive depth: switching cost times transfer rate.
     pub depth_bytes: u64,
-    /// Origin of the figures.
+    /// Requests if one of the figures is from requests, else the origin of all.
     pub basis: Basis,
-    /// Completed requests they rest on.
+    /// Completed requests the switching cost and the rate rest on.
     pub requests: u64,
     /// Of these, requests that continued no other; with none the switching cost is still the prior's.
     #[serde(default)]
     pub switches: u64,
+    /// The origin of each figure; a mount of an older version does not tell.
+    #[serde(default)]
+    pub from: Option<Origins>,
+}
+
+/// The origin of each figure.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Origins {
+    /// Of the switching cost.
+    pub switching: Basis,
+    /// Of the transfer rate.
+    pub rate: Basis,
+    /// Of the number of servers, if that is known.
+    pub servers: Option<Basis>,
 }
 
 /// A device of a run with its estimate.
@@ -72,59 +102,100 @@ pub struct DeviceEstimate {
 impl Estimate {
     /// The figures of a profile with their confidence.
     #[must_use]
-    pub fn new(profile: &Profile, confidence: Confidence, prior: Basis) -> Self {
+    pub fn new(profile: &Profile, confidence: Confidence, prior: &Prior) -> Self {
         let (farthest, start) = (Bytes(u64::MAX), Bytes(0));
+        let origin = |is_prior: bool| match is_prior {
+            true => prior.basis,
+            false => Basis::Requests,
+        };
+        let servers = Some(profile.servers()).filter(|servers| *servers < SERVERS_MAX);
+        let from = Origins {
+            switching: origin(confidence.switches == 0),
+            rate: origin(confidence.samples == 0),
+            servers: servers.map(|servers| origin(servers == prior.profile.servers())),
+        };
         Self {
             switching_ns: profile.switching(farthest).0,
             rate_bytes_per_second: profile.rate(start),
-            servers: Some(profile.servers()).filter(|servers| *servers < SERVERS_MAX),
+            servers,
             depth_bytes: profile.competitive_depth(farthest, start).0,
-            basis: match confidence.samples {
-                0 => prior,
-                _ => Basis::Requests,
+            basis: match from.all().contains(&Some(Basis::Requests)) {
+                true => Basis::Requests,
+                false => prior.basis,
             },
             requests: confidence.samples,
             switches: confidence.switches,
+            from: Some(from),
         }
     }
 
-    /// Switching cost, transfer rate and depth in words.
+    /// Switching cost, transfer rate, servers and depth in words, a question mark behind those that are
+    /// the prior's though others are not.
     #[must_use]
-    pub fn costs(&self) -> [String; 3] {
-        let doubt = match (self.basis, self.switches) {
-            (Basis::Requests, 0) => "?",
-            _ => "",
-        };
+    pub fn costs(&self) -> [String; 4] {
+        let [switching, rate, servers] = self.doubts().map(|is| if is { "?" } else { "" });
+        let of_servers = |n: u32| format!("{n}{servers}");
         [
-            format!("{}{doubt}", rough_duration(Nanos(self.switching_ns))),
-            format!("{}/s", rough_size(self.rate_bytes_per_second as f64)),
+            format!("{}{switching}", rough_duration(Nanos(self.switching_ns))),
+            format!("{}/s{rate}", rough_size(self.rate_bytes_per_second as f64)),
+            self.servers.map_or("?".into(), of_servers),
             rough_size(self.depth_bytes as f64),
         ]
-    }
-
-    /// The number of servers, or a question mark.
-    #[must_use]
-    pub fn servers_or_unknown(&self) -> String {
-        self.servers.map_or("?".into(), |n| n.to_string())
     }
 
     /// The origin of the figures in words.
     #[must_use]
     pub fn basis(&self) -> String {
-        match (self.basis, self.requests) {
-            (Basis::Assumed, _) => "assumed".into(),
-            (Basis::System, _) => "system".into(),
-            (Basis::Told, _) => "told".into(),
-            (Basis::Requests, 1) => "1 request".into(),
-            (Basis::Requests, requests) => format!("{} requests", grouped(requests)),
+        if self.basis != Basis::Requests {
+            return self.basis.word().to_owned();
+        }
+        let requests = match self.requests {
+            // They told the number of servers alone.
+            0 => "requests".to_owned(),
+            requests => counted(requests),
+        };
+        let prior = self.from.iter().flat_map(Origins::all).flatten();
+        match prior.into_iter().find(|basis| *basis != Basis::Requests) {
+            Some(prior) => format!("{requests}, ? {}", prior.word()),
+            None => requests,
+        }
+    }
+
+    /// Whether switching cost, transfer rate and servers are the prior's though others are not.
+    fn doubts(&self) -> [bool; 3] {
+        let is_mixed = self.basis == Basis::Requests;
+        let origins = self.from.map(|from| from.all()).unwrap_or_default();
+        origins.map(|of| is_mixed && of.is_some_and(|of| of != Basis::Requests))
+    }
+}
+
+impl Origins {
+    fn all(&self) -> [Option<Basis>; 3] {
+        [Some(self.switching), Some(self.rate), self.servers]
+    }
+}
+
+impl Basis {
+    /// In one word.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Assumed => "assumed",
+            Self::System => "system",
+            Self::Told => "told",
+            Self::Requests => "requests",
         }
     }
 }
 
 impl fmt::Display for Estimate {
+    /// At the end of a run.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let [switching, rate, depth] = self.costs();
-        let servers = self.servers_or_unknown();
+        if self.basis == Basis::Requests && self.requests < REQUESTS_MIN {
+            let requests = counted(self.requests);
+            return write!(f, "not enough requests to tell ({requests})");
+        }
+        let [switching, rate, servers, depth] = self.costs();
         let ending = if self.servers == Some(1) { "" } else { "s" };
         let basis = self.basis();
         write!(
@@ -140,13 +211,21 @@ impl fmt::Display for DeviceEstimate {
     }
 }
 
-impl From<PriorSource> for Basis {
-    fn from(prior: PriorSource) -> Self {
-        match prior {
-            PriorSource::Told => Self::Told,
-            PriorSource::System => Self::System,
-            _ => Self::Assumed,
-        }
+impl From<(Profile, PriorSource)> for Prior {
+    fn from((profile, source): (Profile, PriorSource)) -> Self {
+        let basis = match source {
+            PriorSource::Told => Basis::Told,
+            PriorSource::System => Basis::System,
+            _ => Basis::Assumed,
+        };
+        Self { profile, basis }
+    }
+}
+
+fn counted(requests: u64) -> String {
+    match requests {
+        1 => "1 request".to_owned(),
+        _ => format!("{} requests", grouped(requests)),
     }
 }
 
@@ -179,18 +258,26 @@ mod tests {
         Profile::constant(Nanos(12_000_000), 220_000_000).unwrap()
     }
 
-    fn samples(samples: u64) -> Confidence {
+    fn of(servers: u32) -> Profile {
+        disk().with_servers(servers).unwrap()
+    }
+
+    fn samples(samples: u64, switches: u64) -> Confidence {
         Confidence {
             samples,
-            switches: samples / 2,
+            switches,
             ..Confidence::default()
         }
     }
 
+    fn prior(profile: Profile, basis: Basis) -> Prior {
+        Prior { profile, basis }
+    }
+
     #[test]
     fn a_measured_device_is_one_line_with_its_requests() {
-        let profile = disk().with_servers(1).unwrap();
-        let estimate = Estimate::new(&profile, samples(1_204), Basis::System);
+        let unknown = prior(Profile::default(), Basis::System);
+        let estimate = Estimate::new(&of(1), samples(1_204, 300), &unknown);
         assert_eq!(
             estimate.to_string(),
             "12.0 ms  220.0 MB/s  1 server  depth 2.64 MB  (1,204 requests)"
@@ -199,12 +286,13 @@ mod tests {
 
     #[test]
     fn a_device_without_requests_says_where_its_figures_come_from() {
-        for (prior, word) in [
+        for (basis, word) in [
             (Basis::Told, "(told)"),
             (Basis::System, "(system)"),
             (Basis::Assumed, "(assumed)"),
         ] {
-            let text = Estimate::new(&disk(), samples(0), prior).to_string();
+            let prior = prior(disk(), basis);
+            let text = Estimate::new(&disk(), samples(0, 0), &prior).to_string();
             assert!(text.contains("? servers") && text.ends_with(word), "{text}");
         }
     }
@@ -213,22 +301,63 @@ mod tests {
     fn the_largest_distance_counts() {
         let switching = vec![(Bytes(4096), Nanos(1)), (Bytes(1 << 30), Nanos(8_000_000))];
         let profile = Profile::new(switching, vec![(Bytes(0), 80_000_000)]).unwrap();
-        let estimate = Estimate::new(&profile, samples(1), Basis::Told);
+        let estimate = Estimate::new(&profile, samples(1, 1), &Prior::default());
         assert_eq!(estimate.switching_ns, 8_000_000);
         assert_eq!(estimate.depth_bytes, 640_000);
         assert_eq!(estimate.basis(), "1 request");
     }
 
     #[test]
-    fn a_switching_cost_that_no_request_measured_has_a_question_mark() {
-        let confidence = Confidence {
-            samples: 4,
-            ..Confidence::default()
+    fn each_figure_that_no_request_told_has_a_question_mark() {
+        let told = prior(of(8), Basis::Told);
+        let text = |profile: Profile, samples: Confidence| {
+            let estimate = Estimate::new(&profile, samples, &told);
+            format!("{} | {}", estimate.costs().join(" "), estimate.basis())
         };
-        let estimate = Estimate::new(&disk(), confidence, Basis::System);
-        assert!(
-            estimate.to_string().starts_with("12.0 ms?  220.0 MB/s"),
-            "{estimate}"
+        for (profile, confidence, expected) in [
+            (of(8), samples(0, 0), "12.0 ms 220.0 MB/s 8 2.64 MB | told"),
+            // A sequential reader: the rate alone.
+            (
+                of(8),
+                samples(40, 0),
+                "12.0 ms? 220.0 MB/s 8? 2.64 MB | 40 requests, ? told",
+            ),
+            // Requests that told the number of servers and no cost.
+            (
+                of(3),
+                samples(0, 0),
+                "12.0 ms? 220.0 MB/s? 3 2.64 MB | requests, ? told",
+            ),
+            (
+                of(3),
+                samples(40, 9),
+                "12.0 ms 220.0 MB/s 3 2.64 MB | 40 requests",
+            ),
+        ] {
+            assert_eq!(text(profile, confidence), expected);
+        }
+    }
+
+    #[test]
+    fn too_few_requests_are_no_estimate_at_the_end_of_a_run() {
+        let told = prior(of(8), Basis::Told);
+        let of = |requests| Estimate::new(&of(2), samples(requests, 1), &told).to_string();
+        assert_eq!(of(0), "not enough requests to tell (0 requests)");
+        assert_eq!(of(1), "not enough requests to tell (1 request)");
+        assert_eq!(of(31), "not enough requests to tell (31 requests)");
+        assert!(of(32).starts_with("12.0 ms  220.0 MB/s  2 servers"));
+    }
+
+    #[test]
+    fn the_report_of_an_older_mount_is_shown_without_marks() {
+        let old = serde_json::json!({
+            "switching_ns": 8_000_000, "rate_bytes_per_second": 80_000_000, "servers": 1,
+            "depth_bytes": 640_000, "basis": "requests", "requests": 235,
+        });
+        let old: Estimate = serde_json::from_value(old).unwrap();
+        assert_eq!(
+            old.to_string(),
+            "8.00 ms  80.0 MB/s  1 server  depth 640.0 kB  (235 requests)"
         );
     }
 

@@ -49,23 +49,28 @@ pub fn open_stream(path: &Path) -> Result<File, Failure> {
     Ok(file)
 }
 
-/// A small text file of the user, whole.
+/// A small text file of the user, whole. Text has no control characters but tabs and line ends, so a
+/// message may quote it on a terminal.
 ///
 /// # Errors
 /// It cannot be read, is larger than `bytes_max` or is not text.
 pub fn read_text(path: &Path, bytes_max: u64) -> Result<String, Failure> {
-    let mut text = String::new();
+    let mut bytes = Vec::new();
     let read = open_stream(path)?
         .take(bytes_max + 1)
-        .read_to_string(&mut text);
+        .read_to_end(&mut bytes);
     read.map_err(|e| Failure::unusable(path, plain(&e)))?;
-    if text.len() as u64 > bytes_max {
+    if bytes.len() as u64 > bytes_max {
         return Err(Failure::unusable(
             path,
             format!("larger than {bytes_max} bytes"),
         ));
     }
-    Ok(text)
+    let is_foreign = |c: char| c.is_control() && !matches!(c, '\t' | '\n' | '\r');
+    String::from_utf8(bytes)
+        .ok()
+        .filter(|text| !text.contains(is_foreign))
+        .ok_or_else(|| Failure::unusable(path, "is not text"))
 }
 
 /// Makes sure that a file to be written is none of those to be read: it would replace them.
@@ -265,12 +270,20 @@ mod tests {
                 .to_string()
                 .ends_with("larger than 4 bytes")
         );
-        fs::write(&path, b"\xff\xfe").unwrap();
+        // The limit cuts the second letter: its length is wrong, not its form.
+        fs::write(&path, "éé").unwrap();
         assert!(
-            read_text(&path, 5)
+            read_text(&path, 2)
                 .unwrap_err()
                 .to_string()
-                .ends_with("is not text")
+                .ends_with("larger than 2 bytes")
         );
+        fs::write(&path, "a\tb\r\n").unwrap();
+        assert_eq!(read_text(&path, 5).unwrap(), "a\tb\r\n");
+        for binary in [&b"\xff\xfe"[..], b"a\0b", b"\x1b[2J"] {
+            fs::write(&path, binary).unwrap();
+            let said = read_text(&path, 5).unwrap_err().to_string();
+            assert!(said.ends_with("is not text"), "{binary:?}: {said}");
+        }
     }
 }

@@ -27,6 +27,9 @@ use crate::files;
 /// Far more than 64 points in each map take, comments included.
 const FILE_BYTES_MAX: u64 = 256 << 10;
 
+/// Letters of a message that may quote the file: the longest that does not, with all keys, has 120.
+const WHY_MAX: usize = 200;
+
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Document {
@@ -55,9 +58,14 @@ struct RatePoint {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProfileFileError {
-    /// Not TOML, or not these keys; the message shows the line.
-    #[error("{0}")]
-    Form(#[from] toml::de::Error),
+    /// Not TOML, or not these keys.
+    #[error("line {line}: {why}")]
+    Form {
+        /// Where, from 1.
+        line: usize,
+        /// In one line, without control characters and of at most [`WHY_MAX`] letters.
+        why: String,
+    },
     /// The maps make no sense.
     #[error("{0}")]
     Maps(ProfileError),
@@ -68,7 +76,7 @@ pub enum ProfileFileError {
 /// # Errors
 /// See [`ProfileFileError`].
 pub fn parse(text: &str) -> Result<Profile, ProfileFileError> {
-    let document: Document = toml::from_str(text)?;
+    let document: Document = toml::from_str(text).map_err(|e| wrong_form(text, &e))?;
     let switching = document.switching.iter();
     let rate = document.rate.iter();
     let profile = Profile::new(
@@ -83,6 +91,19 @@ pub fn parse(text: &str) -> Result<Profile, ProfileFileError> {
         None => Ok(p),
     });
     profile.map_err(ProfileFileError::Maps)
+}
+
+/// The parser's own message shows the whole line of the file, which may be all of it, and names
+/// keys as they are after escapes.
+fn wrong_form(text: &str, error: &toml::de::Error) -> ProfileFileError {
+    let begin = error.span().map_or(0, |span| span.start);
+    let before = text.bytes().take(begin);
+    let why = error.message().chars().take(WHY_MAX);
+    let printable = |c: char| if c.is_control() { ' ' } else { c };
+    ProfileFileError::Form {
+        line: 1 + before.filter(|byte| *byte == b'\n').count(),
+        why: why.map(printable).collect(),
+    }
 }
 
 /// The text of a profile's file, `comment` before it.
@@ -141,7 +162,15 @@ mod tests {
     #[test]
     fn what_is_wrong_is_named() {
         let message = |text: &str| parse(text).unwrap_err().to_string();
-        assert!(message("").contains("missing field `switching`"));
+        assert_eq!(message(""), "line 1: missing field `switching`");
+        let said = message(&format!(
+            "{ONE_POINT}\"\\u001b[2J{}\" = 1",
+            "a".repeat(100_000)
+        ));
+        assert!(said.starts_with("line 7: unknown field ` [2Jaaa"), "{said}");
+        assert_eq!(said.len(), "line 7: ".len() + WHY_MAX);
+        let said = message(&"a".repeat(100_000));
+        assert!(said.starts_with("line 1: ") && said.len() < 100, "{said}");
         assert!(
             message(&ONE_POINT.replace("switching_ns", "switching_ms")).contains("switching_ms")
         );

@@ -4,6 +4,7 @@
 
 use std::io::{IsTerminal, stdout};
 
+use comfy_table::{ContentArrangement, Table, presets};
 use ratatui::crossterm::terminal;
 
 /// Its columns and lines.
@@ -11,4 +12,20 @@ use ratatui::crossterm::terminal;
 pub fn size() -> Option<(u16, u16)> {
     let is_terminal = stdout().is_terminal();
     is_terminal.then(|| terminal::size().ok()).flatten()
+}
+
+/// A table without lines between cells. In a terminal it is as wide as that but for `spare` columns, and no
+/// narrower than `narrowest`; elsewhere it is as wide as its cells.
+#[must_use]
+pub fn table(spare: u16, narrowest: u16) -> Table {
+    let mut table = Table::new();
+    table
+        .load_preset(presets::NOTHING)
+        .set_content_arrangement(ContentArrangement::Disabled);
+    if let Some((columns, _)) = size() {
+        table
+            .set_content_arrangement(ContentArrangement::Dynamic)
+            .set_width(columns.saturating_sub(spare).max(narrowest));
+    }
+    table
 }

@@ -364,6 +364,12 @@ fn an_error_of_the_disk_reaches_the_reader_and_the_next_file_is_fine() {
         fs.release(opened.handle);
     }
     assert!(failed > 0 && fine > 0, "{failed} failed, {fine} fine");
-    fs.take_driver().unwrap().finish().unwrap().check().unwrap();
+    fs.engine()
+        .take()
+        .unwrap()
+        .finish()
+        .unwrap()
+        .check()
+        .unwrap();
     assert_eq!(fs.open(node, 0).unwrap_err(), Errno::SHUTDOWN);
 }

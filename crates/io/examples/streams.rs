@@ -15,6 +15,7 @@ use forerun_io::{Config, Driver, Emulation, generated};
 const DISK: Emulation = Emulation {
     switching: Nanos(8_000_000),
     bytes_per_second: 80_000_000,
+    servers: 1,
 };
 const READ_BYTES: usize = 64 << 10;
 

@@ -138,6 +138,7 @@ fn waiting_reads_streams_and_queues_are_seen() {
     config.emulate = Some(Emulation {
         switching: Nanos(1_000_000),
         bytes_per_second: 1_000_000_000,
+        servers: 1,
     });
     let driver = Driver::new(config).unwrap();
     let [before, reader] = [0, 1].map(|index| driver.open_generated(SEED, index, 10 << 20));

@@ -19,6 +19,7 @@ fn fetches_of_a_closed_file_count_as_cancelled_and_not_as_failed() {
         emulate: Some(Emulation {
             switching: Nanos(4_000_000),
             bytes_per_second: 100_000_000,
+            servers: 1,
         }),
         ..Config::new(preset.settings(Bytes(64 << 20)).unwrap())
     })

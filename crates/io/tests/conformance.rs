@@ -70,6 +70,20 @@ fn bare(sink: Arc<dyn Sink>, entry: &'static backend::Entry, setup: &Setup) -> A
     BackendChoice::Only(entry).start(&sink, setup).unwrap()
 }
 
+fn throttled(
+    servers: u32,
+    sink: Arc<dyn Sink>,
+    entry: &'static backend::Entry,
+    setup: &Setup,
+) -> Arc<dyn Backend> {
+    let fast = Emulation {
+        switching: Nanos(1_000),
+        bytes_per_second: 20_000_000_000,
+        servers,
+    };
+    Throttle::start(sink, fast, Box::new(|s| Ok(bare(s, entry, setup)))).unwrap()
+}
+
 /// The bare backend and each wrapper in a setting that changes nothing.
 const WRAPS: &[(&str, Wrap)] = &[
     ("bare", bare),
@@ -90,11 +104,10 @@ const WRAPS: &[(&str, Wrap)] = &[
         Fault::start(sink, plan, Box::new(|s| Ok(bare(s, entry, setup)))).unwrap()
     }),
     ("throttle", |sink, entry, setup| {
-        let fast = Emulation {
-            switching: Nanos(1_000),
-            bytes_per_second: 20_000_000_000,
-        };
-        Throttle::start(sink, fast, Box::new(|s| Ok(bare(s, entry, setup)))).unwrap()
+        throttled(1, sink, entry, setup)
+    }),
+    ("throttle of several servers", |sink, entry, setup| {
+        throttled(4, sink, entry, setup)
     }),
 ];
 
@@ -111,6 +124,18 @@ impl Bench {
             sink,
             arena,
         }
+    }
+
+    /// Puts an emulated device before the backend that reads.
+    fn emulate(&mut self, emulation: Emulation) -> Arc<Throttle> {
+        let setup = Setup {
+            arena: self.arena.clone(),
+            in_flight_max: 64,
+        };
+        let inner = Box::new(|s| Ok(bare(s, &backend::pread::ENTRY, &setup)));
+        let throttle = Throttle::start(self.sink.clone(), emulation, inner).unwrap();
+        self.backend = throttle.clone();
+        throttle
     }
 
     fn request(
@@ -300,17 +325,11 @@ fn injected_errors_and_short_reads_are_as_planned() {
 #[test]
 fn an_emulated_disk_takes_its_time_and_answers_in_order() {
     let mut bench = Bench::new(&backend::pread::ENTRY, bare);
-    let setup = Setup {
-        arena: bench.arena.clone(),
-        in_flight_max: 64,
-    };
-    let disk = Emulation {
+    let throttle = bench.emulate(Emulation {
         switching: Nanos(5_000_000),
         bytes_per_second: 80_000_000,
-    };
-    let inner = Box::new(|s| Ok(bare(s, &backend::pread::ENTRY, &setup)));
-    let throttle = Throttle::start(bench.sink.clone(), disk, inner).unwrap();
-    bench.backend = throttle.clone();
+        servers: 1,
+    });
     let source = generated_source();
     let start = Instant::now();
     // Three that follow each other, one elsewhere: two switches and four transfers of 8 KiB.
@@ -336,6 +355,36 @@ fn an_emulated_disk_takes_its_time_and_answers_in_order() {
         (4, 2, Bytes(4 * 8192))
     );
     assert!(used.busy.0.abs_diff(least.as_nanos() as u64) < 10);
+    bench.backend.stop();
+}
+
+#[test]
+fn an_emulated_device_of_several_servers_switches_for_all_at_once_and_shares_its_rate() {
+    let mut bench = Bench::new(&backend::pread::ENTRY, bare);
+    let throttle = bench.emulate(Emulation {
+        switching: Nanos(40_000_000),
+        bytes_per_second: 8_000_000,
+        servers: 4,
+    });
+    let source = generated_source();
+    let start = Instant::now();
+    // Eight adjacent ones: four switch together, then the other four, though each continues one.
+    for number in 0..8 {
+        let offset = u64::from(number) * 8192;
+        bench
+            .backend
+            .submit(bench.request(number, &source, offset, &[2 * number, 2 * number + 1]));
+    }
+    let ended = bench.sink.take(8);
+    let least = 2 * Duration::from_nanos(40_000_000 + 8192 * 1_000_000_000 / 8_000_000);
+    assert!(start.elapsed() >= least);
+    assert!(ended.iter().all(|(_, outcome)| *outcome == Ok(8192)));
+    let used = throttle.used();
+    assert_eq!(
+        (used.requests, used.continued, used.bytes),
+        (8, 0, Bytes(8 * 8192))
+    );
+    assert!(used.busy.0 >= least.as_nanos() as u64, "{used:?}");
     bench.backend.stop();
 }
 

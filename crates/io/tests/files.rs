@@ -87,6 +87,7 @@ fn settings_below_the_minimum_and_rates_out_of_range_are_refused() {
     config.emulate = Some(forerun_io::Emulation {
         switching: forerun_core::Nanos(0),
         bytes_per_second: 0,
+        servers: 1,
     });
     config.profile = Some(forerun_core::Profile::default());
     assert!(matches!(Driver::new(config), Err(Error::Profile(_))));

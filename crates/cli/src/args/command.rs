@@ -28,7 +28,8 @@ pub enum Command {
     Read(Read),
     /// Measure the switching cost and transfer rate of a device
     #[command(
-        after_long_help = "It reads for about a second, writes nothing to the device and changes no setting.\n\n\
+        after_long_help = "It reads for 5 to 15 seconds on flash, for half a minute on a disk, for three minutes at most.\n\
+        It writes nothing to the device and leaves each setting as it was.\n\n\
         Examples:\n  \
         forerun profile /data/big.db\n  \
         forerun profile /dev/sdb -o disk.toml && forerun mount --profile disk.toml /data /fast"

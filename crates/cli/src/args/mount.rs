@@ -189,13 +189,13 @@ pub struct Umount {
     Examples:\n  \
     forerun top                  the mounts that run\n  \
     forerun top --list           one line for each\n  \
-    forerun top --once /fast     print one screen and end")]
+    forerun top --once /fast     print what happens during a second, and end")]
 pub struct Top {
     /// A mount point, or the socket of its --control [default: every mount that runs]
     #[arg(value_name = "MOUNTPOINT|SOCKET")]
     pub mount: Option<PathBuf>,
 
-    /// Print one screen as text and end
+    /// Print one screen as text and end; its rates are those of the second that it takes
     #[arg(long)]
     pub once: bool,
 

@@ -1,7 +1,8 @@
 //! A preset in virtual time: the same plan, in the simulator, on the emulated devices.
 //!
 //! Called by `commands::bench` for `--clock virtual`. The device is `forerun-sim`'s switching
-//! device with the costs of `--emulate`, or with a measured `--profile` as a whole; without
+//! device with the costs of `--emulate` (with several servers its object store, whose requests share the
+//! rate as those of the throttle do), or with a measured `--profile` as a whole; without
 //! either, the device nobody measured. With both, the device has the one's costs and the engine
 //! believes the other's, as in real time. The driver is free and copying takes no time: what
 //! differs from a run in real time is the machine, not the decisions.
@@ -13,7 +14,7 @@ use std::path::Path;
 
 use forerun_core::{Nanos, Profile, Settings};
 use forerun_sim::device::switching::Switching;
-use forerun_sim::device::{Completion, Device, Request, Usage};
+use forerun_sim::device::{self, Completion, Device, Request, Usage};
 use forerun_sim::workload::Workload;
 use forerun_sim::{DeviceReport, Report, Scene, Text, WorldError};
 use indicatif::ProgressBar;
@@ -21,7 +22,8 @@ use indicatif::ProgressBar;
 use super::plan::Plan;
 use super::{DeviceUse, Measured, SourceCache};
 use crate::args::Storage;
-use crate::estimate::{Basis, DeviceEstimate, Estimate, name_nth};
+use crate::emulation::Emulation;
+use crate::estimate::{Basis, DeviceEstimate, Estimate, Prior, name_nth};
 use crate::failure::Failure;
 use crate::files::NewFile;
 use crate::profile_file;
@@ -55,7 +57,7 @@ pub fn run(plan: &Plan, settings: &Settings, bar: &ProgressBar) -> Result<Measur
             requests: report.device_requests(),
             bytes: report.device_bytes().0,
         }),
-        estimate: Some(estimates(plan, &report)),
+        estimate: Some(estimates(plan, &report)?),
         ledger: Some(report.ledger),
         block_bytes: report.block_bytes,
         source_cache: SourceCache::None,
@@ -63,18 +65,21 @@ pub fn run(plan: &Plan, settings: &Settings, bar: &ProgressBar) -> Result<Measur
 }
 
 /// The costs of the devices as the engine took them to be in the end.
-fn estimates(plan: &Plan, report: &Report) -> Vec<DeviceEstimate> {
+fn estimates(plan: &Plan, report: &Report) -> Result<Vec<DeviceEstimate>, Failure> {
     let storage = &plan.storage;
-    let prior = match storage.profile.is_some() || storage.emulate.is_some() {
-        true => Basis::Told,
-        false => Basis::Assumed,
+    let prior = Prior {
+        profile: Believed::new(storage)?.profile,
+        basis: match storage.profile.is_some() || storage.emulate.is_some() {
+            true => Basis::Told,
+            false => Basis::Assumed,
+        },
     };
     let devices = report.devices.iter().enumerate();
     let estimate = |(nth, device): (usize, &DeviceReport)| DeviceEstimate {
         device: name_nth("modelled", nth, report.devices.len()),
-        estimate: Estimate::new(&device.estimate, device.confidence, prior),
+        estimate: Estimate::new(&device.estimate, device.confidence, &prior),
     };
-    devices.map(estimate).collect()
+    Ok(devices.map(estimate).collect())
 }
 
 /// Runs a scene with its journal written, also if the run ends in a broken rule.
@@ -105,7 +110,7 @@ impl fmt::Write for Utf8 {
 /// A device of which the engine is told something else.
 #[derive(Debug)]
 struct Believed {
-    device: Switching,
+    device: Box<dyn Device>,
     profile: Profile,
 }
 
@@ -117,13 +122,27 @@ impl Believed {
             .map(profile_file::load)
             .transpose()?;
         let emulated = storage.emulate.map(|emulation| emulation.profile());
-        let device = emulated.or_else(|| measured.clone()).unwrap_or_default();
-        let profile = measured.unwrap_or_else(|| device.clone());
+        let costs = emulated.or_else(|| measured.clone()).unwrap_or_default();
+        let device: Box<dyn Device> = match storage.emulate {
+            Some(emulation) if emulation.servers > 1 => several(&emulation)?,
+            _ => Box::new(Switching::new(costs.clone())),
+        };
         Ok(Self {
-            device: Switching::new(device),
-            profile,
+            device,
+            profile: measured.unwrap_or(costs),
         })
     }
+}
+
+/// The emulated device of several servers.
+fn several(emulation: &Emulation) -> Result<Box<dyn Device>, Failure> {
+    let (first_byte, rate) = (emulation.switching, emulation.bytes_per_second);
+    let name = format!(
+        "object_store(first_byte_ns={},stream_bytes_per_second={rate},total_bytes_per_second={rate},\
+         requests_in_flight={})",
+        first_byte.0, emulation.servers
+    );
+    device::parse(&name).map_err(|e| Failure::Usage(e.to_string()))
 }
 
 impl Device for Believed {

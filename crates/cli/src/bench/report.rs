@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
 use std::io::Write;
 
-use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+use comfy_table::CellAlignment;
 use serde::Serialize;
 
 use super::plan::Plan;
@@ -187,15 +187,7 @@ const HEAD: [&str; 13] = [
 ];
 
 fn table(rows: &[Row]) -> String {
-    let mut table = Table::new();
-    table
-        .load_preset(presets::NOTHING)
-        .set_content_arrangement(ContentArrangement::Disabled);
-    if let Some((columns, _)) = terminal::size() {
-        table
-            .set_content_arrangement(ContentArrangement::Dynamic)
-            .set_width(columns.max(NARROWEST));
-    }
+    let mut table = terminal::table(0, NARROWEST);
     table.set_header(HEAD);
     table.add_rows(rows.iter().map(cells));
     for column in table.column_iter_mut().skip(1) {

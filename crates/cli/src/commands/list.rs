@@ -6,7 +6,6 @@
 
 use std::io::Write;
 
-use comfy_table::{ContentArrangement, Table, presets};
 use forerun_core::preset::Preset;
 use forerun_core::spec::{Knows, Method, Spec};
 use forerun_core::{depth, detect, dispatch, hinted, measure, next_file, preset, reclaim};
@@ -111,16 +110,8 @@ fn table(what: Option<Listed>) -> String {
 
 /// The title, then one line an entry, the columns aligned.
 fn section(title: &str, rows: Vec<Vec<String>>) -> String {
-    let mut table = Table::new();
-    table
-        .load_preset(presets::NOTHING)
-        .set_content_arrangement(ContentArrangement::Disabled);
     // A line an entry for programs and `grep`; for people lines that fit.
-    if let Some((columns, _)) = terminal::size() {
-        table
-            .set_content_arrangement(ContentArrangement::Dynamic)
-            .set_width(columns.saturating_sub(1).max(60));
-    }
+    let mut table = terminal::table(1, 60);
     table.add_rows(rows);
     let lines: String = table
         .lines()

@@ -3,9 +3,11 @@
 //! Without a name it shows every mount whose socket it finds, one at a time; Tab goes to the next.
 //! Asks the control socket, computes rates from two answers, and has the [screen] drawn. A
 //! mount that ends while it is watched ends the command. With `--once` one screen a mount is printed
-//! as text, with rates since the mount began; with `--list` one line a mount.
+//! as text, with the rates of one second, as of `vmstat 1 2` the second line: an average since a mount
+//! began says little of one that has run for a week. With `--list` one line a mount.
 
 mod devices;
+mod files;
 mod rates;
 mod screen;
 
@@ -47,11 +49,7 @@ pub fn run(args: &Top, sockets: &Sockets, out: &mut dyn Write) -> Result<(), Fai
     let text = if args.list {
         screen::list(&mounts)
     } else if args.once {
-        let text = |(_, report): &Watched| {
-            let rates = Rates::since_start(report);
-            screen::as_text(report, &rates, TEXT_SIZE)
-        };
-        mounts.iter().map(text).collect::<Vec<_>>().join("\n")
+        once(&mounts)?
     } else if stdout().is_terminal() {
         return watch_all(mounts);
     } else {
@@ -61,6 +59,22 @@ pub fn run(args: &Top, sockets: &Sockets, out: &mut dyn Write) -> Result<(), Fai
     };
     out.write_all(text.as_bytes())
         .map_err(|e| Failure::output(&e))
+}
+
+/// A screen for each mount, with the rates of a second from now on. One that ends meanwhile is left out,
+/// unless all do.
+fn once(mounts: &[Watched]) -> Result<String, Failure> {
+    std::thread::sleep(PERIOD);
+    let screen = |(socket, before): &Watched| {
+        let now = stats(socket)?;
+        let rates = Rates::between(before, &now);
+        Ok(screen::as_text(&now, &rates, TEXT_SIZE))
+    };
+    let (screens, ended): (Vec<_>, Vec<_>) = mounts.iter().map(screen).partition(Result::is_ok);
+    match ended.into_iter().next() {
+        Some(Err(end)) if screens.is_empty() => Err(end),
+        _ => Ok(screens.into_iter().flatten().collect::<Vec<_>>().join("\n")),
+    }
 }
 
 /// The mount that is named, or all that run; at least one.

@@ -195,7 +195,7 @@ fn serve(watched: &Watched, jobs: &Receiver<Job>) {
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return,
         }
-        let Some((ledger, _)) = watched.fs.counters() else {
+        let Some((ledger, _)) = watched.fs.engine().counters() else {
             return;
         };
         files.close_over(&Order::of(&ledger), Instant::now());
@@ -304,7 +304,11 @@ fn announce(
         taken.is_full = true;
         taken.refuse(FULL, (order.len() - count) as u64, &first.path);
     }
-    let last = watched.fs.counters().map_or(0, |(ledger, _)| ledger.hints);
+    let last = watched
+        .fs
+        .engine()
+        .counters()
+        .map_or(0, |(ledger, _)| ledger.hints);
     for (path, reader) in opened {
         if let Ok(reader) = reader {
             files.open.insert(

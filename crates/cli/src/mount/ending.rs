@@ -126,7 +126,7 @@ pub fn wait(
         }
         _ => {}
     }
-    let driver = fs.take_driver();
+    let driver = fs.engine().take();
     let driver = driver.ok_or_else(|| Failure::Run("the mount ended twice".into()))?;
     let (ledger, all_ended) = driver
         .finish_within(LAST)

@@ -7,7 +7,7 @@
 //!
 //! ```text
 //! lookup, getattr --> nodes (number <-> folder and name) --> beneath, attributes --> SOURCE
-//! open            --> nodes: which file? --> Driver::open --> file: Reader, one each open
+//! open            --> nodes: which file? --> engine: Driver::open --> file: Reader, one each open
 //! read            --> slots --> file --> Reader
 //! changed         --> open files whose source has another version by now
 //! ```
@@ -21,6 +21,7 @@ pub mod announced;
 pub mod attributes;
 pub mod beneath;
 pub mod covered;
+pub mod engine;
 pub mod file;
 mod folders;
 mod gain;
@@ -40,17 +41,15 @@ mod xattrs;
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock};
 
-use forerun_core::engine::view::{DeviceView, StreamView};
-use forerun_core::{Bytes, Ledger};
-use forerun_io::{DeviceUse, Driver, OpensAhead, PriorSource};
+use forerun_io::{Driver, OpensAhead};
 use rustix::fs::{FileType, Mode, OFlags, SeekFrom, StatVfs};
 use rustix::io::Errno;
 
 use attributes::{Attributes, Version};
 use covered::Covered;
+use engine::EngineOfMount;
 use file::OpenFile;
 use io_mode::IoMode;
 use listing::Listing;
@@ -95,9 +94,6 @@ pub struct Opened {
     pub io: IoMode<Backing>,
 }
 
-/// Streams, and devices with their numbers in the source's system.
-pub type UnderWay = (Vec<StreamView>, Vec<(Option<u64>, DeviceView)>);
-
 /// See the [module](self).
 #[derive(Debug)]
 pub struct SourceFs {
@@ -110,15 +106,7 @@ pub struct SourceFs {
     covered: Option<Covered>,
     files: Slots<OpenFile>,
     folders: Slots<Listing>,
-    /// None once the mount has ended.
-    driver: RwLock<Option<Arc<Driver>>>,
-    /// How many bytes may be awaited at once.
-    awaited_max: AtomicU64,
-}
-
-/// How many bytes may be awaited at once.
-fn awaited_max(driver: &Driver) -> u64 {
-    driver.awaited_max().map_or(u64::MAX, |bytes| bytes.0)
+    engine: EngineOfMount,
 }
 
 impl SourceFs {
@@ -148,8 +136,7 @@ impl SourceFs {
             covered,
             files: Slots::default(),
             folders: Slots::default(),
-            awaited_max: awaited_max(&driver).into(),
-            driver: Some(Arc::new(driver)).into(),
+            engine: EngineOfMount::new(driver),
         })
     }
 
@@ -369,74 +356,14 @@ impl SourceFs {
 
     /// Has files opened ahead by this host.
     pub fn open_ahead_with(&self, host: Arc<dyn OpensAhead>) {
-        if let Some(driver) = self.driver() {
+        if let Some(driver) = self.engine.driver() {
             driver.open_ahead_with(host);
         }
     }
 
-    /// The driver, until the mount ends.
-    pub fn driver(&self) -> Option<Arc<Driver>> {
-        let driver = self.driver.read().unwrap_or_else(PoisonError::into_inner);
-        driver.clone()
-    }
-
-    /// The counters, and what the emulated device was asked for; none once the mount has ended.
+    /// The engine behind the file system.
     #[must_use]
-    pub fn counters(&self) -> Option<(Ledger, Option<DeviceUse>)> {
-        let driver = self.driver()?;
-        Some((driver.ledger(), driver.device_use()))
-    }
-
-    /// Streams, and devices with what they have to do; none once the mount has ended.
-    #[must_use]
-    pub fn under_way(&self) -> Option<UnderWay> {
-        let driver = self.driver()?;
-        Some((driver.streams(), driver.queues()))
-    }
-
-    /// Where the costs of a device came from before its first request; by its number.
-    #[must_use]
-    pub fn prior_source(&self, device: Option<u64>) -> Option<PriorSource> {
-        Some(self.driver()?.prior_source(device))
-    }
-
-    /// The error that ended the writing of the journal, if one did.
-    #[must_use]
-    pub fn journal_error(&self) -> Option<std::io::Error> {
-        self.driver()?.journal_error()
-    }
-
-    /// The most memory the engine uses; none once the mount has ended.
-    #[must_use]
-    pub fn memory_limit(&self) -> Option<Bytes> {
-        self.driver().map(|driver| driver.memory_limit())
-    }
-
-    /// Limits the memory the engine uses.
-    ///
-    /// # Errors
-    /// Out of range, or the mount has ended; in words.
-    pub fn limit_memory(&self, memory: Bytes) -> Result<(), String> {
-        let driver = self.driver().ok_or("the mount has ended")?;
-        driver.limit_memory(memory).map_err(|e| e.to_string())?;
-        let most = awaited_max(&driver);
-        self.awaited_max.store(most, Ordering::Relaxed);
-        Ok(())
-    }
-
-    /// How many bytes may be awaited at once, asked for often.
-    #[must_use]
-    pub fn awaited_max(&self) -> u64 {
-        self.awaited_max.load(Ordering::Relaxed)
-    }
-
-    /// Takes the driver out, so that it can be ended. Nothing is opened from then on; an open that
-    /// is under way may hold it for a while.
-    #[must_use]
-    pub fn take_driver(&self) -> Option<Arc<Driver>> {
-        self.driver
-            .write()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take()
+    pub fn engine(&self) -> &EngineOfMount {
+        &self.engine
     }
 }

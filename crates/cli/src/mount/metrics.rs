@@ -15,6 +15,7 @@
 
 pub mod address;
 mod connection;
+mod family;
 pub mod page;
 mod server;
 

@@ -5,7 +5,7 @@
 //! becomes `forerun mount SOURCE MOUNTPOINT --a --b=c`. So every option has one place, one check
 //! and one message, whichever way it came. What is for the kernel becomes `--flag`; what is for
 //! `mount(8)` alone is dropped. A comma inside a value is written `:`, as in
-//! `emulate=switching=8ms:rate=80MB/s`.
+//! `emulate=switching=8ms:rate=80MB/s:servers=1`.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -170,8 +170,10 @@ mod tests {
             "/sbin/mount.forerun mount /a /b --memory=1GiB --allow-other --flag=noexec"
         );
         assert_eq!(
-            expanded("forerun mount -oemulate=switching=8ms:rate=80MB/s,control=/a:b /a /b"),
-            "forerun mount --emulate=switching=8ms,rate=80MB/s --control=/a:b /a /b"
+            expanded(
+                "forerun mount -oemulate=switching=8ms:rate=80MB/s:servers=4,control=/a:b /a /b"
+            ),
+            "forerun mount --emulate=switching=8ms,rate=80MB/s,servers=4 --control=/a:b /a /b"
         );
     }
 

@@ -171,8 +171,8 @@ impl Watched {
     /// What it did so far; none once it has ended.
     #[must_use]
     pub fn report(&self) -> Option<Report> {
-        let (ledger, device) = self.fs.counters()?;
-        let (streams, queues) = self.fs.under_way()?;
+        let (ledger, device) = self.fs.engine().counters()?;
+        let (streams, queues) = self.fs.engine().under_way()?;
         Some(Report {
             source: self.source.to_string_lossy().into_owned(),
             mountpoint: self.mountpoint.to_string_lossy().into_owned(),
@@ -183,7 +183,11 @@ impl Watched {
             passthrough: self.passthrough(),
             open_files: self.open_files(&streams),
             device: device.map(|used| device_report(&used)),
-            journal_error: self.fs.journal_error().map(|error| error.to_string()),
+            journal_error: self
+                .fs
+                .engine()
+                .journal_error()
+                .map(|error| error.to_string()),
             queues: queues
                 .iter()
                 .map(|queue| self.queue_report(queue))
@@ -232,14 +236,13 @@ impl Watched {
         self.fs.open_files().into_iter().map(report).collect()
     }
 
-    fn queue_report(&self, (number, view): &(Option<u64>, DeviceView)) -> QueueReport {
-        let prior = self.fs.prior_source(*number).map(Into::into);
-        let prior = prior.unwrap_or_default();
+    fn queue_report(&self, queue: &(Option<u64>, DeviceView)) -> QueueReport {
+        let (number, view) = queue;
         QueueReport {
             device: device_name(*number),
             queued: view.queued,
             in_flight: view.in_flight,
-            estimate: Some(Estimate::new(&view.profile, view.confidence, prior)),
+            estimate: Some(self.fs.engine().estimate(queue)),
         }
     }
 
@@ -249,13 +252,17 @@ impl Watched {
     /// Out of range, or the mount has ended; in words.
     pub fn limit_memory(&self, memory: Bytes) -> Result<(), String> {
         let engine = self.budget.engine_within(memory, &self.settings)?;
-        self.fs.limit_memory(engine)
+        self.fs.engine().limit_memory(engine)
     }
 
     /// Its limits.
     #[must_use]
     pub fn limits(&self) -> Limits {
-        let engine = self.fs.memory_limit().unwrap_or(self.settings.memory);
+        let engine = self
+            .fs
+            .engine()
+            .memory_limit()
+            .unwrap_or(self.settings.memory);
         Limits {
             preset: self.preset.to_owned(),
             memory_bytes: self.budget.whole.0,

@@ -58,7 +58,7 @@ type Device = (u32, u32);
 fn watch(fs: &Arc<SourceFs>, kernel: &Notifier, ended: &Receiver<()>) {
     let under_way = Arc::<Mutex<HashSet<Device>>>::default();
     while ended.recv_timeout(TTL) == Err(RecvTimeoutError::Timeout) {
-        if let Some(driver) = fs.driver() {
+        if let Some(driver) = fs.engine().driver() {
             driver.stir();
         }
         close_idle(fs);

@@ -236,9 +236,9 @@ fn malformed_emulation() {
         said,
         str![[r#"
 $ forerun bench --emulate 8ms
-error: invalid value '8ms' for '--emulate <COST>': "8ms" is not of the form switching=8ms,rate=80MB/s
+error: invalid value '8ms' for '--emulate <COST>': "8ms" is not of the form switching=8ms,rate=80MB/s,servers=1
 $ forerun bench --emulate switching=8ms
-error: invalid value 'switching=8ms' for '--emulate <COST>': rate is missing: give both, as in switching=8ms,rate=80MB/s
+error: invalid value 'switching=8ms' for '--emulate <COST>': rate is missing: give at least switching and rate, as in switching=8ms,rate=80MB/s
 $ forerun bench --emulate switching=8ms,rate=1B/s
 error: invalid value 'switching=8ms,rate=1B/s' for '--emulate <COST>': transfer rate of 1 bytes/s: must lie from 1000 to 1000000000000
 
@@ -331,20 +331,31 @@ forerun: --next-file none: programs walk folders below a mount only
 }
 
 #[test]
-fn a_profile_that_is_none() {
+fn a_profile_that_is_none_is_one_line_and_nothing_of_it_reaches_the_terminal() {
     let folder = Folder::new();
-    let wrong = folder.file(
-        "wrong.toml",
-        b"[[switching]]\ndistance_bytes = 0\nswitching_ms = 8\n",
+    let said = |content: &[u8]| {
+        let file = folder.file("wrong", content);
+        let output = Command::new(cargo_bin!("forerun"))
+            .args(["read", "--profile", &file, "Cargo.toml"])
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(2));
+        let message = String::from_utf8(output.stderr).unwrap();
+        let message = message.strip_prefix(&format!("forerun: {file}: "));
+        message.unwrap().to_owned()
+    };
+    let misspelt = b"[[switching]]\ndistance_bytes = 0\nswitching_ms = 8\n";
+    assert_eq!(
+        said(misspelt),
+        "not a profile: line 3: unknown field `switching_ms`, expected `distance_bytes` or `switching_ns`\n"
     );
-    let output = Command::new(cargo_bin!("forerun"))
-        .args(["read", "--profile", &wrong, "Cargo.toml"])
-        .output()
-        .unwrap();
-    assert_eq!(output.status.code(), Some(2));
-    let message = String::from_utf8_lossy(&output.stderr);
-    assert!(message.contains("wrong.toml: not a profile"), "{message}");
-    assert!(message.contains("switching_ms"), "{message}");
+    assert_eq!(said(b"servers = 1\n\x1b[2J = 7\n"), "is not text\n");
+    assert_eq!(said(&[0; 1000]), "is not text\n");
+    assert_eq!(said(b"\x89PNG\r\n\x1a\n"), "is not text\n");
+    assert_eq!(said(&[b'a'; 300_000]), "larger than 262144 bytes\n");
+    let one_key = said(&[b'a'; 200_000]);
+    assert!(one_key.starts_with("not a profile: line 1: "), "{one_key}");
+    assert!(one_key.len() < 100, "{one_key}");
 }
 
 #[test]

@@ -82,7 +82,8 @@ Research:
       --dispatch <METHOD>  Dispatch method in place of the preset's, as name or name(param=value,..)
       --reclaim <METHOD>   Reclaim method in place of the preset's, as name or name(param=value,..)
       --measure <METHOD>   Measure method in place of the preset's, as name or name(param=value,..)
-      --emulate <COST>     Slow the device down to one of this cost, as in switching=8ms,rate=80MB/s
+      --emulate <COST>     Slow the device down to one of this cost,
+                           switching=8ms,rate=80MB/s[,servers=1]
       --backend <NAME>     How to read from the device (see `forerun list backends`) [default: the
                            best that works]
       --journal <FILE>     Record every decision to this file, for `forerun replay`
@@ -164,7 +165,8 @@ Engine:
 Storage:
       --profile <FILE>  Profile of the device to begin with, as `forerun profile` writes it
       --profile-fixed   Take the profile's figures as they are, measure nothing
-      --emulate <COST>  Slow the device down to one of this cost, as in switching=8ms,rate=80MB/s
+      --emulate <COST>  Slow the device down to one of this cost,
+                        switching=8ms,rate=80MB/s[,servers=1]
       --backend <NAME>  How to read from the device (see `forerun list backends`) [default: the best
                         that works]
       --journal <FILE>  Record every decision to this file, for `forerun replay`
@@ -180,7 +182,7 @@ Make the decisions of a journal again and compare them
 Usage: forerun replay <JOURNAL>
 
 Arguments:
-  <JOURNAL>  A journal written by `read --journal` or `bench --journal`
+  <JOURNAL>  A journal written by `mount --journal`, `read --journal` or `bench --journal`
 
 Options:
   -h, --help  Print help (see more with '--help')

@@ -4,6 +4,7 @@
 
 mod bad_input;
 mod bench;
+mod emulate;
 mod everyday;
 mod help;
 mod journal;

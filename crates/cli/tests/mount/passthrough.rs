@@ -169,6 +169,8 @@ fn what_is_passed_through_is_seen_in_top_and_in_the_report() {
     let socket = control(&mounted.folder);
     let (_, said) = forerun(&["top".as_ref(), "--once".as_ref(), socket.as_ref()]);
     assert!(said.contains("in passthrough 1"), "{said}");
+    let none = "the kernel reads all files by itself (passthrough): the engine has no device";
+    assert!(said.contains(none), "{said}");
     drop(open);
     eventually("the release", || passthrough(&mounted)["open_files"] == 0);
 }

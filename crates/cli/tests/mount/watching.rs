@@ -51,6 +51,11 @@ fn counters_add_up_and_open_files_are_listed() {
         code == 0 && said.contains("hits") && said.contains(" a"),
         "{said}"
     );
+    // Rates of the second in which it was asked, in which nothing was read.
+    assert!(
+        said.contains("rates over ") && said.contains("\nread     0 B/s "),
+        "{said}"
+    );
 }
 
 #[test]
@@ -138,10 +143,13 @@ fn the_costs_of_a_disk_are_estimated_from_its_requests_and_shown() {
     }
     // The emulation tells that it is a disk.
     assert_eq!(estimate["servers"], 1, "{report}");
+    let origins =
+        serde_json::json!({ "switching": "requests", "rate": "requests", "servers": "told" });
+    assert_eq!(estimate["from"], origins, "{report}");
     let (code, said) = forerun(&["top".as_ref(), "--once".as_ref(), socket.as_ref()]);
     let line = said.lines().find(|line| line.starts_with("emulated "));
     assert!(
-        code == 0 && line.is_some_and(|line| line.ends_with(" requests")),
+        code == 0 && line.is_some_and(|line| line.ends_with(" requests, ? told")),
         "{said}"
     );
     let page = super::metrics::get(port, "/metrics");
@@ -155,6 +163,8 @@ fn the_costs_of_a_disk_are_estimated_from_its_requests_and_shown() {
     };
     assert!(value("device_switching_seconds") < 60.0);
     assert!(value("device_rate_bytes_per_second") > 1e3);
+    let origins = "switching=\"requests\",rate=\"requests\",servers=\"told\"} 1";
+    assert!(page.contains(origins), "{page}");
     assert!(value("device_servers") == 1.0 && value("device_estimate_requests_total") > 0.0);
 }
 

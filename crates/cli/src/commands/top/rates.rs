@@ -5,11 +5,15 @@
 
 use std::collections::HashMap;
 
+use forerun_core::Nanos;
+
 use crate::mount::report::Report;
 
 /// See the [module](self).
 #[derive(Clone, Debug, Default)]
 pub(super) struct Rates {
+    /// The time they are taken over.
+    pub(super) over: Nanos,
     counters: HashMap<String, f64>,
     /// Bytes a second for each open file, by its path and process.
     files: HashMap<(String, u32), f64>,
@@ -32,7 +36,8 @@ impl Rates {
 
     /// From one report to a later one.
     pub(super) fn between(before: &Report, now: &Report) -> Self {
-        let elapsed_ns = now.elapsed_ns.saturating_sub(before.elapsed_ns).max(1) as f64;
+        let over = Nanos(now.elapsed_ns.saturating_sub(before.elapsed_ns));
+        let elapsed_ns = over.0.max(1) as f64;
         let rate = |before: u64, now: u64| now.saturating_sub(before) as f64 * 1e9 / elapsed_ns;
         let counters = now.counters.iter().map(|(name, value)| {
             let value = value.as_u64().unwrap_or(0);
@@ -50,6 +55,7 @@ impl Rates {
         });
         let busy = |report: &Report| report.device.as_ref().map_or(0, |device| device.busy_ns);
         Self {
+            over,
             counters: counters.collect(),
             files: files.collect(),
             // Service is counted when it begins, so a long request may exceed the period.

@@ -1,46 +1,38 @@
 //! The screen of `top`: a report and its rates as cells, in the terminal or as text.
 //!
 //! ```text
-//! forerun  /data on /fast   up 12 min
+//! forerun  /data on /fast   up 12 min   rates over 1.00 s
 //! read     76.1 MB/s   hits 97.9 %   late 1.9 %   misses 0.2 %
 //! fetched  78.0 MB/s   requests 95.2/s   windows 29.5/s
 //! ahead    unread 1.45 MB   wasted 0 B   cancelled 0 B   failed 0 B
 //! memory   most so far 268.4 MB   waits 0   thrashed 0
 //! files    open 2   in passthrough 0   opened so 0   mode auto
 //!
-//! DEVICE  QUEUED  FLIGHT    SWITCH        RATE  SERVERS    DEPTH  FROM
-//! 8:1         12       2   12.0 ms  220.0 MB/s        1  2.64 MB  1,204 requests
+//! DEVICE QUEUED FLIGHT   SWITCH        RATE SERVERS    DEPTH  FROM
+//! 8:1        12      2  12.0 ms  220.0 MB/s      1?  2.64 MB  1,204 requests, ? told
 //!
 //! READ/S   AT    SIZE      WINDOW   AHEAD    WAIT  PROCESS   FILE
 //! 7.61 MB  43 %  100.0 MB  4.19 MB  6.29 MB  1     4711 tar  logs/a
 //!          81 %            1.05 MB  2.10 MB                  (another stream of it)
 //! ```
 //!
-//! A file has a line for each of its streams that is ahead of its reader or waited for, the one
-//! used last first. A line that does not fit ends in `…`; a narrow terminal has fewer columns. The last
-//! line of a terminal says which keys there are. The costs of a device are the engine's
-//! [estimate](crate::estimate).
+//! The lines of the [devices] and of the [files] are their own. A line that does not fit ends in `…`. The
+//! last line of a terminal says which keys there are.
 
 use std::path::PathBuf;
 
 use forerun_core::Nanos;
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Constraint, Layout, Rect};
-use ratatui::style::{Style, Stylize};
+use ratatui::style::Stylize;
 use ratatui::text::{Line, Span};
-use ratatui::widgets::{Cell, Row, Table, Widget};
+use ratatui::widgets::Widget;
 
-use super::devices;
 use super::rates::{Rates, count};
+use super::{devices, files};
 use crate::mount::fs::passthrough::Mode;
-use crate::mount::report::{OpenFileReport, Report, StreamReport};
+use crate::mount::report::Report;
 use crate::quantity::{rough_duration, rough_size};
-
-/// Below this width the columns that can be done without are left out.
-const WIDE: u16 = 84;
-
-/// Those that stay: rate, place, how far ahead, and whose file it is.
-const NARROW: [usize; 5] = [0, 1, 4, 6, 7];
 
 /// Draws a screen; with the keys if it is one of so many mounts in a terminal.
 pub(super) fn draw(
@@ -51,7 +43,7 @@ pub(super) fn draw(
     into: &mut Buffer,
 ) {
     let head = lines(report, rates);
-    let devices = devices::lines(&report.queues);
+    let devices = devices::lines(&report.queues, &report.passthrough);
     let height = |lines: usize| Constraint::Length(u16::try_from(lines + 1).unwrap_or(u16::MAX));
     let parts = [
         height(head.len()),
@@ -59,12 +51,12 @@ pub(super) fn draw(
         Constraint::Fill(1),
         Constraint::Length(mounts.is_some().into()),
     ];
-    let [top, middle, files, foot] = Layout::vertical(parts).areas(area);
+    let [top, middle, files_area, foot] = Layout::vertical(parts).areas(area);
     let rows = top.rows().take(head.len()).chain(middle.rows());
     for (line, row) in head.into_iter().chain(devices).zip(rows) {
         render(line, row, into);
     }
-    table(report, rates, files).render(files, into);
+    files::table(report, rates, files_area).render(files_area, into);
     if let Some(mounts) = mounts {
         render(keys(mounts), foot, into);
     }
@@ -150,7 +142,10 @@ fn lines<'a>(report: &Report, rates: &Rates) -> [Line<'a>; 6] {
         line(
             "forerun",
             title,
-            &[("up", rough_duration(Nanos(report.elapsed_ns)))],
+            &[
+                ("up", rough_duration(Nanos(report.elapsed_ns))),
+                ("rates over", rough_duration(rates.over)),
+            ],
         ),
         line(
             "read",
@@ -178,12 +173,12 @@ fn lines<'a>(report: &Report, rates: &Rates) -> [Line<'a>; 6] {
             ],
         ),
         line("memory", String::new(), &memory),
-        files(report),
+        open_files(report),
     ]
 }
 
 /// How many files are open, and how many of them the kernel reads from the source.
-fn files<'a>(report: &Report) -> Line<'a> {
+fn open_files<'a>(report: &Report) -> Line<'a> {
     let passed = &report.passthrough;
     let mode = match (passed.possible, passed.mode) {
         (true, mode) | (_, mode @ Mode::Never) => mode.name().to_owned(),
@@ -215,88 +210,13 @@ fn line<'a>(name: &'a str, value: String, more: &[(&'a str, String)]) -> Line<'a
     Line::from(spans)
 }
 
-/// The open files, the busiest first, as many as fit.
-fn table<'a>(report: &Report, rates: &Rates, area: Rect) -> Table<'a> {
-    let is_wide = area.width >= WIDE;
-    let row = |cells: [Cell<'a>; 8]| {
-        let shown = cells.into_iter().enumerate();
-        Row::new(
-            shown.filter_map(move |(at, cell)| (is_wide || NARROW.contains(&at)).then_some(cell)),
-        )
-    };
-    let rate = |file: &OpenFileReport| rates.of_file(&file.path, file.process);
-    let mut files: Vec<_> = report.open_files.iter().collect();
-    files.sort_by(|a, b| {
-        rate(b)
-            .total_cmp(&rate(a))
-            .then_with(|| a.path.cmp(&b.path))
-    });
-    let percent =
-        |at: u64, of: u64| Cell::from(format!("{:.0} %", at as f64 * 100.0 / of.max(1) as f64));
-    let rows = |file: &&OpenFileReport| {
-        let shown = |stream: &&StreamReport| stream.ahead_bytes > 0 || stream.waiting > 0;
-        let mut streams = file.streams.iter().rev().filter(shown);
-        let [window, ahead, waiting] = stream_cells(streams.next());
-        let first = row([
-            Cell::from(rough_size(rate(file))),
-            match file.passthrough {
-                true => Cell::from("-"),
-                false => percent(file.at_bytes, file.file_bytes),
-            },
-            Cell::from(rough_size(file.file_bytes as f64)),
-            window,
-            ahead,
-            waiting,
-            Cell::from(format!("{} {}", file.process, file.program)),
-            Cell::from(file.path.replace(|c: char| c.is_control(), "?")),
-        ]);
-        let others = streams.map(|stream| {
-            let [window, ahead, waiting] = stream_cells(Some(stream));
-            let at = percent(stream.at_bytes, file.file_bytes);
-            let none = || Cell::from("");
-            row([none(), at, none(), window, ahead, waiting, none(), none()])
-        });
-        let rows: Vec<_> = std::iter::once(first).chain(others).collect();
-        rows
-    };
-    let widths = [
-        Constraint::Length(9),
-        Constraint::Length(5),
-        Constraint::Length(9),
-        Constraint::Length(8),
-        Constraint::Length(8),
-        Constraint::Length(4),
-        Constraint::Length(22),
-        Constraint::Fill(1),
-    ];
-    let head = row([
-        "READ/S", "AT", "SIZE", "WINDOW", "AHEAD", "WAIT", "PROCESS", "FILE",
-    ]
-    .map(Cell::from));
-    let widths = widths.into_iter().enumerate();
-    let widths = widths.filter(|(at, _)| is_wide || NARROW.contains(at));
-    let rows = files.iter().flat_map(rows).take(area.height.into());
-    Table::new(rows, widths.map(|(_, width)| width)).header(head.style(Style::new().reversed()))
-}
-
-/// Its window, how far it is ahead, and the requests that wait for it.
-fn stream_cells(stream: Option<&StreamReport>) -> [Cell<'static>; 3] {
-    let Some(stream) = stream else {
-        return [const { "-" }; 3].map(Cell::from);
-    };
-    [
-        rough_size(stream.window_bytes as f64),
-        rough_size(stream.ahead_bytes as f64),
-        stream.waiting.to_string(),
-    ]
-    .map(Cell::from)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::estimate::{Basis, Estimate};
-    use crate::mount::report::{DeviceReport, PassthroughReport, QueueReport};
+    use crate::estimate::{Basis, Estimate, Origins};
+    use crate::mount::report::{
+        DeviceReport, OpenFileReport, PassthroughReport, QueueReport, StreamReport,
+    };
 
     fn report() -> Report {
         let counters = serde_json::json!({
@@ -363,6 +283,11 @@ mod tests {
                     basis: Basis::Requests,
                     requests: 1_204,
                     switches: 300,
+                    from: Some(Origins {
+                        switching: Basis::Requests,
+                        rate: Basis::Requests,
+                        servers: Some(Basis::Told),
+                    }),
                 }),
             }],
         }
@@ -375,15 +300,15 @@ mod tests {
         snapbox::assert_data_eq!(
             text,
             snapbox::str![[r#"
-forerun  /data on /fast   up 2.00 s
+forerun  /data on /fast   up 2.00 s   rates over 2.00 s
 read     2.05 MB/s   hits 97.0 %   late 2.0 %   misses 1.0 %   readers wait 0.2
 fetched  2.05 MB/s   requests 4.0/s   windows 0.0/s   device busy 99 %
 ahead    unread 0 B   wasted 12.3 kB   cancelled 28.7 kB   failed 0 B
 memory   most so far 268.4 MB   waits 0   thrashed 0   refused 0
 files    open 2   in passthrough 0   opened so 5   mode auto
 
-DEVICE    QUEUED  FLIGHT    SWITCH        RATE  SERVERS    DEPTH  FROM
-emulated      12       2   12.0 ms  220.0 MB/s        1  2.64 MB  1,204 requests
+DEVICE   QUEUED FLIGHT   SWITCH        RATE SERVERS    DEPTH  FROM
+emulated     12      2  12.0 ms  220.0 MB/s      1?  2.64 MB  1,204 requests, ? told
 
 READ/S    AT    SIZE      WINDOW   AHEAD    WAIT PROCESS                FILE
 21.5 MB   43 %  100.0 MB  4.19 MB  6.29 MB  2    4711 tar               logs/?[2J

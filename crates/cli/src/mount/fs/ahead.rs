@@ -33,7 +33,7 @@ impl SourceFs {
     }
 
     fn try_ahead(&self, node: Node, name: &OsStr, folder: FolderId) -> Result<ReaderId, Errno> {
-        let driver = self.driver().ok_or(Errno::SHUTDOWN)?;
+        let driver = self.engine.driver().ok_or(Errno::SHUTDOWN)?;
         let place = self.nodes.place(node)?;
         let (file, direct) = beneath::open_to_read(self.descriptor(node)?, name)?;
         let file = Arc::new(file);

@@ -86,7 +86,7 @@ impl SourceFs {
         if attributes.kind != FileType::RegularFile {
             return Err(Refused::Kind);
         }
-        let driver = self.driver().ok_or(Refused::Ended)?;
+        let driver = self.engine.driver().ok_or(Refused::Ended)?;
         if self.nodes.is_passed_through(&attributes) || self.would_pass(&driver, &at, &attributes) {
             return Err(Refused::Passthrough);
         }
@@ -117,7 +117,7 @@ impl SourceFs {
         &self,
         order: impl IntoIterator<Item = (&'a Reader, u64, u64)>,
     ) -> Result<usize, Refused> {
-        let driver = self.driver().ok_or(Refused::Ended)?;
+        let driver = self.engine.driver().ok_or(Refused::Ended)?;
         match driver.hint(order) {
             Ok(taken) => Ok(taken),
             // Not even one; how many fit depends on their lengths, so the number says little.

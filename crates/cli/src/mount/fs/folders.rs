@@ -22,7 +22,10 @@ impl SourceFs {
         let (descriptor, attributes) = self.folder_as(node, claimed)?;
         self.compare(node, &descriptor, &attributes, is_claimed)?;
         let folder = beneath::open_for_listing(descriptor)?;
-        let gathers = self.driver().is_some_and(|driver| driver.follows_folders());
+        let gathers = self
+            .engine
+            .driver()
+            .is_some_and(|driver| driver.follows_folders());
         let most = if gathers { self.walk.names_max() } else { 0 };
         Ok(self.folders.add(Listing::new(folder, most)))
     }
@@ -89,7 +92,7 @@ impl SourceFs {
         })?;
         if is_end
             && let Some(files) = folder.all_gathered()
-            && let Some(driver) = self.driver()
+            && let Some(driver) = self.engine.driver()
         {
             self.walk.listed(&driver, node, files);
         }
@@ -98,7 +101,9 @@ impl SourceFs {
 
     /// Lists a folder that no program lists, because programs open files of it.
     pub fn list_for_walk(&self, node: Node) {
-        let Some(driver) = self.driver() else { return };
+        let Some(driver) = self.engine.driver() else {
+            return;
+        };
         let Ok(folder) = self.descriptor(node).and_then(beneath::open_for_listing) else {
             return;
         };

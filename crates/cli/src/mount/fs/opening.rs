@@ -68,7 +68,7 @@ impl SourceFs {
     fn open_for(&self, node: Node, thread: u32, back: Option<Back<'_>>) -> Result<Opened, Errno> {
         let claimed = self.retries.claimed(thread, node);
         let is_claimed = claimed.is_some();
-        let driver = self.driver().ok_or(Errno::SHUTDOWN)?;
+        let driver = self.engine.driver().ok_or(Errno::SHUTDOWN)?;
         let place = self.nodes.place(node)?;
         let glance = driver.glance(place.key.inode());
         // What is found there must be of this kind, too.
@@ -167,7 +167,7 @@ impl SourceFs {
     /// # Errors
     /// Those of the source.
     pub fn begin_reader(&self, file: &OpenFile) -> Result<(), Errno> {
-        let driver = self.driver().ok_or(Errno::SHUTDOWN)?;
+        let driver = self.engine.driver().ok_or(Errno::SHUTDOWN)?;
         let place = self.nodes.place(file.node)?;
         let glance = driver.glance(place.key.inode());
         let descriptor = place.descriptor.ok_or(Errno::STALE)?;

@@ -18,11 +18,13 @@
 //! at a time for each device. No deadlock: room is held only while bytes are copied, and the engine
 //! brings a read of which each block is taken as it comes to an end with a single frame.
 //!
-//! A device that does not answer holds up nobody but its own reads: what waits is counted by device,
-//! and whatever asks the source of a [served](forerun_io::served) file is done in its
+//! A device that does not answer holds up nobody but its own reads: what waits is counted by device
+//! ([admission]), and whatever asks the source of a [served](forerun_io::served) file is done in its
 //! [lane](crate::mount::lanes).
 
-use std::collections::{HashMap, VecDeque};
+mod admission;
+
+use std::collections::VecDeque;
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -32,6 +34,7 @@ use forerun_io::Reader;
 use forerun_io::footprint::Pages;
 use fuser::Errno;
 
+use self::admission::Admission;
 use super::room::Room;
 use super::wire::errno;
 use crate::mount::fs::beneath;
@@ -70,20 +73,10 @@ struct Job {
     work: Work,
 }
 
-/// What waits for one device.
-#[derive(Default)]
-struct Waiting {
-    /// Bytes of reads that wait in the engine or for their turn with a worker.
-    awaited: usize,
-    /// Reads that are not in the engine yet.
-    outside: VecDeque<Read>,
-}
-
 struct State {
     room: Room,
     ready: VecDeque<Job>,
-    /// By device; only those for which something waits.
-    waiting: HashMap<u64, Waiting>,
+    admission: Admission<Read>,
     /// Threads that want room where they are.
     wanting: usize,
     workers: usize,
@@ -129,7 +122,7 @@ impl Reads {
         let state = State {
             room: Room::new(room),
             ready: VecDeque::new(),
-            waiting: HashMap::new(),
+            admission: Admission::default(),
             wanting: 0,
             workers: 1,
             idle: 0,
@@ -225,50 +218,6 @@ impl Read {
 }
 
 impl State {
-    /// Whether a read of this device may enter the engine beside those that are there, of which so
-    /// many bytes may be awaited at once.
-    ///
-    /// All should, because streams move on when their next read is seen. Where those who wait hold
-    /// no memory all do. Elsewhere what is asked for must fit the memory, or reads push out each
-    /// other's blocks and none ever has all of its own. So there, once some had to stay outside, at
-    /// three quarters, only a quarter is let in, each with room for its stream, until nobody is left
-    /// outside. With 64 readers in 16 MiB, one mount of a fast local disk: 2.1 and 2.4 GB/s, without
-    /// this 1.2 and 1.3. Devices share that evenly, so that one which does not answer leaves others
-    /// theirs, and a single read of a device always may.
-    fn may_enter(&self, device: u64, bytes: usize, awaited_max: u64) -> bool {
-        let Some(own) = self.waiting.get(&device).filter(|own| own.awaited > 0) else {
-            return true;
-        };
-        let quarters = if own.outside.is_empty() { 3 } else { 1 };
-        let share = awaited_max / self.waiting.len() as u64;
-        let most = usize::try_from(share / 4 * quarters).unwrap_or(usize::MAX);
-        own.awaited + bytes <= most
-    }
-
-    fn wait_more(&mut self, device: u64, bytes: usize) {
-        self.waiting.entry(device).or_default().awaited += bytes;
-    }
-
-    fn wait_less(&mut self, device: u64, bytes: usize) {
-        if let Some(own) = self.waiting.get_mut(&device) {
-            own.awaited -= bytes;
-            if own.awaited == 0 && own.outside.is_empty() {
-                self.waiting.remove(&device);
-            }
-        }
-    }
-
-    /// The next read of a device that may enter now.
-    fn next_outside(&mut self, device: u64, awaited_max: u64) -> Option<Read> {
-        let bytes = self.waiting.get(&device)?.outside.front()?.bytes;
-        if !self.may_enter(device, bytes, awaited_max) {
-            return None;
-        }
-        let own = self.waiting.get_mut(&device)?;
-        own.awaited += bytes;
-        own.outside.pop_front()
-    }
-
     /// The next job that can be done, with its buffer.
     fn next(&mut self) -> Option<(Job, io::Result<Option<Pages>>)> {
         let bytes = self.ready.front()?.bytes;
@@ -287,16 +236,10 @@ impl Shared {
         let most = (self.awaited_max)();
         let device = read.device();
         let mut state = lock(&self.state);
-        if !state.may_enter(device, read.bytes, most) {
-            state
-                .waiting
-                .entry(device)
-                .or_default()
-                .outside
-                .push_back(read);
+        let bytes = read.bytes;
+        let Some(read) = state.admission.enter(device, bytes, read, most) else {
             return;
-        }
-        state.wait_more(device, read.bytes);
+        };
         drop(state);
         self.await_bytes(read, 0);
     }
@@ -305,8 +248,8 @@ impl Shared {
     fn leave(self: &Arc<Self>, device: u64, bytes: usize) {
         let most = (self.awaited_max)();
         let mut state = lock(&self.state);
-        state.wait_less(device, bytes);
-        while let Some(read) = state.next_outside(device, most) {
+        state.admission.leave(device, bytes);
+        while let Some(read) = state.admission.next(device, most) {
             drop(state);
             self.await_elsewhere(read, 0);
             state = lock(&self.state);
@@ -468,7 +411,7 @@ impl Shared {
 impl std::fmt::Debug for Reads {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let state = lock(&self.shared.state);
-        let queues = (state.ready.len(), state.waiting.len());
+        let queues = (state.ready.len(), state.admission.devices());
         write!(f, "Reads {{ ready, devices waited for: {queues:?} }}")
     }
 }
@@ -522,25 +465,5 @@ mod tests {
         });
         reads.shared.later(Job { bytes: PIECE, work });
         assert!(told.recv().unwrap());
-    }
-
-    #[test]
-    fn a_device_shares_with_others_and_a_single_read_always_enters() {
-        let reads = reads(1);
-        let mut state = lock(&reads.shared.state);
-        let most = 8 * PIECE as u64;
-        assert!(state.may_enter(1, 100 * PIECE, most), "alone");
-        state.wait_more(1, 5 * PIECE);
-        assert!(state.may_enter(1, PIECE, most) && !state.may_enter(1, PIECE + 1, most));
-        assert!(
-            !state.may_enter(1, PIECE, most / 2),
-            "the engine has less now"
-        );
-        assert!(state.may_enter(2, 100 * PIECE, most), "another device");
-        state.wait_more(2, 2 * PIECE);
-        assert!(!state.may_enter(1, PIECE, most), "half is the other's");
-        assert!(state.may_enter(2, PIECE, most) && !state.may_enter(2, PIECE + 1, most));
-        state.wait_less(1, 5 * PIECE);
-        assert!(state.may_enter(2, 4 * PIECE, most), "alone again");
     }
 }

@@ -59,7 +59,11 @@ pub fn serve(
     let threads = threads();
     let lanes = Lanes::new(threads);
     let limits = fs.clone();
-    let reads = Reads::start(room, lanes.clone(), Box::new(move || limits.awaited_max()))?;
+    let reads = Reads::start(
+        room,
+        lanes.clone(),
+        Box::new(move || limits.engine().awaited_max()),
+    )?;
     let served = Arc::new(Served {
         fs,
         reads,

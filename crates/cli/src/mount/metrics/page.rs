@@ -5,7 +5,6 @@
 //! several mounts add up. The ledger counts blocks; here they are bytes. `docs/METRICS.md` lists
 //! them, and a test compares the two.
 
-use std::fmt;
 use std::fs;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,11 +12,10 @@ use std::time::Duration;
 use forerun_core::Ledger;
 use forerun_core::engine::view::{DeviceView, StreamView};
 use forerun_io::DeviceUse;
-use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet, text};
-use prometheus_client::metrics::MetricType;
+use prometheus_client::encoding::text;
 use prometheus_client::registry::{Registry, Unit};
 
+use super::family::{Families, Family, Page, Sample, Values, labelled};
 use crate::estimate::{Basis, Estimate};
 use crate::mount::read_times::{BOUNDS, Counts};
 use crate::mount::report::{Watched, device_name};
@@ -38,153 +36,13 @@ pub(super) fn of(watched: &Arc<Watched>) -> String {
     page
 }
 
-/// A metric with its samples.
-#[derive(Debug)]
-struct Family {
-    /// Without the unit and `_total`.
-    name: &'static str,
-    unit: Option<Unit>,
-    help: &'static str,
-    values: Values,
-}
-
-#[derive(Debug)]
-enum Values {
-    Counters(Vec<Sample>),
-    Gauges(Vec<Sample>),
-    /// How often which bound was kept, and the sum.
-    Histogram(Vec<(f64, u64)>, f64),
-}
-
-#[derive(Debug)]
-struct Sample {
-    labels: Vec<(&'static str, String)>,
-    value: f64,
-}
-
-/// The families of a page.
-#[derive(Debug)]
-struct Families(Vec<Family>);
-
-impl Collector for Families {
-    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
-        for family in &self.0 {
-            let kind = match &family.values {
-                Values::Counters(_) => MetricType::Counter,
-                Values::Gauges(_) => MetricType::Gauge,
-                Values::Histogram(..) => MetricType::Histogram,
-            };
-            let unit = family.unit.as_ref();
-            let mut metric = encoder.encode_descriptor(family.name, family.help, unit, kind)?;
-            let samples = match &family.values {
-                Values::Counters(samples) | Values::Gauges(samples) => samples,
-                Values::Histogram(buckets, sum) => {
-                    let count = buckets.iter().map(|(_, count)| count).sum();
-                    metric.encode_histogram::<NoLabelSet>(*sum, count, buckets, None)?;
-                    continue;
-                }
-            };
-            let grows = matches!(family.values, Values::Counters(_));
-            for Sample { labels, value } in samples {
-                // An empty set of labels would leave a comma behind.
-                if labels.is_empty() {
-                    encode(&mut metric, grows, *value)?;
-                } else {
-                    encode(&mut metric.encode_family(labels)?, grows, *value)?;
-                }
-            }
-        }
-        Ok(())
-    }
-}
-
-fn encode(metric: &mut MetricEncoder<'_>, grows: bool, value: f64) -> Result<(), fmt::Error> {
-    if grows {
-        metric.encode_counter::<NoLabelSet, f64, u64>(&value, None)
-    } else {
-        metric.encode_gauge(&value)
-    }
-}
-
-/// Collects families.
-#[derive(Default)]
-struct Page(Vec<Family>);
-
-impl Page {
-    fn family(
-        &mut self,
-        grows: bool,
-        (name, unit): (&'static str, Option<Unit>),
-        help: &'static str,
-        samples: Vec<Sample>,
-    ) {
-        let values = match grows {
-            true => Values::Counters(samples),
-            false => Values::Gauges(samples),
-        };
-        self.0.push(Family {
-            name,
-            unit,
-            help,
-            values,
-        });
-    }
-
-    fn counter(&mut self, name: &'static str, help: &'static str, value: u64) {
-        self.family(true, (name, None), help, vec![plain(value as f64)]);
-    }
-
-    fn bytes(&mut self, name: &'static str, help: &'static str, value: u64) {
-        let unit = Some(Unit::Bytes);
-        self.family(true, (name, unit), help, vec![plain(value as f64)]);
-    }
-
-    fn seconds(&mut self, name: &'static str, help: &'static str, ns: u64) {
-        let unit = Some(Unit::Seconds);
-        self.family(true, (name, unit), help, vec![plain(ns as f64 / 1e9)]);
-    }
-
-    fn gauge(&mut self, name: &'static str, help: &'static str, value: u64) {
-        self.family(false, (name, None), help, vec![plain(value as f64)]);
-    }
-
-    fn gauge_of(&mut self, name: &'static str, unit: Unit, help: &'static str, value: f64) {
-        self.family(false, (name, Some(unit)), help, vec![plain(value)]);
-    }
-
-    /// Parts of a whole, each with a label; bytes.
-    fn parts<const N: usize>(
-        &mut self,
-        grows: bool,
-        name: &'static str,
-        help: &'static str,
-        label: &'static str,
-        parts: [(&str, u64); N],
-    ) {
-        let samples = parts.map(|(part, value)| labelled(label, part, value));
-        let unit = Some(Unit::Bytes);
-        self.family(grows, (name, unit), help, samples.into());
-    }
-}
-
-fn plain(value: f64) -> Sample {
-    let labels = Vec::new();
-    Sample { labels, value }
-}
-
-fn labelled(label: &'static str, of: &str, value: u64) -> Sample {
-    Sample {
-        labels: vec![(label, of.to_owned())],
-        value: value as f64,
-    }
-}
-
 fn of_mount(watched: &Watched) -> Vec<Family> {
     let mut page = Page::default();
     what_runs(&mut page, watched);
-    let (Some((ledger, device)), Some((streams, queues))) =
-        (watched.fs.counters(), watched.fs.under_way())
-    else {
+    let (Some((ledger, device)), Some((streams, queues))) = (
+        watched.fs.engine().counters(),
+        watched.fs.engine().under_way(),
+    ) else {
         return page.0;
     };
     let unit = u64::from(watched.settings.block_bytes);
@@ -193,7 +51,7 @@ fn of_mount(watched: &Watched) -> Vec<Family> {
     prefetching(&mut page, &ledger, unit);
     memory(&mut page, watched, &ledger, unit);
     under_way(&mut page, &streams, unit);
-    devices(&mut page, &queues, device);
+    devices(&mut page, watched, &queues, device);
     page.0
 }
 
@@ -323,7 +181,11 @@ fn prefetching(page: &mut Page, ledger: &Ledger, unit: u64) {
 }
 
 fn memory(page: &mut Page, watched: &Watched, ledger: &Ledger, unit: u64) {
-    let limit = watched.fs.memory_limit().unwrap_or(watched.settings.memory);
+    let limit = watched
+        .fs
+        .engine()
+        .memory_limit()
+        .unwrap_or(watched.settings.memory);
     let limit = (limit.0 + watched.budget.beside().0) as f64;
     let help = "Memory that the daemon may use now";
     page.gauge_of("memory_limit", Unit::Bytes, help, limit);
@@ -355,7 +217,12 @@ fn under_way(page: &mut Page, streams: &[StreamView], unit: u64) {
     page.gauge("reads_waiting", help, waiting);
 }
 
-fn devices(page: &mut Page, queues: &[(Option<u64>, DeviceView)], emulated: Option<DeviceUse>) {
+fn devices(
+    page: &mut Page,
+    watched: &Watched,
+    queues: &[(Option<u64>, DeviceView)],
+    emulated: Option<DeviceUse>,
+) {
     let of = |value: fn(&DeviceView) -> u64| {
         let sample = |(number, view): &(Option<u64>, DeviceView)| {
             labelled("device", &device_name(*number), value(view))
@@ -368,7 +235,7 @@ fn devices(page: &mut Page, queues: &[(Option<u64>, DeviceView)], emulated: Opti
     let help = "Requests that a device is working on";
     let in_flight = of(|view| view.in_flight.into());
     page.family(false, ("fetches_in_flight", None), help, in_flight);
-    estimates(page, queues);
+    estimates(page, watched, queues);
     let Some(used) = emulated else { return };
     let help = "Requests that the emulated device carried out";
     page.counter("emulated_requests", help, used.requests);
@@ -379,14 +246,11 @@ fn devices(page: &mut Page, queues: &[(Option<u64>, DeviceView)], emulated: Opti
 }
 
 /// The costs of each device as the engine takes them to be.
-fn estimates(page: &mut Page, queues: &[(Option<u64>, DeviceView)]) {
-    let estimates: Vec<(String, Estimate)> = queues
-        .iter()
-        .map(|(number, view)| {
-            let estimate = Estimate::new(&view.profile, view.confidence, Basis::default());
-            (device_name(*number), estimate)
-        })
-        .collect();
+fn estimates(page: &mut Page, watched: &Watched, queues: &[(Option<u64>, DeviceView)]) {
+    let estimate = |queue: &(Option<u64>, DeviceView)| {
+        (device_name(queue.0), watched.fs.engine().estimate(queue))
+    };
+    let estimates: Vec<(String, Estimate)> = queues.iter().map(estimate).collect();
     let of = |value: fn(&Estimate) -> Option<f64>| {
         let sample = |(device, estimate): &(String, Estimate)| {
             let labels = vec![("device", device.clone())];
@@ -410,6 +274,27 @@ fn estimates(page: &mut Page, queues: &[(Option<u64>, DeviceView)]) {
         "Completed requests that these estimates rest on; 0 if they are a profile or a guess";
     let requests = of(|estimate| Some(estimate.requests as f64));
     page.family(true, ("device_estimate_requests", None), help, requests);
+    let help = "Origin of a device's switching cost, transfer rate and number of servers: completed \
+                requests, told, system, assumed or unknown; always 1";
+    let origins = estimates.iter().map(|(device, estimate)| {
+        let from = estimate.from.unwrap_or_default();
+        let labels = vec![
+            ("device", device.clone()),
+            ("switching", from.switching.word().to_owned()),
+            ("rate", from.rate.word().to_owned()),
+            (
+                "servers",
+                from.servers.map_or("unknown", Basis::word).to_owned(),
+            ),
+        ];
+        Sample { labels, value: 1.0 }
+    });
+    page.family(
+        false,
+        ("device_estimate_info", None),
+        help,
+        origins.collect(),
+    );
 }
 
 /// What every process tells, under the names Prometheus' own libraries use; what the kernel does

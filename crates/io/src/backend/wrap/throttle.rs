@@ -1,26 +1,27 @@
 //! The throttle: a device of the past in front of any backend, in real time.
 //!
-//! Each device is one server. A request's service time is the switching cost, unless it begins
-//! where the one before ended, plus its bytes at the transfer rate; its end is an absolute
-//! deadline, computed when it is submitted:
-//!
-//! ```text
-//! busy_until = max(busy_until, now) + (continues ? 0 : switching) + bytes / rate
-//! ```
+//! Each device is [one] server, or [several]; its model says when a request ends, by absolute times.
 //!
 //! So a thread that wakes late delays one answer and not the device, and a queue that never runs
 //! empty gets exactly the rate. The bytes are read from the wrapped backend meanwhile and handed
 //! over at the deadline, by a thread a device that sleeps with the finest timer it may have.
 //!
-//! It is the same model as the simulator's `switching` device; it knows no distances, no cache
-//! and no reordering.
+//! One server is the same model as the simulator's `switching` device, several are that of its
+//! `object_store`; neither knows distances, a cache or reordering.
+
+mod one;
+mod several;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
-use forerun_core::{Bytes, DeviceId, Nanos, RequestId};
+use forerun_core::profile::ProfileError;
+use forerun_core::{Bytes, DeviceId, Nanos, Profile, RequestId};
 
+use self::one::One;
+use self::several::Several;
 use super::{Entry, Start};
 use crate::backend::{Backend, Outcome, Request, Sink};
 use crate::error::Error;
@@ -38,8 +39,10 @@ pub const ENTRY: Entry = Entry {
 pub struct Emulation {
     /// What a request costs before its first byte, unless it continues the one before.
     pub switching: Nanos,
-    /// How fast bytes come then.
+    /// How fast bytes come then, of all requests together.
     pub bytes_per_second: u64,
+    /// How many requests it works on at once, at least 1; of several none continues another.
+    pub servers: u32,
 }
 
 /// What an emulated device was asked for, all devices together.
@@ -55,27 +58,28 @@ pub struct DeviceUse {
     pub busy: Nanos,
 }
 
-/// A request on its way: the server keeps them in order, which is the order of deadlines.
-struct Ticket {
-    number: RequestId,
-    deadline: Nanos,
-    arrived: Option<(Box<Request>, Outcome)>,
+/// When requests end.
+#[derive(Debug)]
+enum Model {
+    One(One),
+    Several(Several),
 }
 
 /// One device.
-#[derive(Default)]
-struct Server {
-    busy_until: Nanos,
-    next_position: Option<u64>,
-    queue: VecDeque<Ticket>,
+struct Device {
+    model: Model,
+    /// Requests that ended and were not handed over, in the order of their ends.
+    ended: VecDeque<RequestId>,
+    /// Those under way, each with its bytes as soon as the wrapped backend brought them.
+    tickets: HashMap<RequestId, Option<(Box<Request>, Outcome)>>,
+    /// But for what the model counts.
     used: DeviceUse,
     stopping: bool,
 }
 
-/// A device and those who wait for it.
-#[derive(Default)]
+/// A device and the thread that waits for it.
 struct Station {
-    server: Mutex<Server>,
+    device: Mutex<Device>,
     changed: Condvar,
 }
 
@@ -93,25 +97,76 @@ pub struct Throttle {
 }
 
 impl Emulation {
-    fn service(&self, bytes: u64, continues: bool) -> Nanos {
-        let transfer = u128::from(bytes) * 1_000_000_000 / u128::from(self.bytes_per_second.max(1));
-        let transfer = u64::try_from(transfer).unwrap_or(u64::MAX);
-        Nanos(transfer.saturating_add(if continues { 0 } else { self.switching.0 }))
+    /// What such a device costs.
+    ///
+    /// # Errors
+    /// A cost or a number of servers out of range.
+    pub fn profile(&self) -> Result<Profile, ProfileError> {
+        Profile::constant(self.switching, self.bytes_per_second)?.with_servers(self.servers)
     }
 }
 
-impl Server {
-    /// Takes a request of `bytes` at `position` that came at `now`; the time it will be done.
-    fn accept(&mut self, emulation: &Emulation, now: Nanos, position: u64, bytes: u64) -> Nanos {
-        let continues = self.next_position == Some(position);
-        let service = emulation.service(bytes, continues);
-        self.next_position = Some(position.saturating_add(bytes));
-        self.busy_until = Nanos(self.busy_until.max(now).0.saturating_add(service.0));
+impl Device {
+    fn new(emulation: Emulation) -> Self {
+        let model = match emulation.servers {
+            0 | 1 => Model::One(One::new(emulation)),
+            _ => Model::Several(Several::new(emulation)),
+        };
+        Self {
+            model,
+            ended: VecDeque::new(),
+            tickets: HashMap::new(),
+            used: DeviceUse::default(),
+            stopping: false,
+        }
+    }
+
+    /// Takes a request that came at `now`.
+    fn accept(&mut self, now: Nanos, number: RequestId, position: u64, bytes: u64) {
         self.used.requests += 1;
-        self.used.continued += u64::from(continues);
         self.used.bytes.0 += bytes;
-        self.used.busy.0 += service.0;
-        self.busy_until
+        match &mut self.model {
+            Model::One(one) => one.accept(now, number, position, bytes),
+            Model::Several(several) => several.accept(now, number, bytes, &mut self.ended),
+        }
+        self.tickets.insert(number, None);
+    }
+
+    /// When the next request may end.
+    fn next_event(&self) -> Option<Nanos> {
+        match &self.model {
+            Model::One(one) => one.next_event(),
+            Model::Several(several) => several.next_event(),
+        }
+    }
+
+    /// Notes the requests that ended by `now`.
+    fn advance(&mut self, now: Nanos) {
+        match &mut self.model {
+            Model::One(one) => one.advance(now, &mut self.ended),
+            Model::Several(several) => several.advance(now, &mut self.ended),
+        }
+    }
+
+    fn used(&self) -> DeviceUse {
+        let (continued, busy) = match &self.model {
+            Model::One(one) => (one.continued, one.busy),
+            Model::Several(several) => (0, several.busy),
+        };
+        DeviceUse {
+            continued,
+            busy,
+            ..self.used
+        }
+    }
+
+    /// The first request that ended, if its bytes are there.
+    fn take(&mut self) -> Option<(Box<Request>, Outcome)> {
+        let first = self.ended.front()?;
+        let arrived = self.tickets.get_mut(first)?.take()?;
+        self.tickets.remove(first);
+        self.ended.pop_front();
+        Some(arrived)
     }
 }
 
@@ -143,7 +198,7 @@ impl Throttle {
     pub fn used(&self) -> DeviceUse {
         let mut sum = DeviceUse::default();
         for station in self.shared.stations.lock().values() {
-            let used = station.server.lock().used;
+            let used = station.device.lock().used();
             sum.requests += used.requests;
             sum.continued += used.continued;
             sum.bytes.0 += used.bytes.0;
@@ -156,7 +211,10 @@ impl Throttle {
     fn station(&self, device: DeviceId) -> Arc<Station> {
         let mut stations = self.shared.stations.lock();
         let entry = stations.entry(device).or_insert_with(|| {
-            let station = Arc::new(Station::default());
+            let station = Arc::new(Station {
+                device: Mutex::new(Device::new(self.shared.emulation)),
+                changed: Condvar::default(),
+            });
             let (serving, sink) = (station.clone(), self.shared.sink.clone());
             let thread = std::thread::Builder::new()
                 .name(format!("forerun-disk-{device}"))
@@ -164,7 +222,7 @@ impl Throttle {
             match thread {
                 Ok(thread) => self.threads.lock().push(thread),
                 // Nobody would hand bytes over: let requests pass as they come instead.
-                Err(_) => station.server.lock().stopping = true,
+                Err(_) => station.device.lock().stopping = true,
             }
             station
         });
@@ -173,7 +231,7 @@ impl Throttle {
 }
 
 impl Station {
-    /// Hands requests over at their deadlines, in order.
+    /// Hands requests over as they end, in order.
     fn serve(&self, sink: &dyn Sink) {
         sharpen_timer();
         while let Some((request, outcome)) = self.next() {
@@ -181,36 +239,47 @@ impl Station {
         }
     }
 
-    /// Waits for the first request in the queue: its deadline, then its bytes.
+    /// Waits for the first request that ends: for its end, then for its bytes.
     fn next(&self) -> Option<(Box<Request>, Outcome)> {
-        let mut server = self.server.lock();
+        let mut device = self.device.lock();
         loop {
-            match server.queue.front() {
-                Some(ticket) if now() < ticket.deadline => {
-                    let deadline = ticket.deadline;
-                    drop(server);
-                    sleep_until(deadline);
-                    server = self.server.lock();
-                }
-                Some(ticket) if ticket.arrived.is_some() => {
-                    return server.queue.pop_front()?.arrived;
-                }
-                None if server.stopping => return None,
-                Some(_) | None => server = self.changed.wait(server),
+            let now = now();
+            device.advance(now);
+            if let Some(arrived) = device.take() {
+                return Some(arrived);
             }
+            if device.stopping && device.tickets.is_empty() {
+                return None;
+            }
+            let event = device.next_event().filter(|_| device.ended.is_empty());
+            device = match (event, &device.model) {
+                (None, _) => self.changed.wait(device),
+                // No request that comes meanwhile ends before.
+                (Some(at), Model::One(_)) => {
+                    drop(device);
+                    sleep_until(at);
+                    self.device.lock()
+                }
+                (Some(at), Model::Several(_)) => {
+                    let end = Instant::now() + Duration::from_nanos(at.since(now).0);
+                    self.changed.wait_until(device, end)
+                }
+            };
         }
     }
 
-    /// Keeps what the wrapped backend brought for its deadline; gives it back if nobody waits.
+    /// Keeps the bytes that the wrapped backend brought until their request ends; gives them back if
+    /// none waits for them.
     fn keep(&self, request: Box<Request>, outcome: Outcome) -> Option<(Box<Request>, Outcome)> {
-        let mut server = self.server.lock();
-        let awaited = |t: &&mut Ticket| t.number == request.number && t.arrived.is_none();
-        let Some(ticket) = server.queue.iter_mut().find(awaited) else {
-            return Some((request, outcome));
-        };
-        ticket.arrived = Some((request, outcome));
-        self.changed.notify_one();
-        None
+        let mut device = self.device.lock();
+        match device.tickets.get_mut(&request.number) {
+            Some(ticket @ None) => {
+                *ticket = Some((request, outcome));
+                self.changed.notify_one();
+                None
+            }
+            _ => Some((request, outcome)),
+        }
     }
 }
 
@@ -218,16 +287,10 @@ impl Backend for Throttle {
     fn submit(&self, request: Box<Request>) {
         let station = self.station(request.device);
         {
-            let mut server = station.server.lock();
-            let (position, bytes) = (request.begin(), request.wanted());
-            let deadline = server.accept(&self.shared.emulation, now(), position, bytes);
-            if !server.stopping {
-                let number = request.number;
-                server.queue.push_back(Ticket {
-                    number,
-                    deadline,
-                    arrived: None,
-                });
+            let mut device = station.device.lock();
+            if !device.stopping {
+                let (position, bytes) = (request.begin(), request.wanted());
+                device.accept(now(), request.number, position, bytes);
                 station.changed.notify_one();
             }
         }
@@ -236,7 +299,7 @@ impl Backend for Throttle {
 
     fn stop(&self) {
         for station in self.shared.stations.lock().values() {
-            station.server.lock().stopping = true;
+            station.device.lock().stopping = true;
             station.changed.notify_one();
         }
         for thread in self.threads.lock().drain(..) {
@@ -292,34 +355,5 @@ fn sharpen_timer() {
     unsafe {
         libc::prctl(libc::PR_SET_TIMERSLACK, 1 as libc::c_ulong);
         libc::sched_setscheduler(0, libc::SCHED_FIFO, &priority);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const DISK: Emulation = Emulation {
-        switching: Nanos(8_000_000),
-        bytes_per_second: 80_000_000,
-    };
-
-    #[test]
-    fn a_request_pays_for_the_switch_unless_it_continues_and_queues_behind_the_one_before() {
-        let mut server = Server::default();
-        assert_eq!(
-            server.accept(&DISK, Nanos(1_000), 0, 80_000),
-            Nanos(9_001_000)
-        );
-        assert_eq!(
-            server.accept(&DISK, Nanos(2_000), 80_000, 80_000),
-            Nanos(10_001_000)
-        );
-        assert_eq!(
-            server.accept(&DISK, Nanos(20_000_000), 0, 8_000),
-            Nanos(28_100_000)
-        );
-        assert_eq!(server.used.continued, 1);
-        assert_eq!(server.used.busy, Nanos(9_000_000 + 1_000_000 + 8_100_000));
     }
 }

@@ -1,0 +1,145 @@
+//! Flags of `forerun bench`: what is compared, by which clock, and who reads what.
+//!
+//! Part of `args`, apart because it is long. What stands below the engine (`Storage`) and which methods it
+//! has (`Composition`) are flags of several commands and stay there.
+
+use std::path::PathBuf;
+
+use clap::{Args as Group, ValueEnum};
+use forerun_core::{Bytes, Nanos, hinted, preset, settings};
+
+use super::{Composition, Hinted, Noticing, Storage};
+use super::{methods_help, parse_count, parse_read_bytes, without_walks};
+use crate::bench::pattern::{self, Pattern};
+use crate::bench::plan::Contender;
+use crate::quantity::{parse_duration, parse_size};
+
+/// `forerun bench`.
+#[derive(Debug, Group)]
+#[command(mut_args(without_walks))]
+pub struct Bench {
+    /// Files to read, or one directory to make them in; without, content comes from the seed
+    #[arg(value_name = "DIR|FILE")]
+    pub paths: Vec<PathBuf>,
+
+    /// Presets to compare, with commas between; `kernel` is plain buffered reads, cold
+    #[arg(long, value_name = "A,B,..", value_delimiter = ',', default_value = preset::DEFAULT)]
+    pub preset: Vec<Contender>,
+
+    /// How often to run each preset; they take turns, and the median run is printed
+    #[arg(long, value_name = "N", default_value = "1")]
+    #[arg(value_parser = |text: &str| parse_count(text, RUNS_MAX))]
+    pub runs: u32,
+
+    /// Real time, or the simulator's virtual time on the emulated device
+    #[arg(long, value_enum, value_name = "CLOCK", default_value_t = Clock::Real)]
+    pub clock: Clock,
+
+    /// How to print the result
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = Format::Table)]
+    pub format: Format,
+
+    /// How many of the emulated devices there are; files lie on them round and round
+    #[arg(long, value_name = "N", default_value = "1", requires = "emulate")]
+    #[arg(value_parser = |text: &str| parse_count(text, DISKS_MAX.into()).map(|n| n as u16))]
+    pub disks: u16,
+
+    /// What follows hints in place of the preset's, as name or name(param=value,..), or none
+    #[arg(long, value_name = "METHOD", long_help = methods_help("hinted", hinted::policy::LIST))]
+    #[arg(value_parser = |text: &str| settings::parse_hinted(text).map(Hinted))]
+    pub hinted: Option<Hinted>,
+
+    #[allow(missing_docs)]
+    #[command(flatten)]
+    pub noticing: Noticing,
+
+    #[allow(missing_docs)]
+    #[command(flatten)]
+    pub workload: Workload,
+
+    #[allow(missing_docs)]
+    #[command(flatten)]
+    pub composition: Composition,
+
+    #[allow(missing_docs)]
+    #[command(flatten)]
+    pub storage: Storage,
+}
+
+/// Who reads what in a bench.
+#[derive(Debug, Group)]
+#[command(next_help_heading = "Workload")]
+pub struct Workload {
+    /// How many readers at once, each with an open file of its own [default: one a FILE, with
+    /// --hints one a disk]
+    #[arg(long, value_name = "N")]
+    #[arg(value_parser = |text: &str| parse_count(text, READERS_MAX))]
+    pub readers: Option<u32>,
+
+    /// All readers read the same file instead of one each
+    #[arg(long)]
+    pub shared: bool,
+
+    /// Size of each file, where it is not given by a FILE
+    #[arg(long, value_name = "SIZE", default_value = "100MB", value_parser = parse_size)]
+    pub file_bytes: Bytes,
+
+    /// Bytes asked for at once
+    #[arg(long, value_name = "SIZE", default_value = "64KiB", value_parser = parse_read_bytes)]
+    pub read_bytes: Bytes,
+
+    /// Order in which a reader reads its file, as name or name(param=value,..); `shuffled` is one
+    /// process that reads all files [default: sequential, with --hints shuffled]
+    #[arg(long, value_name = "NAME", long_help = pattern::help())]
+    pub pattern: Option<Pattern>,
+
+    /// Announce all reads, in their order, before the first
+    #[arg(long)]
+    pub hints: bool,
+
+    /// How many of a hundred hints are wrong: another place of the same file
+    #[arg(long, value_name = "N", default_value = "0", requires = "hints")]
+    #[arg(value_parser = clap::value_parser!(u8).range(0..=100))]
+    pub wrong_percent: u8,
+
+    /// How many of a hundred reads are not announced
+    #[arg(long, value_name = "N", default_value = "0", requires = "hints")]
+    #[arg(value_parser = clap::value_parser!(u8).range(0..=100))]
+    pub missing_percent: u8,
+
+    /// Time a reader computes between two reads
+    #[arg(long, value_name = "TIME", default_value = "0ns", value_parser = parse_duration)]
+    pub think: Nanos,
+
+    /// Decides the generated content and the random patterns
+    #[arg(long, value_name = "N", default_value = "1")]
+    pub seed: u64,
+}
+
+/// Which clock a bench runs by.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+#[allow(missing_docs)]
+pub enum Clock {
+    Real,
+    Virtual,
+}
+
+/// How a bench prints its result.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum Format {
+    /// For people
+    Table,
+    /// For spreadsheets
+    Csv,
+    /// One object a preset, one a line
+    Json,
+}
+
+/// Most emulated devices: each is a thread, and the most that a hinted method plans for.
+const DISKS_MAX: u16 = 1024;
+
+/// Most readers of a bench: each is a thread, and this many still start within a second.
+const READERS_MAX: u32 = 16_384;
+
+/// Most runs of a bench: the median of more would say nothing new.
+const RUNS_MAX: u32 = 1_000;

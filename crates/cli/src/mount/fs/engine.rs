@@ -1,0 +1,108 @@
+//! The engine of a mount, until the mount ends: its driver, and the reports and limits of it.
+//!
+//! Held by the [file system](super), which opens files through the driver; reports, metrics, announcements
+//! and the control socket ask here. [`take`](EngineOfMount::take) ends it: whatever asks afterwards is told
+//! so (`None`, `ESHUTDOWN`), and an open that is under way may hold the driver for a while. No node, name or
+//! attribute is known here.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use forerun_core::engine::view::{DeviceView, StreamView};
+use forerun_core::{Bytes, Ledger};
+use forerun_io::{DeviceUse, Driver};
+
+use crate::estimate::Estimate;
+
+/// Streams, and devices with their numbers in the source's system.
+pub type UnderWay = (Vec<StreamView>, Vec<(Option<u64>, DeviceView)>);
+
+/// See the [module](self).
+#[derive(Debug)]
+pub struct EngineOfMount {
+    /// None once the mount has ended.
+    driver: RwLock<Option<Arc<Driver>>>,
+    /// How many bytes may be awaited at once.
+    awaited_max: AtomicU64,
+}
+
+impl EngineOfMount {
+    pub(super) fn new(driver: Driver) -> Self {
+        Self {
+            awaited_max: awaited_max(&driver).into(),
+            driver: Some(Arc::new(driver)).into(),
+        }
+    }
+
+    /// The driver, until the mount ends.
+    pub fn driver(&self) -> Option<Arc<Driver>> {
+        let driver = self.driver.read().unwrap_or_else(PoisonError::into_inner);
+        driver.clone()
+    }
+
+    /// The counters, and what the emulated device was asked for; none once the mount has ended.
+    #[must_use]
+    pub fn counters(&self) -> Option<(Ledger, Option<DeviceUse>)> {
+        let driver = self.driver()?;
+        Some((driver.ledger(), driver.device_use()))
+    }
+
+    /// Streams, and devices with what they have to do; none once the mount has ended.
+    #[must_use]
+    pub fn under_way(&self) -> Option<UnderWay> {
+        let driver = self.driver()?;
+        Some((driver.streams(), driver.queues()))
+    }
+
+    /// A device's costs as the engine takes them to be.
+    #[must_use]
+    pub fn estimate(&self, (number, view): &(Option<u64>, DeviceView)) -> Estimate {
+        let prior = self.driver().map(|driver| driver.prior(*number).into());
+        Estimate::new(&view.profile, view.confidence, &prior.unwrap_or_default())
+    }
+
+    /// The error that ended the writing of the journal, if one did.
+    #[must_use]
+    pub fn journal_error(&self) -> Option<std::io::Error> {
+        self.driver()?.journal_error()
+    }
+
+    /// The most memory the engine uses; none once the mount has ended.
+    #[must_use]
+    pub fn memory_limit(&self) -> Option<Bytes> {
+        self.driver().map(|driver| driver.memory_limit())
+    }
+
+    /// Limits the memory the engine uses.
+    ///
+    /// # Errors
+    /// Out of range, or the mount has ended; in words.
+    pub fn limit_memory(&self, memory: Bytes) -> Result<(), String> {
+        let driver = self.driver().ok_or("the mount has ended")?;
+        driver.limit_memory(memory).map_err(|e| e.to_string())?;
+        let most = awaited_max(&driver);
+        self.awaited_max.store(most, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// How many bytes may be awaited at once, asked for often.
+    #[must_use]
+    pub fn awaited_max(&self) -> u64 {
+        self.awaited_max.load(Ordering::Relaxed)
+    }
+
+    /// Takes the driver out, so that it can be ended. Nothing is opened from then on; an open that
+    /// is under way may hold it for a while.
+    #[must_use]
+    pub fn take(&self) -> Option<Arc<Driver>> {
+        self.driver
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take()
+    }
+}
+
+/// How many bytes may be awaited at once.
+fn awaited_max(driver: &Driver) -> u64 {
+    driver.awaited_max().map_or(u64::MAX, |bytes| bytes.0)
+}
