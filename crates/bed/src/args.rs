@@ -123,6 +123,9 @@ struct TableArgs {
         requires = "forerun"
     )]
     presets: Vec<String>,
+    /// Compare with forerun without the profile of the disks, too
+    #[arg(long, requires = "forerun")]
+    without_profile: bool,
     /// Memory of either side
     #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = quantity::bytes)]
     memory: u64,
@@ -292,6 +295,7 @@ impl TableArgs {
             schedulers: self.schedulers,
             forerun: self.forerun,
             presets: self.presets,
+            without_profile: self.without_profile,
             memory_bytes: self.memory,
             read_bytes: self.read_bytes,
             time: self.time,

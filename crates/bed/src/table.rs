@@ -46,6 +46,8 @@ pub struct Comparison {
     pub forerun: Option<PathBuf>,
     /// Its presets.
     pub presets: Vec<String>,
+    /// Whether each is a side without the profile of the disks, too.
+    pub without_profile: bool,
     /// Memory of either side.
     pub memory_bytes: u64,
     /// Size of one read.
@@ -195,7 +197,16 @@ fn sides(comparison: &Comparison) -> Vec<Side> {
         comparison.read_ahead_kib.iter().map(kernel)
     });
     let presets = comparison.forerun.iter().flat_map(|_| &comparison.presets);
-    kernel.chain(presets.cloned().map(Side::Forerun)).collect()
+    let told = [true, false]
+        .into_iter()
+        .take(1 + usize::from(comparison.without_profile));
+    let forerun = presets.flat_map(|preset| {
+        told.clone().map(|is_told| Side::Forerun {
+            preset: preset.clone(),
+            is_told,
+        })
+    });
+    kernel.chain(forerun).collect()
 }
 
 /// The rows of one number of readers; `results` are the runs of each side.
@@ -248,6 +259,7 @@ mod tests {
             schedulers: vec!["none".into(), "bfq".into()],
             forerun: Some("forerun".into()),
             presets: vec!["forerun".into()],
+            without_profile: false,
             memory_bytes: 1,
             read_bytes: 1,
             time: Duration::from_secs(1),
@@ -267,6 +279,10 @@ mod tests {
         ];
         assert_eq!(names[..4], kernel);
         assert_eq!(names[4..], ["forerun forerun"]);
+        comparison.without_profile = true;
+        let names: Vec<String> = sides(&comparison).iter().map(Side::to_string).collect();
+        assert_eq!(names[4..], ["forerun forerun", "forerun forerun, not told"]);
+        comparison.without_profile = false;
         comparison.forerun = None;
         assert_eq!(sides(&comparison).len(), 4);
     }

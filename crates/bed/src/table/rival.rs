@@ -3,13 +3,10 @@
 //! Called by [`side`](super::side). Given the [`profile`] of the modelled device and its share of the
 //! memory both sides have; [`Mounted`] starts and ends it.
 
-use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use crate::failure::{At, Failure};
+use crate::failure::Failure;
 use crate::mounted::{End, Mounted};
-use crate::profile;
-use crate::state;
 use crate::tool;
 
 use super::side::Bench;
@@ -23,6 +20,7 @@ pub(super) fn start(
     bench: &mut Bench<'_>,
     group: Option<&Path>,
     preset: &str,
+    profile: Option<PathBuf>,
     readers: usize,
 ) -> Result<Mounted, Failure> {
     let Some(program) = &bench.comparison.forerun else {
@@ -41,10 +39,8 @@ pub(super) fn start(
         .args(["--memory", &memory.to_string()])
         .args(["--preset", preset])
         .arg("--foreground");
-    if let Some(text) = profile::text(bench.bed)? {
-        let profile = bench.state.folder().join(state::PROFILE);
-        fs::write(&profile, text).at(&profile)?;
-        command.arg("--profile").arg(&profile);
+    if let Some(profile) = profile {
+        command.arg("--profile").arg(profile);
     }
     let name = ("forerun mount", End::Signal);
     Mounted::start(bench.state, path, name, command, group)

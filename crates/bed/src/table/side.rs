@@ -5,6 +5,7 @@
 //! are charged to the reader, and `forerun mount` is a member. The disks' own counters before and after say what reached them.
 
 use std::fmt;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -14,8 +15,9 @@ use crate::failure::{At, Failure};
 use crate::memory_group::Controller;
 use crate::mounted::Mounted;
 use crate::plan::Place;
+use crate::profile;
 use crate::read::Readings;
-use crate::state::State;
+use crate::state::{self, State};
 use crate::status::{self, DiskUsage};
 use crate::thing::Thing;
 use crate::tool;
@@ -32,7 +34,11 @@ pub(super) enum Side {
         read_ahead_kib: u64,
     },
     /// `forerun mount` with this preset.
-    Forerun(String),
+    Forerun {
+        preset: String,
+        /// Whether it is given the profile of the disks; without, it has to measure them.
+        is_told: bool,
+    },
 }
 
 impl fmt::Display for Side {
@@ -44,7 +50,10 @@ impl fmt::Display for Side {
             } => {
                 write!(f, "kernel {scheduler} {read_ahead_kib}")
             }
-            Self::Forerun(preset) => write!(f, "forerun {preset}"),
+            Self::Forerun { preset, is_told } => {
+                let not_told = if *is_told { "" } else { ", not told" };
+                write!(f, "forerun {preset}{not_told}")
+            }
         }
     }
 }
@@ -98,7 +107,10 @@ impl Bench<'_> {
     ) -> Result<Measured, Failure> {
         let rival = match side {
             Side::Kernel { .. } => None,
-            Side::Forerun(preset) => Some(rival::start(self, group, preset, readers)?),
+            Side::Forerun { preset, is_told } => {
+                let profile = self.profile(*is_told)?;
+                Some(rival::start(self, group, preset, profile, readers)?)
+            }
         };
         let folder = if rival.is_some() {
             &self.place.rival
@@ -114,6 +126,16 @@ impl Bench<'_> {
         stopped.map(|()| Measured::new(&readings, &before, &after, resident_max_bytes))
     }
 
+    /// The file of the disks' profile, if the rival is to have it.
+    fn profile(&self, is_told: bool) -> Result<Option<PathBuf>, Failure> {
+        let Some(text) = profile::text(self.bed)?.filter(|_| is_told) else {
+            return Ok(None);
+        };
+        let path = self.state.folder().join(state::PROFILE);
+        fs::write(&path, text).at(&path)?;
+        Ok(Some(path))
+    }
+
     /// A rival finds the bed as its TOML sets it.
     fn queue(&self, side: &Side) -> Queue {
         match side {
@@ -124,7 +146,7 @@ impl Bench<'_> {
                 scheduler: scheduler.clone(),
                 read_ahead_bytes: read_ahead_kib * 1024,
             },
-            Side::Forerun(_) => self.bed.queue.clone(),
+            Side::Forerun { .. } => self.bed.queue.clone(),
         }
     }
 
