@@ -12,7 +12,9 @@
 //!
 //! An estimate is state of the engine, moved by inputs alone; so a journal replays with it.
 
+mod convoy;
 mod costs;
+mod epoch;
 pub mod given;
 pub mod online;
 
@@ -56,6 +58,8 @@ pub struct Confidence {
     pub switches: u64,
     /// Whether the number of servers was seen, or told.
     pub knows_servers: bool,
+    /// Whether it was seen.
+    pub saw_servers: bool,
 }
 
 impl Confidence {

@@ -25,7 +25,9 @@
 
 use alloc::boxed::Box;
 
+use super::convoy::Convoy;
 use super::costs::{Costs, STREAK};
+use super::epoch::{Epoch, ONE};
 use super::{Confidence, Measure, Sample};
 use crate::profile::{Profile, SERVERS_MAX, SWITCHING_MAX};
 use crate::spec::{Knows, Method, Spec};
@@ -64,8 +66,6 @@ const LATE: u64 = 3_000_000;
 const CHEAP: u64 = 8;
 /// Requests over which their time is averaged.
 const MEAN_OF: u64 = 16;
-/// Servers are counted in 256ths.
-const ONE: u64 = 256;
 
 /// See the [module](self).
 #[derive(Debug)]
@@ -256,64 +256,6 @@ impl Online {
     }
 }
 
-/// Requests of one server whose completions were told together, as a host does that is interrupted once for
-/// several: the first seems to have taken all the time and the others none.
-#[derive(Clone, Copy, Debug, Default)]
-struct Convoy {
-    took: u64,
-    expected: u64,
-}
-
-impl Convoy {
-    /// The time of a request since the one before: its part of what the convoy took so far.
-    fn own(&mut self, own: u64, expected: u64) -> u64 {
-        // Nothing was held back if the first took no longer than it should.
-        let was_late = self.took.saturating_mul(2) > self.expected.saturating_mul(3);
-        if own >= expected / 4 || !was_late {
-            (self.took, self.expected) = (own, expected);
-            return own;
-        }
-        self.took = self.took.saturating_add(own);
-        self.expected = self.expected.saturating_add(expected);
-        let part = u128::from(expected) * u128::from(self.took) / u128::from(self.expected.max(1));
-        u64::try_from(part).unwrap_or(u64::MAX)
-    }
-}
-
-/// Requests that were at the device together with others.
-#[derive(Clone, Copy, Debug, Default)]
-struct Epoch {
-    requests: u32,
-    /// How many were there with each, itself included, added up.
-    in_flight: u64,
-    /// What those would take alone, and what each took.
-    ahead: u64,
-    took: u64,
-}
-
-impl Epoch {
-    fn add(&mut self, sample: &Sample) {
-        self.requests += 1;
-        self.in_flight = self.in_flight.saturating_add(sample.in_flight.into());
-        self.ahead = self.ahead.saturating_add(sample.ahead.0);
-        let took = sample.ended.since(sample.sent).0;
-        self.took = self.took.saturating_add(took);
-    }
-
-    /// In 256ths.
-    fn servers(&self) -> u64 {
-        let servers = u128::from(self.ahead) * u128::from(ONE) / u128::from(self.took.max(1));
-        let servers = u64::try_from(servers).unwrap_or(u64::MAX);
-        servers.clamp(ONE, u64::from(SERVERS_MAX - 1) * ONE)
-    }
-
-    /// Less than three quarters of the requests at the device were worked on.
-    fn is_queued(&self) -> bool {
-        let offered = self.in_flight.saturating_mul(ONE) / u64::from(self.requests.max(1));
-        4 * self.servers() < offered.saturating_mul(3)
-    }
-}
-
 /// Most requests of a device of so many servers, as of one that was described.
 fn limit_of(servers: u32) -> u32 {
     let described = Profile::default().with_servers(servers);
@@ -394,6 +336,7 @@ impl Measure for Online {
             samples: self.costs.requests(),
             switches: self.costs.switches(),
             knows_servers: self.knows_servers,
+            saw_servers: self.saw_servers,
         }
     }
 }
