@@ -46,15 +46,6 @@ pub enum Basis {
     Requests,
 }
 
-/// The costs of a device before its first request.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Prior {
-    /// The figures.
-    pub profile: Profile,
-    /// Their origin.
-    pub basis: Basis,
-}
-
 /// See the [module](self).
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Estimate {
@@ -100,19 +91,19 @@ pub struct DeviceEstimate {
 }
 
 impl Estimate {
-    /// The figures of a profile with their confidence.
+    /// The figures of a profile with their confidence; `prior` is the origin of those that no request told.
     #[must_use]
-    pub fn new(profile: &Profile, confidence: Confidence, prior: &Prior) -> Self {
+    pub fn new(profile: &Profile, confidence: Confidence, prior: Basis) -> Self {
         let (farthest, start) = (Bytes(u64::MAX), Bytes(0));
         let origin = |is_prior: bool| match is_prior {
-            true => prior.basis,
+            true => prior,
             false => Basis::Requests,
         };
         let servers = Some(profile.servers()).filter(|servers| *servers < SERVERS_MAX);
         let from = Origins {
             switching: origin(confidence.switches == 0),
             rate: origin(confidence.samples == 0),
-            servers: servers.map(|servers| origin(servers == prior.profile.servers())),
+            servers: servers.map(|_| origin(!confidence.saw_servers)),
         };
         Self {
             switching_ns: profile.switching(farthest).0,
@@ -121,7 +112,7 @@ impl Estimate {
             depth_bytes: profile.competitive_depth(farthest, start).0,
             basis: match from.all().contains(&Some(Basis::Requests)) {
                 true => Basis::Requests,
-                false => prior.basis,
+                false => prior,
             },
             requests: confidence.samples,
             switches: confidence.switches,
@@ -211,14 +202,13 @@ impl fmt::Display for DeviceEstimate {
     }
 }
 
-impl From<(Profile, PriorSource)> for Prior {
-    fn from((profile, source): (Profile, PriorSource)) -> Self {
-        let basis = match source {
-            PriorSource::Told => Basis::Told,
-            PriorSource::System => Basis::System,
-            _ => Basis::Assumed,
-        };
-        Self { profile, basis }
+impl From<PriorSource> for Basis {
+    fn from(source: PriorSource) -> Self {
+        match source {
+            PriorSource::Told => Self::Told,
+            PriorSource::System => Self::System,
+            _ => Self::Assumed,
+        }
     }
 }
 
@@ -270,14 +260,16 @@ mod tests {
         }
     }
 
-    fn prior(profile: Profile, basis: Basis) -> Prior {
-        Prior { profile, basis }
+    fn seen(confidence: Confidence) -> Confidence {
+        Confidence {
+            saw_servers: true,
+            ..confidence
+        }
     }
 
     #[test]
     fn a_measured_device_is_one_line_with_its_requests() {
-        let unknown = prior(Profile::default(), Basis::System);
-        let estimate = Estimate::new(&of(1), samples(1_204, 300), &unknown);
+        let estimate = Estimate::new(&of(1), seen(samples(1_204, 300)), Basis::System);
         assert_eq!(
             estimate.to_string(),
             "12.0 ms  220.0 MB/s  1 server  depth 2.64 MB  (1,204 requests)"
@@ -291,8 +283,7 @@ mod tests {
             (Basis::System, "(system)"),
             (Basis::Assumed, "(assumed)"),
         ] {
-            let prior = prior(disk(), basis);
-            let text = Estimate::new(&disk(), samples(0, 0), &prior).to_string();
+            let text = Estimate::new(&disk(), samples(0, 0), basis).to_string();
             assert!(text.contains("? servers") && text.ends_with(word), "{text}");
         }
     }
@@ -301,7 +292,7 @@ mod tests {
     fn the_largest_distance_counts() {
         let switching = vec![(Bytes(4096), Nanos(1)), (Bytes(1 << 30), Nanos(8_000_000))];
         let profile = Profile::new(switching, vec![(Bytes(0), 80_000_000)]).unwrap();
-        let estimate = Estimate::new(&profile, samples(1, 1), &Prior::default());
+        let estimate = Estimate::new(&profile, samples(1, 1), Basis::default());
         assert_eq!(estimate.switching_ns, 8_000_000);
         assert_eq!(estimate.depth_bytes, 640_000);
         assert_eq!(estimate.basis(), "1 request");
@@ -309,9 +300,8 @@ mod tests {
 
     #[test]
     fn each_figure_that_no_request_told_has_a_question_mark() {
-        let told = prior(of(8), Basis::Told);
         let text = |profile: Profile, samples: Confidence| {
-            let estimate = Estimate::new(&profile, samples, &told);
+            let estimate = Estimate::new(&profile, samples, Basis::Told);
             format!("{} | {}", estimate.costs().join(" "), estimate.basis())
         };
         for (profile, confidence, expected) in [
@@ -325,12 +315,12 @@ mod tests {
             // Requests that told the number of servers and no cost.
             (
                 of(3),
-                samples(0, 0),
+                seen(samples(0, 0)),
                 "12.0 ms? 220.0 MB/s? 3 2.64 MB | requests, ? told",
             ),
             (
                 of(3),
-                samples(40, 9),
+                seen(samples(40, 9)),
                 "12.0 ms 220.0 MB/s 3 2.64 MB | 40 requests",
             ),
         ] {
@@ -340,8 +330,10 @@ mod tests {
 
     #[test]
     fn too_few_requests_are_no_estimate_at_the_end_of_a_run() {
-        let told = prior(of(8), Basis::Told);
-        let of = |requests| Estimate::new(&of(2), samples(requests, 1), &told).to_string();
+        let of = |requests| {
+            let samples = seen(samples(requests, 1));
+            Estimate::new(&of(2), samples, Basis::Told).to_string()
+        };
         assert_eq!(of(0), "not enough requests to tell (0 requests)");
         assert_eq!(of(1), "not enough requests to tell (1 request)");
         assert_eq!(of(31), "not enough requests to tell (31 requests)");

@@ -58,10 +58,10 @@ impl Stack {
         let unnumbered = queues.iter().filter(|(number, _)| number.is_none()).count();
         let estimate = |(nth, (number, view)): (usize, &(Option<u64>, DeviceView))| {
             let name = || name_nth(word, nth, unnumbered);
-            let prior = self.driver.prior(*number).into();
+            let prior = self.driver.prior_source(*number).into();
             DeviceEstimate {
                 device: number.map_or_else(name, |number| device_name(Some(number))),
-                estimate: Estimate::new(&view.profile, view.confidence, &prior),
+                estimate: Estimate::new(&view.profile, view.confidence, prior),
             }
         };
         queues.iter().enumerate().map(estimate).collect()

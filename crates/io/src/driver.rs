@@ -82,8 +82,6 @@ pub struct Driver {
     /// What devices may cost; none if the user said it.
     pub(crate) priors: Option<Priors>,
     pub(crate) emulated: bool,
-    /// The costs of a device without a prior of its own.
-    told: Profile,
     /// What a device costs, if that was measured.
     measured: Option<Profile>,
 }
@@ -146,7 +144,6 @@ impl Driver {
         source::raise_descriptor_limit();
         let priors = (config.profile.is_none() && config.emulate.is_none()).then(Priors::default);
         let profile = config.profile()?;
-        let told = profile.clone();
         let measured = config.profile.clone().filter(|_| config.emulate.is_none());
         let Config {
             settings,
@@ -192,7 +189,6 @@ impl Driver {
             _pages_ahead: pages_ahead,
             priors,
             emulated: emulate.is_some(),
-            told,
             measured,
         })
     }
@@ -218,16 +214,14 @@ impl Driver {
         self.measured.clone().or_else(estimate)
     }
 
-    /// The costs a device had before its first request, and where they came from; by its number, as in
+    /// Where the costs came from that a device had before its first request; by its number, as in
     /// [`queues`](Self::queues).
     #[must_use]
-    pub fn prior(&self, device: Option<u64>) -> (Profile, PriorSource) {
-        let Some(priors) = &self.priors else {
-            return (self.told.clone(), PriorSource::Told);
-        };
-        match device.and_then(|device| priors.known(device)) {
-            Some(profile) => (profile, PriorSource::System),
-            None => (self.told.clone(), PriorSource::Assumed),
+    pub fn prior_source(&self, device: Option<u64>) -> PriorSource {
+        match (&self.priors, device) {
+            (None, _) => PriorSource::Told,
+            (Some(priors), Some(device)) if priors.knows(device) => PriorSource::System,
+            _ => PriorSource::Assumed,
         }
     }
 

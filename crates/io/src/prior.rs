@@ -302,9 +302,9 @@ impl Priors {
         self.known.lock().entry(device).or_insert(prior).clone()
     }
 
-    /// The prior of a device that was met, if there is one.
-    pub(crate) fn known(&self, device: u64) -> Option<Profile> {
-        self.known.lock().get(&device).cloned().flatten()
+    /// Whether the system said something of a device that was met.
+    pub(crate) fn knows(&self, device: u64) -> bool {
+        self.known.lock().get(&device).is_some_and(Option::is_some)
     }
 }
 

@@ -23,7 +23,7 @@ use super::plan::Plan;
 use super::{DeviceUse, Measured, SourceCache};
 use crate::args::Storage;
 use crate::emulation::Emulation;
-use crate::estimate::{Basis, DeviceEstimate, Estimate, Prior, name_nth};
+use crate::estimate::{Basis, DeviceEstimate, Estimate, name_nth};
 use crate::failure::Failure;
 use crate::files::NewFile;
 use crate::profile_file;
@@ -57,7 +57,7 @@ pub fn run(plan: &Plan, settings: &Settings, bar: &ProgressBar) -> Result<Measur
             requests: report.device_requests(),
             bytes: report.device_bytes().0,
         }),
-        estimate: Some(estimates(plan, &report)?),
+        estimate: Some(estimates(plan, &report)),
         ledger: Some(report.ledger),
         block_bytes: report.block_bytes,
         source_cache: SourceCache::None,
@@ -65,21 +65,18 @@ pub fn run(plan: &Plan, settings: &Settings, bar: &ProgressBar) -> Result<Measur
 }
 
 /// The costs of the devices as the engine took them to be in the end.
-fn estimates(plan: &Plan, report: &Report) -> Result<Vec<DeviceEstimate>, Failure> {
+fn estimates(plan: &Plan, report: &Report) -> Vec<DeviceEstimate> {
     let storage = &plan.storage;
-    let prior = Prior {
-        profile: Believed::new(storage)?.profile,
-        basis: match storage.profile.is_some() || storage.emulate.is_some() {
-            true => Basis::Told,
-            false => Basis::Assumed,
-        },
+    let prior = match storage.profile.is_some() || storage.emulate.is_some() {
+        true => Basis::Told,
+        false => Basis::Assumed,
     };
     let devices = report.devices.iter().enumerate();
     let estimate = |(nth, device): (usize, &DeviceReport)| DeviceEstimate {
         device: name_nth("modelled", nth, report.devices.len()),
-        estimate: Estimate::new(&device.estimate, device.confidence, &prior),
+        estimate: Estimate::new(&device.estimate, device.confidence, prior),
     };
-    Ok(devices.map(estimate).collect())
+    devices.map(estimate).collect()
 }
 
 /// Runs a scene with its journal written, also if the run ends in a broken rule.

@@ -66,29 +66,25 @@ mod tests {
     use forerun_core::measure::Confidence;
     use forerun_core::{Nanos, Profile};
 
-    use crate::estimate::{Basis, Prior};
+    use crate::estimate::Basis;
 
     fn queue(servers: Option<u32>, basis: Basis, requests: u64) -> QueueReport {
         let disk = Profile::constant(Nanos(12_000_000), 220_000_000).unwrap();
         let measured = match servers {
-            Some(servers) => disk.clone().with_servers(servers).unwrap(),
-            None => disk.clone(),
+            Some(servers) => disk.with_servers(servers).unwrap(),
+            None => disk,
         };
         let confidence = Confidence {
             samples: requests,
             switches: requests / 2,
+            saw_servers: servers == Some(4),
             ..Confidence::default()
         };
-        let profile = disk.with_servers(1).unwrap();
         QueueReport {
             device: "emulated".into(),
             queued: 12,
             in_flight: 2,
-            estimate: Some(Estimate::new(
-                &measured,
-                confidence,
-                &Prior { profile, basis },
-            )),
+            estimate: Some(Estimate::new(&measured, confidence, basis)),
         }
     }
 

@@ -57,8 +57,10 @@ impl EngineOfMount {
     /// A device's costs as the engine takes them to be.
     #[must_use]
     pub fn estimate(&self, (number, view): &(Option<u64>, DeviceView)) -> Estimate {
-        let prior = self.driver().map(|driver| driver.prior(*number).into());
-        Estimate::new(&view.profile, view.confidence, &prior.unwrap_or_default())
+        let prior = self
+            .driver()
+            .map(|driver| driver.prior_source(*number).into());
+        Estimate::new(&view.profile, view.confidence, prior.unwrap_or_default())
     }
 
     /// The error that ended the writing of the journal, if one did.
