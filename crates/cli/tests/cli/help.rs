@@ -75,8 +75,7 @@ Options:
   -h, --help               Print help (see more with '--help')
 
 Research:
-      --preset <NAME>      Named composition of methods (see `forerun list presets`) [default:
-                           forerun]
+      --preset <NAME>      Named composition of methods (see `forerun list presets`) [default: once]
       --detect <METHOD>    Detect method in place of the preset's, as name or name(param=value,..)
       --depth <METHOD>     Depth method in place of the preset's, as name or name(param=value,..)
       --dispatch <METHOD>  Dispatch method in place of the preset's, as name or name(param=value,..)
