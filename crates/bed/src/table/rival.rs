@@ -1,6 +1,6 @@
 //! The rival of the kernel: a `forerun mount` on the bed's file system, for one run.
 //!
-//! Called by [`side`](super::side). Given the [`profile`] of the modelled device and its share of the
+//! Called by [`side`](super::side). Given the [`profile`](crate::profile) of the modelled device and its share of the
 //! memory both sides have; [`Mounted`] starts and ends it.
 
 use std::path::{Path, PathBuf};
