@@ -28,10 +28,13 @@ use std::time::{Duration, Instant};
 use super::nodes::Node;
 use crate::mount::lock;
 
-/// How long after it was looked up a file may be opened so: the kernel does it at once. Longer, and
-/// rights that were taken away meanwhile would count; shorter, and a loaded machine would show
-/// `ESTALE`.
-const CLAIM: Duration = Duration::from_millis(100);
+/// How long after it was looked up a file may be opened so by the thread that was answered `ESTALE`. The kernel
+/// does it at once, when the thread gets a processor: a tenth of a second was too short on two processors
+/// with twenty programs at work.
+const CLAIM: Duration = Duration::from_secs(1);
+
+/// How long anybody may be told its attributes: rights that were taken away meanwhile would count.
+const AT_HAND: Duration = Duration::from_millis(100);
 
 /// How long after the last `ESTALE` files are kept at hand: somebody who changes files goes on.
 const HOT: Duration = Duration::from_secs(1);
@@ -39,7 +42,7 @@ const HOT: Duration = Duration::from_secs(1);
 /// Files at hand, most; and threads, most. A thread that was answered `ESTALE` is let wait for a processor
 /// while others look names up: sixteen of them went through 64 in that time, once in seventy runs of a
 /// second.
-const FILES_MAX: usize = 512;
+const FILES_MAX: usize = 1024;
 
 #[derive(Debug, Default)]
 struct State {
@@ -104,7 +107,7 @@ impl Retries {
         let state = lock(&self.state);
         let mut files = state.files.iter().rev();
         let (_, file, at) = files.find(|(found, ..)| *found == node)?;
-        (at.elapsed() < CLAIM).then(|| file.clone())
+        (at.elapsed() < AT_HAND).then(|| file.clone())
     }
 
     /// Lets go of files that nobody may claim any more; called now and then.
