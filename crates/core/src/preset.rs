@@ -67,50 +67,40 @@ const BASE: Preset = Preset {
     measure: "given",
 };
 
+/// The default, of which those for other surroundings differ in a method or two.
+const FORERUN: Preset = Preset {
+    name: "forerun",
+    summary: "the default: on-demand detection, growing competitive depth, slices, bounded streams, \
+              forestall where reads are announced",
+    source: "wu10 section 4; li04 section 2, extended; kimbrel96 section 5",
+    detect: "ondemand(density_percent=50,context=1)",
+    depth: "growing",
+    dispatch: "continuing",
+    reclaim: "lru",
+    hinted: "forestall",
+    unread_percent: UNREAD_PERCENT,
+    lean_async: true,
+    next_file: "none",
+    measure: "online",
+};
+
 /// All presets. One entry a preset.
 pub static LIST: &[Preset] = &[
-    Preset {
-        name: "forerun",
-        summary: "the default: on-demand detection, growing competitive depth, slices, bounded streams, \
-                  forestall where reads are announced",
-        source: "wu10 section 4; li04 section 2, extended; kimbrel96 section 5",
-        detect: "ondemand(density_percent=50,context=1)",
-        depth: "growing",
-        dispatch: "continuing",
-        reclaim: "lru",
-        hinted: "forestall",
-        unread_percent: UNREAD_PERCENT,
-        lean_async: true,
-        next_file: "none",
-        measure: "online",
-    },
+    FORERUN,
     Preset {
         name: "once",
         summary: "forerun for files that are read once: gives up what was read, and uses little memory",
         source: "as forerun; li05 section 3.1",
-        detect: "ondemand(density_percent=50,context=1)",
-        depth: "growing",
-        dispatch: "continuing",
         reclaim: "exclusive(keep_percent=6)",
-        hinted: "forestall",
-        unread_percent: UNREAD_PERCENT,
-        lean_async: true,
-        next_file: "none",
-        measure: "online",
+        ..FORERUN
     },
     Preset {
         name: "mount",
         summary: "forerun below another cache: keeps what is not read yet, gives up what was",
         source: "as forerun; li05 section 3.1",
-        detect: "ondemand(density_percent=50,context=1)",
-        depth: "growing",
-        dispatch: "continuing",
         reclaim: "exclusive(keep_percent=6)",
-        hinted: "forestall",
-        unread_percent: UNREAD_PERCENT,
-        lean_async: true,
         next_file: "directory",
-        measure: "online",
+        ..FORERUN
     },
     Preset {
         name: "cp",

@@ -1,4 +1,4 @@
-//! Flags of `forerun bench`: what is compared, by which clock, and who reads what.
+//! Flags of `forerun bench`: the presets, the clock, and the readers with their files.
 //!
 //! Part of `args`, apart because it is long. What stands below the engine (`Storage`) and which methods it
 //! has (`Composition`) are flags of several commands and stay there.
@@ -66,7 +66,7 @@ pub struct Bench {
     pub storage: Storage,
 }
 
-/// Who reads what in a bench.
+/// The readers of a bench, and their files.
 #[derive(Debug, Group)]
 #[command(next_help_heading = "Workload")]
 pub struct Workload {

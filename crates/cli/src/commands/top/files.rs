@@ -1,4 +1,4 @@
-//! The open files on the screen of `top`, and what is fetched ahead for each.
+//! The open files on the screen of `top`, and the windows fetched ahead for each.
 //!
 //! ```text
 //! READ/S   AT    SIZE      WINDOW   AHEAD    WAIT  PROCESS   FILE
