@@ -11,7 +11,7 @@ use forerun_core::{Ledger, Nanos};
 use crate::estimate::DeviceEstimate;
 
 /// How many counters a ledger has.
-const COUNTERS: usize = 30;
+const COUNTERS: usize = 31;
 
 /// The lines, for a run that took this long and gave this many bytes.
 #[must_use]
@@ -49,6 +49,7 @@ pub fn counters(ledger: &Ledger) -> [(&'static str, u64); COUNTERS] {
         ("failed", ledger.failed),
         ("cancelled", ledger.cancelled),
         ("demanded", ledger.demanded),
+        ("gaps", ledger.gaps),
         ("demand_failed", ledger.demand_failed),
         ("evicted", ledger.evicted),
         ("thrashed", ledger.thrashed),

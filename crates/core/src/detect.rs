@@ -13,13 +13,17 @@
 //! ```
 //!
 //! The reader that reaches the mark triggers the next window while `async_size` blocks are still
-//! ahead of it. How large a window may get is not decided here: [`Ahead::limit`] comes from the
+//! ahead of it. A reader that goes backward comes to a window from its end; the mark is as far from
+//! the start then. How large a window may get is not decided here: [`Ahead::limit`] comes from the
 //! depth stage. Nor is memory: the engine may cut a window, and says what it issued.
 
 pub mod legacy;
 pub mod none;
 pub mod ondemand;
 pub mod one_block;
+
+pub use crate::direction::Direction;
+pub use crate::window::{Stride, Window};
 
 use alloc::boxed::Box;
 
@@ -95,17 +99,6 @@ impl Access {
     }
 }
 
-/// What to fetch. Blocks in it that are already cached are skipped by the engine.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Window {
-    /// First block.
-    pub start: Block,
-    /// Number of blocks; zero fetches nothing.
-    pub size: u32,
-    /// How many of them lie behind the mark, the marked one included; zero sets no mark.
-    pub async_size: u32,
-}
-
 /// What a detector may look at beside its own state.
 pub trait Ahead {
     /// The longest window the depth stage and the memory allow, in blocks; at least 1.
@@ -116,6 +109,20 @@ pub trait Ahead {
     fn cached(&self, block: Block) -> bool;
     /// Whether a block was fetched ahead and nobody has come for it yet.
     fn unread(&self, block: Block) -> bool;
+    /// Blocks that the device could transfer instead of going so many blocks away: a gap that is
+    /// shorter is cheaper to read than to leave out.
+    fn switch(&self, _distance: u32) -> u32 {
+        0
+    }
+    /// Requests on which the device works at once.
+    fn servers(&self) -> u32 {
+        1
+    }
+    /// Blocks ahead that the memory can take now. A window that is read from its end must not be
+    /// longer: it would lose the part that its reader comes to first.
+    fn room(&self) -> u32 {
+        u32::MAX
+    }
 }
 
 /// Finds runs of one open file. The rules are checked by the suite `conformance` over every entry of
@@ -139,11 +146,12 @@ pub trait Detect: core::fmt::Debug + Send {
 
     /// A trigger fired. The window, if there is one,
     ///
-    /// - MUST NOT be longer than [`Ahead::limit`], nor `async_size` longer than `size`;
-    /// - MUST NOT begin before the block wanted, and MUST reach past it;
-    /// - MUST leave nothing out: between the blocks wanted and its start lie only blocks that are
-    ///   cached or were in a window before. It need not hold the block wanted: the engine fetches
-    ///   that in any case.
+    /// - MUST NOT fetch more than [`Ahead::limit`], nor may `async_size` be longer than `size`;
+    /// - MUST NOT begin before the block wanted, and MUST reach past it; one that goes backward MUST
+    ///   NOT end behind the blocks wanted, and MUST begin before them or at the one wanted;
+    /// - MUST leave nothing out but the gaps of a [`Stride`]: between the blocks wanted and its start
+    ///   (its end, backward) lie only blocks that are cached or were in a window before. It need not
+    ///   hold the block wanted: the engine fetches that in any case.
     ///
     /// Equal histories MUST give equal windows. What the cache holds is asked, not remembered: any
     /// block may have been given up since.

@@ -45,7 +45,10 @@ pub struct Ledger {
     pub cancelled: u64,
     /// Blocks fetched because a reader asked for them.
     pub demanded: u64,
-    /// Blocks of the demanded whose fetch failed.
+    /// Blocks fetched because they lie in the gaps of a stride, where leaving them out would have cost
+    /// the device more. Nobody is expected to read them, so they are neither prefetched nor wasted.
+    pub gaps: u64,
+    /// Blocks of the demanded, or of the gaps, whose fetch failed.
     pub demand_failed: u64,
     /// Blocks given up or dropped, used ones included.
     pub evicted: u64,

@@ -35,6 +35,7 @@ mod deferred;
 pub mod depth;
 pub mod detect;
 mod device;
+mod direction;
 pub mod dispatch;
 pub mod engine;
 mod files_ahead;
@@ -59,6 +60,7 @@ mod stream;
 mod sync;
 pub mod table;
 pub mod units;
+mod window;
 
 /// What an invariant says must be there. Where it is not, a debug build stops at the defect with
 /// this message, and any other build changes nothing.

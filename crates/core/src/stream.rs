@@ -11,6 +11,10 @@
 //!                      |-- arrived -------|
 //! ```
 //!
+//! They are positions along the direction in which it is read (see [`Direction`]): forward, they are
+//! block numbers. Streams that go backward have no `tail`: no method ranks them, and their blocks are
+//! ordinary ones to all.
+//!
 //! All its blocks in the prefetch cache lie before `tail`; not each block there is one of them,
 //! because other readers take blocks too. `tail` is kept for methods that split the memory (design
 //! note 0009); for the others it stays where it began, and blocks go without the stream's notice.
@@ -18,6 +22,7 @@
 use alloc::vec::Vec;
 use core::num::NonZeroU64;
 
+use crate::detect::Direction;
 use crate::units::{Block, Nanos};
 
 /// Streams remembered for one open file. Interleaved readers on one open file (a database, a
@@ -27,6 +32,8 @@ pub(crate) const STREAMS_MAX: usize = 64;
 /// One run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Stream {
+    /// Which way it is read; the positions below are along it.
+    pub(crate) direction: Direction,
     /// Where the run began.
     pub(crate) start: u32,
     /// First block not accessed yet.
@@ -52,20 +59,27 @@ pub(crate) struct Stream {
 }
 
 impl Stream {
-    pub(crate) fn new(start: Block, now: Nanos) -> Self {
+    pub(crate) fn new(start: Block, direction: Direction, now: Nanos) -> Self {
+        let start = direction.position(start);
         Self {
-            start: start.0,
-            touched: u64::from(start.0),
-            end: u64::from(start.0),
+            direction,
+            start,
+            touched: u64::from(start),
+            end: u64::from(start),
             last_window: 0,
             last_async: 0,
             waited: false,
             idle_seen: 0,
             lean: 0,
-            tail: start.0,
+            tail: start,
             rank: None,
             used: now,
         }
+    }
+
+    /// Whether it is the ranked stream that began there: forward.
+    fn is_at(&self, start: Block) -> bool {
+        self.direction == Direction::Forward && self.start == start.0
     }
 
     /// Blocks accessed since it began.
@@ -84,9 +98,27 @@ impl Stream {
         self.tail.saturating_sub(touched)
     }
 
+    /// The first block that no window has covered yet, if the file may have it.
+    pub(crate) fn next_block(&self) -> Option<Block> {
+        self.direction.block(self.end)
+    }
+
     /// Whether `block` continues this run.
     fn covers(&self, block: Block) -> bool {
-        block.0 >= self.start && u64::from(block.0) <= self.end
+        let at = self.direction.position(block);
+        at >= self.start && u64::from(at) <= self.end
+    }
+
+    /// Where the first and behind the last of these blocks lie along its direction.
+    fn span(&self, first: Block, count: u32) -> (u64, u64) {
+        let begin = match self.direction {
+            Direction::Forward => first.0,
+            Direction::Backward => {
+                let last = first.0.saturating_add(count.saturating_sub(1));
+                self.direction.position(Block(last))
+            }
+        };
+        (begin.into(), u64::from(begin) + u64::from(count))
     }
 }
 
@@ -105,15 +137,37 @@ impl Streams {
         self.all.iter().rev().find(|s| s.covers(block))
     }
 
+    /// The stream that a read of these blocks continues: one that goes backward is come to from its
+    /// last block.
+    pub(crate) fn of_read(&self, first: Block, count: u32) -> Option<&Stream> {
+        self.at(first).or_else(|| {
+            let last = first.0.checked_add(count.checked_sub(1)?)?;
+            let is_backward = |s: &&Stream| s.direction == Direction::Backward;
+            self.at(Block(last)).filter(is_backward)
+        })
+    }
+
     /// The stream that `block` continues, to be changed.
     pub(crate) fn at_mut(&mut self, block: Block) -> Option<&mut Stream> {
         self.all.iter_mut().rev().find(|s| s.covers(block))
     }
 
-    /// The stream that `block` continues, or a new one that begins there; in the latter case the
-    /// least recently used one gives way if there are too many.
+    /// The stream that `block` continues upward, or a new one that begins there.
+    #[cfg(any(test, feature = "conformance"))]
     pub(crate) fn at_or_begin(&mut self, block: Block, now: Nanos) -> &mut Stream {
-        let at = match self.all.iter().rposition(|s| s.covers(block)) {
+        self.continued(block, Direction::Forward, now)
+    }
+
+    /// The stream of a direction that `block` continues, or a new one that begins there; then the
+    /// least recently used one gives way if there are too many.
+    pub(crate) fn continued(
+        &mut self,
+        block: Block,
+        direction: Direction,
+        now: Nanos,
+    ) -> &mut Stream {
+        let continues = |s: &Stream| s.direction == direction && s.covers(block);
+        let at = match self.all.iter().rposition(continues) {
             Some(at) => at,
             None => {
                 if self.all.len() == STREAMS_MAX {
@@ -123,7 +177,7 @@ impl Streams {
                     let oldest = self.all.remove(oldest);
                     self.left.extend(Some(oldest).filter(|s| s.arrived() > 0));
                 }
-                self.all.push(Stream::new(block, now));
+                self.all.push(Stream::new(block, direction, now));
                 self.all.len() - 1
             }
         };
@@ -140,7 +194,8 @@ impl Streams {
             rank: None,
             ..*stream
         };
-        stream.touched = stream.touched.max(u64::from(first.0) + u64::from(count));
+        let (_, end) = stream.span(first, count);
+        stream.touched = stream.touched.max(end);
         stream.end = stream.end.max(stream.touched);
         stream.used = now;
         if skipped.arrived() > 0 {
@@ -151,7 +206,9 @@ impl Streams {
     /// A block fetched ahead is in the prefetch cache. Whether a stream has it ahead of its reader.
     pub(crate) fn arrive(&mut self, block: Block) -> bool {
         let at = u64::from(block.0);
-        let is_ahead = |s: &&mut Stream| s.touched <= at && at <= s.end.max(s.tail.into());
+        let is_ahead = |s: &&mut Stream| {
+            s.direction == Direction::Forward && s.touched <= at && at <= s.end.max(s.tail.into())
+        };
         let stream = self.all.iter_mut().rev().find(is_ahead);
         let Some(stream) = stream else { return false };
         stream.tail = stream.tail.max(block.0.saturating_add(1));
@@ -160,12 +217,12 @@ impl Streams {
 
     /// The stream that began there.
     pub(crate) fn begun_at(&self, start: Block) -> Option<&Stream> {
-        self.all.iter().find(|s| s.start == start.0)
+        self.all.iter().find(|s| s.is_at(start))
     }
 
     /// The last block of a stream was given up; none, if no block of it is in the prefetch cache.
     pub(crate) fn shorten(&mut self, start: Block, last: Option<Block>) {
-        let Some(stream) = self.all.iter_mut().find(|s| s.start == start.0) else {
+        let Some(stream) = self.all.iter_mut().find(|s| s.is_at(start)) else {
             return;
         };
         stream.tail = last.map_or(stream.start, |block| block.0);
@@ -184,17 +241,22 @@ impl Streams {
         core::mem::take(&mut self.left)
     }
 
-    /// The memory allowed only the blocks before `end` of the window at `start`.
+    /// The memory allowed only the blocks before `end` of the window at `start`. Of one that is read
+    /// backward that is the far part: nothing is ahead of its reader.
     pub(crate) fn cut(&mut self, start: Block, end: Block) {
         if let Some(stream) = self.at_mut(start) {
-            stream.end = stream.end.min(u64::from(end.0)).max(stream.touched);
+            let end = match stream.direction {
+                Direction::Forward => end.0.into(),
+                Direction::Backward => 0,
+            };
+            stream.end = stream.end.min(end).max(stream.touched);
         }
     }
 
     /// A block is missing: nothing is ahead of its reader any more, whatever was fetched.
     pub(crate) fn lost(&mut self, block: Block) {
         if let Some(stream) = self.at_mut(block) {
-            stream.end = u64::from(block.0);
+            stream.end = stream.direction.position(block).into();
             stream.touched = stream.touched.min(stream.end);
         }
     }
@@ -204,10 +266,12 @@ impl Streams {
         let ahead = self.all.iter().filter(|s| s.ahead() > 0);
         ahead
             .filter_map(|s| {
-                Some((
-                    Block(u32::try_from(s.touched).ok()?),
-                    u32::try_from(s.ahead()).ok()?,
-                ))
+                let nearest = match s.direction {
+                    Direction::Forward => s.touched,
+                    Direction::Backward => s.end.checked_sub(1)?,
+                };
+                let first = s.direction.block(nearest)?;
+                Some((first, u32::try_from(s.ahead()).ok()?))
             })
             .collect()
     }

@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
 
 use super::{Broken, Random, Rule, Rules};
-use crate::detect::{Access, Ahead, Cause, Detect, Window};
+use crate::detect::{Access, Ahead, Cause, Detect, Direction, Window};
 use crate::units::Block;
 
 /// Blocks of the file.
@@ -20,6 +20,11 @@ const READS: u32 = 800;
 const PATTERN_MAX: u64 = 60;
 /// The longest limit, in blocks: Linux has 32 pages.
 const LIMIT_MAX: u64 = 64;
+
+/// What the device could transfer during a switch, in blocks, between the gaps of short and of long
+/// strides; and on how many requests it works at once.
+const SWITCH: u32 = 40;
+const SERVERS: u32 = 4;
 
 /// One block, as the cache and the method's windows have it.
 #[derive(Clone, Debug, Default)]
@@ -57,6 +62,18 @@ impl Ahead for View<'_> {
 
     fn unread(&self, block: Block) -> bool {
         self.run.place(block).is_some_and(|place| place.unread)
+    }
+
+    fn switch(&self, _distance: u32) -> u32 {
+        SWITCH
+    }
+
+    fn servers(&self) -> u32 {
+        SERVERS
+    }
+
+    fn room(&self) -> u32 {
+        self.run.limit
     }
 }
 
@@ -127,7 +144,14 @@ impl<'a> Run<'a> {
             self.limit = 1 + random.below(LIMIT_MAX) as u32;
             let count = 1 + random.magnitude(6) as u32;
             // Sequential, backwards, by strides or anywhere; two of them in turn.
-            let step = [count, 0, count.wrapping_neg(), 3 * count][random.below(4) as usize];
+            let wide = count + SWITCH + random.below(8) as u32;
+            let steps = [count, 0, 3 * count, wide];
+            let step = steps[random.below(4) as usize];
+            let step = if random.one_in(3) {
+                step.wrapping_neg()
+            } else {
+                step
+            };
             let mut heads = [0; 2].map(|_: u32| random.below(u64::from(BLOCKS)) as u32);
             if random.one_in(3) {
                 heads[0] = 0;
@@ -139,7 +163,7 @@ impl<'a> Run<'a> {
                 random = self.random.clone();
                 heads[turn] = match step {
                     0 => random.below(u64::from(BLOCKS)) as u32,
-                    _ => heads[turn].wrapping_add(step) % BLOCKS,
+                    _ => heads[turn].wrapping_add(step).wrapping_add(BLOCKS) % BLOCKS,
                 };
                 reads += 1;
             }
@@ -226,28 +250,43 @@ impl<'a> Run<'a> {
             start,
             size,
             async_size,
+            ..
         } = window;
         self.rules
             .check(Rule::AsyncInWindow, async_size <= size, how)?;
-        self.rules
-            .check(Rule::WindowInLimit, size <= self.limit, how)?;
-        let end = u64::from(start.0) + u64::from(size);
-        let reaches = size == 0 || (start >= access.block && end > u64::from(access.block.0));
+        let in_limit = window.fetched() <= self.limit.into();
+        self.rules.check(Rule::WindowInLimit, in_limit, how)?;
+        let (block, begin) = (u64::from(access.block.0), u64::from(start.0));
+        let asked = block + u64::from(access.count);
+        let reaches = match window.direction {
+            _ if size == 0 => true,
+            Direction::Forward => begin >= block && window.end() > block,
+            Direction::Backward => begin <= block && window.end() <= asked,
+        };
         self.rules.check(Rule::WindowReaches, reaches, how)?;
-        let asked = u64::from(access.block.0) + u64::from(access.count);
-        let skipped = (asked..u64::from(start.0)).map(|at| self.place(Block(at as u32)));
+        let skipped = match window.direction {
+            Direction::Forward => asked..begin,
+            Direction::Backward => window.end()..block,
+        };
         // Beyond the file there is nothing to leave out.
-        let adjoins = skipped.flatten().all(|place| place.cached || place.covered);
+        let adjoins = skipped.map(|at| Block(at as u32)).all(|at| {
+            let place = self.place(at);
+            window.is_gap(at) || place.is_none_or(|place| place.cached || place.covered)
+        });
         self.rules.check(Rule::WindowAdjoins, adjoins, how)
     }
 
     /// Fetches a window, or its first part.
     fn open(&mut self, window: Window) {
-        let Window {
-            start,
-            size,
-            async_size,
-        } = window;
+        // The file begins here.
+        let before = self.base.saturating_sub(window.start.0).min(window.size);
+        let mark = window.mark();
+        let window = Window {
+            start: Block(window.start.0 + before),
+            size: window.size - before,
+            ..window
+        };
+        let Window { start, size, .. } = window;
         let in_file = self.base.saturating_add(BLOCKS - 1).saturating_sub(start.0);
         let count = size.min(in_file.saturating_add(1));
         if size == 0 || start.0 < self.base || self.place(start).is_none() {
@@ -257,14 +296,17 @@ impl<'a> Run<'a> {
             true => self.random.below(u64::from(count)) as u32,
             false => count,
         };
-        let mark = u64::from(start.0) + u64::from(size.saturating_sub(async_size));
+        let stride = window.stride.filter(|stride| !stride.is_read_through);
         for at in (0..fetched).map(|at| Block(start.0 + at)) {
+            if stride.is_some_and(|stride| !stride.holds(at)) {
+                continue;
+            }
             let Some(place) = self.place_mut(at) else {
                 continue;
             };
             place.covered = true;
             if !place.cached {
-                place.mark = async_size > 0 && u64::from(at.0) == mark;
+                place.mark = mark == Some(at);
                 (place.cached, place.unread) = (true, true);
             }
         }

@@ -84,11 +84,7 @@ impl Legacy {
             self.in_cache = true;
             self.close();
         }
-        (!all_cached).then_some(Window {
-            start: run.start.into(),
-            size: run.size,
-            async_size: 0,
-        })
+        (!all_cached).then_some(Window::forward(run.start.into(), run.size, 0))
     }
 
     fn make_ahead(&mut self, current: Run, ahead: &dyn Ahead) -> Option<Window> {
@@ -159,11 +155,7 @@ impl Detect for Legacy {
         self.cached_in_row = 0;
         self.inside_window(access.block).then(|| {
             self.lost = true;
-            Window {
-                start: access.block,
-                size: 1,
-                async_size: 0,
-            }
+            Window::forward(access.block, 1, 0)
         })
     }
 

@@ -12,13 +12,20 @@
 //! 3. A miss that continues the last access, starts the file, or asks for more than the limit:
 //!    a new window here. So does a miss inside the window (blocks fetched ahead were lost), and,
 //!    with context, a miss behind more read blocks than it asks for: a stream among others.
-//! 4. Any other miss is random: exactly what was asked for is fetched, the window stays.
+//! 4. Any other miss is random: exactly what was asked for is fetched, the window stays. With
+//!    patterns, it may be one of a [progression](progression), backward or with gaps: these
+//!    have windows of their own, and what belongs to one is decided before all this.
 //!
 //! Sizes: first window and ramp as in `initial_size` and `next_size`. With a limit of 32 pages
 //! and reads of one page this gives wu10's Table 2: (0, 4, 3), (4, 8, 8), (12, 16, 16).
 
+mod account;
+mod confirm;
+mod progression;
+
 use alloc::boxed::Box;
 
+use self::progression::Progressions;
 use super::{Access, Ahead, Cause, Detect, Window, initial_size, next_size};
 use crate::spec::{Knows, Method, Param, Spec};
 use crate::units::Block;
@@ -28,7 +35,7 @@ pub(super) const METHOD: Method<Box<dyn Detect>> = Method {
         name: "ondemand",
         summary: "windows that ramp up, triggered by misses and lookahead marks only",
         source: "wu10 section 4; Linux 2.6.23 and later",
-        unfit: "strided and backward reads: it fetches exactly what they ask for, no more",
+        unfit: "strided and backward reads without patterns: it fetches exactly what they ask for",
         knows: Knows::Online,
         params: &[
             Param {
@@ -47,6 +54,13 @@ pub(super) const METHOD: Method<Box<dyn Detect>> = Method {
                 min: 0,
                 max: 1,
             },
+            Param {
+                name: "patterns",
+                summary: "1: backward and strided reads run in windows, too; 0 is Linux",
+                default: 0,
+                min: 0,
+                max: 1,
+            },
         ],
     },
     build: |values| {
@@ -55,6 +69,8 @@ pub(super) const METHOD: Method<Box<dyn Detect>> = Method {
             window: None,
             density_percent,
             context,
+            patterns: (values[2] == 1).then(Progressions::default),
+            trust: TRUST_MAX,
         })
     },
 };
@@ -63,20 +79,24 @@ pub(super) const METHOD: Method<Box<dyn Detect>> = Method {
 /// few enough to cost nothing beside the fetch that follows.
 const SAMPLES: u32 = 16;
 
+/// Where much of a file is cached, random reads lie behind read blocks by chance, and a window that
+/// begins there is a waste. A stream that is found so meets its mark; so many windows may be without.
+/// Fewer would keep as many streams in turn from beginning together.
+const TRUST_MAX: u32 = 32;
+
 #[derive(Debug)]
 struct OnDemand {
     window: Option<Window>,
     density_percent: u32,
     context: bool,
+    patterns: Option<Progressions>,
+    /// How many more windows may begin by context alone before a mark is met again; with patterns.
+    trust: u32,
 }
 
 impl OnDemand {
     fn open(&mut self, start: Block, size: u32, async_size: u32) -> Option<Window> {
-        let window = Window {
-            start,
-            size,
-            async_size,
-        };
+        let window = Window::forward(start, size, async_size);
         self.window = Some(window);
         Some(window)
     }
@@ -121,11 +141,21 @@ impl OnDemand {
     }
 
     /// Case 3.
-    fn begins(&self, access: &Access, ahead: &dyn Ahead) -> bool {
+    fn begins(&mut self, access: &Access, ahead: &dyn Ahead) -> bool {
         access.is_sequential()
             || access.count > ahead.limit()
-            || self.inside_window(access.block)
-            || (self.context && follows_its_own_past(access, ahead))
+            || self.inside_own(access.block)
+            || (self.context && self.begins_by_context(access, ahead))
+    }
+
+    /// Linux since 2.6.31 takes any run of read blocks for a stream; with patterns, only as long as
+    /// streams come of it.
+    fn begins_by_context(&mut self, access: &Access, ahead: &dyn Ahead) -> bool {
+        if self.trust == 0 || !follows_its_own_past(access, ahead) {
+            return false;
+        }
+        self.trust -= u32::from(self.patterns.is_some());
+        true
     }
 
     fn begin(&mut self, access: &Access, ahead: &dyn Ahead) -> Option<Window> {
@@ -151,20 +181,34 @@ fn follows_its_own_past(access: &Access, ahead: &dyn Ahead) -> bool {
 
 impl Detect for OnDemand {
     fn trigger(&mut self, cause: Cause, access: &Access, ahead: &dyn Ahead) -> Option<Window> {
-        if let Some(window) = self.expected(access.block, ahead) {
-            let size = next_size(window.size, ahead.limit());
-            let start = Block(window.start.0 + window.size);
-            return self.open(start, size, ahead.async_size(size));
+        // What its own window expects, or has lost, is sequential.
+        let is_own = cause == Cause::Miss
+            && (self.expected(access.block, ahead).is_some() || self.inside_own(access.block));
+        let patterns = self.patterns.as_mut().filter(|_| !is_own);
+        if let Some(window) = patterns.and_then(|p| p.goes_on(cause, access, ahead)) {
+            return window;
         }
-        match cause {
-            Cause::Mark if self.inside_window(access.block) && self.density_percent > 0 => None,
-            Cause::Mark => self.other_stream(access.block, ahead),
-            Cause::Miss if self.begins(access, ahead) => self.begin(access, ahead),
-            Cause::Miss => None,
+        let is_near = self.is_near_own(access.block);
+        if cause == Cause::Mark {
+            self.trust = (self.trust + 1).min(TRUST_MAX);
+        }
+        let window = self.forward(cause, access, ahead);
+        match (&mut self.patterns, cause) {
+            (Some(patterns), Cause::Miss) if window.is_none() && !is_near => {
+                patterns.begins(access, ahead)
+            }
+            (Some(patterns), Cause::Miss) => {
+                patterns.seen(access);
+                window
+            }
+            _ => window,
         }
     }
 
     fn cut(&mut self, end: Block) {
+        if self.patterns.as_mut().is_some_and(|p| p.cut(end)) {
+            return;
+        }
         if let Some(window) = &mut self.window {
             window.size = window.size.min(end.0.saturating_sub(window.start.0));
             window.async_size = window.async_size.min(window.size);
@@ -172,6 +216,37 @@ impl Detect for OnDemand {
     }
 
     fn inside_window(&self, block: Block) -> bool {
+        let is_of_pattern = |p: &Progressions| p.inside_window(block);
+        self.inside_own(block) || self.patterns.as_ref().is_some_and(is_of_pattern)
+    }
+}
+
+impl OnDemand {
+    /// The published rule.
+    fn forward(&mut self, cause: Cause, access: &Access, ahead: &dyn Ahead) -> Option<Window> {
+        if let Some(window) = self.expected(access.block, ahead) {
+            let size = next_size(window.size, ahead.limit());
+            let start = Block(window.start.0 + window.size);
+            return self.open(start, size, ahead.async_size(size));
+        }
+        match cause {
+            Cause::Mark if self.inside_own(access.block) && self.density_percent > 0 => None,
+            Cause::Mark => self.other_stream(access.block, ahead),
+            Cause::Miss if self.begins(access, ahead) => self.begin(access, ahead),
+            Cause::Miss => None,
+        }
+    }
+
+    /// Whether a block is as near to the end of its own window as that is long: a read there is one
+    /// of a sequential stream whose reads come out of order, rather than the begin of a pattern.
+    fn is_near_own(&self, block: Block) -> bool {
+        self.window.is_some_and(|w| {
+            let end = w.start.0.saturating_add(w.size);
+            block.0.abs_diff(end) <= w.size
+        })
+    }
+
+    fn inside_own(&self, block: Block) -> bool {
         self.window.is_some_and(|w| {
             block >= w.start && u64::from(block.0) < u64::from(w.start.0) + u64::from(w.size)
         })

@@ -30,19 +30,11 @@ impl Detect for OneBlock {
         match cause {
             Cause::Mark => {
                 let next = access.block.0.checked_add(1)?;
-                Some(Window {
-                    start: next.into(),
-                    size: access.count,
-                    async_size: 1,
-                })
+                Some(Window::forward(next.into(), access.count, 1))
             }
             Cause::Miss if access.is_sequential() => {
                 let asked = access.count.min(ahead.limit());
-                Some(Window {
-                    start: access.block,
-                    size: asked.saturating_add(1),
-                    async_size: 1,
-                })
+                Some(Window::forward(access.block, asked.saturating_add(1), 1))
             }
             Cause::Miss => None,
         }

@@ -44,7 +44,7 @@ impl Engine {
         let file = known(self.files.get(&extent.file), FILE)?;
         let left = file.blocks.saturating_sub(u64::from(extent.first.0));
         let count = extent.count.min(u32::try_from(left).unwrap_or(u32::MAX));
-        let mark = window.and_then(|w| mark_of(&w));
+        let mark = window.and_then(|w| w.mark());
         let mut open: Option<Open> = None;
         let mut cut = None;
         for block in (Extent { count, ..extent }).blocks() {
@@ -74,6 +74,9 @@ impl Engine {
             request.room -= 1;
             open = Some(request);
             self.reserve(request.id, frame, block, asked, mark == Some(block));
+            if !asked && window.is_some_and(|w| w.is_gap(block)) {
+                self.read_through(frame);
+            }
         }
         self.close_request(open.map(|open| open.id));
         self.dispatch_file(extent.file);
@@ -166,6 +169,14 @@ impl Engine {
         self.memory.set_request(frame, id.0);
     }
 
+    /// A block is fetched only because it lies between others: nobody is expected to read it.
+    fn read_through(&mut self, frame: Frame) {
+        self.memory.table.clear(frame, flag::UNREAD);
+        self.ledger.prefetched -= 1;
+        self.ledger.in_flight -= 1;
+        self.ledger.gaps += 1;
+    }
+
     /// A request has all its blocks: into the device's queue.
     pub(super) fn close_request(&mut self, id: Option<RequestId>) {
         let Some(id) = id else { return };
@@ -255,15 +266,5 @@ impl Engine {
             first: block,
             count: 1,
         }));
-    }
-}
-
-/// The block that carries the lookahead mark.
-fn mark_of(window: &Window) -> Option<Block> {
-    let before = window.size.checked_sub(window.async_size)?;
-    if window.async_size == 0 {
-        None
-    } else {
-        window.start.0.checked_add(before).map(Block)
     }
 }

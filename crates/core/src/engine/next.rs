@@ -95,11 +95,7 @@ impl Engine {
         let size = u32::try_from(blocks.min(most)).unwrap_or(u32::MAX);
         // Where the file goes on, so does the reader in time.
         let async_size = if blocks > most { size / 2 } else { 0 };
-        let window = Window {
-            start: Block(0),
-            size,
-            async_size,
-        };
+        let window = Window::forward(Block(0), size, async_size);
         self.open_first(id, window);
     }
 

@@ -15,7 +15,7 @@
 use alloc::vec::Vec;
 
 use super::Engine;
-use crate::detect::Window;
+use crate::detect::{Direction, Window};
 use crate::measure::Confidence;
 use crate::profile::Profile;
 use crate::stream::Stream;
@@ -115,22 +115,34 @@ impl Engine {
 
 impl StreamView {
     fn covers(&self, block: Block) -> bool {
-        let end = u64::from(self.at.0) + self.ahead;
-        block >= self.begin && u64::from(block.0) <= end
+        let position = |block| u64::from(self.window.direction.position(block));
+        let end = position(self.at) + self.ahead;
+        (position(self.begin)..=end).contains(&position(block))
     }
 }
 
 fn view(reader: ReaderId, file: FileId, stream: &Stream) -> StreamView {
-    let block = |at: u64| Block(u32::try_from(at).unwrap_or(u32::MAX));
+    let direction = stream.direction;
+    let last = direction.position(Block(u32::MAX));
+    let block = |at: u64| direction.block(at).unwrap_or(Block(last));
+    // The part of the last window that its reader comes to first, or last.
+    let begin = stream.end.saturating_sub(stream.last_window.into());
+    let start = match direction {
+        Direction::Forward => begin,
+        Direction::Backward => stream.end.saturating_sub(1),
+    };
     let window = Window {
-        start: block(stream.end.saturating_sub(stream.last_window.into())),
-        size: stream.last_window,
-        async_size: stream.last_async.min(stream.last_window),
+        direction,
+        ..Window::forward(
+            block(start),
+            stream.last_window,
+            stream.last_async.min(stream.last_window),
+        )
     };
     StreamView {
         reader,
         file,
-        begin: Block(stream.start),
+        begin: block(stream.start.into()),
         at: block(stream.touched),
         ahead: stream.ahead(),
         window,

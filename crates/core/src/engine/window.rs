@@ -18,8 +18,9 @@ use super::place::FILE;
 use super::read::READER;
 use crate::deferred::DeferredRequest;
 use crate::depth::{DeviceFacts, StreamFacts};
-use crate::detect::{Access, Ahead, Cause, Window};
+use crate::detect::{Access, Ahead, Cause, Direction, Window};
 use crate::known;
+use crate::profile::Profile;
 use crate::stream::Stream;
 use crate::table::{Table, flag};
 use crate::units::{Block, Bytes, Extent, FileId, ReaderId};
@@ -32,6 +33,11 @@ struct View<'a> {
     file: FileId,
     limit: u32,
     lean: u8,
+    room: u32,
+    block_bytes: u32,
+    in_flight_max: u32,
+    profile: &'a Profile,
+    location: Bytes,
 }
 
 impl Ahead for View<'_> {
@@ -51,6 +57,21 @@ impl Ahead for View<'_> {
         self.table
             .find(self.file, block)
             .is_some_and(|found| found.flags & flag::UNREAD != 0)
+    }
+
+    fn switch(&self, distance: u32) -> u32 {
+        let unit = u64::from(self.block_bytes);
+        let distance = Bytes(u64::from(distance) * unit);
+        let bytes = self.profile.competitive_depth(distance, self.location);
+        saturate(bytes.0 / unit)
+    }
+
+    fn servers(&self) -> u32 {
+        self.profile.servers().min(self.in_flight_max)
+    }
+
+    fn room(&self) -> u32 {
+        self.room
     }
 }
 
@@ -84,6 +105,11 @@ impl Engine {
             self.rejoin(demand);
         }
         self.open_window(reader, Some(demand), window);
+        // A window that is read backward ends with the blocks wanted: the memory may end before.
+        if self.memory.table.find(file, access.block).is_none() {
+            self.fetch(reader, demand, Some(demand), None);
+            self.rejoin(demand);
+        }
     }
 
     /// A lookahead mark was met: the next window is opened, or deferred where its device is busy.
@@ -113,8 +139,10 @@ impl Engine {
     /// The first block that no window of this stream has covered.
     fn end_of_windows(&self, reader: ReaderId, block: Block) -> Option<Block> {
         let stream = self.readers.get(&reader)?.streams.at(block);
-        let end = stream.map_or(u64::from(block.0) + 1, |stream| stream.end);
-        u32::try_from(end).ok().map(Block)
+        match stream {
+            Some(stream) => stream.next_block(),
+            None => block.0.checked_add(1).map(Block),
+        }
     }
 
     /// A lookahead mark was reached.
@@ -129,19 +157,19 @@ impl Engine {
         let Some(file) = known(self.readers.get(&reader), READER).map(|r| r.file) else {
             return;
         };
-        let extent = Extent {
-            file,
-            first: window.start,
-            count: window.size,
-        };
-        self.adopt(reader, extent);
-        if let Some(end) = self.fetch(reader, extent, demand, Some(window))
-            && let Some(state) = self.readers.get_mut(&reader)
-        {
-            state.detect.cut(end);
-            self.change_streams(reader, |streams| streams.cut(window.start, end));
+        for (first, count) in window.pieces() {
+            let extent = Extent { file, first, count };
+            self.adopt(reader, extent);
+            let cut = self.fetch(reader, extent, demand, Some(window));
+            self.rejoin(extent);
+            if let Some(end) = cut
+                && let Some(state) = self.readers.get_mut(&reader)
+            {
+                state.detect.cut(end);
+                self.change_streams(reader, |streams| streams.cut(window.start, end));
+                return;
+            }
         }
-        self.rejoin(extent);
     }
 
     /// Fetches the beginning of a file that no read has asked for, as a window of this reader; its
@@ -196,28 +224,41 @@ impl Engine {
         question: impl FnOnce(&mut dyn crate::detect::Detect, &Access, &dyn Ahead) -> Option<Window>,
     ) -> Option<Window> {
         let bounds = self.bounds(reader, &access)?;
+        let file = known(self.readers.get(&reader), READER)?.file;
+        let place = self.place(file, access.block)?;
+        let device = self.devices.get(&place.device)?;
         let state = known(self.readers.get_mut(&reader), READER)?;
-        let blocks = known(self.files.get(&state.file), FILE)?.blocks;
+        let blocks = known(self.files.get(&file), FILE)?.blocks;
+        let spare = self.memory.obtainable();
         let view = View {
             table: &self.memory.table,
-            file: state.file,
+            file,
             limit: bounds.limit,
             lean: bounds.lean,
+            room: spare.saturating_sub(self.memory.reserve()),
+            block_bytes: self.settings.block_bytes,
+            in_flight_max: self.settings.in_flight_max,
+            profile: device.profile(),
+            location: place.position,
         };
         let window = question(state.detect.as_mut(), &access, &view)?;
         if window.size == 0 || u64::from(window.start.0) >= blocks {
             return None;
         }
         self.ledger.windows += 1;
-        self.note(reader, access.block, window, bounds.lean);
+        // Pieces apart are as few as the device has servers: no run of blocks ahead.
+        if window.stride.is_none_or(|stride| stride.is_read_through) {
+            self.note(reader, window.begins_at(&access), window, bounds.lean);
+        }
         Some(window)
     }
 
     /// How long the next window may be, and how much of it should lie behind the mark.
     fn bounds(&self, reader: ReaderId, access: &Access) -> Option<Bounds> {
         let state = self.readers.get(&reader)?;
-        let new = Stream::new(access.block, self.now);
-        let stream = state.streams.at(access.block).unwrap_or(&new);
+        let new = Stream::new(access.block, Direction::Forward, self.now);
+        let known = state.streams.of_read(access.block, access.count);
+        let stream = known.unwrap_or(&new);
         let deep = self.deep(reader, access, stream)?;
         let Some(share) = self.share(stream) else {
             return Some(Bounds {
@@ -239,7 +280,7 @@ impl Engine {
     fn deep(&self, reader: ReaderId, access: &Access, stream: &Stream) -> Option<u64> {
         let unit = u64::from(self.settings.block_bytes);
         let (here, device) = self.device_of(reader, access.block)?;
-        let end = u32::try_from(stream.end).map_or(access.block, Block);
+        let end = stream.next_block().unwrap_or(access.block);
         let (next, next_device) = self.device_of(reader, end)?;
         let facts = StreamFacts {
             asked: Bytes(u64::from(access.count) * unit),
@@ -302,10 +343,12 @@ impl Engine {
         let now = self.now;
         let idled = self.idled(reader);
         self.change_streams(reader, |streams| {
-            let stream = streams.at_or_begin(block, now);
-            stream.end = stream
-                .end
-                .max(u64::from(window.start.0) + u64::from(window.size));
+            let stream = streams.continued(block, window.direction, now);
+            let end = match window.direction {
+                Direction::Forward => window.end(),
+                Direction::Backward => u64::from(window.direction.position(window.start)) + 1,
+            };
+            stream.end = stream.end.max(end);
             stream.last_window = window.size;
             stream.last_async = window.async_size;
             stream.waited = false;

@@ -56,11 +56,7 @@ fn sequential(block: u32) -> Access {
 }
 
 fn window(start: u32, size: u32, async_size: u32) -> Option<Window> {
-    Some(Window {
-        start: Block(start),
-        size,
-        async_size,
-    })
+    Some(Window::forward(Block(start), size, async_size))
 }
 
 /// Blocks fetched ahead were given up before their reader came: its window begins anew there, small,

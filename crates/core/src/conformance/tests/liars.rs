@@ -102,7 +102,7 @@ pub(super) struct Twisted {
 impl Twisted {
     pub(super) fn boxed(twist: &Twist) -> Box<dyn Detect> {
         Box::new(Self {
-            inner: (detect::LIST[0].build)(&[0, 0]),
+            inner: (detect::LIST[0].build)(&[0, 0, 0]),
             twist: *twist,
             questions: AtomicU64::new(0),
         })
@@ -117,13 +117,9 @@ impl Detect for Twisted {
             Twist::AboveLimit => window.size = ahead.limit() + 1,
             Twist::BeginsBefore => window.start.0 = access.block.0.saturating_sub(1),
             Twist::EndsBefore => {
-                window = Window {
-                    start: Block(access.block.0.saturating_sub(1)),
-                    size: 1,
-                    async_size: 0,
-                }
+                window = Window::forward(Block(access.block.0.saturating_sub(1)), 1, 0);
             }
-            Twist::LeavesOut => window.start.0 = window.start.0.saturating_add(ahead.limit() + 8),
+            Twist::LeavesOut => window.start.0 = window.start.0.saturating_add(ahead.limit() + 200),
             Twist::CountsQuestions if self.questions.load(Ordering::Relaxed).is_multiple_of(3) => {
                 window.async_size = window.async_size.min(1);
             }

@@ -1,0 +1,90 @@
+//! Account: what fetching by a guessed pattern may cost beyond demand reads alone.
+//!
+//! A stride seen three times may end with the third read. Control law, in blocks the device could
+//! transfer in the time, S being a switch:
+//!
+//! ```text
+//! balance = S x servers + sum over reads of 1.05 (S + blocks asked) - sum over fetches of (S + blocks)
+//! ```
+//!
+//! A window opens only as far as the balance covers it, so the sum of all fetches stays within 1.05 of
+//! the reads alone, but for the first grant. Example, S = 160: a random read of 4 blocks earns 8, a
+//! window of 64 that serves four reads of 16 earns 739 and costs 224.
+
+/// What is allowed beyond reads alone is one part in so many: 5 %.
+const ALLOWED: i64 = 20;
+
+/// See the [module](self).
+#[derive(Debug, Default)]
+pub(super) struct Account {
+    balance: i64,
+    is_open: bool,
+}
+
+impl Account {
+    /// The first pattern is found: it may begin before anything was earned, with one switch for each
+    /// server.
+    pub(super) fn open(&mut self, switch: u32, servers: u32) {
+        if !core::mem::replace(&mut self.is_open, true) {
+            self.add(i64::from(switch) * i64::from(servers));
+        }
+    }
+
+    /// So many reads were made that would have cost a switch each.
+    pub(super) fn asked(&mut self, reads: u64, blocks: u32, switch: u32) {
+        let each = i64::from(switch) + i64::from(blocks);
+        let reads = i64::try_from(reads).unwrap_or(i64::MAX);
+        self.add(reads.saturating_mul(each + each / ALLOWED));
+    }
+
+    /// So many fetches were made.
+    pub(super) fn fetched(&mut self, fetches: u32, blocks: u32, switch: u32) {
+        let each = i64::from(switch) + i64::from(blocks);
+        self.add(-i64::from(fetches).saturating_mul(each));
+    }
+
+    /// A read that no pattern helped.
+    pub(super) fn read_alone(&mut self, blocks: u32, switch: u32) {
+        self.asked(1, blocks, switch);
+        self.fetched(1, blocks, switch);
+    }
+
+    /// The longest window it covers, in blocks.
+    pub(super) fn covers(&self, switch: u32) -> u32 {
+        let left = self.balance.saturating_sub(switch.into()).max(0);
+        u32::try_from(left).unwrap_or(u32::MAX)
+    }
+
+    /// How many fetches of so many blocks it covers.
+    pub(super) fn covers_pieces(&self, blocks: u32, switch: u32) -> u32 {
+        let each = i64::from(switch) + i64::from(blocks);
+        u32::try_from(self.balance.max(0) / each.max(1)).unwrap_or(u32::MAX)
+    }
+
+    fn add(&mut self, blocks: i64) {
+        self.balance = self.balance.saturating_add(blocks);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn random_reads_earn_a_twentieth_and_a_served_window_pays_for_itself() {
+        let mut account = Account::default();
+        for _ in 0..10 {
+            account.read_alone(4, 160);
+        }
+        assert_eq!((account.balance, account.covers(160)), (80, 0));
+        account.open(160, 1);
+        account.open(160, 1);
+        assert_eq!(
+            (account.covers(160), account.covers_pieces(4, 160)),
+            (80, 1)
+        );
+        account.fetched(1, 64, 160);
+        account.asked(4, 16, 160);
+        assert_eq!(account.balance, 240 - 224 + 4 * 184);
+    }
+}
