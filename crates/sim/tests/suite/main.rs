@@ -19,6 +19,7 @@ mod memory;
 mod methods;
 mod next_file;
 mod numbers;
+mod patterns;
 mod prefetch_memory;
 mod ramping;
 mod replay;
