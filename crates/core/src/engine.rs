@@ -238,6 +238,13 @@ impl Engine {
         self.plan.is_some()
     }
 
+    /// Whether a method decides by the time that programs compute, so that [`Input::CpuTime`] is worth
+    /// while: some times a second, for readers whose time has changed.
+    #[must_use]
+    pub fn uses_cpu_time(&self) -> bool {
+        self.memory.uses_cpu_time()
+    }
+
     /// Whether a method expects files: folders need not be told otherwise.
     #[must_use]
     pub fn follows_folders(&self) -> bool {
@@ -289,6 +296,7 @@ impl Engine {
                 more,
             } => self.hint(reader, first, count, more),
             Input::Computed { reader, time } => self.computed(reader, time),
+            Input::CpuTime { reader, time } => self.cpu_time(reader, time),
             Input::Decide => {
                 self.carry_out_plan(None);
                 self.work.devices.extend(self.wanted_devices());

@@ -123,6 +123,7 @@ mod tests {
             "< 1300 touch 1 first 3 count 2",
             "< 1300 hits 1 blocks 99",
             "< 1300 hint 1 first 64 count 16 more",
+            "< 1310 cpu 1 time 2000000",
             "< 1300 hint 1 first 16 count 16 last",
             "< 1400 completed 0 done",
             "< 1400 completed 0 short 3",

@@ -48,6 +48,7 @@ pub mod ledger;
 pub mod measure;
 mod memory;
 pub mod next_file;
+mod partitioned;
 mod plan;
 pub mod preset;
 pub mod profile;

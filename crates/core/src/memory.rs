@@ -9,12 +9,16 @@
 //! The rest are the reclaim method's, all of them or, if it splits the memory, those that were
 //! accessed; blocks fetched ahead are then in the prefetch cache, `memory/prefetched.rs`.
 
+mod arrivals;
+mod held;
 mod prefetched;
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
+pub(crate) use self::arrivals::Arrivals;
+pub(crate) use self::held::Held;
 use self::prefetched::PrefetchCache;
 use crate::fixed_map::FixedMap;
 use crate::reclaim::{Cache, Queue, Reclaim};
@@ -36,9 +40,8 @@ pub(crate) struct Memory {
     aside: Queue,
     /// Bookkeeping charged beyond the table's.
     charged: u64,
-    /// A bit for each frame that the plan holds: such a frame stands in no order of reclaim. Empty
-    /// while nobody hints.
-    held: Box<[u64]>,
+    /// Frames that the plan holds.
+    held: Held,
     /// Pins of a frame beyond the first one.
     repinned: FixedMap<u32, u32>,
     /// Most frames that were not free at once, those set aside included.
@@ -51,14 +54,14 @@ impl Memory {
         Self {
             table: Arc::new(Table::new(frames)),
             links: Links::new(frames),
-            prefetched: PrefetchCache::new(reclaim.prefetch_percent()),
+            prefetched: PrefetchCache::new(&*reclaim),
             reclaim,
             free: Queue::default(),
             dropped: Vec::new(),
             untouched: 0,
             aside: Queue::default(),
             charged: 0,
-            held: Box::default(),
+            held: Held::default(),
             repinned: FixedMap::default(),
             taken_peak: 0,
             block_bytes,
@@ -91,6 +94,11 @@ impl Memory {
         !self.has_free() && self.reclaim.has_spare(self.table.frames())
     }
 
+    /// Whether ranks depend on how long owners computed.
+    pub(crate) fn uses_cpu_time(&self) -> bool {
+        self.reclaim.uses_cpu_time()
+    }
+
     /// Whether a frame that was used is free.
     pub(crate) fn has_free(&self) -> bool {
         !self.free.is_empty()
@@ -112,38 +120,28 @@ impl Memory {
 
     /// Makes room for the bits of [`Memory::hold`].
     pub(crate) fn begin_holding(&mut self) {
-        let words = self.table.frames().div_ceil(u64::BITS) as usize;
-        self.held = alloc::vec![0; words].into_boxed_slice();
+        self.held = Held::new(self.table.frames());
     }
 
     /// How many bytes those take.
     pub(crate) fn holding_bytes(&self) -> i64 {
-        self.held.len() as i64 * 8
+        self.held.bytes()
     }
 
     /// The plan holds this vacant frame from now on, whatever block it gets.
     pub(crate) fn hold(&mut self, frame: Frame) {
-        if let Some(word) = self.held.get_mut((frame.0 / u64::BITS) as usize) {
-            *word |= 1 << (frame.0 % u64::BITS);
-        }
+        self.held.set(frame);
     }
 
     /// Whether the plan holds a frame.
     pub(crate) fn is_held(&self, frame: Frame) -> bool {
-        let word = self.held.get((frame.0 / u64::BITS) as usize);
-        word.is_some_and(|word| word >> (frame.0 % u64::BITS) & 1 == 1)
-    }
-
-    fn let_go(&mut self, frame: Frame) {
-        if let Some(word) = self.held.get_mut((frame.0 / u64::BITS) as usize) {
-            *word &= !(1 << (frame.0 % u64::BITS));
-        }
+        self.held.has(frame)
     }
 
     /// The plan lets go of a frame: reclaim decides about its block from now on, or will once it
     /// is filled. An orphan's frame has none and stays with its request.
     pub(crate) fn release(&mut self, frame: Frame) {
-        self.let_go(frame);
+        self.held.clear(frame);
         if self.table.flags(frame) & (flag::FILLING | flag::VACANT) == 0 {
             self.inserted(frame, false);
         }
@@ -151,10 +149,8 @@ impl Memory {
 
     /// The plan is over; the frames it still held.
     pub(crate) fn end_holding(&mut self) -> Vec<Frame> {
-        let frames = (0..self.table.frames()).map(Frame);
-        let held = frames.filter(|frame| self.is_held(*frame)).collect();
-        self.held = Box::default();
-        held
+        let held = core::mem::take(&mut self.held);
+        held.frames(self.table.frames())
     }
 
     /// A vacant frame is free again, or will be once its readers have let go.
@@ -163,7 +159,7 @@ impl Memory {
             self.table.flags(frame) & flag::VACANT != 0,
             "{frame:?} still holds a block"
         );
-        self.let_go(frame);
+        self.held.clear(frame);
         if self.table.flags(frame) & flag::PINNED == 0 {
             self.free.push(&mut self.links, frame);
         }
@@ -197,7 +193,9 @@ impl Memory {
         let mut cache = Cache {
             table: &self.table,
             links: &mut self.links,
-            ranked: self.prefetched.ranked(),
+            ranked: &self.prefetched.ranked,
+            arrivals: &mut self.prefetched.arrivals,
+            held: &self.held,
             prefetched,
             ordinary,
             now,

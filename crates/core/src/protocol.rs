@@ -100,6 +100,15 @@ pub enum Input {
         /// For how long.
         time: Nanos,
     },
+    /// How much processor time the program behind a reader has used, since any beginning. A reclaim method
+    /// may take it for the chance that the program had to access a stream
+    /// ([`crate::Engine::uses_cpu_time`]). Time that runs backward stands still.
+    CpuTime {
+        /// Its reader; a program with several is told of for each.
+        reader: ReaderId,
+        /// How much.
+        time: Nanos,
+    },
     /// All that happened by now was handed in: what is announced is planned for, and requests that wait for a
     /// device which answers none any more are sent. Due before time goes on, whenever
     /// [`crate::Engine::is_undecided`]; and every second or so while [`crate::Engine::has_waiting`].

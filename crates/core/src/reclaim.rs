@@ -16,7 +16,10 @@
 //! note 0002). A block ahead of its reader stands in no queue: its stream and its position find it
 //! (design note 0009).
 
+pub mod coldest;
+pub mod coldest_cpu;
 pub mod exclusive;
+pub mod fifo;
 pub mod longest;
 pub mod lru;
 
@@ -24,12 +27,20 @@ use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
 use core::num::NonZeroU64;
 
+use crate::memory::{Arrivals, Held};
 use crate::spec::Method;
 use crate::table::{Frame, Links, NO_LINK, Table};
 use crate::units::{Block, Nanos, ReaderId};
 
 /// The reclaim methods. One entry a method.
-pub static LIST: &[Method<Box<dyn Reclaim>>] = &[lru::METHOD, exclusive::METHOD, longest::METHOD];
+pub static LIST: &[Method<Box<dyn Reclaim>>] = &[
+    lru::METHOD,
+    exclusive::METHOD,
+    fifo::METHOD,
+    longest::METHOD,
+    coldest::METHOD,
+    coldest_cpu::METHOD,
+];
 
 /// A stream: its reader, and the block where the run began.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -52,6 +63,8 @@ pub struct PrefetchStream {
     pub blocks: u32,
     /// When its reader accessed it last.
     pub used: Nanos,
+    /// Processor time that its owner is known to have used since then.
+    pub cpu: Nanos,
 }
 
 /// A part of the memory.
@@ -69,6 +82,8 @@ pub struct Cache<'a> {
     pub(crate) table: &'a Table,
     pub(crate) links: &'a mut Links,
     pub(crate) ranked: &'a BTreeSet<(NonZeroU64, StreamId)>,
+    pub(crate) arrivals: &'a mut Arrivals,
+    pub(crate) held: &'a Held,
     /// Blocks fetched ahead and not accessed, if the method splits the memory; else empty.
     pub prefetched: Partition,
     /// All other blocks: those in the method's queues.
@@ -83,12 +98,27 @@ impl Cache<'_> {
     pub fn highest(&self) -> Option<StreamId> {
         self.ranked.last().map(|(_, id)| *id)
     }
+
+    /// Takes the block of the prefetch cache that arrived first, where it is kept in the order of
+    /// [arrival](PrefetchOrder::Arrival).
+    pub fn take_oldest(&mut self) -> Option<Frame> {
+        self.arrivals.take(self.table, self.held)
+    }
+}
+
+/// In which order blocks of the prefetch cache can be given up.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PrefetchOrder {
+    /// From the end of a stream, by [`Reclaim::rank`]; abandoned ones before.
+    Ranked,
+    /// In the order of their arrival, whatever has become of their streams.
+    Arrival,
 }
 
 /// What is given up.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Victim {
-    /// A block of the method's queues, which it has left.
+    /// A block of the method's queues, which it has left, or the oldest of the prefetch cache.
     Frame(Frame),
     /// The last block of this stream in the prefetch cache. If the stream has none that could go,
     /// it is ranked no more, and the method is asked again.
@@ -103,10 +133,19 @@ pub trait Reclaim: core::fmt::Debug + Send {
     fn prefetch_percent(&self) -> Option<u8> {
         None
     }
+    /// The order of the prefetch cache.
+    fn prefetch_order(&self) -> PrefetchOrder {
+        PrefetchOrder::Ranked
+    }
     /// Where a stream stands among those of the prefetch cache; asked whenever one of its values
     /// has changed. Time goes on without asking, so a rank must not depend on it.
     fn rank(&self, _stream: &PrefetchStream) -> u64 {
         0
+    }
+    /// Whether ranks depend on [`PrefetchStream::cpu`]. Streams of an owner whose time is told are ranked
+    /// anew.
+    fn uses_cpu_time(&self) -> bool {
+        false
     }
     /// A resident block is the method's from now on. Its flags tell what happened to it so far.
     fn inserted(&mut self, cache: &mut Cache<'_>, frame: Frame);
@@ -210,6 +249,8 @@ pub(crate) mod stage {
         pub(crate) table: Table,
         links: Links,
         pub(crate) ranked: BTreeSet<(NonZeroU64, StreamId)>,
+        arrivals: Arrivals,
+        held: Held,
         pub(crate) prefetched: Partition,
     }
 
@@ -219,6 +260,8 @@ pub(crate) mod stage {
                 table: Table::new(frames),
                 links: Links::new(frames),
                 ranked: BTreeSet::new(),
+                arrivals: Arrivals::default(),
+                held: Held::default(),
                 prefetched: Partition::default(),
             }
         }
@@ -228,6 +271,8 @@ pub(crate) mod stage {
                 table: &self.table,
                 links: &mut self.links,
                 ranked: &self.ranked,
+                arrivals: &mut self.arrivals,
+                held: &self.held,
                 prefetched: self.prefetched,
                 ordinary: Partition::default(),
                 now: Nanos(0),

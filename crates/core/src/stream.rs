@@ -56,6 +56,8 @@ pub(crate) struct Stream {
     pub(crate) rank: Option<NonZeroU64>,
     /// When it was last used, for replacement.
     pub(crate) used: Nanos,
+    /// The owner's processor time then.
+    pub(crate) used_cpu: Nanos,
 }
 
 impl Stream {
@@ -74,6 +76,7 @@ impl Stream {
             tail: start,
             rank: None,
             used: now,
+            used_cpu: Nanos(0),
         }
     }
 
@@ -129,6 +132,8 @@ pub(crate) struct Streams {
     /// Streams that are gone, and parts of streams that their reader has skipped, as long as they
     /// may have blocks in the prefetch cache.
     left: Vec<Stream>,
+    /// Processor time of the owner, as far as it was told.
+    cpu: Nanos,
 }
 
 impl Streams {
@@ -177,7 +182,10 @@ impl Streams {
                     let oldest = self.all.remove(oldest);
                     self.left.extend(Some(oldest).filter(|s| s.arrived() > 0));
                 }
-                self.all.push(Stream::new(block, direction, now));
+                self.all.push(Stream {
+                    used_cpu: self.cpu,
+                    ..Stream::new(block, direction, now)
+                });
                 self.all.len() - 1
             }
         };
@@ -186,6 +194,7 @@ impl Streams {
 
     /// Blocks were accessed: the stream they belong to moves on.
     pub(crate) fn advance(&mut self, first: Block, count: u32, now: Nanos) {
+        let cpu = self.cpu;
         let Some(stream) = self.at_mut(first) else {
             return;
         };
@@ -197,7 +206,7 @@ impl Streams {
         let (_, end) = stream.span(first, count);
         stream.touched = stream.touched.max(end);
         stream.end = stream.end.max(stream.touched);
-        stream.used = now;
+        (stream.used, stream.used_cpu) = (now, cpu);
         if skipped.arrived() > 0 {
             self.left.push(skipped);
         }
@@ -229,6 +238,16 @@ impl Streams {
         if last.is_some() && stream.end == u64::from(stream.tail) + 1 {
             stream.end -= 1;
         }
+    }
+
+    /// Its owner has used so much processor time; never less than before.
+    pub(crate) fn owner_has_used(&mut self, time: Nanos) {
+        self.cpu = self.cpu.max(time);
+    }
+
+    /// The owner's processor time.
+    pub(crate) fn cpu(&self) -> Nanos {
+        self.cpu
     }
 
     /// All of them, to be ranked.

@@ -120,6 +120,7 @@ impl<'a> Scene<'a> {
             };
             world.now = world.now.max(next);
             world.count()?;
+            world.tell_cpu_times()?;
             world.step()?;
         }
     }
@@ -146,6 +147,8 @@ struct World<'a, 'r> {
     turns: Option<Turns<'a>>,
     /// Whose turn it is, if readers take turns.
     turn: Option<usize>,
+    /// When the engine is told next how long readers computed.
+    cpu_told: Nanos,
     /// The folders that the readers walk, if they are one process that does.
     walking: Option<Walking>,
     /// What the driver did before anybody's turn, up to when.
@@ -216,6 +219,7 @@ impl<'a, 'r> World<'a, 'r> {
             turns: walk.is_none().then(|| workload.turns()).flatten(),
             walking: walk.map(Walking::new),
             turn: None,
+            cpu_told: Nanos(0),
             owed: Nanos(0),
             is_taken: false,
             is_answered: false,

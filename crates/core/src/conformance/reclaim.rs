@@ -90,6 +90,10 @@ impl Run {
 
     fn step(&mut self) -> Checked<()> {
         let reader = self.random.below(READERS) as usize;
+        // Owners compute at their own pace, and their clocks may run backward.
+        let time = self.now.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 24;
+        self.readers[reader].0.owner_has_used(Nanos(time));
+        self.follow(reader);
         match self.random.below(16) {
             0..3 => self.fetch(reader)?,
             3..6 => {
@@ -308,9 +312,10 @@ impl Run {
         }
     }
 
-    /// Whether a block is in the method's queues or abandoned.
+    /// Whether a block is in the method's queues, abandoned, or in the order of arrival.
     fn is_reclaims(&self, frame: Frame) -> bool {
-        self.can_be_had(frame) && !self.memory.is_of_stream(frame)
+        let in_order = self.memory.is_by_arrival() || !self.memory.is_of_stream(frame);
+        self.can_be_had(frame) && in_order
     }
 
     /// Whether a block is resident and nobody's but reclaim's.

@@ -16,7 +16,7 @@ use crate::known;
 use crate::reclaim::{StreamId, Victim};
 use crate::stream::Streams;
 use crate::table::{Frame, flag};
-use crate::units::{Extent, FileId, ReaderId};
+use crate::units::{Extent, FileId, Nanos, ReaderId};
 
 impl Engine {
     /// The frame to give up next; its block is still in the table.
@@ -67,10 +67,19 @@ impl Engine {
         self.memory.follow(reader, state.file, &mut state.streams);
     }
 
+    /// The program behind a reader has used so much processor time.
+    pub(super) fn cpu_time(&mut self, reader: ReaderId, time: Nanos) -> Option<()> {
+        self.readers.get(&reader)?;
+        if self.memory.uses_cpu_time() {
+            self.change_streams(reader, |streams| streams.owner_has_used(time));
+        }
+        Some(())
+    }
+
     /// A block became resident that was fetched for this reader.
     pub(super) fn arrived(&mut self, owner: Option<ReaderId>, file: FileId, frame: Frame) {
         let is_unread = self.memory.table.flags(frame) & flag::UNREAD != 0;
-        let is_ahead = is_unread && self.memory.is_split() && {
+        let is_ahead = is_unread && self.memory.ranks_streams() && {
             let (_, block) = self.memory.table.holds(frame);
             let reader = owner.and_then(|owner| self.readers.get_mut(&owner));
             let reader = reader.filter(|reader| reader.file == file);
@@ -81,7 +90,7 @@ impl Engine {
 
     /// A window opens: blocks in it that were abandoned are its stream's again.
     pub(super) fn adopt(&mut self, reader: ReaderId, window: Extent) {
-        if !self.memory.is_split() {
+        if !self.memory.ranks_streams() {
             return;
         }
         for block in window.blocks() {

@@ -325,6 +325,10 @@ fn step() -> impl Strategy<Value = Step> {
             reader: ReaderId(reader),
             time: Nanos(time),
         })),
+        2 => (0..9u32, any::<u64>()).prop_map(|(reader, time)| Step::Input(Input::CpuTime {
+            reader: ReaderId(reader),
+            time: Nanos(time),
+        })),
         1 => (0..9u32).prop_map(|reader| Step::Input(Input::Close { reader: ReaderId(reader) })),
         1 => (0..4u32).prop_map(|file| Step::Input(Input::Forget { file: FileId(file) })),
         1 => any::<u32>().prop_map(|id| Step::Input(Input::Completed {

@@ -76,6 +76,10 @@ impl Words<'_> {
                 reader: ReaderId(self.number("a reader")?),
                 time: Nanos(self.field("time")?),
             },
+            "cpu" => Input::CpuTime {
+                reader: ReaderId(self.number("a reader")?),
+                time: Nanos(self.field("time")?),
+            },
             "decide" => Input::Decide,
             "completed" => Input::Completed {
                 request: RequestId(self.number("a request")?),

@@ -35,7 +35,7 @@ pub(super) const METHOD: Method<Box<dyn Reclaim>> = Method {
 };
 
 #[derive(Debug, Default)]
-pub(super) struct TwoList {
+pub(crate) struct TwoList {
     inactive: Queue,
     active: Queue,
 }

@@ -266,6 +266,10 @@ pub(crate) fn event(draw: &mut Draw<'_>, block_bytes: u64) -> Event {
             reader: reader(draw),
             time: Nanos(draw.any()),
         },
+        44 | 45 => Input::CpuTime {
+            reader: reader(draw),
+            time: Nanos(draw.any()),
+        },
         34 | 35 => listing(draw),
         36 | 37 => folders(draw),
         38 | 39 => return walk(draw),

@@ -76,6 +76,7 @@ fn name(input: &Input) -> &'static str {
         Input::Hits { .. } => "hits",
         Input::Hint { .. } => "hint",
         Input::Computed { .. } => "computed",
+        Input::CpuTime { .. } => "cpu",
         Input::Decide => "decide",
         Input::Completed { .. } => "completed",
         Input::Invalidate { .. } => "invalidate",

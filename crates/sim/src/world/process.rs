@@ -16,6 +16,9 @@ use super::{World, WorldError};
 use crate::device::transfer_time;
 use crate::workload::Step;
 
+/// The timer tick by which Linux 2.6 counts the CPU time of programs.
+const CPU_TICK: Nanos = Nanos(1_000_000);
+
 impl World<'_, '_> {
     /// A reader is done with its step: it goes on, or somebody else's turn has come.
     fn end_step(&mut self, reader: usize) -> Result<(), WorldError> {
@@ -280,6 +283,23 @@ impl World<'_, '_> {
         }
         let (reader, time) = (ReaderId(reader as u32), one.thought);
         self.handle(Input::Computed { reader, time })
+    }
+
+    /// The engine is told how much processor time readers have used, with each timer tick.
+    pub(super) fn tell_cpu_times(&mut self) -> Result<(), WorldError> {
+        if self.now < self.cpu_told || !self.engine.uses_cpu_time() || self.walking.is_some() {
+            return Ok(());
+        }
+        self.cpu_told = plus(self.now, CPU_TICK);
+        for reader in 0..self.readers.len() {
+            let time = self.readers[reader].computed(self.now);
+            if let Some(time) = time.filter(|time| *time > self.readers[reader].cpu_told) {
+                self.readers[reader].cpu_told = time;
+                let reader = ReaderId(reader as u32);
+                self.handle(Input::CpuTime { reader, time })?;
+            }
+        }
+        Ok(())
     }
 
     /// The smallest free read number.

@@ -145,6 +145,8 @@ pub(super) struct Reader<'a> {
     pub(super) wake: Nanos,
     /// How long it thought before the read it makes.
     pub(super) thought: Nanos,
+    /// Its processor time as the engine knows it.
+    pub(super) cpu_told: Nanos,
     pub(super) report: ReaderReport,
 }
 
@@ -169,6 +171,7 @@ impl<'a> Reader<'a> {
             free_at: Nanos(0),
             wake: Nanos(0),
             thought: Nanos(0),
+            cpu_told: Nanos(0),
             report: ReaderReport::default(),
         }
     }
@@ -201,6 +204,16 @@ impl<'a> Reader<'a> {
         self.thought = step.think;
         self.report.compute.0 = self.report.compute.0.saturating_add(think);
         self.wake = Nanos(now.max(self.free_at).0.saturating_add(think));
+    }
+
+    /// How much processor time it has used by now; none once it is done.
+    pub(super) fn computed(&self, now: Nanos) -> Option<Nanos> {
+        let to_come = match self.state {
+            State::Thinking(step) => self.wake.since(now).0.min(step.think.0),
+            State::Done => return None,
+            _ => 0,
+        };
+        Some(self.report.compute.since(Nanos(to_come)))
     }
 
     /// Its turn has come, or the end: what others did meanwhile is computing to it.

@@ -1,0 +1,120 @@
+//! Partitioned memory: a prefetch cache in some order beside an ordinary cache.
+//!
+//! Methods with a prefetch cache (Li and Shen 2005, section 3) differ in one thing, the order in which
+//! unread blocks go. The rest stands here once. A frame is needed:
+//!
+//! 1. blocks that no stream has any more go first, without the method (`memory/prefetched.rs`);
+//! 2. while the prefetch cache is above its part of the memory, its first block in the order;
+//! 3. else the ordinary cache, a two-list LRU;
+//! 4. if that has nothing to give, the prefetch cache again.
+//!
+//! Example: 400 blocks, a part of 100. Of 110 unread blocks 10 go; then blocks that were read go.
+
+use alloc::boxed::Box;
+
+use crate::reclaim::lru::TwoList;
+use crate::reclaim::{Cache, PrefetchOrder, PrefetchStream, Reclaim, Victim};
+use crate::spec::Param;
+use crate::table::Frame;
+
+/// The parameters of all of them.
+pub(crate) const PARAMS: &[Param] = &[Param {
+    name: "prefetch_percent",
+    summary: "part of the memory that blocks fetched ahead may keep when a frame is \
+              needed; 25 is where Li and Shen begin (section 3.3) before they adapt it",
+    default: 25,
+    min: 1,
+    max: 99,
+}];
+
+/// The rank of a stream; the highest one loses its last block.
+pub(crate) type Rank = fn(&PrefetchStream) -> u64;
+
+#[derive(Debug)]
+struct Partitioned {
+    percent: u8,
+    /// None: unread blocks go in the order of their arrival.
+    rank: Option<Rank>,
+    uses_cpu_time: bool,
+    ordinary: TwoList,
+}
+
+/// The method that takes the last block of the stream of the highest rank.
+pub(crate) fn ranked(values: &[u64], rank: Rank) -> Box<dyn Reclaim> {
+    build(values, Some(rank), false)
+}
+
+/// The same with ranks that depend on the time that owners compute.
+pub(crate) fn ranked_by_cpu_time(values: &[u64], rank: Rank) -> Box<dyn Reclaim> {
+    build(values, Some(rank), true)
+}
+
+/// The method that takes the block that arrived first.
+pub(crate) fn by_arrival(values: &[u64]) -> Box<dyn Reclaim> {
+    build(values, None, false)
+}
+
+fn build(values: &[u64], rank: Option<Rank>, uses_cpu_time: bool) -> Box<dyn Reclaim> {
+    Box::new(Partitioned {
+        percent: values[0] as u8,
+        rank,
+        uses_cpu_time,
+        ordinary: TwoList::default(),
+    })
+}
+
+impl Partitioned {
+    fn of_prefetch_cache(&self, cache: &mut Cache<'_>) -> Option<Victim> {
+        match self.rank {
+            Some(_) => cache.highest().map(Victim::Last),
+            None => cache.take_oldest().map(Victim::Frame),
+        }
+    }
+}
+
+impl Reclaim for Partitioned {
+    fn prefetch_percent(&self) -> Option<u8> {
+        Some(self.percent)
+    }
+
+    fn prefetch_order(&self) -> PrefetchOrder {
+        match self.rank {
+            Some(_) => PrefetchOrder::Ranked,
+            None => PrefetchOrder::Arrival,
+        }
+    }
+
+    fn rank(&self, stream: &PrefetchStream) -> u64 {
+        self.rank.map_or(0, |rank| rank(stream))
+    }
+
+    fn uses_cpu_time(&self) -> bool {
+        self.uses_cpu_time
+    }
+
+    fn inserted(&mut self, cache: &mut Cache<'_>, frame: Frame) {
+        self.ordinary.inserted(cache, frame);
+    }
+
+    fn touched(&mut self, cache: &mut Cache<'_>, frame: Frame) {
+        self.ordinary.touched(cache, frame);
+    }
+
+    fn victim(&mut self, cache: &mut Cache<'_>) -> Option<Victim> {
+        if cache.prefetched.blocks > cache.prefetched.target
+            && let Some(victim) = self.of_prefetch_cache(cache)
+        {
+            return Some(victim);
+        }
+        let ordinary = self.ordinary.victim(cache);
+        ordinary.or_else(|| self.of_prefetch_cache(cache))
+    }
+
+    fn sweep(&mut self, cache: &mut Cache<'_>, gone: &dyn Fn(Frame) -> bool) {
+        self.ordinary.sweep(cache, gone);
+    }
+
+    fn len(&self) -> u32 {
+        self.ordinary.len()
+    }
+}
