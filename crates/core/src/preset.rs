@@ -84,6 +84,13 @@ const FORERUN: Preset = Preset {
     measure: "online",
 };
 
+/// The server of Li and Shen 2005, section 4: windows of at most 512 KiB. Their five kernels differ in
+/// reclaim alone.
+const SERVER: Preset = Preset {
+    depth: "fixed(depth_bytes=524288)",
+    ..BASE
+};
+
 /// All presets. One entry a preset.
 pub static LIST: &[Preset] = &[
     FORERUN,
@@ -128,6 +135,40 @@ pub static LIST: &[Preset] = &[
         source: "wu10 section 3.2",
         detect: "legacy",
         ..BASE
+    },
+    Preset {
+        name: "access-history",
+        summary: "on-demand readahead, 512 KiB, blocks fetched ahead and read in one two-list LRU",
+        source: "Li and Shen 2005 section 4.2, AccessHistory",
+        ..SERVER
+    },
+    Preset {
+        name: "pc-access-history",
+        summary: "the same with a prefetch cache: the block that arrived first goes first",
+        source: "Li and Shen 2005 section 4.2, PC-AccessHistory",
+        reclaim: "fifo",
+        ..SERVER
+    },
+    Preset {
+        name: "pc-longest",
+        summary: "the same: the last block of the longest stream goes first",
+        source: "Li and Shen 2005 section 3.1, PC-Longest",
+        reclaim: "longest",
+        ..SERVER
+    },
+    Preset {
+        name: "pc-coldest",
+        summary: "the same: the last block of the stream not accessed for longest goes first",
+        source: "Li and Shen 2005 section 3.1, PC-Coldest",
+        reclaim: "coldest",
+        ..SERVER
+    },
+    Preset {
+        name: "pc-coldest+",
+        summary: "the same: the last block of the stream whose owner has computed most since its access",
+        source: "Li and Shen 2005 section 3.1, PC-Coldest+",
+        reclaim: "coldest-cpu",
+        ..SERVER
     },
     Preset {
         name: "one-block",
