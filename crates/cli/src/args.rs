@@ -20,7 +20,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Arg, Args as Group, Parser, ValueEnum};
 use forerun_core::settings::Notice;
 use forerun_core::spec::{Choice, Method};
-use forerun_core::{Bytes, depth, detect, dispatch, measure, next_file, preset, reclaim};
+use forerun_core::{Bytes, depth, detect, dispatch, measure, next_file, preset, reclaim, split};
 use forerun_io::BackendChoice;
 
 pub use self::bench::{Bench, Clock, Format, Workload};
@@ -94,6 +94,11 @@ pub struct Methods {
     #[arg(long, value_name = "METHOD", long_help = methods_help("reclaim", reclaim::LIST))]
     #[arg(value_parser = |text: &str| Choice::parse("reclaim", reclaim::LIST, text))]
     pub reclaim: Option<Choice>,
+
+    /// Split method in place of the preset's, as name or name(param=value,..)
+    #[arg(long, value_name = "METHOD", long_help = methods_help("split", split::LIST))]
+    #[arg(value_parser = |text: &str| Choice::parse("split", split::LIST, text))]
+    pub split: Option<Choice>,
 
     /// Next-file method in place of the preset's, as name or name(param=value,..)
     #[arg(long, value_name = "METHOD", long_help = methods_help("next-file", next_file::LIST))]

@@ -42,6 +42,7 @@ pub fn replace(settings: &mut Settings, methods: &Methods) {
         (&mut settings.depth, &methods.depth),
         (&mut settings.dispatch, &methods.dispatch),
         (&mut settings.reclaim, &methods.reclaim),
+        (&mut settings.split, &methods.split),
         (&mut settings.next_file, &methods.next_file),
         (&mut settings.measure, &methods.measure),
     ] {

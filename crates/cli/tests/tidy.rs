@@ -85,6 +85,7 @@ const FAMILIES: &[&str] = &[
     "crates/core/src/hinted/policy",
     "crates/core/src/next_file",
     "crates/core/src/reclaim",
+    "crates/core/src/split",
     "crates/sim/src/device",
     "crates/sim/src/trace/format",
     "crates/sim/src/scheduler",

@@ -65,6 +65,7 @@ use crate::reclaim;
 use crate::request::Requests;
 use crate::settings::{Settings, SettingsError};
 use crate::spec::{Choice, Method};
+use crate::split;
 use crate::stream::Streams;
 use crate::table::{Frame, Table};
 use crate::units::{Bytes, DeviceId, Extent, FileId, Nanos, ReadId, ReaderId};
@@ -167,6 +168,8 @@ impl Engine {
         let detect = built("detect", &settings.detect, detect::LIST)?;
         let dispatch = built("dispatch", &settings.dispatch, dispatch::LIST)?;
         let reclaim = built("reclaim", &settings.reclaim, reclaim::LIST)?;
+        let split = built("split", &settings.split, split::LIST)?;
+        let (frames, block_bytes) = (settings.frames(), settings.block_bytes);
         built("measure", &settings.measure, measure::LIST)?;
         let next_file = built("next_file", &settings.next_file, next_file::LIST)?;
         Ok(Self {
@@ -174,7 +177,7 @@ impl Engine {
             depth,
             dispatch,
             sees_every_read: detect.sees_every_read(),
-            memory: Memory::new(settings.frames(), settings.block_bytes, reclaim),
+            memory: Memory::new(frames, block_bytes, reclaim, split),
             files: FixedMap::default(),
             readers: FixedMap::default(),
             devices: FixedMap::default(),

@@ -57,6 +57,7 @@ pub mod reclaim;
 mod request;
 pub mod settings;
 pub mod spec;
+pub mod split;
 mod stream;
 mod sync;
 pub mod table;

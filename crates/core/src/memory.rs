@@ -11,6 +11,7 @@
 
 mod arrivals;
 mod held;
+mod history;
 mod prefetched;
 
 use alloc::boxed::Box;
@@ -22,6 +23,7 @@ pub(crate) use self::held::Held;
 use self::prefetched::PrefetchCache;
 use crate::fixed_map::FixedMap;
 use crate::reclaim::{Cache, Queue, Reclaim};
+use crate::split::Split;
 use crate::table::{Frame, Links, Table, flag};
 use crate::units::{Bytes, Nanos};
 
@@ -50,17 +52,23 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    pub(crate) fn new(frames: u32, block_bytes: u32, reclaim: Box<dyn Reclaim>) -> Self {
+    pub(crate) fn new(
+        frames: u32,
+        block_bytes: u32,
+        reclaim: Box<dyn Reclaim>,
+        split: Box<dyn Split>,
+    ) -> Self {
+        let prefetched = PrefetchCache::new(&*reclaim, split, frames);
         Self {
             table: Arc::new(Table::new(frames)),
             links: Links::new(frames),
-            prefetched: PrefetchCache::new(&*reclaim),
+            charged: prefetched.history_bytes(),
+            prefetched,
             reclaim,
             free: Queue::default(),
             dropped: Vec::new(),
             untouched: 0,
             aside: Queue::default(),
-            charged: 0,
             held: Held::default(),
             repinned: FixedMap::default(),
             taken_peak: 0,
@@ -92,6 +100,12 @@ impl Memory {
     /// Whether a victim is better than a frame that was never used.
     pub(crate) fn has_spare(&self) -> bool {
         !self.has_free() && self.reclaim.has_spare(self.table.frames())
+    }
+
+    /// What the eviction history takes.
+    #[cfg(test)]
+    pub(crate) fn history_bytes(&self) -> u64 {
+        self.prefetched.history_bytes()
     }
 
     /// Whether ranks depend on how long owners computed.
@@ -189,7 +203,7 @@ impl Memory {
     ) -> R {
         let ordinary = self.reclaim.len();
         let usable = self.frames_usable();
-        let (prefetched, ordinary) = self.prefetched.partitions(usable, ordinary);
+        let (prefetched, ordinary) = self.prefetched.partitions(usable, ordinary, now);
         let mut cache = Cache {
             table: &self.table,
             links: &mut self.links,

@@ -4,7 +4,7 @@
 //! unread blocks go. The rest stands here once. A frame is needed:
 //!
 //! 1. blocks that no stream has any more go first, without the method (`memory/prefetched.rs`);
-//! 2. while the prefetch cache is above its part of the memory, its first block in the order;
+//! 2. while the prefetch cache is above its [part](crate::split) of the memory, its first block in the order;
 //! 3. else the ordinary cache, a two-list LRU;
 //! 4. if that has nothing to give, the prefetch cache again.
 //!
@@ -14,25 +14,13 @@ use alloc::boxed::Box;
 
 use crate::reclaim::lru::TwoList;
 use crate::reclaim::{Cache, PrefetchOrder, PrefetchStream, Reclaim, Victim};
-use crate::spec::Param;
 use crate::table::Frame;
-
-/// The parameters of all of them.
-pub(crate) const PARAMS: &[Param] = &[Param {
-    name: "prefetch_percent",
-    summary: "part of the memory that blocks fetched ahead may keep when a frame is \
-              needed; 25 is where Li and Shen begin (section 3.3) before they adapt it",
-    default: 25,
-    min: 1,
-    max: 99,
-}];
 
 /// The rank of a stream; the highest one loses its last block.
 pub(crate) type Rank = fn(&PrefetchStream) -> u64;
 
 #[derive(Debug)]
 struct Partitioned {
-    percent: u8,
     /// None: unread blocks go in the order of their arrival.
     rank: Option<Rank>,
     uses_cpu_time: bool,
@@ -40,23 +28,22 @@ struct Partitioned {
 }
 
 /// The method that takes the last block of the stream of the highest rank.
-pub(crate) fn ranked(values: &[u64], rank: Rank) -> Box<dyn Reclaim> {
-    build(values, Some(rank), false)
+pub(crate) fn ranked(rank: Rank) -> Box<dyn Reclaim> {
+    build(Some(rank), false)
 }
 
 /// The same with ranks that depend on the time that owners compute.
-pub(crate) fn ranked_by_cpu_time(values: &[u64], rank: Rank) -> Box<dyn Reclaim> {
-    build(values, Some(rank), true)
+pub(crate) fn ranked_by_cpu_time(rank: Rank) -> Box<dyn Reclaim> {
+    build(Some(rank), true)
 }
 
 /// The method that takes the block that arrived first.
-pub(crate) fn by_arrival(values: &[u64]) -> Box<dyn Reclaim> {
-    build(values, None, false)
+pub(crate) fn by_arrival() -> Box<dyn Reclaim> {
+    build(None, false)
 }
 
-fn build(values: &[u64], rank: Option<Rank>, uses_cpu_time: bool) -> Box<dyn Reclaim> {
+fn build(rank: Option<Rank>, uses_cpu_time: bool) -> Box<dyn Reclaim> {
     Box::new(Partitioned {
-        percent: values[0] as u8,
         rank,
         uses_cpu_time,
         ordinary: TwoList::default(),
@@ -73,15 +60,11 @@ impl Partitioned {
 }
 
 impl Reclaim for Partitioned {
-    fn prefetch_percent(&self) -> Option<u8> {
-        Some(self.percent)
-    }
-
-    fn prefetch_order(&self) -> PrefetchOrder {
-        match self.rank {
+    fn prefetch_order(&self) -> Option<PrefetchOrder> {
+        Some(match self.rank {
             Some(_) => PrefetchOrder::Ranked,
             None => PrefetchOrder::Arrival,
-        }
+        })
     }
 
     fn rank(&self, stream: &PrefetchStream) -> u64 {

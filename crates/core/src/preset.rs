@@ -10,7 +10,7 @@ use core::fmt;
 use crate::settings::{Hinting, Settings, SettingsError, parse_hinted};
 use crate::spec::Choice;
 use crate::units::Bytes;
-use crate::{depth, detect, dispatch, measure, next_file, reclaim};
+use crate::{depth, detect, dispatch, measure, next_file, reclaim, split};
 
 /// A named composition.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -29,6 +29,8 @@ pub struct Preset {
     pub dispatch: &'static str,
     /// Reclaim method.
     pub reclaim: &'static str,
+    /// Where the memory is split, if the reclaim method has a prefetch cache.
+    pub split: &'static str,
     /// Policy that follows hints, or `none`.
     pub hinted: &'static str,
     /// See [`Settings::unread_percent`].
@@ -60,6 +62,7 @@ const BASE: Preset = Preset {
     depth: "fixed",
     dispatch: "fifo",
     reclaim: "lru",
+    split: "fixed",
     hinted: "none",
     unread_percent: 100,
     lean_async: false,
@@ -77,6 +80,7 @@ const FORERUN: Preset = Preset {
     depth: "growing",
     dispatch: "continuing",
     reclaim: "lru",
+    split: "fixed",
     hinted: "forestall",
     unread_percent: UNREAD_PERCENT,
     lean_async: true,
@@ -88,6 +92,7 @@ const FORERUN: Preset = Preset {
 /// reclaim alone.
 const SERVER: Preset = Preset {
     depth: "fixed(depth_bytes=524288)",
+    split: "gradient",
     ..BASE
 };
 
@@ -247,6 +252,7 @@ impl Preset {
             depth: Choice::parse("depth", depth::LIST, self.depth)?,
             dispatch: Choice::parse("dispatch", dispatch::LIST, self.dispatch)?,
             reclaim: Choice::parse("reclaim", reclaim::LIST, self.reclaim)?,
+            split: Choice::parse("split", split::LIST, self.split)?,
             hinted: parse_hinted(self.hinted)?,
             hinting: Hinting::default(),
             request_max: Bytes(1 << 20),
@@ -329,6 +335,8 @@ mod tests {
         assert_eq!(old_hinting.parse(), Ok(given.clone()));
         let (old_files, _) = line.split_once(" measure=").unwrap();
         assert_eq!(old_files.parse(), Ok(given));
+        let (old_measure, _) = line.split_once(" split=").unwrap();
+        assert_eq!(old_measure.parse(), Ok(settings));
         let error = alloc::format!("{old} hints=none").parse::<Settings>();
         assert!(error.unwrap_err().to_string().contains("hinted= expected"));
     }

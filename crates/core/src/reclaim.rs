@@ -127,15 +127,11 @@ pub enum Victim {
 
 /// Decides what to give up.
 pub trait Reclaim: core::fmt::Debug + Send {
-    /// The part of the frames, in per cent, that blocks fetched ahead may keep when a frame is
-    /// needed. With it the memory is split: the method has the ordinary cache in its queues, and
-    /// hears of a block fetched ahead with its first access. `None`: one order for all blocks.
-    fn prefetch_percent(&self) -> Option<u8> {
+    /// The order of the prefetch cache. With one the memory is split ([`crate::split`] says where): the
+    /// method has the ordinary cache in its queues, and hears of a block fetched ahead with its first
+    /// access. `None`: one order for all blocks.
+    fn prefetch_order(&self) -> Option<PrefetchOrder> {
         None
-    }
-    /// The order of the prefetch cache.
-    fn prefetch_order(&self) -> PrefetchOrder {
-        PrefetchOrder::Ranked
     }
     /// Where a stream stands among those of the prefetch cache; asked whenever one of its values
     /// has changed. Time goes on without asking, so a rank must not depend on it.

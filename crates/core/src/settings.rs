@@ -12,7 +12,7 @@ use crate::measure::{self, Measure};
 use crate::spec::{Choice, ChoiceError};
 use crate::table::Table;
 use crate::units::Bytes;
-use crate::{depth, detect, dispatch, hinted, next_file, reclaim};
+use crate::{depth, detect, dispatch, hinted, next_file, reclaim, split};
 
 /// Everything that decides how an engine behaves.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -30,6 +30,8 @@ pub struct Settings {
     pub dispatch: Choice,
     /// What to give up.
     pub reclaim: Choice,
+    /// Where the memory is split, if the reclaim method has a prefetch cache.
+    pub split: Choice,
     /// What to do with hints of what will be read; none ignores them.
     pub hinted: Option<Choice>,
     /// How it does that.
@@ -277,8 +279,8 @@ impl fmt::Display for Settings {
         } = self.hinting;
         write!(
             f,
-            " notice={notice} exact_hints={exact} hinted_blocks={blocks} next_file={} measure={}",
-            self.next_file, self.measure
+            " notice={notice} exact_hints={exact} hinted_blocks={blocks} next_file={} measure={} split={}",
+            self.next_file, self.measure, self.split
         )
     }
 }
@@ -319,6 +321,7 @@ impl FromStr for Settings {
             hinting: Hinting::default(),
             next_file: Choice::of(&next_file::none::METHOD.spec),
             measure: Choice::of(&measure::given::METHOD.spec),
+            split: Choice::of(&split::fixed::METHOD.spec),
         };
         // Journals from before there were hints end here ..
         if fields.peek().is_some() {
@@ -332,15 +335,20 @@ impl FromStr for Settings {
                 blocks: value("hinted_blocks", field(&mut fields, "hinted_blocks")?)?,
             };
         }
-        // .. those from before files were opened ahead here.
+        // .. those from before files were opened ahead here ..
         if fields.peek().is_some() {
             let text = field(&mut fields, "next_file")?;
             settings.next_file = Choice::parse("next_file", next_file::LIST, text)?;
         }
-        // .. those from before devices were measured here.
+        // .. those from before devices were measured here ..
         if fields.peek().is_some() {
             let text = field(&mut fields, "measure")?;
             settings.measure = Choice::parse("measure", measure::LIST, text)?;
+        }
+        // .. those from before the memory was split in several ways here.
+        if fields.peek().is_some() {
+            let text = field(&mut fields, "split")?;
+            settings.split = Choice::parse("split", split::LIST, text)?;
         }
         settings.check()?;
         Ok(settings)

@@ -8,7 +8,7 @@ use std::io::Write;
 
 use forerun_core::preset::Preset;
 use forerun_core::spec::{Knows, Method, Spec};
-use forerun_core::{depth, detect, dispatch, hinted, measure, next_file, preset, reclaim};
+use forerun_core::{depth, detect, dispatch, hinted, measure, next_file, preset, reclaim, split};
 use forerun_io::backend;
 use forerun_sim::trace::format;
 use serde_json::{Map, Value, json};
@@ -45,6 +45,7 @@ fn families(what: Option<Listed>) -> Vec<Family> {
         families.push(("depth", specs(depth::LIST)));
         families.push(("dispatch", specs(dispatch::LIST)));
         families.push(("reclaim", specs(reclaim::LIST)));
+        families.push(("split", specs(split::LIST)));
         families.push(("next_file", specs(next_file::LIST)));
         families.push(("measure", specs(measure::LIST)));
     }
@@ -134,11 +135,12 @@ fn papers(text: &str) -> String {
 
 fn composition(preset: &Preset) -> String {
     format!(
-        "detect={} depth={} dispatch={} reclaim={} hinted={} unread_percent={} lean_async={} next_file={} measure={}",
+        "detect={} depth={} dispatch={} reclaim={} split={} hinted={} unread_percent={} lean_async={} next_file={} measure={}",
         preset.detect,
         preset.depth,
         preset.dispatch,
         preset.reclaim,
+        preset.split,
         preset.hinted,
         preset.unread_percent,
         preset.lean_async,
@@ -190,6 +192,7 @@ fn json_of_preset(preset: &Preset) -> Value {
         "depth": preset.depth,
         "dispatch": preset.dispatch,
         "reclaim": preset.reclaim,
+        "split": preset.split,
         "hinted": preset.hinted,
         "unread_percent": preset.unread_percent,
         "lean_async": preset.lean_async,

@@ -143,6 +143,7 @@ fn as_flag(option: &[u8]) -> OsString {
         b"depth",
         b"dispatch",
         b"reclaim",
+        b"split",
         b"next_file",
         b"measure",
     ];

@@ -80,6 +80,7 @@ Research:
       --depth <METHOD>     Depth method in place of the preset's, as name or name(param=value,..)
       --dispatch <METHOD>  Dispatch method in place of the preset's, as name or name(param=value,..)
       --reclaim <METHOD>   Reclaim method in place of the preset's, as name or name(param=value,..)
+      --split <METHOD>     Split method in place of the preset's, as name or name(param=value,..)
       --measure <METHOD>   Measure method in place of the preset's, as name or name(param=value,..)
       --emulate <COST>     Slow the device down to one of this cost,
                            switching=8ms,rate=80MB/s[,servers=1]
@@ -159,6 +160,7 @@ Engine:
       --depth <METHOD>     Depth method in place of the preset's, as name or name(param=value,..)
       --dispatch <METHOD>  Dispatch method in place of the preset's, as name or name(param=value,..)
       --reclaim <METHOD>   Reclaim method in place of the preset's, as name or name(param=value,..)
+      --split <METHOD>     Split method in place of the preset's, as name or name(param=value,..)
       --measure <METHOD>   Measure method in place of the preset's, as name or name(param=value,..)
 
 Storage:

@@ -13,6 +13,7 @@ use alloc::vec::Vec;
 use super::{Broken, Random, Rule};
 use crate::memory::Memory;
 use crate::reclaim::{Reclaim, Victim};
+use crate::split::fixed;
 use crate::stream::Streams;
 use crate::table::{Frame, flag};
 use crate::units::{Block, FileId, Nanos, ReaderId};
@@ -54,7 +55,9 @@ struct Run {
 
 impl Run {
     fn new(method: Box<dyn Reclaim>, seed: u64) -> Self {
-        let mut memory = Memory::new(FRAMES, 4096, method);
+        let percent = [1, 25, 50, 99][seed as usize % 4];
+        let split = (fixed::METHOD.build)(&[percent]);
+        let mut memory = Memory::new(FRAMES, 4096, method, split);
         memory.begin_holding();
         let readers = (0..READERS).map(|_| (Streams::default(), 0));
         Self {
@@ -349,7 +352,7 @@ mod tests {
     use super::*;
     use core::cell::Cell;
 
-    use crate::reclaim::{Cache, LIST, Queue, StreamId};
+    use crate::reclaim::{Cache, LIST, PrefetchOrder, Queue, StreamId};
 
     #[test]
     fn every_reclaim_method_conforms() {
@@ -388,8 +391,8 @@ mod tests {
     }
 
     impl Reclaim for Fifo {
-        fn prefetch_percent(&self) -> Option<u8> {
-            Some(50)
+        fn prefetch_order(&self) -> Option<PrefetchOrder> {
+            Some(PrefetchOrder::Ranked)
         }
 
         fn inserted(&mut self, cache: &mut Cache<'_>, frame: Frame) {

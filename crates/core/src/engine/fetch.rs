@@ -227,6 +227,7 @@ impl Engine {
             }
         }
         if let Some(victim) = self.victim() {
+            self.memory.remember(victim);
             self.evict(victim);
             self.memory.give_back(victim);
         }

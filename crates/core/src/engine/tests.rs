@@ -17,7 +17,7 @@ use crate::table::Table;
 use crate::units::{
     Block, Bytes, DeviceId, ErrorCode, Extent, FileId, FolderId, Nanos, ReadId, ReaderId, RequestId,
 };
-use crate::{Placement, Profile, hinted, next_file, preset, reclaim};
+use crate::{Placement, Profile, hinted, next_file, preset, reclaim, split};
 
 /// A driver that does whatever it is told, and keeps book of what the engine wants.
 struct Rig {
@@ -47,6 +47,8 @@ impl Rig {
         if let Some(method) = reclaim::LIST.get(preset / turns % (reclaim::LIST.len() + 1)) {
             settings.reclaim = Choice::of(&method.spec);
         }
+        // Half of them with a split that learns.
+        settings.split = Choice::of(&split::LIST[preset % 2].spec);
         let files = preset / 3 % (next_file::LIST.len() + 1);
         if let Some(method) = next_file::LIST.get(files) {
             settings.next_file = Choice::of(&method.spec);
@@ -162,9 +164,13 @@ impl Rig {
         self.input(Input::Limit {
             memory: self.engine.settings().memory,
         });
+        // The eviction history is paid for as long as there is an engine, but for the last frames.
+        let memory = &self.engine.memory;
         let frames = self.engine.table().frames();
+        let aside = memory.history_bytes().div_ceil(4096) as u32;
+        let aside = aside.min(frames - Table::FRAMES_MIN);
         assert_eq!(
-            self.engine.memory.obtainable(),
+            memory.obtainable() + aside,
             frames,
             "every frame is free again"
         );

@@ -92,6 +92,7 @@ impl Engine {
             return;
         };
         self.ledger.thrashed += u64::from(lost);
+        self.memory.missed(access.extent(file));
         self.change_streams(reader, |streams| streams.lost(access.block));
         let demand = access.extent(file);
         let window = self.decide(reader, Cause::Miss, access);

@@ -19,23 +19,28 @@
 //! Invariant: a block of a stream lies from the stream's position to its tail, and the stream is
 //! ranked. So each block can be found as some stream's last one.
 
+use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
 use core::num::NonZeroU64;
 
+use super::history::History;
 use super::{Arrivals, Memory};
 use crate::reclaim::{Partition, PrefetchOrder, PrefetchStream, Queue, Reclaim, StreamId, Victim};
+use crate::split::Split;
 use crate::stream::{Stream, Streams};
 use crate::table::{Frame, Links, flag};
-use crate::units::{Block, FileId, Nanos, ReaderId};
+use crate::units::{Block, Extent, FileId, Nanos, ReaderId};
 
 /// What a rank is charged: 16 bytes in a node of at least 5 of 11, with the nodes above it.
 const RANK_BYTES: i64 = 48;
 
 #[derive(Debug)]
 pub(super) struct PrefetchCache {
-    /// Its part of the frames, in per cent; none if the reclaim method does not split the memory.
-    percent: Option<u8>,
-    order: PrefetchOrder,
+    /// None if the reclaim method does not split the memory.
+    order: Option<PrefetchOrder>,
+    split: Box<dyn Split>,
+    /// Kept if the split learns by it.
+    history: Option<History>,
     pub(super) ranked: BTreeSet<(NonZeroU64, StreamId)>,
     /// Blocks of streams; of all readers, where the order is that of arrival.
     of_streams: u32,
@@ -45,10 +50,13 @@ pub(super) struct PrefetchCache {
 }
 
 impl PrefetchCache {
-    pub(super) fn new(reclaim: &dyn Reclaim) -> Self {
+    pub(super) fn new(reclaim: &dyn Reclaim, split: Box<dyn Split>, frames: u32) -> Self {
+        let order = reclaim.prefetch_order();
+        let learns = order.is_some() && split.learns();
         Self {
-            percent: reclaim.prefetch_percent(),
-            order: reclaim.prefetch_order(),
+            order,
+            split,
+            history: learns.then(|| History::new(frames)),
             ranked: BTreeSet::new(),
             of_streams: 0,
             abandoned: Queue::default(),
@@ -61,9 +69,22 @@ impl PrefetchCache {
         self.of_streams + self.abandoned.len()
     }
 
+    /// What the eviction history takes.
+    pub(super) fn history_bytes(&self) -> u64 {
+        self.history.as_ref().map_or(0, History::bytes)
+    }
+
     /// Both parts of so many frames; the other one has so many blocks.
-    pub(super) fn partitions(&self, frames: u32, ordinary: u32) -> (Partition, Partition) {
-        let percent = u64::from(self.percent.unwrap_or(0));
+    pub(super) fn partitions(
+        &mut self,
+        frames: u32,
+        ordinary: u32,
+        now: Nanos,
+    ) -> (Partition, Partition) {
+        let percent = match self.order {
+            Some(_) => u64::from(self.split.percent(now)),
+            None => 0,
+        };
         let target = (u64::from(frames) * percent / 100) as u32;
         let prefetched = Partition {
             blocks: self.len(),
@@ -84,17 +105,17 @@ impl PrefetchCache {
 impl Memory {
     /// Whether blocks fetched ahead are apart.
     pub(crate) fn is_split(&self) -> bool {
-        self.prefetched.percent.is_some()
+        self.prefetched.order.is_some()
     }
 
     /// Whether streams must be told of their blocks in the prefetch cache.
     pub(crate) fn ranks_streams(&self) -> bool {
-        self.is_split() && self.prefetched.order == PrefetchOrder::Ranked
+        self.prefetched.order == Some(PrefetchOrder::Ranked)
     }
 
     /// Whether unread blocks are given up in the order of their arrival.
     pub(crate) fn is_by_arrival(&self) -> bool {
-        self.is_split() && self.prefetched.order == PrefetchOrder::Arrival
+        self.prefetched.order == Some(PrefetchOrder::Arrival)
     }
 
     /// A block became resident; whether a stream has it ahead of its reader.
@@ -156,6 +177,30 @@ impl Memory {
             self.prefetched.abandoned.push(&mut self.links, frame);
         }
         self.table.clear(frame, flag::REFERENCED);
+    }
+
+    /// A victim is about to leave the table.
+    pub(crate) fn remember(&mut self, frame: Frame) {
+        if let Some(history) = &mut self.prefetched.history {
+            let (file, block) = self.table.holds(frame);
+            let is_unread = self.table.flags(frame) & flag::UNREAD != 0;
+            history.add(file, block, is_unread);
+        }
+    }
+
+    /// A reader misses these blocks, as far as they are not there: those given up not long ago are misses
+    /// of the split.
+    pub(crate) fn missed(&mut self, extent: Extent) {
+        let Some(history) = &mut self.prefetched.history else {
+            return;
+        };
+        for block in extent.blocks() {
+            if self.table.find(extent.file, block).is_none()
+                && let Some(miss) = history.take(extent.file, block)
+            {
+                self.prefetched.split.missed(miss);
+            }
+        }
     }
 
     /// A block is a stream's again, if it was abandoned.

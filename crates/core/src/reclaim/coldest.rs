@@ -13,7 +13,7 @@
 use alloc::boxed::Box;
 
 use super::{PrefetchStream, Reclaim};
-use crate::partitioned::{self, PARAMS};
+use crate::partitioned;
 use crate::spec::{Knows, Method, Spec};
 
 pub(super) const METHOD: Method<Box<dyn Reclaim>> = Method {
@@ -21,12 +21,12 @@ pub(super) const METHOD: Method<Box<dyn Reclaim>> = Method {
         name: "coldest",
         summary: "blocks fetched ahead apart: the last block of the stream not accessed for longest \
                   goes first",
-        source: "Li and Shen 2005 section 3.1 (PC-Coldest), with a fixed part of the memory",
+        source: "Li and Shen 2005 section 3.1 (PC-Coldest)",
         unfit: "readers that wait for a busy disk: they look like readers that have stopped",
         knows: Knows::Online,
-        params: PARAMS,
+        params: &[],
     },
-    build: |values| partitioned::ranked(values, rank),
+    build: |_| partitioned::ranked(rank),
 };
 
 /// The order of ages, which does not change while time passes.

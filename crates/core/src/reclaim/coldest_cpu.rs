@@ -15,7 +15,7 @@
 use alloc::boxed::Box;
 
 use super::{PrefetchStream, Reclaim};
-use crate::partitioned::{self, PARAMS};
+use crate::partitioned;
 use crate::spec::{Knows, Method, Spec};
 
 pub(super) const METHOD: Method<Box<dyn Reclaim>> = Method {
@@ -23,12 +23,12 @@ pub(super) const METHOD: Method<Box<dyn Reclaim>> = Method {
         name: "coldest-cpu",
         summary: "blocks fetched ahead apart: the last block of the stream whose owner has computed \
                   most since its last access goes first",
-        source: "Li and Shen 2005 section 3.1 (PC-Coldest+), with a fixed part of the memory",
+        source: "Li and Shen 2005 section 3.1 (PC-Coldest+)",
         unfit: "drivers that tell no CPU time: the same as coldest",
         knows: Knows::Online,
-        params: PARAMS,
+        params: &[],
     },
-    build: |values| partitioned::ranked_by_cpu_time(values, rank),
+    build: |_| partitioned::ranked_by_cpu_time(rank),
 };
 
 /// CPU time counts in units of 2^16 ns (66 us, less than a timer tick) ..

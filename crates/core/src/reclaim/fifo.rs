@@ -11,17 +11,17 @@
 use alloc::boxed::Box;
 
 use super::Reclaim;
-use crate::partitioned::{self, PARAMS};
+use crate::partitioned;
 use crate::spec::{Knows, Method, Spec};
 
 pub(super) const METHOD: Method<Box<dyn Reclaim>> = Method {
     spec: Spec {
         name: "fifo",
         summary: "blocks fetched ahead apart: the one that arrived first goes first",
-        source: "Li and Shen 2005 section 4.2 (PC-AccessHistory), with a fixed part of the memory",
+        source: "Li and Shen 2005 section 4.2 (PC-AccessHistory)",
         unfit: "more streams than memory: the next blocks of each reader go first",
         knows: Knows::Online,
-        params: PARAMS,
+        params: &[],
     },
-    build: partitioned::by_arrival,
+    build: |_| partitioned::by_arrival(),
 };

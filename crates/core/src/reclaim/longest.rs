@@ -15,19 +15,19 @@
 use alloc::boxed::Box;
 
 use super::{PrefetchStream, Reclaim};
-use crate::partitioned::{self, PARAMS};
+use crate::partitioned;
 use crate::spec::{Knows, Method, Spec};
 
 pub(super) const METHOD: Method<Box<dyn Reclaim>> = Method {
     spec: Spec {
         name: "longest",
         summary: "blocks fetched ahead apart: the last block of the longest stream goes first",
-        source: "Li and Shen 2005 section 3.1 (PC-Longest), with a fixed part of the memory",
+        source: "Li and Shen 2005 section 3.1 (PC-Longest)",
         unfit: "one long stream among idle ones: the idle ones keep their blocks",
         knows: Knows::Online,
-        params: PARAMS,
+        params: &[],
     },
-    build: |values| partitioned::ranked(values, rank),
+    build: |_| partitioned::ranked(rank),
 };
 
 fn rank(stream: &PrefetchStream) -> u64 {

@@ -9,7 +9,7 @@ use forerun_core::spec::{Choice, Method, Param};
 use forerun_core::table::Table;
 use forerun_core::{
     Bytes, DeviceId, Nanos, Placement, Profile, Settings, depth, detect, dispatch, hinted, layout,
-    measure, next_file, preset, reclaim,
+    measure, next_file, preset, reclaim, split,
 };
 
 /// The bytes that are left.
@@ -84,6 +84,7 @@ impl Draw<'_> {
             settings.depth = self.method(depth::LIST);
             settings.dispatch = self.method(dispatch::LIST);
             settings.reclaim = self.method(reclaim::LIST);
+            settings.split = self.method(split::LIST);
         }
         if self.flag() {
             settings.measure = self.method(measure::LIST);

@@ -17,6 +17,7 @@ use forerun_core::spec::{Choice, Method};
 use forerun_core::table::Table;
 use forerun_core::{
     Bytes, Nanos, Settings, depth, detect, dispatch, hinted, measure, next_file, preset, reclaim,
+    split,
 };
 use forerun_sim::announce::Announced;
 use forerun_sim::device::{self, Device};
@@ -81,6 +82,7 @@ fn choose_settings(random: &mut Random) -> Settings {
         settings.depth = choose_method(random, depth::LIST);
         settings.dispatch = choose_method(random, dispatch::LIST);
         settings.reclaim = choose_method(random, reclaim::LIST);
+        settings.split = choose_method(random, split::LIST);
         settings.measure = choose_method(random, measure::LIST);
         settings.next_file = choose_method(random, next_file::LIST);
     }

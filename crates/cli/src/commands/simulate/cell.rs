@@ -130,6 +130,7 @@ fn check_flags(args: &Simulate) -> Result<(), Failure> {
         ("--depth", &methods.depth),
         ("--dispatch", &methods.dispatch),
         ("--reclaim", &methods.reclaim),
+        ("--split", &methods.split),
         ("--next-file", &methods.next_file),
         ("--measure", &methods.measure),
     ] {

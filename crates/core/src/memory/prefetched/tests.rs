@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 use super::*;
 use crate::reclaim::LIST;
 use crate::spec::Choice;
+use crate::split::fixed;
 use crate::stream::STREAMS_MAX;
 
 impl Memory {
@@ -69,12 +70,17 @@ struct Rig {
 
 impl Rig {
     fn new(frames: u32) -> Self {
-        Self::with("longest(prefetch_percent=50)", frames)
+        Self::with("longest", 50, frames)
     }
 
-    fn with(reclaim: &str, frames: u32) -> Self {
+    fn with(reclaim: &str, percent: u64, frames: u32) -> Self {
         let choice = Choice::parse("reclaim", LIST, reclaim).unwrap();
-        let memory = Memory::new(frames, 4096, choice.build(LIST).unwrap());
+        let memory = Memory::new(
+            frames,
+            4096,
+            choice.build(LIST).unwrap(),
+            (fixed::METHOD.build)(&[percent]),
+        );
         let streams = Default::default();
         let now = Nanos(0);
         Self {
@@ -199,7 +205,7 @@ fn abandoned_blocks_that_a_window_covers_are_its_streams() {
 
 #[test]
 fn by_arrival_the_blocks_go_that_came_first_whoever_has_closed_his_file() {
-    let mut rig = Rig::with("fifo(prefetch_percent=25)", 400);
+    let mut rig = Rig::with("fifo", 25, 400);
     rig.fetch(0, 0, 6);
     rig.fetch(1, 1000, 120);
     rig.fetch(0, 6, 4);
@@ -217,7 +223,7 @@ fn by_arrival_the_blocks_go_that_came_first_whoever_has_closed_his_file() {
 
 #[test]
 fn a_pinned_block_keeps_its_place_in_the_order_of_arrival() {
-    let mut rig = Rig::with("fifo(prefetch_percent=1)", 100);
+    let mut rig = Rig::with("fifo", 1, 100);
     rig.fetch(0, 0, 5);
     let frame = |rig: &Rig| rig.memory.table.find(FILE, Block(0)).unwrap().frame;
     let pinned = frame(&rig);
@@ -229,7 +235,7 @@ fn a_pinned_block_keeps_its_place_in_the_order_of_arrival() {
 
 #[test]
 fn the_order_of_arrival_stays_small_if_nothing_is_ever_given_up() {
-    let mut rig = Rig::with("fifo", 4000);
+    let mut rig = Rig::with("fifo", 25, 4000);
     rig.fetch(0, 0, 1);
     for window in 1..2000 {
         let reader = window as usize % 2;
@@ -246,7 +252,7 @@ fn the_order_of_arrival_stays_small_if_nothing_is_ever_given_up() {
 
 #[test]
 fn the_coldest_stream_gives_up_its_last_blocks_however_short_it_is() {
-    let mut rig = Rig::with("coldest(prefetch_percent=25)", 100);
+    let mut rig = Rig::with("coldest", 25, 100);
     for (reader, first, now) in [(0, 0, 20), (1, 1000, 30)] {
         rig.now = Nanos(now);
         rig.fetch(reader, first, 20 + 10 * reader as u32);
@@ -259,7 +265,7 @@ fn the_coldest_stream_gives_up_its_last_blocks_however_short_it_is() {
 
 #[test]
 fn the_stream_whose_owner_computed_most_since_its_access_goes_before_an_older_one() {
-    let mut rig = Rig::with("coldest-cpu(prefetch_percent=25)", 100);
+    let mut rig = Rig::with("coldest-cpu", 25, 100);
     for (reader, first, now) in [(0, 0, 20), (1, 1000, 30)] {
         rig.now = Nanos(now << 20);
         rig.fetch(reader, first, 30);

@@ -1,0 +1,56 @@
+//! Split: which part of the memory may blocks fetched ahead keep?
+//!
+//! For reclaim methods with a prefetch cache ([`PrefetchOrder`](crate::reclaim::PrefetchOrder)); the others
+//! have no use for it. Too small a part loses blocks before their readers come, too large a one loses
+//! blocks that are read again. Li and Shen 2005, section 3.2, count both as misses on blocks that were in
+//! memory not long ago, and move the part to where their sum is least.
+//!
+//! ```text
+//! victim    -> eviction history: file, block, whether it was unread     (memory/history.rs)
+//! miss      -> found there?  missed(prefetch miss | cache miss)
+//! victim    <- percent(now): a method moves its part here, when it moves it
+//! ```
+//!
+//! A method hears the time when a frame is needed, so that it stands still while memory suffices.
+
+pub mod fixed;
+pub mod gradient;
+
+use alloc::boxed::Box;
+
+use crate::spec::{Method, Param};
+use crate::units::Nanos;
+
+/// The split methods. One entry a method.
+pub static LIST: &[Method<Box<dyn Split>>] = &[fixed::METHOD, gradient::METHOD];
+
+/// Where a part begins, or stays.
+const PERCENT: Param = Param {
+    name: "percent",
+    summary: "part of the memory that blocks fetched ahead may keep when a frame is needed; 25 is \
+              where Li and Shen begin",
+    default: 25,
+    min: 1,
+    max: 99,
+};
+
+/// A miss on a block that was given up not long ago.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Miss {
+    /// The block was fetched ahead and given up before its reader came.
+    Prefetch,
+    /// The block had been read, and is read again.
+    Cache,
+}
+
+/// Decides how the memory is split.
+pub trait Split: core::fmt::Debug + Send {
+    /// Whether misses are told. If so, the memory keeps an eviction history.
+    fn learns(&self) -> bool {
+        false
+    }
+    /// A block is missing that the eviction history knows.
+    fn missed(&mut self, _miss: Miss) {}
+    /// A frame is needed. The part of the frames, in per cent, that blocks fetched ahead may keep.
+    fn percent(&mut self, now: Nanos) -> u8;
+}
