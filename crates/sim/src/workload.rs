@@ -132,6 +132,11 @@ pub trait Workload: core::fmt::Debug {
     fn turns(&self) -> Option<Turns<'_>> {
         None
     }
+    /// How many readers are open at a time, where each is a process of its own: the next one opens its
+    /// file when one has closed, as the requests of a server. All of them, unless a workload says otherwise.
+    fn at_once(&self) -> usize {
+        usize::MAX
+    }
     /// Whether files lie one right behind the other; else there is a gap between two.
     fn is_packed(&self) -> bool {
         false

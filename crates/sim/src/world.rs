@@ -143,6 +143,8 @@ struct World<'a, 'r> {
     due: Vec<Option<Nanos>>,
     files: Vec<File>,
     readers: Vec<Reader<'a>>,
+    /// How many of them have opened their file, where each is a process of its own.
+    opened: usize,
     /// Who is next, if readers take turns.
     turns: Option<Turns<'a>>,
     /// Whose turn it is, if readers take turns.
@@ -216,6 +218,7 @@ impl<'a, 'r> World<'a, 'r> {
             devices,
             files,
             readers: opened.into_iter().enumerate().map(reader).collect(),
+            opened: 0,
             turns: walk.is_none().then(|| workload.turns()).flatten(),
             walking: walk.map(Walking::new),
             turn: None,
@@ -258,17 +261,16 @@ impl<'a, 'r> World<'a, 'r> {
         if self.walking.is_some() {
             return self.walk_on();
         }
-        for reader in 0..self.readers.len() {
-            let file = FileId(self.readers[reader].file as u32);
-            self.handle(Input::Open {
-                reader: ReaderId(reader as u32),
-                file,
-            })?;
-        }
+        let at_once = match self.turns {
+            Some(_) => usize::MAX,
+            None => self.workload.at_once().max(1),
+        };
+        self.opened = at_once.min(self.readers.len());
+        (0..self.opened).try_for_each(|reader| self.open(reader))?;
         self.announce()?;
         match self.turns {
             Some(_) => self.next_turn(),
-            None => (0..self.readers.len()).try_for_each(|reader| self.think(reader)),
+            None => (0..self.opened).try_for_each(|reader| self.think(reader)),
         }
     }
 

@@ -93,7 +93,26 @@ impl World<'_, '_> {
         one.report.elapsed = self.now.max(one.free_at);
         self.is_taken = true;
         self.handle(Input::Close { reader: id })?;
-        self.end_event()
+        self.end_event()?;
+        self.open_next()
+    }
+
+    pub(super) fn open(&mut self, reader: usize) -> Result<(), WorldError> {
+        let file = FileId(self.readers[reader].file as u32);
+        let reader = ReaderId(reader as u32);
+        self.handle(Input::Open { reader, file })
+    }
+
+    /// One has closed: the next one that waited for that begins.
+    fn open_next(&mut self) -> Result<(), WorldError> {
+        let next = self.opened;
+        if self.walking.is_some() || next == self.readers.len() {
+            return Ok(());
+        }
+        self.opened += 1;
+        self.readers[next].begin_late(self.now);
+        self.open(next)?;
+        self.think(next)
     }
 
     pub(super) fn wake(&mut self, reader: usize) -> Result<(), WorldError> {
@@ -291,7 +310,7 @@ impl World<'_, '_> {
             return Ok(());
         }
         self.cpu_told = plus(self.now, CPU_TICK);
-        for reader in 0..self.readers.len() {
+        for reader in 0..self.opened {
             let time = self.readers[reader].computed(self.now);
             if let Some(time) = time.filter(|time| *time > self.readers[reader].cpu_told) {
                 self.readers[reader].cpu_told = time;

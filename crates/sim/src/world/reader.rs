@@ -145,6 +145,8 @@ pub(super) struct Reader<'a> {
     pub(super) wake: Nanos,
     /// How long it thought before the read it makes.
     pub(super) thought: Nanos,
+    /// What was counted as computing before it began.
+    waited: Nanos,
     /// Its processor time as the engine knows it.
     pub(super) cpu_told: Nanos,
     pub(super) report: ReaderReport,
@@ -171,6 +173,7 @@ impl<'a> Reader<'a> {
             free_at: Nanos(0),
             wake: Nanos(0),
             thought: Nanos(0),
+            waited: Nanos(0),
             cpu_told: Nanos(0),
             report: ReaderReport::default(),
         }
@@ -213,7 +216,8 @@ impl<'a> Reader<'a> {
             State::Done => return None,
             _ => 0,
         };
-        Some(self.report.compute.since(Nanos(to_come)))
+        let computed = self.report.compute.since(self.waited);
+        Some(computed.since(Nanos(to_come)))
     }
 
     /// Its turn has come, or the end: what others did meanwhile is computing to it.
@@ -222,6 +226,13 @@ impl<'a> Reader<'a> {
             let away = now.since(since);
             self.report.compute.0 = self.report.compute.0.saturating_add(away.0);
         }
+    }
+
+    /// It begins when others have ended.
+    pub(super) fn begin_late(&mut self, now: Nanos) {
+        self.come_back(now);
+        self.free_at = now;
+        self.waited = self.report.compute;
     }
 
     /// The wait is over: the reader goes on as soon as the processor is free.
