@@ -2,8 +2,9 @@
 //!
 //! The simulated world runs it on a device that answers at once; the real-time driver runs it on
 //! generated content, which arrives at once too, one read at a time on one thread. Times are left
-//! out: nothing is decided by them, but by forestall, which is told F, and by coldest, which is left out. What concurrency adds is
-//! covered by replaying journals of concurrent runs (`cli/journal.rs` and the bench tests).
+//! out: nothing is decided by them, but by forestall, which is told F, and by coldest, which is left
+//! out. What concurrency adds is covered by replaying journals of concurrent runs (`cli/journal.rs`
+//! and the bench tests).
 
 use std::collections::VecDeque;
 use std::io::Write;
