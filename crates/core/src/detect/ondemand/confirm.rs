@@ -174,7 +174,7 @@ fn touching(last: Read, read: Read) -> Option<Shape> {
     let overlap = read.end.checked_sub(last.begin)?;
     let small = (read.len() / OVERLAP_PART).max(1);
     let is_below = read.begin < last.begin && read.end <= last.end && overlap <= small;
-    is_below.then_some(Shape {
+    is_below.then(|| Shape {
         direction: Direction::Backward,
         step: last.begin - read.begin,
         count: read.len(),
