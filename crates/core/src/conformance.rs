@@ -21,6 +21,7 @@ mod layout;
 mod measure;
 mod next_file;
 mod reclaim;
+mod split;
 #[cfg(test)]
 mod tests;
 
@@ -39,6 +40,7 @@ pub use layout::layout;
 pub use measure::measure;
 pub use next_file::next_file;
 pub use reclaim::reclaim;
+pub use split::split;
 
 /// A rule of a family's interface.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -103,6 +105,10 @@ pub enum Rule {
     LengthHonest,
     /// Reclaim: there is a victim as long as some block is not pinned.
     NothingLost,
+    /// Split: neither part of the memory is empty.
+    PartInRange,
+    /// Split: a method that does not learn decides the same whatever is missed.
+    LearnsIsHonest,
     /// Hinted: what is fetched is absent and will be used.
     FetchMakesSense,
     /// Hinted: what is given up is resident and in nobody's hands; none is where a frame is empty.

@@ -45,12 +45,13 @@ pub enum Miss {
 
 /// Decides how the memory is split.
 pub trait Split: core::fmt::Debug + Send {
-    /// Whether misses are told. If so, the memory keeps an eviction history.
+    /// Whether misses are told. If so, the memory keeps an eviction history; if not, they change nothing.
     fn learns(&self) -> bool {
         false
     }
     /// A block is missing that the eviction history knows.
     fn missed(&mut self, _miss: Miss) {}
-    /// A frame is needed. The part of the frames, in per cent, that blocks fetched ahead may keep.
+    /// A frame is needed. The part of the frames, in per cent, that blocks fetched ahead may keep: from 1 to
+    /// 99. Asked once more at the same time, it answers the same.
     fn percent(&mut self, now: Nanos) -> u8;
 }

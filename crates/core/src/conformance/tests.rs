@@ -2,12 +2,13 @@
 
 mod estimates;
 mod liars;
+mod parts;
 
 use super::*;
 use crate::spec::Method;
 use crate::{
     depth as depths, detect as detects, dispatch as dispatches, hinted::policy, layout as layouts,
-    measure as measures, next_file as next_files,
+    measure as measures, next_file as next_files, split as splits,
 };
 use alloc::boxed::Box;
 use core::ops::Range;
@@ -108,6 +109,11 @@ fn every_next_file_method_conforms() {
 }
 
 #[test]
+fn every_split_method_conforms() {
+    run("split", splits::LIST, split);
+}
+
+#[test]
 fn a_detect_method_breaks_each_rule_that_it_is_excused_from() {
     for method in detects::LIST {
         let but = deviations(method.spec.name);
@@ -174,6 +180,14 @@ fn a_next_file_method_that_lies_is_found() {
     for (rule, lie) in liars::FILES {
         let make = || liars::Misleads::boxed(*lie);
         assert_eq!(broken(next_file, &make), Some(*rule), "{lie:?}");
+    }
+}
+
+#[test]
+fn a_split_method_that_lies_is_found() {
+    for (rule, lie) in parts::PARTS {
+        let make = || parts::Moves::boxed(*lie);
+        assert_eq!(broken(split, &make), Some(*rule), "{lie:?}");
     }
 }
 
