@@ -14,6 +14,7 @@
 //! cancel    a fetch is not wanted any more
 //! fetch     frames for the blocks, requests for the devices
 //! send      dispatch: which request a device gets next
+//! announced hints: blocks that owners never read
 //! streams   runs of blocks ahead of their readers; victims
 //! turn      the facts by which a device's next request is chosen
 //! place     layout: which device holds a block, and where on it
@@ -23,6 +24,7 @@
 //! drivers stands in `docs/ARCHITECTURE.md`. The engine cannot fail: inputs that make no sense are
 //! counted and change nothing.
 
+mod announced;
 mod cancel;
 mod change;
 mod complete;
@@ -47,6 +49,7 @@ use alloc::collections::VecDeque;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
+use self::announced::Announcing;
 use crate::deferred::{Deferred, DeferredRequest};
 use crate::depth::{self, Depth};
 use crate::detect::{self, Access, Detect};
@@ -93,6 +96,8 @@ pub struct Engine {
     plan: Option<Box<Plan>>,
     /// Folders, and what is open ahead of those that walk them.
     next_file: FilesAhead,
+    /// What readers announced to the reclaim method.
+    announcing: Announcing,
     /// Reads that wait for a frame, first come first served.
     starved: VecDeque<ReadId>,
     /// Work that stages left behind; empty between two inputs.
@@ -184,6 +189,7 @@ impl Engine {
             reads: FixedMap::default(),
             requests: Requests::default(),
             plan: None,
+            announcing: Announcing::default(),
             starved: VecDeque::new(),
             work: Work::default(),
             withheld: 0,

@@ -29,6 +29,7 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+mod announced;
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
 mod deferred;

@@ -113,6 +113,11 @@ impl Memory {
         self.reclaim.uses_cpu_time()
     }
 
+    /// Whether hints say which blocks are of no use.
+    pub(crate) fn uses_hints(&self) -> bool {
+        self.reclaim.uses_hints()
+    }
+
     /// Whether a frame that was used is free.
     pub(crate) fn has_free(&self) -> bool {
         !self.free.is_empty()

@@ -16,6 +16,14 @@ use crate::reclaim::lru::TwoList;
 use crate::reclaim::{Cache, PrefetchOrder, PrefetchStream, Reclaim, Victim};
 use crate::table::Frame;
 
+/// CPU time counts in units of 2^16 ns (66 us, less than a timer tick) ..
+const CPU_SHIFT: u32 = 16;
+/// .. up to 2^20 of them, 68 s; a stream left for longer is as cold as one can be.
+const CPU_BITS: u32 = 20;
+/// Below it stands the last access by wall clock, in units of 2^10 ns: enough for 200 days.
+const WALL_SHIFT: u32 = 10;
+const WALL_BITS: u32 = u64::BITS - CPU_BITS;
+
 /// The rank of a stream; the highest one loses its last block.
 pub(crate) type Rank = fn(&PrefetchStream) -> u64;
 
@@ -24,30 +32,51 @@ struct Partitioned {
     /// None: unread blocks go in the order of their arrival.
     rank: Option<Rank>,
     uses_cpu_time: bool,
+    uses_hints: bool,
     ordinary: TwoList,
 }
 
 /// The method that takes the last block of the stream of the highest rank.
 pub(crate) fn ranked(rank: Rank) -> Box<dyn Reclaim> {
-    build(Some(rank), false)
+    Box::new(by(Some(rank)))
 }
 
-/// The same with ranks that depend on the time that owners compute.
-pub(crate) fn ranked_by_cpu_time(rank: Rank) -> Box<dyn Reclaim> {
-    build(Some(rank), true)
+/// The same by the time that owners have computed since their last access, then by that access.
+pub(crate) fn ranked_by_cpu_time() -> Box<dyn Reclaim> {
+    Box::new(Partitioned {
+        uses_cpu_time: true,
+        ..by(Some(cpu_time))
+    })
+}
+
+/// The same, and what owners never read goes before.
+pub(crate) fn ranked_by_cpu_time_and_hints() -> Box<dyn Reclaim> {
+    Box::new(Partitioned {
+        uses_cpu_time: true,
+        uses_hints: true,
+        ..by(Some(cpu_time))
+    })
 }
 
 /// The method that takes the block that arrived first.
 pub(crate) fn by_arrival() -> Box<dyn Reclaim> {
-    build(None, false)
+    Box::new(by(None))
 }
 
-fn build(rank: Option<Rank>, uses_cpu_time: bool) -> Box<dyn Reclaim> {
-    Box::new(Partitioned {
+fn by(rank: Option<Rank>) -> Partitioned {
+    Partitioned {
         rank,
-        uses_cpu_time,
+        uses_cpu_time: false,
+        uses_hints: false,
         ordinary: TwoList::default(),
-    })
+    }
+}
+
+fn cpu_time(stream: &PrefetchStream) -> u64 {
+    let cpu = (stream.cpu.0 >> CPU_SHIFT).min((1 << CPU_BITS) - 1);
+    let wall_max = (1 << WALL_BITS) - 1;
+    let wall = (stream.used.0 >> WALL_SHIFT).min(wall_max);
+    cpu << WALL_BITS | (wall_max - wall)
 }
 
 impl Partitioned {
@@ -73,6 +102,10 @@ impl Reclaim for Partitioned {
 
     fn uses_cpu_time(&self) -> bool {
         self.uses_cpu_time
+    }
+
+    fn uses_hints(&self) -> bool {
+        self.uses_hints
     }
 
     fn inserted(&mut self, cache: &mut Cache<'_>, frame: Frame) {

@@ -88,7 +88,7 @@ const FORERUN: Preset = Preset {
     measure: "online",
 };
 
-/// The server of Li and Shen 2005, section 4: windows of at most 512 KiB. Their five kernels differ in
+/// The server of Li and Shen 2005, section 4: windows of at most 512 KiB. Their six kernels differ in
 /// reclaim alone.
 const SERVER: Preset = Preset {
     depth: "fixed(depth_bytes=524288)",
@@ -173,6 +173,13 @@ pub static LIST: &[Preset] = &[
         summary: "the same: the last block of the stream whose owner has computed most since its access",
         source: "Li and Shen 2005 section 3.1, PC-Coldest+",
         reclaim: "coldest-cpu",
+        ..SERVER
+    },
+    Preset {
+        name: "pc-optimal",
+        summary: "the same: blocks that their owners do not announce go first, the rest as in pc-coldest+",
+        source: "Li and Shen 2005 section 4.2, the approximated optimum",
+        reclaim: "furthest",
         ..SERVER
     },
     Preset {

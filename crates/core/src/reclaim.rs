@@ -20,6 +20,7 @@ pub mod coldest;
 pub mod coldest_cpu;
 pub mod exclusive;
 pub mod fifo;
+pub mod furthest;
 pub mod longest;
 pub mod lru;
 
@@ -40,6 +41,7 @@ pub static LIST: &[Method<Box<dyn Reclaim>>] = &[
     longest::METHOD,
     coldest::METHOD,
     coldest_cpu::METHOD,
+    furthest::METHOD,
 ];
 
 /// A stream: its reader, and the block where the run began.
@@ -141,6 +143,11 @@ pub trait Reclaim: core::fmt::Debug + Send {
     /// Whether ranks depend on [`PrefetchStream::cpu`]. Streams of an owner whose time is told are ranked
     /// anew.
     fn uses_cpu_time(&self) -> bool {
+        false
+    }
+    /// Whether blocks that their owner never reads, by the hints it gave, are of no stream, so that they go
+    /// first.
+    fn uses_hints(&self) -> bool {
         false
     }
     /// A resident block is the method's from now on. Its flags tell what happened to it so far.

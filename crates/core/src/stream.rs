@@ -22,6 +22,7 @@
 use alloc::vec::Vec;
 use core::num::NonZeroU64;
 
+use crate::announced::Announced;
 use crate::detect::Direction;
 use crate::units::{Block, Nanos};
 
@@ -134,6 +135,8 @@ pub(crate) struct Streams {
     left: Vec<Stream>,
     /// Processor time of the owner, as far as it was told.
     cpu: Nanos,
+    /// What the owner said it would read.
+    pub(crate) announced: Announced,
 }
 
 impl Streams {
@@ -212,8 +215,12 @@ impl Streams {
         }
     }
 
-    /// A block fetched ahead is in the prefetch cache. Whether a stream has it ahead of its reader.
+    /// A block fetched ahead is in the prefetch cache. Whether a stream has it ahead of its reader, who may
+    /// come to it.
     pub(crate) fn arrive(&mut self, block: Block) -> bool {
+        if self.announced.never_has(block) {
+            return false;
+        }
         let at = u64::from(block.0);
         let is_ahead = |s: &&mut Stream| {
             s.direction == Direction::Forward && s.touched <= at && at <= s.end.max(s.tail.into())

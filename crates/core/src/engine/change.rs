@@ -93,6 +93,7 @@ impl Engine {
         self.abandon_reads(id);
         self.abandon_streams(id);
         self.change_streams(id, Streams::clear);
+        self.forget_announced(id);
         self.close_ahead(id);
         self.close_hints(id);
         self.drop_deferred(id);
@@ -157,6 +158,7 @@ impl Engine {
             .collect();
         for id in readers {
             self.change_streams(id, Streams::clear);
+            self.forget_announced(id);
             let fresh = self.settings.detect.build(detect::LIST);
             if let (Some(reader), Some(fresh)) = (self.readers.get_mut(&id), fresh) {
                 reader.detect = fresh;

@@ -38,10 +38,13 @@ impl Engine {
     /// Bookkeeping that a reference takes out of the memory.
     pub const HINT_BYTES: u64 = HINT_BYTES.unsigned_abs();
 
-    /// Whether there is room for a hint of so many blocks; none if no policy follows hints.
+    /// Whether there is room for a hint of so many blocks; none if neither a policy nor the reclaim method
+    /// follows hints.
     #[must_use]
     pub fn takes_hint(&self, blocks: u32) -> Option<bool> {
-        self.settings.hinted.as_ref()?;
+        if self.settings.hinted.is_none() {
+            return self.takes_announcement(self.hints_max());
+        }
         let plan = self.plan.as_ref();
         let plan = plan.filter(|plan| !self.is_outgrown(plan, blocks));
         let (unit, room) = match plan {
@@ -89,7 +92,15 @@ impl Engine {
         let left = state.blocks.checked_sub(u64::from(first.0))?;
         let exist = u32::try_from(left).unwrap_or(u32::MAX).min(count);
         if self.settings.hinted.is_none() {
-            return Some(());
+            let Some(has_room) = self.takes_announcement(self.hints_max()) else {
+                return Some(());
+            };
+            if exist == 0 && count > 0 {
+                return None;
+            }
+            let count = exist;
+            let extent = Extent { file, first, count };
+            return self.announced(reader, extent, more, has_room);
         }
         let accepted = match exist {
             0 => (count == 0).then_some(()),

@@ -358,6 +358,7 @@ impl Engine {
         self.change_streams(reader, |streams| {
             streams.advance(extent.first, extent.count, now)
         });
+        self.compare_with_announced(reader, extent);
     }
 
     /// Fetches what is missing of a read that was announced: there is no pattern to look for.

@@ -1,6 +1,8 @@
 //! The engine under inputs nobody would send: it never panics, its ledger always adds up, no
 //! block is fetched twice at once, and nothing leaks.
 
+mod prefetch_memory;
+
 use std::collections::BTreeSet;
 use std::vec;
 use std::vec::Vec;
@@ -59,6 +61,10 @@ impl Rig {
             exact: way / 2 % 2 == 1,
             blocks: [0, 20][way / 4 % 2],
         };
+        Self::of(settings)
+    }
+
+    fn of(settings: crate::Settings) -> Self {
         let engine = Engine::new(settings).unwrap();
         Self {
             engine,

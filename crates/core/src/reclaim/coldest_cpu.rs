@@ -14,7 +14,7 @@
 
 use alloc::boxed::Box;
 
-use super::{PrefetchStream, Reclaim};
+use super::Reclaim;
 use crate::partitioned;
 use crate::spec::{Knows, Method, Spec};
 
@@ -28,20 +28,5 @@ pub(super) const METHOD: Method<Box<dyn Reclaim>> = Method {
         knows: Knows::Online,
         params: &[],
     },
-    build: |_| partitioned::ranked_by_cpu_time(rank),
+    build: |_| partitioned::ranked_by_cpu_time(),
 };
-
-/// CPU time counts in units of 2^16 ns (66 us, less than a timer tick) ..
-const CPU_SHIFT: u32 = 16;
-/// .. up to 2^20 of them, 68 s; a stream left for longer is as cold as one can be.
-const CPU_BITS: u32 = 20;
-/// Below it stands the last access by wall clock, in units of 2^10 ns: enough for 200 days.
-const WALL_SHIFT: u32 = 10;
-const WALL_BITS: u32 = u64::BITS - CPU_BITS;
-
-fn rank(stream: &PrefetchStream) -> u64 {
-    let cpu = (stream.cpu.0 >> CPU_SHIFT).min((1 << CPU_BITS) - 1);
-    let wall_max = (1 << WALL_BITS) - 1;
-    let wall = (stream.used.0 >> WALL_SHIFT).min(wall_max);
-    cpu << WALL_BITS | (wall_max - wall)
-}

@@ -264,6 +264,27 @@ fn the_coldest_stream_gives_up_its_last_blocks_however_short_it_is() {
 }
 
 #[test]
+fn what_its_owner_will_not_read_goes_first_and_the_rest_as_without_hints() {
+    let mut rig = Rig::with("furthest", 25, 100);
+    rig.streams[0].announced.add(Block(0), 20);
+    rig.streams[0].announced.end(true);
+    for (reader, first, now) in [(1, 1000, 20), (0, 0, 30)] {
+        rig.now = Nanos(now << 20);
+        rig.fetch(reader, first, 30);
+    }
+    let unwanted = 20..30;
+    assert_eq!(rig.victims(10), unwanted.collect::<Vec<_>>());
+    assert_eq!(
+        rig.victims(2),
+        [1029, 1028],
+        "the older stream, of an owner without hints"
+    );
+    rig.streams[0].owner_has_used(Nanos(2_000_000));
+    rig.follow(0);
+    assert_eq!(rig.victims(2), [19, 18], "by CPU time");
+}
+
+#[test]
 fn the_stream_whose_owner_computed_most_since_its_access_goes_before_an_older_one() {
     let mut rig = Rig::with("coldest-cpu", 25, 100);
     for (reader, first, now) in [(0, 0, 20), (1, 1000, 30)] {
