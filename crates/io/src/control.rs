@@ -16,8 +16,8 @@ use forerun_core::engine::view::{DeviceView, StreamView};
 use forerun_core::journal::Entry;
 use forerun_core::table::{Table, flag};
 use forerun_core::{
-    Bytes, DeviceId, Engine, Fetch, FileId, Input, Ledger, Output, Placement, Profile, ReadId,
-    ReaderId, Served,
+    Bytes, DeviceId, Engine, Fetch, FileId, Input, Ledger, Nanos, Output, Placement, Profile,
+    ReadId, ReaderId, Served,
 };
 
 use crate::arena::{Arena, Target};
@@ -27,6 +27,7 @@ use crate::clock::Ticker;
 use crate::door::{Door, Later};
 use crate::folder::{Order, Orders};
 use crate::numbers::Numbered;
+use crate::owner::Owned;
 use crate::reader::Position;
 use crate::source::Identity;
 use crate::surplus::Surplus;
@@ -391,7 +392,35 @@ impl Control {
         self.engine.follows_folders()
     }
 
-    /// Whether there is room for a hint of so many blocks; none if no policy follows hints.
+    /// Whether any method decides by the time that owners compute.
+    pub(crate) fn uses_cpu_time(&self) -> bool {
+        self.engine.uses_cpu_time()
+    }
+
+    /// The open readers of which it is known whose they are.
+    pub(crate) fn owned(&self) -> Vec<Owned> {
+        let readers = self.readers.iter().filter_map(|(number, position)| {
+            Some(Owned {
+                reader: ReaderId(number),
+                thread: position.owner.thread()?,
+                position: position.clone(),
+            })
+        });
+        readers.collect()
+    }
+
+    /// Owners have computed for so long, as far as their readers are open still.
+    pub(crate) fn tell_cpu_times(&mut self, times: &[(Owned, Nanos)]) {
+        for (owned, time) in times {
+            let (reader, time) = (owned.reader, *time);
+            let now = self.readers.get(reader.0);
+            if now.is_some_and(|now| Arc::ptr_eq(now, &owned.position)) {
+                self.feed(Input::CpuTime { reader, time });
+            }
+        }
+    }
+
+    /// Whether there is room for a hint of so many blocks; none if no method follows hints.
     pub(crate) fn takes_hint(&self, blocks: u32) -> Option<bool> {
         self.engine.takes_hint(blocks)
     }

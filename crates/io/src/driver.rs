@@ -19,6 +19,7 @@ use crate::backend::{Backend, BackendChoice, Setup, Sink};
 use crate::clock::{Clock, Ticker};
 use crate::control::Control;
 use crate::error::Error;
+use crate::owner::OwnerClocks;
 use crate::pages_ahead::PagesAhead;
 use crate::prior::{PriorSource, Priors};
 use crate::shared::{Port, Shared};
@@ -79,6 +80,8 @@ pub struct Driver {
     /// Held while a limit is set.
     limiting: Mutex<()>,
     _pages_ahead: PagesAhead,
+    /// None if no method asks what owners compute.
+    _owner_clocks: Option<OwnerClocks>,
     /// What devices may cost; none if the user said it.
     pub(crate) priors: Option<Priors>,
     pub(crate) emulated: bool,
@@ -182,11 +185,14 @@ impl Driver {
         };
         let stack = Stack::start(port, &setup, backend, emulate, fault, trace)?;
         shared.connect(stack.top.clone());
+        let clocks = || OwnerClocks::start(Arc::downgrade(&shared)).map_err(Error::Thread);
+        let owner_clocks = shared.uses_cpu_time.then(clocks).transpose()?;
         Ok(Self {
             shared,
             stack,
             limiting: Mutex::default(),
             _pages_ahead: pages_ahead,
+            _owner_clocks: owner_clocks,
             priors,
             emulated: emulate.is_some(),
             measured,

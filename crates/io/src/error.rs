@@ -102,6 +102,9 @@ pub enum Error {
         /// The original error.
         source: io::Error,
     },
+    /// The thread that reads the clocks of programs cannot start.
+    #[error("cannot start the thread that reads CPU times: {0}")]
+    Thread(io::Error),
     /// The journal cannot be written.
     #[error("journal: {0}")]
     Journal(io::Error),

@@ -42,6 +42,7 @@ mod journal_file;
 mod numbers;
 pub mod opening;
 mod outbox;
+mod owner;
 pub mod page_cache;
 mod pages_ahead;
 mod position;

@@ -21,6 +21,7 @@ use crate::catalog::Version;
 use crate::clock::coarse_seconds;
 use crate::door::Later;
 use crate::hit::{Guess, Hits};
+use crate::owner::Owner;
 use crate::shared::{Answer, Ask, Shared};
 use crate::source::Source;
 use crate::span::Span;
@@ -44,6 +45,8 @@ pub(crate) struct Position {
     hits: AtomicU64,
     /// A [`Guess`].
     guess: AtomicU64,
+    /// Whose processor time counts; no hit asks.
+    pub(crate) owner: Owner,
 }
 
 impl Default for Position {
@@ -52,6 +55,7 @@ impl Default for Position {
             previous: AtomicU64::new(NOWHERE),
             hits: AtomicU64::new(0),
             guess: AtomicU64::new(0),
+            owner: Owner::default(),
         }
     }
 }
@@ -147,6 +151,15 @@ impl Reader {
     #[must_use]
     pub fn is_served(&self) -> bool {
         self.source.is_served()
+    }
+
+    /// It is read for this thread, of whatever process, from now on: what that computes tells whether it
+    /// still comes to what was fetched for it. Without a word it is read for the threads that call. Zero
+    /// says nothing.
+    pub fn belongs_to(&self, thread: u32) {
+        if self.shared.uses_cpu_time {
+            self.position.owner.is(thread);
+        }
     }
 
     /// Whether its file is read past the page cache; none if it is generated as it is read.
@@ -327,6 +340,9 @@ impl Reader {
     }
 
     fn ask(&self, span: &Span<'_>, fresh: bool) -> io::Result<Answer> {
+        if self.shared.uses_cpu_time {
+            self.position.owner.is_this_thread();
+        }
         self.shared.read(&Ask {
             reader: self.id,
             file: self.file,

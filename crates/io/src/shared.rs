@@ -64,6 +64,8 @@ pub(crate) struct Shared {
     pub(crate) domain: u32,
     /// Whether every read must enter the engine.
     pub(crate) sees_every_read: bool,
+    /// Whether the engine is told how long owners computed.
+    pub(crate) uses_cpu_time: bool,
     control: Mutex<Control>,
     door: Door,
     outbox: Outbox,
@@ -134,6 +136,7 @@ impl Shared {
             arena,
             domain: DOMAINS.fetch_add(1, Ordering::Relaxed),
             sees_every_read,
+            uses_cpu_time: control.uses_cpu_time(),
             control: Mutex::new(control),
             door: Door::default(),
             outbox: Outbox::default(),

@@ -181,6 +181,9 @@ impl Filesystem for Adapter {
                 }
             },
         };
+        if let Ok(file) = &file {
+            file.asked_by(request.pid());
+        }
         match file {
             Ok(file) if file.reader().is_none() => {
                 let fs = self.served.fs.clone();

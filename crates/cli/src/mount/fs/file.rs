@@ -3,8 +3,9 @@
 //! One in [passthrough](super::passthrough) has a reader only once the kernel asks for bytes of it. Made and closed by the [file system](super); one for each `open(2)` of a program. Its
 //! [`Reader`] is the engine's owner: when the program closes the file or ends, however it ends, the
 //! kernel releases the file, the reader is dropped, and the engine frees what was fetched for it
-//! and not read. A child that inherited the file still reads it, and keeps it alive: so the process
-//! is no owner, and its end (a pidfd) says nothing that the release does not say better.
+//! and not read. A child that inherited the file still reads it, and keeps it alive: so the end of a
+//! process (a pidfd) says nothing that the release does not say better. Whose processor time counts, if
+//! that is asked for, is the thread of the last request ([`Reader::belongs_to`]).
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -43,6 +44,9 @@ impl OpenFile {
     /// A file just opened, of this size; without a reader the kernel reads it.
     #[must_use]
     pub fn new(node: Node, thread: u32, size: u64, reader: Option<Reader>, lane: LaneOf) -> Self {
+        if let Some(reader) = &reader {
+            reader.belongs_to(thread);
+        }
         Self {
             node,
             thread,
@@ -63,8 +67,16 @@ impl OpenFile {
 
     /// It is read by this one from now on, unless it has one.
     pub(super) fn begin_reader(&self, reader: Reader) {
+        reader.belongs_to(self.thread);
         // Another request was faster.
         drop(self.reader.set(reader));
+    }
+
+    /// A thread asks for bytes: what it computes from now on tells whether it comes to the next ones.
+    pub fn asked_by(&self, thread: u32) {
+        if let Some(reader) = self.reader() {
+            reader.belongs_to(thread);
+        }
     }
 
     /// Whether calls about it wait for a server.
