@@ -18,8 +18,19 @@ use crate::quantity::{size, typed};
 pub fn settings(preset: &Preset, wanted: &Composition) -> Result<Settings, Failure> {
     let mut settings = preset.settings(wanted.memory).map_err(name_the_flag)?;
     replace(&mut settings, &wanted.methods);
-    settings.check().map_err(name_the_flag)?;
+    check(&settings, &wanted.methods)?;
     Ok(settings)
+}
+
+/// Checks settings in which methods were put in place of the preset's.
+///
+/// # Errors
+/// A value out of its range, or a split that has nothing to split.
+pub fn check(settings: &Settings, methods: &Methods) -> Result<(), Failure> {
+    if methods.split.is_some() {
+        settings.check_split().map_err(name_the_flag)?;
+    }
+    settings.check().map_err(name_the_flag)
 }
 
 /// Refuses a method that has nothing to do, for a command that reads the files it is given.
@@ -66,6 +77,7 @@ pub fn name_the_flag(error: SettingsError) -> Failure {
             // Rounded down: what the message names must be accepted.
             size((maximum.0 >> 30 << 30).into())
         )),
+        split @ SettingsError::Split { .. } => Failure::Usage(format!("--{split} (--reclaim)")),
         other => other.into(),
     }
 }
@@ -105,6 +117,35 @@ mod tests {
                 ..plain
             }
         );
+    }
+
+    #[test]
+    fn a_split_of_a_memory_that_is_not_split_is_refused_with_the_methods_that_split() {
+        let preset = preset::find("forerun").unwrap();
+        for (split, reclaim, is_accepted) in [
+            ("gradient", None, false),
+            ("fixed(percent=30)", Some("exclusive"), false),
+            ("gradient", Some("coldest-cpu"), true),
+        ] {
+            let methods = Methods {
+                split: Some(Choice::parse("split", forerun_core::split::LIST, split).unwrap()),
+                reclaim: reclaim.map(|text| {
+                    Choice::parse("reclaim", forerun_core::reclaim::LIST, text).unwrap()
+                }),
+                ..Methods::default()
+            };
+            let wanted = Composition {
+                methods,
+                ..memory(1 << 26)
+            };
+            let answer = settings(preset, &wanted).map_err(|failure| failure.to_string());
+            assert_eq!(answer.is_ok(), is_accepted, "{answer:?}");
+            if let Err(message) = answer {
+                let names = [split, reclaim.unwrap_or("lru"), "fifo, longest, coldest"];
+                assert!(names.iter().all(|name| message.contains(name)), "{message}");
+                assert!(message.starts_with("--split"), "{message}");
+            }
+        }
     }
 
     #[test]

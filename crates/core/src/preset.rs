@@ -145,6 +145,7 @@ pub static LIST: &[Preset] = &[
         name: "access-history",
         summary: "on-demand readahead, 512 KiB, blocks fetched ahead and read in one two-list LRU",
         source: "Li and Shen 2005 section 4.2, AccessHistory",
+        split: "fixed",
         ..SERVER
     },
     Preset {

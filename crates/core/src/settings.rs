@@ -5,6 +5,7 @@
 
 use alloc::boxed::Box;
 use alloc::string::{String, ToString};
+use alloc::vec::Vec;
 use core::fmt;
 use core::str::FromStr;
 
@@ -136,6 +137,15 @@ pub enum SettingsError {
     InFlight(u32),
     /// A share of zero or above 100 %.
     UnreadPercent(u8),
+    /// A split of a memory that is not split.
+    Split {
+        /// The split method.
+        split: String,
+        /// The reclaim method.
+        reclaim: &'static str,
+        /// Those with a prefetch cache.
+        accepted: Vec<&'static str>,
+    },
     /// A method that does not exist or takes other parameters.
     Choice(ChoiceError),
     /// A settings line that cannot be read.
@@ -174,6 +184,16 @@ impl fmt::Display for SettingsError {
                     "{p} % of memory for unread blocks: must lie from 1 to 100"
                 )
             }
+            Self::Split {
+                split,
+                reclaim,
+                accepted,
+            } => write!(
+                f,
+                "split {split}: the reclaim method {reclaim} keeps no blocks fetched ahead apart; \
+                 those that do are {}",
+                accepted.join(", ")
+            ),
             Self::Choice(e) => e.fmt(f),
             Self::Line(what) => write!(f, "settings line: {what}"),
         }
@@ -221,6 +241,28 @@ impl Settings {
             });
         }
         Ok(())
+    }
+
+    /// Checks that the split method has something to decide: not part of [`check`](Self::check), because one
+    /// without is harmless, and journals have it.
+    ///
+    /// # Errors
+    /// The reclaim method has no prefetch cache.
+    pub fn check_split(&self) -> Result<(), SettingsError> {
+        let is_split = |method: &Choice| {
+            let built = method.build(reclaim::LIST);
+            built.is_some_and(|method| method.prefetch_order().is_some())
+        };
+        if is_split(&self.reclaim) {
+            return Ok(());
+        }
+        let all = reclaim::LIST.iter().map(|method| &method.spec);
+        let accepted = all.filter(|spec| is_split(&Choice::of(spec)));
+        Err(SettingsError::Split {
+            split: self.split.to_string(),
+            reclaim: self.reclaim.spec.name,
+            accepted: accepted.map(|spec| spec.name).collect(),
+        })
     }
 
     /// What estimates the costs of one device.

@@ -280,6 +280,9 @@ pub(super) fn settings(
     let mut settings = preset.settings(Bytes(1 << 30)).map_err(|e| refused(&e))?;
     (settings.memory, settings.block_bytes) = (memory, args.block_bytes);
     composition::replace(&mut settings, &args.methods);
+    if args.methods.split.is_some() {
+        settings.check_split().map_err(composition::name_the_flag)?;
+    }
     settings.check().map_err(|e| match e {
         SettingsError::Memory { minimum, .. } => {
             let blocks = minimum.0.div_ceil(args.block_bytes.into());
