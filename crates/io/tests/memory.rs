@@ -5,14 +5,18 @@
 //! byte the engine, the driver and their threads allocate counts; the blocks themselves are a
 //! mapping and do not. One test, because the allocator counts the whole process.
 //!
+//! One method takes more: the order of arrival of blocks that come one by one (`fifo`, random reads) is 12 bytes
+//! for each of them, up to 0.47 % here. It is paid out of the memory, as all that the engine keeps.
+//!
 //! The table alone is 0.382 %. What varies from run to run is how many requests are under way, at
-//! most 64 at the device and what waits behind them: 0.386 to 0.395 % on a machine under load.
+//! most 64 at the device and what waits behind them: 0.386 to 0.395 % on a machine under load, and 0.398 % with
+//! an eviction history.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use forerun_core::spec::Choice;
-use forerun_core::{Bytes, measure, preset, reclaim};
+use forerun_core::{Bytes, measure, preset, reclaim, split};
 use forerun_io::{BackendChoice, Config, Driver, generated};
 
 static NOW: AtomicUsize = AtomicUsize::new(0);
@@ -78,13 +82,25 @@ const PATTERNS: &[Pattern] = &[
     },
 ];
 
+/// A backend, a reclaim method and a split method. Orders by arrival and by streams, with CPU times and hints, and
+/// an eviction history.
+const RUNS: [(&str, [&str; 2]); 6] = [
+    ("memory", ["lru", "fixed"]),
+    ("memory", ["longest", "fixed"]),
+    ("memory", ["fifo", "gradient"]),
+    ("memory", ["coldest-cpu", "gradient"]),
+    ("memory", ["furthest", "gradient"]),
+    ("pread", ["lru", "fixed"]),
+];
+
 /// The most that was allocated while a pattern ran, and what the engine says it used.
-fn run(pattern: &Pattern, backend: &str, method: &str) -> (usize, Bytes) {
+fn run(pattern: &Pattern, backend: &str, [method, split_method]: [&str; 2]) -> (usize, Bytes) {
     let before = NOW.load(Ordering::Relaxed);
     PEAK.store(before, Ordering::Relaxed);
     let preset = preset::find("forerun").unwrap();
     let mut settings = preset.settings(Bytes(MEMORY)).unwrap();
     settings.reclaim = Choice::parse("reclaim", reclaim::LIST, method).unwrap();
+    settings.split = Choice::parse("split", split::LIST, split_method).unwrap();
     // Memory measured as a device of a hundred gigabytes a second has windows of eighty mebibytes, and all
     // their requests at once: 0.6 % instead of 0.4 %.
     settings.measure = Choice::of(&measure::given::METHOD.spec);
@@ -110,14 +126,19 @@ fn run(pattern: &Pattern, backend: &str, method: &str) -> (usize, Bytes) {
 #[test]
 fn bookkeeping_stays_below_four_per_mille_of_the_memory() {
     for pattern in PATTERNS {
-        for (backend, method) in [("memory", "lru"), ("memory", "longest"), ("pread", "lru")] {
-            let (allocated, peak) = run(pattern, backend, method);
+        for (backend, methods) in RUNS {
+            let (allocated, peak) = run(pattern, backend, methods);
+            let [method, split] = methods;
             let percent = allocated as f64 * 100.0 / MEMORY as f64;
             println!(
-                "{:13} {backend:6} {method:7} {allocated} bytes, {percent:.4} %, peak {peak} of {MEMORY}",
+                "{:13} {backend:6} {method:11} {split:8} {allocated} bytes, {percent:.4} %, peak {peak} of {MEMORY}",
                 pattern.name
             );
-            assert!(percent <= 0.4, "{}: {percent:.4} %", pattern.name);
+            let most = match method {
+                "fifo" if pattern.name != "sequential" => 0.5,
+                _ => 0.4,
+            };
+            assert!(percent <= most, "{} {method}: {percent:.4} %", pattern.name);
             assert!(
                 peak.0 <= MEMORY && peak.0 > MEMORY * 98 / 100,
                 "{}: {peak}",

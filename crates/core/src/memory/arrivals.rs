@@ -10,7 +10,7 @@
 //! ```
 //!
 //! The oldest block is the first in the first run that is still unread; positions that are not are passed
-//! over, each once. Runs without an unread block are dropped when they have become the greater part.
+//! over, each once. Runs without an unread block are dropped when there are a quarter more runs than were in use.
 //!
 //! A block that went by another way and was fetched again has two positions, and goes at the first.
 
@@ -26,8 +26,13 @@ use crate::units::{Block, FileId};
 const RUN_MAX: u32 = 256;
 /// Fewest runs among which dead ones are looked for.
 const RUNS_MIN: usize = 64;
-/// What a run is charged: its 12 bytes, in a ring that doubles.
-const RUN_BYTES: i64 = 24;
+/// What a run is charged: its 12 bytes, in a ring that grows by a quarter.
+const RUN_BYTES: i64 = 16;
+
+/// Room for a quarter more, or for the fewest.
+fn grown(runs: usize) -> usize {
+    runs.saturating_add((runs / 4).max(RUNS_MIN))
+}
 
 /// Blocks `first..end`; empty if the two are equal.
 #[derive(Clone, Copy, Debug)]
@@ -60,7 +65,11 @@ impl Arrivals {
         }
         if self.runs.len() > self.limit.max(RUNS_MIN) {
             self.drop_dead(table);
-            self.limit = self.runs.len() * 2;
+            self.limit = grown(self.runs.len());
+        }
+        if self.runs.len() == self.runs.capacity() {
+            self.runs
+                .reserve_exact(grown(self.runs.len()) - self.runs.len());
         }
         self.runs.push_back(Run {
             file,

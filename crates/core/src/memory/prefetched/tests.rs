@@ -243,10 +243,7 @@ fn the_order_of_arrival_stays_small_if_nothing_is_ever_given_up() {
         rig.read(reader, window * 10, 1);
     }
     let bytes = rig.memory.prefetched.arrivals.bytes();
-    assert!(
-        bytes < 65 * 24 + 1,
-        "{bytes} bytes for a single unread block"
-    );
+    assert!(bytes < 130 * 16, "{bytes} bytes for a single unread block");
     assert_eq!(rig.victims(1), [10]);
 }
 
