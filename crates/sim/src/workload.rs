@@ -150,6 +150,10 @@ pub trait Workload: core::fmt::Debug {
     fn hints(&self) -> Announcements<'_> {
         Box::new(core::iter::empty())
     }
+    /// What a reader announces as it opens its file.
+    fn hints_at_open(&self, _reader: usize) -> Announcements<'_> {
+        Box::new(core::iter::empty())
+    }
 }
 
 /// Builds a workload from `name` or `name(param=value,..)`.

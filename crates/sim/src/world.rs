@@ -44,7 +44,7 @@ use forerun_core::{
 use crate::device::Device;
 use crate::record::{Digest, Record};
 use crate::report::{DeviceReport, Report};
-use crate::workload::{Announcement, Turns, Workload};
+use crate::workload::{Announcement, Announcements, Turns, Workload};
 pub use error::WorldError;
 use guard::Guard;
 pub(crate) use layout::begins;
@@ -267,7 +267,7 @@ impl<'a, 'r> World<'a, 'r> {
         };
         self.opened = at_once.min(self.readers.len());
         (0..self.opened).try_for_each(|reader| self.open(reader))?;
-        self.announce()?;
+        self.announce(self.workload.hints())?;
         match self.turns {
             Some(_) => self.next_turn(),
             None => (0..self.opened).try_for_each(|reader| self.think(reader)),
@@ -275,9 +275,9 @@ impl<'a, 'r> World<'a, 'r> {
     }
 
     /// The engine hears what readers will read, as much of it as it takes.
-    fn announce(&mut self) -> Result<(), WorldError> {
+    fn announce(&mut self, hints: Announcements<'_>) -> Result<(), WorldError> {
         let mut last = None;
-        for announcement in self.workload.hints() {
+        for announcement in hints {
             let Some((reader, first, count)) = self.blocks_of(&announcement) else {
                 continue;
             };

@@ -99,8 +99,9 @@ impl World<'_, '_> {
 
     pub(super) fn open(&mut self, reader: usize) -> Result<(), WorldError> {
         let file = FileId(self.readers[reader].file as u32);
-        let reader = ReaderId(reader as u32);
-        self.handle(Input::Open { reader, file })
+        let id = ReaderId(reader as u32);
+        self.handle(Input::Open { reader: id, file })?;
+        self.announce(self.workload.hints_at_open(reader))
     }
 
     /// One has closed: the next one that waited for that begins.

@@ -10,7 +10,7 @@
 
 use forerun_core::Bytes;
 use forerun_sim::random::Random;
-use forerun_sim::workload::{Step, Steps, Workload};
+use forerun_sim::workload::{Announcement, Announcements, Step, Steps, Workload};
 
 const READ: u64 = 64 << 10;
 /// A run lies in a slot of 4 MiB, a file of the paper.
@@ -23,7 +23,7 @@ const REQUESTS: usize = 4_000;
 const SEED: u64 = 1;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Load {
+pub(crate) enum Load {
     OneWhole,
     OneRand,
     TwoRand,
@@ -36,6 +36,8 @@ pub(super) struct Server {
     pub(super) handlers: usize,
     /// The longest time a handler computes before a read.
     pub(super) think_max: u64,
+    /// Whether a request announces its reads as it opens its file.
+    pub(super) announces: bool,
 }
 
 impl Workload for Server {
@@ -52,6 +54,15 @@ impl Workload for Server {
 
     fn at_once(&self) -> usize {
         self.handlers
+    }
+
+    fn hints_at_open(&self, request: usize) -> Announcements<'_> {
+        let reads = self.steps(request).filter(|_| self.announces);
+        Box::new(reads.map(move |step| Announcement {
+            reader: request,
+            offset: step.offset,
+            bytes: step.bytes,
+        }))
     }
 
     fn steps(&self, request: usize) -> Steps<'_> {

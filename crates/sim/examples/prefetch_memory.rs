@@ -1,0 +1,28 @@
+//! Servers with too little memory for what they fetch ahead: the table of `docs/PREFETCH-MEMORY.md`, a row a
+//! load, number of requests, memory and think time.
+//!
+//! ```text
+//! cargo run --release -p forerun-sim --example prefetch_memory [LOAD]..
+//! ```
+//!
+//! Rates are those of 20 s of virtual time on one disk, in MB/s. The last column compares the preset `forerun`
+//! with the best of its row, the system that is told what requests will read included. Words behind the
+//! command choose loads.
+
+#![allow(clippy::print_stdout, reason = "a program that prints a table")]
+
+#[path = "../tests/suite/prefetch_memory/server.rs"]
+mod server;
+#[path = "../tests/suite/prefetch_memory/table.rs"]
+mod table;
+
+fn main() {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    println!("{}", table::HEAD);
+    for case in table::cases() {
+        let load = format!("{:?}", case.load);
+        if words.is_empty() || words.contains(&load) {
+            println!("{}", case.row(&case.rates()));
+        }
+    }
+}
