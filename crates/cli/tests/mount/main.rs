@@ -12,6 +12,7 @@ mod limits;
 mod liveness;
 mod memory;
 mod metrics;
+mod owners;
 mod passed_bytes;
 mod passthrough;
 mod reading;
