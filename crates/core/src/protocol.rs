@@ -79,8 +79,8 @@ pub enum Input {
         blocks: u64,
     },
     /// A reader will read these blocks, next after everything hinted before by whichever reader:
-    /// there is one order. Ignored if no policy follows hints, refused where the file ends before
-    /// or there is no room for it ([`crate::Engine::takes_hint`]).
+    /// there is one order. Ignored if neither a policy nor the reclaim method follows hints, refused where
+    /// the file ends before or there is no room for it ([`crate::Engine::takes_hint`]).
     Hint {
         /// Who will read them.
         reader: ReaderId,
