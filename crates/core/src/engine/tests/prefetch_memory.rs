@@ -167,55 +167,53 @@ fn owners_that_go_with_reads_in_flight_and_clocks_that_run_backward_leave_nothin
     }
 }
 
-/// Reader 0 reads 8 blocks, and its windows go on behind; then others need the memory.
-fn kept_beyond_what_is_announced(announce: impl Fn(&mut Rig)) -> [usize; 2] {
+/// Reader 3 reads 8 blocks, then reader 0; then others need the memory. How many blocks go that had been fetched
+/// ahead, of reader 3 and of reader 0.
+fn lost_ahead(announce: impl Fn(&mut Rig)) -> [usize; 2] {
     let memory = Table::memory_for(BLOCKS as u32, 4096);
-    let settings = preset::find("pc-optimal")
-        .unwrap()
-        .settings(memory)
-        .unwrap();
-    let mut rig = Rig::of(settings);
+    let settings = preset::find("pc-optimal").unwrap().settings(memory);
+    let mut rig = Rig::of(settings.unwrap());
     begin(&mut rig);
-    announce(&mut rig);
-    (0..8).for_each(|at| round(&mut rig, &[0], |_| at));
+    for reader in [3, 0] {
+        (0..8).for_each(|at| round(&mut rig, &[reader], |_| at));
+        if reader == 3 {
+            announce(&mut rig);
+        }
+    }
     let resident = |rig: &Rig| {
-        let blocks = (12..FILE_BLOCKS).map(Block);
-        let found = blocks.filter(|block| rig.engine.table().find(FileId(0), *block).is_some());
-        found.count()
+        [3, 0].map(|file| {
+            let table = rig.engine.table();
+            let blocks = (8..FILE_BLOCKS).map(Block);
+            let found = blocks.filter(|block| table.find(FileId(file), *block).is_some());
+            found.count()
+        })
     };
     let before = resident(&rig);
+    assert!(before.iter().all(|ahead| *ahead > 0));
     let mut at = 0;
     while rig.engine.ledger().evicted_unused == 0 {
         round(&mut rig, &[1, 2], |_| at);
         at += 1;
     }
-    let evicted = before - resident(&rig);
+    let after = resident(&rig);
     rig.wind_down();
-    [before, evicted]
+    [before[0] - after[0], before[1] - after[1]]
 }
 
 #[test]
 fn blocks_that_were_not_announced_go_before_those_of_a_stream_that_is_older() {
-    let [fetched, evicted] = kept_beyond_what_is_announced(|rig| {
+    let [older, lost] = lost_ahead(|rig| {
         assert_eq!(rig.engine.takes_hint(1), Some(true));
-        hint(rig, 0, 0, 8, true);
-        hint(rig, 0, 8, 4, true);
+        hint(rig, 0, 0, 4, true);
+        hint(rig, 0, 4, 4, true);
         hint(rig, 0, 0, 0, false);
     });
-    assert!(fetched > 0 && evicted > 0, "{evicted} of {fetched} blocks");
-    let late = |rig: &mut Rig| {
-        // Reader 0 reads 300, which it did not announce: it is not believed any more.
-        hint(rig, 0, 0, 12, false);
-        round(rig, &[0], |_| 300);
-        (0..100).for_each(|at| round(rig, &[3], |_| at));
-    };
-    let [_, refuted] = kept_beyond_what_is_announced(late);
-    let silent = |rig: &mut Rig| {
-        round(rig, &[0], |_| 300);
-        (0..100).for_each(|at| round(rig, &[3], |_| at));
-    };
-    let [_, unknown] = kept_beyond_what_is_announced(silent);
-    assert_eq!(refuted, unknown, "as if it had announced nothing");
+    assert!(older == 0 && lost > 0, "{older} and {lost} blocks");
+    let [older, lost] = lost_ahead(|_| ());
+    assert!(older > 0 && lost == 0, "without hints: {older} and {lost}");
+    let [older, lost] = lost_ahead(|rig| hint(rig, 0, 0, 4, false));
+    let refuted = "it reads block 4, and did not announce it";
+    assert!(older > 0 && lost == 0, "{refuted}: {older} and {lost}");
 }
 
 #[test]
