@@ -1,4 +1,4 @@
-//! Servers with too little memory for what they fetch ahead: the table of `docs/PREFETCH-MEMORY.md`, a row a
+//! Servers with too little memory for what they fetch ahead: the table of design note 0009, a row a
 //! load, number of requests, memory and think time.
 //!
 //! ```text
