@@ -1,21 +1,28 @@
 //! Depth: how far to fetch ahead, in bytes, for this stream on this device.
 //!
-//! Second stage of the pipeline, asked by the engine whenever a detector may open a window. A
-//! depth method is a function of facts and keeps no state, so one serves all streams. It knows
-//! nothing of memory, beyond being told a stream's share; the engine cuts to it anyway.
+//! Second stage of the pipeline, asked by the engine whenever a detector may open a window. One
+//! method serves all streams: a question is a function of the facts and changes nothing. One that
+//! learns is told of windows and of ends of streams, and of nothing else. It knows nothing of memory;
+//! the engine cuts to a stream's share.
 
 pub mod competitive;
 pub mod fixed;
 pub mod growing;
+pub mod learned;
 
 use alloc::boxed::Box;
 
 use crate::profile::Profile;
 use crate::spec::Method;
-use crate::units::Bytes;
+use crate::units::{Bytes, DeviceId};
 
 /// The depth methods. One entry a method.
-pub static LIST: &[Method<Box<dyn Depth>>] = &[fixed::METHOD, competitive::METHOD, growing::METHOD];
+pub static LIST: &[Method<Box<dyn Depth>>] = &[
+    fixed::METHOD,
+    competitive::METHOD,
+    growing::METHOD,
+    learned::METHOD,
+];
 
 /// What is known of a stream when its next window is sized.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -30,6 +37,71 @@ pub struct StreamFacts {
     pub waited: bool,
     /// Where on the device the next window begins.
     pub location: Bytes,
+    /// Bytes between the reader and the next window: fetched ahead, or on the way.
+    pub ahead: Bytes,
+    /// Devices over which its file is spread; 0 is 1.
+    pub members: u32,
+    /// See [`Stake`].
+    pub stake: Stake,
+}
+
+/// A method's own note of a stream: as [`Depth::opened`] left it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Stake {
+    /// Whether there is one.
+    pub is_begun: bool,
+    /// Device time its windows took, in bytes transferred meanwhile, less its allowance at its begin.
+    pub spent: i64,
+    /// Its part of an account that all streams of a device have together.
+    pub held: i64,
+}
+
+/// What is advised for the next window.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Advice {
+    /// The longest window: see [`Depth::limit`].
+    pub limit: Bytes,
+    /// The detector's ramp begins there, as far as the limit allows; 0 where nothing is known.
+    pub floor: Bytes,
+    /// Most bytes of it behind the mark.
+    pub behind_mark: Bytes,
+    /// Whether it should open before its reader misses it.
+    pub is_early: bool,
+}
+
+impl Advice {
+    /// A limit alone: the ramp and the mark are the detector's.
+    #[must_use]
+    pub fn limit(limit: Bytes) -> Self {
+        Self {
+            limit,
+            floor: Bytes(0),
+            behind_mark: Bytes(u64::MAX),
+            is_early: true,
+        }
+    }
+}
+
+/// A window that was opened.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Opened {
+    /// Its length, after all cuts.
+    pub bytes: Bytes,
+    /// Whether the file ends with it.
+    pub is_last: bool,
+}
+
+/// A stream that ended: closed, left for another, or replaced.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Ended {
+    /// Bytes that it consumed.
+    pub consumed: Bytes,
+    /// Devices over which its file is spread; 0 is 1.
+    pub members: u32,
+    /// Whether it was the file that ended: the reader might have gone on.
+    pub is_cut: bool,
+    /// See [`Stake`].
+    pub stake: Stake,
 }
 
 /// What is known of the device.
@@ -39,6 +111,16 @@ pub struct DeviceFacts<'a> {
     pub profile: &'a Profile,
     /// Moving average of recent seek distances.
     pub distance: Bytes,
+    /// Which one it is.
+    pub id: DeviceId,
+}
+
+impl DeviceFacts<'_> {
+    /// What it could transfer during one switch: the competitive depth there.
+    #[must_use]
+    pub fn depth(&self, location: Bytes) -> Bytes {
+        self.profile.competitive_depth(self.distance, location)
+    }
 }
 
 /// Longest window of a stream that has consumed nothing: 1 GiB, or so many competitive depths where
@@ -55,7 +137,8 @@ pub const NEW_DEPTHS_MAX: u64 = 64;
 pub trait Depth: core::fmt::Debug + Send {
     /// The longest window, in bytes. The engine rounds up to blocks.
     ///
-    /// - It MUST depend on the arguments alone: one method serves all streams, in any order.
+    /// - It MUST depend on the arguments and on the [windows](Depth::opened) and
+    ///   [ends](Depth::ended) it was told of alone: one method serves all streams, in any order.
     /// - It MUST be at least `stream.asked`, so that a read never becomes several requests for the
     ///   method's sake. A constant limit is excepted (Linux's `read_ahead_kb` cuts longer reads).
     /// - It MUST NOT be zero.
@@ -63,4 +146,22 @@ pub trait Depth: core::fmt::Debug + Send {
     ///   [`NEW_DEPTHS_MAX`] competitive depths, later also by the bytes consumed. At most half of
     ///   all bytes fetched then are wasted, whenever the run ends.
     fn limit(&self, stream: &StreamFacts, device: &DeviceFacts<'_>) -> Bytes;
+
+    /// The same with more to it. `limit` MUST be that of [`Depth::limit`], and `floor` not above it.
+    fn advise(&self, stream: &StreamFacts, device: &DeviceFacts<'_>) -> Advice {
+        Advice::limit(self.limit(stream, device))
+    }
+
+    /// A window was opened for this stream; the facts are those from before. Returns its new stake.
+    fn opened(&mut self, _: &StreamFacts, _: &DeviceFacts<'_>, _: &Opened) -> Stake {
+        Stake::default()
+    }
+
+    /// A stream ended for which windows were opened; its stake is gone.
+    fn ended(&mut self, _: &Ended, _: &DeviceFacts<'_>) {}
+
+    /// Memory that the method holds. It MUST be bounded by the number of devices.
+    fn state_bytes(&self) -> u64 {
+        0
+    }
 }

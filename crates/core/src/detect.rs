@@ -103,6 +103,11 @@ impl Access {
 pub trait Ahead {
     /// The longest window the depth stage and the memory allow, in blocks; at least 1.
     fn limit(&self) -> u32;
+    /// Where the ramp begins: shorter windows than this are not worth a switch here, because lengths of
+    /// streams are known; at most the limit, and 0 where nothing is known.
+    fn floor(&self) -> u32 {
+        0
+    }
     /// The part of a steady window to keep behind the mark; `size` where asynchrony is free.
     fn async_size(&self, size: u32) -> u32;
     /// Whether a block is resident or in flight.

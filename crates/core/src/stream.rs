@@ -23,6 +23,7 @@ use alloc::vec::Vec;
 use core::num::NonZeroU64;
 
 use crate::announced::Announced;
+use crate::depth::Stake;
 use crate::detect::Direction;
 use crate::units::{Block, Nanos};
 
@@ -55,6 +56,8 @@ pub(crate) struct Stream {
     pub(crate) tail: u32,
     /// Its rank among the streams with blocks in the prefetch cache, while it has some.
     pub(crate) rank: Option<NonZeroU64>,
+    /// The depth method's note of it.
+    pub(crate) stake: Stake,
     /// When it was last used, for replacement.
     pub(crate) used: Nanos,
     /// The owner's processor time then.
@@ -76,6 +79,7 @@ impl Stream {
             lean: 0,
             tail: start,
             rank: None,
+            stake: Stake::default(),
             used: now,
             used_cpu: Nanos(0),
         }
@@ -126,6 +130,14 @@ impl Stream {
     }
 }
 
+/// A stream that ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Ended {
+    pub(crate) stream: Stream,
+    /// Whether its file has another content now: its reader might have gone on.
+    pub(crate) is_changed: bool,
+}
+
 /// The streams of one open file.
 #[derive(Debug, Default)]
 pub(crate) struct Streams {
@@ -133,6 +145,8 @@ pub(crate) struct Streams {
     /// Streams that are gone, and parts of streams that their reader has skipped, as long as they
     /// may have blocks in the prefetch cache.
     left: Vec<Stream>,
+    /// Streams that ended, until the depth method has learned of them.
+    ended: Vec<Ended>,
     /// Processor time of the owner, as far as it was told.
     cpu: Nanos,
     /// What the owner said it would read.
@@ -183,6 +197,10 @@ impl Streams {
                         .min_by_key(|&i| self.all[i].used)
                         .unwrap_or(0);
                     let oldest = self.all.remove(oldest);
+                    self.ended.push(Ended {
+                        stream: oldest,
+                        is_changed: false,
+                    });
                     self.left.extend(Some(oldest).filter(|s| s.arrived() > 0));
                 }
                 self.all.push(Stream {
@@ -267,6 +285,11 @@ impl Streams {
         core::mem::take(&mut self.left)
     }
 
+    /// Takes the streams that ended since this was asked last.
+    pub(crate) fn take_ended(&mut self) -> Vec<Ended> {
+        core::mem::take(&mut self.ended)
+    }
+
     /// The memory allowed only the blocks before `end` of the window at `start`. Of one that is read
     /// backward that is the far part: nothing is ahead of its reader.
     pub(crate) fn cut(&mut self, start: Block, end: Block) {
@@ -281,10 +304,20 @@ impl Streams {
 
     /// A block is missing: nothing is ahead of its reader any more, whatever was fetched.
     pub(crate) fn lost(&mut self, block: Block) {
+        let mut before = None;
         if let Some(stream) = self.at_mut(block) {
             stream.end = stream.direction.position(block).into();
+            // Its reader went back beyond the middle: it reads anew, and the run before is over.
+            if stream.end - u64::from(stream.start) < stream.consumed() / 2 {
+                before = Some(*stream);
+                stream.stake = Stake::default();
+            }
             stream.touched = stream.touched.min(stream.end);
         }
+        self.ended.extend(before.map(|stream| Ended {
+            stream,
+            is_changed: false,
+        }));
     }
 
     /// The runs of blocks ahead of the reader.
@@ -314,9 +347,12 @@ impl Streams {
         self.all.iter().filter(|s| s.ahead() > 0).count()
     }
 
-    pub(crate) fn clear(&mut self) {
-        let gone = self.all.drain(..);
-        self.left.extend(gone.filter(|s| s.arrived() > 0));
+    /// All end: their file was closed, or has another content now.
+    pub(crate) fn clear(&mut self, is_changed: bool) {
+        for stream in self.all.drain(..) {
+            self.ended.push(Ended { stream, is_changed });
+            self.left.extend(Some(stream).filter(|s| s.arrived() > 0));
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use super::{Broken, Random, Rule, Rules};
 use crate::depth::{Depth, DeviceFacts, NEW_DEPTHS_MAX, NEW_MAX, StreamFacts};
 use crate::profile::{Profile, RATE_RANGE, SWITCHING_MAX};
-use crate::units::{Bytes, Nanos};
+use crate::units::{Bytes, DeviceId, Nanos};
 
 /// Questions a seed asks.
 const QUESTIONS: usize = 300;
@@ -34,6 +34,7 @@ impl Case {
             last_window: Bytes(random.magnitude(34)),
             waited: random.one_in(2),
             location: Bytes(random.magnitude(40)),
+            ..StreamFacts::default()
         };
         let distance = Bytes(random.magnitude(40));
         Self {
@@ -47,6 +48,7 @@ impl Case {
         let device = DeviceFacts {
             profile: &self.profile,
             distance: self.distance,
+            id: DeviceId(0),
         };
         method.limit(stream, &device)
     }

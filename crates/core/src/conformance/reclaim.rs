@@ -245,7 +245,7 @@ impl Run {
                 self.memory.abandoned(frame);
             }
         }
-        self.readers[reader].0.clear();
+        self.readers[reader].0.clear(false);
         self.follow(reader);
         self.readers[reader].1 = 0;
     }
@@ -263,7 +263,7 @@ impl Run {
             self.memory.vacated(frame, true);
         }
         self.memory.sweep();
-        self.readers[reader].0.clear();
+        self.readers[reader].0.clear(false);
         self.follow(reader);
     }
 

@@ -17,7 +17,8 @@
 //!    have windows of their own, and what belongs to one is decided before all this.
 //!
 //! Sizes: first window and ramp as in `initial_size` and `next_size`. With a limit of 32 pages
-//! and reads of one page this gives wu10's Table 2: (0, 4, 3), (4, 8, 8), (12, 16, 16).
+//! and reads of one page this gives wu10's Table 2: (0, 4, 3), (4, 8, 8), (12, 16, 16). Where the depth
+//! stage knows how long streams are, it gives a floor, and there is no ramp.
 
 mod account;
 mod confirm;
@@ -136,7 +137,7 @@ impl OnDemand {
                 .map(Block)
                 .filter(|b| !ahead.cached(*b))
         })?;
-        let size = next_size(missing.0 - marked.0, limit);
+        let size = next_size(missing.0 - marked.0, limit).max(ahead.floor());
         self.open(missing, size, ahead.async_size(size))
     }
 
@@ -159,9 +160,14 @@ impl OnDemand {
     }
 
     fn begin(&mut self, access: &Access, ahead: &dyn Ahead) -> Option<Window> {
-        let size = initial_size(access.count, ahead.limit());
+        let size = initial_size(access.count, ahead.limit()).max(ahead.floor());
         let rest = size.saturating_sub(access.count);
-        self.open(access.block, size, if rest > 0 { rest } else { size })
+        let behind = match ahead.floor() {
+            0 if rest > 0 => rest,
+            0 => size,
+            _ => ahead.async_size(size).min(rest.max(1)),
+        };
+        self.open(access.block, size, behind)
     }
 }
 
@@ -225,7 +231,7 @@ impl OnDemand {
     /// The published rule.
     fn forward(&mut self, cause: Cause, access: &Access, ahead: &dyn Ahead) -> Option<Window> {
         if let Some(window) = self.expected(access.block, ahead) {
-            let size = next_size(window.size, ahead.limit());
+            let size = next_size(window.size, ahead.limit()).max(ahead.floor());
             let start = Block(window.start.0 + window.size);
             return self.open(start, size, ahead.async_size(size));
         }

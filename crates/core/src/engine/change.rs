@@ -92,7 +92,7 @@ impl Engine {
         self.readers.get(&id)?;
         self.abandon_reads(id);
         self.abandon_streams(id);
-        self.change_streams(id, Streams::clear);
+        self.change_streams(id, |streams| streams.clear(false));
         self.forget_announced(id);
         self.close_ahead(id);
         self.close_hints(id);
@@ -157,7 +157,7 @@ impl Engine {
             .map(|(id, _)| *id)
             .collect();
         for id in readers {
-            self.change_streams(id, Streams::clear);
+            self.change_streams(id, |streams| streams.clear(true));
             self.forget_announced(id);
             let fresh = self.settings.detect.build(detect::LIST);
             if let (Some(reader), Some(fresh)) = (self.readers.get_mut(&id), fresh) {

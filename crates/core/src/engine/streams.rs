@@ -65,6 +65,10 @@ impl Engine {
             self.active_streams = self.active_streams + after - before;
         }
         self.memory.follow(reader, state.file, &mut state.streams);
+        let ended = state.streams.take_ended();
+        if !ended.is_empty() {
+            self.learn_ends(reader, &ended);
+        }
     }
 
     /// The program behind a reader has used so much processor time.

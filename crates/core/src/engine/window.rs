@@ -8,16 +8,21 @@
 //! that part, but it always holds what was asked for, so a stream never stops moving and is never
 //! worse off than without a window.
 //!
+//! A depth method that learns is told of each window once it is known how much of it the memory
+//! allowed, and may say that the next one is not worth opening before it is missed: then the mark is
+//! passed, and the miss opens it.
+//!
 //! Control law of asynchrony (`lean_async`): where the share limits the windows, two of them in
 //! memory mean each is half as long. Starting the next one early pays only if the device would
 //! otherwise run idle. So while it does not, the part behind the mark is halved window by window
 //! down to a sixteenth; once it does, the full part comes back.
 
 use super::Engine;
+use super::learn::device_facts;
 use super::place::FILE;
 use super::read::READER;
 use crate::deferred::DeferredRequest;
-use crate::depth::{DeviceFacts, StreamFacts};
+use crate::depth::{Advice, StreamFacts};
 use crate::detect::{Access, Ahead, Cause, Direction, Window};
 use crate::known;
 use crate::profile::Profile;
@@ -32,6 +37,8 @@ struct View<'a> {
     table: &'a Table,
     file: FileId,
     limit: u32,
+    floor: u32,
+    behind_mark: u32,
     lean: u8,
     room: u32,
     block_bytes: u32,
@@ -46,7 +53,11 @@ impl Ahead for View<'_> {
     }
 
     fn async_size(&self, size: u32) -> u32 {
-        (size >> self.lean).max(1)
+        (size >> self.lean).min(self.behind_mark).max(1)
+    }
+
+    fn floor(&self) -> u32 {
+        self.floor.min(self.limit)
     }
 
     fn cached(&self, block: Block) -> bool {
@@ -78,6 +89,9 @@ impl Ahead for View<'_> {
 /// What bounds the next window of a stream.
 struct Bounds {
     limit: u32,
+    floor: u32,
+    behind_mark: u32,
+    is_early: bool,
     lean: u8,
 }
 
@@ -168,9 +182,11 @@ impl Engine {
             {
                 state.detect.cut(end);
                 self.change_streams(reader, |streams| streams.cut(window.start, end));
+                self.learn_window(reader, demand, &window, end.0.into());
                 return;
             }
         }
+        self.learn_window(reader, demand, &window, window.end());
     }
 
     /// Fetches the beginning of a file that no read has asked for, as a window of this reader; its
@@ -201,7 +217,7 @@ impl Engine {
         let demand = access.extent(file);
         // Two windows at most: the current one and the one ahead.
         for _ in 0..2 {
-            let window = self.ask(reader, access, |detect, access, view| {
+            let window = self.ask(reader, access, false, |detect, access, view| {
                 detect.read(access, view)
             });
             if window.is_none() {
@@ -212,19 +228,25 @@ impl Engine {
     }
 
     fn decide(&mut self, reader: ReaderId, cause: Cause, access: Access) -> Option<Window> {
-        self.ask(reader, access, |detect, access, view| {
+        let is_early = cause == Cause::Mark;
+        self.ask(reader, access, is_early, |detect, access, view| {
             detect.trigger(cause, access, view)
         })
     }
 
-    /// Puts a question to the reader's detector, and notes the window in its stream.
+    /// Puts a question to the reader's detector, and notes the window in its stream. One that is early is
+    /// not put if the depth method would rather wait.
     fn ask(
         &mut self,
         reader: ReaderId,
         access: Access,
+        is_early: bool,
         question: impl FnOnce(&mut dyn crate::detect::Detect, &Access, &dyn Ahead) -> Option<Window>,
     ) -> Option<Window> {
         let bounds = self.bounds(reader, &access)?;
+        if is_early && !bounds.is_early {
+            return None;
+        }
         let file = known(self.readers.get(&reader), READER)?.file;
         let place = self.place(file, access.block)?;
         let device = self.devices.get(&place.device)?;
@@ -235,6 +257,8 @@ impl Engine {
             table: &self.memory.table,
             file,
             limit: bounds.limit,
+            floor: bounds.floor,
+            behind_mark: bounds.behind_mark,
             lean: bounds.lean,
             room: spare.saturating_sub(self.memory.reserve()),
             block_bytes: self.settings.block_bytes,
@@ -261,44 +285,54 @@ impl Engine {
         let known = state.streams.of_read(access.block, access.count);
         let stream = known.unwrap_or(&new);
         let deep = self.deep(reader, access, stream)?;
+        let bounds = Bounds {
+            limit: saturate(deep.limit.0),
+            floor: saturate(deep.floor.0),
+            behind_mark: saturate(deep.behind_mark.0),
+            is_early: deep.is_early,
+            lean: 0,
+        };
         let Some(share) = self.share(stream) else {
-            return Some(Bounds {
-                limit: saturate(deep),
-                lean: 0,
-            });
+            return Some(bounds);
         };
         let room = share
             .saturating_sub(stream.ahead())
             .max(u64::from(access.count));
         Some(Bounds {
-            limit: saturate(deep.min(room)),
-            lean: self.lean(reader, access.block, stream, 2 * deep > share),
+            limit: bounds.limit.min(saturate(room)),
+            lean: self.lean(reader, access.block, stream, 2 * deep.limit.0 > share),
+            ..bounds
         })
     }
 
-    /// The depth method's limit in blocks, cut to the slice: of each member of the file's layout
-    /// alike, since a long window spreads over all of them.
-    fn deep(&self, reader: ReaderId, access: &Access, stream: &Stream) -> Option<u64> {
+    /// What the depth method advises, in blocks instead of bytes, and cut to the slice: of each member
+    /// of the file's layout alike, since a long window spreads over all of them.
+    fn deep(&self, reader: ReaderId, access: &Access, stream: &Stream) -> Option<Advice> {
         let unit = u64::from(self.settings.block_bytes);
         let (here, device) = self.device_of(reader, access.block)?;
         let end = stream.next_block().unwrap_or(access.block);
         let (next, next_device) = self.device_of(reader, end)?;
+        let members = self.devices_of(self.readers.get(&reader)?.file).count();
         let facts = StreamFacts {
             asked: Bytes(u64::from(access.count) * unit),
-            consumed: Bytes(stream.consumed() * unit),
-            last_window: Bytes(u64::from(stream.last_window) * unit),
-            waited: stream.waited,
             location: here.position,
+            members: u32::try_from(members).unwrap_or(u32::MAX),
+            ..self.stream_facts(stream)
         };
-        let device_facts = DeviceFacts {
-            profile: device.profile(),
-            distance: device.distance,
-        };
-        let limit = self.depth.limit(&facts, &device_facts);
-        let members = self.devices_of(self.readers.get(&reader)?.file).count() as u64;
+        let advice = self
+            .depth
+            .advise(&facts, &device_facts(here.device, device));
         let slice = self.slice_left(next_device, next.position.0).0;
-        let bytes = limit.0.min(slice).saturating_mul(members);
-        Some(bytes.div_ceil(unit).max(1))
+        let blocks = |bytes: Bytes| {
+            let bytes = bytes.0.min(slice).saturating_mul(members as u64);
+            Bytes(bytes.div_ceil(unit))
+        };
+        Some(Advice {
+            limit: blocks(advice.limit).max(Bytes(1)),
+            floor: blocks(advice.floor),
+            behind_mark: Bytes(advice.behind_mark.0.div_ceil(unit)),
+            is_early: advice.is_early,
+        })
     }
 
     /// How much shorter the part behind the mark should be: see [`Settings::lean_async`].

@@ -8,7 +8,7 @@ use core::cell::Cell;
 use forerun_core::depth::{self, DeviceFacts, StreamFacts};
 use forerun_core::detect::{self, Access, Ahead, Cause, Detect, Window};
 use forerun_core::spec::Choice;
-use forerun_core::{Block, Bytes, Nanos, Profile};
+use forerun_core::{Block, Bytes, DeviceId, Nanos, Profile};
 
 /// The blocks before `cached_until` are cached; remembers the last one it was asked about.
 #[derive(Default)]
@@ -136,10 +136,12 @@ fn growing_grows_only_for_a_reader_that_waits() {
             last_window: Bytes(last_window),
             waited,
             location: Bytes(0),
+            ..StreamFacts::default()
         };
         let device = DeviceFacts {
             profile: &profile,
             distance: Bytes(0),
+            id: DeviceId(0),
         };
         depth.limit(&stream, &device).0
     };

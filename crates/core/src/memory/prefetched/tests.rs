@@ -119,7 +119,7 @@ impl Rig {
     }
 
     fn close(&mut self, reader: usize) {
-        self.streams[reader].clear();
+        self.streams[reader].clear(false);
         self.follow(reader);
     }
 

@@ -1,0 +1,117 @@
+//! Account: what a device may still spend on windows that turn out wrong.
+//!
+//! The unit is the byte; a switch counts as D bytes, as in li04. The offline optimum spends `D + x` on
+//! a stream that consumes x bytes. The account is paid 2 D at its begin and `2 + beta` for each byte
+//! consumed, and pays `D + w` for each window: as long as it is not below zero, device time is at most
+//! `2 + beta` times the optimum's, over all streams together. It is kept so at the worst of what may
+//! happen to each stream that is still open:
+//!
+//! ```text
+//!   it ends now                    2 D + (2 + beta) c - spent
+//!   or takes the window, and then  2 D + (2 + beta) (b + w) - spent - 2 D
+//!   needs another one of D
+//!                                  c consumed, b where the window of w begins; spent includes it
+//! ```
+//!
+//! The second line binds for windows shorter than D alone. By it a window of D can always be paid by
+//! its own stream once the one before is read: 2 D for it, 2 D back when it is read in turn. So there is
+//! always a window that keeps the bound, however empty the account, and all others are bets with savings.
+//!
+//! A window that was cut by others (the detector's ramp, the stream's share of memory) below what the
+//! method asked for is paid as a part of one of D: short windows by force are no debt of the method's.
+
+use crate::depth::{Opened, Stake};
+
+/// A stream at the time of its next window, per member of its file.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct At {
+    /// Bytes consumed, those asked for now included if the window begins with them.
+    pub(super) consumed: u64,
+    /// Where the window begins.
+    pub(super) begin: u64,
+    /// What a switch costs.
+    pub(super) depth: u64,
+    pub(super) stake: Stake,
+}
+
+/// See the [module](self).
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Account {
+    /// What is left in the worst case.
+    left: i64,
+}
+
+impl Account {
+    /// What a stream has been paid for so many bytes.
+    fn income(beta_percent: u64, bytes: u64) -> i64 {
+        let paid = u128::from(bytes) * u128::from(200 + beta_percent) / 100;
+        i64::try_from(paid).unwrap_or(i64::MAX)
+    }
+
+    /// What it has spent so far, its allowance subtracted.
+    fn spent(beta_percent: u64, at: &At) -> i64 {
+        let allowance = signed(at.depth).saturating_mul(2);
+        match at.stake.is_begun {
+            true => at.stake.spent,
+            // What it consumed before was fetched by others.
+            false => {
+                Self::income(beta_percent, at.begin.min(at.consumed)).saturating_sub(allowance)
+            }
+        }
+    }
+
+    /// The worst case of a stream that has spent so much and now gets a window.
+    fn worst(beta_percent: u64, at: &At, spent: i64, window: &Opened) -> i64 {
+        let ends = Self::income(beta_percent, at.consumed).saturating_sub(spent);
+        if window.is_last {
+            return ends;
+        }
+        let read = at.begin.saturating_add(window.bytes.0);
+        let goes_on = Self::income(beta_percent, read)
+            .saturating_sub(spent)
+            .saturating_sub(signed(at.depth).saturating_mul(2));
+        ends.min(goes_on)
+    }
+
+    /// What would be left with this window.
+    pub(super) fn left_with(&self, beta_percent: u64, at: &At, window: &Opened) -> i64 {
+        let spent = Self::spent(beta_percent, at)
+            .saturating_add(signed(at.depth))
+            .saturating_add(signed(window.bytes.0));
+        let others = self.left.saturating_sub(at.stake.held);
+        others.saturating_add(Self::worst(beta_percent, at, spent, window))
+    }
+
+    /// A window was opened, of `wanted` bytes had nothing cut it.
+    pub(super) fn open(
+        &mut self,
+        beta_percent: u64,
+        at: &At,
+        window: &Opened,
+        wanted: u64,
+    ) -> Stake {
+        let bytes = window.bytes.0;
+        let is_forced = bytes < wanted.min(at.depth) && !window.is_last;
+        let switch = if is_forced { bytes } else { at.depth };
+        let spent = Self::spent(beta_percent, at)
+            .saturating_add(signed(switch))
+            .saturating_add(signed(bytes));
+        let held = Self::worst(beta_percent, at, spent, window);
+        self.left = self.left.saturating_sub(at.stake.held).saturating_add(held);
+        Stake {
+            is_begun: true,
+            spent,
+            held,
+        }
+    }
+
+    /// A stream ended.
+    pub(super) fn close(&mut self, beta_percent: u64, consumed: u64, stake: &Stake) {
+        let kept = Self::income(beta_percent, consumed).saturating_sub(stake.spent);
+        self.left = self.left.saturating_sub(stake.held).saturating_add(kept);
+    }
+}
+
+fn signed(bytes: u64) -> i64 {
+    i64::try_from(bytes).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,124 @@
+//! Learning: the depth method is told of windows and of ends of streams.
+//!
+//! Called by the window stage for each window, and by `streams` whenever some ended. A leaf: it calls no
+//! other stage. Windows that leave gaps out belong to no stream, and the first one of a file that is
+//! opened ahead is a guess about files, not about lengths: neither is told of.
+
+use super::Engine;
+use crate::depth::{DeviceFacts, Ended, Opened, Stake, StreamFacts};
+use crate::detect::Window;
+use crate::device::Device;
+use crate::stream::Stream;
+use crate::units::{Block, Bytes, DeviceId, Extent, ReaderId};
+
+/// What the depth stage is told of a device.
+pub(super) fn device_facts(id: DeviceId, device: &Device) -> DeviceFacts<'_> {
+    DeviceFacts {
+        profile: device.profile(),
+        distance: device.distance,
+        id,
+    }
+}
+
+impl Engine {
+    /// What a stream itself says of its next window.
+    pub(super) fn stream_facts(&self, stream: &Stream) -> StreamFacts {
+        let unit = u64::from(self.settings.block_bytes);
+        StreamFacts {
+            consumed: Bytes(stream.consumed() * unit),
+            ahead: Bytes(stream.ahead() * unit),
+            last_window: Bytes(u64::from(stream.last_window) * unit),
+            waited: stream.waited,
+            stake: stream.stake,
+            ..StreamFacts::default()
+        }
+    }
+
+    /// A window of a stream was opened, of which the memory allowed the blocks before `end`.
+    pub(super) fn learn_window(
+        &mut self,
+        reader: ReaderId,
+        demand: Option<Extent>,
+        window: &Window,
+        end: u64,
+    ) {
+        let stake = self.stake(reader, demand, window, end);
+        if let Some(stake) = stake
+            && let Some(state) = self.readers.get_mut(&reader)
+            && let Some(stream) = state.streams.at_mut(window.start)
+        {
+            stream.stake = stake;
+        }
+    }
+
+    fn stake(
+        &mut self,
+        reader: ReaderId,
+        demand: Option<Extent>,
+        window: &Window,
+        end: u64,
+    ) -> Option<Stake> {
+        if window.stride.is_some_and(|stride| !stride.is_read_through) {
+            return None;
+        }
+        let unit = u64::from(self.settings.block_bytes);
+        let state = self.readers.get(&reader)?;
+        let stream = state.streams.at(window.start)?;
+        let members = self.devices_of(state.file).count();
+        let blocks = self.files.get(&state.file)?.blocks;
+        let end = end.min(blocks);
+        let (begin, is_last) = stream.direction.run(window.start, end, blocks)?;
+        let facts = StreamFacts {
+            asked: Bytes(demand.map_or(0, |demand| u64::from(demand.count)) * unit),
+            ahead: Bytes(begin.saturating_sub(stream.touched) * unit),
+            members: u32::try_from(members).unwrap_or(u32::MAX),
+            ..self.stream_facts(stream)
+        };
+        let opened = Opened {
+            bytes: Bytes(end.checked_sub(window.start.0.into())? * unit),
+            is_last,
+        };
+        let place = self.place(state.file, window.start)?;
+        let device = self.devices.get(&place.device)?;
+        let facts = StreamFacts {
+            location: place.position,
+            ..facts
+        };
+        let before = self.depth.state_bytes();
+        let stake = self
+            .depth
+            .opened(&facts, &device_facts(place.device, device), &opened);
+        let grown = self.depth.state_bytes() - before;
+        self.memory.charge(i64::try_from(grown).unwrap_or(i64::MAX));
+        Some(stake)
+    }
+
+    /// Streams of a reader ended.
+    pub(super) fn learn_ends(&mut self, reader: ReaderId, ended: &[crate::stream::Ended]) {
+        let Some(file) = self.readers.get(&reader).map(|reader| reader.file) else {
+            return;
+        };
+        let unit = u64::from(self.settings.block_bytes);
+        let blocks = self.files.get(&file).map_or(0, |file| file.blocks);
+        for crate::stream::Ended { stream, is_changed } in ended {
+            let at = stream
+                .direction
+                .block(stream.start.into())
+                .unwrap_or(Block(0));
+            let Some(place) = self.place(file, at) else {
+                continue;
+            };
+            let Some(device) = self.devices.get(&place.device) else {
+                continue;
+            };
+            let members = self.devices_of(file).count();
+            let end = Ended {
+                consumed: Bytes(stream.consumed() * unit),
+                members: u32::try_from(members).unwrap_or(u32::MAX),
+                is_cut: *is_changed || stream.direction.is_end(stream.touched, blocks),
+                stake: stream.stake,
+            };
+            self.depth.ended(&end, &device_facts(place.device, device));
+        }
+    }
+}
