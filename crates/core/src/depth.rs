@@ -39,6 +39,8 @@ pub struct StreamFacts {
     pub location: Bytes,
     /// Bytes between the reader and the next window: fetched ahead, or on the way.
     pub ahead: Bytes,
+    /// Whether the device stands where the next window begins.
+    pub continues: bool,
     /// Devices over which its file is spread; 0 is 1.
     pub members: u32,
     /// See [`Stake`].

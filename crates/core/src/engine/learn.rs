@@ -9,7 +9,7 @@ use crate::depth::{DeviceFacts, Ended, Opened, Stake, StreamFacts};
 use crate::detect::Window;
 use crate::device::Device;
 use crate::stream::Stream;
-use crate::units::{Block, Bytes, DeviceId, Extent, ReaderId};
+use crate::units::{Block, Bytes, DeviceId, Extent, FileId, ReaderId};
 
 /// What the depth stage is told of a device.
 pub(super) fn device_facts(id: DeviceId, device: &Device) -> DeviceFacts<'_> {
@@ -20,7 +20,19 @@ pub(super) fn device_facts(id: DeviceId, device: &Device) -> DeviceFacts<'_> {
     }
 }
 
+/// Whether a request there would continue what the device was given last.
+pub(super) fn is_there(device: &Device, position: Bytes) -> bool {
+    device.last_end == position.0 && device.queue.is_empty()
+}
+
 impl Engine {
+    /// The same for a window of a file. To be asked before its blocks are fetched.
+    pub(super) fn continues(&self, file: FileId, window: &Window) -> bool {
+        let place = self.place(file, window.start);
+        let device = place.and_then(|place| Some((place, self.devices.get(&place.device)?)));
+        device.is_some_and(|(place, device)| is_there(device, place.position))
+    }
+
     /// What a stream itself says of its next window.
     pub(super) fn stream_facts(&self, stream: &Stream) -> StreamFacts {
         let unit = u64::from(self.settings.block_bytes);
@@ -41,8 +53,9 @@ impl Engine {
         demand: Option<Extent>,
         window: &Window,
         end: u64,
+        continues: bool,
     ) {
-        let stake = self.stake(reader, demand, window, end);
+        let stake = self.stake(reader, demand, window, end, continues);
         if let Some(stake) = stake
             && let Some(state) = self.readers.get_mut(&reader)
             && let Some(stream) = state.streams.at_mut(window.start)
@@ -57,6 +70,7 @@ impl Engine {
         demand: Option<Extent>,
         window: &Window,
         end: u64,
+        continues: bool,
     ) -> Option<Stake> {
         if window.stride.is_some_and(|stride| !stride.is_read_through) {
             return None;
@@ -82,6 +96,7 @@ impl Engine {
         let device = self.devices.get(&place.device)?;
         let facts = StreamFacts {
             location: place.position,
+            continues,
             ..facts
         };
         let before = self.depth.state_bytes();

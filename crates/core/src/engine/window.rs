@@ -18,7 +18,7 @@
 //! down to a sixteenth; once it does, the full part comes back.
 
 use super::Engine;
-use super::learn::device_facts;
+use super::learn::{device_facts, is_there};
 use super::place::FILE;
 use super::read::READER;
 use crate::deferred::DeferredRequest;
@@ -172,6 +172,7 @@ impl Engine {
         let Some(file) = known(self.readers.get(&reader), READER).map(|r| r.file) else {
             return;
         };
+        let continues = self.continues(file, &window);
         for (first, count) in window.pieces() {
             let extent = Extent { file, first, count };
             self.adopt(reader, extent);
@@ -182,11 +183,12 @@ impl Engine {
             {
                 state.detect.cut(end);
                 self.change_streams(reader, |streams| streams.cut(window.start, end));
-                self.learn_window(reader, demand, &window, end.0.into());
+                let end = end.0.into();
+                self.learn_window(reader, demand, &window, end, continues);
                 return;
             }
         }
-        self.learn_window(reader, demand, &window, window.end());
+        self.learn_window(reader, demand, &window, window.end(), continues);
     }
 
     /// Fetches the beginning of a file that no read has asked for, as a window of this reader; its
@@ -316,6 +318,7 @@ impl Engine {
         let facts = StreamFacts {
             asked: Bytes(u64::from(access.count) * unit),
             location: here.position,
+            continues: is_there(next_device, next.position),
             members: u32::try_from(members).unwrap_or(u32::MAX),
             ..self.stream_facts(stream)
         };

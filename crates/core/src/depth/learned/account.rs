@@ -2,7 +2,7 @@
 //!
 //! The unit is the byte; a switch counts as D bytes, as in li04. The offline optimum spends `D + x` on
 //! a stream that consumes x bytes. The account is paid 2 D at its begin and `2 + beta` for each byte
-//! consumed, and pays `D + w` for each window: as long as it is not below zero, device time is at most
+//! consumed, and pays `D + w` for each window, w alone where the device has not moved since: as long as it is not below zero, device time is at most
 //! `2 + beta` times the optimum's, over all streams together. It is kept so at the worst of what may
 //! happen to each stream that is still open:
 //!
@@ -29,8 +29,10 @@ pub(super) struct At {
     pub(super) consumed: u64,
     /// Where the window begins.
     pub(super) begin: u64,
-    /// What a switch costs.
+    /// What a switch costs,
     pub(super) depth: u64,
+    /// and what this one does: nothing where the device is already there.
+    pub(super) switch: u64,
     pub(super) stake: Stake,
 }
 
@@ -76,7 +78,7 @@ impl Account {
     /// What would be left with this window.
     pub(super) fn left_with(&self, beta_percent: u64, at: &At, window: &Opened) -> i64 {
         let spent = Self::spent(beta_percent, at)
-            .saturating_add(signed(at.depth))
+            .saturating_add(signed(at.switch))
             .saturating_add(signed(window.bytes.0));
         let others = self.left.saturating_sub(at.stake.held);
         others.saturating_add(Self::worst(beta_percent, at, spent, window))
@@ -92,7 +94,11 @@ impl Account {
     ) -> Stake {
         let bytes = window.bytes.0;
         let is_forced = bytes < wanted.min(at.depth) && !window.is_last;
-        let switch = if is_forced { bytes } else { at.depth };
+        let switch = if is_forced {
+            bytes.min(at.switch)
+        } else {
+            at.switch
+        };
         let spent = Self::spent(beta_percent, at)
             .saturating_add(signed(switch))
             .saturating_add(signed(bytes));

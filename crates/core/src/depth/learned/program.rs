@@ -27,6 +27,8 @@ struct State {
 /// See the [module](self).
 #[derive(Debug, Default)]
 pub(super) struct Program {
+    /// D.
+    pub(super) depth: u64,
     states: Box<[State]>,
 }
 
@@ -72,7 +74,7 @@ impl Program {
             }
             rest[from] = best;
         }
-        Self { states }
+        Self { depth, states }
     }
 
     /// Where a window that begins there should end; behind it. `None` if nothing is known.
