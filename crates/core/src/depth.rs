@@ -39,6 +39,8 @@ pub struct StreamFacts {
     pub location: Bytes,
     /// Bytes between the reader and the next window: fetched ahead, or on the way.
     pub ahead: Bytes,
+    /// Whether it would open before its reader misses it: then it does not begin with what is asked for.
+    pub is_early: bool,
     /// Whether the device stands where the next window begins.
     pub continues: bool,
     /// Devices over which its file is spread; 0 is 1.

@@ -43,6 +43,7 @@ impl Case {
             waited: random.one_in(2),
             location: Bytes(random.magnitude(40)),
             ahead: Bytes(random.magnitude(34)),
+            is_early: random.one_in(2),
             continues: random.one_in(2),
             members: random.magnitude(4) as u32,
             stake: Stake {

@@ -211,7 +211,7 @@ impl Learned {
         );
         // What is asked for is as good as consumed by a window that begins with it.
         let is_there = stream.continues && device.profile.servers() == 1;
-        let taken = if stream.ahead.0 == 0 { asked } else { 0 };
+        let taken = if stream.is_early { 0 } else { asked };
         Share {
             asked,
             at: At {
@@ -255,15 +255,12 @@ impl Learned {
         )
     }
 
-    /// Whether the window should open while its reader is still before it.
+    /// Whether the window should open before its reader misses it.
     fn is_early(&self, lengths: &Lengths, program: &Program, share: &Share, window: Bytes) -> bool {
         let At {
             begin, consumed, ..
         } = share.at;
         let depth = program.depth;
-        if begin <= consumed {
-            return true;
-        }
         let passes = program.passes(consumed, begin);
         let spared = u128::from(passes) * u128::from(depth);
         let lost = u128::from(ONE - passes) * u128::from(depth.saturating_add(window.0));
@@ -297,7 +294,7 @@ impl Depth for Learned {
             floor: window,
             // The mark is met a switch before the window ends.
             behind_mark: Bytes(share.at.depth),
-            is_early: self.is_early(lengths, program, &share, window),
+            is_early: !stream.is_early || self.is_early(lengths, program, &share, window),
         }
     }
 

@@ -84,6 +84,7 @@ impl Engine {
         let (begin, is_last) = stream.direction.run(window.start, end, blocks)?;
         let facts = StreamFacts {
             asked: Bytes(demand.map_or(0, |demand| u64::from(demand.count)) * unit),
+            is_early: demand.is_none(),
             ahead: Bytes(begin.saturating_sub(stream.touched) * unit),
             members: u32::try_from(members).unwrap_or(u32::MAX),
             ..self.stream_facts(stream)

@@ -245,7 +245,7 @@ impl Engine {
         is_early: bool,
         question: impl FnOnce(&mut dyn crate::detect::Detect, &Access, &dyn Ahead) -> Option<Window>,
     ) -> Option<Window> {
-        let bounds = self.bounds(reader, &access)?;
+        let bounds = self.bounds(reader, &access, is_early)?;
         if is_early && !bounds.is_early {
             return None;
         }
@@ -281,12 +281,12 @@ impl Engine {
     }
 
     /// How long the next window may be, and how much of it should lie behind the mark.
-    fn bounds(&self, reader: ReaderId, access: &Access) -> Option<Bounds> {
+    fn bounds(&self, reader: ReaderId, access: &Access, is_early: bool) -> Option<Bounds> {
         let state = self.readers.get(&reader)?;
         let new = Stream::new(access.block, Direction::Forward, self.now);
         let known = state.streams.of_read(access.block, access.count);
         let stream = known.unwrap_or(&new);
-        let deep = self.deep(reader, access, stream)?;
+        let deep = self.deep(reader, access, stream, is_early)?;
         let bounds = Bounds {
             limit: saturate(deep.limit.0),
             floor: saturate(deep.floor.0),
@@ -309,7 +309,13 @@ impl Engine {
 
     /// What the depth method advises, in blocks instead of bytes, and cut to the slice: of each member
     /// of the file's layout alike, since a long window spreads over all of them.
-    fn deep(&self, reader: ReaderId, access: &Access, stream: &Stream) -> Option<Advice> {
+    fn deep(
+        &self,
+        reader: ReaderId,
+        access: &Access,
+        stream: &Stream,
+        is_early: bool,
+    ) -> Option<Advice> {
         let unit = u64::from(self.settings.block_bytes);
         let (here, device) = self.device_of(reader, access.block)?;
         let end = stream.next_block().unwrap_or(access.block);
@@ -318,6 +324,7 @@ impl Engine {
         let facts = StreamFacts {
             asked: Bytes(u64::from(access.count) * unit),
             location: here.position,
+            is_early,
             continues: is_there(next_device, next.position),
             members: u32::try_from(members).unwrap_or(u32::MAX),
             ..self.stream_facts(stream)

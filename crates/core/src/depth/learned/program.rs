@@ -86,11 +86,12 @@ impl Program {
         state.target.filter(|target| *target > begin)
     }
 
-    /// Of the streams that have consumed `from` bytes, the part that comes to `to`, of [`ONE`].
+    /// Of the streams that have consumed `from` bytes, and perhaps end there, the part that goes on behind
+    /// `to`, of [`ONE`].
     pub(super) fn passes(&self, from: u64, to: u64) -> u64 {
         let begin = self
             .states
-            .partition_point(|state| state.edge.length <= from);
+            .partition_point(|state| state.edge.length < from);
         let between = self.states.iter().skip(begin);
         let between = between.take_while(|state| state.edge.length <= to);
         between.fold(ONE, |part, state| part * state.edge.passes / ONE)
@@ -119,6 +120,7 @@ mod tests {
         assert_eq!(program.target(5_000_000), None, "none went on");
         assert_eq!(program.passes(0, 4_999_999), ONE);
         assert_eq!(program.passes(0, 5_000_000), 0);
+        assert_eq!(program.passes(5_000_000, 5_000_000), 0);
     }
 
     /// Half end after 0.1 D, half after 10 D. One window to the end costs 11 D; two cost
