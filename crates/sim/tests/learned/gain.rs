@@ -48,7 +48,10 @@ fn all_rows_keep_the_promise() {
             numbers.map(|word| word.parse::<f64>().expect(line));
         assert!(over_better >= 0.97, "{line}");
         if (composition, reads) == ("cp", "whole") && at_once != "1" {
-            assert!(learned >= 1.495 * competitive && over_competitive >= 1.5, "{line}");
+            assert!(
+                learned >= 1.495 * competitive && over_competitive >= 1.5,
+                "{line}"
+            );
             kept[0] += 1;
         }
         kept[1] += usize::from(reads == "pieces");
