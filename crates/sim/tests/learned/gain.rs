@@ -7,8 +7,14 @@ use crate::table::{self, COMPOSITIONS};
 
 const GOLDEN: &str = include_str!("../golden/learned_depth.txt");
 
-/// Lengths whose rows take a fraction of a second each.
-const QUICK: &[&str] = &["Fixed(25)", "Fixed(400)", "Uniform(50)", "Lognormal(30)"];
+/// Rows that take a fraction of a second each, and files of mixed sizes.
+const QUICK: &[&str] = &[
+    "Fixed(25)",
+    "Fixed(400)",
+    "Uniform(50)",
+    "Lognormal(30)",
+    "whole     8  Lognormal(200)",
+];
 
 #[expect(clippy::disallowed_methods, reason = "asks for minutes of work")]
 #[test]
