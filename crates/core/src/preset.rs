@@ -41,6 +41,8 @@ pub struct Preset {
     pub next_file: &'static str,
     /// Where the costs of devices come from.
     pub measure: &'static str,
+    /// Most requests a device is given at once.
+    pub in_flight_max: u32,
 }
 
 /// Name of the preset used when none is given.
@@ -68,7 +70,13 @@ const BASE: Preset = Preset {
     lean_async: false,
     next_file: "none",
     measure: "given",
+    // They keep a flash array or a remote store busy with 1 MiB each.
+    in_flight_max: 64,
 };
+
+/// A store of 30 ms and 2 GB/s has so many requests of a quarter of a mebibyte at once, as they are where memory
+/// is short. A device that is measured gets no more than it works on.
+const IN_FLIGHT_MAX: u32 = 256;
 
 /// The default, of which those for other surroundings differ in a method or two.
 const FORERUN: Preset = Preset {
@@ -86,6 +94,7 @@ const FORERUN: Preset = Preset {
     lean_async: true,
     next_file: "none",
     measure: "online",
+    in_flight_max: IN_FLIGHT_MAX,
 };
 
 /// The server of Li and Shen 2005, section 4: windows of at most 512 KiB. Their six kernels differ in
@@ -247,8 +256,7 @@ impl Preset {
     /// The preset with this much memory, in 4 KiB blocks, 1 MiB longest fetch, 64 in flight.
     ///
     /// 1 MiB is where a request's fixed cost no longer shows on any device of today, and a reader
-    /// gets its first bytes before a long window is complete. 64 keep a flash array or a remote
-    /// store busy at that size.
+    /// gets its first bytes before a long window is complete.
     ///
     /// # Errors
     /// Memory below the minimum or above the maximum.
@@ -264,7 +272,7 @@ impl Preset {
             hinted: parse_hinted(self.hinted)?,
             hinting: Hinting::default(),
             request_max: Bytes(1 << 20),
-            in_flight_max: 64,
+            in_flight_max: self.in_flight_max,
             unread_percent: self.unread_percent,
             lean_async: self.lean_async,
             next_file: Choice::parse("next_file", next_file::LIST, self.next_file)?,
