@@ -2,8 +2,9 @@
 //!
 //! A request that its device has no slot for is kept as a few words. Its fetch is decided, and takes
 //! frames, when the slot comes free. The queue is in order of arrival; the dispatch stage looks at
-//! all of it and takes any. One question must not cost a walk, because it follows every fetch: which
-//! deferred demand reads wait for a block of this extent?
+//! all of it and takes any, which is why an entry says itself where its fetch lies: thousands of readers may
+//! wait. One question must not cost a walk, because it follows every fetch: which deferred demand reads
+//! wait for a block of this extent?
 //!
 //! ```text
 //! entries  ticket -> request        7: read 3     8: window of reader 1     9: read 4
@@ -14,7 +15,7 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
 use crate::detect::Access;
-use crate::units::{Block, Extent, FileId, ReadId, ReaderId};
+use crate::units::{Block, Bytes, Extent, FileId, ReadId, ReaderId};
 
 /// A request without memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -22,6 +23,14 @@ pub(crate) struct Deferred {
     pub(crate) request: DeferredRequest,
     /// The device's [work](crate::dispatch) when it came.
     pub(crate) came: u64,
+    /// Whose it is.
+    pub(crate) reader: ReaderId,
+    /// Which member of the file's layout the device is.
+    pub(crate) member: u32,
+    /// Where the fetch begins on the device, as it stood then.
+    pub(crate) position: u64,
+    /// How long it is at least.
+    pub(crate) bytes: Bytes,
 }
 
 /// The fetch that is decided once there is a slot.
@@ -131,8 +140,14 @@ mod tests {
             block: Block(block),
         };
         for (read, block) in [(1, 10), (2, 512), (3, 11), (4, 10)] {
-            let request = demand(read, block);
-            queue.push(Deferred { request, came: 0 });
+            queue.push(Deferred {
+                request: demand(read, block),
+                came: 0,
+                reader: ReaderId(0),
+                member: 0,
+                position: 0,
+                bytes: Bytes(0),
+            });
         }
         let extent = Extent {
             file: FileId(0),

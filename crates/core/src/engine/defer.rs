@@ -19,17 +19,62 @@ use super::send::DEVICE;
 use crate::deferred::{Deferred, DeferredRequest};
 use crate::device::Device;
 use crate::known;
-use crate::units::{Block, DeviceId, Extent, ReaderId};
+use crate::units::{Block, Bytes, DeviceId, Extent, FileId, ReaderId};
+
+/// Blocks of a window to come that may be there already, through the plan; as many as one read has.
+const PASSED_MAX: usize = Engine::READ_MAX as usize;
 
 impl Engine {
     /// Queues a request at a device, which may have a slot for it at once.
     pub(super) fn defer(&mut self, id: DeviceId, request: DeferredRequest) {
-        let Some(device) = known(self.devices.get_mut(&id), DEVICE) else {
+        let Some(came) = known(self.devices.get(&id), DEVICE).map(Device::work) else {
             return;
         };
-        let came = device.work();
-        device.deferred.push(Deferred { request, came });
+        // With nothing to fetch any more it goes first, to be gone.
+        let nothing = Deferred {
+            request,
+            came: 0,
+            reader: ReaderId(u32::MAX),
+            member: 0,
+            position: u64::MAX,
+            bytes: Bytes(0),
+        };
+        let deferred = self.deferred(request, came).unwrap_or(nothing);
+        if let Some(device) = self.devices.get_mut(&id) {
+            device.deferred.push(deferred);
+        }
         self.dispatch(id);
+    }
+
+    fn deferred(&self, request: DeferredRequest, came: u64) -> Option<Deferred> {
+        let (reader, file, first, count) = self.begins(&request)?;
+        let place = self.place(file, first)?;
+        let count = count.min(self.run_of(&place));
+        Some(Deferred {
+            request,
+            came,
+            reader,
+            member: u32::try_from(place.member).unwrap_or(u32::MAX),
+            position: place.position.0,
+            bytes: self.bytes_of(Extent { file, first, count }),
+        })
+    }
+
+    /// Where the fetch of a request begins, and how many blocks it has at least; of a window, its first
+    /// block that is missing. None if there is nothing to fetch any more.
+    fn begins(&self, request: &DeferredRequest) -> Option<(ReaderId, FileId, Block, u32)> {
+        match request {
+            DeferredRequest::Demand { read, file, block } => {
+                let read = self.reads.get(read)?;
+                Some((read.reader, *file, *block, read.access.count))
+            }
+            DeferredRequest::Window { reader, end, .. } => {
+                let file = self.readers.get(reader)?.file;
+                let is_missing = |at: &u32| self.memory.table.find(file, Block(*at)).is_none();
+                let first = (end.0..).take(PASSED_MAX).find(is_missing)?;
+                Some((*reader, file, Block(first), 1))
+            }
+        }
     }
 
     /// Deferred reads whose block is on its way by now wait for that fetch instead.

@@ -8,15 +8,16 @@
 use alloc::vec::Vec;
 
 use super::Engine;
-use crate::deferred::{Deferred, DeferredRequest};
+use crate::deferred::Deferred;
 use crate::device::Device;
 use crate::dispatch::Waiting;
 use crate::profile::Profile;
 use crate::request::Request;
-use crate::units::{Block, Bytes, Extent, FileId, ReaderId, RequestId};
+use crate::units::{Bytes, ReaderId, RequestId};
 
-/// Blocks of a window to come that may be there already, through the plan; as many as one read has.
-const PASSED_MAX: usize = Engine::READ_MAX as usize;
+/// Beyond so many deferred requests each counts as a run: to sort them costs more than the few that continue
+/// another change, since slices are no shorter by then.
+const RUNS_COUNTED: usize = 512;
 
 /// A request that makes no sense any more: first in line, to be gone.
 const VOID: Waiting = Waiting {
@@ -51,16 +52,11 @@ impl Engine {
 
     /// A deferred request, as the dispatch method sees it.
     pub(super) fn waiting_deferred(&self, deferred: &Deferred) -> Waiting {
-        let reader = match deferred.request {
-            DeferredRequest::Demand { read, .. } => self.reads.get(&read).map(|read| read.reader),
-            DeferredRequest::Window { reader, .. } => Some(reader),
-        };
-        let begins = self.begins(&deferred.request);
-        let place = begins.and_then(|(file, block, _)| self.place(file, block));
-        place.map_or(VOID, |place| Waiting {
-            position: place.position.0,
-            due: self.due(reader, place.member, deferred.came),
-        })
+        let (reader, member) = (Some(deferred.reader), deferred.member as usize);
+        Waiting {
+            position: deferred.position,
+            due: self.due(reader, member, deferred.came),
+        }
     }
 
     /// The virtual finish time of a reader's work on a device, or the device's work when the
@@ -69,23 +65,6 @@ impl Engine {
         let reader = reader.and_then(|reader| self.readers.get(&reader));
         let account = reader.and_then(|reader| reader.accounts.get(member));
         account.map_or(came, |account| came.max(*account))
-    }
-
-    /// Where the fetch of a deferred request begins, and how many blocks it has at least; of a
-    /// window, its first block that is missing. None if there is nothing to fetch any more.
-    pub(super) fn begins(&self, request: &DeferredRequest) -> Option<(FileId, Block, u32)> {
-        match request {
-            DeferredRequest::Demand { read, file, block } => {
-                let read = self.reads.get(read)?;
-                Some((*file, *block, read.access.count))
-            }
-            DeferredRequest::Window { reader, end, .. } => {
-                let file = self.readers.get(reader)?.file;
-                let is_missing = |at: &u32| self.memory.table.find(file, Block(*at)).is_none();
-                let first = (end.0..).take(PASSED_MAX).find(is_missing)?;
-                Some((file, Block(first), 1))
-            }
-        }
     }
 
     /// How long a window may be whose first request begins here: the rest of the device's slice,
@@ -109,6 +88,9 @@ impl Engine {
 
     /// How many runs wait at a device: requests that continue no other that waits.
     pub(super) fn runs(&self, device: &Device) -> usize {
+        if device.deferred.len() > RUNS_COUNTED {
+            return device.deferred.len();
+        }
         let queue = device.queue.iter();
         let queued = queue.filter_map(|id| self.requests.get(*id));
         let queued = queued.map(|request: &Request| {
@@ -116,22 +98,12 @@ impl Engine {
             (request.position, request.position.saturating_add(bytes.0))
         });
         let deferred = device.deferred.iter();
-        let deferred = deferred.filter_map(|deferred| self.span(&deferred.request));
+        let deferred = deferred.map(|d| (d.position, d.position.saturating_add(d.bytes.0)));
         let (mut begins, mut ends): (Vec<u64>, Vec<u64>) = queued.chain(deferred).unzip();
         ends.sort_unstable();
         begins.sort_unstable();
         begins.dedup();
         let begins = begins.iter();
         begins.filter(|at| ends.binary_search(at).is_err()).count()
-    }
-
-    /// Where on its device the fetch of a deferred request begins, and ends as far as is known.
-    fn span(&self, request: &DeferredRequest) -> Option<(u64, u64)> {
-        let (file, first, count) = self.begins(request)?;
-        let place = self.place(file, first)?;
-        let count = count.min(self.run_of(&place));
-        let bytes = self.bytes_of(Extent { file, first, count });
-        let begin = place.position.0;
-        Some((begin, begin.saturating_add(bytes.0)))
     }
 }
