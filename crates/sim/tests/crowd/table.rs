@@ -5,10 +5,10 @@ use forerun_core::{Bytes, Nanos, Settings, dispatch, preset, reclaim};
 use forerun_sim::workload::many_readers::ManyReaders;
 use forerun_sim::{Scene, device};
 
-/// Devices that work on several requests at a time, and for how many seconds of theirs they are read: each
-/// reader has its turn several times.
+/// Devices that work on several requests at a time, and the seconds between which bytes are counted: after the
+/// beginning of all streams, and as long again.
 pub(crate) const DEVICES: &[(&str, u64)] =
-    &[("ssd", 2), ("array:ibm_36gb_10k", 20), ("object_store", 10)];
+    &[("ssd", 2), ("array:ibm_36gb_10k", 60), ("object_store", 10)];
 /// Numbers of readers.
 pub(crate) const READERS: &[usize] = &[4, 64, 1024, 4096];
 /// Memories, in MiB.
@@ -32,21 +32,23 @@ fn settings(name: &str, memory: u64) -> Settings {
     settings
 }
 
-/// Megabytes a second.
+/// Megabytes a second, between so many seconds and as many again.
 fn rate(name: &str, (device, seconds): (&str, u64), memory: u64, readers: usize) -> f64 {
-    let device = device::parse(device).expect("a device");
-    let most = device.capacity().map_or(1 << 42, |end| end.0) / readers as u64;
-    let workload = ManyReaders {
-        file_bytes: most.min(1 << 33) / 65_536 * 65_536,
-        read_bytes: 64 << 10,
-        think_ns: 0,
-        readers,
-        shared: false,
+    let bytes = |until: u64| {
+        let device = device::parse(device).expect("a device");
+        let most = device.capacity().map_or(1 << 42, |end| end.0) / readers as u64;
+        let workload = ManyReaders {
+            file_bytes: most.min(1 << 33) / 65_536 * 65_536,
+            read_bytes: 64 << 10,
+            think_ns: 0,
+            readers,
+            shared: false,
+        };
+        let mut scene = Scene::new(settings(name, memory), device, &workload);
+        scene.until = Some(Nanos(until * 1_000_000_000));
+        scene.run(&mut ()).expect("a run without faults").bytes.0
     };
-    let mut scene = Scene::new(settings(name, memory), device, &workload);
-    scene.until = Some(Nanos(seconds * 1_000_000_000));
-    let report = scene.run(&mut ()).expect("a run without faults");
-    report.bytes.0 as f64 / 1e6 / seconds as f64
+    (bytes(2 * seconds) - bytes(seconds)) as f64 / 1e6 / seconds as f64
 }
 
 /// The rows of a device.
