@@ -55,9 +55,6 @@ const FIRST_EPOCH: u32 = 4;
 /// Requests between two that have the device for themselves, for each server: n servers lose at most
 /// what they do in the time of two, while it runs out and while that one is alone, which is a 64th.
 const PROBE_EVERY: u32 = 128;
-/// The same where there are several, for each: the crowd that went before them, and the crowd that goes after,
-/// come back together, so that a store stands idle for twice its latency and more.
-const SEVERAL_PROBE_EVERY: u32 = 512;
 /// The same between two times that four do because costs may have changed: a 64th, too.
 const CHANGES_EVERY: u32 = 512;
 /// A request that is never answered keeps the device from running out, so it is tried ever more rarely.
@@ -212,10 +209,7 @@ impl Online {
             self.settle();
         }
         let every = match self.saw_servers {
-            true if self.whole_servers() > 1 => {
-                SEVERAL_PROBE_EVERY.saturating_mul(self.whole_servers())
-            }
-            true => PROBE_EVERY,
+            true => PROBE_EVERY.saturating_mul(self.whole_servers()),
             false => EPOCH,
         };
         if self.since_alone >= every << self.pauses {

@@ -25,15 +25,23 @@ fn the_table_of_crowds_is_as_published() {
     }
 }
 
+/// A device serves a crowd nearly as well as a few: an array loses what shorter slices cost, and in 16 MiB the
+/// entries of 4,096 readers take a quarter.
 #[test]
 fn no_crowd_collapses_and_none_is_better_off_with_an_lru() {
     for line in GOLDEN.lines().skip(1) {
         let words: Vec<&str> = line.split_whitespace().collect();
-        let [.., lru, forerun, of_fewer] = words[..] else {
+        let [device, mib, readers, _, lru, forerun, of_fewer] = words[..] else {
             panic!("{line}");
         };
         let [lru, forerun, of_fewer] = [lru, forerun, of_fewer].map(|word| word.parse::<f64>());
-        assert!(of_fewer.unwrap() >= 0.74, "{line}");
-        assert!(forerun.unwrap() >= OF_LRU * lru.unwrap(), "{line}");
+        let least = match (device, mib, readers) {
+            ("array:ibm_36gb_10k", ..) | ("object_store", "16", "4096") => 0.7,
+            _ => 0.9,
+        };
+        assert!(of_fewer.unwrap() >= least, "{line}");
+        // Streams are bounded, so that the memory keeps what was read, too: felt where few share little of it.
+        let least = if readers == "4" { 0.84 } else { 0.97 };
+        assert!(forerun.unwrap() >= least * lru.unwrap(), "{line}");
     }
 }
