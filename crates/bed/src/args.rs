@@ -13,6 +13,7 @@ use serde::Serialize;
 use crate::failure::{At, Failure};
 use crate::plan::{Place, Plan};
 use crate::read::{self, READERS_MAX, Reading};
+use crate::servers::command::ServersCommand;
 use crate::{
     bed, changes, down, local, memory_group, passthrough, quantity, serve, small, state, status,
     table, up,
@@ -48,6 +49,11 @@ enum Command {
     Table(TableArgs),
     /// Compare how long programs take over many small files: makes a bed, measures, undoes it
     Small(SmallArgs),
+    /// Compare a real server on a bed: makes it, measures, undoes it
+    Servers {
+        #[command(subcommand)]
+        server: ServersCommand,
+    },
     /// Compare how fast one large file of this machine's disk is read: cold and warm, on it and mounted
     Local(LocalArgs),
     /// Change files of a folder while its mount is read, and check every read
@@ -210,14 +216,14 @@ struct ChangesArgs {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-enum Format {
+pub(crate) enum Format {
     /// For people
     Table,
     /// For programs
     Json,
 }
 
-fn readers(text: &str) -> Result<usize, String> {
+pub(crate) fn readers(text: &str) -> Result<usize, String> {
     let wanted = || format!("`{text}`: give a number from 1 to {READERS_MAX}");
     let number = text.parse().map_err(|_| wanted())?;
     if (1..=READERS_MAX).contains(&number) {
@@ -262,6 +268,7 @@ impl Args {
             Command::Read(args) => args.run(out),
             Command::Table(args) => args.run(out),
             Command::Small(args) => args.run(out),
+            Command::Servers { server } => server.run(out),
             Command::Local(args) => args.run(out),
             Command::Changes(args) => args.run(out),
         }
@@ -358,7 +365,7 @@ impl ChangesArgs {
 }
 
 impl Format {
-    fn print(
+    pub(crate) fn print(
         self,
         table: &(impl Display + Serialize),
         bed: &Path,

@@ -10,7 +10,7 @@ use forerun_sim::device;
 use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
-use crate::fill;
+use crate::{fill, mix};
 
 /// More loop devices than a table of anything needs.
 const DISKS_MAX: usize = 16;
@@ -91,8 +91,28 @@ pub struct Files {
     /// Size of the largest: each is drawn between the two.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file_bytes_max: Option<u64>,
+    /// How sizes are drawn.
+    #[serde(default, skip_serializing_if = "Mix::is_even")]
+    pub mix: Mix,
     /// Decides content, and the names and sizes that are drawn.
     pub seed: u64,
+}
+
+/// How the sizes of files lie between the smallest and the largest.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Mix {
+    /// Evenly.
+    #[default]
+    Even,
+    /// As those of [media clips](crate::mix), whose range is fixed.
+    MediaClips,
+}
+
+impl Mix {
+    fn is_even(&self) -> bool {
+        *self == Self::Even
+    }
 }
 
 impl Disks {
@@ -112,6 +132,7 @@ impl Files {
             folders: 0,
             file_bytes,
             file_bytes_max: None,
+            mix: Mix::Even,
             seed,
         }
     }
@@ -214,6 +235,14 @@ fn check(bed: &Bed) -> Result<(), String> {
     if let Some(max) = files.file_bytes_max {
         between("files.file_bytes_max", max, files.file_bytes, 1 << 50)?;
     }
+    let range = (files.file_bytes, files.file_bytes_max.unwrap_or(0));
+    if files.mix == Mix::MediaClips && range != (mix::CLIP_BYTES_MIN, mix::CLIP_BYTES_MAX) {
+        return Err(format!(
+            "files.mix: media_clips are of file_bytes = {} to file_bytes_max = {}",
+            mix::CLIP_BYTES_MIN,
+            mix::CLIP_BYTES_MAX
+        ));
+    }
     between(
         "queue.read_ahead_bytes",
         bed.queue.read_ahead_bytes,
@@ -289,6 +318,10 @@ mod tests {
         assert_eq!(parse(&toml::to_string(&local).unwrap()).unwrap(), local);
         assert_eq!(local.with_files(10_000).unwrap().files.count, 10_000);
         assert!(local.with_files(200_000).is_err());
+        let media = parse(include_str!("../beds/media.toml")).unwrap();
+        assert_eq!(media.files.mix, Mix::MediaClips);
+        assert_eq!(parse(&toml::to_string(&media).unwrap()), Ok(media));
+        parse(include_str!("../beds/search.toml")).unwrap();
         let slow = parse(include_str!("../beds/small_disk.toml")).unwrap();
         assert_eq!(slow.files.sizes(), "3000 to 60000");
     }
@@ -319,6 +352,11 @@ mod tests {
                 "folders = 1001",
             ),
             ("count = 64\n", "count = 10_001\n", "files.count = 10001"),
+            (
+                "seed = 1\n",
+                "seed = 1\nmix = \"media_clips\"\n",
+                "24000 to file_bytes_max = 1418000",
+            ),
             ("seed = 1\n", "seed = -1\n", "-1"),
             ("[queue]\n", "[queue]\ndepth = 3\n", "depth"),
         ] {

@@ -17,9 +17,10 @@ use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use crate::bed::Files;
+use crate::bed::{Files, Mix};
 use crate::content::{self, BLOCK_BYTES};
 use crate::failure::{At, Failure};
+use crate::mix;
 
 /// Bytes of one write: large enough to cost little, small enough to stay in the processor's cache.
 const WRITE_BYTES: usize = 256 * BLOCK_BYTES;
@@ -48,6 +49,9 @@ fn folder(files: &Files, number: u64) -> String {
 /// The size of a file.
 #[must_use]
 pub fn size(files: &Files, number: u64) -> u64 {
+    if files.mix == Mix::MediaClips {
+        return mix::clip_bytes(files.seed, number);
+    }
     let more = files.file_bytes_max.unwrap_or(0);
     match more.checked_sub(files.file_bytes) {
         None | Some(0) => files.file_bytes,

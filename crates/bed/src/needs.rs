@@ -1,12 +1,13 @@
 //! What a bed needs of the machine, checked before anything is made.
 //!
-//! Asked by `up`, `table` and `small`. All that is missing is named at once, with what would give it;
+//! Asked by `up`, `table`, `small` and `servers`. All that is missing is named at once, with what would give it;
 //! nothing is ever installed or loaded.
 
 use std::path::Path;
 
 use crate::bed::{Bed, Kind};
 use crate::failure::Failure;
+use crate::servers::{Server, search};
 
 /// The programs that `small` measures, and the packages they are in.
 const MEASURED: &[(&str, &str)] = &[("tar", "tar"), ("grep", "grep"), ("find", "findutils")];
@@ -26,6 +27,16 @@ pub fn check(bed: &Bed) -> Result<(), Failure> {
 pub fn check_small(bed: &Bed) -> Result<(), Failure> {
     let mut missing = of_bed(bed, is_root(), &has, &is_program);
     missing.extend(of_small(bed, &has, &is_program));
+    answer(missing)
+}
+
+/// Checks that the bed can be made here and the server with its clients run on it.
+///
+/// # Errors
+/// Everything that is missing.
+pub fn check_server(bed: &Bed, server: &Server) -> Result<(), Failure> {
+    let mut missing = of_bed(bed, is_root(), &has, &is_program);
+    missing.extend(of_server(server, &is_program, &imports));
     answer(missing)
 }
 
@@ -55,6 +66,43 @@ fn of_small(
     let named = absent.map(|(program, package)| no_program(program, package));
     missing.extend(named);
     missing
+}
+
+fn of_server(
+    server: &Server,
+    is_program: &dyn Fn(&str) -> bool,
+    imports: &dyn Fn(&str) -> bool,
+) -> Vec<String> {
+    let programs: &[(&str, &str)] = match server {
+        Server::Media => &[
+            ("nginx", "nginx-light"),
+            ("wrk", "wrk"),
+            ("setpriv", "util-linux"),
+        ],
+        Server::Search { .. } => &[
+            ("xapian-compact", "xapian-tools"),
+            (search::PYTHON, "python3-minimal"),
+            ("setpriv", "util-linux"),
+        ],
+    };
+    let absent = programs.iter().filter(|(program, _)| !is_program(program));
+    let mut missing: Vec<String> = absent
+        .map(|(program, package)| no_program(program, package))
+        .collect();
+    if matches!(server, Server::Search { .. }) && !imports("xapian") {
+        let text = format!(
+            "{} has no module xapian (package python3-xapian)",
+            search::PYTHON
+        );
+        missing.push(text);
+    }
+    missing
+}
+
+fn imports(module: &str) -> bool {
+    let mut command = std::process::Command::new(search::PYTHON);
+    let command = command.args(["-c", &format!("import {module}")]);
+    command.output().is_ok_and(|output| output.status.success())
 }
 
 const NO_FUSE: &str = "no /dev/fuse: the kernel lacks FUSE";
@@ -154,5 +202,19 @@ mod tests {
         let slow = bed::parse(include_str!("../beds/small_disk.toml")).unwrap();
         assert_eq!(of_small(&slow, &no, &no).len(), 3);
         assert!(of_small(&slow, &|_| true, &|_| true).is_empty());
+    }
+
+    #[test]
+    fn a_server_that_is_missing_is_named_with_its_package() {
+        let no = |_: &str| false;
+        let said = of_server(&Server::Media, &no, &no).join(" ");
+        assert!(said.contains("package nginx-light") && said.contains("package wrk"));
+        let search = Server::Search {
+            index: "/var/tmp".into(),
+            documents: 1,
+        };
+        let said = of_server(&search, &no, &no).join(" ");
+        assert!(said.contains("xapian-tools") && said.contains("python3-xapian"));
+        assert!(of_server(&search, &|_| true, &|_| true).is_empty());
     }
 }

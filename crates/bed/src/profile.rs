@@ -4,14 +4,17 @@
 //! measure: switching costs and rates of the modelled device. Of several striped disks the rates
 //! are added up, as a long request moves on all of them at once. A local disk has none.
 
+use std::fs;
 use std::io::Write;
+use std::path::{Path, PathBuf};
 
 use forerun_core::Profile;
 use forerun_core::profile::SERVERS_MAX;
 use forerun_sim::device;
 
 use crate::bed::Bed;
-use crate::failure::Failure;
+use crate::failure::{At, Failure};
+use crate::state;
 
 /// The text of the profile; none of a local disk.
 ///
@@ -24,6 +27,19 @@ pub fn text(bed: &Bed) -> Result<Option<String>, Failure> {
     let device = device::parse(&bed.disks.device);
     let profile = device.map_err(|e| Failure::Usage(e.to_string()))?.profile();
     Ok(Some(write(&profile, bed.disks.count as u64)))
+}
+
+/// The file of the profile in a state directory, if a mount is to be told.
+///
+/// # Errors
+/// It cannot be written.
+pub(crate) fn file(bed: &Bed, folder: &Path, is_told: bool) -> Result<Option<PathBuf>, Failure> {
+    let Some(text) = text(bed)?.filter(|_| is_told) else {
+        return Ok(None);
+    };
+    let path = folder.join(state::PROFILE);
+    fs::write(&path, text).at(&path)?;
+    Ok(Some(path))
 }
 
 fn write(profile: &Profile, disks: u64) -> String {

@@ -6,6 +6,7 @@
 //! serve.log     what the daemon complained about
 //! mount.toml, mount.log     of what table and small mount: its profile, its complaints
 //! export/ files/ mount/     where the images, the file system and that are mounted
+//! nginx.*, requests.*, search.py    of servers: configuration, log, requests, clients
 //! images/       of a bed with local disks, in place of export/
 //! ```
 //!
@@ -21,6 +22,7 @@ use rustix::fs::{FlockOperation, flock};
 
 use crate::bed::{self, Bed};
 use crate::failure::{At, Failure};
+use crate::servers;
 use crate::thing::Thing;
 
 /// Where the state is unless told otherwise.
@@ -134,7 +136,8 @@ impl State {
     /// # Errors
     /// They cannot be removed.
     pub fn remove(self) -> Result<(), Failure> {
-        for name in [LOG, RIVAL_LOG, PROFILE, BED, MADE] {
+        let names = [LOG, RIVAL_LOG, PROFILE].into_iter();
+        for name in names.chain(servers::WRITTEN).chain([BED, MADE]) {
             let path = self.folder.join(name);
             if path.exists() {
                 fs::remove_file(&path).at(&path)?;

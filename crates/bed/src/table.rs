@@ -16,8 +16,8 @@
 //! It judges nothing; the limits stand where they are asked for.
 
 mod print;
-mod rival;
-mod side;
+pub(crate) mod rival;
+pub(crate) mod side;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};

@@ -1,12 +1,14 @@
 //! The rival of the kernel: a `forerun mount` on the bed's file system, for one run.
 //!
-//! Called by [`side`](super::side). Given the [`profile`](crate::profile) of the modelled device and its share of the
+//! Called by [`side`](super::side) and by [`servers`](crate::servers). Given the [`profile`](crate::profile) of the modelled device and its share of the
 //! memory both sides have; [`Mounted`] starts and ends it.
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use crate::failure::Failure;
 use crate::mounted::{End, Mounted};
+use crate::plan::Place;
 use crate::tool;
 
 use super::side::Bench;
@@ -26,30 +28,40 @@ pub(super) fn start(
     let Some(program) = &bench.comparison.forerun else {
         return Err(Failure::Usage("--forerun: no binary was given".into()));
     };
-    let path = &bench.place.rival;
     let memory = share(
         bench.comparison.memory_bytes,
         bench.comparison.read_bytes,
         readers,
     );
+    let command = command(program, bench.place, (preset, profile), memory);
+    let name = ("forerun mount", End::Signal);
+    Mounted::start(bench.state, &bench.place.rival, name, command, group)
+}
+
+/// `forerun mount` on the bed's files with this preset, profile and memory.
+pub(crate) fn command(
+    program: &Path,
+    place: &Place,
+    (preset, profile): (&str, Option<PathBuf>),
+    memory: u64,
+) -> Command {
     let mut command = tool::at_ordinary_io_priority(program);
     command
         .arg("mount")
-        .args([&bench.place.files, path])
+        .args([&place.files, &place.rival])
         .args(["--memory", &memory.to_string()])
         .args(["--preset", preset])
         .arg("--foreground");
     if let Some(profile) = profile {
         command.arg("--profile").arg(profile);
     }
-    let name = ("forerun mount", End::Signal);
-    Mounted::start(bench.state, path, name, command, group)
+    command
 }
 
 /// What `forerun mount` is given of the memory both sides have: three quarters, because the kernel
 /// keeps pages of what its readers were given, as it does for its own, or less where those need
 /// more.
-fn share(memory: u64, read_bytes: usize, readers: usize) -> u64 {
+pub(crate) fn share(memory: u64, read_bytes: usize, readers: usize) -> u64 {
     let reader = READER_BYTES.saturating_add(read_bytes as u64);
     let needed = reader.saturating_mul(readers as u64);
     memory.saturating_sub(needed.max(memory / 4))

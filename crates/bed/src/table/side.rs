@@ -5,7 +5,6 @@
 //! are charged to the reader, and `forerun mount` is a member. The disks' own counters before and after say what reached them.
 
 use std::fmt;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -17,7 +16,7 @@ use crate::mounted::Mounted;
 use crate::plan::Place;
 use crate::profile;
 use crate::read::Readings;
-use crate::state::{self, State};
+use crate::state::State;
 use crate::status::{self, DiskUsage};
 use crate::thing::Thing;
 use crate::tool;
@@ -27,7 +26,7 @@ use super::rival;
 
 /// Who reads ahead.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum Side {
+pub(crate) enum Side {
     /// The kernel, with this scheduler and readahead.
     Kernel {
         scheduler: String,
@@ -58,6 +57,22 @@ impl fmt::Display for Side {
     }
 }
 
+impl Side {
+    /// A rival finds the bed as its TOML sets it.
+    pub(crate) fn queue(&self, bed: &Bed) -> Queue {
+        match self {
+            Self::Kernel {
+                scheduler,
+                read_ahead_kib,
+            } => Queue {
+                scheduler: scheduler.clone(),
+                read_ahead_bytes: read_ahead_kib * 1024,
+            },
+            Self::Forerun { .. } => bed.queue.clone(),
+        }
+    }
+}
+
 /// What one run showed.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Measured {
@@ -80,7 +95,7 @@ pub(super) struct Bench<'a> {
 
 impl Bench<'_> {
     pub(super) fn run(&mut self, side: &Side, readers: usize) -> Result<Measured, Failure> {
-        cold::again(self.bed, self.place, &self.queue(side))?;
+        cold::again(self.bed, self.place, &side.queue(self.bed))?;
         let group = self.make_group()?;
         let measured = self.run_in(group.as_deref(), side, readers);
         let undone = group.map_or(Ok(()), |path| Thing::Group { path }.undo());
@@ -108,7 +123,7 @@ impl Bench<'_> {
         let rival = match side {
             Side::Kernel { .. } => None,
             Side::Forerun { preset, is_told } => {
-                let profile = self.profile(*is_told)?;
+                let profile = profile::file(self.bed, self.state.folder(), *is_told)?;
                 Some(rival::start(self, group, preset, profile, readers)?)
             }
         };
@@ -124,30 +139,6 @@ impl Bench<'_> {
         let stopped = rival.map_or(Ok(()), Mounted::stop);
         let readings = readings?;
         stopped.map(|()| Measured::new(&readings, &before, &after, resident_max_bytes))
-    }
-
-    /// The file of the disks' profile, if the rival is to have it.
-    fn profile(&self, is_told: bool) -> Result<Option<PathBuf>, Failure> {
-        let Some(text) = profile::text(self.bed)?.filter(|_| is_told) else {
-            return Ok(None);
-        };
-        let path = self.state.folder().join(state::PROFILE);
-        fs::write(&path, text).at(&path)?;
-        Ok(Some(path))
-    }
-
-    /// A rival finds the bed as its TOML sets it.
-    fn queue(&self, side: &Side) -> Queue {
-        match side {
-            Side::Kernel {
-                scheduler,
-                read_ahead_kib,
-            } => Queue {
-                scheduler: scheduler.clone(),
-                read_ahead_bytes: read_ahead_kib * 1024,
-            },
-            Side::Forerun { .. } => self.bed.queue.clone(),
-        }
     }
 
     fn read(

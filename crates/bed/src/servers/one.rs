@@ -1,0 +1,198 @@
+//! One run of one side: cold, set, in its memory, a server asked by clients.
+//!
+//! Called by [`servers`](super). The server is in the memory group, with `forerun mount` where that is
+//! the side; wrk stands for other machines and is not. Counters of the disks before and after say what reached them.
+
+use std::path::{Path, PathBuf};
+
+use crate::bed::Bed;
+use crate::failure::Failure;
+use crate::memory_group::Controller;
+use crate::mounted::{End, Mounted};
+use crate::plan::Place;
+use crate::profile;
+use crate::state::State;
+use crate::status::{self, DiskUsage};
+use crate::table::rival;
+use crate::table::side::Side;
+use crate::thing::Thing;
+use crate::{cold, servers::media, servers::search};
+
+use super::{Answers, Comparison, Server};
+
+/// Bytes of one read of a server: nginx copies by 64 KiB, Xapian by 8.
+const READ_BYTES: usize = 64 << 10;
+
+/// What one run showed.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct Measured {
+    pub(super) answers: Answers,
+    pub(super) disk_requests: f64,
+    pub(super) disk_bytes: f64,
+    pub(super) disk_switches: f64,
+    pub(super) late_ns: f64,
+    pub(super) resident_max_bytes: Option<u64>,
+}
+
+/// A bed that is up, and what is compared on it.
+pub(super) struct Bench<'a> {
+    pub(super) bed: &'a Bed,
+    pub(super) place: &'a Place,
+    pub(super) state: &'a mut State,
+    pub(super) comparison: &'a Comparison,
+    pub(super) controller: Option<&'a Controller>,
+}
+
+impl Bench<'_> {
+    pub(super) fn run(&mut self, side: &Side, clients: usize) -> Result<Measured, Failure> {
+        cold::again(self.bed, self.place, &side.queue(self.bed))?;
+        let group = self.make_group()?;
+        let measured = self.run_in(group.as_deref(), side, clients);
+        let undone = group.map_or(Ok(()), |path| Thing::Group { path }.undo());
+        let measured = measured?;
+        undone.map(|()| measured)
+    }
+
+    /// A new memory group for one run, where this machine has such.
+    fn make_group(&mut self) -> Result<Option<PathBuf>, Failure> {
+        let Some(controller) = self.controller else {
+            return Ok(None);
+        };
+        let path = controller.path(self.state.folder());
+        self.state.record(Thing::Group { path: path.clone() })?;
+        controller.make(&path, self.comparison.memory_bytes)?;
+        Ok(Some(path))
+    }
+
+    fn run_in(
+        &mut self,
+        group: Option<&Path>,
+        side: &Side,
+        clients: usize,
+    ) -> Result<Measured, Failure> {
+        let mount = match side {
+            Side::Kernel { .. } => None,
+            Side::Forerun { preset, is_told } => {
+                Some(self.mount(group, preset, *is_told, clients)?)
+            }
+        };
+        let folder = match mount {
+            Some(_) => &self.place.rival,
+            None => &self.place.files,
+        };
+        let asked = self.ask(group, folder, clients);
+        let resident_max_bytes = mount.as_ref().and_then(Mounted::resident_max_bytes);
+        let stopped = mount.map_or(Ok(()), Mounted::stop);
+        let (answers, before, after) = asked?;
+        stopped?;
+        Measured::new(answers, &before, &after, resident_max_bytes)
+    }
+
+    fn mount(
+        &mut self,
+        group: Option<&Path>,
+        preset: &str,
+        is_told: bool,
+        clients: usize,
+    ) -> Result<Mounted, Failure> {
+        let Some(program) = &self.comparison.forerun else {
+            return Err(Failure::Usage("--forerun: no binary was given".into()));
+        };
+        let profile = profile::file(self.bed, self.state.folder(), is_told)?;
+        let memory = rival::share(self.comparison.memory_bytes, READ_BYTES, clients);
+        let command = rival::command(program, self.place, (preset, profile), memory);
+        let name = ("forerun mount", End::Signal);
+        Mounted::start(self.state, &self.place.rival, name, command, group)
+    }
+
+    fn ask(
+        &self,
+        group: Option<&Path>,
+        folder: &Path,
+        clients: usize,
+    ) -> Result<(Answers, Vec<DiskUsage>, Vec<DiskUsage>), Failure> {
+        let time = self.comparison.time;
+        let usage = || status::usage(self.place);
+        match &self.comparison.server {
+            Server::Media => {
+                let nginx = media::Nginx::start(self.state.folder(), folder, group)?;
+                let before = usage();
+                let answers = nginx.ask(self.state.folder(), clients, time);
+                let after = usage();
+                nginx.stop()?;
+                Ok((answers?, before?, after?))
+            }
+            Server::Search { .. } => {
+                let (before, seed) = (usage()?, self.bed.files.seed);
+                let answers = search::ask(self.state.folder(), folder, group, clients, time, seed)?;
+                Ok((answers, before, usage()?))
+            }
+        }
+    }
+}
+
+impl Measured {
+    fn new(
+        answers: Answers,
+        before: &[DiskUsage],
+        after: &[DiskUsage],
+        resident_max_bytes: Option<u64>,
+    ) -> Result<Self, Failure> {
+        if answers.errors > 0 {
+            let text = format!("{} requests failed", answers.errors);
+            return Err(Failure::Run(text));
+        }
+        let sum = |field: fn(&DiskUsage) -> u64| {
+            let total = |disks: &[DiskUsage]| disks.iter().map(field).sum::<u64>();
+            total(after).saturating_sub(total(before)) as f64
+        };
+        Ok(Self {
+            answers,
+            disk_requests: sum(|d| d.requests).max(1.0),
+            disk_bytes: sum(|d| d.bytes),
+            disk_switches: sum(|d| d.switches),
+            late_ns: sum(|d| d.late_ns),
+            resident_max_bytes,
+        })
+    }
+
+    pub(super) fn per_second(&self) -> f64 {
+        self.answers.completed / self.answers.seconds
+    }
+
+    #[cfg(test)]
+    pub(super) fn of_rate(per_second: f64) -> Self {
+        let answers = Answers {
+            completed: per_second,
+            seconds: 1.0,
+            p50_ms: 1.0,
+            p99_ms: 2.0,
+            slowest_per_mean: 1.0,
+            errors: 0,
+        };
+        Self {
+            answers,
+            disk_requests: 1.0,
+            disk_bytes: 4096.0,
+            disk_switches: 1.0,
+            late_ns: 0.0,
+            resident_max_bytes: None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_with_failed_requests_is_no_result() {
+        let mut answers = Measured::of_rate(5.0).answers;
+        assert!(Measured::new(answers.clone(), &[], &[], None).is_ok());
+        answers.errors = 3;
+        let said = Measured::new(answers, &[], &[], None)
+            .unwrap_err()
+            .to_string();
+        assert_eq!(said, "3 requests failed");
+    }
+}
