@@ -14,6 +14,7 @@ use crate::failure::{At, Failure};
 use crate::plan::{Place, Plan};
 use crate::read::{self, READERS_MAX, Reading};
 use crate::servers::command::ServersCommand;
+use crate::soak::command::{SoakArgs, SoakReaderArgs};
 use crate::{
     bed, changes, down, local, memory_group, passthrough, quantity, serve, small, state, status,
     table, up,
@@ -58,6 +59,11 @@ enum Command {
     Local(LocalArgs),
     /// Change files of a folder while its mount is read, and check every read
     Changes(ChangesArgs),
+    /// Let readers come, go, stall and die on a mount, and check that its memory is flat
+    Soak(SoakArgs),
+    /// One reader of a soak; `soak` starts it
+    #[command(hide = true)]
+    SoakReader(SoakReaderArgs),
     /// Show a folder at another place by plain FUSE, as a measure of its cost
     Passthrough {
         /// The folder
@@ -271,6 +277,8 @@ impl Args {
             Command::Servers { server } => server.run(out),
             Command::Local(args) => args.run(out),
             Command::Changes(args) => args.run(out),
+            Command::Soak(args) => args.run(out),
+            Command::SoakReader(args) => args.run(),
         }
     }
 }

@@ -5,6 +5,8 @@
 //! `drop_caches` would chill the whole machine. The images are in tmpfs and stay.
 
 use std::ffi::CString;
+use std::fs::File;
+use std::io::Write;
 use std::path::Path;
 
 use rustix::mount::{MountFlags, UnmountFlags};
@@ -67,6 +69,21 @@ pub fn again(bed: &Bed, place: &Place, queue: &Queue) -> Result<(), Failure> {
     unmount(place)?;
     mount(bed, place, Mode::ToMeasure)?;
     set(bed, place, queue)
+}
+
+/// Turns the delay of emulated disks on or off; local ones have none.
+///
+/// # Errors
+/// The export does not answer.
+pub fn delay(place: &Place, is_on: bool) -> Result<(), Failure> {
+    let Some(export) = &place.export else {
+        return Ok(());
+    };
+    let path = export.join("delay");
+    // The control file cannot be cut to nothing, which `fs::write` does first.
+    let mut control = File::options().write(true).open(&path).at(&path)?;
+    let word = if is_on { "on" } else { "off" };
+    control.write_all(word.as_bytes()).at(&path)
 }
 
 /// Sets scheduler and readahead of a mounted bed.

@@ -46,6 +46,7 @@ pub mod read;
 pub mod serve;
 pub mod servers;
 pub mod small;
+pub mod soak;
 pub mod state;
 pub mod status;
 pub mod store;

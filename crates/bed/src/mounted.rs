@@ -67,16 +67,30 @@ impl Mounted {
     pub fn start(
         state: &mut State,
         path: &Path,
-        (name, end): (&str, End),
-        mut command: Command,
+        name: (&str, End),
+        command: Command,
         group: Option<&Path>,
     ) -> Result<Self, Failure> {
         state.record(mount(path))?;
         let log = state.folder().join(state::RIVAL_LOG);
+        Self::start_unrecorded(path, name, command, group, &log)
+    }
+
+    /// The same without a bed: the caller unmounts what a kill leaves behind.
+    ///
+    /// # Errors
+    /// As above.
+    pub fn start_unrecorded(
+        path: &Path,
+        (name, end): (&str, End),
+        mut command: Command,
+        group: Option<&Path>,
+        log: &Path,
+    ) -> Result<Self, Failure> {
         let child = command
             .stdin(Stdio::null())
             .stdout(Stdio::null())
-            .stderr(File::create(&log).at(&log)?)
+            .stderr(File::create(log).at(log)?)
             .spawn()
             .map_err(|e| Failure::Usage(format!("{name}: {e}")))?;
         let mut mounted = Self {
@@ -87,7 +101,7 @@ impl Mounted {
         };
         // It has touched next to nothing yet: what it caches is charged to the group.
         let joined = group.map_or(Ok(()), |group| memory_group::add(group, mounted.child.id()));
-        match joined.and_then(|()| mounted.wait(&log)) {
+        match joined.and_then(|()| mounted.wait(log)) {
             Ok(()) => Ok(mounted),
             Err(failure) => {
                 // It may have ended already, and then there is nothing to end.
@@ -115,6 +129,12 @@ impl Mounted {
             poll(&mut [PollFd::new(&list, PollFlags::PRI)], Some(&LOOK)).at(path)?;
         }
         Ok(())
+    }
+
+    /// The number of its process.
+    #[must_use]
+    pub fn process(&self) -> u32 {
+        self.child.id()
     }
 
     /// Its resident memory at the highest, so far.

@@ -78,6 +78,7 @@ fn of_server(
             ("nginx", "nginx-light"),
             ("wrk", "wrk"),
             ("setpriv", "util-linux"),
+            ("find", "findutils"),
         ],
         Server::Search { .. } => &[
             ("xapian-compact", "xapian-tools"),

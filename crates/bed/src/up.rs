@@ -68,11 +68,7 @@ fn carry_out(step: &Step, bed: &Bed, place: &Place, state: &mut State) -> Result
         }
         Step::Mount(_) => cold::mount(bed, place, Mode::ToMeasure),
         Step::Queue(queue) => cold::set(bed, place, queue),
-        Step::Delay(export) => {
-            let path = export.join("delay");
-            let mut control = fs::OpenOptions::new().write(true).open(&path).at(&path)?;
-            control.write_all(b"on").at(&path)
-        }
+        Step::Delay(_) => cold::delay(place, true),
     }
 }
 

@@ -18,9 +18,11 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::bed::Files;
+use crate::cold;
 use crate::failure::{At, Failure};
 use crate::fill;
 use crate::mix::Popularity;
+use crate::plan::Place;
 use crate::servers::{Answers, wrk};
 
 pub(super) const CONFIGURATION: &str = "nginx.conf";
@@ -57,6 +59,28 @@ fn requests(files: &Files, count: usize) -> String {
         text.push_str(&format!("{path:<width$}\n", width = REQUEST_BYTES - 1));
     }
     text
+}
+
+/// Looks at the attributes of every clip below a folder, from inside the memory group and without delay: a
+/// server that has run for a while knows its names, and data is what is measured. Without it, with 40,000 clips, two
+/// in three requests of the disks were for folders and inodes for as long as a run lasts.
+///
+/// # Errors
+/// The walk's.
+pub fn warm_names(place: &Place, root: &Path, group: Option<&Path>) -> Result<(), Failure> {
+    cold::delay(place, false)?;
+    let mut command = in_group(group);
+    command
+        .arg("find")
+        .arg(root)
+        .args(["-type", "f", "-size", "0"]);
+    let walked = command.stdin(Stdio::null()).stdout(Stdio::null()).status();
+    cold::delay(place, true)?;
+    match walked {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(Failure::at(root, format!("find: {status}"))),
+        Err(error) => Err(Failure::Run(format!("find: {error}"))),
+    }
 }
 
 /// nginx, running.

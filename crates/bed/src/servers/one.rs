@@ -20,8 +20,10 @@ use crate::{cold, servers::media, servers::search};
 
 use super::{Answers, Comparison, Server};
 
-/// Bytes of one read of a server: nginx copies by 64 KiB, Xapian by 8.
-const READ_BYTES: usize = 64 << 10;
+/// Memory of a server for each client, beside the page cache: nginx copies by 64 KiB; a client of Xapian is a
+/// process of 1.6 MB.
+const NGINX_BYTES: usize = 64 << 10;
+const XAPIAN_BYTES: usize = 2 << 20;
 
 /// What one run showed.
 #[derive(Clone, PartialEq, Debug)]
@@ -99,7 +101,11 @@ impl Bench<'_> {
             return Err(Failure::Usage("--forerun: no binary was given".into()));
         };
         let profile = profile::file(self.bed, self.state.folder(), is_told)?;
-        let memory = rival::share(self.comparison.memory_bytes, READ_BYTES, clients);
+        let client = match self.comparison.server {
+            Server::Media => NGINX_BYTES,
+            Server::Search { .. } => XAPIAN_BYTES,
+        };
+        let memory = rival::share(self.comparison.memory_bytes, client, clients);
         let command = rival::command(program, self.place, (preset, profile), memory);
         let name = ("forerun mount", End::Signal);
         Mounted::start(self.state, &self.place.rival, name, command, group)
@@ -115,6 +121,7 @@ impl Bench<'_> {
         let usage = || status::usage(self.place);
         match &self.comparison.server {
             Server::Media => {
+                media::warm_names(self.place, folder, group)?;
                 let nginx = media::Nginx::start(self.state.folder(), folder, group)?;
                 let before = usage();
                 let answers = nginx.ask(self.state.folder(), clients, time);

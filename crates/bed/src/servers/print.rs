@@ -138,7 +138,7 @@ mod tests {
         let expected = "     64  kernel none 128       41.3      40.0..42.0    1.00   0.50     900    \
                         2100    0.75    6.2      64    90%    34    -\n\n    256 ";
         assert!(text.contains(expected), "{text}");
-        assert!(text.contains("40000 media clips, 6080 MB, 256 MiB of memory, 3 runs of 20 s"));
+        assert!(text.contains("10000 media clips, 6080 MB, 256 MiB of memory, 3 runs of 20 s"));
         assert!(text.contains("scheduler bfq: not in this kernel"));
     }
 }

@@ -58,20 +58,13 @@ pub fn ready(
 /// # Errors
 /// It does not fit, or the bed is in use.
 pub fn copy(bed: &Bed, place: &Place, index: &Path) -> Result<u64, Failure> {
-    let delay = |on: &str| match &place.export {
-        Some(export) => {
-            let path = export.join("delay");
-            fs::write(&path, on).at(&path)
-        }
-        None => Ok(()),
-    };
-    delay("off")?;
+    cold::delay(place, false)?;
     cold::unmount(place)?;
     cold::mount(bed, place, Mode::ToFill)?;
     let copied = copy_files(index, &place.files.join(FOLDER));
     cold::unmount(place)?;
     cold::mount(bed, place, Mode::ToMeasure)?;
-    delay("on")?;
+    cold::delay(place, true)?;
     copied
 }
 

@@ -1,0 +1,193 @@
+//! The life of one reader of a soak: which file, how much, and how it ends.
+//!
+//! Drawn from the seed and the reader's number alone, so that the reader (a process) and the crowd that kills
+//! it know the same without a word between them. Of a hundred readers:
+//!
+//! ```text
+//! 55   read a part of a file in order, close it and exit
+//! 15   the same, with a stall of up to 4 s in the middle: memory fetched for them waits
+//! 15   read a part, stall with the file open, are killed
+//! 15   read until they are killed, in the middle of a read
+//! ```
+//!
+//! One in ten reads at random. All check every byte. Several readers have one file, at places and in sizes of
+//! their own, as no two programs read alike.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::thread;
+use std::time::Duration;
+
+use crate::bed::Files;
+use crate::content::{self, BLOCK_BYTES, Draws};
+use crate::failure::{At, Failure};
+use crate::fill;
+
+/// Sizes of reads: a page, what `cp` and `cat` ask for, and more.
+const READ_BYTES: [usize; 4] = [4 << 10, 64 << 10, 128 << 10, 512 << 10];
+
+/// How a reader ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum End {
+    /// By itself, after a stall in the middle.
+    Exits { stall: Duration },
+    /// Killed, with its file open and no read under way.
+    KilledInStall { after: Duration },
+    /// Killed in the middle of its reads.
+    KilledReading { after: Duration },
+}
+
+/// A life.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Life {
+    pub(super) file: u64,
+    pub(super) at: u64,
+    pub(super) read_bytes: usize,
+    pub(super) reads: u64,
+    pub(super) is_random: bool,
+    pub(super) end: End,
+}
+
+impl Life {
+    /// The life of a reader.
+    pub(super) fn of(files: &Files, number: u64) -> Self {
+        let mut draws = Draws::new(content::tag(files.seed, number, u64::MAX - 4));
+        let millis =
+            |draws: &mut Draws, min, max| Duration::from_millis(min + draws.below(max - min + 1));
+        let end = match draws.below(100) {
+            0..55 => End::Exits {
+                stall: Duration::ZERO,
+            },
+            55..70 => End::Exits {
+                stall: millis(&mut draws, 10, 4_000),
+            },
+            70..85 => End::KilledInStall {
+                after: millis(&mut draws, 1_000, 15_000),
+            },
+            _ => End::KilledReading {
+                after: millis(&mut draws, 50, 8_000),
+            },
+        };
+        let file = draws.below(files.count);
+        let read_bytes = READ_BYTES[draws.below(READ_BYTES.len() as u64) as usize];
+        let blocks = fill::size(files, file).div_ceil(BLOCK_BYTES as u64);
+        Self {
+            file,
+            at: draws.below(blocks / 2 + 1) * BLOCK_BYTES as u64,
+            read_bytes,
+            // Up to 2 MiB: readers that come and go matter more than bytes.
+            reads: 1 + draws.below((2 << 20) / read_bytes as u64),
+            is_random: draws.below(10) == 0,
+            end,
+        }
+    }
+
+    /// When it is killed; never, if it exits by itself.
+    pub(super) fn killed_after(&self) -> Option<Duration> {
+        match self.end {
+            End::Exits { .. } => None,
+            End::KilledInStall { after } | End::KilledReading { after } => Some(after),
+        }
+    }
+}
+
+/// Lives.
+///
+/// # Errors
+/// An error of a read; a byte that is not what was written.
+pub(crate) fn live(folder: &Path, files: &Files, number: u64) -> Result<(), Failure> {
+    let life = Life::of(files, number);
+    let path = folder.join(fill::path(files, life.file));
+    let file = File::open(&path).at(&path)?;
+    let mut draws = Draws::new(number);
+    let mut buffer = vec![0; life.read_bytes];
+    let size = fill::size(files, life.file);
+    let mut at = life.at;
+    let mut read = |count: u64| -> Result<(), Failure> {
+        for _ in 0..count {
+            if life.is_random {
+                at = draws.below(size / BLOCK_BYTES as u64 + 1) * BLOCK_BYTES as u64;
+            }
+            let arrived = file.read_at(&mut buffer, at).at(&path)?;
+            check(files.seed, life.file, at, &buffer[..arrived]).at(&path)?;
+            at += (arrived / BLOCK_BYTES * BLOCK_BYTES) as u64;
+            if arrived < buffer.len() {
+                at = 0;
+            }
+        }
+        Ok(())
+    };
+    match life.end {
+        End::Exits { stall } => {
+            read(life.reads / 2)?;
+            thread::sleep(stall);
+            read(life.reads - life.reads / 2)
+        }
+        End::KilledInStall { .. } => {
+            read(life.reads)?;
+            loop {
+                thread::park();
+            }
+        }
+        End::KilledReading { .. } => loop {
+            read(1)?;
+        },
+    }
+}
+
+/// Compares bytes that begin at a block with what was written.
+fn check(seed: u64, file: u64, at: u64, bytes: &[u8]) -> Result<(), String> {
+    for (index, block) in (at / BLOCK_BYTES as u64..).zip(bytes.chunks(BLOCK_BYTES)) {
+        if !content::follows(content::tag(seed, file, index), 0, block) {
+            return Err(format!("block {index} is not what was written"));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lives_are_of_the_seed_and_all_ends_come_up() {
+        let files = Files::flat(10, 1 << 20, 5);
+        let lives: Vec<Life> = (0..1_000).map(|number| Life::of(&files, number)).collect();
+        assert_eq!(lives[7], Life::of(&files, 7));
+        assert_ne!(lives[7], Life::of(&Files::flat(10, 1 << 20, 6), 7));
+        let count = |is: fn(&Life) -> bool| lives.iter().filter(|life| is(life)).count();
+        let killed = count(|life| life.killed_after().is_some());
+        assert!((220..=380).contains(&killed), "{killed}");
+        let random = count(|life| life.is_random);
+        assert!((60..=140).contains(&random), "{random}");
+        assert!(
+            lives
+                .iter()
+                .all(|life| life.at <= 1 << 19 && life.reads > 0 && life.file < 10)
+        );
+    }
+
+    #[test]
+    fn a_reader_that_exits_has_checked_its_bytes() {
+        let folder = tempfile::tempdir().unwrap();
+        let files = Files::flat(2, 300_001, 5);
+        fill::run(folder.path(), &files).unwrap();
+        let exits = |number: &u64| {
+            let none = Duration::ZERO;
+            Life::of(&files, *number).end == End::Exits { stall: none }
+        };
+        let numbers: Vec<u64> = (0..60).filter(exits).collect();
+        assert!(numbers.len() > 20);
+        for number in &numbers {
+            live(folder.path(), &files, *number).unwrap();
+        }
+        for name in ["0000", "0001"] {
+            std::fs::write(folder.path().join(name), vec![1; 300_001]).unwrap();
+        }
+        let said = live(folder.path(), &files, numbers[0])
+            .unwrap_err()
+            .to_string();
+        assert!(said.contains("is not what was written"), "{said}");
+    }
+}
