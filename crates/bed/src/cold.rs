@@ -9,12 +9,13 @@ use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 
-use rustix::mount::{MountFlags, UnmountFlags};
+use rustix::mount::MountFlags;
 
 use crate::bed::{Bed, Kind, Queue};
 use crate::failure::{At, Failure};
 use crate::kernel;
 use crate::plan::Place;
+use crate::thing::unmount_once_free;
 use crate::up::loops;
 
 /// What a mount is for.
@@ -58,7 +59,7 @@ pub fn mount(bed: &Bed, place: &Place, mode: Mode) -> Result<(), Failure> {
 /// # Errors
 /// Somebody is in it.
 pub fn unmount(place: &Place) -> Result<(), Failure> {
-    rustix::mount::unmount(&place.files, UnmountFlags::NOFOLLOW).at(&place.files)
+    unmount_once_free(&place.files).at(&place.files)
 }
 
 /// Makes the file system cold, and sets it.

@@ -124,6 +124,10 @@ impl Place {
     fn log(&self) -> PathBuf {
         self.0.join("mount.log")
     }
+
+    fn readers_log(&self) -> PathBuf {
+        self.0.join("readers.log")
+    }
 }
 
 impl Drop for Place {
@@ -132,6 +136,7 @@ impl Drop for Place {
         let _ = fs::remove_dir(self.point());
         let _ = fs::remove_dir_all(self.source());
         let _ = fs::remove_file(self.log());
+        let _ = fs::remove_file(self.readers_log());
         let _ = fs::remove_dir(&self.0);
     }
 }
@@ -174,7 +179,7 @@ fn soak(
     progress: &mut dyn Write,
 ) -> Result<Report, Failure> {
     let point = place.point();
-    let mut crowd = Crowd::new(&point, files, soaking.readers);
+    let mut crowd = Crowd::new(&point, files, place.readers_log(), soaking.readers);
     let begun = Instant::now();
     let look = || {
         let seconds = begun.elapsed().as_secs_f64();
@@ -202,7 +207,7 @@ fn soak(
         last = look()?;
     }
     let mut violations = flat::violations(&samples, soaking.memory_bytes);
-    violations.extend(wrong_end(&crowd.counts, &last.ledger));
+    violations.extend(wrong_end(&crowd, &last.ledger));
     Ok(Report {
         readers: soaking.readers,
         memory_bytes: soaking.memory_bytes,
@@ -230,11 +235,11 @@ fn line(sample: &Sample, counts: &Counts) -> String {
     )
 }
 
-fn wrong_end(counts: &Counts, ledger: &Ledger) -> Vec<String> {
-    let mut wrong = Vec::new();
+fn wrong_end(crowd: &Crowd<'_>, ledger: &Ledger) -> Vec<String> {
+    let (mut wrong, counts) = (Vec::new(), &crowd.counts);
     if counts.failed > 0 {
-        let first = counts.complaints.first().map_or("", String::as_str);
-        wrong.push(format!("{} readers failed: {first}", counts.failed));
+        let complaints = crowd.complaints().join("; ");
+        wrong.push(format!("{} readers failed: {complaints}", counts.failed));
     }
     if counts.exited == 0 {
         wrong.push("no reader came to its end".into());

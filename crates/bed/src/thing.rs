@@ -150,7 +150,7 @@ fn unmount_ours(path: &Path, kind: &str) -> Result<(), Failure> {
             );
             return Err(Failure::at(path, found));
         }
-        match once_free(LETTING_GO, || unmount(path, UnmountFlags::NOFOLLOW)) {
+        match unmount_once_free(path) {
             // A dead FUSE mount cannot be in orderly use: whoever is in there gets errors already.
             Err(Errno::NOTCONN) => unmount(path, UnmountFlags::DETACH).at(path)?,
             result => result.at(path)?,
@@ -165,6 +165,15 @@ fn unmount_ours(path: &Path, kind: &str) -> Result<(), Failure> {
 /// program's own close: udev and every `losetup` look into all devices for some milliseconds. It
 /// says so to nobody: the change event is sent before the file is put.
 const LETTING_GO: Duration = Duration::from_secs(2);
+
+/// Unmounts as soon as nothing holds it: the kernel closes the files of an io_uring some time after the
+/// process is gone, later on a loaded machine.
+///
+/// # Errors
+/// Something still holds it.
+pub(crate) fn unmount_once_free(path: &Path) -> rustix::io::Result<()> {
+    once_free(LETTING_GO, || unmount(path, UnmountFlags::NOFOLLOW))
+}
 
 /// Does it as soon as nothing makes it busy, or says that something still does.
 fn once_free(

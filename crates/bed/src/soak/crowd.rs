@@ -3,7 +3,8 @@
 //! Driven by [`soak`](super) with one call a tick. A reader that ends by itself with an error is a complaint; one
 //! that was killed is not. At most a tenth of the crowd is started a tick, so the first second is a ramp.
 
-use std::path::Path;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 
@@ -14,7 +15,7 @@ use crate::failure::{At, Failure};
 
 use super::life::Life;
 
-/// Complaints that are kept; the count goes on.
+/// Complaints that are shown.
 const COMPLAINTS_MAX: usize = 5;
 
 /// What became of the readers.
@@ -28,8 +29,6 @@ pub struct Counts {
     pub killed: u64,
     /// Ended with an error, a wrong byte among them.
     pub failed: u64,
-    /// What the first of these printed.
-    pub complaints: Vec<String>,
 }
 
 struct Alive {
@@ -42,6 +41,8 @@ struct Alive {
 pub(super) struct Crowd<'a> {
     mount: &'a Path,
     files: &'a Files,
+    /// What readers complain about; a pipe for each would be a descriptor for each.
+    log: PathBuf,
     size: usize,
     alive: Vec<Alive>,
     pub(super) counts: Counts,
@@ -49,10 +50,11 @@ pub(super) struct Crowd<'a> {
 
 impl<'a> Crowd<'a> {
     /// A crowd that reads the files of a mount.
-    pub(super) fn new(mount: &'a Path, files: &'a Files, size: usize) -> Self {
+    pub(super) fn new(mount: &'a Path, files: &'a Files, log: PathBuf, size: usize) -> Self {
         Self {
             mount,
             files,
+            log,
             size,
             alive: Vec::new(),
             counts: Counts::default(),
@@ -102,23 +104,23 @@ impl<'a> Crowd<'a> {
         match (is_success, alive.is_killed) {
             (true, _) => self.counts.exited += 1,
             (false, true) => self.counts.killed += 1,
-            (false, false) => {
-                self.counts.failed += 1;
-                let mut said = String::new();
-                if let Some(mut errors) = alive.child.stderr.take() {
-                    // A complaint that cannot be read is counted all the same.
-                    let _ = std::io::Read::read_to_string(&mut errors, &mut said);
-                }
-                if self.counts.complaints.len() < COMPLAINTS_MAX {
-                    self.counts.complaints.push(said.trim_end().to_owned());
-                }
-            }
+            (false, false) => self.counts.failed += 1,
         }
+    }
+
+    /// The first complaints of readers.
+    pub(super) fn complaints(&self) -> Vec<String> {
+        let text = fs::read_to_string(&self.log).unwrap_or_default();
+        text.lines()
+            .take(COMPLAINTS_MAX)
+            .map(str::to_owned)
+            .collect()
     }
 
     fn start(&mut self, now: Instant) -> Result<(), Failure> {
         let number = self.counts.started;
         let program = std::env::current_exe().at(self.mount)?;
+        let log = File::options().create(true).append(true).open(&self.log);
         let option = |name: &str, value: u64| [format!("--{name}"), value.to_string()];
         let child = Command::new(program)
             .arg("soak-reader")
@@ -129,7 +131,7 @@ impl<'a> Crowd<'a> {
             .args(option("number", number))
             .stdin(Stdio::null())
             .stdout(Stdio::null())
-            .stderr(Stdio::piped())
+            .stderr(log.at(&self.log)?)
             .spawn()
             .at(self.mount)?;
         let after = Life::of(self.files, number).killed_after();
