@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use rustix::process::{Signal, set_parent_process_death_signal};
 
 use crate::args::readers;
 use crate::failure::{At, Failure};
@@ -90,6 +91,8 @@ impl SoakArgs {
 
 impl SoakReaderArgs {
     pub(crate) fn run(self) -> Result<(), Failure> {
+        // A soak that is killed takes its readers with it.
+        let _ = set_parent_process_death_signal(Some(Signal::KILL));
         let files = crate::bed::Files::flat(self.files, self.file_bytes, self.seed);
         life::live(&self.folder, &files, self.number)
     }

@@ -1,7 +1,8 @@
 //! The readers of a soak: so many at a time, each a process, replaced when it has ended or was killed.
 //!
 //! Driven by [`soak`](super) with one call a tick. A reader that ends by itself with an error is a complaint; one
-//! that was killed is not. At most a tenth of the crowd is started a tick, so the first second is a ramp.
+//! that was killed is not. At most 25 readers are started a tick, because a busy
+//! machine takes up to 30 ms for a process and memory is to be looked at meanwhile.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -15,6 +16,8 @@ use crate::failure::{At, Failure};
 
 use super::life::Life;
 
+/// Readers started a tick.
+const STARTED_MAX: usize = 25;
 /// Complaints that are shown.
 const COMPLAINTS_MAX: usize = 5;
 
@@ -67,8 +70,7 @@ impl<'a> Crowd<'a> {
     /// A process cannot be started.
     pub(super) fn tick(&mut self, now: Instant) -> Result<(), Failure> {
         self.reap(now);
-        let most = (self.size / 10).max(1);
-        for _ in self.alive.len()..self.size.min(self.alive.len() + most) {
+        for _ in self.alive.len()..self.size.min(self.alive.len() + STARTED_MAX) {
             self.start(now)?;
         }
         Ok(())

@@ -4,20 +4,25 @@
 //! it know the same without a word between them. Of a hundred readers:
 //!
 //! ```text
-//! 55   read a part of a file in order, close it and exit
-//! 15   the same, with a stall of up to 4 s in the middle: memory fetched for them waits
+//! 55   read parts of up to 16 files in order, one after the other, and exit
+//! 15   the same, with a stall of up to 4 s in each: memory fetched for them waits
 //! 15   read a part, stall with the file open, are killed
 //! 15   read until they are killed, in the middle of a read
 //! ```
 //!
-//! One in ten reads at random. All check every byte. Several readers have one file, at places and in sizes of
-//! their own, as no two programs read alike.
+//! One in ten reads at random. All check every byte, and drop from the kernel's page cache what they have read:
+//! the files fit into it, and after half a minute the mount would have nothing to do. Several readers have one
+//! file, at places and in sizes of their own, as no two programs read alike. A life is tens of seconds when a
+//! thousand share a disk: a busy machine starts some tens of processes a second.
 
 use std::fs::File;
+use std::num::NonZeroU64;
 use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
+
+use rustix::fs::{Advice, fadvise};
 
 use crate::bed::Files;
 use crate::content::{self, BLOCK_BYTES, Draws};
@@ -41,7 +46,9 @@ pub(super) enum End {
 /// A life.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Life {
+    /// Its first file, and how many one after the other.
     pub(super) file: u64,
+    pub(super) rounds: u64,
     pub(super) at: u64,
     pub(super) read_bytes: usize,
     pub(super) reads: u64,
@@ -63,10 +70,10 @@ impl Life {
                 stall: millis(&mut draws, 10, 4_000),
             },
             70..85 => End::KilledInStall {
-                after: millis(&mut draws, 1_000, 15_000),
+                after: millis(&mut draws, 5_000, 60_000),
             },
             _ => End::KilledReading {
-                after: millis(&mut draws, 50, 8_000),
+                after: millis(&mut draws, 50, 40_000),
             },
         };
         let file = draws.below(files.count);
@@ -74,6 +81,7 @@ impl Life {
         let blocks = fill::size(files, file).div_ceil(BLOCK_BYTES as u64);
         Self {
             file,
+            rounds: 1 + draws.below(16),
             at: draws.below(blocks / 2 + 1) * BLOCK_BYTES as u64,
             read_bytes,
             // Up to 2 MiB: readers that come and go matter more than bytes.
@@ -98,41 +106,72 @@ impl Life {
 /// An error of a read; a byte that is not what was written.
 pub(crate) fn live(folder: &Path, files: &Files, number: u64) -> Result<(), Failure> {
     let life = Life::of(files, number);
-    let path = folder.join(fill::path(files, life.file));
-    let file = File::open(&path).at(&path)?;
     let mut draws = Draws::new(number);
     let mut buffer = vec![0; life.read_bytes];
-    let size = fill::size(files, life.file);
-    let mut at = life.at;
-    let mut read = |count: u64| -> Result<(), Failure> {
-        for _ in 0..count {
-            if life.is_random {
-                at = draws.below(size / BLOCK_BYTES as u64 + 1) * BLOCK_BYTES as u64;
+    for round in 0..life.rounds {
+        let mut reading = Reading::open(folder, files, &life, (life.file + round) % files.count)?;
+        let mut read =
+            |count: u64| (0..count).try_for_each(|_| reading.next(&mut draws, &mut buffer));
+        match life.end {
+            End::Exits { stall } => {
+                read(life.reads / 2)?;
+                thread::sleep(stall);
+                read(life.reads - life.reads / 2)?;
             }
-            let arrived = file.read_at(&mut buffer, at).at(&path)?;
-            check(files.seed, life.file, at, &buffer[..arrived]).at(&path)?;
-            at += (arrived / BLOCK_BYTES * BLOCK_BYTES) as u64;
-            if arrived < buffer.len() {
-                at = 0;
+            End::KilledInStall { .. } => {
+                read(life.reads)?;
+                loop {
+                    thread::park();
+                }
             }
+            End::KilledReading { .. } => loop {
+                read(1)?;
+            },
+        }
+    }
+    Ok(())
+}
+
+/// A file that a reader has open, and where it is.
+struct Reading {
+    path: PathBuf,
+    file: File,
+    number: u64,
+    seed: u64,
+    blocks: u64,
+    is_random: bool,
+    at: u64,
+}
+
+impl Reading {
+    fn open(folder: &Path, files: &Files, life: &Life, number: u64) -> Result<Self, Failure> {
+        let path = folder.join(fill::path(files, number));
+        Ok(Self {
+            file: File::open(&path).at(&path)?,
+            path,
+            number,
+            seed: files.seed,
+            blocks: fill::size(files, number) / BLOCK_BYTES as u64 + 1,
+            is_random: life.is_random,
+            at: life.at,
+        })
+    }
+
+    fn next(&mut self, draws: &mut Draws, buffer: &mut [u8]) -> Result<(), Failure> {
+        if self.is_random {
+            self.at = draws.below(self.blocks) * BLOCK_BYTES as u64;
+        }
+        let arrived = self.file.read_at(buffer, self.at).at(&self.path)?;
+        let bytes = buffer.get(..arrived).unwrap_or_default();
+        check(self.seed, self.number, self.at, bytes).at(&self.path)?;
+        if let Some(length) = NonZeroU64::new(arrived as u64) {
+            fadvise(&self.file, self.at, Some(length), Advice::DontNeed).at(&self.path)?;
+        }
+        self.at += (arrived / BLOCK_BYTES * BLOCK_BYTES) as u64;
+        if arrived < buffer.len() {
+            self.at = 0;
         }
         Ok(())
-    };
-    match life.end {
-        End::Exits { stall } => {
-            read(life.reads / 2)?;
-            thread::sleep(stall);
-            read(life.reads - life.reads / 2)
-        }
-        End::KilledInStall { .. } => {
-            read(life.reads)?;
-            loop {
-                thread::park();
-            }
-        }
-        End::KilledReading { .. } => loop {
-            read(1)?;
-        },
     }
 }
 
