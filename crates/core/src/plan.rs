@@ -248,10 +248,11 @@ impl Plan {
         self.hands.open().next().is_some()
     }
 
-    /// Whether a reader waits for a piece that is not there.
+    /// Whether a reader waits: for a piece that is not there, or for blocks that its piece has got
+    /// since it was fetched.
     fn is_waited_for(&self) -> bool {
         let mut open = self.hands.open();
-        open.any(|piece| !self.board().is_resident(piece))
+        !self.waiting.is_empty() || open.any(|piece| !self.board().is_resident(piece))
     }
 
     /// The planner's number of a disk.

@@ -79,8 +79,24 @@ impl Engine {
         Some(())
     }
 
-    /// A reader will read these blocks next after what was hinted before.
+    /// A reader will read these blocks next after what was hinted before. The last hint ends its
+    /// list even if it is refused: nothing would be decided any more if the list stayed open.
     pub(super) fn hint(
+        &mut self,
+        reader: ReaderId,
+        first: Block,
+        count: u32,
+        more: bool,
+    ) -> Option<()> {
+        let accepted = self.append_hint(reader, first, count, more);
+        if let Some(plan) = &mut self.plan {
+            plan.set_unfinished(more);
+            self.carry_out_plan(None);
+        }
+        accepted
+    }
+
+    fn append_hint(
         &mut self,
         reader: ReaderId,
         first: Block,
@@ -102,15 +118,10 @@ impl Engine {
             let extent = Extent { file, first, count };
             return self.announced(reader, extent, more, has_room);
         }
-        let accepted = match exist {
+        match exist {
             0 => (count == 0).then_some(()),
             count => self.append_run(Extent { file, first, count }),
-        };
-        if let Some(plan) = &mut self.plan {
-            plan.set_unfinished(more);
-            self.carry_out_plan(None);
         }
-        accepted
     }
 
     /// A run of blocks comes next in the order. None if there is no room for it.

@@ -1,6 +1,7 @@
 //! The engine under inputs nobody would send: it never panics, its ledger always adds up, no
 //! block is fetched twice at once, and nothing leaks.
 
+mod exact_hints;
 mod prefetch_memory;
 
 use std::collections::BTreeSet;
@@ -135,15 +136,30 @@ impl Rig {
         });
     }
 
-    /// Everything ends: then every frame must be obtainable again and no block in the table.
-    fn wind_down(mut self) {
-        while !self.outstanding.is_empty() || !self.served.is_empty() {
+    /// Until nothing is under way. A list of hints comes to its end, and a decision is made where
+    /// the engine says that one is due, as every driver does it, and no other.
+    fn settle(&mut self) {
+        self.input(Input::Hint {
+            reader: ReaderId(u32::MAX),
+            first: Block(0),
+            count: 0,
+            more: false,
+        });
+        while self.engine.is_undecided() || !self.outstanding.is_empty() || !self.served.is_empty()
+        {
+            if self.engine.is_undecided() {
+                self.input(Input::Decide);
+            }
             self.complete(0, FetchOutcome::Done);
-            self.input(Input::Decide);
             for read in std::mem::take(&mut self.served) {
                 self.input(Input::Release { read });
             }
         }
+    }
+
+    /// Everything ends: then every frame must be obtainable again and no block in the table.
+    fn wind_down(mut self) {
+        self.settle();
         assert!(self.engine.reads.is_empty(), "a read waits for ever");
         for (folder, entry) in std::mem::take(&mut self.asked) {
             let reader = None;

@@ -403,7 +403,10 @@ impl Driver<'_> {
 
     /// Until nothing is under way.
     fn settle(&mut self) {
-        while !self.outstanding.is_empty() || !self.answered.is_empty() {
+        while self.engine.is_undecided()
+            || !self.outstanding.is_empty()
+            || !self.answered.is_empty()
+        {
             self.end(0, FetchOutcome::Done);
             self.take(0);
             self.input(Input::Decide);
