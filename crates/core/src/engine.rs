@@ -21,9 +21,8 @@
 //! place     layout: which device holds a block, and where on it
 //! ```
 //!
-//! Work for a stage above goes to a [list](work), which `handle` drains in one loop. The contract of
-//! drivers stands in `docs/ARCHITECTURE.md`. The engine cannot fail: inputs that make no sense are
-//! counted and change nothing.
+//! Work for a stage above goes to a [list](work), which `handle` drains in one loop. The engine cannot fail:
+//! inputs that make no sense are counted and change nothing. Drivers: see `docs/ARCHITECTURE.md`.
 
 mod announced;
 mod cancel;

@@ -13,7 +13,7 @@
 //!    a new window here. So does a miss inside the window (blocks fetched ahead were lost), and,
 //!    with context, a miss behind more read blocks than it asks for: a stream among others.
 //! 4. Any other miss is random: exactly what was asked for is fetched, the window stays. With
-//!    patterns, it may be one of a [progression](progression), backward or with gaps: these
+//!    patterns, it may be one of a [progression], backward or with gaps: these
 //!    have windows of their own, and what belongs to one is decided before all this.
 //!
 //! Sizes: first window and ramp as in `initial_size` and `next_size`. With a limit of 32 pages

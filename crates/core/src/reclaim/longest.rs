@@ -4,7 +4,7 @@
 //! that arrived first, and these are the ones that their readers come to next. Li and Shen 2005,
 //! section 3.1, take the block that is used furthest in the future, and the last block of the
 //! longest stream is a guess at it that needs no hints. The rest is that of every
-//! [partitioned](crate::partitioned) memory.
+//! [`partitioned`] memory.
 //!
 //! Example: a part of 100 blocks, streams of 60 and 50. The first gives up its blocks 59 to 50,
 //! and both have 50.
