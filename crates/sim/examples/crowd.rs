@@ -20,8 +20,8 @@ fn main() {
     println!("{}", table::HEAD);
     for device in table::DEVICES {
         if words.is_empty() || words.iter().any(|word| device.0.contains(word.as_str())) {
-            for row in table::rows(*device) {
-                println!("{row}");
+            for mib in table::MEMORIES {
+                table::rows(*device, *mib).for_each(|row| println!("{row}"));
             }
         }
     }

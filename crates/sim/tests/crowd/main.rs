@@ -2,7 +2,7 @@
 //! fewer readers.
 //!
 //! All of it takes minutes: the example `crowd` writes it, and FORERUN_CROWD=all compares it whole. Otherwise
-//! the rows of an array.
+//! an array with few readers.
 
 mod table;
 
@@ -14,8 +14,14 @@ fn the_table_of_crowds_is_as_published() {
     assert!(GOLDEN.starts_with(table::HEAD));
     let is_whole = std::env::var("FORERUN_CROWD").is_ok_and(|value| value == "all");
     for device in table::DEVICES {
-        if is_whole || device.0.starts_with("array") {
-            for row in table::rows(*device) {
+        for mib in table::MEMORIES {
+            let is_quick = device.0.starts_with("array") && *mib == 16;
+            let rows = match (is_whole, is_quick) {
+                (true, _) => usize::MAX,
+                (false, true) => 2,
+                (false, false) => 0,
+            };
+            for row in table::rows(*device, *mib).take(rows) {
                 assert!(
                     GOLDEN.lines().any(|line| line == row),
                     "not as published: {row}"
@@ -41,7 +47,7 @@ fn no_crowd_collapses_and_none_is_better_off_with_an_lru() {
         };
         assert!(of_fewer.unwrap() >= least, "{line}");
         // Streams are bounded, so that the memory keeps what was read, too: felt where few share little of it.
-        let least = if readers == "4" { 0.84 } else { 0.97 };
+        let least = if readers == "4" { 0.84 } else { 0.96 };
         assert!(forerun.unwrap() >= least * lru.unwrap(), "{line}");
     }
 }

@@ -51,19 +51,17 @@ fn rate(name: &str, (device, seconds): (&str, u64), memory: u64, readers: usize)
     (bytes(2 * seconds) - bytes(seconds)) as f64 / 1e6 / seconds as f64
 }
 
-/// The rows of a device.
-pub(crate) fn rows(device: (&'static str, u64)) -> impl Iterator<Item = String> {
-    MEMORIES.iter().flat_map(move |mib| {
-        let mut best: f64 = 0.0;
-        READERS.iter().map(move |readers| {
-            let [none, lru, forerun] =
-                ["none", "lru", "forerun"].map(|name| rate(name, device, mib << 20, *readers));
-            best = best.max(forerun);
-            format!(
-                "{:<20} {mib:>3} {readers:>7} {none:>7.1} {lru:>7.1} {forerun:>7.1} {:>9.3}",
-                device.0,
-                forerun / best
-            )
-        })
+/// The rows of a device and a memory, each for more readers.
+pub(crate) fn rows(device: (&'static str, u64), mib: u64) -> impl Iterator<Item = String> {
+    let mut best: f64 = 0.0;
+    READERS.iter().map(move |readers| {
+        let [none, lru, forerun] =
+            ["none", "lru", "forerun"].map(|name| rate(name, device, mib << 20, *readers));
+        best = best.max(forerun);
+        format!(
+            "{:<20} {mib:>3} {readers:>7} {none:>7.1} {lru:>7.1} {forerun:>7.1} {:>9.3}",
+            device.0,
+            forerun / best
+        )
     })
 }
