@@ -26,7 +26,7 @@ const LARGE_BYTES_MIN: u64 = 960_000;
 const LARGE_PER_HUNDRED: u64 = 9;
 /// Any step without a common factor with 100 spreads the large ones over their hundred.
 const STEP: u64 = 37;
-/// What sizes are drawn from, and where the large ones of a hundred begin: no file has these blocks.
+/// Range of the sizes drawn, and where the large ones of a hundred begin: no file has these blocks.
 const SIZES: u64 = u64::MAX - 2;
 const LARGE: u64 = u64::MAX - 3;
 /// The weight of the most popular clip: the sum over 200,000 ranks stays below 2^44.

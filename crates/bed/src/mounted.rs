@@ -76,7 +76,7 @@ impl Mounted {
         Self::start_unrecorded(path, name, command, group, &log)
     }
 
-    /// The same without a bed: the caller unmounts what a kill leaves behind.
+    /// The same without a bed: the caller unmounts a mount that was killed.
     ///
     /// # Errors
     /// As above.

@@ -64,7 +64,7 @@ pub enum Server {
     },
 }
 
-/// What is compared.
+/// The sides of a comparison, and its loads.
 #[derive(Clone, Debug)]
 pub struct Comparison {
     /// The server.
@@ -87,7 +87,7 @@ pub struct Comparison {
     pub runs: u16,
 }
 
-/// What the clients of one run got.
+/// Answers to the clients of one run.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Answers {
     /// Requests or queries answered.
@@ -142,9 +142,9 @@ pub struct Row {
 pub struct ServerTable {
     /// The server.
     pub server: Server,
-    /// What it was measured on.
+    /// The bed and machine of the measurement.
     pub bed: Bed,
-    /// Bytes of what is served.
+    /// Bytes of the files or the index.
     pub served_bytes: u64,
     /// Memory of either side.
     pub memory_bytes: u64,
@@ -160,7 +160,7 @@ pub struct ServerTable {
     pub rows: Vec<Row>,
 }
 
-/// Makes the bed, measures, undoes the bed. Says on `progress` what it does.
+/// Makes the bed, measures, undoes the bed. Names each step on `progress`.
 ///
 /// # Errors
 /// What is missing here; the bed's, a side's: nothing is shown then, and the bed is undone.

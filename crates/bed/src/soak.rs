@@ -59,7 +59,7 @@ pub struct Soaking {
     pub readers: usize,
     /// For how long.
     pub time: Duration,
-    /// What the mount is given.
+    /// Memory limit of the mount.
     pub memory_bytes: u64,
     /// The disk it emulates.
     pub emulate: String,
@@ -76,13 +76,13 @@ pub struct Soaking {
 pub struct Report {
     /// Readers at a time.
     pub readers: usize,
-    /// What the mount was given.
+    /// Memory limit of the mount.
     pub memory_bytes: u64,
     /// The disk it emulated.
     pub emulate: String,
     /// Of content and lives.
     pub seed: u64,
-    /// What became of the readers.
+    /// How the readers ended.
     pub counts: Counts,
     /// Growth of resident memory, by the slope of its line.
     pub growth_bytes: i64,
@@ -92,7 +92,7 @@ pub struct Report {
     pub rest_seconds: f64,
     /// The ledger then.
     pub at_rest: Ledger,
-    /// What is wrong; nothing, if it passed.
+    /// Faults found; none, if it passed.
     pub violations: Vec<String>,
     /// One a second.
     pub samples: Vec<Sample>,

@@ -18,7 +18,7 @@ use alloc::collections::BTreeMap;
 
 use crate::units::Block;
 
-/// What a run is charged: 8 bytes in a node of at least 5 of 11, with its links.
+/// Charge of a run: 8 bytes in a node of at least 5 of 11, with its links.
 pub(crate) const RUN_BYTES: i64 = 40;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

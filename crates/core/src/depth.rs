@@ -60,7 +60,7 @@ pub struct Stake {
     pub held: i64,
 }
 
-/// What is advised for the next window.
+/// Advice for the next window.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Advice {
     /// The longest window: see [`Depth::limit`].
@@ -120,7 +120,7 @@ pub struct DeviceFacts<'a> {
 }
 
 impl DeviceFacts<'_> {
-    /// What it could transfer during one switch: the competitive depth there.
+    /// The competitive depth there: its transfer during one switch.
     #[must_use]
     pub fn depth(&self, location: Bytes) -> Bytes {
         self.profile.competitive_depth(self.distance, location)

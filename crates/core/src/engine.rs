@@ -97,7 +97,7 @@ pub struct Engine {
     plan: Option<Box<Plan>>,
     /// Folders, and what is open ahead of those that walk them.
     next_file: FilesAhead,
-    /// What readers announced to the reclaim method.
+    /// Announcements of readers to the reclaim method.
     announcing: Announcing,
     /// Reads that wait for a frame, first come first served.
     starved: VecDeque<ReadId>,

@@ -102,7 +102,7 @@ impl Memory {
         !self.has_free() && self.reclaim.has_spare(self.table.frames())
     }
 
-    /// What the eviction history takes.
+    /// Bytes of the eviction history.
     #[cfg(test)]
     pub(crate) fn history_bytes(&self) -> u64 {
         self.prefetched.history_bytes()

@@ -149,7 +149,7 @@ pub(crate) struct Streams {
     ended: Vec<Ended>,
     /// Processor time of the owner, as far as it was told.
     cpu: Nanos,
-    /// What the owner said it would read.
+    /// Blocks the owner announced.
     pub(crate) announced: Announced,
 }
 

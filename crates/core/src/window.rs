@@ -1,7 +1,7 @@
 //! Window: the blocks to fetch ahead, and where its reader triggers the next one.
 //!
 //! One run of blocks, whichever way it is read. Where the reader takes equal reads with equal gaps,
-//! the window says so: its gaps are then fetched with the rest, but expected by nobody, or left out.
+//! the window says so: its gaps are then fetched with the rest, with no read expected of them, or left out.
 //!
 //! ```text
 //! start 100, size 60, stride 4 of every 16 from 100:   100..104  116..120  132..136  148..152
@@ -11,7 +11,7 @@ use crate::detect::Access;
 use crate::direction::Direction;
 use crate::units::Block;
 
-/// What to fetch. Blocks in it that are already cached are skipped by the engine.
+/// Blocks to fetch. Those in it that are already cached are skipped by the engine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Window {
     /// First block.

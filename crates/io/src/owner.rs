@@ -167,7 +167,7 @@ fn process_of(thread: u32) -> Option<u32> {
     line.trim().parse().ok()
 }
 
-/// What a reader's time is made of.
+/// Parts of a reader's time.
 #[derive(Debug)]
 struct Sum {
     position: Arc<Position>,
@@ -304,7 +304,7 @@ mod tests {
         thread.map(one).into_iter().collect()
     }
 
-    /// What a reader has been told after a round.
+    /// Time told of a reader after a round.
     fn told(clocks: &mut Clocks, position: &Arc<Position>) -> Nanos {
         clocks.round(owned(0, position));
         clocks

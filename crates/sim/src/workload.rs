@@ -150,7 +150,7 @@ pub trait Workload: core::fmt::Debug {
     fn hints(&self) -> Announcements<'_> {
         Box::new(core::iter::empty())
     }
-    /// What a reader announces as it opens its file.
+    /// Announcement of a reader as it opens its file.
     fn hints_at_open(&self, _reader: usize) -> Announcements<'_> {
         Box::new(core::iter::empty())
     }

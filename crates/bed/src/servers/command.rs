@@ -1,4 +1,4 @@
-//! The command line of `servers`: `media` and `search`, with what both take.
+//! The command line of `servers`: `media` and `search`, and the options of both.
 //!
 //! Part of [`args`](crate::args). Every default is here, with its reason in the help.
 
@@ -35,7 +35,7 @@ pub(crate) enum ServersCommand {
     },
 }
 
-/// What both servers take.
+/// Options of both servers.
 #[derive(Args, Debug)]
 pub(crate) struct Compared {
     /// The bed

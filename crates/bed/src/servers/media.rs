@@ -1,7 +1,7 @@
 //! nginx with media clips, and the list of requests that wrk walks.
 //!
 //! nginx is configured as its manual advises for files larger than memory: `sendfile` from a pool of threads
-//! (`aio threads`), because a worker that reads by itself serves nobody else meanwhile. Opening a file still
+//! (`aio threads`), because a worker that reads by itself serves no other client meanwhile. Opening a file still
 //! blocks its worker, so there are 16 workers, not one a processor. The rest is Debian's
 //! default. Its port is one that was free a moment before; its pid file, logs and list are in the state directory.
 //!

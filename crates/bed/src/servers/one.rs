@@ -25,7 +25,7 @@ use super::{Answers, Comparison, Server};
 const NGINX_BYTES: usize = 64 << 10;
 const XAPIAN_BYTES: usize = 2 << 20;
 
-/// What one run showed.
+/// Figures of one run.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Measured {
     pub(super) answers: Answers,
@@ -36,7 +36,7 @@ pub(super) struct Measured {
     pub(super) resident_max_bytes: Option<u64>,
 }
 
-/// A bed that is up, and what is compared on it.
+/// A bed that is up, and the comparison on it.
 pub(super) struct Bench<'a> {
     pub(super) bed: &'a Bed,
     pub(super) place: &'a Place,

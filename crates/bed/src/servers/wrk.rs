@@ -1,4 +1,4 @@
-//! wrk: its command, its script, and what it prints.
+//! wrk: its command, its script, and its output.
 //!
 //! wrk gives no numbers of single connections, so each client is a thread with one connection, and the script
 //! counts the requests of each. At its end the script prints one line for this module, after wrk's own text:

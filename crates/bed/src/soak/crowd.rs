@@ -21,7 +21,7 @@ const STARTED_MAX: usize = 25;
 /// Complaints that are shown.
 const COMPLAINTS_MAX: usize = 5;
 
-/// What became of the readers.
+/// How the readers ended.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Counts {
     /// Processes started.
@@ -44,7 +44,7 @@ struct Alive {
 pub(super) struct Crowd<'a> {
     mount: &'a Path,
     files: &'a Files,
-    /// What readers complain about; a pipe for each would be a descriptor for each.
+    /// Complaints of readers; a pipe for each would be a descriptor for each.
     log: PathBuf,
     size: usize,
     alive: Vec<Alive>,

@@ -37,7 +37,7 @@ fn counted(samples: &[Sample]) -> &[Sample] {
     &samples[begin..]
 }
 
-/// What is wrong with the memory of a mount of this limit; nothing, if it is flat and within it.
+/// Faults of the memory of a mount of this limit; none, if it is flat and within it.
 #[must_use]
 pub(super) fn violations(samples: &[Sample], limit_bytes: u64) -> Vec<String> {
     let mut wrong = Vec::new();

@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use crate::failure::{At, Failure};
 
-/// What was seen.
+/// A sample.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Sample {
     /// Since the first reader.
@@ -46,7 +46,7 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// Whether nothing is under way and nobody is there.
+    /// Whether nothing is under way and no reader is there.
     pub(super) fn is_at_rest(&self) -> bool {
         let under_way = [
             self.in_flight_bytes,

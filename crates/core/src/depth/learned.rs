@@ -86,7 +86,7 @@ struct Learned {
     devices: Vec<(DeviceId, Lengths)>,
 }
 
-/// What is known of a device.
+/// Lengths and account of a device.
 #[derive(Debug)]
 struct Lengths {
     survival: Survival,

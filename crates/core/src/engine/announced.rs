@@ -20,7 +20,7 @@ use crate::announced::{Announced, RUN_BYTES};
 use crate::table::flag;
 use crate::units::{Extent, ReaderId};
 
-/// What the engine keeps of announcements beside the sets.
+/// State of announcements beside the sets.
 #[derive(Debug, Default)]
 pub(super) struct Announcing {
     /// Runs of all owners.

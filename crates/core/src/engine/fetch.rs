@@ -169,7 +169,7 @@ impl Engine {
         self.memory.set_request(frame, id.0);
     }
 
-    /// A block is fetched only because it lies between others: nobody is expected to read it.
+    /// A block is fetched only because it lies between others: no read of it is expected.
     fn read_through(&mut self, frame: Frame) {
         self.memory.table.clear(frame, flag::UNREAD);
         self.ledger.prefetched -= 1;

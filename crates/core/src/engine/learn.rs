@@ -11,7 +11,7 @@ use crate::device::Device;
 use crate::stream::Stream;
 use crate::units::{Block, Bytes, DeviceId, Extent, FileId, ReaderId};
 
-/// What the depth stage is told of a device.
+/// Facts of a device for the depth stage.
 pub(super) fn device_facts(id: DeviceId, device: &Device) -> DeviceFacts<'_> {
     DeviceFacts {
         profile: device.profile(),
@@ -33,7 +33,7 @@ impl Engine {
         device.is_some_and(|(place, device)| is_there(device, place.position))
     }
 
-    /// What a stream itself says of its next window.
+    /// Facts of a stream about its next window.
     pub(super) fn stream_facts(&self, stream: &Stream) -> StreamFacts {
         let unit = u64::from(self.settings.block_bytes);
         StreamFacts {

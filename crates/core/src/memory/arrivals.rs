@@ -26,7 +26,7 @@ use crate::units::{Block, FileId};
 const RUN_MAX: u32 = 256;
 /// Fewest runs among which dead ones are looked for.
 const RUNS_MIN: usize = 64;
-/// What a run is charged: its 12 bytes, in a ring that grows by a quarter.
+/// Charge of a run: its 12 bytes, in a ring that grows by a quarter.
 const RUN_BYTES: i64 = 16;
 
 /// Room for a quarter more, or for the fewest.

@@ -69,7 +69,7 @@ impl PrefetchCache {
         self.of_streams + self.abandoned.len()
     }
 
-    /// What the eviction history takes.
+    /// Bytes of the eviction history.
     pub(super) fn history_bytes(&self) -> u64 {
         self.history.as_ref().map_or(0, History::bytes)
     }

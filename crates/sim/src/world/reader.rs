@@ -145,7 +145,7 @@ pub(super) struct Reader<'a> {
     pub(super) wake: Nanos,
     /// How long it thought before the read it makes.
     pub(super) thought: Nanos,
-    /// What was counted as computing before it began.
+    /// Computing counted before it began.
     waited: Nanos,
     /// Its processor time as the engine knows it.
     pub(super) cpu_told: Nanos,

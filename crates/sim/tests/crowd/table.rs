@@ -14,7 +14,7 @@ pub(crate) const READERS: &[usize] = &[4, 64, 1024, 4096];
 /// Memories, in MiB.
 pub(crate) const MEMORIES: &[u64] = &[16, 64, 256];
 
-/// What stands above the columns.
+/// Heading of the columns.
 pub(crate) const HEAD: &str = "device               MiB readers    none     lru forerun  of fewer";
 
 /// The engine, or a whole-window LRU: windows as long as the engine's, one order for all blocks, each request

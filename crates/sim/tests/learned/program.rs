@@ -40,7 +40,7 @@ fn optimal(lengths: &[u64]) -> Vec<usize> {
     next
 }
 
-/// What these windows cost a stream.
+/// Cost of these windows for a stream.
 fn cost(lengths: &[u64], next: &[usize], length: u64) -> u64 {
     let (mut place, mut end, mut spent) = (0, 0, 0);
     while end < length {

@@ -9,7 +9,7 @@ use forerun_sim::{Scene, device};
 
 /// 8 ms and 80 MB/s.
 const DISK: &str = "switching";
-/// What it transfers during one switch: D.
+/// Transfer during one switch: D.
 const DEPTH: u64 = 640_000;
 const MEMORY: u64 = 256 << 20;
 const READ: u64 = 64 << 10;
@@ -154,7 +154,7 @@ impl Case {
     }
 }
 
-/// What stands above the columns.
+/// Heading of the columns.
 pub(crate) const HEAD: &str = "preset   reads   at  lengths (D/100)      linux  competitive  growing  learned  over comp  better";
 
 /// The compositions in which the depth is exchanged.

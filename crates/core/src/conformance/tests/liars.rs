@@ -74,7 +74,7 @@ pub(super) struct Turns {
     pub(super) is_told: bool,
 }
 
-/// What is wrong with it then.
+/// Its fault then.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Told {
     Zero,

@@ -6,7 +6,7 @@ use crate::conformance::Rule;
 use crate::split::{Miss, Split};
 use crate::units::Nanos;
 
-/// What is wrong with a part.
+/// The fault of a part.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Part {
     Nothing,

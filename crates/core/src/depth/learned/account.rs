@@ -29,9 +29,9 @@ pub(super) struct At {
     pub(super) consumed: u64,
     /// Where the window begins.
     pub(super) begin: u64,
-    /// What a switch costs,
+    /// Cost of a switch,
     pub(super) depth: u64,
-    /// and what this one does: nothing where the device is already there.
+    /// and of this one: nothing where the device is already there.
     pub(super) switch: u64,
     pub(super) stake: Stake,
 }
@@ -39,7 +39,7 @@ pub(super) struct At {
 /// See the [module](self).
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Account {
-    /// What is left in the worst case.
+    /// Balance in the worst case.
     left: i64,
 }
 
@@ -75,7 +75,7 @@ impl Account {
         ends.min(goes_on)
     }
 
-    /// What would be left with this window.
+    /// Balance with this window.
     pub(super) fn left_with(&self, beta_percent: u64, at: &At, window: &Opened) -> i64 {
         let spent = Self::spent(beta_percent, at)
             .saturating_add(signed(at.switch))

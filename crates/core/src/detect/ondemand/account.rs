@@ -1,4 +1,4 @@
-//! Account: what fetching by a guessed pattern may cost beyond demand reads alone.
+//! Account: device time that fetching by a guessed pattern may cost beyond demand reads alone.
 //!
 //! A stride seen three times may end with the third read. Control law, in blocks the device could
 //! transfer in the time, S being a switch:
@@ -11,7 +11,7 @@
 //! the reads alone, but for the first grant. Example, S = 160: a random read of 4 blocks earns 8, a
 //! window of 64 that serves four reads of 16 earns 739 and costs 224.
 
-/// What is allowed beyond reads alone is one part in so many: 5 %.
+/// Allowance beyond reads alone, one part in so many: 5 %.
 const ALLOWED: i64 = 20;
 
 /// See the [module](self).

@@ -41,7 +41,7 @@ impl Read {
         }
     }
 
-    /// What is still wanted of it.
+    /// The rest still wanted of it.
     pub(super) fn rest(access: &Access) -> Self {
         Self {
             begin: access.block.0,

@@ -21,7 +21,7 @@ pub(crate) const SYSTEMS: [&str; 7] = [
     "forerun",
 ];
 
-/// What stands above the columns.
+/// Heading of the columns.
 pub(crate) const HEAD: &str = "load      requests  MiB  think ms     AH  PC-AH  PC-longest  PC-coldest  PC-coldest+  PC-optimal  forerun  forerun/best";
 
 /// Virtual time of a run.
