@@ -1,6 +1,6 @@
 //! What a bed needs of the machine, checked before anything is made.
 //!
-//! Asked by `up`, `table`, `small` and `servers`. All that is missing is named at once, with the package that has it;
+//! Asked by `up`, `table`, `small` and `servers`. All that is missing is named at once, with its remedy;
 //! nothing is ever installed or loaded.
 
 use std::path::Path;
