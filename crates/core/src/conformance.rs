@@ -79,6 +79,10 @@ pub enum Rule {
     PiecesApart,
     /// Layout: the bytes of a run lie one behind the other.
     RunIsWhole,
+    /// Layout: strips of a stripe and their copies need no more members than there are.
+    MembersSuffice,
+    /// Layout: the strips of a stripe lie on members of their own, and all members take part.
+    StripesSpread,
     /// Layout: pieces begin and end at multiples of its unit, which is not zero.
     UnitDivides,
     /// Measure: more bytes are not expected to take less time.

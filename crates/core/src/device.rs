@@ -160,6 +160,22 @@ impl Device {
         self.work
     }
 
+    /// How much time it needs for what it has in flight, for what waits, and to get to this position behind that.
+    pub(crate) fn ready(
+        &self,
+        waiting: impl Iterator<Item = (u64, Bytes)>,
+        position: u64,
+    ) -> Nanos {
+        let mut end = self.last_end;
+        let mut time = self.ahead.0;
+        for (at, bytes) in waiting.chain([(position, Bytes(0))]) {
+            let distance = Bytes(at.abs_diff(end));
+            time = time.saturating_add(self.measure.expected(distance, bytes).0);
+            end = at.saturating_add(bytes.0);
+        }
+        Nanos(time)
+    }
+
     /// Whether a request waits that is neither planned nor of a file ahead.
     pub(crate) fn is_wanted(&self) -> bool {
         !self.queue.is_empty() || self.deferred.len() > 0

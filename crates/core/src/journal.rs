@@ -20,6 +20,7 @@
 //!
 //! It does not record data bytes, nor anything of the driver's own (threads, system calls).
 
+mod places;
 mod read;
 mod words;
 mod write;

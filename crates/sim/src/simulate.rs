@@ -33,6 +33,7 @@ use crate::hinted::host::{self, Host};
 use crate::hinted::unit::{self, Instance};
 use crate::hinted::{HostError, Reads};
 use crate::workload::Workload;
+use crate::world::Striping;
 use crate::wrap::Meter;
 use crate::{Scene, WorldError};
 
@@ -146,13 +147,14 @@ pub fn engine(
     devices: Vec<Box<dyn Device>>,
 ) -> Result<Outcome, WorldError> {
     let servers: Vec<u64> = devices.iter().map(|d| d.servers().max(1).into()).collect();
-    let strip = Bytes(settings.block_bytes.into());
+    let strip = Striping::raid0(Bytes(settings.block_bytes.into())).ok();
     let meters: Vec<Meter> = devices.iter().map(|_| Meter::default()).collect();
     let metered = devices.into_iter().zip(&meters).map(|(d, m)| m.over(d));
+    let striping = strip.filter(|_| meters.len() > 1);
     let scene = Scene {
         settings,
         devices: metered.collect(),
-        strip: (meters.len() > 1).then_some(strip),
+        striping,
         workload,
         driver_per_fetch,
         copy_bytes_per_second: 0,

@@ -49,6 +49,7 @@ pub use error::WorldError;
 use guard::Guard;
 pub(crate) use layout::begins;
 use layout::{File, place};
+pub use layout::{Fragments, Striping};
 use reader::{Reader, State};
 use walk::Walking;
 
@@ -59,9 +60,8 @@ pub struct Scene<'a> {
     pub settings: Settings,
     /// The devices; file number i of the workload lies on device i modulo their number.
     pub devices: Vec<Box<dyn Device + 'a>>,
-    /// Every file is striped over all devices instead, in strips of so many bytes: a multiple of
-    /// the block size.
-    pub strip: Option<Bytes>,
+    /// Every file lies on one array of all devices instead.
+    pub striping: Option<Striping>,
     /// Who reads what.
     pub workload: &'a dyn Workload,
     /// Processor time the driver takes from a reader for each fetch, at once and before anything
@@ -87,7 +87,7 @@ impl<'a> Scene<'a> {
         Self {
             settings,
             devices: vec![Box::new(device)],
-            strip: None,
+            striping: None,
             workload,
             driver_per_fetch: Nanos(0),
             copy_bytes_per_second: 0,
@@ -176,7 +176,7 @@ impl<'a, 'r> World<'a, 'r> {
         let Scene {
             settings,
             devices,
-            strip,
+            striping,
             workload,
             ..
         } = scene;
@@ -187,7 +187,13 @@ impl<'a, 'r> World<'a, 'r> {
         record.begin(&settings);
         let engine = Engine::new(settings).map_err(WorldError::Settings)?;
         let (sizes, is_packed) = (workload.files(), workload.is_packed());
-        let files = place(&sizes, devices.len(), strip, block_bytes, is_packed)?;
+        let files = place(
+            &sizes,
+            devices.len(),
+            striping.as_ref(),
+            block_bytes,
+            is_packed,
+        )?;
         let opened = workload.readers();
         if opened.len() > FileId::LIMIT as usize {
             return Err(WorldError::Count(opened.len()));

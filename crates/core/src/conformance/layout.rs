@@ -3,6 +3,7 @@
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::format;
+use alloc::vec::Vec;
 
 use super::{Broken, Random, Rule, Rules};
 use crate::layout::Layout;
@@ -21,7 +22,15 @@ pub fn layout(make: &dyn Fn() -> Box<dyn Layout>, seed: u64, but: &[Rule]) -> Re
     let (method, again) = (make(), make());
     let unit = method.unit();
     rules.check(Rule::UnitDivides, unit > 0, || "a unit of zero".into())?;
-    let members = 1 + random.below(method.members_max().clamp(1, 12) as u64) as usize;
+    let accepted: Vec<usize> = (1..=32).filter(|n| method.accepts(*n)).collect();
+    let drawn = random.below(accepted.len().max(1) as u64) as usize;
+    let members = accepted.get(drawn).copied().unwrap_or(1);
+    let copies = method.copies();
+    let data = method.data_members(members);
+    let counts = copies > 0 && data > 0 && copies * data <= members;
+    rules.check(Rule::MembersSuffice, counts, || {
+        format!("{data} strips of {copies} copies on {members} members")
+    })?;
     // The beginning of each run seen, by place: the byte of the file that lies there.
     let mut seen: BTreeMap<(usize, u64), u64> = BTreeMap::new();
     for question in 0..QUESTIONS {
@@ -29,7 +38,7 @@ pub fn layout(make: &dyn Fn() -> Box<dyn Layout>, seed: u64, but: &[Rule]) -> Re
         let offset = random.magnitude(if near { 24 } else { 62 });
         let piece = method.piece(offset, members);
         let asked = || format!("byte {offset} of {members} members: {piece:?}");
-        let exists = piece.member < members && piece.bytes > 0;
+        let exists = piece.member + copies <= members && piece.bytes > 0;
         rules.check(Rule::PieceExists, exists, asked)?;
         let same = again.piece(offset, members) == piece && method.piece(offset, members) == piece;
         rules.check(Rule::Deterministic, same, asked)?;
@@ -70,9 +79,48 @@ pub fn layout(make: &dyn Fn() -> Box<dyn Layout>, seed: u64, but: &[Rule]) -> Re
             break;
         }
     }
+    stripes(
+        &rules,
+        &*method,
+        members,
+        random.below(1 << 20) * data as u64,
+    )?;
     // No number of members is too small or too large to be asked.
     for members in [0, 1, usize::MAX] {
         let _ = method.piece(u64::MAX, members);
     }
     Ok(())
+}
+
+/// Over as many stripes as there are members each member is read equally often, and no two strips of
+/// one stripe lie on one member.
+fn stripes(
+    rules: &Rules<'_>,
+    method: &dyn Layout,
+    members: usize,
+    first: u64,
+) -> Result<(), Broken> {
+    if method.unit() == 1 {
+        return Ok(());
+    }
+    let (data, copies) = (method.data_members(members) as u64, method.copies());
+    let mut strips = alloc::vec![0u64; members];
+    for row in 0..members as u64 {
+        let mut used = alloc::vec![false; members];
+        for turn in 0..data {
+            let strip = first + row * data + turn;
+            let piece = method.piece(strip * method.unit(), members);
+            for member in piece.member..piece.member + copies {
+                let is_new = !core::mem::replace(&mut used[member], true);
+                rules.check(Rule::StripesSpread, is_new, || {
+                    format!("strip {strip} of {members} members: {piece:?}, as one before")
+                })?;
+                strips[member] += 1;
+            }
+        }
+    }
+    let is_even = strips.iter().all(|count| *count == strips[0]);
+    rules.check(Rule::StripesSpread, is_even, || {
+        format!("strips of each of {members} members, over as many rows: {strips:?}")
+    })
 }

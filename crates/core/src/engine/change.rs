@@ -10,7 +10,7 @@ use super::place::{FILE, blocks_in};
 use super::{Engine, File, READ_BYTES, Reader};
 use crate::detect;
 use crate::known;
-use crate::layout::{LayoutMap, Placement};
+use crate::layout::{LayoutMap, MappedExtent, Placement};
 use crate::stream::{STREAMS_MAX, Streams};
 use crate::table::{Frame, flag};
 use crate::units::{Block, Bytes, Extent, FileId, ReadId, ReaderId, RequestId};
@@ -23,6 +23,11 @@ const _: () = assert!(STREAMS_MAX <= 64, "READER_BYTES is reckoned for 64 stream
 /// What an open file of so many members is charged: an account for each beside the rest.
 pub(super) fn reader_bytes(members: usize) -> i64 {
     READER_BYTES.saturating_add(i64::try_from(members.saturating_mul(8)).unwrap_or(i64::MAX))
+}
+
+/// What a file is charged beyond its entry: its extents.
+fn extents_bytes(layout: &LayoutMap) -> i64 {
+    (layout.extents() * size_of::<MappedExtent>()) as i64
 }
 
 impl Engine {
@@ -40,6 +45,7 @@ impl Engine {
             self.device_mut(device);
         }
         let blocks = blocks_in(bytes, self.settings.block_bytes);
+        self.memory.charge(extents_bytes(&layout));
         self.files.insert(
             id,
             File {
@@ -112,7 +118,8 @@ impl Engine {
             return None;
         }
         self.drop_blocks(file);
-        self.files.remove(&file);
+        let file = self.files.remove(&file)?;
+        self.memory.charge(-extents_bytes(&file.layout));
         Some(())
     }
 

@@ -48,7 +48,7 @@ impl Engine {
 
     fn deferred(&self, request: DeferredRequest, came: u64) -> Option<Deferred> {
         let (reader, file, first, count) = self.begins(&request)?;
-        let place = self.place(file, first)?;
+        let place = self.soonest(file, first)?;
         let count = count.min(self.run_of(&place));
         Some(Deferred {
             request,

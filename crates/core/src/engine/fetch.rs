@@ -92,7 +92,7 @@ impl Engine {
         block: Block,
         window: u32,
     ) -> Option<Open> {
-        let place = self.place(file, block)?;
+        let place = self.soonest(file, block)?;
         let id = self.open_request(place, file, block, Some(owner));
         let longest = self.longest(place.device, window);
         Some(Open {

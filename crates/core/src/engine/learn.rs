@@ -78,7 +78,6 @@ impl Engine {
         let unit = u64::from(self.settings.block_bytes);
         let state = self.readers.get(&reader)?;
         let stream = state.streams.at(window.start)?;
-        let members = self.devices_of(state.file).count();
         let blocks = self.files.get(&state.file)?.blocks;
         let end = end.min(blocks);
         let (begin, is_last) = stream.direction.run(window.start, end, blocks)?;
@@ -86,7 +85,7 @@ impl Engine {
             asked: Bytes(demand.map_or(0, |demand| u64::from(demand.count)) * unit),
             is_early: demand.is_none(),
             ahead: Bytes(begin.saturating_sub(stream.touched) * unit),
-            members: u32::try_from(members).unwrap_or(u32::MAX),
+            members: self.spread(state.file),
             ..self.stream_facts(stream)
         };
         let opened = Opened {
@@ -127,10 +126,9 @@ impl Engine {
             let Some(device) = self.devices.get(&place.device) else {
                 continue;
             };
-            let members = self.devices_of(file).count();
             let end = Ended {
                 consumed: Bytes(stream.consumed() * unit),
-                members: u32::try_from(members).unwrap_or(u32::MAX),
+                members: self.spread(file),
                 is_cut: *is_changed || stream.direction.is_end(stream.touched, blocks),
                 stake: stream.stake,
             };

@@ -9,7 +9,7 @@ use super::{Engine, File};
 use crate::device::Device;
 use crate::known;
 use crate::layout::Place;
-use crate::units::{Block, Bytes, DeviceId, Extent, FileId, ReaderId, RequestId};
+use crate::units::{Block, Bytes, DeviceId, Extent, FileId, Nanos, ReaderId, RequestId};
 
 /// The invariant by which files are found.
 pub(super) const FILE: &str = "the file of a reader or a request is known";
@@ -29,6 +29,31 @@ impl Engine {
         Some(file.place(block, self.settings.block_bytes))
     }
 
+    /// The same of the copy that is read soonest: behind the work its device has, and a switch if it stands
+    /// elsewhere.
+    pub(super) fn soonest(&self, file: FileId, block: Block) -> Option<Place> {
+        let layout = &known(self.files.get(&file), FILE)?.layout;
+        let offset = u64::from(block.0) * u64::from(self.settings.block_bytes);
+        match layout.copies(offset) {
+            1 => Some(layout.place(offset)),
+            copies => (0..copies)
+                .map(|copy| layout.copy(offset, copy))
+                .min_by_key(|place| self.ready(place)),
+        }
+    }
+
+    /// How much time a device needs until it reads from there on.
+    fn ready(&self, place: &Place) -> Nanos {
+        let Some(device) = self.devices.get(&place.device) else {
+            return Nanos(0);
+        };
+        let queued = device.queue.iter().filter_map(|id| self.requests.get(*id));
+        let queued = queued.map(|request| (request.position, self.bytes_of(request.extent)));
+        let deferred = device.deferred.iter();
+        let deferred = deferred.map(|deferred| (deferred.position, deferred.bytes));
+        device.ready(queued.chain(deferred), place.position.0)
+    }
+
     /// How many blocks of the file lie in one run from there on.
     pub(super) fn run_of(&self, place: &Place) -> u32 {
         let blocks = place.run.0 / u64::from(self.settings.block_bytes);
@@ -45,7 +70,7 @@ impl Engine {
 
     /// The device that holds a block which this reader wants, and where it lies there.
     pub(super) fn device_of(&self, reader: ReaderId, block: Block) -> Option<(Place, &Device)> {
-        let place = self.place(self.readers.get(&reader)?.file, block)?;
+        let place = self.soonest(self.readers.get(&reader)?.file, block)?;
         let device = self.devices.get(&place.device);
         Some((place, known(device, "a file's devices are known with it")?))
     }
@@ -71,7 +96,13 @@ impl Engine {
         plan.is_some_and(|plan| plan.requests.contains(id))
     }
 
-    /// The devices of a file's layout, one a member.
+    /// Over how many devices a long window of a file is spread.
+    pub(super) fn spread(&self, file: FileId) -> u32 {
+        let spread = self.files.get(&file).map_or(1, |file| file.layout.spread());
+        u32::try_from(spread).unwrap_or(u32::MAX)
+    }
+
+    /// The devices of a file, each once.
     pub(super) fn devices_of(&self, file: FileId) -> impl Iterator<Item = DeviceId> + '_ {
         let file = self.files.get(&file);
         file.into_iter().flat_map(|file| file.layout.devices())

@@ -320,13 +320,13 @@ impl Engine {
         let (here, device) = self.device_of(reader, access.block)?;
         let end = stream.next_block().unwrap_or(access.block);
         let (next, next_device) = self.device_of(reader, end)?;
-        let members = self.devices_of(self.readers.get(&reader)?.file).count();
+        let members = self.spread(self.readers.get(&reader)?.file);
         let facts = StreamFacts {
             asked: Bytes(u64::from(access.count) * unit),
             location: here.position,
             is_early,
             continues: is_there(next_device, next.position),
-            members: u32::try_from(members).unwrap_or(u32::MAX),
+            members,
             ..self.stream_facts(stream)
         };
         let advice = self
@@ -334,7 +334,7 @@ impl Engine {
             .advise(&facts, &device_facts(here.device, device));
         let slice = self.slice_left(next_device, next.position.0).0;
         let blocks = |bytes: Bytes| {
-            let bytes = bytes.0.min(slice).saturating_mul(members as u64);
+            let bytes = bytes.0.min(slice).saturating_mul(members.into());
             Bytes(bytes.div_ceil(unit))
         };
         Some(Advice {

@@ -11,11 +11,9 @@ use core::str::FromStr;
 use super::words::{Words, unexpected};
 use super::{Entry, LineError};
 use crate::detect::Access;
-use crate::layout::{self, Placement};
 use crate::next_file::Entry as FolderEntry;
 use crate::profile::Profile;
 use crate::protocol::{Fetch, FetchOutcome, Input, Output, Served, Wants};
-use crate::spec::Choice;
 use crate::units::{
     Block, Bytes, DeviceId, ErrorCode, Extent, FileId, FolderId, Nanos, ReadId, ReaderId, RequestId,
 };
@@ -144,31 +142,6 @@ impl Words<'_> {
             fresh: self.flag("fresh", "rest")?,
             wants,
         })
-    }
-
-    /// `device 0 at 4096`, or `layout raid0(strip_bytes=65536) members 0:4096,1:4096`.
-    fn placement(&mut self) -> Result<Placement, LineError> {
-        const EXPECTED: &str = "device or layout";
-        match self.word(EXPECTED)? {
-            "device" => {
-                let device = DeviceId(self.number("device")?);
-                Ok(Placement::linear(device, Bytes(self.field("at")?)))
-            }
-            "layout" => {
-                let word = self.word("a layout")?;
-                let layout = Choice::parse("layout", layout::LIST, word)
-                    .map_err(|e| unexpected("a layout", &alloc::format!("{e}")))?;
-                self.keyword("members")?;
-                let members = self.points()?.into_iter().map(|(device, at)| {
-                    let device = u16::try_from(device.0).map(DeviceId);
-                    let device = device.map_err(|_| unexpected("a device", "a larger number"))?;
-                    Ok((device, Bytes(at)))
-                });
-                let members = members.collect::<Result<_, LineError>>()?;
-                Ok(Placement { layout, members })
-            }
-            other => Err(unexpected(EXPECTED, other)),
-        }
     }
 
     /// `0:131072:4096,1:131090:0`, or a dash.

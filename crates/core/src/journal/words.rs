@@ -46,6 +46,15 @@ impl<'a> Words<'a> {
         self.number(name)
     }
 
+    /// Passes a word if it comes next.
+    pub(super) fn follows(&mut self, name: &str) -> bool {
+        let follows = self.0.clone().next() == Some(name);
+        if follows {
+            self.0.next();
+        }
+        follows
+    }
+
     pub(super) fn keyword(&mut self, name: &'static str) -> Result<(), LineError> {
         match self.word(name)? {
             word if word == name => Ok(()),

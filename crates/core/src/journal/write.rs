@@ -7,7 +7,7 @@
 use core::fmt::{self, Display, Formatter};
 
 use super::Entry;
-use crate::layout::Placement;
+use super::places;
 use crate::next_file::Entry as FolderEntry;
 use crate::profile::Profile;
 use crate::protocol::{Fetch, FetchOutcome, Input, Output, Served, Wants};
@@ -35,7 +35,7 @@ impl Display for Input {
                 bytes,
             } => {
                 write!(f, "file {file} ")?;
-                places(f, placement)?;
+                places::write(f, placement)?;
                 write!(f, " bytes {bytes}")
             }
             Self::Open { reader, file } => write!(f, "open {reader} file {file}"),
@@ -185,20 +185,6 @@ fn costs(f: &mut Formatter<'_>, profile: &Profile) -> fmt::Result {
     }
 }
 
-fn places(f: &mut Formatter<'_>, placement: &Placement) -> fmt::Result {
-    let Placement { layout, members } = placement;
-    if let [(device, location)] = members[..]
-        && *placement == Placement::linear(device, location)
-    {
-        return write!(f, "device {device} at {location}");
-    }
-    write!(f, "layout {layout} members ")?;
-    points(
-        f,
-        members.iter().map(|(device, at)| (device.0.into(), at.0)),
-    )
-}
-
 /// `0:131072:4096,1:131090:0`: rank by name, inode number, bytes; a dash if there are none.
 fn folder_entries(f: &mut Formatter<'_>, entries: &[FolderEntry]) -> fmt::Result {
     if entries.is_empty() {
@@ -216,7 +202,7 @@ fn folder_entries(f: &mut Formatter<'_>, entries: &[FolderEntry]) -> fmt::Result
     Ok(())
 }
 
-fn points(f: &mut Formatter<'_>, map: impl Iterator<Item = (u64, u64)>) -> fmt::Result {
+pub(super) fn points(f: &mut Formatter<'_>, map: impl Iterator<Item = (u64, u64)>) -> fmt::Result {
     for (i, (at, value)) in map.enumerate() {
         let comma = if i == 0 { "" } else { "," };
         write!(f, "{comma}{at}:{value}")?;

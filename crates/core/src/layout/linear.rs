@@ -35,7 +35,7 @@ impl Layout for Linear {
         1
     }
 
-    fn members_max(&self) -> usize {
-        1
+    fn accepts(&self, members: usize) -> bool {
+        members == 1
     }
 }

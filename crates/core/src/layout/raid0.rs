@@ -15,6 +15,16 @@ use alloc::boxed::Box;
 use super::{Layout, Piece};
 use crate::spec::{Knows, Method, Param, Spec};
 
+/// The strip of this and the other striped layouts.
+pub(super) const STRIP: Param = Param {
+    name: "strip_bytes",
+    summary: "bytes that lie in one run on a member; 64 KiB is the default of btrfs and md's \
+              smallest in common use",
+    default: 64 << 10,
+    min: 512,
+    max: 1 << 30,
+};
+
 pub(crate) const METHOD: Method<Box<dyn Layout>> = Method {
     spec: Spec {
         name: "raid0",
@@ -22,14 +32,7 @@ pub(crate) const METHOD: Method<Box<dyn Layout>> = Method {
         source: "Patterson, Gibson and Katz, SIGMOD 1988",
         unfit: "arrays with redundancy: parity and copies lie elsewhere",
         knows: Knows::Online,
-        params: &[Param {
-            name: "strip_bytes",
-            summary: "bytes that lie in one run on a member; 64 KiB is the default of btrfs and md's \
-                      smallest in common use",
-            default: 64 << 10,
-            min: 512,
-            max: 1 << 30,
-        }],
+        params: &[STRIP],
     },
     build: |values| Box::new(Raid0 { strip: values[0] }),
 };
@@ -54,8 +57,8 @@ impl Layout for Raid0 {
         self.strip
     }
 
-    fn members_max(&self) -> usize {
-        usize::from(u16::MAX)
+    fn accepts(&self, members: usize) -> bool {
+        (1..=usize::from(u16::MAX)).contains(&members)
     }
 }
 

@@ -3,6 +3,7 @@
 //! The bytes come from a fuzzer or from proptest, so that either can shorten a run that fails. When
 //! they are used up every number is 0.
 
+use forerun_core::layout::{Array, MappedExtent};
 use forerun_core::profile::{POINTS_MAX, RATE_RANGE, SERVERS_MAX, SWITCHING_MAX};
 use forerun_core::settings::{Hinting, Notice};
 use forerun_core::spec::{Choice, Method, Param};
@@ -137,9 +138,29 @@ impl Draw<'_> {
 
     /// A layout over some of the first `devices`, mostly of whole blocks.
     pub(crate) fn placement(&mut self, devices: u16, block_bytes: u64) -> Placement {
+        let arrays = (0..=self.below(8) / 7).map(|_| self.array(devices, block_bytes));
+        let arrays: Vec<Array> = arrays.collect();
+        let mut offset = 0;
+        let extents = (0..self.below(8).saturating_sub(4)).map(|_| {
+            let extent = MappedExtent {
+                offset: Bytes(offset * block_bytes),
+                // Sometimes one that is not there, or a place within a block.
+                array: (self.below(3 * arrays.len()) / 3 + self.below(16) / 15) as u16,
+                at: Bytes(self.below(100) as u64 * block_bytes + self.below(16) as u64 / 15),
+            };
+            offset += self.below(40) as u64;
+            extent
+        });
+        let extents = extents.collect();
+        Placement { arrays, extents }
+    }
+
+    fn array(&mut self, devices: u16, block_bytes: u64) -> Array {
         let mut layout = self.method(layout::LIST);
         let whole_blocks = self.below(4) > 0;
-        for (value, Param { min, max, .. }) in layout.values.iter_mut().zip(layout.spec.params) {
+        // The first parameter is the strip.
+        let strips = layout.values.iter_mut().take(1);
+        for (value, Param { min, max, .. }) in strips.zip(layout.spec.params) {
             let blocks = u64::from(self.byte()) % 40 + 1;
             if whole_blocks {
                 *value = (blocks * block_bytes).clamp(*min, *max);
@@ -148,6 +169,8 @@ impl Draw<'_> {
         let members = match (layout.spec.name, self.below(4)) {
             (_, 0) => self.below(6),
             ("linear", _) => 1,
+            ("raid10", more) => more * layout.values.get(1).map_or(1, |copies| *copies as usize),
+            ("raid5" | "raid6", more) => more + 2,
             (_, more) => more,
         };
         let member = |_| {
@@ -155,6 +178,6 @@ impl Draw<'_> {
             (device, Bytes(self.any()))
         };
         let members = (0..members).map(member).collect();
-        Placement { layout, members }
+        Array { layout, members }
     }
 }

@@ -141,7 +141,7 @@ pub fn run(
     let scene = Scene {
         settings: settings(setup, host, reads.references.len()).map_err(WorldError::Settings)?,
         devices: metered.take(setup.disks.into()).map(open).collect(),
-        strip: None,
+        striping: None,
         workload: &process,
         driver_per_fetch: host.driver,
         copy_bytes_per_second: 0,

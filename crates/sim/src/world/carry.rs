@@ -74,14 +74,13 @@ impl World<'_, '_> {
         let Some(file) = self.files.get(extent.file.0 as usize) else {
             return self.rule(format!("fetch of {extent}, a file that is not there"));
         };
-        let run = file.run_of(&extent, self.block_bytes);
-        let Some(run) = run.filter(|run| run.device == fetch.device) else {
+        let run = file.run_of(&extent, fetch.device, self.block_bytes);
+        let Some(layout::Run { at, bytes }) = run else {
             return self.rule(format!("fetch of {extent} from device {}", fetch.device));
         };
         let started = self.guard.fetch(fetch, file.blocks, &self.table);
         self.keep(started)?;
-        let layout::Run { device, at, bytes } = run;
-        let (device, id) = (usize::from(device.0), u64::from(fetch.request.0));
+        let (device, id) = (usize::from(fetch.device.0), u64::from(fetch.request.0));
         let payer = match (&self.turns, &self.walking) {
             (Some(_), _) | (_, Some(_)) => self.turn,
             _ => file.last_reader,

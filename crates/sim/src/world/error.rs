@@ -4,7 +4,7 @@
 
 use forerun_core::ledger::Imbalance;
 use forerun_core::settings::SettingsError;
-use forerun_core::{Bytes, FileId, Nanos};
+use forerun_core::{FileId, Nanos};
 
 /// Why a run did not reach its end.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -18,8 +18,10 @@ pub enum WorldError {
     Count(usize),
     /// A file with more blocks than can be numbered; the file.
     FileSize(usize),
-    /// A strip that is no multiple of the block size, or out of the range of the layout.
-    Strip(Bytes),
+    /// A layout whose strip is no multiple of the block size, or which is not made of so many devices.
+    Striping(String, usize),
+    /// A file in more pieces than are kept; the file.
+    Fragments(usize),
     /// A reader of a file that is not there; the reader.
     NoFile(usize),
     /// The engine did what it must not do.
@@ -53,9 +55,15 @@ impl core::fmt::Display for WorldError {
             Self::Devices(n) => write!(f, "{n} devices: give 1 to 65536"),
             Self::Count(n) => write!(f, "{n} files or readers: at most {}", FileId::LIMIT),
             Self::FileSize(file) => write!(f, "file {file} has more than 2^32 - 1 blocks"),
-            Self::Strip(strip) => write!(
+            Self::Striping(layout, devices) => write!(
                 f,
-                "strips of {strip} bytes: must be a multiple of the block size, from 512 to 1073741824"
+                "{layout} over {devices} devices: strips must be multiples of the block size, and the \
+                 layout one of so many devices"
+            ),
+            Self::Fragments(file) => write!(
+                f,
+                "file {file} lies in too many pieces: at most {}, give longer ones",
+                forerun_core::layout::map::EXTENTS_MAX
             ),
             Self::NoFile(reader) => write!(f, "reader {reader} opens a file that is not there"),
             Self::Rule { now, rule } => write!(f, "the engine broke a rule at {now} ns: {rule}"),

@@ -54,7 +54,7 @@ impl Run {
             None => disk(),
         });
         let scene = Scene {
-            strip: None,
+            striping: None,
             devices: devices.collect(),
             ..Scene::new(self.settings.clone(), disk(), workload)
         };

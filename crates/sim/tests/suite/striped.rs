@@ -4,6 +4,7 @@
 
 use forerun_core::Bytes;
 use forerun_sim::replay::replay;
+use forerun_sim::world::Striping;
 use forerun_sim::{Record, Report, Scene, Text, device, workload};
 
 use crate::stage::{DISK, MEMORY, settings};
@@ -16,7 +17,7 @@ fn striped(preset: &str, workload: &str, record: &mut dyn Record) -> Report {
     let disk = || device::parse(DISK).unwrap();
     let mut scene = Scene::new(settings(preset, MEMORY), disk(), &*built);
     scene.devices.extend((1..DISKS).map(|_| disk()));
-    scene.strip = Some(STRIP);
+    scene.striping = Striping::raid0(STRIP).ok();
     let run = scene.run(record);
     run.unwrap_or_else(|error| panic!("{preset} {workload}: {error}"))
 }
@@ -72,7 +73,10 @@ fn a_strip_that_cuts_blocks_is_refused_by_name() {
     let built = workload::parse("sequential").unwrap();
     let disk = || device::parse(DISK).unwrap();
     let mut scene = Scene::new(settings("forerun", MEMORY), disk(), &*built);
-    scene.strip = Some(Bytes(6000));
+    scene.striping = Striping::raid0(Bytes(6000)).ok();
     let error = scene.run(&mut ()).unwrap_err().to_string();
-    assert!(error.contains("strips of 6000 bytes"), "{error}");
+    assert!(
+        error.contains("raid0(strip_bytes=6000) over 1 devices"),
+        "{error}"
+    );
 }

@@ -359,6 +359,11 @@ pub(super) const PIECES: &[(Rule, Mapping)] = &[
     (Rule::RunIsWhole, |strip, at, n| {
         (strip % n, strip / n * 4096 + at, 8192 - at)
     }),
+    // Two strips of a stripe share a member.
+    (Rule::StripesSpread, |strip, at, n| {
+        let row = strip / (2 * n) * 2 + strip % 2;
+        (strip / 2 % n, row * 4096 + at, 4096 - at)
+    }),
     (Rule::UnitDivides, |strip, at, n| {
         (strip % n, strip / n * 4096 + at, 4097 - at)
     }),
@@ -379,8 +384,8 @@ impl Layout for Misplaces {
         4096
     }
 
-    fn members_max(&self) -> usize {
-        usize::from(u16::MAX)
+    fn accepts(&self, members: usize) -> bool {
+        members > 0
     }
 }
 

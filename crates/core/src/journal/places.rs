@@ -1,0 +1,92 @@
+//! Where a file lies, in words.
+//!
+//! ```text
+//! device 0 at 4096                                                      in one run of one device
+//! layout raid0(strip_bytes=65536) members 0:4096,1:4096                 from address 0 of an array on
+//! layout .. members .. layout .. members .. extents 0:1:65536,8192:0:0  offset:array:address
+//! ```
+
+use alloc::vec::Vec;
+use core::fmt::{self, Formatter};
+
+use super::LineError;
+use super::words::{Words, unexpected};
+use super::write::points;
+use crate::layout::{self, Array, MappedExtent, Placement};
+use crate::spec::Choice;
+use crate::units::{Bytes, DeviceId};
+
+const EXTENTS: &str = "offset:array:address,..";
+
+pub(super) fn write(f: &mut Formatter<'_>, placement: &Placement) -> fmt::Result {
+    let Placement { arrays, extents } = placement;
+    if let [array] = &arrays[..]
+        && let [(device, location)] = array.members[..]
+        && *placement == Placement::linear(device, location)
+    {
+        return write!(f, "device {device} at {location}");
+    }
+    for (i, Array { layout, members }) in arrays.iter().enumerate() {
+        let space = if i == 0 { "" } else { " " };
+        write!(f, "{space}layout {layout} members ")?;
+        points(f, members.iter().map(|(on, at)| (on.0.into(), at.0)))?;
+    }
+    for (i, MappedExtent { offset, array, at }) in extents.iter().enumerate() {
+        let before = if i == 0 { " extents " } else { "," };
+        write!(f, "{before}{offset}:{array}:{at}")?;
+    }
+    Ok(())
+}
+
+impl Words<'_> {
+    pub(super) fn placement(&mut self) -> Result<Placement, LineError> {
+        const EXPECTED: &str = "device or layout";
+        match self.word(EXPECTED)? {
+            "device" => {
+                let device = DeviceId(self.number("device")?);
+                Ok(Placement::linear(device, Bytes(self.field("at")?)))
+            }
+            "layout" => {
+                let mut arrays = Vec::from([self.array()?]);
+                while self.follows("layout") {
+                    arrays.push(self.array()?);
+                }
+                let extents = match self.follows("extents") {
+                    true => self.extents()?,
+                    false => Vec::new(),
+                };
+                Ok(Placement { arrays, extents })
+            }
+            other => Err(unexpected(EXPECTED, other)),
+        }
+    }
+
+    fn array(&mut self) -> Result<Array, LineError> {
+        let word = self.word("a layout")?;
+        let layout = Choice::parse("layout", layout::LIST, word)
+            .map_err(|e| unexpected("a layout", &alloc::format!("{e}")))?;
+        self.keyword("members")?;
+        let members = self.points()?.into_iter().map(|(device, at)| {
+            let device = u16::try_from(device.0).map(DeviceId);
+            let device = device.map_err(|_| unexpected("a device", "a larger number"))?;
+            Ok((device, Bytes(at)))
+        });
+        let members = members.collect::<Result<_, LineError>>()?;
+        Ok(Array { layout, members })
+    }
+
+    fn extents(&mut self) -> Result<Vec<MappedExtent>, LineError> {
+        let word = self.word(EXTENTS)?;
+        let extent = |text: &str| {
+            let mut numbers = text.split(':');
+            let extent = MappedExtent {
+                offset: Bytes(numbers.next()?.parse().ok()?),
+                array: numbers.next()?.parse().ok()?,
+                at: Bytes(numbers.next()?.parse().ok()?),
+            };
+            numbers.next().is_none().then_some(extent)
+        };
+        let extents: Option<Vec<_>> = word.split(',').map(extent).collect();
+        extents.ok_or_else(|| unexpected(EXTENTS, word))
+    }
+}

@@ -1,0 +1,227 @@
+//! The map of one file: its extents on arrays, and their members, at work.
+//!
+//! Asked by the engine for every block it fetches, so it holds no more than it needs: for a file in one
+//! run no extent at all, else one search among them.
+//!
+//! ```text
+//! extents  0 -> array 0 at 640K    64K -> array 0 at 128K        raid0 of 2, strips of 64K
+//! byte 70K: extent 2, address 134K, strip 2: member 0, 70K behind where the array begins there
+//! ```
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+use super::{Array, LIST, Layout, MappedExtent, Placement};
+use crate::units::{Bytes, DeviceId};
+
+/// Most extents of one file, 96 KiB: a file in 4,096 runs has as many switches, and no order of
+/// fetches helps any more. What is behind them counts as one run with the last.
+pub const EXTENTS_MAX: usize = 4096;
+
+/// See the [module](self).
+#[derive(Debug)]
+pub struct LayoutMap {
+    arrays: Box<[Members]>,
+    extents: Box<[MappedExtent]>,
+    /// Each once, in the order in which the arrays name them.
+    devices: Box<[DeviceId]>,
+}
+
+/// An array.
+#[derive(Debug)]
+struct Members {
+    layout: Box<dyn Layout>,
+    /// The device, as an index, and where the array begins on it.
+    members: Box<[(usize, Bytes)]>,
+}
+
+/// Where a byte of a file lies.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Place {
+    /// On which device.
+    pub device: DeviceId,
+    /// Which of the file's devices that is.
+    pub member: usize,
+    /// Where on the device, in bytes from its beginning.
+    pub position: Bytes,
+    /// How many bytes of the file, this one included, lie there in one run.
+    pub run: Bytes,
+}
+
+/// Which strip a byte of a file lies in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Strip {
+    /// Its number in the array.
+    pub number: u64,
+    /// How many bytes of the file, this one included, lie in it in one run.
+    pub left: Bytes,
+    /// How many lie in its stripe in one run of the array.
+    pub left_of_stripe: Bytes,
+    /// Bytes of a stripe.
+    pub stripe: Bytes,
+}
+
+impl LayoutMap {
+    /// A file that lies like this, in blocks of this size. `None` if a block would be cut, if a layout
+    /// does not take so many members, or if extents are out of order, too many, or on no array.
+    #[must_use]
+    pub fn new(placement: &Placement, block_bytes: u32) -> Option<Self> {
+        let mut devices: Vec<DeviceId> = Vec::new();
+        let arrays = placement.arrays.iter();
+        let arrays: Option<Box<[Members]>> = arrays
+            .map(|array| Members::new(array, block_bytes, &mut devices))
+            .collect();
+        let arrays = arrays.filter(|arrays| !arrays.is_empty())?;
+        let block = u64::from(block_bytes.max(1));
+        let extents = &placement.extents;
+        let is_right = |e: &MappedExtent| {
+            let is_whole = e.offset.0 % block == 0 && e.at.0 % block == 0;
+            is_whole && usize::from(e.array) < arrays.len()
+        };
+        let is_ordered = extents.first().is_none_or(|first| first.offset.0 == 0)
+            && extents.windows(2).all(|two| two[0].offset < two[1].offset);
+        let is_complete = is_ordered && extents.len() <= EXTENTS_MAX;
+        (is_complete && extents.iter().all(is_right)).then(|| Self {
+            arrays,
+            extents: extents.clone().into_boxed_slice(),
+            devices: devices.into_boxed_slice(),
+        })
+    }
+
+    /// Where the byte at `offset` of the file lies, its first copy.
+    #[must_use]
+    pub fn place(&self, offset: u64) -> Place {
+        self.copy(offset, 0)
+    }
+
+    /// How many copies of that byte there are.
+    #[must_use]
+    pub fn copies(&self, offset: u64) -> usize {
+        let (array, ..) = self.address(offset);
+        array.layout.copies()
+    }
+
+    /// Where one of the copies lies; there must be so many.
+    #[must_use]
+    pub fn copy(&self, offset: u64, copy: usize) -> Place {
+        let (array, address, left) = self.address(offset);
+        let piece = array.layout.piece(address, array.members.len());
+        let member = piece.member.saturating_add(copy);
+        debug_assert!(
+            member < array.members.len() && piece.bytes > 0,
+            "a layout names a run on a member it was given, not {piece:?}"
+        );
+        let (member, begin) = array.members[member.min(array.members.len() - 1)];
+        Place {
+            device: self.devices[member],
+            member,
+            position: Bytes(begin.0.saturating_add(piece.offset)),
+            run: Bytes(piece.bytes.min(left)),
+        }
+    }
+
+    /// Which strip the byte at `offset` of the file lies in; none where there are no strips.
+    #[must_use]
+    pub fn strip(&self, offset: u64) -> Option<Strip> {
+        let (array, address, left) = self.address(offset);
+        let unit = array.layout.unit();
+        if unit == 1 {
+            return None;
+        }
+        let data = array.layout.data_members(array.members.len()).max(1);
+        let stripe = unit.saturating_mul(data as u64);
+        Some(Strip {
+            number: address / unit,
+            left: Bytes((unit - address % unit).min(left)),
+            left_of_stripe: Bytes((stripe - address % stripe).min(left)),
+            stripe: Bytes(stripe),
+        })
+    }
+
+    /// The array of a byte, its address there, and how many bytes of the file follow in one run.
+    fn address(&self, offset: u64) -> (&Members, u64, u64) {
+        let behind = self.extents.partition_point(|e| e.offset.0 <= offset);
+        let Some(extent) = behind.checked_sub(1).map(|at| self.extents[at]) else {
+            return (&self.arrays[0], offset, u64::MAX);
+        };
+        let end = self.extents.get(behind).map_or(u64::MAX, |e| e.offset.0);
+        let address = extent.at.0.saturating_add(offset - extent.offset.0);
+        let array = &self.arrays[usize::from(extent.array)];
+        (array, address, (end - offset).max(1))
+    }
+
+    /// Its devices, each once.
+    pub fn devices(&self) -> impl ExactSizeIterator<Item = DeviceId> + '_ {
+        self.devices.iter().copied()
+    }
+
+    /// Over how many devices a long window is spread: copies count once.
+    #[must_use]
+    pub fn spread(&self) -> usize {
+        let spread = |array: &Members| array.members.len() / array.layout.copies();
+        self.arrays.iter().map(spread).max().unwrap_or(1).max(1)
+    }
+
+    /// How many extents it has.
+    #[must_use]
+    pub fn extents(&self) -> usize {
+        self.extents.len()
+    }
+}
+
+impl Members {
+    fn new(array: &Array, block_bytes: u32, devices: &mut Vec<DeviceId>) -> Option<Self> {
+        let layout = array.layout.build(LIST)?;
+        let unit = layout.unit();
+        let is_whole = unit == 1 || unit % u64::from(block_bytes) == 0;
+        let (count, copies) = (array.members.len(), layout.copies());
+        let is_complete = count > 0 && layout.accepts(count) && (1..=count).contains(&copies);
+        let mut member = |&(device, begin): &(DeviceId, Bytes)| {
+            let at = devices.iter().position(|known| *known == device);
+            let at = at.unwrap_or_else(|| {
+                devices.push(device);
+                devices.len() - 1
+            });
+            (at, begin)
+        };
+        (is_whole && is_complete).then(|| Self {
+            layout,
+            members: array.members.iter().map(&mut member).collect(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn extents_say_where_in_the_array_and_strips_who_has_it() {
+        const K: u64 = 1024;
+        let devices = [DeviceId(7), DeviceId(3)];
+        let mut placement = Placement::raid0(Bytes(64 * K), devices, Bytes(4 * K)).unwrap();
+        let extent = |offset, at| MappedExtent {
+            offset: Bytes(offset * K),
+            array: 0,
+            at: Bytes(at * K),
+        };
+        placement.extents = [extent(0, 640), extent(64, 140)].into();
+        let map = LayoutMap::new(&placement, 4096).unwrap();
+        let place = map.place(68 * K);
+        assert_eq!((place.device, place.member), (DeviceId(7), 0));
+        assert_eq!(place.position, Bytes((4 + 64 + 144 - 128) * K));
+        assert_eq!(place.run, Bytes(48 * K));
+        let strip = map.strip(60 * K).unwrap();
+        assert_eq!((strip.number, strip.left), (10, Bytes(4 * K)));
+        assert_eq!(strip.left_of_stripe, Bytes(4 * K), "the extent ends");
+        let strip = map.strip(64 * K).unwrap();
+        assert_eq!(strip.left_of_stripe, Bytes((256 - 140) * K));
+        for wrong in [extent(1, 0), extent(64, 0), extent(128, 1)] {
+            let mut refused = placement.clone();
+            refused.extents.push(wrong);
+            let is_right = wrong.offset.0 % 4096 == 0 && wrong.offset.0 > 64 * K;
+            let is_right = is_right && wrong.at.0 % 4096 == 0;
+            assert_eq!(LayoutMap::new(&refused, 4096).is_some(), is_right);
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! Rotating parity: the map that RAID-5 and RAID-6 share.
+//!
+//! Of `n` members each row of strips has `n - parities` with data. From row to row all places move by
+//! one member, so that parity is spread evenly. Which way, and where row 0 begins, differs:
+//!
+//! ```text
+//! left-symmetric, md (4 members, 1 parity)      right, btrfs
+//!   row 0   0  1  2  P                            0  1  2  P
+//!   row 1   4  5  P  3                            P  3  4  5
+//!   row 2   8  P  6  7                            8  P  6  7
+//! ```
+
+use super::Piece;
+
+/// Values of the parameter `rotation`.
+pub(super) const LEFT: u64 = 0;
+pub(super) const RIGHT: u64 = 1;
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Parity {
+    pub(super) strip: u64,
+    pub(super) parities: u64,
+    pub(super) rotation: u64,
+}
+
+impl Parity {
+    pub(super) fn data_members(&self, members: usize) -> usize {
+        members.saturating_sub(self.parities as usize).max(1)
+    }
+
+    pub(super) fn piece(&self, offset: u64, members: usize) -> Piece {
+        let data = self.data_members(members) as u64;
+        let count = (members as u64).max(1);
+        let (strip, within) = (offset / self.strip, offset % self.strip);
+        let (row, turn) = (strip / data, strip % data);
+        let member = match self.rotation {
+            RIGHT => turn + row % count,
+            // Row 0 of RAID-6 has its second parity first.
+            _ => turn + self.parities.saturating_sub(1) + count - row % count,
+        };
+        Piece {
+            member: (member % count) as usize,
+            offset: row * self.strip + within,
+            bytes: self.strip - within,
+        }
+    }
+}
