@@ -20,7 +20,9 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Arg, Args as Group, Parser, ValueEnum};
 use forerun_core::settings::Notice;
 use forerun_core::spec::{Choice, Method};
-use forerun_core::{Bytes, depth, detect, dispatch, measure, next_file, preset, reclaim, split};
+use forerun_core::{
+    Bytes, depth, detect, dispatch, measure, next_file, preset, reclaim, shape, split,
+};
 use forerun_io::BackendChoice;
 
 pub use self::bench::{Bench, Clock, Format, Workload};
@@ -84,6 +86,11 @@ pub struct Methods {
     #[arg(long, value_name = "METHOD", long_help = methods_help("depth", depth::LIST))]
     #[arg(value_parser = |text: &str| Choice::parse("depth", depth::LIST, text))]
     pub depth: Option<Choice>,
+
+    /// Shape method in place of the preset's, as name or name(param=value,..)
+    #[arg(long, value_name = "METHOD", long_help = methods_help("shape", shape::LIST))]
+    #[arg(value_parser = |text: &str| Choice::parse("shape", shape::LIST, text))]
+    pub shape: Option<Choice>,
 
     /// Dispatch method in place of the preset's, as name or name(param=value,..)
     #[arg(long, value_name = "METHOD", long_help = methods_help("dispatch", dispatch::LIST))]

@@ -51,6 +51,7 @@ pub fn replace(settings: &mut Settings, methods: &Methods) {
     for (own, other) in [
         (&mut settings.detect, &methods.detect),
         (&mut settings.depth, &methods.depth),
+        (&mut settings.shape, &methods.shape),
         (&mut settings.dispatch, &methods.dispatch),
         (&mut settings.reclaim, &methods.reclaim),
         (&mut settings.split, &methods.split),

@@ -21,6 +21,7 @@ mod layout;
 mod measure;
 mod next_file;
 mod reclaim;
+mod shape;
 mod split;
 #[cfg(test)]
 mod tests;
@@ -40,6 +41,7 @@ pub use layout::layout;
 pub use measure::measure;
 pub use next_file::next_file;
 pub use reclaim::reclaim;
+pub use shape::shape;
 pub use split::split;
 
 /// A rule of a family's interface.
@@ -109,6 +111,10 @@ pub enum Rule {
     LengthHonest,
     /// Reclaim: there is a victim as long as some block is not pinned.
     NothingLost,
+    /// Shape: a window holds a block at least, and no more than there is room for.
+    EndInside,
+    /// Shape: a window ends as it was decided, with a strip behind what is wanted, or with a stripe.
+    EndsWithStrip,
     /// Split: neither part of the memory is empty.
     PartInRange,
     /// Split: a method that does not learn decides the same whatever is missed.

@@ -166,6 +166,12 @@ pub trait Detect: core::fmt::Debug + Send {
     /// begin behind `end`, because nobody fetches what was cut off.
     fn cut(&mut self, _end: Block) {}
 
+    /// The last window was [shaped](crate::shape): it ends before `end`, which may be later than was decided. The
+    /// next window MUST NOT begin behind `end`.
+    fn shaped(&mut self, end: Block) {
+        self.cut(end);
+    }
+
     /// Whether a miss at this block means that a block fetched ahead was lost. It MUST NOT hold for a
     /// block that neither was in a window, or was cut off, nor was cached when the method looked.
     fn inside_window(&self, _block: Block) -> bool {

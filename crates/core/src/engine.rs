@@ -10,6 +10,7 @@
 //! read      a demand read: hit, late hit or miss; serve it or let it wait
 //! hint      reads announced: the plan fetches instead
 //! window    detect + depth + admission: what to fetch ahead
+//! shape     where a window ends on a striped array
 //! defer     a request that its device has no slot for waits without memory
 //! cancel    a fetch is not wanted any more
 //! fetch     frames for the blocks, requests for the devices
@@ -36,6 +37,7 @@ mod next;
 mod place;
 mod read;
 mod send;
+mod shape;
 mod streams;
 mod turn;
 pub mod view;
@@ -68,6 +70,7 @@ use crate::protocol::{Input, Output, Wants};
 use crate::reclaim;
 use crate::request::Requests;
 use crate::settings::{Settings, SettingsError};
+use crate::shape::{self as shapes, Shape};
 use crate::spec::{Choice, Method};
 use crate::split;
 use crate::stream::Streams;
@@ -85,6 +88,7 @@ const REQUEST_BYTES: i64 = 256;
 pub struct Engine {
     settings: Settings,
     depth: Box<dyn Depth>,
+    shape: Box<dyn Shape>,
     dispatch: Box<dyn Dispatch>,
     sees_every_read: bool,
     memory: Memory,
@@ -172,6 +176,7 @@ impl Engine {
         settings.check()?;
         let depth = built("depth", &settings.depth, depth::LIST)?;
         let detect = built("detect", &settings.detect, detect::LIST)?;
+        let shape = built("shape", &settings.shape, shapes::LIST)?;
         let dispatch = built("dispatch", &settings.dispatch, dispatch::LIST)?;
         let reclaim = built("reclaim", &settings.reclaim, reclaim::LIST)?;
         let split = built("split", &settings.split, split::LIST)?;
@@ -181,6 +186,7 @@ impl Engine {
         Ok(Self {
             next_file: FilesAhead::new(next_file, settings.memory.0),
             depth,
+            shape,
             dispatch,
             sees_every_read: detect.sees_every_read(),
             memory: Memory::new(frames, block_bytes, reclaim, split),

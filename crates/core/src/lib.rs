@@ -57,6 +57,7 @@ pub mod protocol;
 pub mod reclaim;
 mod request;
 pub mod settings;
+pub mod shape;
 pub mod spec;
 pub mod split;
 mod stream;

@@ -10,7 +10,7 @@ use core::fmt;
 use crate::settings::{Hinting, Settings, SettingsError, parse_hinted};
 use crate::spec::Choice;
 use crate::units::Bytes;
-use crate::{depth, detect, dispatch, measure, next_file, reclaim, split};
+use crate::{depth, detect, dispatch, measure, next_file, reclaim, shape, split};
 
 /// A named composition.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -25,6 +25,8 @@ pub struct Preset {
     pub detect: &'static str,
     /// Depth method.
     pub depth: &'static str,
+    /// Where windows end on striped arrays.
+    pub shape: &'static str,
     /// Dispatch method.
     pub dispatch: &'static str,
     /// Reclaim method.
@@ -62,6 +64,7 @@ const BASE: Preset = Preset {
     source: "",
     detect: "ondemand",
     depth: "fixed",
+    shape: "whole",
     dispatch: "fifo",
     reclaim: "lru",
     split: "fixed",
@@ -86,6 +89,7 @@ const FORERUN: Preset = Preset {
     source: "wu10 section 4; li04 section 2, extended; kimbrel96 section 5",
     detect: "ondemand(density_percent=50,context=1,patterns=1)",
     depth: "growing",
+    shape: "cost",
     dispatch: "continuing",
     reclaim: "lru",
     split: "fixed",
@@ -102,6 +106,12 @@ const FORERUN: Preset = Preset {
 const SERVER: Preset = Preset {
     depth: "fixed(depth_bytes=524288)",
     split: "gradient",
+    ..BASE
+};
+
+/// The kernel of Baek and Park 2009, section 5.1: Linux 2.6.18 on a striped array.
+const ARRAY: Preset = Preset {
+    detect: "legacy",
     ..BASE
 };
 
@@ -149,6 +159,33 @@ pub static LIST: &[Preset] = &[
         source: "wu10 section 3.2",
         detect: "legacy",
         ..BASE
+    },
+    Preset {
+        name: "seqp",
+        summary: "legacy readahead, 128 KiB, that takes an array for one disk: Linux 2.6.18",
+        source: "Baek and Park 2009 section 2.4, SEQP",
+        ..ARRAY
+    },
+    Preset {
+        name: "saseqp",
+        summary: "the same, each window cut at the end of its strip",
+        source: "Baek and Park 2009 section 3, SASEQP",
+        shape: "strip",
+        ..ARRAY
+    },
+    Preset {
+        name: "msp+seqp",
+        summary: "as seqp, with whole stripes while the array is read as by one reader",
+        source: "Baek and Park 2009 section 4, MSP",
+        shape: "stripe",
+        ..ARRAY
+    },
+    Preset {
+        name: "msp+saseqp",
+        summary: "single strips, and whole stripes while the array is read as by one reader",
+        source: "Baek and Park 2009 section 4, MSP+SASEQP",
+        shape: "both",
+        ..ARRAY
     },
     Preset {
         name: "access-history",
@@ -269,6 +306,7 @@ impl Preset {
             dispatch: Choice::parse("dispatch", dispatch::LIST, self.dispatch)?,
             reclaim: Choice::parse("reclaim", reclaim::LIST, self.reclaim)?,
             split: Choice::parse("split", split::LIST, self.split)?,
+            shape: Choice::parse("shape", shape::LIST, self.shape)?,
             hinted: parse_hinted(self.hinted)?,
             hinting: Hinting::default(),
             request_max: Bytes(1 << 20),
@@ -334,6 +372,7 @@ mod tests {
         let measure = Choice::of(&measure::given::METHOD.spec);
         let given = Settings {
             measure,
+            shape: Choice::of(&shape::whole::METHOD.spec),
             ..settings.clone()
         };
         let (old, _) = line.split_once(" hinted=").unwrap();
@@ -351,8 +390,14 @@ mod tests {
         assert_eq!(old_hinting.parse(), Ok(given.clone()));
         let (old_files, _) = line.split_once(" measure=").unwrap();
         assert_eq!(old_files.parse(), Ok(given));
+        let whole = Settings {
+            shape: Choice::of(&shape::whole::METHOD.spec),
+            ..settings.clone()
+        };
         let (old_measure, _) = line.split_once(" split=").unwrap();
-        assert_eq!(old_measure.parse(), Ok(settings));
+        assert_eq!(old_measure.parse(), Ok(whole.clone()));
+        let (old_split, _) = line.split_once(" shape=").unwrap();
+        assert_eq!(old_split.parse(), Ok(whole));
         let error = alloc::format!("{old} hints=none").parse::<Settings>();
         assert!(error.unwrap_err().to_string().contains("hinted= expected"));
     }

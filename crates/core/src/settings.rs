@@ -13,7 +13,7 @@ use crate::measure::{self, Measure};
 use crate::spec::{Choice, ChoiceError};
 use crate::table::Table;
 use crate::units::Bytes;
-use crate::{depth, detect, dispatch, hinted, next_file, reclaim, split};
+use crate::{depth, detect, dispatch, hinted, next_file, reclaim, shape, split};
 
 /// Everything that decides how an engine behaves.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -27,6 +27,8 @@ pub struct Settings {
     pub detect: Choice,
     /// How far to fetch ahead.
     pub depth: Choice,
+    /// Where windows end on striped arrays.
+    pub shape: Choice,
     /// In which order devices get their fetches.
     pub dispatch: Choice,
     /// What to give up.
@@ -321,8 +323,8 @@ impl fmt::Display for Settings {
         } = self.hinting;
         write!(
             f,
-            " notice={notice} exact_hints={exact} hinted_blocks={blocks} next_file={} measure={} split={}",
-            self.next_file, self.measure, self.split
+            " notice={notice} exact_hints={exact} hinted_blocks={blocks} next_file={} measure={} split={} shape={}",
+            self.next_file, self.measure, self.split, self.shape
         )
     }
 }
@@ -364,6 +366,7 @@ impl FromStr for Settings {
             next_file: Choice::of(&next_file::none::METHOD.spec),
             measure: Choice::of(&measure::given::METHOD.spec),
             split: Choice::of(&split::fixed::METHOD.spec),
+            shape: Choice::of(&shape::whole::METHOD.spec),
         };
         // Journals from before there were hints end here ..
         if fields.peek().is_some() {
@@ -387,10 +390,15 @@ impl FromStr for Settings {
             let text = field(&mut fields, "measure")?;
             settings.measure = Choice::parse("measure", measure::LIST, text)?;
         }
-        // .. those from before the memory was split in several ways here.
+        // .. those from before the memory was split in several ways here ..
         if fields.peek().is_some() {
             let text = field(&mut fields, "split")?;
             settings.split = Choice::parse("split", split::LIST, text)?;
+        }
+        // .. those from before windows were shaped here.
+        if fields.peek().is_some() {
+            let text = field(&mut fields, "shape")?;
+            settings.shape = Choice::parse("shape", shape::LIST, text)?;
         }
         settings.check()?;
         Ok(settings)

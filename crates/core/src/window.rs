@@ -84,6 +84,27 @@ impl Window {
         }
     }
 
+    /// The same ending elsewhere. The mark stays, or goes to its last block; where it is longer, to its middle, if
+    /// that comes later.
+    #[must_use]
+    pub(crate) fn shaped(&self, end: Block) -> Self {
+        let size = end.0.saturating_sub(self.start.0);
+        let before = self.size - self.async_size.min(self.size);
+        let before = match size > self.size {
+            true => before.max(size / 2),
+            false => before.min(size.saturating_sub(1)),
+        };
+        Self {
+            size,
+            async_size: if self.async_size == 0 {
+                0
+            } else {
+                size - before
+            },
+            ..*self
+        }
+    }
+
     /// The block that carries the lookahead mark.
     #[must_use]
     pub fn mark(&self) -> Option<Block> {

@@ -8,7 +8,9 @@ use std::io::Write;
 
 use forerun_core::preset::Preset;
 use forerun_core::spec::{Knows, Method, Spec};
-use forerun_core::{depth, detect, dispatch, hinted, measure, next_file, preset, reclaim, split};
+use forerun_core::{
+    depth, detect, dispatch, hinted, measure, next_file, preset, reclaim, shape, split,
+};
 use forerun_io::backend;
 use forerun_sim::trace::format;
 use serde_json::{Map, Value, json};
@@ -43,6 +45,7 @@ fn families(what: Option<Listed>) -> Vec<Family> {
     if shown(what, Listed::Methods) {
         families.push(("detect", specs(detect::LIST)));
         families.push(("depth", specs(depth::LIST)));
+        families.push(("shape", specs(shape::LIST)));
         families.push(("dispatch", specs(dispatch::LIST)));
         families.push(("reclaim", specs(reclaim::LIST)));
         families.push(("split", specs(split::LIST)));
@@ -135,9 +138,10 @@ fn papers(text: &str) -> String {
 
 fn composition(preset: &Preset) -> String {
     format!(
-        "detect={} depth={} dispatch={} reclaim={} split={} hinted={} unread_percent={} lean_async={} next_file={} measure={}",
+        "detect={} depth={} shape={} dispatch={} reclaim={} split={} hinted={} unread_percent={} lean_async={} next_file={} measure={}",
         preset.detect,
         preset.depth,
+        preset.shape,
         preset.dispatch,
         preset.reclaim,
         preset.split,
@@ -190,6 +194,7 @@ fn json_of_preset(preset: &Preset) -> Value {
         "source": in_words(preset.source),
         "detect": preset.detect,
         "depth": preset.depth,
+        "shape": preset.shape,
         "dispatch": preset.dispatch,
         "reclaim": preset.reclaim,
         "split": preset.split,

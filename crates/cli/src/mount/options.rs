@@ -141,6 +141,7 @@ fn as_flag(option: &[u8]) -> OsString {
         &b"emulate"[..],
         b"detect",
         b"depth",
+        b"shape",
         b"dispatch",
         b"reclaim",
         b"split",

@@ -78,6 +78,7 @@ Research:
       --preset <NAME>      Named composition of methods (see `forerun list presets`) [default: once]
       --detect <METHOD>    Detect method in place of the preset's, as name or name(param=value,..)
       --depth <METHOD>     Depth method in place of the preset's, as name or name(param=value,..)
+      --shape <METHOD>     Shape method in place of the preset's, as name or name(param=value,..)
       --dispatch <METHOD>  Dispatch method in place of the preset's, as name or name(param=value,..)
       --reclaim <METHOD>   Reclaim method in place of the preset's, as name or name(param=value,..)
       --split <METHOD>     Split method in place of the preset's, as name or name(param=value,..)
@@ -158,6 +159,7 @@ Engine:
                            [default: 256MiB]
       --detect <METHOD>    Detect method in place of the preset's, as name or name(param=value,..)
       --depth <METHOD>     Depth method in place of the preset's, as name or name(param=value,..)
+      --shape <METHOD>     Shape method in place of the preset's, as name or name(param=value,..)
       --dispatch <METHOD>  Dispatch method in place of the preset's, as name or name(param=value,..)
       --reclaim <METHOD>   Reclaim method in place of the preset's, as name or name(param=value,..)
       --split <METHOD>     Split method in place of the preset's, as name or name(param=value,..)

@@ -109,6 +109,7 @@ fn json_is_one_object_with_a_key_a_family() {
             "presets",
             "reclaim",
             "schedulers",
+            "shape",
             "split",
             "workloads"
         ]

@@ -8,7 +8,7 @@ use super::*;
 use crate::spec::Method;
 use crate::{
     depth as depths, detect as detects, dispatch as dispatches, hinted::policy, layout as layouts,
-    measure as measures, next_file as next_files, split as splits,
+    measure as measures, next_file as next_files, shape as shapes, split as splits,
 };
 use alloc::boxed::Box;
 use core::ops::Range;
@@ -106,6 +106,19 @@ fn every_measure_method_conforms() {
 #[test]
 fn every_next_file_method_conforms() {
     run("next_file", next_files::LIST, next_file);
+}
+
+#[test]
+fn every_shape_method_conforms() {
+    run("shape", shapes::LIST, shape);
+}
+
+#[test]
+fn a_shape_method_that_lies_is_found() {
+    for (rule, lie) in parts::ENDS {
+        let make = || parts::Ends::boxed(*lie);
+        assert_eq!(broken(shape, &make), Some(*rule), "{lie:?}");
+    }
 }
 
 #[test]

@@ -45,6 +45,8 @@ const SIZE_MIN: u32 = 4;
 struct Run {
     start: u32,
     size: u32,
+    /// How long it was before it was shaped: the ramp goes on from there.
+    decided: u32,
 }
 
 impl Run {
@@ -62,6 +64,8 @@ struct Legacy {
     current: Option<Run>,
     ahead: Option<Run>,
     lost: bool,
+    /// The last window was for a lost block, and is neither of the two.
+    was_alone: bool,
     cached_in_row: u32,
     in_cache: bool,
 }
@@ -84,6 +88,7 @@ impl Legacy {
             self.in_cache = true;
             self.close();
         }
+        self.was_alone = false;
         (!all_cached).then_some(Window::forward(run.start.into(), run.size, 0))
     }
 
@@ -91,16 +96,17 @@ impl Legacy {
         let limit = ahead.limit();
         let size = if core::mem::take(&mut self.lost) {
             current
-                .size
+                .decided
                 .saturating_sub(LOSS_STEP)
                 .max(SIZE_MIN)
                 .min(limit)
         } else {
-            next_size(current.size, limit)
+            next_size(current.decided, limit)
         };
         let run = Run {
             start: current.end(),
             size,
+            decided: size,
         };
         self.ahead = Some(run);
         self.fetch(run, ahead)
@@ -125,6 +131,7 @@ impl Detect for Legacy {
             let run = Run {
                 start: access.block.0,
                 size,
+                decided: size,
             };
             self.current = Some(run);
             return self.fetch(run, ahead);
@@ -154,9 +161,16 @@ impl Detect for Legacy {
         self.in_cache = false;
         self.cached_in_row = 0;
         self.inside_window(access.block).then(|| {
-            self.lost = true;
+            (self.lost, self.was_alone) = (true, true);
             Window::forward(access.block, 1, 0)
         })
+    }
+
+    fn shaped(&mut self, end: Block) {
+        let last = self.ahead.as_mut().or(self.current.as_mut());
+        if let Some(last) = last.filter(|_| !self.was_alone) {
+            last.size = end.0.saturating_sub(last.start);
+        }
     }
 
     fn inside_window(&self, block: Block) -> bool {

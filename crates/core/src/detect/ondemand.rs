@@ -68,6 +68,7 @@ pub(super) const METHOD: Method<Box<dyn Detect>> = Method {
         let (density_percent, context) = (values[0] as u32, values[1] == 1);
         Box::new(OnDemand {
             window: None,
+            decided: 0,
             density_percent,
             context,
             patterns: (values[2] == 1).then(Progressions::default),
@@ -88,6 +89,8 @@ const TRUST_MAX: u32 = 32;
 #[derive(Debug)]
 struct OnDemand {
     window: Option<Window>,
+    /// How long that was before it was shaped: the ramp goes on from there.
+    decided: u32,
     density_percent: u32,
     context: bool,
     patterns: Option<Progressions>,
@@ -99,6 +102,7 @@ impl OnDemand {
     fn open(&mut self, start: Block, size: u32, async_size: u32) -> Option<Window> {
         let window = Window::forward(start, size, async_size);
         self.window = Some(window);
+        self.decided = size;
         Some(window)
     }
 
@@ -218,6 +222,13 @@ impl Detect for OnDemand {
         if let Some(window) = &mut self.window {
             window.size = window.size.min(end.0.saturating_sub(window.start.0));
             window.async_size = window.async_size.min(window.size);
+            self.decided = self.decided.min(window.size);
+        }
+    }
+
+    fn shaped(&mut self, end: Block) {
+        if let Some(window) = &mut self.window {
+            *window = window.shaped(end);
         }
     }
 
@@ -231,7 +242,7 @@ impl OnDemand {
     /// The published rule.
     fn forward(&mut self, cause: Cause, access: &Access, ahead: &dyn Ahead) -> Option<Window> {
         if let Some(window) = self.expected(access.block, ahead) {
-            let size = next_size(window.size, ahead.limit()).max(ahead.floor());
+            let size = next_size(self.decided, ahead.limit()).max(ahead.floor());
             let start = Block(window.start.0 + window.size);
             return self.open(start, size, ahead.async_size(size));
         }

@@ -20,7 +20,7 @@ use crate::table::Table;
 use crate::units::{
     Block, Bytes, DeviceId, ErrorCode, Extent, FileId, FolderId, Nanos, ReadId, ReaderId, RequestId,
 };
-use crate::{Placement, Profile, hinted, next_file, preset, reclaim, split};
+use crate::{Placement, Profile, hinted, next_file, preset, reclaim, shape, split};
 
 /// A driver that does whatever it is told, and keeps book of what the engine wants.
 struct Rig {
@@ -52,6 +52,7 @@ impl Rig {
         }
         // Half of them with a split that learns.
         settings.split = Choice::of(&split::LIST[preset % 2].spec);
+        settings.shape = Choice::of(&shape::LIST[preset % shape::LIST.len()].spec);
         let files = preset / 3 % (next_file::LIST.len() + 1);
         if let Some(method) = next_file::LIST.get(files) {
             settings.next_file = Choice::of(&method.spec);

@@ -93,6 +93,8 @@ struct Bounds {
     behind_mark: u32,
     is_early: bool,
     lean: u8,
+    /// Most blocks that the share of memory allows.
+    room: u32,
 }
 
 impl Engine {
@@ -272,6 +274,8 @@ impl Engine {
         if window.size == 0 || u64::from(window.start.0) >= blocks {
             return None;
         }
+        let room = u64::from(view.room.min(bounds.room)).saturating_sub(window.size.into());
+        let window = self.shaped(reader, &access, window, room)?;
         self.ledger.windows += 1;
         // Pieces apart are as few as the device has servers: no run of blocks ahead.
         if window.stride.is_none_or(|stride| stride.is_read_through) {
@@ -293,6 +297,7 @@ impl Engine {
             behind_mark: saturate(deep.behind_mark.0),
             is_early: deep.is_early,
             lean: 0,
+            room: u32::MAX,
         };
         let Some(share) = self.share(stream) else {
             return Some(bounds);
@@ -303,6 +308,7 @@ impl Engine {
         Some(Bounds {
             limit: bounds.limit.min(saturate(room)),
             lean: self.lean(reader, access.block, stream, 2 * deep.limit.0 > share),
+            room: saturate(room),
             ..bounds
         })
     }

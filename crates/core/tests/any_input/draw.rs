@@ -10,7 +10,7 @@ use forerun_core::spec::{Choice, Method, Param};
 use forerun_core::table::Table;
 use forerun_core::{
     Bytes, DeviceId, Nanos, Placement, Profile, Settings, depth, detect, dispatch, hinted, layout,
-    measure, next_file, preset, reclaim, split,
+    measure, next_file, preset, reclaim, shape, split,
 };
 
 /// The bytes that are left.
@@ -83,6 +83,7 @@ impl Draw<'_> {
         if self.flag() {
             settings.detect = self.method(detect::LIST);
             settings.depth = self.method(depth::LIST);
+            settings.shape = self.method(shape::LIST);
             settings.dispatch = self.method(dispatch::LIST);
             settings.reclaim = self.method(reclaim::LIST);
             settings.split = self.method(split::LIST);

@@ -128,6 +128,7 @@ fn check_flags(args: &Simulate) -> Result<(), Failure> {
     for (flag, value) in [
         ("--detect", &methods.detect),
         ("--depth", &methods.depth),
+        ("--shape", &methods.shape),
         ("--dispatch", &methods.dispatch),
         ("--reclaim", &methods.reclaim),
         ("--split", &methods.split),
