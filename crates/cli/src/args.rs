@@ -35,6 +35,7 @@ pub use self::trace::{Reading, Trace, TraceCommand, TraceConvert, TraceInfo};
 use crate::emulation::Emulation;
 use crate::papers::in_words;
 use crate::quantity::parse_size;
+use crate::striping::Striping;
 
 /// Makes slow storage read fast: mounts a directory so that what reads there is read ahead.
 #[derive(Debug, Parser)]
@@ -145,9 +146,14 @@ pub struct Storage {
     #[arg(long, requires = "profile", conflicts_with = "measure")]
     pub profile_fixed: bool,
 
-    /// Slow the device down to one of this cost, switching=8ms,rate=80MB/s[,servers=1]
+    /// Slow the device down to one of this cost, switching=8ms,rate=80MB/s[,servers=1], or to an array of them,
+    /// with disks=4,strip=64KiB[,raid5] behind it
     #[arg(long, value_name = "COST")]
     pub emulate: Option<Emulation>,
+
+    /// The array the files lie on, where that is not found or is another: strip=64KiB,disks=4[,raid5]
+    #[arg(long, value_name = "ARRAY", conflicts_with = "emulate")]
+    pub stripe: Option<Striping>,
 
     /// How many of these devices there are, as `bench` was asked
     #[arg(skip = 1_u16)]
@@ -160,6 +166,15 @@ pub struct Storage {
     /// Record every decision to this file, for `forerun replay`
     #[arg(long, value_name = "FILE")]
     pub journal: Option<PathBuf>,
+}
+
+impl Storage {
+    /// The array all files lie on, if the user described one.
+    #[must_use]
+    pub fn striping(&self) -> Option<Striping> {
+        let emulated = self.emulate.and_then(|emulation| emulation.array);
+        emulated.or(self.stripe)
+    }
 }
 
 /// `forerun read`.

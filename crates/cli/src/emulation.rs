@@ -1,4 +1,5 @@
-//! The device a user asks for with `--emulate switching=8ms,rate=80MB/s`, or with `,servers=8` behind it.
+//! The device a user asks for with `--emulate switching=8ms,rate=80MB/s`, or with `,servers=8` behind it;
+//! `,disks=4,strip=64KiB` makes an [array](crate::striping) of such devices.
 //!
 //! Parsed by `args`, handed to the throttle in real time and to a device of the simulator in virtual
 //! time ([`bench::modelled`](crate::bench::modelled)). One switching cost whatever the distance, one
@@ -13,11 +14,17 @@ use forerun_core::profile::{ProfileError, SERVERS_MAX};
 use forerun_core::{Nanos, Profile};
 
 use crate::quantity::{self, QuantityError};
+use crate::striping::{Parts, Striping, StripingError};
 
 /// One server pays a switch unless a request continues where the last one ended; of several each pays
 /// for each request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Emulation(pub forerun_io::Emulation);
+pub struct Emulation {
+    /// One device.
+    pub device: forerun_io::Emulation,
+    /// So many of it make an array.
+    pub array: Option<Striping>,
+}
 
 /// Servers that can be emulated: those a profile may state.
 const SERVERS: RangeInclusive<u32> = 1..=SERVERS_MAX;
@@ -31,11 +38,12 @@ const SHARED_RATE_MIN: u64 = 1_000_000;
 #[non_exhaustive]
 pub enum EmulationError {
     /// Not a list of `name=value`.
-    #[error("{0:?} is not of the form switching=8ms,rate=80MB/s,servers=1")]
+    #[error("{0:?} is not of the form switching=8ms,rate=80MB/s[,servers=1][,disks=4,strip=64KiB]")]
     Form(String),
     /// A cost there is not.
     #[error(
-        "no cost {0:?}: give switching, rate and servers, as in switching=8ms,rate=80MB/s,servers=1"
+        "no cost {0:?}: give switching, rate and servers, as in switching=8ms,rate=80MB/s,servers=1, and for an \
+         array disks and strip"
     )]
     Unknown(String),
     /// One was given twice.
@@ -53,6 +61,9 @@ pub enum EmulationError {
     /// Several servers with less than [`SHARED_RATE_MIN`].
     #[error("rate of {0} bytes/s: several servers share at least {SHARED_RATE_MIN}")]
     SharedRate(u64),
+    /// An array there is not.
+    #[error(transparent)]
+    Striping(#[from] StripingError),
     /// A value that cannot be read.
     #[error(transparent)]
     Quantity(#[from] QuantityError),
@@ -66,7 +77,7 @@ impl Emulation {
     #[must_use]
     pub fn profile(&self) -> Profile {
         // Checked when it was made, so the default is never taken.
-        self.0.profile().unwrap_or_default()
+        self.device.profile().unwrap_or_default()
     }
 }
 
@@ -74,18 +85,20 @@ impl Deref for Emulation {
     type Target = forerun_io::Emulation;
 
     fn deref(&self) -> &Self::Target {
-        &self.0
+        &self.device
     }
 }
 
 impl Default for Emulation {
     /// The device of `Profile::default`, of one server: what is taken for one that nobody measured.
     fn default() -> Self {
-        Self(forerun_io::Emulation {
+        let device = forerun_io::Emulation {
             switching: Nanos(8_000_000),
             bytes_per_second: 80_000_000,
             servers: 1,
-        })
+        };
+        let array = None;
+        Self { device, array }
     }
 }
 
@@ -94,7 +107,11 @@ impl FromStr for Emulation {
 
     fn from_str(text: &str) -> Result<Self, EmulationError> {
         let (mut switching, mut rate, mut servers) = (None, None, None);
+        let mut array = Parts::default();
         for part in text.split(',') {
+            if array.take(part)? {
+                continue;
+            }
             let (name, value) = part
                 .split_once('=')
                 .ok_or_else(|| EmulationError::Form(text.to_owned()))?;
@@ -113,16 +130,17 @@ impl FromStr for Emulation {
         }
         let switching = switching.ok_or(EmulationError::Missing("switching"))?;
         let bytes_per_second = rate.ok_or(EmulationError::Missing("rate"))?;
-        let emulation = forerun_io::Emulation {
+        let device = forerun_io::Emulation {
             switching,
             bytes_per_second,
             servers: servers.unwrap_or(1),
         };
-        emulation.profile().map_err(EmulationError::Range)?;
-        if emulation.servers > 1 && bytes_per_second < SHARED_RATE_MIN {
+        device.profile().map_err(EmulationError::Range)?;
+        if device.servers > 1 && bytes_per_second < SHARED_RATE_MIN {
             return Err(EmulationError::SharedRate(bytes_per_second));
         }
-        Ok(Self(emulation))
+        let array = array.finish()?;
+        Ok(Self { device, array })
     }
 }
 
@@ -147,10 +165,10 @@ impl fmt::Display for Emulation {
             "switching={},rate={rate}/s",
             quantity::duration(self.switching)
         )?;
-        match self.servers {
-            1 => Ok(()),
-            servers => write!(f, ",servers={servers}"),
+        if self.servers != 1 {
+            write!(f, ",servers={}", self.servers)?;
         }
+        self.array.map_or(Ok(()), |array| write!(f, ",{array}"))
     }
 }
 
@@ -231,14 +249,17 @@ mod tests {
             switching in 0_u64..=60_000_000_000,
             bytes_per_second in 1_000_000_u64..=1_000_000_000_000,
             servers in SERVERS,
+            array: bool,
         ) {
             let switching = Nanos(switching);
-            let emulation = Emulation(forerun_io::Emulation { switching, bytes_per_second, servers });
+            let device = forerun_io::Emulation { switching, bytes_per_second, servers };
+            let array = array.then(|| "disks=4,strip=64KiB,raid5".parse().unwrap());
+            let emulation = Emulation { device, array };
             prop_assert_eq!(emulation.to_string().parse(), Ok(emulation));
         }
 
         #[test]
-        fn any_text_is_read_or_refused(text in "\\PC*|(switching|rate|servers)[=,0-9a-zA-Z./]*") {
+        fn any_text_is_read_or_refused(text in "\\PC*|(switching|rate|servers|strip|disks)[=,0-9a-zA-Z./]*") {
             let _ = text.parse::<Emulation>();
         }
     }

@@ -27,6 +27,7 @@ pub mod progress;
 pub mod quantity;
 pub mod stack;
 pub mod stats;
+pub mod striping;
 pub mod terminal;
 pub mod trial;
 

@@ -100,6 +100,7 @@ pub fn config(settings: Settings, storage: &Storage) -> Result<Config, Failure> 
         config.settings.measure = Choice::of(&measure::given::METHOD.spec);
     }
     config.disks = storage.disks;
-    config.emulate = storage.emulate.map(|emulation| emulation.0);
+    config.emulate = storage.emulate.map(|emulation| emulation.device);
+    config.striping = storage.striping().map(|array| array.of_driver());
     Ok(config)
 }

@@ -68,8 +68,8 @@ pub struct Request {
     pub version: u64,
     /// What to read; none if the file was closed meanwhile, and the request can only fail.
     pub source: Option<Arc<Source>>,
-    /// Where the file begins on its device; added to `offset` it is a place on the device.
-    pub location: Bytes,
+    /// Where on the device its first byte lies.
+    pub position: Bytes,
     /// Where in the file to begin.
     pub offset: u64,
     /// How many bytes the file has from there on, at most what fits the target.
@@ -86,10 +86,7 @@ impl Request {
     /// The place on the device of the first byte still wanted.
     #[must_use]
     pub fn begin(&self) -> u64 {
-        self.location
-            .0
-            .saturating_add(self.offset)
-            .saturating_add(self.skip as u64)
+        self.position.0.saturating_add(self.skip as u64)
     }
 
     /// Bytes still wanted.

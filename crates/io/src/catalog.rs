@@ -15,7 +15,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use forerun_core::{Bytes, DeviceId, FileId};
+use forerun_core::FileId;
+use forerun_core::layout::LayoutMap;
 
 use crate::numbers::Numbered;
 use crate::source::{Identity, Source};
@@ -26,10 +27,6 @@ pub(crate) const CLOSED_MAX: usize = 4096;
 
 /// So many are forgotten at a time: the engine goes through its frames once for all of them.
 const FORGOTTEN: usize = 256;
-
-/// Space left between files whose places are made up, so that the first byte of one
-/// never seems to continue the last of another.
-const GAP_BYTES: u64 = 1 << 20;
 
 /// What makes two opens the same file.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -95,7 +92,7 @@ impl Version {
 #[derive(Debug)]
 pub(crate) struct Known {
     pub(crate) key: Key,
-    pub(crate) location: Bytes,
+    pub(crate) layout: LayoutMap,
     pub(crate) identity: Option<Identity>,
     pub(crate) version: Arc<Version>,
     /// While a reader has it open.
@@ -112,8 +109,6 @@ pub(crate) struct Catalog {
     by_key: HashMap<Key, FileId>,
     closed: BTreeMap<u64, FileId>,
     closes: u64,
-    /// Where the next file begins, for each device.
-    free_from: HashMap<DeviceId, u64>,
 }
 
 impl Catalog {
@@ -149,16 +144,14 @@ impl Catalog {
     pub(crate) fn add(
         &mut self,
         key: Key,
-        device: DeviceId,
         identity: Option<Identity>,
         bytes: u64,
-        location: Option<Bytes>,
+        layout: LayoutMap,
     ) -> FileId {
-        let location = location.unwrap_or_else(|| self.imagine(device, bytes));
         let version = Arc::new(Version::new(bytes));
         let file = FileId(self.files.insert(Known {
             key,
-            location,
+            layout,
             identity,
             version,
             source: None,
@@ -168,15 +161,6 @@ impl Catalog {
         }));
         self.by_key.insert(key, file);
         file
-    }
-
-    /// A place for a file of which none is known.
-    fn imagine(&mut self, device: DeviceId, bytes: u64) -> Bytes {
-        let free_from = self.free_from.entry(device).or_default();
-        let location = Bytes(*free_from);
-        let end = location.0.saturating_add(bytes).saturating_add(GAP_BYTES);
-        *free_from = end.checked_next_multiple_of(GAP_BYTES).unwrap_or(0);
-        location
     }
 
     /// Begins a new version; [`Version::begun`] once the old blocks are gone.
@@ -233,6 +217,7 @@ impl Catalog {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use forerun_core::{Bytes, DeviceId, Placement};
 
     fn add(catalog: &mut Catalog, index: u64) -> FileId {
         let key = Key::Generated {
@@ -241,7 +226,9 @@ mod tests {
             bytes: 10,
         };
         let file = catalog.find(&key);
-        let file = file.unwrap_or_else(|| catalog.add(key, DeviceId(0), None, 10, None));
+        let placement = Placement::linear(DeviceId(0), Bytes(0));
+        let layout = LayoutMap::new(&placement, 4096).unwrap();
+        let file = file.unwrap_or_else(|| catalog.add(key, None, 10, layout));
         catalog.opened(
             file,
             Arc::new(Source::Generated {
@@ -266,7 +253,6 @@ mod tests {
         assert_eq!(catalog.take_closed(left), Some(FileId(1)));
         assert!(catalog.surplus().is_none());
         assert_eq!(add(&mut catalog, 77_777), FileId(1));
-        assert_eq!(catalog.get(FileId(2)).unwrap().location, Bytes(4 << 20));
     }
 
     #[test]

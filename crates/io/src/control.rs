@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 use forerun_core::engine::view::{DeviceView, StreamView};
 use forerun_core::journal::Entry;
+use forerun_core::layout::LayoutMap;
 use forerun_core::table::{Table, flag};
 use forerun_core::{
     Bytes, DeviceId, Engine, Fetch, FileId, Input, Ledger, Nanos, Output, Placement, Profile,
@@ -28,6 +29,7 @@ use crate::door::{Door, Later};
 use crate::folder::{Order, Orders};
 use crate::numbers::Numbered;
 use crate::owner::Owned;
+use crate::placing::Placing;
 use crate::reader::Position;
 use crate::source::Identity;
 use crate::surplus::Surplus;
@@ -63,8 +65,7 @@ pub(crate) struct Control {
     ticker: Ticker,
     arena: Arc<Arena>,
     profile: Profile,
-    /// How many devices are imagined.
-    disks: u16,
+    placing: Placing,
     /// The most memory the engine uses now.
     pub(crate) limit: Bytes,
     /// Which frames need no pages.
@@ -105,7 +106,7 @@ impl Control {
         ticker: Ticker,
         arena: Arc<Arena>,
         profile: Profile,
-        disks: u16,
+        placing: Placing,
         journal: bool,
     ) -> Self {
         let head = || forerun_core::journal::head(engine.settings()) + "\n";
@@ -117,7 +118,7 @@ impl Control {
             ticker,
             arena,
             profile,
-            disks: disks.max(1),
+            placing,
             catalog: Catalog::default(),
             readers: Numbered::default(),
             reads: Numbered::default(),
@@ -188,22 +189,42 @@ impl Control {
         if let Some(file) = self.catalog.find(&key) {
             return file;
         }
-        let number = match place {
-            Place::Real(device) | Place::Served(device) => device,
-            // Real devices are numbered from the other end.
-            Place::Imagined => IMAGINED + u64::from(self.catalog.next().0 % u32::from(self.disks)),
+        let block_bytes = self.arena.block_bytes();
+        let devices = self.devices_of(place, found.prior);
+        let location = found.location;
+        let placement = self
+            .placing
+            .place(&devices, location, bytes, block_bytes as u64);
+        // An array that the layout does not take was refused before; else the file is one run.
+        let placement = match LayoutMap::new(&placement, block_bytes as u32) {
+            Some(_) => placement,
+            None => Placement::linear(devices[0], location.unwrap_or_default()),
         };
-        let device = self.device(number, matches!(place, Place::Served(_)), found.prior);
-        let file = self
-            .catalog
-            .add(key, device, identity, bytes, found.location);
-        let location = self.catalog.get(file).map_or(Bytes(0), |k| k.location);
+        let Some(layout) = LayoutMap::new(&placement, block_bytes as u32) else {
+            unreachable!("one run of one device is a layout")
+        };
+        let file = self.catalog.add(key, identity, bytes, layout);
         self.feed(Input::File {
             file,
-            placement: Placement::linear(device, location),
+            placement,
             bytes: Bytes(bytes),
         });
         file
+    }
+
+    /// The devices of a new file, at least one.
+    fn devices_of(&mut self, place: Place, prior: Option<Profile>) -> Vec<DeviceId> {
+        match place {
+            Place::Real(device) | Place::Served(device) if !self.placing.is_array() => {
+                vec![self.device(device, matches!(place, Place::Served(_)), prior)]
+            }
+            // Real devices are numbered from the other end.
+            _ => {
+                let imagined = self.placing.imagined(self.catalog.next().0);
+                let devices = imagined.map(|at| self.device(IMAGINED + at, false, prior.clone()));
+                devices.collect()
+            }
+        }
     }
 
     /// The number of a device, which is told to the engine if it is new.
@@ -353,12 +374,16 @@ impl Control {
             .as_ref()
             .filter(|_| target.bytes() > 0)
             .and_then(|k| k.source.clone());
-        let (location, version, bytes) = match known {
+        let (position, version, bytes) = match known {
             Some(known) => {
                 known.in_flight += 1;
                 let left = known.version.bytes().saturating_sub(offset);
                 let bytes = left.min(u64::from(extent.count) * block_bytes);
-                (known.location, known.version.wanted(), bytes)
+                let copies = 0..known.layout.copies(offset);
+                let mut places = copies.map(|copy| known.layout.copy(offset, copy));
+                let place = places.find(|place| place.device == device);
+                let position = place.map_or(Bytes(0), |place| place.position);
+                (position, known.version.wanted(), bytes)
             }
             None => (Bytes(0), 0, 0),
         };
@@ -370,7 +395,7 @@ impl Control {
             file,
             version,
             source,
-            location,
+            position,
             offset,
             bytes,
             target,

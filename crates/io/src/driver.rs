@@ -21,6 +21,7 @@ use crate::control::Control;
 use crate::error::Error;
 use crate::owner::OwnerClocks;
 use crate::pages_ahead::PagesAhead;
+use crate::placing::{Placing, Striping};
 use crate::prior::{PriorSource, Priors};
 use crate::shared::{Port, Shared};
 use crate::source;
@@ -39,6 +40,8 @@ pub struct Config {
     /// How many devices generated content lies on, and everything when a device is emulated: file
     /// after file, round and round. At least 1.
     pub disks: u16,
+    /// An array on which all files lie, those of emulated devices and others; in place of `disks`.
+    pub striping: Option<Striping>,
     /// What shall go wrong.
     pub fault: Option<FaultPlan>,
     /// Where a line for each request goes.
@@ -59,6 +62,7 @@ impl Config {
             profile: None,
             emulate: None,
             disks: 1,
+            striping: None,
             fault: None,
             trace: None,
             journal: None,
@@ -157,6 +161,7 @@ impl Driver {
             journal,
             clock,
             disks,
+            striping,
             ..
         } = config;
         let (block_bytes, in_flight_max) = (settings.block_bytes, settings.in_flight_max);
@@ -168,12 +173,16 @@ impl Driver {
         })?;
         let arena = Arc::new(arena);
         let ticker = Ticker::start(clock);
+        if let Some(striping) = &striping {
+            striping.check(block_bytes)?;
+        }
+        let placing = Placing::new(disks, striping);
         let control = Control::new(
             engine,
             ticker,
             arena.clone(),
             profile,
-            disks,
+            placing,
             journal.is_some(),
         );
         let shared = Shared::new(control, table, arena.clone(), sees_every_read, journal);

@@ -20,6 +20,18 @@ pub enum Error {
     /// The emulated device is out of range.
     #[error("emulated device: {0}")]
     Profile(#[from] ProfileError),
+    /// The user's array would cut blocks, or is not made of so many devices.
+    #[error(
+        "{layout} of {disks} devices: strips are multiples of {block_bytes} bytes, and the layout must take so many"
+    )]
+    Striping {
+        /// Its layout.
+        layout: String,
+        /// How many devices.
+        disks: u16,
+        /// What the strips must be multiples of.
+        block_bytes: u32,
+    },
     /// The file cannot be opened.
     #[error("{}: {source}", path.display())]
     Open {

@@ -18,6 +18,7 @@
 //! | `hit`, `hazard`, `threads` | resident blocks, lock-free; a slot for each thread |
 //! | `shared`, `control`, `door`, `outbox`, `wait`, `journal_file` | the engine's lock and what passes through it |
 //! | `catalog`, [`source`] | which files, which version of them, where bytes come from |
+//! | `placing` | where files lie whose place is not known |
 //! | [`arena`], [`footprint`] | the memory, and the little beside it |
 //! | [`backend`] | what carries fetches out, and wrappers |
 //! | [`generated`] | content that need not be stored |
@@ -45,6 +46,7 @@ mod outbox;
 mod owner;
 pub mod page_cache;
 mod pages_ahead;
+mod placing;
 mod position;
 mod prior;
 pub mod reader;
@@ -65,5 +67,6 @@ pub use clock::Clock;
 pub use driver::{Config, Driver};
 pub use error::Error;
 pub use folder::{Folder, OpensAhead};
+pub use placing::Striping;
 pub use prior::PriorSource;
 pub use reader::Reader;

@@ -154,7 +154,7 @@ impl Bench {
             file: FileId(0),
             version: 0,
             source: Some(source.clone()),
-            location: Bytes(0),
+            position: Bytes(offset),
             offset,
             bytes: left.min(frames.len() as u64 * BLOCK),
             target,

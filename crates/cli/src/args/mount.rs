@@ -157,7 +157,9 @@ fn believed(text: &str) -> Result<Duration, String> {
 pub(super) fn in_order(arg: Arg) -> Arg {
     match arg.get_id().as_str() {
         "memory" => arg.help_heading(Resettable::Reset).display_order(0),
-        "profile" | "profile_fixed" => arg.help_heading(Resettable::Reset).display_order(1),
+        "profile" | "profile_fixed" | "stripe" => {
+            arg.help_heading(Resettable::Reset).display_order(1)
+        }
         "preset" | "emulate" | "backend" | "journal" => arg.help_heading("Research"),
         "detect" | "depth" | "shape" | "dispatch" | "reclaim" | "split" | "next_file"
         | "measure" => {

@@ -16,6 +16,7 @@ use forerun_core::{Nanos, Profile, Settings};
 use forerun_sim::device::switching::Switching;
 use forerun_sim::device::{self, Completion, Device, Request, Usage};
 use forerun_sim::workload::Workload;
+use forerun_sim::world::Striping;
 use forerun_sim::{DeviceReport, Report, Scene, Text, WorldError};
 use indicatif::ProgressBar;
 
@@ -41,6 +42,13 @@ pub fn run(plan: &Plan, settings: &Settings, bar: &ProgressBar) -> Result<Measur
     let disk = || Believed::new(&plan.storage);
     let disks = (1..plan.storage.disks).map(|_| Ok(Box::new(disk()?) as Box<dyn Device>));
     let mut scene = Scene::new(settings.clone(), disk()?, workload);
+    if let Some(array) = plan.storage.striping() {
+        let extra = (1..array.disks()).map(|_| Ok(Box::new(disk()?) as Box<dyn Device>));
+        let extra: Vec<_> = extra.collect::<Result<_, Failure>>()?;
+        scene.devices.extend(extra);
+        let (layout, fragments) = (array.layout(), None);
+        scene.striping = Some(Striping { layout, fragments });
+    }
     scene
         .devices
         .extend(disks.collect::<Result<Vec<_>, Failure>>()?);

@@ -129,6 +129,12 @@ impl Plan {
             (None, Some(_)) => Pattern::named("shuffled")?,
             (None, None) => Pattern::named("sequential")?,
         };
+        if args.disks > 1 && args.storage.striping().is_some() {
+            return Err(Failure::Usage(
+                "--disks: the array that is emulated has its own, as in --emulate ..,disks=4,strip=64KiB"
+                    .into(),
+            ));
+        }
         let folders = args.paths.iter().filter(|path| path.is_dir()).count();
         let given = args.paths.len() - folders;
         let least = if hints.is_some() && given == 0 {

@@ -236,7 +236,7 @@ fn malformed_emulation() {
         said,
         str![[r#"
 $ forerun bench --emulate 8ms
-error: invalid value '8ms' for '--emulate <COST>': "8ms" is not of the form switching=8ms,rate=80MB/s,servers=1
+error: invalid value '8ms' for '--emulate <COST>': "8ms" is not of the form switching=8ms,rate=80MB/s[,servers=1][,disks=4,strip=64KiB]
 $ forerun bench --emulate switching=8ms
 error: invalid value 'switching=8ms' for '--emulate <COST>': rate is missing: give at least switching and rate, as in switching=8ms,rate=80MB/s
 $ forerun bench --emulate switching=8ms,rate=1B/s

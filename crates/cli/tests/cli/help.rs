@@ -84,10 +84,15 @@ Research:
       --split <METHOD>     Split method in place of the preset's, as name or name(param=value,..)
       --measure <METHOD>   Measure method in place of the preset's, as name or name(param=value,..)
       --emulate <COST>     Slow the device down to one of this cost,
-                           switching=8ms,rate=80MB/s[,servers=1]
+                           switching=8ms,rate=80MB/s[,servers=1], or to an array of them, with
+                           disks=4,strip=64KiB[,raid5] behind it
       --backend <NAME>     How to read from the device (see `forerun list backends`) [default: the
                            best that works]
       --journal <FILE>     Record every decision to this file, for `forerun replay`
+
+Storage:
+      --stripe <ARRAY>  The array the files lie on, where that is not found or is another:
+                        strip=64KiB,disks=4[,raid5]
 
 "#]]);
 }
@@ -169,7 +174,10 @@ Storage:
       --profile <FILE>  Profile of the device to begin with, as `forerun profile` writes it
       --profile-fixed   Take the profile's figures as they are, measure nothing
       --emulate <COST>  Slow the device down to one of this cost,
-                        switching=8ms,rate=80MB/s[,servers=1]
+                        switching=8ms,rate=80MB/s[,servers=1], or to an array of them, with
+                        disks=4,strip=64KiB[,raid5] behind it
+      --stripe <ARRAY>  The array the files lie on, where that is not found or is another:
+                        strip=64KiB,disks=4[,raid5]
       --backend <NAME>  How to read from the device (see `forerun list backends`) [default: the best
                         that works]
       --journal <FILE>  Record every decision to this file, for `forerun replay`

@@ -22,10 +22,14 @@ pub(super) const STRIP: Param = Param {
               smallest in common use",
     default: 64 << 10,
     min: 512,
-    max: 1 << 30,
+    max: STRIP_MAX,
 };
 
-pub(crate) const METHOD: Method<Box<dyn Layout>> = Method {
+/// The longest strip, in bytes.
+pub const STRIP_MAX: u64 = 1 << 30;
+
+/// See the [module](self).
+pub const METHOD: Method<Box<dyn Layout>> = Method {
     spec: Spec {
         name: "raid0",
         summary: "strips by turns on all members",

@@ -102,7 +102,7 @@ fn request(number: u32, arena: &Arc<Arena>) -> Box<Request> {
         file: FileId(0),
         version: 0,
         source: None,
-        location: Bytes(0),
+        position: Bytes(0),
         offset: 0,
         bytes: 0,
         target: Target::empty(arena.clone()),
