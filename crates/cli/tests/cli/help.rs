@@ -69,6 +69,8 @@ Options:
       --length <SIZE>      How much to read of each file at most [default: to its end]
       --profile <FILE>     Profile of the device to begin with, as `forerun profile` writes it
       --profile-fixed      Take the profile's figures as they are, measure nothing
+      --stripe <ARRAY>     The array the files lie on, where that is not found or is another:
+                           strip=64KiB,disks=4[,raid5]
       --read-bytes <SIZE>  Bytes asked for at once [default: 128KiB]
       --stats              Print the counters to standard error at the end; blocks of 4 KiB unless
                            the name says otherwise
@@ -89,10 +91,6 @@ Research:
       --backend <NAME>     How to read from the device (see `forerun list backends`) [default: the
                            best that works]
       --journal <FILE>     Record every decision to this file, for `forerun replay`
-
-Storage:
-      --stripe <ARRAY>  The array the files lie on, where that is not found or is another:
-                        strip=64KiB,disks=4[,raid5]
 
 "#]]);
 }
