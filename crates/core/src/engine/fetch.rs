@@ -6,7 +6,7 @@
 //! the file's [layout](super::place). The first block of a demand may take any frame; everything
 //! else leaves a reserve for demands to come.
 
-use super::place::FILE;
+use super::place::{FILE, Side};
 use super::{Engine, REQUEST_BYTES};
 use crate::detect::Window;
 use crate::device::Device;
@@ -45,6 +45,7 @@ impl Engine {
         let left = file.blocks.saturating_sub(u64::from(extent.first.0));
         let count = extent.count.min(u32::try_from(left).unwrap_or(u32::MAX));
         let mark = window.and_then(|w| w.mark());
+        let side = self.side(Extent { count, ..extent });
         let mut open: Option<Open> = None;
         let mut cut = None;
         for block in (Extent { count, ..extent }).blocks() {
@@ -66,8 +67,7 @@ impl Engine {
             if open.is_some_and(|open| open.room == 0) {
                 self.close_request(open.take().map(|open| open.id));
             }
-            let Some(mut request) =
-                open.or_else(|| self.open_piece(owner, extent.file, block, count))
+            let Some(mut request) = open.or_else(|| self.open_piece(owner, &side, block, count))
             else {
                 break;
             };
@@ -88,12 +88,12 @@ impl Engine {
     fn open_piece(
         &mut self,
         owner: ReaderId,
-        file: FileId,
+        side: &Side,
         block: Block,
         window: u32,
     ) -> Option<Open> {
-        let place = self.soonest(file, block)?;
-        let id = self.open_request(place, file, block, Some(owner));
+        let place = self.on_side(side, block)?;
+        let id = self.open_request(place, side.file(), block, Some(owner));
         let longest = self.longest(place.device, window);
         Some(Open {
             id,

@@ -14,6 +14,33 @@ use crate::units::{Block, Bytes, DeviceId, Extent, FileId, Nanos, ReaderId, Requ
 /// The invariant by which files are found.
 pub(super) const FILE: &str = "the file of a reader or a request is known";
 
+/// A reader that has all copies for itself reads parts of its window from each, if every part is so many
+/// competitive depths long: from one copy alone it needs no switch, and with parts of one depth two
+/// copies switching are as fast as one that does not.
+const RUN_DEPTHS: u64 = 2;
+
+/// The copies that the blocks of one window come from, where there are several: the window in so many parts,
+/// one copy each.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Side {
+    first: usize,
+    parts: usize,
+    copies: usize,
+    window: Extent,
+}
+
+impl Side {
+    pub(super) fn file(&self) -> FileId {
+        self.window.file
+    }
+
+    fn copy(&self, block: Block) -> usize {
+        let passed = u64::from(block.0.saturating_sub(self.window.first.0));
+        let part = passed * self.parts as u64 / u64::from(self.window.count.max(1));
+        (self.first + part as usize) % self.copies
+    }
+}
+
 impl File {
     /// Where a block lies.
     pub(super) fn place(&self, block: Block, block_bytes: u32) -> Place {
@@ -29,17 +56,64 @@ impl Engine {
         Some(file.place(block, self.settings.block_bytes))
     }
 
-    /// The same of the copy that is read soonest: behind the work its device has, and a switch if it stands
-    /// elsewhere.
+    /// The same of the copy that is read soonest.
     pub(super) fn soonest(&self, file: FileId, block: Block) -> Option<Place> {
-        let layout = &known(self.files.get(&file), FILE)?.layout;
-        let offset = u64::from(block.0) * u64::from(self.settings.block_bytes);
-        match layout.copies(offset) {
-            1 => Some(layout.place(offset)),
-            copies => (0..copies)
-                .map(|copy| layout.copy(offset, copy))
-                .min_by_key(|place| self.ready(place)),
+        self.copy(file, block, self.soonest_copy(file, block))
+    }
+
+    /// Which copy of a block is read soonest: behind the work its device has, and a switch if it stands
+    /// elsewhere.
+    fn soonest_copy(&self, file: FileId, block: Block) -> usize {
+        let copies = 0..self.copies(file, block);
+        if copies.len() == 1 {
+            return 0;
         }
+        let ready = |copy: &usize| {
+            let place = self.copy(file, block, *copy);
+            place.map_or(Nanos(u64::MAX), |place| self.ready(&place))
+        };
+        copies.min_by_key(ready).unwrap_or(0)
+    }
+
+    /// Which copies the blocks of a window come from.
+    pub(super) fn side(&self, window: Extent) -> Side {
+        let (file, start) = (window.file, window.first);
+        let copies = self.copies(file, start);
+        let first = self.soonest_copy(file, start);
+        let one = Side {
+            first,
+            parts: 1,
+            copies,
+            window,
+        };
+        let parts = copies / self.active_streams.max(1);
+        let device = self.copy(file, start, first);
+        let device = device.and_then(|place| self.devices.get(&place.device));
+        let Some(device) = device.filter(|_| parts > 1) else {
+            return one;
+        };
+        let run = self.bytes_of(window).0 / (u64::from(self.spread(file)) * parts as u64);
+        match run >= device.depth().0.saturating_mul(RUN_DEPTHS) {
+            true => Side { parts, ..one },
+            false => one,
+        }
+    }
+
+    /// Where a block of a window lies, on the copy that it is to come from.
+    pub(super) fn on_side(&self, side: &Side, block: Block) -> Option<Place> {
+        self.copy(side.window.file, block, side.copy(block))
+    }
+
+    fn copies(&self, file: FileId, block: Block) -> usize {
+        let offset = u64::from(block.0) * u64::from(self.settings.block_bytes);
+        let file = self.files.get(&file);
+        file.map_or(1, |file| file.layout.copies(offset))
+    }
+
+    fn copy(&self, file: FileId, block: Block, copy: usize) -> Option<Place> {
+        let offset = u64::from(block.0) * u64::from(self.settings.block_bytes);
+        let layout = &known(self.files.get(&file), FILE)?.layout;
+        Some(layout.copy(offset, copy.min(layout.copies(offset) - 1)))
     }
 
     /// How much time a device needs until it reads from there on.

@@ -8,6 +8,7 @@
 )]
 
 mod amplification;
+mod arrays;
 mod clocks;
 mod conformance;
 mod determinism;
