@@ -75,6 +75,10 @@ pub enum Kind {
     Ext4,
     /// btrfs striped by 64 KiB over all disks.
     BtrfsRaid0,
+    /// The same over pairs of disks with equal content.
+    BtrfsRaid10,
+    /// The same over all disks but one a row, which has its parity.
+    BtrfsRaid5,
 }
 
 /// The files.
@@ -177,6 +181,41 @@ impl Kind {
         match self {
             Self::Ext4 => "ext4",
             Self::BtrfsRaid0 => "btrfs_raid0",
+            Self::BtrfsRaid10 => "btrfs_raid10",
+            Self::BtrfsRaid5 => "btrfs_raid5",
+        }
+    }
+
+    /// The profiles of mkfs.btrfs for data and for metadata; none of ext4.
+    #[must_use]
+    pub fn btrfs_profiles(self) -> Option<[&'static str; 2]> {
+        match self {
+            Self::Ext4 => None,
+            Self::BtrfsRaid0 => Some(["raid0", "raid0"]),
+            Self::BtrfsRaid10 => Some(["raid10", "raid10"]),
+            // As its manual page advises: copies of metadata beside parity of data.
+            Self::BtrfsRaid5 => Some(["raid5", "raid1"]),
+        }
+    }
+
+    /// How many disks it takes.
+    fn disks(self) -> std::ops::RangeInclusive<usize> {
+        match self {
+            Self::Ext4 => 1..=1,
+            Self::BtrfsRaid0 => 2..=DISKS_MAX,
+            // Fewer are a mirror without stripes.
+            Self::BtrfsRaid10 => 4..=DISKS_MAX,
+            // Two would be a mirror that computes.
+            Self::BtrfsRaid5 => 3..=DISKS_MAX,
+        }
+    }
+
+    /// Of how many disks the files can fill.
+    fn data_disks(self, disks: usize) -> usize {
+        match self {
+            Self::Ext4 | Self::BtrfsRaid0 => disks,
+            Self::BtrfsRaid10 => disks / 2,
+            Self::BtrfsRaid5 => disks - 1,
         }
     }
 
@@ -185,7 +224,7 @@ impl Kind {
     pub fn mount_type(self) -> &'static str {
         match self {
             Self::Ext4 => "ext4",
-            Self::BtrfsRaid0 => "btrfs",
+            Self::BtrfsRaid0 | Self::BtrfsRaid10 | Self::BtrfsRaid5 => "btrfs",
         }
     }
 }
@@ -252,12 +291,13 @@ fn check(bed: &Bed) -> Result<(), String> {
     if !disks.is_local() {
         device::parse(&disks.device).map_err(|e| format!("disks.device: {e}"))?;
     }
-    match bed.file_system.kind {
-        Kind::Ext4 if disks.count != 1 => return Err("disks.count: ext4 takes 1 disk".into()),
-        Kind::BtrfsRaid0 if disks.count < 2 => {
-            return Err("disks.count: btrfs_raid0 takes at least 2 disks".into());
-        }
-        _ => {}
+    let kind = bed.file_system.kind;
+    if !kind.disks().contains(&disks.count) {
+        let (name, least) = (kind.name(), kind.disks().start().to_owned());
+        return Err(match kind {
+            Kind::Ext4 => format!("disks.count: {name} takes 1 disk"),
+            _ => format!("disks.count: {name} takes at least {least} disks"),
+        });
     }
     if !bed.queue.read_ahead_bytes.is_multiple_of(1024) {
         return Err("queue.read_ahead_bytes: must be a multiple of 1024".into());
@@ -273,7 +313,7 @@ fn check(bed: &Bed) -> Result<(), String> {
             bed.queue.scheduler
         ));
     }
-    fits(disks, files)
+    fits(kind, disks, files)
 }
 
 fn between(name: &str, value: u64, min: u64, max: u64) -> Result<(), String> {
@@ -284,10 +324,11 @@ fn between(name: &str, value: u64, min: u64, max: u64) -> Result<(), String> {
 }
 
 /// A file system needs some room for itself: a sixteenth, and 64 MiB on each disk.
-fn fits(disks: &Disks, files: &Files) -> Result<(), String> {
+fn fits(kind: Kind, disks: &Disks, files: &Files) -> Result<(), String> {
     let sizes = (0..files.count).map(|number| fill::size(files, number).max(INODE_BYTES));
     let needed = sizes.map(u128::from).sum::<u128>() * 17 / 16;
-    let usable = disks.count as u128 * u128::from(disks.image_bytes - (64 << 20));
+    let filled = kind.data_disks(disks.count) as u128;
+    let usable = filled * u128::from(disks.image_bytes - (64 << 20));
     if needed <= usable {
         return Ok(());
     }
@@ -295,7 +336,7 @@ fn fits(disks: &Disks, files: &Files) -> Result<(), String> {
         "{} files of {} bytes do not fit: disks.image_bytes must be at least {}",
         files.count,
         files.sizes(),
-        needed.div_ceil(disks.count as u128) + (64 << 20)
+        needed.div_ceil(filled) + (64 << 20)
     ))
 }
 
@@ -311,7 +352,23 @@ mod tests {
         assert_eq!((disk.disks.count, disk.files.count), (1, 64));
         let raid = parse(include_str!("../beds/raid0.toml")).unwrap();
         assert_eq!(raid.file_system.kind, Kind::BtrfsRaid0);
-        assert_eq!(parse(&toml::to_string(&raid).unwrap()), Ok(raid));
+        assert_eq!(parse(&toml::to_string(&raid).unwrap()), Ok(raid.clone()));
+        for (text, kind) in [
+            (include_str!("../beds/raid10.toml"), Kind::BtrfsRaid10),
+            (include_str!("../beds/raid5.toml"), Kind::BtrfsRaid5),
+        ] {
+            let parsed = parse(text).unwrap();
+            assert_eq!(parsed.file_system.kind, kind);
+            assert_eq!(parsed.files, raid.files, "compared with each other");
+            assert_eq!(parse(&toml::to_string(&parsed).unwrap()), Ok(parsed));
+            let few = parse(&text.replace("count = 4\n", "count = 2\n")).unwrap_err();
+            assert!(
+                few.contains(kind.name()) && few.contains("at least"),
+                "{few}"
+            );
+            let small = parse(&text.replace("_000_000_000\ndevice", "00_000_000\ndevice"));
+            assert!(small.unwrap_err().contains("do not fit"));
+        }
         let local = parse(include_str!("../beds/small_local.toml")).unwrap();
         assert!(local.disks.is_local() && !disk.disks.is_local());
         assert_eq!((local.files.count, local.files.folders), (20_000, 40));

@@ -44,7 +44,7 @@ pub fn mount(bed: &Bed, place: &Place, mode: Mode) -> Result<(), Failure> {
         // Not to zero inode tables in the background.
         (Kind::Ext4, Mode::ToFill) => "noinit_itable".to_owned(),
         (Kind::Ext4, Mode::ToMeasure) => String::new(),
-        (Kind::BtrfsRaid0, _) => {
+        (Kind::BtrfsRaid0 | Kind::BtrfsRaid10 | Kind::BtrfsRaid5, _) => {
             let members = devices.iter().map(|d| format!("device={}", d.display()));
             members.collect::<Vec<_>>().join(",")
         }
@@ -97,8 +97,8 @@ pub fn set(bed: &Bed, place: &Place, queue: &Queue) -> Result<(), Failure> {
     for device in &devices {
         set_disk(device, &queue.scheduler, read_ahead_kib)?;
     }
-    match (bed.file_system.kind, devices.first()) {
-        (Kind::BtrfsRaid0, Some(first)) => kernel::set_btrfs_read_ahead(first, read_ahead_kib),
+    match (bed.file_system.kind.btrfs_profiles(), devices.first()) {
+        (Some(_), Some(first)) => kernel::set_btrfs_read_ahead(first, read_ahead_kib),
         _ => Ok(()),
     }
 }

@@ -126,7 +126,9 @@ fn of_bed(
     };
     let (file_system, mkfs, package) = match bed.file_system.kind {
         Kind::Ext4 => ("ext4", "mkfs.ext4", "e2fsprogs"),
-        Kind::BtrfsRaid0 => ("btrfs", "mkfs.btrfs", "btrfs-progs"),
+        Kind::BtrfsRaid0 | Kind::BtrfsRaid10 | Kind::BtrfsRaid5 => {
+            ("btrfs", "mkfs.btrfs", "btrfs-progs")
+        }
     };
     need(is_root, "not root: mounts and loop devices need it");
     need(

@@ -146,30 +146,20 @@ pub fn loops(bed: &Bed, place: &Place) -> Result<Vec<PathBuf>, Failure> {
 }
 
 fn format(kind: Kind, devices: &[PathBuf]) -> Result<(), Failure> {
-    let (program, options): (_, &[&str]) = match kind {
+    let (program, options) = match kind.btrfs_profiles() {
+        Some([data, metadata]) => {
+            let options = vec!["-q", "-f", "-K", "-d", data, "-m", metadata];
+            ("mkfs.btrfs", options)
+        }
         // Without a journal there is nothing to replay when it is mounted read-only; nothing is
         // discarded or zeroed because the image is new.
-        Kind::Ext4 => (
-            "mkfs.ext4",
-            &[
-                "-q",
-                "-F",
-                "-b",
-                "4096",
-                "-m",
-                "0",
-                "-O",
-                "^has_journal",
-                "-E",
-                "nodiscard,lazy_itable_init=1",
-            ],
-        ),
-        Kind::BtrfsRaid0 => (
-            "mkfs.btrfs",
-            &["-q", "-f", "-K", "-d", "raid0", "-m", "raid0"],
-        ),
+        None => {
+            let mut options = vec!["-q", "-F", "-b", "4096", "-m", "0"];
+            options.extend(["-O", "^has_journal", "-E", "nodiscard,lazy_itable_init=1"]);
+            ("mkfs.ext4", options)
+        }
     };
-    let options = options.iter().map(AsRef::as_ref);
+    let options = options.into_iter().map(AsRef::as_ref);
     tool::run(
         program,
         options.chain(devices.iter().map(|d| d.as_os_str())),
