@@ -21,6 +21,7 @@
 //! | `placing` | where files lie whose place is not known |
 //! | [`arena`], [`footprint`] | the memory, and the little beside it |
 //! | [`backend`] | what carries fetches out, and wrappers |
+//! | [`geometry`] | on which devices a file lies, asked of the system |
 //! | [`generated`] | content that need not be stored |
 //!
 //! It never decides what to fetch or to give up, and never sees the simulator.
@@ -36,6 +37,7 @@ pub mod error;
 pub mod folder;
 pub mod footprint;
 pub mod generated;
+pub mod geometry;
 mod hazard;
 mod hint;
 mod hit;
