@@ -1,8 +1,8 @@
 //! The profile of a bed's emulated disks, as `forerun mount --profile` takes it.
 //!
 //! Written by `table` and `small`, so that a mount knows of the disk what `forerun profile` would
-//! measure: switching costs and rates of the modelled device. Of several striped disks the rates
-//! are added up, as a long request moves on all of them at once. A local disk has none.
+//! measure: switching costs and rates of the modelled device. Of several striped disks it is that of one: the
+//! mount finds them, and sends each its part. A local disk has none.
 
 use std::fs;
 use std::io::Write;
@@ -26,7 +26,7 @@ pub fn text(bed: &Bed) -> Result<Option<String>, Failure> {
     }
     let device = device::parse(&bed.disks.device);
     let profile = device.map_err(|e| Failure::Usage(e.to_string()))?.profile();
-    Ok(Some(write(&profile, bed.disks.count as u64)))
+    Ok(Some(write(&profile)))
 }
 
 /// The file of the profile in a state directory, if a mount is to be told.
@@ -42,11 +42,10 @@ pub(crate) fn file(bed: &Bed, folder: &Path, is_told: bool) -> Result<Option<Pat
     Ok(Some(path))
 }
 
-fn write(profile: &Profile, disks: u64) -> String {
+fn write(profile: &Profile) -> String {
     let mut text = Vec::new();
-    // Striped disks work on as many requests as there are of them.
-    let servers = u64::from(profile.servers()).saturating_mul(disks);
-    if profile.servers() < SERVERS_MAX {
+    let servers = profile.servers();
+    if servers < SERVERS_MAX {
         let _ = writeln!(text, "servers = {servers}");
     }
     for (distance, cost) in profile.switching_points() {
@@ -58,7 +57,7 @@ fn write(profile: &Profile, disks: u64) -> String {
         );
     }
     for (location, rate) in profile.rate_points() {
-        let (location, rate) = (location.0.saturating_mul(disks), rate.saturating_mul(disks));
+        let location = location.0;
         let _ = writeln!(
             text,
             "[[rate]]\nlocation_bytes = {location}\nrate_bytes_per_second = {rate}"
@@ -73,10 +72,10 @@ mod tests {
     use crate::bed;
 
     #[test]
-    fn striped_disks_are_one_device_with_their_rates_together() {
+    fn of_striped_disks_it_is_that_of_one() {
         let raid = bed::parse(include_str!("../beds/raid0.toml")).unwrap();
-        let expected = "servers = 4\n[[switching]]\ndistance_bytes = 0\nswitching_ns = 8000000\n\
-                        [[rate]]\nlocation_bytes = 0\nrate_bytes_per_second = 320000000\n";
+        let expected = "servers = 1\n[[switching]]\ndistance_bytes = 0\nswitching_ns = 8000000\n\
+                        [[rate]]\nlocation_bytes = 0\nrate_bytes_per_second = 80000000\n";
         assert_eq!(text(&raid).unwrap().unwrap(), expected);
     }
 

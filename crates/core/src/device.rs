@@ -28,7 +28,7 @@ const STALLED: Nanos = Nanos(2_000_000_000);
 /// What is known of a fetch that the device has.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Sent {
-    sample: Sample,
+    pub(crate) sample: Sample,
     /// How long it takes alone.
     expected: Nanos,
 }
@@ -212,6 +212,7 @@ impl Device {
             bytes: Bytes(bytes),
             in_flight: self.in_flight,
             left: self.in_flight,
+            is_cut: false,
             is_full: self.in_flight >= most.min(self.measure.limit()),
             ahead: self.ahead,
         };

@@ -44,6 +44,9 @@ pub struct Sample {
     pub left: u32,
     /// Whether those were as many as it is given.
     pub is_full: bool,
+    /// Whether it ended with a strip, and would be longer otherwise: several that continue each other tell as
+    /// much as one of them all.
+    pub is_cut: bool,
     /// What was [expected](Measure::expected) of all of those together.
     pub ahead: Nanos,
 }

@@ -55,6 +55,16 @@ pub struct Setup {
     pub in_flight_max: u32,
 }
 
+/// A disk of an array under a file system, which the requests for it should reach in their order.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Member {
+    /// The device.
+    pub device: DeviceId,
+    /// Which copy it has of what is asked for, and of how many: btrfs reads the copy that the number of the
+    /// reading thread says, modulo their number.
+    pub copy: (u32, u32),
+}
+
 /// One fetch to carry out.
 #[derive(Debug)]
 pub struct Request {
@@ -62,6 +72,8 @@ pub struct Request {
     pub number: RequestId,
     /// The device, for wrappers that know several.
     pub device: DeviceId,
+    /// If the file system chooses where on an array the bytes come from: its part of the array.
+    pub member: Option<Member>,
     /// Which file, for reports.
     pub file: FileId,
     /// The version of the file the engine wants, as the driver counts them.

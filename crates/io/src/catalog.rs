@@ -93,6 +93,8 @@ impl Version {
 pub(crate) struct Known {
     pub(crate) key: Key,
     pub(crate) layout: LayoutMap,
+    /// Whether the system told that it lies so on an array.
+    pub(crate) is_found: bool,
     pub(crate) identity: Option<Identity>,
     pub(crate) version: Arc<Version>,
     /// While a reader has it open.
@@ -147,11 +149,13 @@ impl Catalog {
         identity: Option<Identity>,
         bytes: u64,
         layout: LayoutMap,
+        is_found: bool,
     ) -> FileId {
         let version = Arc::new(Version::new(bytes));
         let file = FileId(self.files.insert(Known {
             key,
             layout,
+            is_found,
             identity,
             version,
             source: None,
@@ -228,7 +232,7 @@ mod tests {
         let file = catalog.find(&key);
         let placement = Placement::linear(DeviceId(0), Bytes(0));
         let layout = LayoutMap::new(&placement, 4096).unwrap();
-        let file = file.unwrap_or_else(|| catalog.add(key, None, 10, layout));
+        let file = file.unwrap_or_else(|| catalog.add(key, None, 10, layout, false));
         catalog.opened(
             file,
             Arc::new(Source::Generated {

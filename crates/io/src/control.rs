@@ -22,11 +22,12 @@ use forerun_core::{
 };
 
 use crate::arena::{Arena, Target};
-use crate::backend::Request;
+use crate::backend::{Member, Request};
 use crate::catalog::{Catalog, Key};
 use crate::clock::Ticker;
 use crate::door::{Door, Later};
 use crate::folder::{Order, Orders};
+use crate::geometry::{DiskMember, Geometry};
 use crate::numbers::Numbered;
 use crate::owner::Owned;
 use crate::placing::Placing;
@@ -53,6 +54,24 @@ pub(crate) struct Found {
     pub(crate) location: Option<Bytes>,
     /// What its device may cost.
     pub(crate) prior: Option<Profile>,
+    /// On which array it lies, if it does.
+    pub(crate) array: Option<FoundArray>,
+}
+
+/// The array on which a file lies.
+#[derive(Clone, Debug)]
+pub(crate) struct FoundArray {
+    pub(crate) geometry: Geometry,
+    /// What its members may cost, by their numbers.
+    pub(crate) priors: HashMap<u64, Option<Profile>>,
+}
+
+impl FoundArray {
+    /// The number of a member: that of its device, and of disks behind one controller the part above.
+    pub(crate) fn number(member: &DiskMember) -> u64 {
+        let (major, minor) = member.device.number;
+        libc::makedev(major, minor) | u64::from(member.part) << 48
+    }
 }
 
 /// Imagined devices are numbered from here on, above every `st_dev`.
@@ -189,27 +208,40 @@ impl Control {
         if let Some(file) = self.catalog.find(&key) {
             return file;
         }
-        let block_bytes = self.arena.block_bytes();
-        let devices = self.devices_of(place, found.prior);
-        let location = found.location;
-        let placement = self
-            .placing
-            .place(&devices, location, bytes, block_bytes as u64);
-        // An array that the layout does not take was refused before; else the file is one run.
-        let placement = match LayoutMap::new(&placement, block_bytes as u32) {
-            Some(_) => placement,
-            None => Placement::linear(devices[0], location.unwrap_or_default()),
+        let on_array = found.array.as_ref().and_then(|array| self.on_array(array));
+        let is_found = on_array.is_some();
+        let placement = on_array.unwrap_or_else(|| self.elsewhere(place, &found, bytes));
+        let layout = LayoutMap::new(&placement, self.arena.block_bytes() as u32);
+        let Some(layout) = layout else {
+            unreachable!("arrays were checked, and one run of one device is a layout")
         };
-        let Some(layout) = LayoutMap::new(&placement, block_bytes as u32) else {
-            unreachable!("one run of one device is a layout")
-        };
-        let file = self.catalog.add(key, identity, bytes, layout);
+        let file = self.catalog.add(key, identity, bytes, layout, is_found);
         self.feed(Input::File {
             file,
             placement,
             bytes: Bytes(bytes),
         });
         file
+    }
+
+    /// Where a file lies on an array that was found; none if it cannot lie so in blocks of this size.
+    fn on_array(&mut self, array: &FoundArray) -> Option<Placement> {
+        let block_bytes = self.arena.block_bytes() as u32;
+        let device = |member: &DiskMember| {
+            let number = FoundArray::number(member);
+            let prior = array.priors.get(&number).cloned().flatten();
+            self.device(number, false, prior)
+        };
+        let placement = array.geometry.placement(block_bytes, device).ok()?;
+        LayoutMap::new(&placement, block_bytes).map(|_| placement)
+    }
+
+    /// Where a file lies of which less is known.
+    fn elsewhere(&mut self, place: Place, found: &Found, bytes: u64) -> Placement {
+        let block_bytes = self.arena.block_bytes() as u64;
+        let devices = self.devices_of(place, found.prior.clone());
+        self.placing
+            .place(&devices, found.location, bytes, block_bytes)
     }
 
     /// The devices of a new file, at least one.
@@ -374,24 +406,30 @@ impl Control {
             .as_ref()
             .filter(|_| target.bytes() > 0)
             .and_then(|k| k.source.clone());
-        let (position, version, bytes) = match known {
+        let (position, member, version, bytes) = match known {
             Some(known) => {
                 known.in_flight += 1;
                 let left = known.version.bytes().saturating_sub(offset);
                 let bytes = left.min(u64::from(extent.count) * block_bytes);
-                let copies = 0..known.layout.copies(offset);
-                let mut places = copies.map(|copy| known.layout.copy(offset, copy));
-                let place = places.find(|place| place.device == device);
-                let position = place.map_or(Bytes(0), |place| place.position);
-                (position, known.version.wanted(), bytes)
+                let copies = known.layout.copies(offset);
+                let place = |copy| known.layout.copy(offset, copy);
+                let copy = (0..copies).find(|copy| place(*copy).device == device);
+                let copy = copy.unwrap_or(0);
+                let member = known.layout.devices().len() > 1 && known.is_found;
+                let member = member.then_some(Member {
+                    device,
+                    copy: (copy as u32, copies as u32),
+                });
+                (place(copy).position, member, known.version.wanted(), bytes)
             }
-            None => (Bytes(0), 0, 0),
+            None => (Bytes(0), None, 0, 0),
         };
         self.in_flight += 1;
         let file = extent.file;
         self.fetches.push(Box::new(Request {
             number,
             device,
+            member,
             file,
             version,
             source,

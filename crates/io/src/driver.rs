@@ -12,6 +12,7 @@ use forerun_core::settings::SettingsError;
 use forerun_core::{Bytes, Engine, Ledger, Profile, Settings};
 
 use crate::arena::Arena;
+use crate::arrays::Arrays;
 use crate::backend::wrap::fault::{Fault, FaultPlan};
 use crate::backend::wrap::throttle::{DeviceUse, Emulation, Throttle};
 use crate::backend::wrap::tracer::Tracer;
@@ -89,6 +90,7 @@ pub struct Driver {
     /// What devices may cost; none if the user said it.
     pub(crate) priors: Option<Priors>,
     pub(crate) emulated: bool,
+    pub(crate) arrays: Arrays,
     /// What a device costs, if that was measured.
     measured: Option<Profile>,
 }
@@ -176,6 +178,7 @@ impl Driver {
         if let Some(striping) = &striping {
             striping.check(block_bytes)?;
         }
+        let arrays = Arrays::new(striping.is_none());
         let placing = Placing::new(disks, striping);
         let control = Control::new(
             engine,
@@ -204,6 +207,7 @@ impl Driver {
             _owner_clocks: owner_clocks,
             priors,
             emulated: emulate.is_some(),
+            arrays,
             measured,
         })
     }

@@ -18,6 +18,7 @@
 //! | `hit`, `hazard`, `threads` | resident blocks, lock-free; a slot for each thread |
 //! | `shared`, `control`, `door`, `outbox`, `wait`, `journal_file` | the engine's lock and what passes through it |
 //! | `catalog`, [`source`] | which files, which version of them, where bytes come from |
+//! | `arrays`, [`geometry`] | the arrays on which files lie, as the system tells them |
 //! | `placing` | where files lie whose place is not known |
 //! | [`arena`], [`footprint`] | the memory, and the little beside it |
 //! | [`backend`] | what carries fetches out, and wrappers |
@@ -27,6 +28,7 @@
 //! It never decides what to fetch or to give up, and never sees the simulator.
 
 pub mod arena;
+mod arrays;
 pub mod backend;
 mod catalog;
 mod clock;

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use forerun_core::FileId;
 
 use crate::catalog::Key;
-use crate::control::{Found, Place};
+use crate::control::{Found, FoundArray, Place};
 use crate::driver::Driver;
 use crate::error::Error;
 use crate::position;
@@ -107,11 +107,22 @@ impl Driver {
             Place::Served(device) => (false, device),
         };
         let priors = self.priors.as_ref();
+        let prior = |device| priors.and_then(|priors| priors.of(device, || file_system(file)));
+        let is_worth_it = is_local && bytes >= position::BYTES_MIN;
+        let geometry = is_worth_it.then(|| self.arrays.of(file)).flatten();
+        let array = geometry.map(|geometry| {
+            let members = geometry.arrays.iter().flat_map(|array| &array.members);
+            let numbers = members.map(FoundArray::number);
+            let priors = numbers.map(|number| (number, prior(number))).collect();
+            FoundArray { geometry, priors }
+        });
         Found {
-            location: (is_local && bytes >= position::BYTES_MIN)
-                .then(|| position::of(file))
-                .flatten(),
-            prior: priors.and_then(|priors| priors.of(device, || file_system(file))),
+            location: match array {
+                None if is_worth_it => position::of(file),
+                _ => None,
+            },
+            prior: if array.is_none() { prior(device) } else { None },
+            array,
         }
     }
 

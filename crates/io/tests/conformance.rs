@@ -151,6 +151,7 @@ impl Bench {
         Box::new(Request {
             number: RequestId(number),
             device: DeviceId(0),
+            member: None,
             file: FileId(0),
             version: 0,
             source: Some(source.clone()),

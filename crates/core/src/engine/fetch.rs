@@ -95,10 +95,12 @@ impl Engine {
         let place = self.on_side(side, block)?;
         let id = self.open_request(place, side.file(), block, Some(owner));
         let longest = self.longest(place.device, window);
-        Some(Open {
-            id,
-            room: longest.min(self.run_of(&place)).max(1),
-        })
+        let run = self.run_of(&place);
+        if let Some(request) = self.requests.get_mut(id) {
+            request.is_cut = run < longest;
+        }
+        let room = longest.min(run).max(1);
+        Some(Open { id, room })
     }
 
     /// Whatever was queued at the devices of a file goes out, as far as they have room.
@@ -131,6 +133,7 @@ impl Engine {
             extent,
             owner,
             came,
+            is_cut: false,
             demand,
             sent,
             waiters,

@@ -193,18 +193,20 @@ impl Engine {
         debug_assert!(request.sent.is_none(), "a request is handed over once");
         let (device, extent, demand) = (request.device, request.extent, request.demand);
         let (owner, member, position) = (request.owner, request.member, request.position);
+        let is_cut = request.is_cut;
         let bytes = self.bytes_of(extent);
         if let Some(state) = known(self.devices.get_mut(&device), DEVICE) {
             let owner = owner.and_then(|owner| self.readers.get_mut(&owner));
             let account = owner.and_then(|reader| reader.accounts.get_mut(member));
             let before = account.as_ref().map_or(0, |account| **account);
-            let (after, sent) = state.take(
+            let (after, mut sent) = state.take(
                 self.now,
                 before,
                 position,
                 bytes.0,
                 self.settings.in_flight_max,
             );
+            sent.sample.is_cut = is_cut;
             if let Some(account) = account {
                 *account = after;
             }

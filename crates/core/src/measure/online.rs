@@ -64,6 +64,9 @@ const PAUSES_MAX: u32 = 10;
 const LATE: u64 = 3_000_000;
 /// Where a switch costs less than that, order is worth little and the device has so many times as much.
 const CHEAP: u64 = 8;
+/// So many bytes of strips are one request, half of the longest there are: a disk of 100 MB/s takes 5 ms, of
+/// which a late thread's share is small.
+const STRIPS: u64 = 512 << 10;
 /// Requests over which their time is averaged.
 const MEAN_OF: u64 = 16;
 
@@ -77,6 +80,8 @@ struct Online {
     /// On one server, the time of a request that passes hidden behind the one before it.
     hidden: u64,
     convoy: Convoy,
+    /// Bytes and time of strips that continue each other.
+    strips: (u64, u64),
     /// Mean of what requests are expected to take.
     mean: u64,
     /// Requests alone since one was not, of those that continue the one before and of others.
@@ -120,6 +125,7 @@ impl Online {
             servers: u64::from(servers) * ONE,
             hidden: 0,
             convoy: Convoy::default(),
+            strips: (0, 0),
             mean: LATE,
             since_joined: [PROBE_EVERY; 2],
             knows_servers: is_told,
@@ -180,6 +186,10 @@ impl Online {
             } else {
                 0
             };
+            if kind == 0 && is_joined && sample.is_cut {
+                return self.learn_strips(sample.bytes, own);
+            }
+            self.strips = (0, 0);
             let own = self.convoy.own(own, expected).saturating_add(hidden);
             self.costs.learn(sample.distance, sample.bytes, Nanos(own));
         } else if kind == 1 {
@@ -192,6 +202,17 @@ impl Online {
                 Some(more) => self.hidden.saturating_add(more / part).min(SWITCHING_MAX.0),
                 None => self.hidden.saturating_sub((expected - own) / part),
             };
+        }
+    }
+
+    /// Strips one behind the other on one server are taken as one request: how far apart they are told is half
+    /// chance, and all are of one length, which tells nothing of a rate.
+    fn learn_strips(&mut self, bytes: Bytes, own: u64) {
+        let (sum, time) = self.strips;
+        self.strips = (sum.saturating_add(bytes.0), time.saturating_add(own));
+        if self.strips.0 >= STRIPS {
+            let (bytes, time) = core::mem::take(&mut self.strips);
+            self.costs.learn(Bytes(0), Bytes(bytes), Nanos(time));
         }
     }
 

@@ -13,7 +13,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::{Backend, Entry, Request, Setup, Sink, read_here};
+use super::{Backend, Entry, Member, Request, Setup, Sink, read_here};
 use crate::sync::{Condvar, Mutex};
 
 /// The entry in [`super::LIST`].
@@ -50,12 +50,19 @@ struct Queue {
     stopping: bool,
 }
 
+/// Whose lane it is: a file system's, or that of one disk below it.
+type Key = (Option<u64>, Option<Member>);
+
+/// Threads for a disk of an array: while one waits for its read, the other's is at the disk. More would
+/// overtake each other.
+const MEMBER_THREADS: usize = 2;
+
 /// See the [module](self).
 pub(super) struct Pool {
     sink: Arc<dyn Sink>,
     threads_max: usize,
     /// By device; none for what is made up.
-    lanes: Mutex<HashMap<Option<u64>, Arc<Lane>>>,
+    lanes: Mutex<HashMap<Key, Arc<Lane>>>,
 }
 
 fn start(sink: Arc<dyn Sink>, setup: &Setup) -> io::Result<Arc<dyn Backend>> {
@@ -71,13 +78,23 @@ impl Pool {
             lanes: Mutex::default(),
         }
     }
+}
 
-    /// One thread more for a device.
-    fn spawn(&self, lane: &Arc<Lane>) -> io::Result<()> {
-        let (lane, sink) = (lane.clone(), self.sink.clone());
-        let builder = std::thread::Builder::new().name("forerun-pread".into());
-        builder.spawn(move || lane.work(&*sink)).map(drop)
-    }
+/// One thread more for a lane, whose number modulo the number of copies is that of the copy. Numbers go up by
+/// one, so a thread with a wrong one starts the next and ends.
+fn spawn(lane: &Arc<Lane>, sink: &Arc<dyn Sink>, copy: (u32, u32)) -> io::Result<()> {
+    let (lane, sink) = (lane.clone(), sink.clone());
+    let builder = std::thread::Builder::new().name("forerun-pread".into());
+    let work = move || {
+        // SAFETY: a plain call; no memory is involved.
+        let number = unsafe { libc::gettid() } as u32;
+        let is_right = number % copy.1.max(1) == copy.0;
+        // Where no thread can be started, this one reads, from the other copy.
+        if is_right || spawn(&lane, &sink, copy).is_err() {
+            lane.work(&*sink);
+        }
+    };
+    builder.spawn(work).map(drop)
 }
 
 impl Lane {
@@ -117,14 +134,25 @@ impl Lane {
 impl Backend for Pool {
     fn submit(&self, request: Box<Request>) {
         let device = request.source.as_ref().and_then(|source| source.device());
-        let lane = self.lanes.lock().entry(device).or_default().clone();
+        let member = request.member;
+        let lane = self
+            .lanes
+            .lock()
+            .entry((device, member))
+            .or_default()
+            .clone();
         let mut queue = lane.queue.lock();
         queue.requests.push_back(request);
-        let more = queue.requests.len() > queue.idle && queue.threads < self.threads_max;
+        let threads_max = match member {
+            Some(_) => self.threads_max.min(MEMBER_THREADS),
+            None => self.threads_max,
+        };
+        let more = queue.requests.len() > queue.idle && queue.threads < threads_max;
         queue.threads += usize::from(more);
         drop(queue);
         lane.arrived.notify_one();
-        if more && self.spawn(&lane).is_err() {
+        let copy = member.map_or((0, 1), |member| member.copy);
+        if more && spawn(&lane, &self.sink, copy).is_err() {
             let mut queue = lane.queue.lock();
             queue.threads -= 1;
             // Fewer threads are slower; without any the request would wait for ever.

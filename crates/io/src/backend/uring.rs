@@ -354,6 +354,9 @@ const ENTER_GETEVENTS: u32 = 1;
 impl Backend for Uring {
     fn submit(&self, request: Box<Request>) {
         match request.source.as_deref() {
+            // Those of one disk would overtake each other on their way: btrfs takes a read from the thread that
+            // submits it to others (seen with Linux 6.18).
+            Some(_) if request.member.is_some() => self.side.submit(request),
             Some(Source::File(file)) if !file.is_served() => {
                 let descriptor = file.as_raw_fd();
                 self.shared.put(Flight::new(request, descriptor));

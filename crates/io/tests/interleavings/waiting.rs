@@ -99,6 +99,7 @@ fn request(number: u32, arena: &Arc<Arena>) -> Box<Request> {
     Box::new(Request {
         number: RequestId(number),
         device: DeviceId(0),
+        member: None,
         file: FileId(0),
         version: 0,
         source: None,
