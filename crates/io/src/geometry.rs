@@ -61,6 +61,8 @@ pub struct Geometry {
     /// Where the file was not looked at any more because it has too many extents; from there on it
     /// counts as one run with the last extent.
     pub unknown_from: Option<Bytes>,
+    /// Which copy a read takes, where there are several.
+    pub copy_choice: CopyChoice,
     /// Parts of the file without a place.
     pub omitted: Omissions,
     /// The first extents as the file system told them, for [`Discovery::is_still`].
@@ -81,6 +83,17 @@ pub enum GeometrySource {
     QueueSizes,
     /// A disk that says nothing of an array.
     Disk,
+}
+
+/// How the kernel chooses the copy that a read takes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum CopyChoice {
+    /// By rules of its own, such as the nearest head.
+    Kernel,
+    /// By the number of the thread that reads (`gettid`) modulo the number of copies: the policy `pid` of
+    /// btrfs, its default. One thread always reads the same copy.
+    ThreadNumber,
 }
 
 /// An array: an address space of its own, spread over members.
@@ -189,11 +202,11 @@ impl Geometry {
 impl fmt::Display for GeometrySource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Btrfs => "FIEMAP and the chunk tree of btrfs",
-            Self::Md => "FIEMAP and the sysfs files of md",
-            Self::DeviceMapper => "FIEMAP and the table of the device mapper",
-            Self::QueueSizes => "FIEMAP and the minimum and optimal request size of the disk",
-            Self::Disk => "FIEMAP; the disk is not known to be an array",
+            Self::Btrfs => "the chunk tree of btrfs",
+            Self::Md => "the files of md in sysfs",
+            Self::DeviceMapper => "the table of the device mapper",
+            Self::QueueSizes => "the minimum and optimal request size of the disk",
+            Self::Disk => "sysfs, where the disk is not known to be an array",
         })
     }
 }

@@ -38,6 +38,15 @@ fn run(program: &str, arguments: &[&str]) -> String {
     String::from_utf8_lossy(&output.stdout).trim().to_owned()
 }
 
+/// Bytes that were read from a device so far.
+pub(crate) fn bytes_read(device: &Path) -> u64 {
+    let name = device.file_name().unwrap();
+    let stat = Path::new("/sys/block").join(name).join("stat");
+    let stat = fs::read_to_string(stat).unwrap();
+    let sectors: u64 = stat.split_whitespace().nth(2).unwrap().parse().unwrap();
+    sectors * 512
+}
+
 fn has_program(name: &str) -> bool {
     Command::new(name).arg("--version").output().is_ok()
 }

@@ -3,6 +3,7 @@
 use std::fs::{self, File};
 use std::io::{Seek, SeekFrom, Write};
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -102,6 +103,24 @@ impl Files {
             .unwrap();
         file.sync_all().unwrap();
     }
+}
+
+/// Reads the first MiB past the page cache; returns the number of the thread that did.
+pub(crate) fn read_direct(path: &Path) -> u64 {
+    const BYTES: usize = 1 << 20;
+    let mut file = File::options();
+    let file = file
+        .read(true)
+        .custom_flags(libc::O_DIRECT)
+        .open(path)
+        .unwrap();
+    let mut buffer = vec![0_u8; BYTES + BLOCK];
+    let skip = buffer.as_ptr().align_offset(BLOCK);
+    file.read_exact_at(&mut buffer[skip..skip + BYTES], 0)
+        .unwrap();
+    // SAFETY: it has no arguments and cannot fail.
+    let thread = unsafe { libc::gettid() };
+    thread as u64
 }
 
 fn path_text(path: &Path) -> &str {

@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 
 use forerun_core::layout::LayoutMap;
 use forerun_core::{Bytes, DeviceId};
-use forerun_io::geometry::{Discovery, DiskMember, Geometry, GeometrySource, Refusal};
+use forerun_io::geometry::{CopyChoice, Discovery, DiskMember, Geometry, GeometrySource, Refusal};
 
 use bed::ArrayBed;
 use files::{BLOCK, Files};
@@ -198,6 +198,39 @@ fn a_balance_that_moves_an_open_file_is_noticed_and_the_new_level_found() {
         before = compare_all(&bed, &files, &discovery);
         let arrays = &before["whole"].arrays;
         assert!(arrays.iter().all(|array| array.level.name() == profile));
+    }
+}
+
+#[test]
+fn of_two_copies_that_is_read_which_the_number_of_the_thread_says() {
+    let bed = match ArrayBed::make("raid10") {
+        Ok(bed) => bed,
+        Err(reason) => return skipped(reason),
+    };
+    let files = Files::write(bed.root());
+    bed.settle();
+    let path = files.path("whole");
+    let file = File::open(&path).unwrap();
+    let geometry = Discovery::default().of(file.as_fd()).unwrap();
+    if geometry.copy_choice != CopyChoice::ThreadNumber {
+        return skipped("this btrfs chooses copies by another policy");
+    }
+    let [array] = &geometry.arrays[..] else {
+        return skipped("the file lies in two chunks");
+    };
+    let read = |member: &DiskMember| bed::bytes_read(&member.device.path);
+    for _ in 0..4 {
+        let before: Vec<u64> = array.members.iter().map(read).collect();
+        // A thread of its own is in the mount namespace of the one that made it.
+        let reader = std::thread::scope(|s| s.spawn(|| files::read_direct(&path)).join().unwrap());
+        let after = array.members.iter().map(read);
+        let more: Vec<bool> = after
+            .zip(before)
+            .map(|(after, before)| after > before)
+            .collect();
+        let copy = reader % 2;
+        let wanted: Vec<bool> = (0..4).map(|member| member % 2 == copy).collect();
+        assert_eq!(more, wanted, "thread {reader}");
     }
 }
 

@@ -4,7 +4,7 @@ use forerun_core::layout::LayoutMap;
 use proptest::prelude::*;
 
 use super::*;
-use crate::geometry::{BlockDevice, FileExtent, GeometrySource};
+use crate::geometry::{BlockDevice, CopyChoice, FileExtent, GeometrySource};
 
 const K: u64 = 1024;
 
@@ -38,6 +38,7 @@ fn geometry(level: Level, strip: u64, members: usize, extents: &[(u64, u64, u64)
         .into(),
         extents: extents.iter().map(extent).collect(),
         unknown_from: None,
+        copy_choice: CopyChoice::Kernel,
         omitted: Default::default(),
         beginning: Default::default(),
     }
