@@ -8,6 +8,7 @@
 
 mod bench;
 mod command;
+mod layout;
 mod mount;
 mod reproduce;
 mod setup;
@@ -27,6 +28,7 @@ use forerun_io::BackendChoice;
 
 pub use self::bench::{Bench, Clock, Format, Workload};
 pub use self::command::Command;
+pub use self::layout::Layout;
 pub use self::mount::{Ctl, Mount, Order, Top, Umount};
 pub use self::reproduce::Reproduce;
 pub use self::setup::{Completions, Man, Try};

@@ -4,6 +4,7 @@
 pub mod bench;
 pub mod completions;
 pub mod ctl;
+pub mod layout;
 pub mod list;
 pub mod man;
 pub mod mount;

@@ -53,6 +53,7 @@ pub fn run_in(args: &Args, environment: &Environment, out: &mut dyn Write) -> Re
     let sockets = Sockets::of(environment);
     match &args.command {
         Command::Read(read) => commands::read::run(read, out),
+        Command::Layout(layout) => commands::layout::run(layout, out),
         Command::Profile(profile) => commands::profile::run(profile, out),
         Command::Bench(bench) => commands::bench::run(bench, out),
         Command::Replay(replay) => commands::replay::run(replay, out),

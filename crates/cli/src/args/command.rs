@@ -4,8 +4,8 @@
 use clap::Subcommand;
 
 use super::{
-    Bench, Completions, Ctl, List, Man, Mount, Profile, Read, Replay, Reproduce, Simulate, Top,
-    Trace, Try, Umount,
+    Bench, Completions, Ctl, Layout, List, Man, Mount, Profile, Read, Replay, Reproduce, Simulate,
+    Top, Trace, Try, Umount,
 };
 
 /// What to do.
@@ -35,6 +35,14 @@ pub enum Command {
         forerun profile /dev/sdb -o disk.toml && forerun mount --profile disk.toml /data /fast"
     )]
     Profile(Profile),
+    /// Show on which devices a file lies, its strips and its extents
+    #[command(
+        after_long_help = "On btrfs and on mapped devices it takes root. It reads no data and writes nothing.\n\n\
+        Examples:\n  \
+        forerun layout /data/big.db\n  \
+        forerun layout --json /data/big.db | jq -r .extents[].length_bytes"
+    )]
+    Layout(Layout),
     /// Compare presets, and the kernel, on a workload
     #[command(after_long_help = "Examples:\n  \
         forerun bench /tmp --readers 10 --preset kernel,linux-2.6.24,forerun\n  \

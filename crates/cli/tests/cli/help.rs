@@ -19,6 +19,7 @@ Commands:
   ctl          Ask a running mount, or change what can be changed
   read         Write files to standard output, read ahead
   profile      Measure the switching cost and transfer rate of a device
+  layout       Show on which devices a file lies, its strips and its extents
   bench        Compare presets, and the kernel, on a workload
   simulate     Run presets over a trace or a workload on modelled disks, in virtual time
   trace        Look into a trace, or write it in another format

@@ -8,6 +8,7 @@ mod emulate;
 mod everyday;
 mod help;
 mod journal;
+mod layout;
 mod list;
 mod profile;
 mod read;
