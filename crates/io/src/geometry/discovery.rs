@@ -6,7 +6,7 @@
 //!
 //! ```text
 //! chunks of a btrfs    until a leaf of its chunk tree is younger (asked at each file, 2 us), or an
-//!                      extent lies in none of them
+//!                      extent lies in none of them; 60 s, because a device that is replaced changes none
 //! block devices        60 s: a reshape of md, a table of dm that was replaced
 //! extents of a file    not here: the geometry is the caller's, who asks `is_still`
 //! ```
@@ -36,7 +36,8 @@ use crate::clock::coarse_seconds;
 use crate::served::file_system;
 use crate::sync::Mutex;
 
-/// How long what is below a device is believed: it changes by an administrator's hand.
+/// How long devices and their stack are believed: they change by an administrator's hand, and to read
+/// them takes less than a millisecond.
 const BLOCK_SECONDS: u64 = 60;
 
 const BTRFS: u32 = 0x9123_683e;
@@ -55,6 +56,8 @@ const ON_ONE_DEVICE: &[u32] = &[
 /// A btrfs that was met.
 #[derive(Clone, Debug)]
 struct Chunks {
+    /// When they were read.
+    second: u64,
     /// The transaction under way when they were read.
     generation: u64,
     map: AddressMap,
@@ -171,6 +174,9 @@ impl Discovery {
         let Some(known) = self.btrfs.lock().get(&identity.id).cloned() else {
             return Ok(None);
         };
+        if coarse_seconds() - known.second >= BLOCK_SECONDS {
+            return Ok(None);
+        }
         // In the transaction of the reading itself they may have changed behind it.
         let mut search = |page: &mut ioctl::Page| ioctl::tree_search(file, page);
         let is_younger = btrfs::is_younger(known.generation, &mut search);
@@ -232,6 +238,7 @@ impl Discovery {
             copy_choice,
         };
         let read = Chunks {
+            second: coarse_seconds(),
             generation: identity.generation,
             map: map.clone(),
         };

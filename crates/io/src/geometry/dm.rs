@@ -46,11 +46,16 @@ struct Target {
 }
 
 /// The table of a mapped device, as the kernel returns it.
-pub(super) fn ask((major, minor): (u32, u32)) -> io::Result<Vec<u8>> {
+pub(super) fn ask(number: (u32, u32)) -> io::Result<Vec<u8>> {
     let control = File::options().read(true).write(true).open(CONTROL)?;
-    let mut buffer: Box<TableBuffer> = vec![0; size_of::<TableBuffer>()]
-        .try_into()
-        .unwrap_or_else(|_| Box::new([0; size_of::<TableBuffer>()]));
+    let mut buffer = Box::new([0; size_of::<TableBuffer>()]);
+    question(number, &mut buffer[..HEAD_BYTES]);
+    ioctl::table_status(control.as_fd(), &mut buffer)?;
+    Ok(buffer.to_vec())
+}
+
+/// The question for the table of the device of this number.
+fn question((major, minor): (u32, u32), buffer: &mut [u8]) {
     // Version 4.0.0; data behind the head; a device by its number, as the kernel packs it.
     let packed = minor & 0xff | major << 8 | (minor & !0xff) << 12;
     let halves = [(0, 4), (16, HEAD_BYTES as u32), (28, STATUS_TABLE)];
@@ -58,8 +63,6 @@ pub(super) fn ask((major, minor): (u32, u32)) -> io::Result<Vec<u8>> {
         buffer[at..at + 4].copy_from_slice(&value.to_ne_bytes());
     }
     buffer[40..48].copy_from_slice(&u64::from(packed).to_ne_bytes());
-    ioctl::table_status(control.as_fd(), &mut buffer)?;
-    Ok(buffer.to_vec())
 }
 
 /// The targets in an answer; none if it was cut.

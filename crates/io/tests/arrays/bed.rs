@@ -93,12 +93,8 @@ impl ArrayBed {
             devices: Vec::new(),
             is_mounted: false,
         };
-        for index in 0..IMAGES {
-            let image = bed.folder.path().join(format!("disk{index}"));
-            File::create(&image).unwrap().set_len(IMAGE_BYTES).unwrap();
-            let image = image.to_str().unwrap();
-            bed.devices
-                .push(run("losetup", &["--find", "--show", image]));
+        for _ in 0..IMAGES {
+            bed.attach();
         }
         let mut arguments = vec!["-q", "-f", "-K", "-d", profile, "-m", "raid1"];
         arguments.extend(bed.devices.iter().map(String::as_str));
@@ -117,6 +113,26 @@ impl ArrayBed {
         .unwrap();
         bed.is_mounted = true;
         Ok(bed)
+    }
+
+    /// One device more, which is not of the file system yet.
+    fn attach(&mut self) -> String {
+        let name = format!("disk{}", self.devices.len());
+        let image = self.folder.path().join(name);
+        File::create(&image).unwrap().set_len(IMAGE_BYTES).unwrap();
+        let image = image.to_str().unwrap();
+        let device = run("losetup", &["--find", "--show", image]);
+        self.devices.push(device.clone());
+        device
+    }
+
+    /// Puts a new device in the place of the first one; both, the old one first.
+    pub(crate) fn replace(&mut self) -> [PathBuf; 2] {
+        let (old, new) = (self.devices[0].clone(), self.attach());
+        let root = self.root();
+        let root = root.to_str().unwrap();
+        run("btrfs", &["replace", "start", "-B", "-f", &old, &new, root]);
+        [old, new].map(PathBuf::from)
     }
 
     /// Where it is mounted.

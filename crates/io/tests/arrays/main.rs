@@ -202,6 +202,22 @@ fn a_balance_that_moves_an_open_file_is_noticed_and_the_new_level_found() {
 }
 
 #[test]
+fn a_device_that_was_replaced_is_not_read_any_more() {
+    let mut bed = match ArrayBed::make("raid0") {
+        Ok(bed) => bed,
+        Err(reason) => return skipped(reason),
+    };
+    let files = Files::write(bed.root());
+    compare_all(&bed, &files, &Discovery::default());
+    let [old, new] = bed.replace();
+    // No chunk has changed, so a discovery that knows them finds the device within a minute.
+    let found = compare_all(&bed, &files, &Discovery::default());
+    let members = found["whole"].members();
+    let has = |device: &Path| members.iter().any(|m| m.member.device.path == device);
+    assert!(has(&new) && !has(&old), "{members:?}");
+}
+
+#[test]
 fn of_two_copies_that_is_read_which_the_number_of_the_thread_says() {
     let bed = match ArrayBed::make("raid10") {
         Ok(bed) => bed,

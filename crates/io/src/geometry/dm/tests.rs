@@ -25,6 +25,15 @@ pub(in crate::geometry) fn table(targets: &[(u64, u64, &str, &str)]) -> Vec<u8> 
     buffer
 }
 
+#[test]
+fn a_device_is_asked_for_as_the_kernel_packs_its_number() {
+    let mut buffer = [0; HEAD_BYTES];
+    question((253, 0x1_02), &mut buffer);
+    // `new_encode_dev`: twenty bits of minor around twelve of major.
+    assert_eq!(word(&buffer, 40), 0x10_fd02);
+    assert_eq!((half(&buffer, 0), half(&buffer, 28)), (4, STATUS_TABLE));
+}
+
 fn disks() -> Tree {
     let tree = Tree::new();
     tree.device("dm-0", "253:0", &[("dm/uuid", "LVM-x")]);
