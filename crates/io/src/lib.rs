@@ -18,12 +18,9 @@
 //! | `hit`, `hazard`, `threads` | resident blocks, lock-free; a slot for each thread |
 //! | `shared`, `control`, `door`, `outbox`, `wait`, `journal_file` | the engine's lock and what passes through it |
 //! | `catalog`, [`source`] | which files, which version of them, where bytes come from |
-//! | `arrays`, [`geometry`] | the arrays on which files lie, as the system tells them |
-//! | `placing` | where files lie whose place is not known |
 //! | [`arena`], [`footprint`] | the memory, and the little beside it |
-//! | [`backend`] | what carries fetches out, and wrappers |
-//! | [`geometry`] | on which devices a file lies, asked of the system |
-//! | [`generated`] | content that need not be stored |
+//! | [`backend`], [`generated`] | what carries fetches out, and wrappers; content that need not be stored |
+//! | [`geometry`], `arrays`, `placing` | on which devices a file lies, by the system or made up |
 //!
 //! It never decides what to fetch or to give up, and never sees the simulator.
 
