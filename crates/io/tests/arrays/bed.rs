@@ -23,6 +23,8 @@ const IMAGES: usize = 4;
 pub(crate) struct ArrayBed {
     folder: TempDir,
     devices: Vec<String>,
+    /// How many of the devices, from the first on, go by themselves: their numbers may be another's by then.
+    released: usize,
     is_mounted: bool,
 }
 
@@ -91,6 +93,7 @@ impl ArrayBed {
         let mut bed = Self {
             folder: tempfile::tempdir().unwrap(),
             devices: Vec::new(),
+            released: 0,
             is_mounted: false,
         };
         for _ in 0..IMAGES {
@@ -112,6 +115,7 @@ impl ArrayBed {
         )
         .unwrap();
         bed.is_mounted = true;
+        bed.release();
         Ok(bed)
     }
 
@@ -120,10 +124,19 @@ impl ArrayBed {
         let name = format!("disk{}", self.devices.len());
         let image = self.folder.path().join(name);
         File::create(&image).unwrap().set_len(IMAGE_BYTES).unwrap();
-        let image = image.to_str().unwrap();
-        let device = run("losetup", &["--find", "--show", image]);
+        let device = run("losetup", &["--find", "--show", image.to_str().unwrap()]);
+        // The device holds it.
+        fs::remove_file(&image).unwrap();
         self.devices.push(device.clone());
         device
+    }
+
+    /// The devices are in use: from now on each goes with its last user.
+    fn release(&mut self) {
+        for device in &self.devices[self.released..] {
+            let _ = Command::new("losetup").args(["--detach", device]).output();
+        }
+        self.released = self.devices.len();
     }
 
     /// Puts a new device in the place of the first one; both, the old one first.
@@ -132,6 +145,10 @@ impl ArrayBed {
         let root = self.root();
         let root = root.to_str().unwrap();
         run("btrfs", &["replace", "start", "-B", "-f", &old, &new, root]);
+        self.release();
+        // Nobody uses it any more.
+        self.devices.remove(0);
+        self.released -= 1;
         [old, new].map(PathBuf::from)
     }
 
@@ -215,9 +232,6 @@ impl Drop for ArrayBed {
                 unsafe { libc::umount2(target.as_ptr(), libc::MNT_DETACH) };
             }
         }
-        for device in &self.devices {
-            // In use, it goes with its last user.
-            let _ = Command::new("losetup").args(["--detach", device]).output();
-        }
+        self.release();
     }
 }
