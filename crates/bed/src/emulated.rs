@@ -193,11 +193,7 @@ impl<J, F: FnMut(J, Outcome)> Disk<'_, J, F> {
         let id = self.next_id;
         self.next_id += 1;
         self.waiting.insert(id, one.job);
-        let request = Request {
-            id,
-            at: Bytes(one.position),
-            bytes: Bytes(one.bytes),
-        };
+        let request = Request::new(id, Bytes(one.position), Bytes(one.bytes));
         self.device.submit(self.last, request);
     }
 
@@ -236,11 +232,7 @@ mod tests {
                     at = draw >> 20;
                 }
                 let bytes = 4096 * (1 + (draw >> 8) % 64);
-                let request = Request {
-                    id,
-                    at: Bytes(at),
-                    bytes: Bytes(bytes),
-                };
+                let request = Request::new(id, Bytes(at), Bytes(bytes));
                 at += bytes;
                 request
             })

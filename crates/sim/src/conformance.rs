@@ -15,12 +15,15 @@ use std::collections::BTreeMap;
 
 use forerun_core::{Bytes, Nanos};
 
-use crate::device::{Completion, Device, Outcome, Request};
+use crate::device::{Completion, Device, Outcome, Process, Request};
 use crate::needs::{self, Needs};
 use crate::random::Random;
 
 /// Requests a device is given.
 const REQUESTS: u64 = 400;
+
+/// Processes that ask for them.
+const PROCESSES: u64 = 5;
 
 /// Checks the device that `make` builds.
 ///
@@ -60,11 +63,8 @@ fn exercise(
             at = random.below(room);
         }
         let size = random.between(1, 1 << 20);
-        run.submit(Request {
-            id,
-            at: Bytes(at),
-            bytes: Bytes(size),
-        });
+        let process = Process(random.below(PROCESSES) as u32);
+        run.submit(Request::new(id, Bytes(at), Bytes(size)).by(process));
         at += size;
         bytes += size;
     }

@@ -102,9 +102,33 @@ pub struct Request {
     pub at: Bytes,
     /// How much to transfer; of nothing, the arm of a disk goes there.
     pub bytes: Bytes,
+    /// Who asks, as far as an operating system tells askers apart.
+    pub process: Process,
 }
 
+/// A process of the host, to schedulers that go by who asks; 0 where nothing is said.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub struct Process(pub u32);
+
 impl Request {
+    /// A transfer that no process in particular asks for.
+    #[must_use]
+    pub fn new(id: u64, at: Bytes, bytes: Bytes) -> Self {
+        let process = Process::default();
+        Self {
+            id,
+            at,
+            bytes,
+            process,
+        }
+    }
+
+    /// The same, asked for by this process.
+    #[must_use]
+    pub fn by(self, process: Process) -> Self {
+        Self { process, ..self }
+    }
+
     /// The position after the last byte.
     #[must_use]
     pub fn end(&self) -> Bytes {

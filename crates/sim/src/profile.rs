@@ -108,7 +108,7 @@ fn switching(
 /// Reads alone on the device; when it ends.
 fn respond(device: &mut dyn Device, now: Nanos, at: u64, bytes: u64) -> Nanos {
     let (at, bytes) = (Bytes(at), Bytes(bytes));
-    device.submit(now, Request { id: 0, at, bytes });
+    device.submit(now, Request::new(0, at, bytes));
     let (mut done, mut last) = (Vec::new(), now);
     while let Some(next) = device.next_event() {
         device.advance(next, &mut done);

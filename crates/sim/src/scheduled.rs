@@ -204,7 +204,7 @@ mod tests {
     fn ends(mut device: Box<dyn Device>) -> Vec<(u64, Nanos)> {
         for id in 0..40 {
             let (at, bytes) = (Bytes(id * 7_919 % 40 * 8_192), Bytes(8_192));
-            device.submit(Nanos(0), Request { id, at, bytes });
+            device.submit(Nanos(0), Request::new(id, at, bytes));
         }
         let mut done = Vec::new();
         while let Some(next) = device.next_event() {

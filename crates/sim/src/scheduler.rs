@@ -9,6 +9,7 @@
 //! only where to go from where the last request ended, so it keeps no queue of its own. Picks are
 //! `O(log n)`. Among requests at one position the oldest comes first.
 
+pub mod anticipatory;
 pub mod cscan;
 pub mod fcfs;
 pub mod look;
@@ -17,8 +18,8 @@ pub mod sstf;
 
 use std::collections::{BTreeMap, VecDeque};
 
-use forerun_core::Bytes;
 use forerun_core::spec::{Choice, ChoiceError, Method};
+use forerun_core::{Bytes, Nanos};
 
 use crate::device::Request;
 
@@ -29,6 +30,7 @@ pub static LIST: &[Method<Box<dyn Scheduler>>] = &[
     scan::METHOD,
     cscan::METHOD,
     look::METHOD,
+    anticipatory::METHOD,
 ];
 
 /// Builds a scheduler from its name.
@@ -53,7 +55,14 @@ pub type Key = (Bytes, u64);
 #[derive(Debug, Default)]
 pub struct Waiting {
     by_position: BTreeMap<Key, Request>,
-    by_arrival: VecDeque<Key>,
+    by_arrival: VecDeque<Arrival>,
+}
+
+/// When a request came, and under which name it waits now.
+#[derive(Clone, Copy, Debug)]
+struct Arrival {
+    key: Key,
+    at: Nanos,
 }
 
 /// Stale arrivals beside as many live ones before all are looked through. Each look is then paid for
@@ -64,7 +73,13 @@ impl Waiting {
     /// The request that came first.
     #[must_use]
     pub fn oldest(&self) -> Option<Key> {
-        self.by_arrival.front().copied()
+        self.by_arrival.front().map(|first| first.key)
+    }
+
+    /// The same, and when it came.
+    #[must_use]
+    pub fn oldest_since(&self) -> Option<(Key, Nanos)> {
+        self.by_arrival.front().map(|first| (first.key, first.at))
     }
 
     /// The nearest one that begins at `at` or after it.
@@ -94,11 +109,48 @@ impl Waiting {
         self.by_position.is_empty()
     }
 
-    /// One more, with its number in order of arrival.
-    pub(crate) fn insert(&mut self, number: u64, request: Request) {
+    /// One more, with its number in order of arrival; the name under which it waits.
+    pub(crate) fn insert(&mut self, number: u64, at: Nanos, request: Request) -> Key {
         let key = (request.at, number);
         self.by_position.insert(key, request);
-        self.by_arrival.push_back(key);
+        self.by_arrival.push_back(Arrival { key, at });
+        key
+    }
+
+    /// What waits under a name.
+    #[must_use]
+    pub fn get(&self, key: Key) -> Option<&Request> {
+        self.by_position.get(&key)
+    }
+
+    /// The waiting request that ends where this one begins, or begins where it ends, takes it in if both
+    /// together are no longer than that; the name by which it waits from now on. It keeps its place
+    /// in the order of arrival, and its asker.
+    pub(crate) fn merge(&mut self, request: &Request, most: Bytes) -> Option<Key> {
+        let fits = |other: &Request| other.bytes.0.saturating_add(request.bytes.0) <= most.0;
+        let back = self.before(request.at);
+        let back = back.filter(|key| {
+            let other = self.by_position.get(key);
+            other.is_some_and(|other| other.end() == request.at && fits(other))
+        });
+        if let Some(key) = back {
+            let other = self.by_position.get_mut(&key)?;
+            other.bytes.0 += request.bytes.0;
+            return Some(key);
+        }
+        let key = self.at_or_after(request.end());
+        let key = key.filter(|key| key.0 == request.end())?;
+        let other = *self.by_position.get(&key).filter(|other| fits(other))?;
+        let number = |arrival: &Arrival| arrival.key.1;
+        let slot = self.by_arrival.binary_search_by_key(&key.1, number).ok()?;
+        let moved = (request.at, key.1);
+        self.by_arrival.get_mut(slot)?.key = moved;
+        self.by_position.remove(&key);
+        let bytes = Bytes(other.bytes.0 + request.bytes.0);
+        let at = request.at;
+        self.by_position
+            .insert(moved, Request { at, bytes, ..other });
+        Some(moved)
     }
 
     pub(crate) fn remove(&mut self, key: Key) -> Option<Request> {
@@ -107,8 +159,8 @@ impl Waiting {
             by_position,
             by_arrival,
         } = self;
-        let is_live = |key: &Key| by_position.contains_key(key);
-        if by_arrival.front() == Some(&key) {
+        let is_live = |arrival: &Arrival| by_position.contains_key(&arrival.key);
+        if by_arrival.front().is_some_and(|front| front.key == key) {
             by_arrival.pop_front();
             while by_arrival.front().is_some_and(|front| !is_live(front)) {
                 by_arrival.pop_front();
@@ -127,19 +179,43 @@ pub enum Next {
     Serve(Key),
     /// Take the arm there and ask again.
     Seek(Bytes),
+    /// Leave the device idle, and ask again at that time, or when a request comes before.
+    Wait(Nanos),
+}
+
+/// Where a free device stands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Head {
+    /// The time.
+    pub now: Nanos,
+    /// Where the last request ended.
+    pub at: Bytes,
+    /// The end of the device, if it has one.
+    pub end: Option<Bytes>,
 }
 
 /// Decides which request is next.
 pub trait Scheduler: core::fmt::Debug {
-    /// What to do, where the last request ended at `head` and the device, if it has an end, at
-    /// `end`; `None` only if none waits. It seeks at most twice between two that it serves.
-    fn pick(&mut self, waiting: &Waiting, head: Bytes, end: Option<Bytes>) -> Option<Next>;
+    /// What to do; `None` only if none waits. It seeks at most twice between two that it serves, and
+    /// waits for a time to come.
+    fn pick(&mut self, waiting: &Waiting, head: Head) -> Option<Next>;
+
+    /// A request came; it is not among the waiting ones yet.
+    fn came(&mut self, _now: Nanos, _request: &Request) {}
+
+    /// The device ended a request that was served.
+    fn ended(&mut self, _now: Nanos, _request: &Request) {}
+
+    /// Waiting requests that follow each other become one, of at most so many bytes.
+    fn merge_max(&self) -> Bytes {
+        Bytes(0)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use forerun_core::{Nanos, Profile};
+    use forerun_core::Profile;
 
     use crate::device::Device;
     use crate::device::switching::Switching;
@@ -152,7 +228,7 @@ mod tests {
         let mut device = Queued::new(parse(name).unwrap(), Switching::new(profile));
         for &at in [500].iter().chain(positions) {
             let (id, at, bytes) = (at, Bytes(at), Bytes(1));
-            device.submit(Nanos(0), Request { id, at, bytes });
+            device.submit(Nanos(0), Request::new(id, at, bytes));
         }
         let mut done = Vec::new();
         while let Some(next) = device.next_event() {
@@ -180,7 +256,7 @@ mod tests {
         let (mut waiting, mut list) = (Waiting::default(), Vec::new());
         for id in 0..20_000 {
             let (at, bytes) = (Bytes(random.below(50)), Bytes(1));
-            waiting.insert(id, Request { id, at, bytes });
+            waiting.insert(id, Nanos(id), Request::new(id, at, bytes));
             list.push((at, id));
             while list.len() > 1 && random.chance(600) {
                 let leaves = match random.chance(900) {

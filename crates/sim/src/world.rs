@@ -272,6 +272,9 @@ impl<'a, 'r> World<'a, 'r> {
             None => self.workload.at_once().max(1),
         };
         self.opened = at_once.min(self.readers.len());
+        for (process, reader) in (0..).zip(&mut self.readers[..self.opened]) {
+            reader.process = if self.turns.is_some() { 0 } else { process };
+        }
         (0..self.opened).try_for_each(|reader| self.open(reader))?;
         self.announce(self.workload.hints())?;
         match self.turns {

@@ -179,14 +179,7 @@ fn serve(device: &mut dyn Device, random: &mut Random) -> (Needs, Nanos) {
         let (place, bytes) = (Bytes(at), Bytes(bytes));
         runs.push(Run { at: place, bytes });
         at = at.saturating_add(bytes.0);
-        device.submit(
-            now,
-            Request {
-                id,
-                at: place,
-                bytes,
-            },
-        );
+        device.submit(now, Request::new(id, place, bytes));
         let wanted = if id + 1 == count { 1 } else { depth };
         while id + 1 - done.len() as u64 >= wanted {
             now = device.next_event().unwrap();

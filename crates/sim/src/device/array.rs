@@ -155,6 +155,7 @@ impl Device for Array {
                 id: number,
                 at,
                 bytes,
+                ..request
             };
             self.devices[device as usize].submit(now, part);
             parts += 1;
@@ -261,7 +262,7 @@ mod tests {
         let mut array = Array::new((0..3).map(|_| one()).collect(), Bytes(10));
         for (id, &(at, bytes)) in (0..).zip(requests) {
             let (at, bytes) = (Bytes(at), Bytes(bytes));
-            array.submit(Nanos(0), Request { id, at, bytes });
+            array.submit(Nanos(0), Request::new(id, at, bytes));
         }
         let mut done = Vec::new();
         array.advance(Nanos(u64::MAX), &mut done);

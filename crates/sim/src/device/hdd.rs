@@ -252,7 +252,7 @@ mod tests {
         let end = device.capacity().unwrap();
         for (id, at) in [(0, end.0 - 512), (1, end.0 - 511), (2, u64::MAX)] {
             let (at, bytes) = (Bytes(at), Bytes(512));
-            device.submit(Nanos(0), Request { id, at, bytes });
+            device.submit(Nanos(0), Request::new(id, at, bytes));
         }
         let mut done = Vec::new();
         device.advance(Nanos(u64::MAX), &mut done);

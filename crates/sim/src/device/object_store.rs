@@ -310,7 +310,7 @@ mod tests {
         });
         for (id, &(now, bytes)) in (0..).zip(requests) {
             let (at, bytes) = (Bytes(0), Bytes(bytes));
-            store.submit(Nanos(now), Request { id, at, bytes });
+            store.submit(Nanos(now), Request::new(id, at, bytes));
         }
         let mut done = Vec::new();
         while let Some(next) = store.next_event() {

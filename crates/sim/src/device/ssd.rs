@@ -271,7 +271,7 @@ mod tests {
         let mut drive = drive();
         for (id, &(at, bytes)) in (0..).zip(requests) {
             let (at, bytes) = (Bytes(at), Bytes(bytes));
-            drive.submit(Nanos(0), Request { id, at, bytes });
+            drive.submit(Nanos(0), Request::new(id, at, bytes));
         }
         let mut done = Vec::new();
         drive.advance(Nanos(u64::MAX), &mut done);

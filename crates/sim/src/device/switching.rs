@@ -135,11 +135,7 @@ mod tests {
     }
 
     fn request(id: u64, at: u64, bytes: u64) -> Request {
-        Request {
-            id,
-            at: Bytes(at),
-            bytes: Bytes(bytes),
-        }
+        Request::new(id, Bytes(at), Bytes(bytes))
     }
 
     #[test]

@@ -9,7 +9,7 @@
 use forerun_core::Bytes;
 use forerun_core::spec::{Knows, Method, Param, Spec};
 
-use super::{Next, Scheduler, Waiting};
+use super::{Head, Next, Scheduler, Waiting};
 
 pub(super) const METHOD: Method<Box<dyn Scheduler>> = Method {
     spec: Spec {
@@ -42,15 +42,19 @@ struct Cscan {
 }
 
 impl Scheduler for Cscan {
-    fn pick(&mut self, waiting: &Waiting, head: Bytes, end: Option<Bytes>) -> Option<Next> {
+    fn pick(&mut self, waiting: &Waiting, head: Head) -> Option<Next> {
         let lowest = waiting.at_or_after(Bytes(0))?;
-        if let Some(ahead) = waiting.at_or_after(head) {
+        if let Some(ahead) = waiting.at_or_after(head.at) {
             self.seeks = 0;
             return Some(Next::Serve(ahead));
         }
         if self.to_edge && self.seeks < 2 {
             self.seeks += 1;
-            let edge = if self.seeks == 1 { end } else { Some(Bytes(0)) };
+            let edge = if self.seeks == 1 {
+                head.end
+            } else {
+                Some(Bytes(0))
+            };
             if let Some(edge) = edge {
                 return Some(Next::Seek(edge));
             }

@@ -2,10 +2,9 @@
 //!
 //! What a device does without a scheduler. Fair, and the baseline for the others.
 
-use forerun_core::Bytes;
 use forerun_core::spec::{Knows, Method, Spec};
 
-use super::{Next, Scheduler, Waiting};
+use super::{Head, Next, Scheduler, Waiting};
 
 pub(super) const METHOD: Method<Box<dyn Scheduler>> = Method {
     spec: Spec {
@@ -23,7 +22,7 @@ pub(super) const METHOD: Method<Box<dyn Scheduler>> = Method {
 struct Fcfs;
 
 impl Scheduler for Fcfs {
-    fn pick(&mut self, waiting: &Waiting, _head: Bytes, _end: Option<Bytes>) -> Option<Next> {
+    fn pick(&mut self, waiting: &Waiting, _head: Head) -> Option<Next> {
         waiting.oldest().map(Next::Serve)
     }
 }

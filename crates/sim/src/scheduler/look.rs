@@ -6,7 +6,7 @@
 use forerun_core::Bytes;
 use forerun_core::spec::{Knows, Method, Spec};
 
-use super::{Key, Next, Scheduler, Waiting};
+use super::{Head, Key, Next, Scheduler, Waiting};
 
 pub(super) const METHOD: Method<Box<dyn Scheduler>> = Method {
     spec: Spec {
@@ -38,14 +38,14 @@ impl Look {
 }
 
 impl Scheduler for Look {
-    fn pick(&mut self, waiting: &Waiting, head: Bytes, _end: Option<Bytes>) -> Option<Next> {
-        if let Some(ahead) = self.ahead(waiting, head) {
+    fn pick(&mut self, waiting: &Waiting, head: Head) -> Option<Next> {
+        if let Some(ahead) = self.ahead(waiting, head.at) {
             return Some(Next::Serve(ahead));
         }
         let back = Look {
             is_downward: !self.is_downward,
         };
-        let found = back.ahead(waiting, head)?;
+        let found = back.ahead(waiting, head.at)?;
         *self = back;
         Some(Next::Serve(found))
     }

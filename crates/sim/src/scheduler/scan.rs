@@ -7,7 +7,7 @@ use forerun_core::Bytes;
 use forerun_core::spec::{Knows, Method, Spec};
 
 use super::look::Look;
-use super::{Next, Scheduler, Waiting};
+use super::{Head, Next, Scheduler, Waiting};
 
 pub(super) const METHOD: Method<Box<dyn Scheduler>> = Method {
     spec: Spec {
@@ -28,25 +28,25 @@ struct Scan {
 }
 
 impl Scheduler for Scan {
-    fn pick(&mut self, waiting: &Waiting, head: Bytes, end: Option<Bytes>) -> Option<Next> {
+    fn pick(&mut self, waiting: &Waiting, head: Head) -> Option<Next> {
         if waiting.is_empty() {
             return None;
         }
         let is_at_edge = core::mem::take(&mut self.is_at_edge);
-        if let Some(ahead) = self.sweep.ahead(waiting, head) {
+        if let Some(ahead) = self.sweep.ahead(waiting, head.at) {
             return Some(Next::Serve(ahead));
         }
         let edge = if self.sweep.is_downward {
             Some(Bytes(0))
         } else {
-            end
+            head.end
         };
         match edge {
-            Some(edge) if !is_at_edge && edge != head => {
+            Some(edge) if !is_at_edge && edge != head.at => {
                 self.is_at_edge = true;
                 Some(Next::Seek(edge))
             }
-            _ => self.sweep.pick(waiting, head, end),
+            _ => self.sweep.pick(waiting, head),
         }
     }
 }

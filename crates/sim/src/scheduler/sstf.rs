@@ -3,10 +3,9 @@
 //! Nearest by position, which is all an operating system knows. Of two equally near the one ahead
 //! is taken. Requests far from where others keep coming can wait without bound.
 
-use forerun_core::Bytes;
 use forerun_core::spec::{Knows, Method, Spec};
 
-use super::{Next, Scheduler, Waiting};
+use super::{Head, Next, Scheduler, Waiting};
 
 pub(super) const METHOD: Method<Box<dyn Scheduler>> = Method {
     spec: Spec {
@@ -24,7 +23,8 @@ pub(super) const METHOD: Method<Box<dyn Scheduler>> = Method {
 struct Sstf;
 
 impl Scheduler for Sstf {
-    fn pick(&mut self, waiting: &Waiting, head: Bytes, _end: Option<Bytes>) -> Option<Next> {
+    fn pick(&mut self, waiting: &Waiting, head: Head) -> Option<Next> {
+        let head = head.at;
         let (ahead, behind) = (waiting.at_or_after(head), waiting.before(head));
         let nearest = match (ahead, behind) {
             (Some(ahead), Some(behind)) if head.0 - behind.0.0 < ahead.0.0 - head.0 => Some(behind),

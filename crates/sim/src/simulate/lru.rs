@@ -90,7 +90,7 @@ impl Reader<'_> {
         };
         let (asked, bytes) = (self.now, self.host.block_bytes);
         let at = place.at;
-        device.submit(asked, Request { id, at, bytes });
+        device.submit(asked, Request::new(id, at, bytes));
         while self.done.is_empty() {
             let Some(next) = device.next_event() else {
                 break;

@@ -15,7 +15,7 @@ use forerun_core::{
 use super::reader::{Reading, State};
 use super::walk::Errand;
 use super::{World, WorldError, layout};
-use crate::device::{Completion, Outcome, Request, transfer_time};
+use crate::device::{Completion, Outcome, Process, Request, transfer_time};
 use crate::workload::Visit;
 
 impl World<'_, '_> {
@@ -85,7 +85,9 @@ impl World<'_, '_> {
             (Some(_), _) | (_, Some(_)) => self.turn,
             _ => file.last_reader,
         };
-        self.devices[device].submit(self.now, Request { id, at, bytes });
+        let process = payer.map_or(0, |reader| self.readers[reader].process);
+        let request = Request::new(id, at, bytes).by(Process(process));
+        self.devices[device].submit(self.now, request);
         self.due[device] = self.devices[device].next_event();
         match payer {
             Some(reader) => self.readers[reader].charge(self.now, self.driver_per_fetch),

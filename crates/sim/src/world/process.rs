@@ -94,7 +94,7 @@ impl World<'_, '_> {
         self.is_taken = true;
         self.handle(Input::Close { reader: id })?;
         self.end_event()?;
-        self.open_next()
+        self.open_next(self.readers[reader].process)
     }
 
     pub(super) fn open(&mut self, reader: usize) -> Result<(), WorldError> {
@@ -104,14 +104,15 @@ impl World<'_, '_> {
         self.announce(self.workload.hints_at_open(reader))
     }
 
-    /// One has closed: the next one that waited for that begins.
-    fn open_next(&mut self) -> Result<(), WorldError> {
+    /// One has closed: the next one that waited for that begins, in the same process.
+    fn open_next(&mut self, process: u32) -> Result<(), WorldError> {
         let next = self.opened;
         if self.walking.is_some() || next == self.readers.len() {
             return Ok(());
         }
         self.opened += 1;
         self.readers[next].begin_late(self.now);
+        self.readers[next].process = process;
         self.open(next)?;
         self.think(next)
     }

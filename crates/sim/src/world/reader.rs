@@ -133,6 +133,8 @@ pub(super) enum State {
 /// See the [module](self).
 pub(super) struct Reader<'a> {
     pub(super) file: usize,
+    /// The process that reads: a reader that begins when another one ends is the same one's.
+    pub(super) process: u32,
     pub(super) steps: Steps<'a>,
     pub(super) state: State,
     pub(super) reading: Option<Reading>,
@@ -165,6 +167,7 @@ impl<'a> Reader<'a> {
     pub(super) fn new(file: usize, steps: Steps<'a>) -> Self {
         Self {
             file,
+            process: 0,
             steps,
             state: State::Away { since: Nanos(0) },
             reading: None,

@@ -132,14 +132,7 @@ mod tests {
     fn outcomes(faults: Faults) -> Vec<Outcome> {
         let mut device = Fault::new(Instant::default(), faults);
         for id in 0..1000 {
-            device.submit(
-                Nanos(0),
-                Request {
-                    id,
-                    at: Bytes(0),
-                    bytes: Bytes(4096),
-                },
-            );
+            device.submit(Nanos(0), Request::new(id, Bytes(0), Bytes(4096)));
         }
         let mut done = Vec::new();
         device.advance(Nanos(u64::MAX), &mut done);

@@ -107,7 +107,7 @@ mod tests {
         let mut device = meter.over(Box::new(Constant::new(Nanos(10))));
         for id in 0..2 {
             let (at, bytes) = (Bytes(0), Bytes(1));
-            device.submit(Nanos(0), Request { id, at, bytes });
+            device.submit(Nanos(0), Request::new(id, at, bytes));
         }
         device.advance(Nanos(20), &mut Vec::new());
         assert_eq!(

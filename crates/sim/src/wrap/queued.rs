@@ -7,14 +7,19 @@
 //! submit -> waiting, by position -> [pick] -> device (one at a time) -> completion
 //! ```
 //!
+//! Where the scheduler asks for it, a request that continues a waiting one becomes a part of that,
+//! as in a block layer. All parts of a request end when it ends.
+//!
 //! A device that works on several requests at once gets less than it can do: see
 //! [`scheduled`](crate::scheduled), which refuses that.
+
+use std::collections::BTreeMap;
 
 use forerun_core::{Bytes, Nanos};
 
 use super::{Layer, Wrapped};
-use crate::device::{Completion, Device, Request, Usage};
-use crate::scheduler::{Next, Scheduler, Waiting};
+use crate::device::{Completion, Device, Outcome, Request, Usage};
+use crate::scheduler::{Head, Next, Scheduler, Waiting};
 
 /// A device with a scheduler in front. See the [module](self).
 pub type Queued<D> = Wrapped<Queue, D>;
@@ -24,7 +29,11 @@ pub type Queued<D> = Wrapped<Queue, D>;
 pub struct Queue {
     scheduler: Box<dyn Scheduler>,
     waiting: Waiting,
+    /// The requests that became one, by its number, in the order of their positions.
+    parts: BTreeMap<u64, Vec<Request>>,
     serving: Serving,
+    /// The device is left idle until then.
+    wake: Option<Nanos>,
     /// Where the request last given to the device ends.
     head: Bytes,
     /// Where the device ends, if it has an end.
@@ -36,7 +45,8 @@ pub struct Queue {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Serving {
     Nothing,
-    Request,
+    /// The request that was the given one in order of arrival.
+    Request(Request, u64),
     /// A request of no bytes, which nobody but the scheduler asked for.
     Seek,
 }
@@ -47,7 +57,9 @@ impl<D: Device> Queued<D> {
         let layer = Queue {
             scheduler,
             waiting: Waiting::default(),
+            parts: BTreeMap::new(),
             serving: Serving::Nothing,
+            wake: None,
             head: Bytes(0),
             end: inner.capacity(),
             usage: Usage::default(),
@@ -62,59 +74,115 @@ impl Queue {
         if self.serving != Serving::Nothing || self.waiting.is_empty() {
             return;
         }
-        let Some((serving, request)) = self.pick() else {
+        self.wake = None;
+        let Some((serving, request)) = self.pick(now) else {
             return;
         };
         self.serving = serving;
-        self.usage.switches += u64::from(serving == Serving::Request && request.at != self.head);
+        let is_seek = serving == Serving::Seek;
+        self.usage.switches += u64::from(!is_seek && request.at != self.head);
         self.head = request.end();
         inner.submit(now, request);
     }
 
-    /// What is next; the oldest request where the scheduler names one that does not wait, which
-    /// must not keep the others waiting.
-    fn pick(&mut self) -> Option<(Serving, Request)> {
-        let picked = self.scheduler.pick(&self.waiting, self.head, self.end);
-        if let Some(Next::Seek(at)) = picked {
-            let (id, bytes) = (u64::MAX, Bytes(0));
-            return Some((Serving::Seek, Request { id, at, bytes }));
-        }
+    /// What is next, if anything is; the oldest request where the scheduler names one that does not
+    /// wait, or waits for a time that is over, which must not keep the others waiting.
+    fn pick(&mut self, now: Nanos) -> Option<(Serving, Request)> {
+        let (at, end) = (self.head, self.end);
+        let picked = self.scheduler.pick(&self.waiting, Head { now, at, end });
         let named = match picked {
-            Some(Next::Serve(key)) => self.waiting.remove(key),
+            Some(Next::Seek(at)) => {
+                let seek = Request::new(u64::MAX, at, Bytes(0));
+                return Some((Serving::Seek, seek));
+            }
+            Some(Next::Wait(until)) if until > now => {
+                self.wake = Some(until);
+                return None;
+            }
+            Some(Next::Serve(key)) => Some(key),
             _ => None,
         };
-        let oldest = || {
-            self.waiting
-                .oldest()
-                .and_then(|key| self.waiting.remove(key))
+        let named = named.filter(|key| self.waiting.get(*key).is_some());
+        let key = named.or_else(|| self.waiting.oldest())?;
+        let request = self.waiting.remove(key)?;
+        Some((Serving::Request(request, key.1), request))
+    }
+
+    /// A request waits, alone or as a part of another one.
+    fn insert(&mut self, now: Nanos, request: Request) {
+        let most = self.scheduler.merge_max();
+        let merged = match most {
+            Bytes(0) => None,
+            most => self.waiting.merge(&request, most),
         };
-        let request = named.or_else(oldest)?;
-        Some((Serving::Request, request))
+        let number = merged.map_or(self.usage.requests, |key| key.1);
+        if merged.is_none() {
+            self.waiting.insert(number, now, request);
+        }
+        if most > Bytes(0) {
+            let parts = self.parts.entry(number).or_default();
+            let at = parts.partition_point(|part| part.at < request.at);
+            parts.insert(at, request);
+        }
+    }
+
+    /// What was served has ended: so have its parts.
+    fn end(&mut self, ended: Completion, done: &mut Vec<Completion>) {
+        let Serving::Request(request, number) = self.serving else {
+            return;
+        };
+        let parts = self.parts.remove(&number);
+        for part in parts.unwrap_or_else(|| vec![request]) {
+            self.scheduler.ended(ended.at, &part);
+            done.push(Completion {
+                id: part.id,
+                at: ended.at,
+                outcome: outcome_of(&part, &request, ended.outcome),
+            });
+        }
+    }
+}
+
+/// How a part of a request ended.
+fn outcome_of(part: &Request, whole: &Request, outcome: Outcome) -> Outcome {
+    let Outcome::Short { bytes } = outcome else {
+        return outcome;
+    };
+    let end = whole.at.0.saturating_add(bytes.0);
+    let there = end.saturating_sub(part.at.0);
+    match there >= part.bytes.0 {
+        true => Outcome::Done,
+        false => Outcome::Short {
+            bytes: Bytes(there),
+        },
     }
 }
 
 impl Layer for Queue {
     fn submit<D: Device>(&mut self, inner: &mut D, now: Nanos, request: Request) {
-        self.waiting.insert(self.usage.requests, request);
+        self.scheduler.came(now, &request);
+        self.insert(now, request);
         // Whether it switches is known when the device gets it.
         self.usage.count(&request, false);
         self.start(inner, now);
     }
 
+    fn next_event<D: Device>(&self, inner: &D) -> Option<Nanos> {
+        self.wake.into_iter().chain(inner.next_event()).min()
+    }
+
     /// The next request starts when the one before ended, also where the caller comes later.
     fn advance<D: Device>(&mut self, inner: &mut D, now: Nanos, done: &mut Vec<Completion>) {
-        while let Some(next) = inner.next_event().filter(|next| *next <= now) {
-            let before = done.len();
-            inner.advance(next, done);
-            let Some(ended) = done.get(before..).and_then(<[Completion]>::last) else {
-                continue;
-            };
-            let at = ended.at;
-            if self.serving == Serving::Seek {
-                done.truncate(before);
+        let mut ended = Vec::new();
+        while let Some(next) = self.next_event(inner).filter(|next| *next <= now) {
+            inner.advance(next, &mut ended);
+            if let Some(one) = ended.pop() {
+                self.end(one, done);
+                self.serving = Serving::Nothing;
+                self.start(inner, one.at);
+            } else if self.wake == Some(next) {
+                self.start(inner, next);
             }
-            self.serving = Serving::Nothing;
-            self.start(inner, at);
         }
     }
 
@@ -123,5 +191,63 @@ impl Layer for Queue {
             busy: inner.usage().busy,
             ..self.usage
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use forerun_core::{ErrorCode, Profile};
+
+    use crate::device::switching::Switching;
+    use crate::scheduler;
+
+    /// Number, end and time of each of these requests of so many bytes at a time; all but the first
+    /// wait for that one.
+    fn ends(requests: &[(u64, u64)], merge: u64) -> (Vec<(u64, u64)>, u64) {
+        let profile = Profile::constant(Nanos(1_000), 1_000_000_000).unwrap();
+        let text = format!("anticipatory(merge_bytes={merge})");
+        let inner = Switching::new(profile);
+        let mut device = Queued::new(scheduler::parse(&text).unwrap(), inner);
+        device.submit(Nanos(0), Request::new(99, Bytes(100_000), Bytes(0)));
+        for (id, &(at, bytes)) in (0..).zip(requests) {
+            device.submit(Nanos(0), Request::new(id, Bytes(at), Bytes(bytes)));
+        }
+        let mut done = Vec::new();
+        device.advance(Nanos(u64::MAX - 1), &mut done);
+        let ends = done.iter().skip(1).map(|one| (one.id, one.at.0));
+        (ends.collect(), device.inner.usage().requests)
+    }
+
+    #[test]
+    fn requests_that_follow_each_other_are_one_and_end_together() {
+        // Behind, before, and in between: one request of 40 bytes, one switch.
+        let (done, requests) = ends(&[(20, 10), (30, 10), (0, 10), (10, 10)], 512);
+        assert_eq!(requests, 3, "two runs, as 10..20 continues 0..10");
+        assert_eq!(done.len(), 4);
+        assert_eq!(done[0].1, done[1].1);
+        let (_, requests) = ends(&[(20, 10), (30, 10), (10, 10), (0, 10)], 512);
+        assert_eq!(requests, 2);
+        let (done, requests) = ends(&[(20, 10), (30, 10), (10, 10), (0, 10)], 0);
+        assert_eq!((done.len(), requests), (4, 5));
+    }
+
+    #[test]
+    fn no_merged_request_is_longer_than_the_most() {
+        let (done, requests) = ends(&[(0, 10), (10, 10), (20, 10)], 20);
+        assert_eq!((done.len(), requests), (3, 3));
+    }
+
+    #[test]
+    fn a_part_ends_as_well_as_its_share_of_the_whole() {
+        let whole = Request::new(0, Bytes(100), Bytes(40));
+        let part = |at| Request::new(1, Bytes(at), Bytes(20));
+        let short = Outcome::Short { bytes: Bytes(30) };
+        assert_eq!(outcome_of(&part(100), &whole, short), Outcome::Done);
+        let ten = Outcome::Short { bytes: Bytes(10) };
+        assert_eq!(outcome_of(&part(120), &whole, short), ten);
+        let error = ErrorCode(5);
+        let failed = Outcome::Failed { error };
+        assert_eq!(outcome_of(&part(100), &whole, failed), failed);
     }
 }

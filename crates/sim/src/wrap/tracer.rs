@@ -82,11 +82,7 @@ mod tests {
     fn every_request_reaches_the_sink_once() {
         let mut seen = Vec::new();
         let mut device = Tracer::new(Instant::default(), |traced: Traced| seen.push(traced));
-        let request = Request {
-            id: 9,
-            at: Bytes(5),
-            bytes: Bytes(7),
-        };
+        let request = Request::new(9, Bytes(5), Bytes(7));
         device.submit(Nanos(3), request);
         device.advance(Nanos(3), &mut Vec::new());
         device.advance(Nanos(4), &mut Vec::new());

@@ -218,7 +218,7 @@ fn the_ibm_drive_reaches_the_estimated_optimal_throughputs() {
         for id in 0..4_000 {
             let bytes = Bytes(random.between(least, most) / 4096 * 4096);
             let at = Bytes(random.below(room) / 4096 * 4096);
-            device.submit(now, Request { id, at, bytes });
+            device.submit(now, Request::new(id, at, bytes));
             now = device.next_event().unwrap();
             device.advance(now, &mut done);
             total += bytes.0;
@@ -328,7 +328,7 @@ fn sweeping_beats_the_order_of_arrival() {
         let room = device.capacity().unwrap().0 / 8192;
         for id in 0..200 {
             let (at, bytes) = (Bytes(random.below(room) * 8192), Bytes(8192));
-            device.submit(Nanos(0), Request { id, at, bytes });
+            device.submit(Nanos(0), Request::new(id, at, bytes));
         }
         let mut done = Vec::new();
         device.advance(Nanos(u64::MAX), &mut done);

@@ -151,11 +151,7 @@ fn mean_response(device: &mut dyn Device, file: &Path) -> f64 {
         let now = Nanos((words[0] * 1e6).round() as u64);
         device.advance(now, &mut done);
         let (at, bytes) = (words[2] as u64 * 512, words[3] as u64 * 512);
-        let request = Request {
-            id,
-            at: Bytes(at),
-            bytes: Bytes(bytes),
-        };
+        let request = Request::new(id, Bytes(at), Bytes(bytes));
         device.submit(now, request);
         let before = done.len();
         device.advance(Nanos(u64::MAX), &mut done);

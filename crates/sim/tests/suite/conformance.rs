@@ -3,7 +3,8 @@
 use forerun_core::Nanos;
 use forerun_sim::conformance;
 use forerun_sim::device::{self, Device, LIST};
-use forerun_sim::wrap::{Fault, Faults, Tracer};
+use forerun_sim::scheduler;
+use forerun_sim::wrap::{Fault, Faults, Queued, Tracer};
 
 fn built(name: &str) -> Box<dyn Device> {
     device::parse(name).unwrap()
@@ -43,6 +44,30 @@ fn every_device_conforms_inside_every_wrapper() {
                 Ok(()),
                 "tracer(fault({name}))"
             );
+        }
+    }
+}
+
+#[test]
+fn every_scheduler_conforms_in_front_of_a_disk_and_of_one_that_fails() {
+    for method in scheduler::LIST {
+        let behind = |inner: Box<dyn Device>| {
+            let scheduler = scheduler::parse(method.spec.name).unwrap();
+            Box::new(Queued::new(scheduler, inner)) as Box<dyn Device>
+        };
+        for seed in 0..20 {
+            let faults = Faults {
+                seed,
+                failed_per_mille: 100,
+                short_per_mille: 100,
+                delayed_per_mille: 300,
+                delay_max: Nanos(50_000_000),
+            };
+            let plain = || behind(built("hp97560"));
+            let failing = || behind(Box::new(Fault::new(built("hp97560"), faults)));
+            let name = method.spec.name;
+            assert_eq!(conformance::device(&plain, seed), Ok(()), "{name} {seed}");
+            assert_eq!(conformance::device(&failing, seed), Ok(()), "{name} {seed}");
         }
     }
 }
