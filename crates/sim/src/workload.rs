@@ -10,8 +10,10 @@
 //! Recorded accesses are a workload too, but not one made of parameters: see
 //! [`trace`](crate::trace).
 
+pub mod direct_reads;
 pub mod folders;
 pub mod interleaved;
+pub mod iozone;
 pub mod lost;
 pub mod many_readers;
 pub mod random;
@@ -20,6 +22,7 @@ pub mod retried;
 pub mod sequential;
 pub mod shuffled;
 pub mod strided;
+pub mod web_server;
 
 use std::sync::Arc;
 
@@ -38,6 +41,9 @@ pub static LIST: &[Method<Box<dyn Workload>>] = &[
     retried::METHOD,
     shuffled::METHOD,
     folders::METHOD,
+    iozone::METHOD,
+    direct_reads::METHOD,
+    web_server::METHOD,
     lost::DINERO,
     lost::CSCOPE_1,
     lost::CSCOPE_2,
