@@ -14,9 +14,12 @@
 //! Printing and threads are not here: whoever calls says how [jobs](lab::Job) are done. A new paper
 //! is a file of claims, one module and one entry in [`LIST`].
 
+pub mod array;
+pub mod baek09;
 pub mod claim;
 pub mod kimbrel96;
 pub mod lab;
+mod numbers;
 pub mod theory;
 
 use std::fmt;
@@ -30,7 +33,7 @@ pub use claim::{Claim, Claims, Figures, Kind, Verdict};
 use lab::{Done, Job, Lab, Perform, Traces};
 
 /// The papers. One entry a paper.
-pub static LIST: &[Paper] = &[kimbrel96::PAPER];
+pub static LIST: &[Paper] = &[kimbrel96::PAPER, baek09::PAPER];
 
 /// A paper whose claims are measured.
 #[derive(Debug)]
@@ -43,6 +46,9 @@ pub struct Paper {
     pub measure: fn(&Claim, &mut Lab) -> Answer,
     /// Its tables and figures.
     pub exhibits: &'static [Exhibit],
+    /// Its claims are measured for each moment at which a free disk can be noticed, because it is about
+    /// methods that go by that and does not say which it had.
+    pub has_notices: bool,
 }
 
 /// What was measured for a claim.
@@ -142,13 +148,15 @@ pub enum Chart {
         /// By disks, then in the order of the legend.
         bars: Vec<Bar>,
     },
-    /// Elapsed time over a parameter, drawn on a logarithmic axis.
+    /// Something over a parameter, drawn on a logarithmic axis.
     Lines {
         /// What it shows.
         title: String,
+        /// What is measured, with its unit.
+        measured: String,
         /// The parameter.
         over: String,
-        /// A name a line, and its points: parameter, seconds.
+        /// A name a line, and its points: parameter, what is measured.
         lines: Vec<(String, Vec<(f64, f64)>)>,
     },
 }
@@ -201,6 +209,8 @@ pub enum Broken {
     Model(String),
     /// A trace there is not.
     Trace(&'static str),
+    /// A scene or its settings, refused or broken.
+    Settings(String),
     /// A run came to no end.
     Host(HostError),
     /// The counters of a run do not add up.
@@ -215,6 +225,7 @@ impl fmt::Display for Broken {
             Self::Claims(error) => write!(f, "the claims cannot be read: {error}"),
             Self::Choice(error) => error.fmt(f),
             Self::Model(error) => write!(f, "the disk is refused: {error}"),
+            Self::Settings(error) => error.fmt(f),
             Self::Trace(name) => write!(f, "there is no trace {name}"),
             Self::Host(error) => error.fmt(f),
             Self::Books => write!(f, "the counters of a run do not add up"),
@@ -329,6 +340,10 @@ impl Paper {
         let notices = match wanted.notices.as_slice() {
             [] => &[Notice::default()],
             notices => notices,
+        };
+        let notices = match self.has_notices {
+            true => notices,
+            false => &[Notice::default()],
         };
         let mut reproduction = Reproduction::default();
         for claim in claims {

@@ -10,11 +10,11 @@ use super::{ListFormat, Noticing};
 /// `forerun reproduce`.
 #[derive(Debug, Group)]
 pub struct Reproduce {
-    /// The paper whose claims are measured: kimbrel96
+    /// The paper whose claims are measured: kimbrel96 or baek09
     #[arg(value_name = "PAPER", value_parser = |name: &str| reproduce::find(name))]
     pub paper: &'static Paper,
 
-    /// Only these claims, tables and figures: K1,table-2,figure-6,runs; a table or a figure needs -o
+    /// Only these claims, tables and figures: K1,table-2,figure-6,runs or B3,figure-8; a table or a figure needs -o
     #[arg(long, value_name = "ID,..", value_delimiter = ',')]
     pub only: Vec<String>,
 

@@ -105,13 +105,26 @@ fn table(all: &Reproduction) -> String {
     lines.collect()
 }
 
+/// Whether claims were measured for more than one moment at which a free disk is noticed.
+fn has_notices(all: &Reproduction) -> bool {
+    all.findings
+        .iter()
+        .any(|finding| finding.measured.len() > 1)
+}
+
 /// The columns of a table of claims: measured and verdict once for each moment at which a free disk
 /// is noticed.
 fn head(all: &Reproduction) -> Vec<String> {
     let measured = all.findings.first().map_or(&[][..], |f| &f.measured);
-    let columns = measured
-        .iter()
-        .flat_map(|one| [one.notice.to_string(), "verdict".to_owned()]);
+    let has_notices = has_notices(all);
+    let columns = measured.iter().flat_map(|one| {
+        let moment = one.notice.to_string();
+        let measured = "measured".to_owned();
+        [
+            if has_notices { moment } else { measured },
+            "verdict".to_owned(),
+        ]
+    });
     let first = ["id", "claim", "published"].map(str::to_owned);
     let columns = first.into_iter().chain(columns);
     columns.chain(["note".to_owned()]).collect()
@@ -159,7 +172,7 @@ fn json_of(paper: &str, finding: &Finding) -> Value {
         "paper": paper,
         "claim": finding.claim.what,
         "published": numbers(finding.claim.published().as_ref()),
-        "notice": one.map(|one| one.notice.name()),
+        "notice": one.filter(|_| finding.measured.len() > 1).map(|one| one.notice.name()),
         "measured": numbers(one.map(|one| &one.figures)),
         "verdict": one.map(|one| one.verdict.name()),
         "note": note(finding),

@@ -34,6 +34,7 @@ pub(super) const PAPER: Paper = Paper {
     claims: include_str!("../claims/kimbrel96.toml"),
     measure,
     exhibits: EXHIBITS,
+    has_notices: true,
 };
 
 static EXHIBITS: &[super::Exhibit] = &[

@@ -1,6 +1,6 @@
 //! The lab: traces under one method on so many modelled disks, each run made once.
 //!
-//! The conditions are those of kimbrel96 section 3: an HP 97560 a disk, CSCAN, striping by one
+//! The conditions of a [`Run`] are those of kimbrel96 section 3: an HP 97560 a disk, CSCAN, striping by one
 //! block, the cache the trace was run with, half a millisecond of processor a fetch. When a free
 //! disk is noticed the paper does not say; the lab has one [`Notice`] at a time. A measurement asks for the runs it needs as if they were there. One that is not is noted, and answered with
 //! nothing at all; what was noted is then made, by whoever has the threads for it, and the
@@ -14,12 +14,14 @@
 //! for next. A job depends on nothing but itself and the traces.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::OnceLock;
 
 use forerun_core::Nanos;
 use forerun_core::hinted::Setup;
 use forerun_core::settings::Notice;
 
 use super::Broken;
+use super::array::{ArrayReport, ArrayRun};
 use super::theory::{self, Bounds};
 use crate::device::{self, Device};
 use crate::hinted::host::{self, Host, HostReport};
@@ -76,6 +78,8 @@ pub struct Run {
 pub enum Job {
     /// A run, and when its engine notices that a fetch ended.
     Run(Run, Notice),
+    /// One on a striped array.
+    Array(ArrayRun),
     /// Figure 1.
     Figure1,
     /// So many random instances of the theorems, from a seed.
@@ -92,6 +96,8 @@ pub enum Job {
 pub enum Done {
     /// Of a run.
     Run(Box<HostReport>),
+    /// Of a run on an array.
+    Array(ArrayReport),
     /// Of figure 1.
     Figure1([u64; 2]),
     /// Of the theorems.
@@ -101,12 +107,16 @@ pub enum Done {
 /// Does jobs; in any order, on any number of threads.
 pub type Perform<'a> = &'a mut dyn FnMut(&Traces, Vec<Job>) -> Result<Vec<(Job, Done)>, Broken>;
 
-/// The traces, generated once.
-#[derive(Debug)]
-pub struct Traces(BTreeMap<&'static str, Trace>);
+/// The traces, generated once, when the first is asked for.
+#[derive(Debug, Default)]
+pub struct Traces(OnceLock<BTreeMap<&'static str, Trace>>);
 
-impl Default for Traces {
-    fn default() -> Self {
+impl Traces {
+    fn get(&self, name: &str) -> Option<&Trace> {
+        self.0.get_or_init(Self::generated).get(name)
+    }
+
+    fn generated() -> BTreeMap<&'static str, Trace> {
         let mut all: Vec<Trace> = stand_in::LIST.iter().map(|t| t.trace(SEED)).collect();
         let mut tenth = stand_in::postgres::SELECT.trace(SEED);
         tenth.name = SELECT_TENTH;
@@ -120,7 +130,7 @@ impl Default for Traces {
             reference.compute = Nanos(bursty.compute.0 / u64::from(bursty.reads));
         }
         all.extend([tenth, even, Trace::synth(SEED)]);
-        Self(all.into_iter().map(|trace| (trace.name, trace)).collect())
+        all.into_iter().map(|trace| (trace.name, trace)).collect()
     }
 }
 
@@ -134,6 +144,7 @@ impl Job {
             Self::Run(run, notice) => run
                 .perform(*notice, traces)
                 .map(|report| Done::Run(Box::new(report))),
+            Self::Array(run) => run.perform().map(Done::Array),
             Self::Figure1 => theory::figure_1_units().map(Done::Figure1),
             Self::Theorems { seed, instances } => {
                 theory::check(*seed, *instances).map(Done::Theorems)
@@ -144,7 +155,7 @@ impl Job {
 
 impl Run {
     fn perform(&self, notice: Notice, traces: &Traces) -> Result<HostReport, Broken> {
-        let trace = traces.0.get(self.trace).ok_or(Broken::Trace(self.trace))?;
+        let trace = traces.get(self.trace).ok_or(Broken::Trace(self.trace))?;
         let cache_blocks = self.cache_blocks.unwrap_or(trace.cache_blocks);
         let setup = Setup::of(&self.policy, self.disks, cache_blocks)?;
         let devices = (0..self.disks).map(|_| self.disk.device());
@@ -192,6 +203,7 @@ pub struct Lab {
     /// When engines notice that a fetch ended.
     pub notice: Notice,
     runs: BTreeMap<(Notice, Run), HostReport>,
+    arrays: BTreeMap<ArrayRun, ArrayReport>,
     figure_1: Option<[u64; 2]>,
     theorems: BTreeMap<(u64, u64), Bounds>,
     missing: BTreeSet<Job>,
@@ -216,6 +228,15 @@ impl Lab {
         known.unwrap_or_else(|| {
             self.missing.insert(Job::Run(key.1, key.0));
             HostReport::default()
+        })
+    }
+
+    /// A run on a striped array.
+    pub fn array(&mut self, run: ArrayRun) -> ArrayReport {
+        let known = self.arrays.get(&run).copied();
+        known.unwrap_or_else(|| {
+            self.missing.insert(Job::Array(run));
+            ArrayReport::default()
         })
     }
 
@@ -247,6 +268,9 @@ impl Lab {
         match (job, done) {
             (Job::Run(run, notice), Done::Run(report)) => {
                 self.runs.insert((notice, run), *report);
+            }
+            (Job::Array(run), Done::Array(report)) => {
+                self.arrays.insert(run, report);
             }
             (Job::Figure1, Done::Figure1(units)) => self.figure_1 = Some(units),
             (Job::Theorems { seed, instances }, Done::Theorems(bounds)) => {

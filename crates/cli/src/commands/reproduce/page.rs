@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use forerun_sim::reproduce::{Reproduction, Shown, Table};
+use forerun_sim::reproduce::{Chart, Reproduction, Shown, Table};
 
 use super::plot;
 use crate::failure::Failure;
@@ -32,7 +32,8 @@ pub(super) fn html(paper: &str, source: &str, all: &Reproduction) -> Result<Stri
     );
     page += "<h2>Claims</h2>\n";
     claims(&mut page, all);
-    if !all.exhibits.is_empty() {
+    let charts = || all.exhibits.iter().flat_map(|shown| &shown.charts);
+    if charts().any(|chart| matches!(chart, Chart::Bars { .. })) {
         legend(&mut page);
     }
     for exhibit in &all.exhibits {
@@ -84,8 +85,11 @@ fn shown(page: &mut String, shown: &Shown) -> Result<(), Failure> {
 }
 
 fn claims(page: &mut String, all: &Reproduction) {
-    *page += "<p>Every claim is measured twice: with a free disk noticed at once, and when a read \
-        begins or waits. The paper does not say which it had.</p>\n<table>\n";
+    if super::has_notices(all) {
+        *page += "<p>Every claim is measured twice: with a free disk noticed at once, and when a read \
+            begins or waits. The paper does not say which it had.</p>\n";
+    }
+    *page += "<table>\n";
     row(page, "th", super::head(all));
     for finding in &all.findings {
         let marked = |cell: String| match cell.as_str() {

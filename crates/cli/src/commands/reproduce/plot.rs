@@ -1,4 +1,4 @@
-//! Plots of the report: elapsed time by number of disks or by a parameter.
+//! Plots of the report: elapsed time by number of disks, or what is measured by a parameter.
 //!
 //! Bars are what the paper's figures are made of: what the reader computed, on top of it what
 //! fetches cost the processor, and on top of that what it waited; a group of bars for each number
@@ -40,7 +40,12 @@ const LINES: [RGBColor; 5] = [
 pub(super) fn svg(chart: &Chart) -> Result<String, Failure> {
     let drawn = match chart {
         Chart::Bars { title, bars } => grouped(title, bars),
-        Chart::Lines { title, over, lines } => lined(title, over, lines),
+        Chart::Lines {
+            title,
+            measured,
+            over,
+            lines,
+        } => lined(title, [over, measured], lines),
     };
     drawn.map_err(|e| Failure::Run(format!("cannot draw a plot: {e}")))
 }
@@ -122,7 +127,7 @@ fn grouped(title: &str, bars: &[Bar]) -> Drawn {
     Ok(svg)
 }
 
-fn lined(title: &str, over: &str, lines: &[(String, Vec<(f64, f64)>)]) -> Drawn {
+fn lined(title: &str, [over, measured]: [&str; 2], lines: &[(String, Vec<(f64, f64)>)]) -> Drawn {
     let points = || lines.iter().flat_map(|(_, points)| points);
     let top = points().map(|(_, y)| *y).fold(1.0, f64::max) * 1.05;
     let left = points().map(|(x, _)| x.log2()).fold(f64::MAX, f64::min);
@@ -143,7 +148,7 @@ fn lined(title: &str, over: &str, lines: &[(String, Vec<(f64, f64)>)]) -> Drawn 
             .x_labels(10)
             .x_label_formatter(&|x| format!("{:.0}", x.exp2()))
             .x_desc(over)
-            .y_desc("elapsed, s")
+            .y_desc(measured)
             .draw()?;
         for ((name, points), colour) in lines.iter().zip(LINES.iter().cycle()) {
             let line = points.iter().map(|(x, y)| (x.log2(), *y));
@@ -191,6 +196,7 @@ mod tests {
         let line = |name: &str, y: f64| (name.to_owned(), vec![(4.0, y), (160.0, y / 2.0)]);
         let chart = Chart::Lines {
             title: "cscope2".to_owned(),
+            measured: "elapsed, s".to_owned(),
             over: "batch".to_owned(),
             lines: vec![line("one", 60.0), line("two", 40.0)],
         };

@@ -161,6 +161,7 @@ fn over(
     let table = Table::new(trace, head, rows);
     let chart = Chart::Lines {
         title: trace.to_owned(),
+        measured: "elapsed, s".to_owned(),
         over: parameter.to_owned(),
         lines,
     };

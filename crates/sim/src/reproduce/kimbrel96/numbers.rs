@@ -2,29 +2,8 @@
 
 use forerun_core::Nanos;
 
-use super::super::{Answer, Figures};
+pub(super) use super::super::numbers::{answer, judged, rounded};
 use crate::hinted::host::HostReport;
-
-/// An answer of these numbers, which the claim's kind judges.
-pub(super) fn answer(numbers: Vec<f64>, note: impl Into<String>) -> Answer {
-    let measured = match numbers.as_slice() {
-        [one] => Figures::One(*one),
-        _ => Figures::Several(numbers),
-    };
-    Answer {
-        measured,
-        holds: None,
-        note: note.into(),
-    }
-}
-
-/// An answer that was judged already.
-pub(super) fn judged(holds: bool, numbers: Vec<f64>, note: impl Into<String>) -> Answer {
-    Answer {
-        holds: Some(holds),
-        ..answer(numbers, note)
-    }
-}
 
 /// Seconds, to the millisecond.
 pub(super) fn seconds(time: Nanos) -> f64 {
@@ -34,12 +13,6 @@ pub(super) fn seconds(time: Nanos) -> f64 {
 /// Seconds as the paper prints them.
 pub(super) fn elapsed_s(run: &HostReport) -> f64 {
     rounded(seconds(run.elapsed), 1)
-}
-
-/// A number with so many places behind the point.
-pub(super) fn rounded(value: f64, places: i32) -> f64 {
-    let unit = 10f64.powi(places);
-    (value * unit).round() / unit
 }
 
 /// Mean time a disk works on a request, in milliseconds.

@@ -1,0 +1,121 @@
+//! B1 and B2: the paper's two worked examples, which need no disk.
+
+use forerun_core::layout::{LayoutMap, Placement};
+use forerun_core::shape::stripe::Counter;
+use forerun_core::shape::{self, Strip, Strips};
+use forerun_core::spec::Choice;
+use forerun_core::{Block, Bytes, DeviceId};
+
+use super::super::Answer;
+use super::super::numbers::answer;
+
+/// Blocks of the file of Figures 3 and 4, and where on the array it begins.
+const FILE: (u64, u64) = (20, 16);
+/// Blocks of a strip, and disks with data: Figure 1.
+const STRIP: u64 = 4;
+const DISKS: u16 = 4;
+/// Sizes of the windows that are decided; the last one again and again.
+const RAMP: [u64; 3] = [1, 2, 4];
+
+/// A window of the example. A block has the size of a byte.
+struct Window<'a> {
+    start: u64,
+    end: u64,
+    map: &'a LayoutMap,
+}
+
+impl Strips for Window<'_> {
+    fn start(&self) -> Block {
+        Block(self.start as u32)
+    }
+
+    fn end(&self) -> u64 {
+        self.end
+    }
+
+    fn wanted(&self) -> u64 {
+        self.start + 1
+    }
+
+    fn room(&self) -> u64 {
+        FILE.0
+    }
+
+    fn array(&self) -> DeviceId {
+        DeviceId(0)
+    }
+
+    fn spread(&self) -> u32 {
+        DISKS.into()
+    }
+
+    fn strip(&self, block: Block) -> Option<Strip> {
+        let at = FILE.1 + u64::from(block.0);
+        let strip = self.map.strip(at * BLOCK)?;
+        let blocks = |bytes: Bytes| (bytes.0 / BLOCK) as u32;
+        Some(Strip {
+            number: strip.number,
+            left: blocks(strip.left),
+            left_of_stripe: blocks(strip.left_of_stripe),
+            stripe: blocks(strip.stripe),
+        })
+    }
+}
+
+/// Bytes of a block: any that a strip of four is allowed to have.
+const BLOCK: u64 = 4096;
+
+/// How many requests all disks get, windows ended by this shape.
+fn requests(shape: &str) -> Option<u64> {
+    let mut shape = Choice::parse("shape", shape::LIST, shape)
+        .ok()?
+        .build(shape::LIST)?;
+    let disks = (0..DISKS).map(DeviceId);
+    let placement = Placement::raid0(Bytes(STRIP * BLOCK), disks, Bytes(0)).ok()?;
+    let map = LayoutMap::new(&placement, BLOCK as u32)?;
+    let (mut start, mut requests) = (0, 0);
+    let mut sizes = RAMP.into_iter();
+    let mut size = 0;
+    while start < FILE.0 {
+        size = sizes.next().unwrap_or(size);
+        let end = (start + size).min(FILE.0);
+        let window = Window {
+            start,
+            end,
+            map: &map,
+        };
+        let end = shape.end(&window);
+        let mut at = start;
+        while at < end {
+            let place = map.place((FILE.1 + at) * BLOCK);
+            requests += 1;
+            at += (place.run.0 / BLOCK).min(end - at);
+        }
+        start = end;
+    }
+    Some(requests)
+}
+
+pub(super) fn b1() -> Answer {
+    let counted = ["whole", "strip"].map(|shape| requests(shape).unwrap_or(0) as f64);
+    answer(
+        counted.to_vec(),
+        "requests of the windows as the shape stage ends them and the layout splits them",
+    )
+}
+
+pub(super) fn b2() -> Answer {
+    /// SC^max of Figure 7.
+    const MOST: u64 = 42;
+    let mut counter = Counter::default();
+    let strips = [0, 4, 0, 4, 5, 0, 5, 6, 0, 6];
+    let values = strips.map(|strip| {
+        counter.step(strip, MOST);
+        counter.value() as f64
+    });
+    answer(
+        values.to_vec(),
+        "with two slips of Figure 7 mended, as the text's own numbers have it: line 23 is max(0, SC - 1), \
+         line 27 max(SPS - 1, 0), and before the first strip there was strip -1",
+    )
+}

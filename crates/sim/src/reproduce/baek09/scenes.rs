@@ -1,0 +1,93 @@
+//! The runs of the paper, by its own names: scheme, largest prefetch and strip in KB, readers.
+
+use forerun_core::Bytes;
+
+use super::super::array::{ArrayReport, ArrayRun, Host, RUN};
+use super::super::lab::Lab;
+
+/// Processor time of a read of 4 KiB: two copies (cache of the RAID driver, page cache) at some 2 GB/s each and
+/// a system call, on the Xeon of 3 GHz. An assumption; between 3 and 7 us nothing depends on it.
+const THINK_NS: u64 = 4_000;
+
+/// The files of IOzone, and of the web server, together.
+const TOTAL: u64 = 8 << 30;
+
+/// What is asked of the array: scheme, prefetch and strip.
+#[derive(Clone, Debug)]
+pub(super) struct Scheme {
+    pub(super) preset: &'static str,
+    pub(super) shape: Option<String>,
+    pub(super) prefetch_kb: u64,
+    pub(super) strip_kb: u64,
+    pub(super) host: Host,
+}
+
+pub(super) const SEQP: &str = "seqp";
+pub(super) const SASEQP: &str = "saseqp";
+pub(super) const MSP_SEQP: &str = "msp+seqp";
+pub(super) const MSP_SASEQP: &str = "msp+saseqp";
+
+impl Scheme {
+    pub(super) fn new(preset: &'static str, prefetch_kb: u64, strip_kb: u64) -> Self {
+        Self {
+            preset,
+            shape: None,
+            prefetch_kb,
+            strip_kb,
+            host: Host::default(),
+        }
+    }
+
+    pub(super) fn on(self, host: Host) -> Self {
+        Self { host, ..self }
+    }
+
+    fn run(&self, workload: String) -> ArrayRun {
+        ArrayRun {
+            workload,
+            preset: self.preset,
+            shape: self.shape.clone(),
+            prefetch: Bytes(self.prefetch_kb << 10),
+            strip: Bytes(self.strip_kb << 10),
+            host: self.host,
+            is_aligned: false,
+            time: RUN,
+        }
+    }
+}
+
+/// IOzone: so many streams over 8 GB.
+pub(super) fn iozone(lab: &mut Lab, scheme: &Scheme, streams: u64) -> ArrayReport {
+    let workload = format!("iozone(total_bytes={TOTAL},streams={streams},think_ns={THINK_NS})");
+    lab.array(scheme.run(workload))
+}
+
+/// The web server of section 5.4: 32 threads, 8 GB of files of this mean size.
+pub(super) fn web(lab: &mut Lab, scheme: &Scheme, mean_kb: u64) -> ArrayReport {
+    let mean = mean_kb << 10;
+    // More than there is time for.
+    let opens = (4 << 30) / mean + 1_000;
+    let workload = format!(
+        "web-server(files={},mean_bytes={mean},threads=32,opens={opens},think_ns={THINK_NS})",
+        TOTAL / mean
+    );
+    lab.array(scheme.run(workload))
+}
+
+/// Direct reads of so many strips by so many threads, aligned.
+pub(super) fn direct(lab: &mut Lab, threads: u64, strips: u64, strip_kb: u64) -> ArrayReport {
+    let bytes = strips * (strip_kb << 10);
+    let requests = TOTAL / threads / bytes;
+    let workload =
+        format!("direct-reads(threads={threads},request_bytes={bytes},requests={requests})");
+    let run = Scheme::new("none", strip_kb, strip_kb).run(workload);
+    lab.array(ArrayRun {
+        is_aligned: true,
+        ..run
+    })
+}
+
+/// How many times the bandwidth of the other it is; 0 as long as there is none.
+pub(super) fn times(one: ArrayReport, other: ArrayReport) -> f64 {
+    one.rate() / other.rate().max(1e-9)
+}

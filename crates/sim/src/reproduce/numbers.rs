@@ -1,0 +1,30 @@
+//! Numbers of an answer, as they are printed.
+
+use super::{Answer, Figures};
+
+/// An answer of these numbers, which the claim's kind judges.
+pub(super) fn answer(numbers: Vec<f64>, note: impl Into<String>) -> Answer {
+    let measured = match numbers.as_slice() {
+        [one] => Figures::One(*one),
+        _ => Figures::Several(numbers),
+    };
+    Answer {
+        measured,
+        holds: None,
+        note: note.into(),
+    }
+}
+
+/// An answer that was judged already.
+pub(super) fn judged(holds: bool, numbers: Vec<f64>, note: impl Into<String>) -> Answer {
+    Answer {
+        holds: Some(holds),
+        ..answer(numbers, note)
+    }
+}
+
+/// A number with so many places behind the point.
+pub(super) fn rounded(value: f64, places: i32) -> f64 {
+    let unit = 10f64.powi(places);
+    (value * unit).round() / unit
+}
