@@ -67,6 +67,8 @@ pub struct Step {
     /// How many bytes are taken before the read returns: all of them, or fewer where the
     /// application cannot take more (a full socket) and comes back later for the rest.
     pub take: Bytes,
+    /// Another reader that makes it, in place of this one: one [beside](Workload::owner) it.
+    pub on: Option<usize>,
 }
 
 impl Step {
@@ -79,7 +81,15 @@ impl Step {
             offset: Bytes(offset),
             bytes,
             take: bytes,
+            on: None,
         }
+    }
+
+    /// The same, made by another reader of the process.
+    #[must_use]
+    pub fn on(self, reader: usize) -> Self {
+        let on = Some(reader);
+        Self { on, ..self }
     }
 }
 
@@ -136,6 +146,17 @@ pub trait Workload: core::fmt::Debug {
     /// Whose step is next, where all readers are one process that reads several files; a turn of
     /// a reader that has no step left is passed over. `None`: each reader is a process of its own.
     fn turns(&self) -> Option<Turns<'_>> {
+        None
+    }
+    /// Whose process a reader belongs to: its own, unless it is there for [steps](Step::on) of another
+    /// one and has none itself. It then opens and closes its file with that one. Only where each
+    /// reader is a process of its own, all at once.
+    fn owner(&self, reader: usize) -> usize {
+        reader
+    }
+    /// Where files lie if they lie on an array, for workloads that say so: the extents of each, as
+    /// offset in the file and address on the array.
+    fn places(&self) -> Option<Vec<Vec<(Bytes, Bytes)>>> {
         None
     }
     /// How many readers are open at a time, where each is a process of its own: the next one opens its

@@ -191,6 +191,7 @@ impl<'a, 'r> World<'a, 'r> {
             &sizes,
             devices.len(),
             striping.as_ref(),
+            workload.places(),
             block_bytes,
             is_packed,
         )?;
@@ -275,11 +276,24 @@ impl<'a, 'r> World<'a, 'r> {
         for (process, reader) in (0..).zip(&mut self.readers[..self.opened]) {
             reader.process = if self.turns.is_some() { 0 } else { process };
         }
+        let owner = |reader| self.workload.owner(reader);
+        let is_beside = |reader: usize| owner(reader) != reader && self.turns.is_none();
+        let beside: Vec<usize> = (0..self.opened).filter(|r| is_beside(*r)).collect();
+        for reader in &beside {
+            let owner = self.workload.owner(*reader);
+            let Some(one) = self.readers.get_mut(owner) else {
+                return Err(WorldError::NoFile(owner));
+            };
+            one.beside.push(*reader);
+            self.readers[*reader].process = owner as u32;
+        }
         (0..self.opened).try_for_each(|reader| self.open(reader))?;
         self.announce(self.workload.hints())?;
         match self.turns {
             Some(_) => self.next_turn(),
-            None => (0..self.opened).try_for_each(|reader| self.think(reader)),
+            None => (0..self.opened)
+                .filter(|reader| beside.binary_search(reader).is_err())
+                .try_for_each(|reader| self.think(reader)),
         }
     }
 

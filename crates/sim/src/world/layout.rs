@@ -50,6 +50,9 @@ pub struct Fragments {
     pub seed: u64,
 }
 
+/// Where files lie on an array, if a workload says so: offsets and addresses.
+type Places = Vec<Vec<(Bytes, Bytes)>>;
+
 impl Striping {
     /// Contiguous files on RAID-0.
     ///
@@ -102,6 +105,7 @@ pub(super) fn place(
     sizes: &[Bytes],
     devices: usize,
     striping: Option<&Striping>,
+    places: Option<Places>,
     block_bytes: u64,
     is_packed: bool,
 ) -> Result<Vec<File>, WorldError> {
@@ -109,7 +113,7 @@ pub(super) fn place(
         return Err(WorldError::Count(sizes.len()));
     }
     let placements = match striping {
-        Some(striping) => on_array(sizes, devices, striping, block_bytes)?,
+        Some(striping) => on_array(sizes, devices, striping, places, block_bytes)?,
         None => one_by_one(sizes, devices, block_bytes, is_packed),
     };
     let files = sizes.iter().zip(placements).enumerate();
@@ -154,6 +158,7 @@ fn on_array(
     sizes: &[Bytes],
     devices: usize,
     striping: &Striping,
+    places: Option<Places>,
     block_bytes: u64,
 ) -> Result<Vec<Placement>, WorldError> {
     let refused = || WorldError::Striping(striping.layout.to_string(), devices);
@@ -170,6 +175,13 @@ fn on_array(
         extents,
         ..whole.clone()
     };
+    if let Some(places) = places {
+        let extents = |file: Vec<(Bytes, Bytes)>| {
+            let extents = file.into_iter().map(|(offset, at)| extent(offset.0, at.0));
+            placed(extents.collect())
+        };
+        return Ok(places.into_iter().map(extents).collect());
+    }
     if let Some(fragments) = &striping.fragments {
         let extents = scattered(sizes, fragments, block_bytes);
         return Ok(extents.into_iter().map(placed).collect());

@@ -22,6 +22,10 @@ const CPU_TICK: Nanos = Nanos(1_000_000);
 impl World<'_, '_> {
     /// A reader is done with its step: it goes on, or somebody else's turn has come.
     fn end_step(&mut self, reader: usize) -> Result<(), WorldError> {
+        if let Some(owner) = self.readers[reader].lent_to.take() {
+            self.pass_on(reader, owner);
+            return self.think(owner);
+        }
         if self.turns.is_none() {
             return self.think(reader);
         }
@@ -64,13 +68,37 @@ impl World<'_, '_> {
         let one = &mut self.readers[reader];
         one.reading = None;
         match one.steps.next() {
-            Some(step) => {
-                self.begin_thinking(reader, step);
-                Ok(())
-            }
+            Some(step) => self.begin_step(reader, step),
             None if self.walking.is_some() => self.leave(reader),
             None => self.close(reader),
         }
+    }
+
+    /// A step of a reader, which it makes itself or leaves to one beside it.
+    fn begin_step(&mut self, reader: usize, step: Step) -> Result<(), WorldError> {
+        let Some(other) = step.on else {
+            self.begin_thinking(reader, step);
+            return Ok(());
+        };
+        if !self.readers[reader].beside.contains(&other) {
+            return Err(WorldError::NoFile(other));
+        }
+        self.pass_on(reader, other);
+        self.readers[other].lent_to = Some(reader);
+        self.begin_thinking(other, step);
+        Ok(())
+    }
+
+    /// One reader of a process goes on where another one stops: the processor is the other one's.
+    fn pass_on(&mut self, from: usize, to: usize) {
+        let one = &mut self.readers[from];
+        let owed = one.hand_over(self.now);
+        (one.reading, one.state) = (None, State::Away { since: self.now });
+        let one = &mut self.readers[to];
+        one.come_back(self.now);
+        one.report.driver = plus(one.report.driver, owed);
+        one.free_at = plus(self.now, owed);
+        one.state = State::Reading;
     }
 
     fn begin_thinking(&mut self, reader: usize, step: Step) {
@@ -80,7 +108,12 @@ impl World<'_, '_> {
         self.push(wake, reader);
     }
 
+    /// A reader closes its file, and those beside it theirs.
     pub(super) fn close(&mut self, reader: usize) -> Result<(), WorldError> {
+        for other in std::mem::take(&mut self.readers[reader].beside) {
+            self.readers[other].come_back(self.now);
+            self.close(other)?;
+        }
         let id = ReaderId(reader as u32);
         self.drain()?;
         self.end_instant()?;

@@ -135,6 +135,10 @@ pub(super) struct Reader<'a> {
     pub(super) file: usize,
     /// The process that reads: a reader that begins when another one ends is the same one's.
     pub(super) process: u32,
+    /// The reader whose step it makes.
+    pub(super) lent_to: Option<usize>,
+    /// Readers that are there for steps of this one.
+    pub(super) beside: Vec<usize>,
     pub(super) steps: Steps<'a>,
     pub(super) state: State,
     pub(super) reading: Option<Reading>,
@@ -168,6 +172,8 @@ impl<'a> Reader<'a> {
         Self {
             file,
             process: 0,
+            lent_to: None,
+            beside: Vec::new(),
             steps,
             state: State::Away { since: Nanos(0) },
             reading: None,
@@ -256,6 +262,7 @@ mod tests {
     fn reading(offset: u64, bytes: u64, take: u64) -> Option<Reading> {
         let (bytes, take) = (Bytes(bytes), Bytes(take));
         let step = Step {
+            on: None,
             think: Nanos(0),
             offset: Bytes(offset),
             bytes,

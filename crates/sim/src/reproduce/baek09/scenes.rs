@@ -42,6 +42,14 @@ impl Scheme {
         Self { host, ..self }
     }
 
+    /// The longest window: so far ahead a kernel needs to know where data lie.
+    fn window_kb(&self) -> u64 {
+        match self.preset {
+            SASEQP | MSP_SASEQP => self.prefetch_kb.min(self.strip_kb),
+            _ => self.prefetch_kb,
+        }
+    }
+
     fn run(&self, workload: String) -> ArrayRun {
         ArrayRun {
             workload,
@@ -58,7 +66,16 @@ impl Scheme {
 
 /// IOzone: so many streams over 8 GB.
 pub(super) fn iozone(lab: &mut Lab, scheme: &Scheme, streams: u64) -> ArrayReport {
-    let workload = format!("iozone(total_bytes={TOTAL},streams={streams},think_ns={THINK_NS})");
+    // MSP works on the array's blocks: its stripes hold the pointers too, while it is at work.
+    let metadata = match scheme.preset {
+        MSP_SEQP | MSP_SASEQP if streams == 1 => 2,
+        _ => 1,
+    };
+    let ahead = scheme.window_kb() << 10;
+    let workload = format!(
+        "iozone(total_bytes={TOTAL},streams={streams},think_ns={THINK_NS},metadata={metadata},\
+         ahead_bytes={ahead})"
+    );
     lab.array(scheme.run(workload))
 }
 
