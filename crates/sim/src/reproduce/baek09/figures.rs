@@ -109,7 +109,7 @@ fn figure_8(lab: &mut Lab, shown: &mut Shown) {
 fn figure_9(lab: &mut Lab, shown: &mut Shown) {
     let mut lines = Vec::new();
     for threads in [256, 64, 1] {
-        let point = |strips| (strips, direct(lab, threads, strips, 128).rate());
+        let point = |strips| (strips, direct(lab, threads, strips, 128));
         lines.push((format!("{threads} threads"), STRIPS.map(point).to_vec()));
     }
     plotted(
@@ -120,7 +120,7 @@ fn figure_9(lab: &mut Lab, shown: &mut Shown) {
         lines,
     );
     let twice = [256, 64, 1].map(|threads| {
-        let rate = direct(lab, threads, 1, 256).rate();
+        let rate = direct(lab, threads, 1, 256);
         vec![threads.to_string(), format!("{rate:.1}")]
     });
     let head = ["threads", "MB/s"].map(str::to_owned).to_vec();

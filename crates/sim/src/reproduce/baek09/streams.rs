@@ -117,13 +117,12 @@ pub(super) fn b8(lab: &mut Lab) -> Answer {
 pub(super) const STRIPS: [u64; 3] = [1, 2, 4];
 
 pub(super) fn b10(lab: &mut Lab) -> Answer {
-    let mut rates =
-        |threads| STRIPS.map(|strips| rounded(direct(lab, threads, strips, 128).rate(), 1));
+    let mut rates = |threads| STRIPS.map(|strips| rounded(direct(lab, threads, strips, 128), 1));
     let (many, single) = (rates(256), rates(1));
     let most = many.iter().copied().fold(0.0, f64::max);
     let least = many.iter().copied().fold(f64::MAX, f64::min);
     let is_rising = single.windows(2).all(|pair| pair[0] < pair[1]);
-    let twice = direct(lab, 256, 1, 256).rate();
+    let twice = direct(lab, 256, 1, 256);
     let note = format!(
         "MB/s with 256 threads, then with one; strips of 256 KB, one a request, 256 threads: {twice:.1}"
     );
