@@ -1,4 +1,4 @@
-//! The claims of kimbrel96 as `forerun reproduce` measures them, as far as they are quick: those
+//! The claims of the papers as `forerun reproduce` measures them, as far as they are quick: those
 //! that depend on no disk are met exactly, what was searched for says so, nothing is left out.
 //!
 //! All of them, over every trace and array, are a minute of computing: `forerun reproduce
@@ -8,6 +8,8 @@
 mod skipped;
 
 use forerun_core::settings::Notice;
+use forerun_core::{Bytes, Nanos};
+use forerun_sim::reproduce::array::{ArrayRun, Host};
 use forerun_sim::reproduce::lab::Lab;
 use forerun_sim::reproduce::{
     self, Chart, Finding, Measured, Reproduction, Verdict, Wanted, one_by_one,
@@ -166,6 +168,91 @@ fn all_claims_fare_as_docs_reproduce_says() {
     };
     assert_eq!(differ(Notice::AtReads), ["K8", "K12", "K14", "K17"]);
     assert_eq!(differ(Notice::AtOnce), ["K8", "K9", "K12", "K14", "K17"]);
+}
+
+fn of_arrays(only: &[&str]) -> Reproduction {
+    let wanted = Wanted {
+        only: only.iter().map(|name| (*name).to_owned()).collect(),
+        ..Wanted::default()
+    };
+    let paper = reproduce::find("baek09").unwrap();
+    paper.reproduce(&wanted, &mut one_by_one).unwrap()
+}
+
+#[test]
+fn every_claim_and_every_figure_of_baek09_has_a_name() {
+    let items = reproduce::find("baek09").unwrap().items().unwrap();
+    let claims: Vec<String> = (1..=10).map(|number| format!("B{number}")).collect();
+    assert_eq!(items[..10], claims);
+    assert_eq!(items[10..], ["figure-8", "figure-9", "figure-10"]);
+}
+
+/// B4 in full; of the others a minute of computing is asked for below.
+#[test]
+fn the_worked_examples_of_baek09_are_exact_and_one_reader_gains_by_stripes() {
+    let all = of_arrays(&["B1", "B2", "B4"]);
+    for id in ["B1", "B2", "B4"] {
+        let [measured] = finding(&all.findings, id).measured.as_slice() else {
+            panic!("{id} is measured once");
+        };
+        assert_eq!(measured.verdict, Verdict::Met, "{measured:?}");
+    }
+}
+
+/// A small one: a second of 16 readers, 1 GB of files.
+#[test]
+fn a_run_on_an_array_is_the_same_every_time_and_strips_help_many_readers() {
+    let run = |preset| ArrayRun {
+        workload: "iozone(total_bytes=1073741824,streams=16,think_ns=4000)".to_owned(),
+        preset,
+        shape: None,
+        prefetch: Bytes(128 << 10),
+        strip: Bytes(256 << 10),
+        host: Host::Linux,
+        is_aligned: false,
+        time: Nanos(1_000_000_000),
+    };
+    let rates = ["seqp", "saseqp"].map(|preset| {
+        let report = run(preset).perform().unwrap();
+        assert_eq!(report, run(preset).perform().unwrap(), "{preset}");
+        println!("{preset}: {report:?}");
+        report.rate()
+    });
+    assert!(rates[1] > 1.2 * rates[0], "{rates:?}");
+}
+
+#[test]
+fn a_preset_or_workload_there_is_not_is_an_error_of_the_run() {
+    let run = ArrayRun {
+        workload: "iozone(streams=0)".to_owned(),
+        preset: "seqp",
+        shape: None,
+        prefetch: Bytes(0),
+        strip: Bytes(65_536),
+        host: Host::Fcfs,
+        is_aligned: true,
+        time: Nanos(1),
+    };
+    assert!(run.perform().is_err());
+    let preset = "sequp";
+    assert!(ArrayRun { preset, ..run }.perform().is_err());
+}
+
+/// A minute of computing as well.
+#[test]
+fn all_claims_of_baek09_fare_as_docs_reproduce_says() {
+    #[expect(clippy::disallowed_methods, reason = "a test may be asked for more")]
+    let asked = std::env::var_os("FORERUN_REPRODUCE").is_some();
+    if !asked {
+        skipped::skipped("a minute of computing: set FORERUN_REPRODUCE");
+        return;
+    }
+    let findings = of_arrays(&[]).findings;
+    let differ = findings
+        .iter()
+        .filter(|f| f.measured[0].verdict == Verdict::Differs);
+    let differ: Vec<&str> = differ.map(|f| f.claim.id.as_str()).collect();
+    assert_eq!(differ, ["B3", "B5", "B6", "B7", "B8", "B9"]);
 }
 
 #[test]

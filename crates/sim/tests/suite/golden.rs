@@ -21,7 +21,7 @@ const MEMORY: u64 = 16 << 20;
 
 /// Workloads that show more in another form, or in more than one, than with their defaults in a file
 /// of [`FILE_BYTES`]. One of the list that is not named here is in the grid in that form.
-const FORMS: [&str; 8] = [
+const FORMS: [&str; 11] = [
     "sequential(file_bytes=20000000)",
     "sequential(file_bytes=20000000,read_bytes=10000,think_ns=500000)",
     "many-readers(file_bytes=5000000,readers=8)",
@@ -30,6 +30,9 @@ const FORMS: [&str; 8] = [
     "strided(file_bytes=20000000,stride_bytes=16384,backward=1)",
     "random(file_bytes=50000000)",
     "reordered(file_bytes=20000000,read_bytes=16384,band=4)",
+    "iozone(total_bytes=20000000,streams=4)",
+    "direct-reads(threads=8,request_bytes=131072,requests=16)",
+    "web-server(files=40,mean_bytes=400000,threads=8,opens=60)",
 ];
 
 /// More than the memory, so that reclaim is in every row, and the size of most forms.
@@ -53,16 +56,16 @@ fn forms(workload: &'static Spec, device: &Spec) -> Vec<String> {
         .params
         .iter()
         .any(|param| param.name == "file_bytes");
-    if !has_size {
-        let here = device.name == DISK;
-        return Vec::from_iter(here.then(|| workload.name.to_owned()));
-    }
     let of_this = |form: &&&str| form.split('(').next() == Some(workload.name);
     let named: Vec<String> = FORMS
         .iter()
         .filter(of_this)
         .map(ToString::to_string)
         .collect();
+    if !has_size && named.is_empty() {
+        let here = device.name == DISK;
+        return Vec::from_iter(here.then(|| workload.name.to_owned()));
+    }
     let all = match named.is_empty() {
         true => vec![format!("{}(file_bytes={FILE_BYTES})", workload.name)],
         false => named,

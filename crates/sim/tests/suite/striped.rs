@@ -68,6 +68,27 @@ fn striped_runs_replay_line_by_line_with_every_preset() {
     }
 }
 
+/// A reader has another one beside it, which reads the pointers to its data: one process, one clock, and
+/// each pointer once.
+#[test]
+fn pointers_are_read_by_the_process_that_needs_them() {
+    const BYTES: u64 = 3 << 22;
+    for preset in ["seqp", "msp+saseqp", "forerun"] {
+        let workload = format!("iozone(total_bytes={BYTES},streams=2,think_ns=1000)");
+        let report = striped(preset, &workload, &mut ());
+        let [one, other, pointers, others] = report.readers.as_slice() else {
+            panic!("{preset}: {:?}", report.readers);
+        };
+        for (reader, beside) in [(one, pointers), (other, others)] {
+            assert_eq!(reader.bytes.0, BYTES / 2);
+            // Behind 12 blocks one, behind 1,024 more two.
+            assert_eq!((beside.bytes.0, beside.reads), (3 * 4096, 2), "{preset}");
+            assert_eq!(reader.elapsed, beside.elapsed);
+            assert!(reader.adds_up() && beside.adds_up());
+        }
+    }
+}
+
 #[test]
 fn a_strip_that_cuts_blocks_is_refused_by_name() {
     let built = workload::parse("sequential").unwrap();

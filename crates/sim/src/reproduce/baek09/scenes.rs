@@ -6,7 +6,7 @@ use super::super::array::{ArrayReport, ArrayRun, Host, RUN};
 use super::super::lab::Lab;
 
 /// Processor time of a read of 4 KiB: two copies (cache of the RAID driver, page cache) at some 2 GB/s each and
-/// a system call, on the Xeon of 3 GHz. An assumption; between 3 and 7 us nothing depends on it.
+/// a system call, on the Xeon of 3 GHz. An assumption: with 3 or 7 us one stream is as fast.
 const THINK_NS: u64 = 4_000;
 
 /// The files of IOzone, and of the web server, together.
@@ -79,6 +79,12 @@ pub(super) fn iozone(lab: &mut Lab, scheme: &Scheme, streams: u64) -> ArrayRepor
         "iozone(total_bytes={TOTAL},streams={streams},think_ns={THINK_NS},metadata={metadata},\
          ahead_bytes={ahead})"
     );
+    lab.array(scheme.run(workload))
+}
+
+/// IOzone with one stream and no blocks of pointers.
+pub(super) fn bare(lab: &mut Lab, scheme: &Scheme) -> ArrayReport {
+    let workload = format!("iozone(total_bytes={TOTAL},think_ns={THINK_NS},metadata=0)");
     lab.array(scheme.run(workload))
 }
 
