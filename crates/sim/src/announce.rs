@@ -39,6 +39,14 @@ impl Workload for Announced<'_> {
         self.workload.turns()
     }
 
+    fn owner(&self, reader: usize) -> usize {
+        self.workload.owner(reader)
+    }
+
+    fn places(&self) -> Option<Vec<Vec<(Bytes, Bytes)>>> {
+        self.workload.places()
+    }
+
     /// Only where nothing is announced: a reader that announces is open from the beginning.
     fn walk(&self) -> Option<Walk> {
         let is_silent = self.missing_percent >= 100;
@@ -85,7 +93,7 @@ fn in_order(workload: &dyn Workload) -> impl Iterator<Item = Announcement> + '_ 
                 Some(step) => {
                     round.idle = 0;
                     return Some(Announcement {
-                        reader,
+                        reader: step.on.unwrap_or(reader),
                         offset: step.offset,
                         bytes: step.take,
                     });

@@ -94,12 +94,17 @@ pub fn needs_of(workload: &dyn Workload, block_bytes: u32) -> Needs {
     let (block, sizes) = (u64::from(block_bytes.max(1)), workload.files());
     let begins = begins(&sizes, block, workload.is_packed());
     let mut needs = Needs::default();
-    for (reader, file) in workload.readers().into_iter().enumerate() {
-        let (Some(size), Some(begin)) = (sizes.get(file), begins.get(file)) else {
-            continue;
-        };
+    let files = workload.readers();
+    let lies = |reader: usize| {
+        let file = *files.get(reader)?;
+        Some((sizes.get(file)?, begins.get(file)?))
+    };
+    for reader in 0..files.len() {
         let mut runs = Vec::new();
         for step in workload.steps(reader) {
+            let Some((size, begin)) = lies(step.on.unwrap_or(reader)) else {
+                continue;
+            };
             let wanted = step.offset.0.saturating_add(step.take.0.min(step.bytes.0));
             let end = wanted.min(size.0).next_multiple_of(block).min(size.0);
             let first = step.offset.0 / block * block;

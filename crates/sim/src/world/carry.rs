@@ -83,7 +83,7 @@ impl World<'_, '_> {
         let (device, id) = (usize::from(fetch.device.0), u64::from(fetch.request.0));
         let payer = match (&self.turns, &self.walking) {
             (Some(_), _) | (_, Some(_)) => self.turn,
-            _ => file.last_reader,
+            _ => file.last_reader.map(|reader| self.at_work(reader)),
         };
         let process = payer.map_or(0, |reader| self.readers[reader].process);
         let request = Request::new(id, at, bytes).by(Process(process));

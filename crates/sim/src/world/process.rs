@@ -101,6 +101,18 @@ impl World<'_, '_> {
         one.state = State::Reading;
     }
 
+    /// The reader of its process that is at work, if it is not this one: the processor is that one's.
+    pub(super) fn at_work(&self, reader: usize) -> usize {
+        let is_away = |at: usize| matches!(self.readers[at].state, State::Away { .. });
+        if !is_away(reader) {
+            return reader;
+        }
+        let owner = self.workload.owner(reader);
+        let beside = self.readers[owner].beside.iter().copied();
+        let mut all = core::iter::once(owner).chain(beside);
+        all.find(|at| !is_away(*at)).unwrap_or(reader)
+    }
+
     fn begin_thinking(&mut self, reader: usize, step: Step) {
         let one = &mut self.readers[reader];
         one.begin_thinking(self.now, step);

@@ -129,8 +129,10 @@ fn choose_faults(random: &mut Random) -> Faults {
 /// Bytes each reader asks for and can get, and whether it makes any reads at all.
 fn asked(workload: &dyn Workload, reader: usize) -> u64 {
     let size = workload.files()[workload.readers()[reader]].0;
+    let owner = workload.owner(reader);
     workload
-        .steps(reader)
+        .steps(owner)
+        .filter(|s| s.on.unwrap_or(owner) == reader)
         .map(|s| s.take.0.min(size.saturating_sub(s.offset.0)))
         .sum()
 }
