@@ -29,7 +29,7 @@ pub const DISKS: u16 = 5;
 /// cache of their own here: what MSP has ahead is 8 stripes at most, half a hundredth of this.
 const MEMORY: Bytes = Bytes(1 << 30);
 
-/// How long a run is. Twice as long moves no bandwidth by more than 3 %.
+/// How long a run is: a thousand requests of each disk and more.
 pub const RUN: Nanos = Nanos(8_000_000_000);
 
 /// Each file in one piece, one right behind the other in a drawn order: at any block of the array, as a file

@@ -189,13 +189,15 @@ impl<'a> Reader<'a> {
     }
 
     /// The driver works `cost` for this reader, from now or from when it is done with what it
-    /// does for it already.
+    /// does for it already. Nothing is charged to one that is away or done: its time is others'.
     pub(super) fn charge(&mut self, now: Nanos, cost: Nanos) {
+        if matches!(self.state, State::Away { .. } | State::Done) {
+            return;
+        }
         self.free_at = Nanos(self.free_at.max(now).0.saturating_add(cost.0));
         self.report.driver.0 = self.report.driver.0.saturating_add(cost.0);
         match &mut self.state {
             State::Waiting { driver, .. } => driver.0 = driver.0.saturating_add(cost.0),
-            State::Away { .. } | State::Done => self.report.driver.0 -= cost.0,
             _ => self.wake.0 = self.wake.0.saturating_add(cost.0),
         }
     }

@@ -6,7 +6,7 @@ use super::super::array::{ArrayReport, ArrayRun, Host, RUN};
 use super::super::lab::Lab;
 
 /// Processor time of a read of 4 KiB: two copies (cache of the RAID driver, page cache) at some 2 GB/s each and
-/// a system call, on the Xeon of 3 GHz. An assumption: with 3 or 7 us one stream is as fast.
+/// a system call, on the Xeon of 3 GHz. An assumption: with 3 or 5 us one stream is as fast.
 const THINK_NS: u64 = 4_000;
 
 /// The files of IOzone, and of the web server, together.

@@ -73,8 +73,8 @@ fn one(lab: &mut Lab, preset: &'static str, prefetch: u64) -> super::super::arra
 pub(super) fn b4(lab: &mut Lab) -> Answer {
     let (both, alone) = (one(lab, MSP_SASEQP, 128), one(lab, SASEQP, 128));
     let note = format!(
-        "{:.0} and {:.0} MB/s. SASEQP has one strip on the way while it reads another, which its disk has read on to \
-         already: what limits it is the bus. With MSP all disks read as fast as they can",
+        "{:.0} and {:.0} MB/s. SASEQP has one strip on the way while it reads another: one disk works at a time. With MSP all disks \
+         read as fast as they can, and its stripes hold the blocks of pointers too",
         both.rate(),
         alone.rate()
     );
@@ -89,8 +89,7 @@ pub(super) fn b5(lab: &mut Lab) -> Answer {
     let note = format!(
         "{:.0} and {:.0} MB/s. A reader stops at each block of pointers, which its windows do not hold: without these \
          {bare_long:.0} and {bare_short:.0}. Both hang on how far a drive reads on by itself, which is reported and \
-         not published (128 KiB; from 192 KiB on both schemes read at the rate of the disks). The two SCSI buses, \
-         which several disks share, are not modelled: they can only slow down SEQP512",
+         not published (128 KiB; from 192 KiB on both schemes read at the rate of the disks). Tried and left out: two SCSI buses that disks share, by a coarse model, 1.88",
         long.rate(),
         short.rate()
     );
