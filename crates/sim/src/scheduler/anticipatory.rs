@@ -161,14 +161,14 @@ impl Scheduler for Anticipatory {
     fn came(&mut self, now: Nanos, request: &Request) {
         let cap = self.wait.saturating_mul(2);
         let habits = self.processes.entry(request.process).or_default();
-        if let Some((ended, at)) = habits.ended {
-            if habits.open == 0 {
-                let think = now.since(ended).0.min(cap);
-                habits.think = mean(habits.think, think, habits.samples);
-                let distance = request.at.0.abs_diff(at.0);
-                habits.distance = mean(habits.distance, distance, habits.samples);
-                habits.samples += 1;
-            }
+        if let Some((ended, at)) = habits.ended
+            && habits.open == 0
+        {
+            let think = now.since(ended).0.min(cap);
+            habits.think = mean(habits.think, think, habits.samples);
+            let distance = request.at.0.abs_diff(at.0);
+            habits.distance = mean(habits.distance, distance, habits.samples);
+            habits.samples += 1;
         }
         habits.open += 1;
         habits.asked = now;

@@ -94,8 +94,6 @@ impl Workload for DirectReads {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-
     #[test]
     fn each_thread_reads_its_region_once_in_aligned_requests() {
         let text = "direct-reads(threads=5,request_bytes=131072,requests=9,seed=3)";

@@ -40,6 +40,9 @@ const STRIPS_KB: [u64; 4] = [32, 64, 128, 256];
 /// A line of a plot: its name, and what is measured at each parameter.
 type Line = (String, Vec<(u64, f64)>);
 
+/// What is taken from a run.
+type Measure = fn(&ArrayReport) -> f64;
+
 /// A plot with its numbers.
 fn plotted(shown: &mut Shown, title: &str, over: &str, measured: &str, lines: Vec<Line>) {
     let mut head = vec![over.to_owned()];
@@ -132,7 +135,7 @@ fn figure_9(lab: &mut Lab, shown: &mut Shown) {
 fn served(
     over: &[u64],
     mut run: impl FnMut(&'static str, u64) -> ArrayReport,
-    measure: fn(&ArrayReport) -> f64,
+    measure: Measure,
 ) -> Vec<Line> {
     let line = |preset: &'static str| {
         let points = over.iter().map(|at| (*at, measure(&run(preset, *at))));
@@ -152,7 +155,7 @@ fn figure_10(lab: &mut Lab, shown: &mut Shown) {
     let run = |preset, strip| web(lab, &Scheme::new(preset, 128, strip), MUSIC_KB);
     let lines = served(&STRIPS_KB, run, rate);
     plotted(shown, "10c: windows of 128 KB", "strip, KB", "MB/s", lines);
-    let panels: [(&str, &str, fn(&ArrayReport) -> f64); 3] = [
+    let panels: [(&str, &str, Measure); 3] = [
         ("10d", "files a second", ArrayReport::closed_per_second),
         ("10e", "MB/s", rate),
         ("10f", "ms a file", ArrayReport::open_ms),
