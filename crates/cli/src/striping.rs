@@ -135,7 +135,7 @@ impl Parts {
 impl Striping {
     fn check(&self) -> Result<(), StripingError> {
         let strip = self.strip;
-        let is_whole = strip.0 % BLOCK_BYTES == 0 && strip.0 >= BLOCK_BYTES;
+        let is_whole = strip.0.is_multiple_of(BLOCK_BYTES) && strip.0 >= BLOCK_BYTES;
         let choice = self.choice().filter(|_| is_whole);
         let choice = choice.ok_or(StripingError::Strip { strip })?;
         let accepts = |layout: Box<dyn Layout>| layout.accepts(self.disks.into());

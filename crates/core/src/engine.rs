@@ -1,8 +1,7 @@
 //! The engine: inputs in, decisions out, nothing else.
 //!
-//! Drivers call [`Engine::handle`] with one input, then [`Engine::poll`] until [`Output::Idle`]. The
-//! stages stand in the order a read passes them, and each calls only those below it:
-//!
+//! Drivers call [`Engine::handle`] with one input, then [`Engine::poll`] until [`Output::Idle`]. Stages
+//! stand in the order a read passes them; each calls only those below it:
 //! ```text
 //! change    files come and change, readers open and close
 //! next      folders are walked: files opened ahead

@@ -41,4 +41,9 @@ impl Depth for Fixed {
     fn limit(&self, _stream: &StreamFacts, _device: &DeviceFacts<'_>) -> Bytes {
         self.depth
     }
+
+    /// Linux takes an array for one disk.
+    fn is_for_each_device(&self) -> bool {
+        false
+    }
 }

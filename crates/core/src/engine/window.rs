@@ -339,8 +339,14 @@ impl Engine {
             .depth
             .advise(&facts, &device_facts(here.device, device));
         let slice = self.slice_left(next_device, next.position.0).0;
+        let all = u64::from(members);
+        let times = if self.depth.is_for_each_device() {
+            all
+        } else {
+            1
+        };
         let blocks = |bytes: Bytes| {
-            let bytes = bytes.0.min(slice).saturating_mul(members.into());
+            let bytes = bytes.0.saturating_mul(times).min(slice.saturating_mul(all));
             Bytes(bytes.div_ceil(unit))
         };
         Some(Advice {

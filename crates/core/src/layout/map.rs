@@ -75,7 +75,7 @@ impl LayoutMap {
         let block = u64::from(block_bytes.max(1));
         let extents = &placement.extents;
         let is_right = |e: &MappedExtent| {
-            let is_whole = e.offset.0 % block == 0 && e.at.0 % block == 0;
+            let is_whole = e.offset.0.is_multiple_of(block) && e.at.0.is_multiple_of(block);
             is_whole && usize::from(e.array) < arrays.len()
         };
         let is_ordered = extents.first().is_none_or(|first| first.offset.0 == 0)

@@ -67,6 +67,6 @@ impl Layout for Raid10 {
 
     fn accepts(&self, members: usize) -> bool {
         let copies = self.copies as usize;
-        (copies..=usize::from(u16::MAX)).contains(&members) && members % copies == 0
+        (copies..=usize::from(u16::MAX)).contains(&members) && members.is_multiple_of(copies)
     }
 }

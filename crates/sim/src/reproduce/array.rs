@@ -123,10 +123,10 @@ impl ArrayRun {
         let preset = preset.map_err(|error| Broken::Settings(error.to_string()))?;
         let settings = preset.settings(MEMORY);
         let mut settings = settings.map_err(|error| Broken::Settings(error.to_string()))?;
-        // A window may be as deep on each disk of the array: a kernel's limit is that of the whole.
-        let deep = self.prefetch.0 / u64::from(DISKS);
         settings.depth = Choice::parse("depth", depth::LIST, "fixed")?;
-        settings.depth = settings.depth.with("depth_bytes", deep.max(512))?;
+        settings.depth = settings
+            .depth
+            .with("depth_bytes", self.prefetch.0.max(512))?;
         if let Some(shape) = &self.shape {
             settings.shape = Choice::parse("shape", shape::LIST, shape)?;
         }
