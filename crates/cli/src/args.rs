@@ -149,11 +149,12 @@ pub struct Storage {
     pub profile_fixed: bool,
 
     /// Slow the device down to one of this cost, switching=8ms,rate=80MB/s[,servers=1], or to an array of them,
-    /// with disks=4,strip=64KiB[,raid5] behind it
+    /// with disks=4,strip=64KiB behind it, and raid10, raid5 or raid6 if it is none of RAID-0
     #[arg(long, value_name = "COST")]
     pub emulate: Option<Emulation>,
 
-    /// The array the files lie on, where that is not found or is another: strip=64KiB,disks=4[,raid5]
+    /// The array the files lie on, where that is not found or is another: strip=64KiB,disks=4, with raid10,
+    /// raid5 or raid6 behind it
     #[arg(long, value_name = "ARRAY", conflicts_with = "emulate")]
     pub stripe: Option<Striping>,
 

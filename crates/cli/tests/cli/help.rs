@@ -71,7 +71,7 @@ Options:
       --profile <FILE>     Profile of the device to begin with, as `forerun profile` writes it
       --profile-fixed      Take the profile's figures as they are, measure nothing
       --stripe <ARRAY>     The array the files lie on, where that is not found or is another:
-                           strip=64KiB,disks=4[,raid5]
+                           strip=64KiB,disks=4, with raid10, raid5 or raid6 behind it
       --read-bytes <SIZE>  Bytes asked for at once [default: 128KiB]
       --stats              Print the counters to standard error at the end; blocks of 4 KiB unless
                            the name says otherwise
@@ -88,7 +88,8 @@ Research:
       --measure <METHOD>   Measure method in place of the preset's, as name or name(param=value,..)
       --emulate <COST>     Slow the device down to one of this cost,
                            switching=8ms,rate=80MB/s[,servers=1], or to an array of them, with
-                           disks=4,strip=64KiB[,raid5] behind it
+                           disks=4,strip=64KiB behind it, and raid10, raid5 or raid6 if it is none
+                           of RAID-0
       --backend <NAME>     How to read from the device (see `forerun list backends`) [default: the
                            best that works]
       --journal <FILE>     Record every decision to this file, for `forerun replay`
@@ -174,9 +175,10 @@ Storage:
       --profile-fixed   Take the profile's figures as they are, measure nothing
       --emulate <COST>  Slow the device down to one of this cost,
                         switching=8ms,rate=80MB/s[,servers=1], or to an array of them, with
-                        disks=4,strip=64KiB[,raid5] behind it
+                        disks=4,strip=64KiB behind it, and raid10, raid5 or raid6 if it is none of
+                        RAID-0
       --stripe <ARRAY>  The array the files lie on, where that is not found or is another:
-                        strip=64KiB,disks=4[,raid5]
+                        strip=64KiB,disks=4, with raid10, raid5 or raid6 behind it
       --backend <NAME>  How to read from the device (see `forerun list backends`) [default: the best
                         that works]
       --journal <FILE>  Record every decision to this file, for `forerun replay`
