@@ -17,7 +17,7 @@
 //! `expire_ns` is served before any other, so that no process keeps a disk to itself. Requests that follow each
 //! other in the queue become one, as in a block layer.
 //!
-//! It tells processes apart by [`Process`](crate::device::Process). Writes, which Linux gives batches of
+//! It tells processes apart by [`Process`]. Writes, which Linux gives batches of
 //! their own, do not occur.
 
 use std::collections::BTreeMap;
