@@ -34,14 +34,28 @@ impl Parity {
         let (strip, within) = (offset / self.strip, offset % self.strip);
         let (row, turn) = (strip / data, strip % data);
         let member = match self.rotation {
-            RIGHT => turn + row % count,
-            // Row 0 of RAID-6 has its second parity first.
-            _ => turn + self.parities.saturating_sub(1) + count - row % count,
+            RIGHT => moved(turn, row % count, count),
+            _ => {
+                // Row 0 of RAID-6 has its second parity first.
+                let first = moved(turn, self.parities.saturating_sub(1) % count, count);
+                moved(first, count - row % count, count)
+            }
         };
         Piece {
-            member: (member % count) as usize,
+            member: member as usize,
             offset: row * self.strip + within,
             bytes: self.strip - within,
         }
+    }
+}
+
+/// The place so many behind this one in a circle of `count`; neither is above `count`, which may be
+/// the largest number there is.
+fn moved(place: u64, by: u64, count: u64) -> u64 {
+    let rest = count - by;
+    if place >= rest {
+        place - rest
+    } else {
+        place + by
     }
 }
