@@ -15,7 +15,7 @@ use forerun_io::arena::{Arena, Target};
 use forerun_io::backend::wrap::fault::{Fault, FaultPlan};
 use forerun_io::backend::wrap::throttle::{Emulation, Throttle};
 use forerun_io::backend::wrap::tracer::Tracer;
-use forerun_io::backend::{self, Backend, BackendChoice, Outcome, Request, Setup, Sink};
+use forerun_io::backend::{self, Backend, BackendChoice, Member, Outcome, Request, Setup, Sink};
 use forerun_io::generated;
 use forerun_io::source::{OpenFile, Source};
 
@@ -62,6 +62,18 @@ struct Bench {
     backend: Arc<dyn Backend>,
     sink: Arc<Collected>,
     arena: Arc<Arena>,
+    /// Of which disk of an array all requests are.
+    member: Option<Member>,
+}
+
+/// None, one with the only copy, one with the second of two.
+const MEMBERS: [Option<Member>; 3] = [None, Some(member(0, 1)), Some(member(1, 2))];
+
+const fn member(copy: u32, copies: u32) -> Member {
+    Member {
+        device: DeviceId(0),
+        copy: (copy, copies),
+    }
 }
 
 type Wrap = fn(Arc<dyn Sink>, &'static backend::Entry, &Setup) -> Arc<dyn Backend>;
@@ -123,7 +135,12 @@ impl Bench {
             backend: wrap(sink.clone(), entry, &setup),
             sink,
             arena,
+            member: None,
         }
+    }
+
+    fn of(self, member: Option<Member>) -> Self {
+        Self { member, ..self }
     }
 
     /// Puts an emulated device before the backend that reads.
@@ -151,7 +168,7 @@ impl Bench {
         Box::new(Request {
             number: RequestId(number),
             device: DeviceId(0),
-            member: None,
+            member: self.member,
             file: FileId(0),
             version: 0,
             source: Some(source.clone()),
@@ -232,13 +249,19 @@ fn suite(bench: &Bench, source: &Arc<Source>, index: u64) {
     ended.into_iter().for_each(|one| check(one, index));
 }
 
+/// Each wrapper, with requests for each kind of disk.
+fn everything() -> impl Iterator<Item = (&'static (&'static str, Wrap), Option<Member>)> {
+    let wraps = WRAPS.iter();
+    wraps.flat_map(|wrap| MEMBERS.map(|member| (wrap, member)))
+}
+
 #[test]
 fn every_backend_in_every_wrapper_passes_the_suite() {
     const BYTES: u64 = 40 * BLOCK + 1234;
     for entry in backend::LIST {
-        for (name, wrap) in WRAPS {
-            println!("{} in {name}", entry.name);
-            let bench = Bench::new(entry, *wrap);
+        for ((name, wrap), member) in everything() {
+            println!("{} in {name}, {member:?}", entry.name);
+            let bench = Bench::new(entry, *wrap).of(member);
             let (_file, source) = temporary(4, BYTES);
             suite(&bench, &source, 4);
             let made = Source::Generated {
@@ -255,8 +278,8 @@ fn every_backend_in_every_wrapper_passes_the_suite() {
 #[test]
 fn an_error_comes_back_as_what_it_was() {
     for entry in backend::LIST {
-        for (_, wrap) in WRAPS {
-            let bench = Bench::new(entry, *wrap);
+        for ((_, wrap), member) in everything() {
+            let bench = Bench::new(entry, *wrap).of(member);
             // Nothing is mapped at address zero, so reading one's own memory there is an error.
             let memory = std::path::Path::new("/proc/self/mem");
             let source = Arc::new(Source::File(OpenFile::open(memory).unwrap()));

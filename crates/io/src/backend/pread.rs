@@ -1,20 +1,20 @@
-//! The pread backend: for each device a pool of threads that block in `preadv(2)`.
+//! The pread backend: for each device a [lane](super::lane) of threads that block in `preadv(2)`.
 //!
 //! Works on every kernel and file system, for files that changed to buffered reading, and for
-//! generated content; [`super::uring`] keeps one for what its ring must not wait for. Requests of a
-//! device start in the order they were submitted. A thread starts when all that its device has are
-//! busy, and ends when it was idle for [`IDLE`]: most streams need few.
+//! generated content; [`super::uring`] keeps one for what its ring must not wait for. Disks of an array are read
+//! [in order](super::in_order) where the system has a way to do so.
 //!
 //! Threads are the device's own: a file system whose server is silent holds sixteen of them, and
 //! another has sixteen others.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
-use super::{Backend, Entry, Member, Request, Setup, Sink, read_here};
-use crate::sync::{Condvar, Mutex};
+use super::in_order::InOrder;
+use super::lane::{Lane, OneByOne, Reads};
+use super::{Backend, Entry, Member, Request, Setup, Sink};
+use crate::sync::{AtomicBool, Mutex, Ordering};
 
 /// The entry in [`super::LIST`].
 pub const ENTRY: Entry = Entry {
@@ -27,40 +27,19 @@ pub const ENTRY: Entry = Entry {
 /// Enough to keep a queue of requests at any disk, few enough to be cheap when idle.
 pub(super) const THREADS: u32 = 16;
 
-/// How long a thread waits for another request before it ends: longer than pauses between reads of a
-/// program, so that none starts a thread for each.
-const IDLE: Duration = Duration::from_secs(10);
-
-/// What one device has to do.
-#[derive(Default)]
-struct Lane {
-    queue: Mutex<Queue>,
-    /// A request came, or the end.
-    arrived: Condvar,
-    /// A thread ended.
-    ended: Condvar,
-}
-
-#[derive(Default)]
-struct Queue {
-    requests: VecDeque<Box<Request>>,
-    threads: usize,
-    /// Threads that wait for a request.
-    idle: usize,
-    stopping: bool,
-}
-
 /// Whose lane it is: a file system's, or that of one disk below it.
 type Key = (Option<u64>, Option<Member>);
 
-/// Threads for a disk of an array: while one waits for its read, the other's is at the disk. More would
-/// overtake each other.
+/// Threads for a disk of an array that read one by one: while one waits for its read, the other's is at the
+/// disk. More would overtake each other.
 const MEMBER_THREADS: usize = 2;
 
 /// See the [module](self).
 pub(super) struct Pool {
     sink: Arc<dyn Sink>,
     threads_max: usize,
+    /// Disks of arrays can be read [in order](InOrder), as far as is known.
+    in_order: Arc<AtomicBool>,
     /// By device; none for what is made up.
     lanes: Mutex<HashMap<Key, Arc<Lane>>>,
 }
@@ -75,59 +54,61 @@ impl Pool {
         Self {
             sink,
             threads_max: threads.max(1) as usize,
+            in_order: Arc::new(AtomicBool::new(true)),
             lanes: Mutex::default(),
         }
     }
-}
 
-/// One thread more for a lane, whose number modulo the number of copies is that of the copy. Numbers go up by
-/// one, so a thread with a wrong one starts the next and ends.
-fn spawn(lane: &Arc<Lane>, sink: &Arc<dyn Sink>, copy: (u32, u32)) -> io::Result<()> {
-    let (lane, sink) = (lane.clone(), sink.clone());
-    let builder = std::thread::Builder::new().name("forerun-pread".into());
-    let work = move || {
-        // SAFETY: a plain call; no memory is involved.
-        let number = unsafe { libc::gettid() } as u32;
-        let is_right = number % copy.1.max(1) == copy.0;
-        // Where no thread can be started, this one reads, from the other copy.
-        if is_right || spawn(&lane, &sink, copy).is_err() {
-            lane.work(&*sink);
-        }
-    };
-    builder.spawn(work).map(drop)
-}
-
-impl Lane {
-    fn work(&self, sink: &dyn Sink) {
-        while let Some(mut request) = self.next() {
-            let outcome = read_here(&mut request);
-            sink.completed(request, outcome);
+    /// How many threads a lane may have.
+    fn threads_max(&self, member: Option<Member>) -> usize {
+        match (member, self.in_order.load(Ordering::Relaxed)) {
+            (None, _) => self.threads_max,
+            (Some(_), true) => 1,
+            (Some(_), false) => self.threads_max.min(MEMBER_THREADS),
         }
     }
+}
 
-    /// The next request; none if there was none for long, or the end has come: the thread counts no
-    /// more then, in the same step, or a request that comes now would be left to it.
-    fn next(&self) -> Option<Box<Request>> {
-        let until = Instant::now() + IDLE;
-        let mut queue = self.queue.lock();
-        loop {
-            if let Some(request) = queue.requests.pop_front() {
-                return Some(request);
+/// What a thread of a lane needs.
+#[derive(Clone)]
+struct Work {
+    lane: Arc<Lane>,
+    sink: Arc<dyn Sink>,
+    member: Option<Member>,
+    in_order: Arc<AtomicBool>,
+}
+
+impl Work {
+    /// One thread more, whose number modulo the number of copies is that of the copy. Numbers go up by one, so a
+    /// thread with a wrong one starts the next and ends.
+    fn spawn(self) -> io::Result<()> {
+        let builder = std::thread::Builder::new().name("forerun-pread".into());
+        let copy = self.member.map_or((0, 1), |member| member.copy);
+        let work = move || {
+            // SAFETY: a plain call; no memory is involved.
+            let number = unsafe { libc::gettid() } as u32;
+            let is_right = number % copy.1.max(1) == copy.0;
+            // Where no thread can be started, this one reads, from the other copy.
+            if is_right || self.clone().spawn().is_err() {
+                self.lane.work(&*self.reads());
             }
-            if queue.stopping || Instant::now() >= until {
-                queue.threads -= 1;
-                self.ended.notify_all();
-                return None;
-            }
-            queue.idle += 1;
-            queue = self.arrived.wait_until(queue, until);
-            queue.idle -= 1;
-        }
+        };
+        builder.spawn(work).map(drop)
     }
 
-    fn stop(&self) {
-        self.queue.lock().stopping = true;
-        self.arrived.notify_all();
+    fn reads(&self) -> Box<dyn Reads> {
+        let one_by_one = || Box::new(OneByOne(self.sink.clone()));
+        if self.member.is_none() || !self.in_order.load(Ordering::Relaxed) {
+            return one_by_one();
+        }
+        match InOrder::start(self.sink.clone()) {
+            Ok(in_order) => Box::new(in_order),
+            Err(error) => {
+                tracing::info!("io_setup: {error}; disks of arrays are read by threads");
+                self.in_order.store(false, Ordering::Relaxed);
+                one_by_one()
+            }
+        }
     }
 }
 
@@ -135,33 +116,20 @@ impl Backend for Pool {
     fn submit(&self, request: Box<Request>) {
         let device = request.source.as_ref().and_then(|source| source.device());
         let member = request.member;
-        let lane = self
-            .lanes
-            .lock()
-            .entry((device, member))
-            .or_default()
-            .clone();
-        let mut queue = lane.queue.lock();
-        queue.requests.push_back(request);
-        let threads_max = match member {
-            Some(_) => self.threads_max.min(MEMBER_THREADS),
-            None => self.threads_max,
+        let mut lanes = self.lanes.lock();
+        let lane = lanes.entry((device, member)).or_default().clone();
+        drop(lanes);
+        if !lane.put(request, self.threads_max(member)) {
+            return;
+        }
+        let work = Work {
+            lane: lane.clone(),
+            sink: self.sink.clone(),
+            member,
+            in_order: self.in_order.clone(),
         };
-        let more = queue.requests.len() > queue.idle && queue.threads < threads_max;
-        queue.threads += usize::from(more);
-        drop(queue);
-        lane.arrived.notify_one();
-        let copy = member.map_or((0, 1), |member| member.copy);
-        if more && spawn(&lane, &self.sink, copy).is_err() {
-            let mut queue = lane.queue.lock();
-            queue.threads -= 1;
-            // Fewer threads are slower; without any the request would wait for ever.
-            let refused = match queue.threads {
-                0 => std::mem::take(&mut queue.requests),
-                _ => VecDeque::new(),
-            };
-            drop(queue);
-            for request in refused {
+        if work.spawn().is_err() {
+            for request in lane.lacks_a_thread() {
                 self.sink.completed(request, Err(libc::EAGAIN));
             }
         }
@@ -171,10 +139,7 @@ impl Backend for Pool {
         let lanes: Vec<_> = self.lanes.lock().values().cloned().collect();
         for lane in lanes {
             lane.stop();
-            let mut queue = lane.queue.lock();
-            while queue.threads > 0 {
-                queue = lane.ended.wait(queue);
-            }
+            lane.wait_for_the_end();
         }
     }
 }
