@@ -58,6 +58,9 @@ pub struct Answer {
     pub measured: Figures,
     /// Whether the claim holds, where the numbers alone do not say so.
     pub holds: Option<bool>,
+    /// What was fitted to which published figure, and the figure without the fit. None where nothing was
+    /// taken from the figures that are compared.
+    pub fitted: Option<String>,
     /// How it was measured, and why it differs.
     pub note: String,
 }
@@ -94,8 +97,18 @@ pub struct Measured {
     pub figures: Figures,
     /// Whether they agree with the paper's.
     pub verdict: Verdict,
+    /// What was fitted to which published figure, and the figure without the fit.
+    pub fitted: Option<String>,
     /// How they were measured, and why they differ.
     pub note: String,
+}
+
+impl Measured {
+    /// What was fitted to which published figure, and the figure without the fit.
+    #[must_use]
+    pub fn fit(&self) -> Option<&str> {
+        self.fitted.as_deref()
+    }
 }
 
 impl Finding {
@@ -351,10 +364,12 @@ impl Paper {
                 lab.notice = *notice;
                 let answer = (self.measure)(claim, lab);
                 let judged = || claim.judge(&answer.measured);
+                let verdict = answer.holds.map_or_else(judged, Verdict::from);
                 Measured {
                     notice: *notice,
-                    verdict: answer.holds.map_or_else(judged, Verdict::from),
+                    verdict: verdict.fitted(answer.fitted.is_some()),
                     figures: answer.measured,
+                    fitted: answer.fitted,
                     note: answer.note,
                 }
             };

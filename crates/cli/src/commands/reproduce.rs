@@ -14,7 +14,7 @@ use std::io::Write;
 
 use comfy_table::{ContentArrangement, Table, presets};
 use forerun_core::settings::Notice;
-use forerun_sim::reproduce::{Broken, Figures, Finding, Reproduction, Wanted};
+use forerun_sim::reproduce::{Broken, Figures, Finding, Measured, Reproduction, Verdict, Wanted};
 use serde_json::{Value, json};
 
 use crate::args::{ListFormat, Reproduce};
@@ -102,7 +102,18 @@ fn table(all: &Reproduction) -> String {
         table.add_row(cells(finding));
     }
     let lines = table.lines().map(|line| line.trim_end().to_owned() + "\n");
-    lines.collect()
+    lines.chain([format!("\n{}\n", summary(all))]).collect()
+}
+
+/// How many claims have each verdict, at the moment that was asked for.
+fn summary(all: &Reproduction) -> String {
+    let first = |finding: &Finding| finding.measured.first().map(|one| one.verdict);
+    let verdicts: Vec<Verdict> = all.findings.iter().filter_map(first).collect();
+    let counts = Verdict::LIST.map(|verdict| {
+        let count = verdicts.iter().filter(|one| **one == verdict).count();
+        format!("{verdict}: {count}")
+    });
+    format!("claims: {}; {}", verdicts.len(), counts.join("; "))
 }
 
 /// Whether claims were measured for more than one moment at which a free disk is noticed.
@@ -137,7 +148,8 @@ fn cells(finding: &Finding) -> Vec<String> {
     for one in &finding.measured {
         cells.extend([one.figures.to_string(), one.verdict.to_string()]);
     }
-    cells.push(note(finding));
+    let fit = fitted(finding).map(|fit| format!("fitted: {fit}. "));
+    cells.push(fit.unwrap_or_default() + &note(finding));
     cells
 }
 
@@ -152,6 +164,11 @@ fn note(finding: &Finding) -> String {
     }
 }
 
+/// What was fitted, for the moment that was asked for.
+fn fitted(finding: &Finding) -> Option<&str> {
+    finding.measured.first().and_then(Measured::fit)
+}
+
 fn lines(paper: &str, all: &Reproduction) -> String {
     let line = |finding| json_of(paper, finding).to_string() + "\n";
     all.findings.iter().map(line).collect()
@@ -164,6 +181,7 @@ fn json_of(paper: &str, finding: &Finding) -> Value {
             "notice": one.notice.name(),
             "measured": numbers(Some(&one.figures)),
             "verdict": one.verdict.name(),
+            "fitted": one.fit(),
             "note": one.note,
         })
     });
@@ -175,6 +193,7 @@ fn json_of(paper: &str, finding: &Finding) -> Value {
         "notice": one.filter(|_| finding.measured.len() > 1).map(|one| one.notice.name()),
         "measured": numbers(one.map(|one| &one.figures)),
         "verdict": one.map(|one| one.verdict.name()),
+        "fitted": fitted(finding),
         "note": note(finding),
         "otherwise": others.collect::<Vec<_>>(),
     })

@@ -63,12 +63,33 @@ fn a_claim_is_measured_under_both_moments_and_says_if_it_hangs_on_them() {
         pairs.sort_unstable();
         assert_eq!(
             pairs,
-            [(Some(906), Some("met")), (Some(3427), Some("differs"))]
+            [
+                (Some(906), Some("met, fitted")),
+                (Some(3427), Some("differs"))
+            ]
         );
+        assert!(k9["fitted"].is_string() && k3["fitted"].is_null(), "{k9}");
         let hangs = |claim: &Value| claim["note"].as_str().unwrap().contains("hangs on when");
         assert!(hangs(&k9) && !hangs(&k3));
         assert_eq!(k3["measured"], k3["otherwise"][0]["measured"]);
     }
+}
+
+#[test]
+fn a_fitted_claim_says_so_in_the_table_the_summary_and_the_report() {
+    let folder = Folder::new();
+    let report = folder.name("out");
+    let printed = output_of(&format!(
+        "reproduce kimbrel96 --only K1,K4,K5 --notice at-reads -o {report}"
+    ));
+    let last = printed.lines().last();
+    assert_eq!(last, Some("claims: 3; met: 1; met, fitted: 2; differs: 0"));
+    assert!(printed.contains("fitted: the batches"), "{printed}");
+    let page = fs::read_to_string(folder.path("out").join("report.html")).unwrap();
+    let marks = page.matches("<span class=\"fitted\">met, fitted</span>");
+    // At both moments each.
+    assert_eq!(marks.count(), 4);
+    assert!(page.contains("met: 1; met, fitted: 2"), "{page}");
 }
 
 #[test]

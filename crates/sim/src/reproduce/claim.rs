@@ -72,18 +72,39 @@ pub struct Claim {
 /// How a claim fared.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verdict {
-    /// It holds.
+    /// It holds, and nothing was taken from the figures it is compared with.
     Met,
+    /// It holds by a parameter that was searched, or an input that was made, from those figures.
+    Fitted,
     /// It does not hold.
     Differs,
 }
 
 impl Verdict {
+    /// All there are.
+    pub const LIST: [Self; 3] = [Self::Met, Self::Fitted, Self::Differs];
+
+    /// Whether the claim holds, by whichever means.
+    #[must_use]
+    pub fn holds(self) -> bool {
+        self != Self::Differs
+    }
+
+    /// What becomes of it where something was fitted: a claim that does not hold stays one.
+    #[must_use]
+    pub fn fitted(self, is_fitted: bool) -> Self {
+        match self {
+            Self::Met if is_fitted => Self::Fitted,
+            other => other,
+        }
+    }
+
     /// As it is printed.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Met => "met",
+            Self::Fitted => "met, fitted",
             Self::Differs => "differs",
         }
     }
@@ -210,6 +231,14 @@ mod tests {
         assert_eq!(judged(&step, &[0.04, 0.0]), "met");
         assert_eq!(judged(&step, &[0.06]), "differs");
         assert_eq!(judged(&step, &[]), "differs");
+    }
+
+    #[test]
+    fn only_a_claim_that_holds_is_met_by_a_fit() {
+        let after = |fitted| Verdict::LIST.map(|verdict| verdict.fitted(fitted).name());
+        assert_eq!(after(true), ["met, fitted", "met, fitted", "differs"]);
+        assert_eq!(after(false), ["met", "met, fitted", "differs"]);
+        assert_eq!(Verdict::LIST.map(Verdict::holds), [true, true, false]);
     }
 
     #[test]

@@ -11,6 +11,7 @@ pub(super) fn answer(numbers: Vec<f64>, note: impl Into<String>) -> Answer {
     Answer {
         measured,
         holds: None,
+        fitted: None,
         note: note.into(),
     }
 }
@@ -20,6 +21,14 @@ pub(super) fn judged(holds: bool, numbers: Vec<f64>, note: impl Into<String>) ->
     Answer {
         holds: Some(holds),
         ..answer(numbers, note)
+    }
+}
+
+impl Answer {
+    /// The same, of which this was fitted: what, to which published figure, and the figure without.
+    pub(super) fn fitted(mut self, fit: impl Into<String>) -> Self {
+        self.fitted = Some(fit.into());
+        self
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use forerun_sim::reproduce::{Chart, Reproduction, Shown, Table};
+use forerun_sim::reproduce::{Chart, Reproduction, Shown, Table, Verdict};
 
 use super::plot;
 use crate::failure::Failure;
@@ -10,7 +10,7 @@ use crate::failure::Failure;
 const STYLE: &str = "body { font: 15px/1.45 sans-serif; max-width: 1160px; margin: 2em auto; \
     padding: 0 1em; color: #222 } table { border-collapse: collapse; margin: 1em 0 } \
     th, td { text-align: left; vertical-align: top; padding: .3em .7em; \
-    border-bottom: 1px solid #ddd } .met { color: #1c6b2c } .differs { color: #a3201a } \
+    border-bottom: 1px solid #ddd } .met { color: #1c6b2c } .fitted { color: #8a5a00 } .differs { color: #a3201a } \
     .plot svg { max-width: 100% } .key { display: inline-block; width: 1em; height: 1em; \
     vertical-align: -2px; margin: 0 .3em 0 1em }";
 
@@ -92,15 +92,30 @@ fn claims(page: &mut String, all: &Reproduction) {
     *page += "<table>\n";
     row(page, "th", super::head(all));
     for finding in &all.findings {
-        let marked = |cell: String| match cell.as_str() {
-            verdict @ ("met" | "differs") => {
-                format!("<span class=\"{verdict}\">{verdict}</span>")
-            }
-            other => escaped(other),
+        let marked = |cell: String| {
+            let verdict = Verdict::LIST.into_iter().find(|one| one.name() == cell);
+            verdict.map_or_else(|| escaped(&cell), span)
         };
         row(page, "td", super::cells(finding).into_iter().map(marked));
     }
     *page += "</table>\n";
+    let _ = writeln!(
+        page,
+        "<p>{}. <i>met, fitted</i>: the claim holds by a parameter that was searched, or an input \
+         that was made, from the published figure it is compared with; the note begins with that, \
+         and with the figure without it.</p>",
+        escaped(&super::summary(all))
+    );
+}
+
+/// A verdict in its colour.
+fn span(verdict: Verdict) -> String {
+    let class = match verdict {
+        Verdict::Met => "met",
+        Verdict::Fitted => "fitted",
+        Verdict::Differs => "differs",
+    };
+    format!("<span class=\"{class}\">{verdict}</span>")
 }
 
 fn table(page: &mut String, table: &Table) {
