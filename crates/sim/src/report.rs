@@ -37,6 +37,8 @@ pub struct Report {
 /// One reader's account; `elapsed = compute + driver + stall`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ReaderReport {
+    /// When it opened its file.
+    pub opened: Nanos,
     /// When it was done.
     pub elapsed: Nanos,
     /// Time it computed between reads.
@@ -45,6 +47,8 @@ pub struct ReaderReport {
     pub driver: Nanos,
     /// Time it waited.
     pub stall: Nanos,
+    /// Time it slept, or waited for a processor.
+    pub idle: Nanos,
     /// Reads it made.
     pub reads: u64,
     /// Bytes it took.
@@ -57,8 +61,9 @@ impl ReaderReport {
     /// Whether every nanosecond is accounted for exactly once.
     #[must_use]
     pub fn adds_up(&self) -> bool {
-        let parts = u128::from(self.compute.0) + u128::from(self.driver.0);
-        parts + u128::from(self.stall.0) == u128::from(self.elapsed.0)
+        let parts = [self.compute, self.driver, self.stall, self.idle];
+        let sum: u128 = parts.iter().map(|part| u128::from(part.0)).sum();
+        sum == u128::from(self.elapsed.0)
     }
 }
 

@@ -19,7 +19,10 @@ pub mod baek09;
 pub mod claim;
 pub mod kimbrel96;
 pub mod lab;
+pub mod li04;
 mod numbers;
+mod plot;
+pub mod server;
 pub mod theory;
 
 use std::fmt;
@@ -33,7 +36,7 @@ pub use claim::{Claim, Claims, Figures, Kind, Verdict};
 use lab::{Done, Job, Lab, Perform, Traces};
 
 /// The papers. One entry a paper.
-pub static LIST: &[Paper] = &[kimbrel96::PAPER, baek09::PAPER];
+pub static LIST: &[Paper] = &[li04::PAPER, kimbrel96::PAPER, baek09::PAPER];
 
 /// A paper whose claims are measured.
 #[derive(Debug)]

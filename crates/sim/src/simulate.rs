@@ -161,6 +161,7 @@ pub fn engine(
         events_max: u64::MAX,
         joins_instants: true,
         told: None,
+        processors: None,
         until: None,
     };
     let report = scene.run(&mut ())?;

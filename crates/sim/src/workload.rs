@@ -20,6 +20,7 @@ pub mod random;
 pub mod reordered;
 pub mod retried;
 pub mod sequential;
+pub mod server;
 pub mod shuffled;
 pub mod strided;
 pub mod web_server;
@@ -44,6 +45,12 @@ pub static LIST: &[Method<Box<dyn Workload>>] = &[
     iozone::METHOD,
     direct_reads::METHOD,
     web_server::METHOD,
+    server::microbenchmarks::ONE_WHOLE,
+    server::microbenchmarks::ONE_RAND,
+    server::microbenchmarks::TWO_RAND,
+    server::microbenchmarks::FOUR_64KB,
+    server::index_search::METHOD,
+    server::media_clips::METHOD,
     lost::DINERO,
     lost::CSCOPE_1,
     lost::CSCOPE_2,
@@ -58,6 +65,8 @@ pub static LIST: &[Method<Box<dyn Workload>>] = &[
 /// One application read, and the computing before it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Step {
+    /// Time it sleeps, before it computes.
+    pub pause: Nanos,
     /// Computing time before the read.
     pub think: Nanos,
     /// Where in the file it begins.
@@ -77,12 +86,19 @@ impl Step {
     pub fn read(offset: u64, bytes: u64, think: u64) -> Self {
         let bytes = Bytes(bytes);
         Self {
+            pause: Nanos(0),
             think: Nanos(think),
             offset: Bytes(offset),
             bytes,
             take: bytes,
             on: None,
         }
+    }
+
+    /// The same after a pause.
+    #[must_use]
+    pub fn after(self, pause: Nanos) -> Self {
+        Self { pause, ..self }
     }
 
     /// The same, made by another reader of the process.
@@ -149,8 +165,8 @@ pub trait Workload: core::fmt::Debug {
         None
     }
     /// Whose process a reader belongs to: its own, unless it is there for [steps](Step::on) of another
-    /// one and has none itself. It then opens and closes its file with that one. Only where each
-    /// reader is a process of its own, all at once.
+    /// one and has none itself. It then opens and closes its file with that one. Where not all are open [at
+    /// once](Workload::at_once), those of one process follow on it.
     fn owner(&self, reader: usize) -> usize {
         reader
     }
@@ -159,10 +175,15 @@ pub trait Workload: core::fmt::Debug {
     fn places(&self) -> Option<Vec<Vec<(Bytes, Bytes)>>> {
         None
     }
-    /// How many readers are open at a time, where each is a process of its own: the next one opens its
+    /// How many readers with steps of their own are open at a time, where each is a process: the next one opens its
     /// file when one has closed, as the requests of a server. All of them, unless a workload says otherwise.
     fn at_once(&self) -> usize {
         usize::MAX
+    }
+    /// Whether a reader that opens its file when one has closed is a new process; else the same one goes
+    /// on.
+    fn ends_processes(&self) -> bool {
+        false
     }
     /// Whether files lie one right behind the other; else there is a gap between two.
     fn is_packed(&self) -> bool {
@@ -262,9 +283,9 @@ mod tests {
         for method in LIST {
             let workload = parse(method.spec.name).unwrap();
             let (files, readers) = (workload.files(), workload.readers());
-            for (reader, file) in readers.into_iter().enumerate() {
-                let size = files[file];
+            for reader in 0..readers.len() {
                 for step in workload.steps(reader).take(2000) {
+                    let size = files[readers[step.on.unwrap_or(reader)]];
                     assert!(step.offset < size, "{}: {step:?}", method.spec.name);
                     assert!(step.take <= step.bytes, "{}: {step:?}", method.spec.name);
                 }

@@ -29,11 +29,13 @@ mod error;
 mod guard;
 mod layout;
 mod process;
+mod processors;
 mod reader;
 mod walk;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap, VecDeque};
+use std::num::NonZeroU16;
 use std::sync::Arc;
 
 use forerun_core::table::Table;
@@ -50,6 +52,7 @@ use guard::Guard;
 pub(crate) use layout::begins;
 use layout::{File, place};
 pub use layout::{Fragments, Striping};
+use processors::Processors;
 use reader::{Reader, State};
 use walk::Walking;
 
@@ -76,6 +79,8 @@ pub struct Scene<'a> {
     pub joins_instants: bool,
     /// What the engine is told of every device, in place of its own profile.
     pub told: Option<Profile>,
+    /// Processors that all processes share; each has one of its own if there is no number.
+    pub processors: Option<NonZeroU16>,
     /// The run stops at this time, whatever is under way then.
     pub until: Option<Nanos>,
 }
@@ -94,6 +99,7 @@ impl<'a> Scene<'a> {
             events_max: u64::MAX,
             joins_instants: true,
             told: None,
+            processors: None,
             until: None,
         }
     }
@@ -147,6 +153,7 @@ struct World<'a, 'r> {
     opened: usize,
     /// Who is next, if readers take turns.
     turns: Option<Turns<'a>>,
+    processors: Processors,
     /// Whose turn it is, if readers take turns.
     turn: Option<usize>,
     /// When the engine is told next how long readers computed.
@@ -229,6 +236,7 @@ impl<'a, 'r> World<'a, 'r> {
             turns: walk.is_none().then(|| workload.turns()).flatten(),
             walking: walk.map(Walking::new),
             turn: None,
+            processors: Processors::new(scene.processors),
             cpu_told: Nanos(0),
             owed: Nanos(0),
             is_taken: false,
@@ -272,7 +280,7 @@ impl<'a, 'r> World<'a, 'r> {
             Some(_) => usize::MAX,
             None => self.workload.at_once().max(1),
         };
-        self.opened = at_once.min(self.readers.len());
+        self.opened = self.readers_of(at_once);
         for (process, reader) in (0..).zip(&mut self.readers[..self.opened]) {
             reader.process = if self.turns.is_some() { 0 } else { process };
         }
@@ -295,6 +303,28 @@ impl<'a, 'r> World<'a, 'r> {
                 .filter(|reader| beside.binary_search(reader).is_err())
                 .try_for_each(|reader| self.think(reader)),
         }
+    }
+
+    /// How many readers the first so many processes have.
+    fn readers_of(&self, processes: usize) -> usize {
+        let all = self.readers.len();
+        if processes == usize::MAX {
+            return all;
+        }
+        (0..processes).fold(0, |next, _| {
+            if next < all {
+                self.after_group(next)
+            } else {
+                all
+            }
+        })
+    }
+
+    /// The reader behind this one and those that are there for its steps.
+    fn after_group(&self, owner: usize) -> usize {
+        let mut behind = owner + 1..self.readers.len();
+        let next = behind.find(|reader| self.workload.owner(*reader) != owner);
+        next.unwrap_or(self.readers.len())
     }
 
     /// The engine hears what readers will read, as much of it as it takes.

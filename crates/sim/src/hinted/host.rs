@@ -139,6 +139,7 @@ pub fn run(
         Box::new(Wrapped::around(AllAtOnce, inner)) as Box<dyn Device>
     };
     let scene = Scene {
+        processors: None,
         settings: settings(setup, host, reads.references.len()).map_err(WorldError::Settings)?,
         devices: metered.take(setup.disks.into()).map(open).collect(),
         striping: None,

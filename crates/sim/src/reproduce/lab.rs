@@ -22,6 +22,7 @@ use forerun_core::settings::Notice;
 
 use super::Broken;
 use super::array::{ArrayReport, ArrayRun};
+use super::server::{ServerReport, ServerRun};
 use super::theory::{self, Bounds};
 use crate::device::{self, Device};
 use crate::hinted::host::{self, Host, HostReport};
@@ -80,6 +81,8 @@ pub enum Job {
     Run(Run, Notice),
     /// One on a striped array.
     Array(ArrayRun),
+    /// One of a server.
+    Server(ServerRun),
     /// Figure 1.
     Figure1,
     /// So many random instances of the theorems, from a seed.
@@ -98,6 +101,8 @@ pub enum Done {
     Run(Box<HostReport>),
     /// Of a run on an array.
     Array(ArrayReport),
+    /// Of a run of a server.
+    Server(ServerReport),
     /// Of figure 1.
     Figure1([u64; 2]),
     /// Of the theorems.
@@ -145,6 +150,7 @@ impl Job {
                 .perform(*notice, traces)
                 .map(|report| Done::Run(Box::new(report))),
             Self::Array(run) => run.perform().map(Done::Array),
+            Self::Server(run) => run.perform().map(Done::Server),
             Self::Figure1 => theory::figure_1_units().map(Done::Figure1),
             Self::Theorems { seed, instances } => {
                 theory::check(*seed, *instances).map(Done::Theorems)
@@ -204,6 +210,7 @@ pub struct Lab {
     pub notice: Notice,
     runs: BTreeMap<(Notice, Run), HostReport>,
     arrays: BTreeMap<ArrayRun, ArrayReport>,
+    servers: BTreeMap<ServerRun, ServerReport>,
     figure_1: Option<[u64; 2]>,
     theorems: BTreeMap<(u64, u64), Bounds>,
     missing: BTreeSet<Job>,
@@ -240,6 +247,15 @@ impl Lab {
         })
     }
 
+    /// A run of a server.
+    pub fn server(&mut self, run: ServerRun) -> ServerReport {
+        let known = self.servers.get(&run).copied();
+        known.unwrap_or_else(|| {
+            self.missing.insert(Job::Server(run));
+            ServerReport::default()
+        })
+    }
+
     /// What aggressive takes for figure 1, and the optimum.
     pub fn figure_1(&mut self) -> [u64; 2] {
         self.figure_1.unwrap_or_else(|| {
@@ -271,6 +287,9 @@ impl Lab {
             }
             (Job::Array(run), Done::Array(report)) => {
                 self.arrays.insert(run, report);
+            }
+            (Job::Server(run), Done::Server(report)) => {
+                self.servers.insert(run, report);
             }
             (Job::Figure1, Done::Figure1(units)) => self.figure_1 = Some(units),
             (Job::Theorems { seed, instances }, Done::Theorems(bounds)) => {

@@ -68,6 +68,7 @@ impl Workload for Retried {
         let taken = self.take_bytes.min(self.ask_bytes);
         let reads = run(0, self.file_bytes, taken);
         Box::new(reads.map(move |(offset, take)| Step {
+            pause: Nanos(0),
             on: None,
             think: Nanos(self.think_ns),
             offset: Bytes(offset),

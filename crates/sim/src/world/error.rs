@@ -79,7 +79,7 @@ impl core::fmt::Display for WorldError {
             Self::Clock(reader) => {
                 write!(
                     f,
-                    "reader {reader}: elapsed is not compute + driver + stall"
+                    "reader {reader}: elapsed is not compute + driver + stall + idle"
                 )
             }
         }

@@ -115,7 +115,10 @@ impl World<'_, '_> {
 
     fn begin_thinking(&mut self, reader: usize, step: Step) {
         let one = &mut self.readers[reader];
-        one.begin_thinking(self.now, step);
+        match step.pause {
+            Nanos(0) => one.begin_thinking(self.now, step, &mut self.processors),
+            _ => one.fall_asleep(self.now, step),
+        }
         let wake = one.wake;
         self.push(wake, reader);
     }
@@ -139,6 +142,9 @@ impl World<'_, '_> {
         self.is_taken = true;
         self.handle(Input::Close { reader: id })?;
         self.end_event()?;
+        if self.workload.owner(reader) != reader {
+            return Ok(());
+        }
         self.open_next(self.readers[reader].process)
     }
 
@@ -149,16 +155,24 @@ impl World<'_, '_> {
         self.announce(self.workload.hints_at_open(reader))
     }
 
-    /// One has closed: the next one that waited for that begins, in the same process.
+    /// A process is done: the next one that waited for that begins, or the same one goes on with the next
+    /// file.
     fn open_next(&mut self, process: u32) -> Result<(), WorldError> {
         let next = self.opened;
         if self.walking.is_some() || next == self.readers.len() {
             return Ok(());
         }
-        self.opened += 1;
-        self.readers[next].begin_late(self.now);
-        self.readers[next].process = process;
-        self.open(next)?;
+        self.opened = self.after_group(next);
+        let process = match self.workload.ends_processes() {
+            true => next as u32,
+            false => process,
+        };
+        for reader in next..self.opened {
+            self.readers[reader].begin_late(self.now);
+            self.readers[reader].process = process;
+        }
+        self.readers[next].beside = (next + 1..self.opened).collect();
+        (next..self.opened).try_for_each(|reader| self.open(reader))?;
         self.think(next)
     }
 
@@ -171,6 +185,11 @@ impl World<'_, '_> {
             return Ok(());
         }
         match one.state {
+            State::Asleep(step) => {
+                let pause = Nanos(0);
+                self.begin_thinking(reader, Step { pause, ..step });
+                Ok(())
+            }
             State::Thinking(step) => self.begin(reader, &step),
             State::Taking { read, blocks } => self.take(reader, read, blocks),
             State::Reading => self.read(reader),
@@ -358,7 +377,7 @@ impl World<'_, '_> {
         }
         self.cpu_told = plus(self.now, CPU_TICK);
         for reader in 0..self.opened {
-            let time = self.readers[reader].computed(self.now);
+            let time = self.computed(reader);
             if let Some(time) = time.filter(|time| *time > self.readers[reader].cpu_told) {
                 self.readers[reader].cpu_told = time;
                 let reader = ReaderId(reader as u32);
@@ -366,6 +385,19 @@ impl World<'_, '_> {
             }
         }
         Ok(())
+    }
+
+    /// How much processor time the process of a reader has used by now; none once it is done.
+    fn computed(&self, reader: usize) -> Option<Nanos> {
+        let one = &self.readers[reader];
+        let owner = &self.readers[self.workload.owner(reader)];
+        if self.turns.is_some() || owner.beside.is_empty() {
+            return one.computed(self.now);
+        }
+        let beside = owner.beside.iter().map(|other| &self.readers[*other]);
+        let bursts = beside.map(|other| other.computed_here(self.now).0);
+        let all = bursts.sum::<u64>() + owner.computed_here(self.now).0;
+        (one.state != State::Done).then_some(Nanos(all))
     }
 
     /// The smallest free read number.

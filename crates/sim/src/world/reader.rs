@@ -6,13 +6,14 @@
 //! ```
 //!
 //! The clock is kept by adding up each part where it happens, and compared with the time the
-//! reader was done: `elapsed = compute + driver + stall`. What the driver does for a reader that
+//! reader was done: `elapsed = compute + driver + stall + idle`. What the driver does for a reader that
 //! waits is taken off its stall: the processor is busy, the reader does not wait for the device.
 
 use core::fmt;
 
 use forerun_core::{Block, Bytes, Engine, Nanos};
 
+use super::processors::Processors;
 use crate::report::ReaderReport;
 use crate::workload::{Step, Steps};
 
@@ -113,6 +114,8 @@ impl Reading {
 /// What a reader does right now.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum State {
+    /// Sleeps, then computes.
+    Asleep(Step),
     /// Computes, then begins the read of this step.
     Thinking(Step),
     /// Others have their turns, since then.
@@ -153,6 +156,8 @@ pub(super) struct Reader<'a> {
     pub(super) thought: Nanos,
     /// Computing counted before it began.
     waited: Nanos,
+    /// Processor time of all its bursts, that under way included.
+    bursts: Nanos,
     /// Its processor time as the engine knows it.
     pub(super) cpu_told: Nanos,
     pub(super) report: ReaderReport,
@@ -183,6 +188,7 @@ impl<'a> Reader<'a> {
             wake: Nanos(0),
             thought: Nanos(0),
             waited: Nanos(0),
+            bursts: Nanos(0),
             cpu_told: Nanos(0),
             report: ReaderReport::default(),
         }
@@ -211,24 +217,45 @@ impl<'a> Reader<'a> {
         owed
     }
 
-    /// It begins to think for so long, once the processor is done with what the driver does.
-    pub(super) fn begin_thinking(&mut self, now: Nanos, step: Step) {
-        let think = step.think.0;
+    /// It sleeps before it computes, from when the processor is done with what the driver does.
+    pub(super) fn fall_asleep(&mut self, now: Nanos, step: Step) {
+        let from = now.max(self.free_at);
+        self.state = State::Asleep(step);
+        self.report.idle.0 = self.report.idle.0.saturating_add(step.pause.0);
+        self.wake = Nanos(from.0.saturating_add(step.pause.0));
+    }
+
+    /// It begins to think for so long, once the processor is done with what the driver does and one is
+    /// free.
+    pub(super) fn begin_thinking(&mut self, now: Nanos, step: Step, processors: &mut Processors) {
+        let ready = now.max(self.free_at);
+        let begin = processors.begin(ready, step.think);
         self.state = State::Thinking(step);
         self.thought = step.think;
-        self.report.compute.0 = self.report.compute.0.saturating_add(think);
-        self.wake = Nanos(now.max(self.free_at).0.saturating_add(think));
+        self.report.idle.0 = self.report.idle.0.saturating_add(begin.since(ready).0);
+        self.report.compute.0 = self.report.compute.0.saturating_add(step.think.0);
+        self.bursts.0 = self.bursts.0.saturating_add(step.think.0);
+        self.wake = Nanos(begin.0.saturating_add(step.think.0));
     }
 
     /// How much processor time it has used by now; none once it is done.
     pub(super) fn computed(&self, now: Nanos) -> Option<Nanos> {
-        let to_come = match self.state {
-            State::Thinking(step) => self.wake.since(now).0.min(step.think.0),
-            State::Done => return None,
-            _ => 0,
-        };
         let computed = self.report.compute.since(self.waited);
-        Some(computed.since(Nanos(to_come)))
+        let is_done = self.state == State::Done;
+        (!is_done).then(|| computed.since(self.to_come(now)))
+    }
+
+    /// The same of its own bursts alone, where it is one of several of a process.
+    pub(super) fn computed_here(&self, now: Nanos) -> Nanos {
+        self.bursts.since(self.to_come(now))
+    }
+
+    /// The part of a burst that is still to come.
+    fn to_come(&self, now: Nanos) -> Nanos {
+        match self.state {
+            State::Thinking(step) => self.wake.since(now).min(step.think),
+            _ => Nanos(0),
+        }
     }
 
     /// Its turn has come, or the end: what others did meanwhile is computing to it.
@@ -243,6 +270,7 @@ impl<'a> Reader<'a> {
     pub(super) fn begin_late(&mut self, now: Nanos) {
         self.come_back(now);
         self.free_at = now;
+        self.report.opened = now;
         self.waited = self.report.compute;
     }
 
@@ -265,6 +293,7 @@ mod tests {
         let (bytes, take) = (Bytes(bytes), Bytes(take));
         let step = Step {
             on: None,
+            pause: Nanos(0),
             think: Nanos(0),
             offset: Bytes(offset),
             bytes,

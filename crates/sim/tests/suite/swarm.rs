@@ -162,6 +162,7 @@ fn run(chosen: &Chosen, text: &mut Text<String>) -> Report {
         seed: chosen.faults.seed,
     };
     let scene = Scene {
+        processors: None,
         striping: None,
         settings: chosen.settings.clone(),
         devices: chosen.devices.iter().enumerate().map(device).collect(),

@@ -3,7 +3,8 @@
 
 use super::super::array::ArrayReport;
 use super::super::lab::Lab;
-use super::super::{Chart, Exhibit, Shown, Table};
+use super::super::plot::{Line, plotted};
+use super::super::{Exhibit, Shown, Table};
 use super::scenes::{MSP_SASEQP, MSP_SEQP, SASEQP, SEQP, Scheme, direct, iozone, web};
 use super::server::{MUSIC_KB, PREFETCH_KB, SIZES_KB};
 use super::streams::{PANELS, PREFETCHES, STRIPS};
@@ -37,36 +38,8 @@ const THRESHOLDS: [u64; 5] = [38, 30, 20, 10, 5];
 /// Strips of Figure 10c.
 const STRIPS_KB: [u64; 4] = [32, 64, 128, 256];
 
-/// A line of a plot: its name, and what is measured at each parameter.
-type Line = (String, Vec<(u64, f64)>);
-
 /// What is taken from a run.
 type Measure = fn(&ArrayReport) -> f64;
-
-/// A plot with its numbers.
-fn plotted(shown: &mut Shown, title: &str, over: &str, measured: &str, lines: Vec<Line>) {
-    let mut head = vec![over.to_owned()];
-    head.extend(lines.iter().map(|(name, _)| name.clone()));
-    let parameters = lines.first().map_or(&[][..], |(_, points)| points);
-    let rows = parameters.iter().enumerate().map(|(row, (parameter, _))| {
-        let mut cells = vec![parameter.to_string()];
-        let values = lines.iter().filter_map(|(_, points)| points.get(row));
-        cells.extend(values.map(|(_, value)| format!("{value:.1}")));
-        cells
-    });
-    let table = Table::new(&format!("{title}: {measured}"), head, rows.collect());
-    shown.tables.push(table);
-    let drawn = |(name, points): Line| {
-        let points = points.into_iter().map(|(x, y)| (x as f64, y));
-        (name, points.collect())
-    };
-    shown.charts.push(Chart::Lines {
-        title: title.to_owned(),
-        measured: measured.to_owned(),
-        over: over.to_owned(),
-        lines: lines.into_iter().map(drawn).collect(),
-    });
-}
 
 /// A line of a scheme over the number of streams.
 fn over_streams(lab: &mut Lab, name: String, scheme: &Scheme) -> Line {

@@ -1,0 +1,49 @@
+//! C9 to C11: index search and media clips. Their inputs are lost; stand-ins have what is published of them.
+
+use super::super::Answer;
+use super::super::lab::Lab;
+use super::super::numbers::{answer, rounded};
+use super::scenes::{AP, CLIPS, CP, Disk, LEVELS, LINUX, MOST, SEARCH, best, ratios, run, shown};
+
+pub(super) fn c9(lab: &mut Lab) -> Answer {
+    let competitive = ratios(lab, SEARCH, (CP, LINUX), Disk::Anticipatory);
+    let aggressive = ratios(lab, SEARCH, (AP, LINUX), Disk::Anticipatory);
+    let note = format!(
+        "the best over the levels of CP over Linux and of AP over Linux; by level {} and {}. How long lists are and how many \
+         keywords a query has is assumed",
+        shown(&competitive),
+        shown(&aggressive)
+    );
+    answer(
+        vec![
+            rounded(best(&competitive), 2),
+            rounded(best(&aggressive), 2),
+        ],
+        note,
+    )
+}
+
+pub(super) fn c10(lab: &mut Lab) -> Answer {
+    let all = ratios(lab, CLIPS, (CP, LINUX), Disk::Anticipatory);
+    let at = |level: u64| {
+        LEVELS
+            .iter()
+            .position(|one| *one == level)
+            .map_or(0.0, |at| all[at])
+    };
+    let note = format!("by level: {}", shown(&all));
+    answer(vec![rounded(at(2), 2), rounded(at(MOST), 2)], note)
+}
+
+pub(super) fn c11(lab: &mut Lab) -> Answer {
+    let mut cuts = Vec::new();
+    for level in LEVELS {
+        let mut response =
+            |kernel| run(lab, SEARCH, kernel, Disk::Anticipatory, level).response_ms();
+        let (linux, competitive) = (response(LINUX), response(CP));
+        cuts.push(100.0 * (1.0 - competitive / linux.max(1e-9)));
+    }
+    let mean = cuts.iter().sum::<f64>() / cuts.len() as f64;
+    let note = format!("the mean over the levels; by level: {}", shown(&cuts));
+    answer(vec![rounded(mean, 1)], note)
+}
