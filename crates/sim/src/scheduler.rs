@@ -11,6 +11,7 @@
 
 pub mod anticipatory;
 pub mod cscan;
+pub mod deadline;
 pub mod fcfs;
 pub mod look;
 pub mod scan;
@@ -31,6 +32,7 @@ pub static LIST: &[Method<Box<dyn Scheduler>>] = &[
     cscan::METHOD,
     look::METHOD,
     anticipatory::METHOD,
+    deadline::METHOD,
 ];
 
 /// Builds a scheduler from its name.
