@@ -20,6 +20,8 @@ pub struct Report {
     pub elapsed: Nanos,
     /// When the last fetch was done, too.
     pub quiet: Nanos,
+    /// What the engine kept beside blocks, in the end.
+    pub bookkeeping: Bytes,
     /// Bytes taken by all readers.
     pub bytes: Bytes,
     /// Each reader's own account.
@@ -223,6 +225,7 @@ mod tests {
             ledger: Ledger::default(),
             elapsed: Nanos(500_000_000),
             quiet: Nanos(0),
+            bookkeeping: Bytes(0),
             bytes: Bytes(7),
             readers: vec![],
             devices: vec![],

@@ -20,6 +20,7 @@ pub mod claim;
 pub mod kimbrel96;
 pub mod lab;
 pub mod li04;
+pub mod li05;
 mod numbers;
 mod plot;
 pub mod server;
@@ -36,7 +37,7 @@ pub use claim::{Claim, Claims, Figures, Kind, Verdict};
 use lab::{Done, Job, Lab, Perform, Traces};
 
 /// The papers. One entry a paper.
-pub static LIST: &[Paper] = &[li04::PAPER, kimbrel96::PAPER, baek09::PAPER];
+pub static LIST: &[Paper] = &[li04::PAPER, li05::PAPER, kimbrel96::PAPER, baek09::PAPER];
 
 /// A paper whose claims are measured.
 #[derive(Debug)]

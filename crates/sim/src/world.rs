@@ -480,6 +480,7 @@ impl<'a, 'r> World<'a, 'r> {
                 .max()
                 .unwrap_or_default(),
             quiet: self.now,
+            bookkeeping: self.engine.bookkeeping(),
             bytes: Bytes(readers.iter().map(|reader| reader.bytes.0).sum()),
             devices: accounts.collect(),
             readers,

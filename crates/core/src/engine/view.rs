@@ -19,7 +19,7 @@ use crate::detect::{Direction, Window};
 use crate::measure::Confidence;
 use crate::profile::Profile;
 use crate::stream::Stream;
-use crate::units::{Block, DeviceId, FileId, ReaderId};
+use crate::units::{Block, Bytes, DeviceId, FileId, ReaderId};
 
 /// A stream: a run of blocks fetched ahead for one reader.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -56,6 +56,15 @@ pub struct DeviceView {
 }
 
 impl Engine {
+    /// Memory that holds no blocks now: the table, and all that was set aside for streams, requests, histories and
+    /// plans.
+    #[must_use]
+    pub fn bookkeeping(&self) -> Bytes {
+        let frames = u64::from(self.memory.frames_usable());
+        let blocks = frames * u64::from(self.settings.block_bytes);
+        Bytes(self.settings.memory.0.saturating_sub(blocks))
+    }
+
     /// The streams of all open files, by reader and, in one file, the one used last at the end.
     #[must_use]
     pub fn streams(&self) -> Vec<StreamView> {

@@ -64,6 +64,8 @@ pub struct ServerRun {
 /// What came of it.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct ServerReport {
+    /// All counters.
+    pub ledger: forerun_core::Ledger,
     /// Read by all handlers.
     pub bytes: Bytes,
     /// In this time.
@@ -76,6 +78,8 @@ pub struct ServerReport {
     pub thrashed: u64,
     /// Bytes fetched from the disk.
     pub fetched: Bytes,
+    /// What the engine kept beside blocks in the end, and the memory it had.
+    pub bookkeeping: (Bytes, Bytes),
 }
 
 impl ServerRun {
@@ -125,7 +129,10 @@ impl ServerRun {
         let run = scene.run(&mut ());
         let report = run.map_err(|error| Broken::Settings(error.to_string()))?;
         let owners = |reader: &usize| workload.owner(*reader) == *reader;
-        Ok(ServerReport::of(&report, self.time, owners))
+        Ok(ServerReport {
+            bookkeeping: (report.bookkeeping, self.cache()),
+            ..ServerReport::of(&report, self.time, owners)
+        })
     }
 }
 
@@ -149,6 +156,8 @@ impl ServerReport {
             response: Nanos(response.sum()),
             thrashed: report.ledger.thrashed,
             fetched: Bytes(usages.map(|usage| usage.bytes.0).sum()),
+            bookkeeping: Default::default(),
+            ledger: report.ledger,
         }
     }
 

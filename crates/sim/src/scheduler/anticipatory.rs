@@ -62,6 +62,13 @@ const PARAMS: &[Param] = &[
         min: 0,
         max: 1 << 30,
     },
+    Param {
+        name: "look_ns",
+        summary: "how often ages are looked at; Linux does so once in read_expire; 0: at every request",
+        default: 125_000_000,
+        min: 0,
+        max: 60_000_000_000,
+    },
 ];
 
 /// The weight of what is new in a mean, as a shift: an eighth, so that three or four reads say what a
@@ -93,6 +100,9 @@ struct Anticipatory {
     wait: u64,
     expire: u64,
     merge: Bytes,
+    look: u64,
+    /// When the oldest request's age was looked at last.
+    looked: Nanos,
     processes: BTreeMap<Process, Habits>,
     /// The process served last.
     last: Option<Process>,
@@ -104,6 +114,8 @@ impl Anticipatory {
             wait: values[0],
             expire: values[1],
             merge: Bytes(values[2]),
+            look: values[3],
+            looked: Nanos(0),
             processes: BTreeMap::new(),
             last: None,
         }
@@ -148,8 +160,11 @@ impl Anticipatory {
 impl Scheduler for Anticipatory {
     fn pick(&mut self, waiting: &Waiting, head: Head) -> Option<Next> {
         let (oldest, came) = waiting.oldest_since()?;
-        if head.now.since(came).0 >= self.expire {
-            return Some(Next::Serve(oldest));
+        if head.now.since(self.looked).0 >= self.look {
+            self.looked = head.now;
+            if head.now.since(came).0 >= self.expire {
+                return Some(Next::Serve(oldest));
+            }
         }
         let next = self.elevator(waiting, head.at)?;
         match self.waits(waiting.get(next)?, &head) {
@@ -288,7 +303,7 @@ mod tests {
 
     #[test]
     fn processes_beyond_the_most_are_forgotten() {
-        let mut scheduler = Anticipatory::new(&[1, 1, 0]);
+        let mut scheduler = Anticipatory::new(&[1, 1, 0, 0]);
         for process in 0..2 * PROCESSES_MAX as u32 {
             let request = Request::new(0, Bytes(0), Bytes(1)).by(Process(process));
             scheduler.came(Nanos(process.into()), &request);

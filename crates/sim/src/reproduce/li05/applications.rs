@@ -1,0 +1,82 @@
+//! P1, P2, P7, P9: index search and media clips; P11: bookkeeping.
+//!
+//! The inputs of both applications are lost; stand-ins have what is published of them.
+
+use super::super::Answer;
+use super::super::lab::Lab;
+use super::super::numbers::{answer, judged, rounded};
+use super::scenes::{
+    ACCESS_HISTORY, APPLICATION_LEVELS, CLIPS, CLIPS_MEMORY, COLDEST, COLDEST_PLUS, Conditions,
+    DEFAULT, HIGH_APPLICATION, KERNELS, LONGEST, PC_ACCESS_HISTORY, SEARCH, TWO_RAND, best, from,
+    least, ratios, run, shown,
+};
+
+const MOST: u64 = 1000;
+
+pub(super) fn p1(lab: &mut Lab) -> Answer {
+    let rates =
+        APPLICATION_LEVELS.map(|level| run(lab, SEARCH, ACCESS_HISTORY, level, DEFAULT).rate());
+    let last = rates[APPLICATION_LEVELS.len() - 1];
+    let note = format!(
+        "MB/s with {APPLICATION_LEVELS:?} requests at a time: {}",
+        shown(&rates)
+    );
+    answer(vec![rounded(last / best(&rates).max(1e-9), 2)], note)
+}
+
+pub(super) fn p2(lab: &mut Lab) -> Answer {
+    let mut thrashed = |kernel| run(lab, SEARCH, kernel, MOST, DEFAULT).thrashed_per_request();
+    let all = [
+        ACCESS_HISTORY,
+        PC_ACCESS_HISTORY,
+        LONGEST,
+        COLDEST,
+        COLDEST_PLUS,
+    ]
+    .map(&mut thrashed);
+    let [history, apart, longest, coldest, plus] = all;
+    let holds = history > apart && apart > longest.max(coldest) && longest.min(coldest) > plus;
+    let note = "pages a request: AccessHistory, PC-AccessHistory, Longest, Coldest, Coldest+. The paper: 258, 238, 217, 207, 200";
+    judged(holds, all.map(|pages| rounded(pages, 0)).to_vec(), note)
+}
+
+pub(super) fn p7(lab: &mut Lab) -> Answer {
+    let high = from(&APPLICATION_LEVELS, HIGH_APPLICATION);
+    let all = ratios(lab, SEARCH, (COLDEST_PLUS, ACCESS_HISTORY), &high, DEFAULT);
+    let note = format!("with {high:?} requests at a time");
+    answer(all.iter().map(|n| rounded(*n, 2)).collect(), note)
+}
+
+pub(super) fn p9(lab: &mut Lab) -> Answer {
+    let conditions = Conditions {
+        memory: CLIPS_MEMORY,
+        ..DEFAULT
+    };
+    let (mut measured, mut levels) = (Vec::new(), Vec::new());
+    for kernel in &KERNELS[1..] {
+        let all = ratios(
+            lab,
+            CLIPS,
+            (*kernel, ACCESS_HISTORY),
+            &APPLICATION_LEVELS,
+            conditions,
+        );
+        measured.push(rounded(least(&all), 3));
+        levels.push(format!("{} {}", kernel.name, shown(&all)));
+    }
+    let holds = measured.iter().all(|ratio| *ratio > 1.0);
+    let note = format!(
+        "the least over AccessHistory, with {APPLICATION_LEVELS:?} requests at a time: {}",
+        levels.join("; ")
+    );
+    judged(holds, measured, note)
+}
+
+pub(super) fn p11(lab: &mut Lab) -> Answer {
+    let report = run(lab, TWO_RAND, COLDEST_PLUS, 10, DEFAULT);
+    let (kept, memory) = report.bookkeeping;
+    let percent = 100.0 * kept.0 as f64 / memory.0.max(1) as f64;
+    let note = "per cent of the memory that holds no page after a minute of Two-Rand with 10 requests at a time under PC-Coldest+: the \
+                table of pages, streams, requests and the eviction history, as the engine pays for them";
+    answer(vec![rounded(percent, 3)], note)
+}
