@@ -203,6 +203,9 @@ pub struct Wanted {
     pub only: Vec<String>,
     /// Exhibits as well.
     pub exhibits: bool,
+    /// A sample: fewer arrays, fewer parameters to choose from, shorter runs, and notes without the
+    /// experiments that explain a difference. For tests, which hold that every verdict is that of the whole.
+    pub is_sample: bool,
 }
 
 /// Everything about a paper.
@@ -332,6 +335,7 @@ impl Paper {
     pub fn reproduce(&self, wanted: &Wanted, perform: Perform) -> Result<Reproduction, Broken> {
         let claims = self.claims()?;
         let (traces, mut lab) = (Traces::default(), Lab::default());
+        lab.is_sample = wanted.is_sample;
         loop {
             let all = self.measured(&claims, wanted, &mut lab);
             let missing = lab.missing();

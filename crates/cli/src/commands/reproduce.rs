@@ -47,6 +47,7 @@ pub fn run(args: &Reproduce, out: &mut dyn Write) -> Result<(), Failure> {
         notices,
         only,
         exhibits: report.is_some(),
+        is_sample: false,
     };
     let bar = progress::steps(args.paper.name, 0);
     let all = args.paper.reproduce(&wanted, &mut |traces, jobs| {

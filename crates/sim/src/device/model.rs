@@ -236,6 +236,10 @@ built_in! {
         "disk of 1992, 1.3 GB, 4002 rpm: rotation, readahead and every switch modelled"
         "kimbrel96 table 1; Ruemmler and Wilkes 1994"
         "writes that are reported early";
+    "hp97560_calibrated"
+        "hp97560 with a cylinder switch calibrated to another simulator's means"
+        "Ruemmler and Wilkes 1994; means of an independent detailed simulator"
+        "writes that are reported early";
     "ibm_lightning_0661"
         "disk of 1990, 0.3 GB, 4318 rpm, without a cache"
         "kimbrel96 section 4, its second simulator"

@@ -32,6 +32,9 @@ const MEMORY: Bytes = Bytes(1 << 30);
 /// How long a run is: a thousand requests of each disk and more.
 pub const RUN: Nanos = Nanos(8_000_000_000);
 
+/// How long it is in a sample.
+pub const SAMPLE: Nanos = Nanos(2_000_000_000);
+
 /// Each file in one piece, one right behind the other in a drawn order: at any block of the array, as a file
 /// system puts them.
 const BEHIND_EACH_OTHER: Fragments = Fragments {

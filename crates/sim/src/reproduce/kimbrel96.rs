@@ -16,6 +16,7 @@
 //! methods   which parameters a method has where       notes        K1 to K10 and K18
 //! tables    tables 2, 4, 5, 7, 8                      comparisons  K11 to K13
 //! figures   figures 2 to 10                           loads        K14 to K17
+//! stand_ins what of each was fitted
 //! ```
 
 mod comparisons;
@@ -24,6 +25,7 @@ mod loads;
 mod methods;
 mod notes;
 mod numbers;
+mod stand_ins;
 mod tables;
 
 use super::lab::Lab;
@@ -52,6 +54,7 @@ static EXHIBITS: &[super::Exhibit] = &[
     figures::FIGURE_8,
     figures::FIGURE_9,
     figures::FIGURE_10,
+    stand_ins::STAND_INS,
     tables::RUNS,
 ];
 

@@ -27,8 +27,6 @@ use super::theory::{self, Bounds};
 use crate::device::{self, Device};
 use crate::hinted::host::{self, Host, HostReport};
 use crate::hinted::stand_in::{self, Trace};
-use crate::scheduler;
-use crate::wrap::Queued;
 
 /// The seed of all traces. The compute times of `synth` add up to 0.3 s more than the paper's.
 pub const SEED: u64 = 1;
@@ -41,11 +39,7 @@ pub const SELECT_TENTH: &str = "postgres-select/10";
 pub const CSCOPE_3_EVEN: &str = "cscope3, even";
 
 /// The paper's disk and scheduler, as notes name them.
-pub const DISK: &str = "CSCAN, HP 97560 by its published figures";
-
-/// The one line of the built-in model that is no published figure: it is calibrated to another
-/// simulator's means, and the paper's own simulator had no part in that.
-const CALIBRATED_LINE: &str = "cylinder_switch_ms";
+pub const DISK: &str = "CSCAN, HP 97560 by its published figures (hp97560)";
 
 /// What stands in for the paper's disk.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
@@ -55,7 +49,8 @@ pub enum Disk {
     Cscan,
     /// The same, first come first served.
     Fcfs,
-    /// The built-in model, with its calibrated cylinder switch, behind CSCAN.
+    /// With a cylinder switch calibrated to another simulator's means, behind CSCAN. The paper's own simulator
+    /// had no part in that.
     Calibrated,
 }
 
@@ -122,7 +117,8 @@ impl Traces {
     }
 
     fn generated() -> BTreeMap<&'static str, Trace> {
-        let mut all: Vec<Trace> = stand_in::LIST.iter().map(|t| t.trace(SEED)).collect();
+        let stand_ins = stand_in::LIST.iter().chain(stand_in::WITHOUT_FIT);
+        let mut all: Vec<Trace> = stand_ins.map(|t| t.trace(SEED)).collect();
         let mut tenth = stand_in::postgres::SELECT.trace(SEED);
         tenth.name = SELECT_TENTH;
         for reference in &mut tenth.references {
@@ -182,25 +178,13 @@ impl Run {
 
 impl Disk {
     fn device(self) -> Result<Box<dyn Device>, Broken> {
-        match self {
-            Self::Cscan => by_published_figures("cscan"),
-            Self::Fcfs => by_published_figures("fcfs"),
-            Self::Calibrated => {
-                let device = device::parse("cscan:hp97560");
-                device.map_err(|error| Broken::Model(error.to_string()))
-            }
-        }
+        let device = device::parse(match self {
+            Self::Cscan => "cscan:hp97560",
+            Self::Fcfs => "fcfs:hp97560",
+            Self::Calibrated => "cscan:hp97560_calibrated",
+        });
+        device.map_err(|error| Broken::Model(error.to_string()))
     }
-}
-
-fn by_published_figures(scheduler: &str) -> Result<Box<dyn Device>, Broken> {
-    let sheet = include_str!("../../models/hp97560.toml").lines();
-    let published = sheet.filter(|line| !line.starts_with(CALIBRATED_LINE));
-    let text: Vec<&str> = published.collect();
-    let model = device::from_toml(&text.join("\n"));
-    let model = model.map_err(|error| Broken::Model(error.to_string()))?;
-    let scheduler = scheduler::parse(scheduler)?;
-    Ok(Box::new(Queued::new(scheduler, model.build())))
 }
 
 /// See the [module](self).
@@ -208,6 +192,8 @@ fn by_published_figures(scheduler: &str) -> Result<Box<dyn Device>, Broken> {
 pub struct Lab {
     /// When engines notice that a fetch ended.
     pub notice: Notice,
+    /// Fewer arrays, parameters and seconds, for tests: see [`Wanted`](super::Wanted).
+    pub is_sample: bool,
     runs: BTreeMap<(Notice, Run), HostReport>,
     arrays: BTreeMap<ArrayRun, ArrayReport>,
     servers: BTreeMap<ServerRun, ServerReport>,

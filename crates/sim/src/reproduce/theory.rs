@@ -10,6 +10,9 @@
 //! reverse aggressive   at most 1 + F d/K times                    (Theorem 2)
 //! every method         never below the optimum
 //! ```
+//!
+//! The bounds are so wide that fixed horizon, of which no theorem speaks, keeps them as well. The sum of
+//! what each takes, over the sum of the optima, tells them apart.
 
 use forerun_core::hinted::{BlockNo, Setup};
 use forerun_core::{Bytes, DeviceId, Nanos};
@@ -36,6 +39,10 @@ pub struct Bounds {
     pub aggressive_units: u64,
     /// Sum of what reverse aggressive took.
     pub reverse_units: u64,
+    /// Sum of what fixed horizon took, its horizon F.
+    pub horizon_units: u64,
+    /// Times that fixed horizon broke a bound of the two theorems.
+    pub horizon_broken: u64,
 }
 
 /// An instance, and what it is run on.
@@ -104,6 +111,11 @@ impl Drawn {
         let reverse = self.elapsed(&format!(
             "reverse-aggressive(fetch_percent={percent},batch_blocks=1,reverse_batch_blocks=1)"
         ))?;
+        let horizon = self.elapsed(&format!("fixed-horizon(horizon_refs={f})"))?;
+        let horizon_held = [
+            horizon * k <= best * d * (k + f),
+            horizon * k <= best * (k + f * d),
+        ];
         let held = [
             aggressive >= best,
             reverse >= best,
@@ -116,6 +128,8 @@ impl Drawn {
         bounds.optimum_units += best;
         bounds.aggressive_units += aggressive;
         bounds.reverse_units += reverse;
+        bounds.horizon_units += horizon;
+        bounds.horizon_broken += horizon_held.iter().filter(|held| !**held).count() as u64;
         Ok(())
     }
 }

@@ -41,7 +41,14 @@ pub const CSCOPE_1: StandIn = StandIn {
     reads: 8673,
     distinct: 1073,
     compute: Nanos(24_900_000_000),
-    accesses: symbols,
+    accesses: |trace, random| symbols(trace, DATABASE_BLOCKS, random),
+};
+
+/// cscope1 without its fit: all blocks but one are the database.
+pub const CSCOPE_1_WHOLE: StandIn = StandIn {
+    name: "cscope1, one database",
+    accesses: |trace, random| symbols(trace, trace.distinct - 1, random),
+    ..CSCOPE_1
 };
 
 /// See the [module](self).
@@ -51,7 +58,21 @@ pub const CSCOPE_2: StandIn = StandIn {
     reads: 20_206,
     distinct: 2462,
     compute: Nanos(37_100_000_000),
-    accesses: strings,
+    accesses: |trace, random| strings(trace, FILE_BLOCKS_PERCENT, random),
+};
+
+/// cscope2 without its fit: every file is one block.
+pub const CSCOPE_2_SINGLE: StandIn = StandIn {
+    name: "cscope2, files of 1 block",
+    accesses: |trace, random| strings(trace, 100, random),
+    ..CSCOPE_2
+};
+
+/// cscope2 without its fit: files as long as those of `ld`.
+pub const CSCOPE_2_LONG: StandIn = StandIn {
+    name: "cscope2, files of 8.5 blocks",
+    accesses: |trace, random| strings(trace, 850, random),
+    ..CSCOPE_2
 };
 
 /// See the [module](self).
@@ -63,19 +84,19 @@ pub const CSCOPE_3: StandIn = StandIn {
     compute: Nanos(74_100_000_000),
     accesses: |trace, random| Accesses {
         weights: bursts(trace, random),
-        ..strings(trace, random)
+        ..strings(trace, FILE_BLOCKS_PERCENT, random)
     },
 };
 
-fn symbols(trace: &StandIn, random: &mut Random) -> Accesses {
-    let others = trace.distinct - DATABASE_BLOCKS;
-    let looks = u64::from(trace.reads - SYMBOLS * DATABASE_BLOCKS);
-    let mut files = vec![DATABASE_BLOCKS];
+fn symbols(trace: &StandIn, database: u32, random: &mut Random) -> Accesses {
+    let others = trace.distinct - database;
+    let looks = u64::from(trace.reads - SYMBOLS * database);
+    let mut files = vec![database];
     files.extend((0..others).map(|_| 1));
     let mut reads = Vec::new();
     let mut other = 0;
     for symbol in 0..SYMBOLS {
-        reads.extend((0..DATABASE_BLOCKS).map(|block| (0, block)));
+        reads.extend((0..database).map(|block| (0, block)));
         for _ in 0..spread(looks, symbol.into(), SYMBOLS.into()) {
             reads.push((1 + other % others, 0));
             other += 1;
@@ -84,8 +105,8 @@ fn symbols(trace: &StandIn, random: &mut Random) -> Accesses {
     Accesses::exponential(files, reads, random)
 }
 
-fn strings(trace: &StandIn, random: &mut Random) -> Accesses {
-    let files = small_files(trace.distinct, FILE_BLOCKS_PERCENT, random);
+fn strings(trace: &StandIn, file_percent: u64, random: &mut Random) -> Accesses {
+    let files = small_files(trace.distinct, file_percent, random);
     let visits = u64::from(STRINGS * trace.distinct);
     let mut reads = Vec::new();
     let mut visit = 0;
@@ -126,7 +147,7 @@ mod tests {
 
     #[test]
     fn eight_symbols_are_eight_passes_over_the_database() {
-        let accesses = symbols(&CSCOPE_1, &mut Random::new(1));
+        let accesses = symbols(&CSCOPE_1, DATABASE_BLOCKS, &mut Random::new(1));
         let begins = accesses.reads.iter().filter(|read| **read == (0, 0));
         assert_eq!(begins.count(), 8);
     }
@@ -134,7 +155,7 @@ mod tests {
     #[test]
     fn every_string_is_looked_for_in_every_block_in_one_order() {
         for trace in [CSCOPE_2, CSCOPE_3] {
-            let mut reads = strings(&trace, &mut Random::new(1)).reads;
+            let mut reads = strings(&trace, FILE_BLOCKS_PERCENT, &mut Random::new(1)).reads;
             reads.dedup();
             let (once, rest) = reads.split_at(trace.distinct as usize);
             assert_eq!(rest, [once, once, once].concat());

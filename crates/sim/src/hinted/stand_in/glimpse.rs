@@ -32,10 +32,19 @@ pub const GLIMPSE: StandIn = StandIn {
     reads: 27_981,
     distinct: 5247,
     compute: Nanos(38_700_000_000),
-    accesses,
+    accesses: |trace, random| accesses(trace, keywords, random),
 };
 
-fn accesses(trace: &StandIn, random: &mut Random) -> Accesses {
+/// glimpse without its fit: a partition is named by one keyword.
+pub const GLIMPSE_ONCE: StandIn = StandIn {
+    name: "glimpse, one keyword a partition",
+    accesses: |trace, random| accesses(trace, one_keyword, random),
+    ..GLIMPSE
+};
+
+type Keywords = fn(&mut Random) -> [bool; KEYWORDS];
+
+fn accesses(trace: &StandIn, keywords: Keywords, random: &mut Random) -> Accesses {
     let mut files = vec![INDEX_BLOCKS];
     files.extend(small_files(
         trace.distinct - INDEX_BLOCKS,
@@ -78,13 +87,19 @@ fn keywords(random: &mut Random) -> [bool; KEYWORDS] {
     std::array::from_fn(|keyword| drawn >> keyword & 1 == 1)
 }
 
+/// One keyword names it.
+fn one_keyword(random: &mut Random) -> [bool; KEYWORDS] {
+    let drawn = random.below(KEYWORDS as u64);
+    std::array::from_fn(|keyword| keyword as u64 == drawn)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn an_index_block_is_read_often_and_a_data_block_seldom() {
-        let accesses = accesses(&GLIMPSE, &mut Random::new(1));
+        let accesses = accesses(&GLIMPSE, keywords, &mut Random::new(1));
         let index = accesses.reads.iter().filter(|(file, _)| *file == 0).count();
         let data = accesses.reads.len() - index;
         let blocks = GLIMPSE.distinct - INDEX_BLOCKS;

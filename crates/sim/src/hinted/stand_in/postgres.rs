@@ -44,7 +44,20 @@ pub const JOIN: StandIn = StandIn {
     reads: 8896,
     distinct: 3793,
     compute: Nanos(11_500_000_000),
-    accesses: join,
+    accesses: |trace, random| join(trace, in_order, random),
+};
+
+/// postgres-join without its fit: keys in random order.
+pub const JOIN_RANDOM: StandIn = StandIn {
+    name: "postgres-join, random keys",
+    accesses: |trace, random| {
+        join(
+            trace,
+            |blocks, random| data_blocks(blocks, blocks, random),
+            random,
+        )
+    },
+    ..JOIN
 };
 
 /// See the [module](self).
@@ -57,10 +70,10 @@ pub const SELECT: StandIn = StandIn {
     accesses: select,
 };
 
-fn join(trace: &StandIn, random: &mut Random) -> Accesses {
+fn join(trace: &StandIn, order: fn(u32, &mut Random) -> Vec<u32>, random: &mut Random) -> Accesses {
     let data = u64::from(trace.distinct - OUTER_BLOCKS - JOIN_INDEX_BLOCKS);
     let looks = u64::from(trace.reads - OUTER_BLOCKS) - data;
-    let blocks = in_order(data as u32, random);
+    let blocks = order(data as u32, random);
     let mut reads = Vec::new();
     let mut outer = 0;
     for (at, block) in (0..).zip(blocks) {
@@ -154,7 +167,7 @@ mod tests {
 
     #[test]
     fn the_join_reads_its_small_relation_once() {
-        let accesses = join(&JOIN, &mut Random::new(1));
+        let accesses = join(&JOIN, in_order, &mut Random::new(1));
         assert!((reads_a_block(&accesses, OUTER) - 1.0).abs() < 1e-9);
     }
 }

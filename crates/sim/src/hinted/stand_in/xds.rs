@@ -44,7 +44,14 @@ pub const XDS: StandIn = StandIn {
     reads: 10_435,
     distinct: 5392,
     compute: Nanos(30_800_000_000),
-    accesses,
+    accesses: |trace, random| accesses(trace, slices_in_order, random),
+};
+
+/// xds without its fit: slices come in any order.
+pub const XDS_ANY: StandIn = StandIn {
+    name: "xds, slices in any order",
+    accesses: |trace, random| accesses(trace, slices_in_any_order, random),
+    ..XDS
 };
 
 /// A point of a plane, and two unit vectors in it at right angles.
@@ -55,10 +62,13 @@ struct Plane {
     down: [i64; 3],
 }
 
-fn accesses(trace: &StandIn, random: &mut Random) -> Accesses {
-    let planes: Vec<Plane> = (0..SLICES)
-        .map(|number| Plane::random(number, random))
-        .collect();
+fn accesses(
+    trace: &StandIn,
+    order: fn(&mut Random) -> Vec<usize>,
+    random: &mut Random,
+) -> Accesses {
+    let order = order(random).into_iter();
+    let planes: Vec<Plane> = order.map(|number| Plane::random(number, random)).collect();
     let read = |half: i64| -> Vec<Vec<u32>> { planes.iter().map(|p| p.slice(half)).collect() };
     let count = |half: i64| read(half).iter().map(Vec::len).sum::<usize>();
     let (mut low, mut high) = (1, SIDE);
@@ -76,6 +86,18 @@ fn accesses(trace: &StandIn, random: &mut Random) -> Accesses {
     settle(&mut order, trace.distinct);
     let reads = order.into_iter().map(|block| (0, block)).collect();
     Accesses::exponential(vec![BLOCKS], reads, random)
+}
+
+fn slices_in_order(_: &mut Random) -> Vec<usize> {
+    (0..SLICES).collect()
+}
+
+fn slices_in_any_order(random: &mut Random) -> Vec<usize> {
+    let mut order = slices_in_order(random);
+    for at in (1..order.len()).rev() {
+        order.swap(at, random.below(at as u64 + 1) as usize);
+    }
+    order
 }
 
 /// Takes blocks off the ends of slices, in turns, until so many are left.

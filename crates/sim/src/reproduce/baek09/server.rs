@@ -34,7 +34,7 @@ fn ratios(lab: &mut Lab, host: Host, strip: u64, prefetches: &[u64]) -> Vec<f64>
 
 pub(super) fn b6(lab: &mut Lab) -> Answer {
     let measured = ratios(lab, Host::default(), 128, &AT_128);
-    let others = elsewhere(|host| ratios(lab, host, 128, &AT_128));
+    let others = elsewhere(lab, |lab, host| ratios(lab, host, 128, &AT_128));
     let note = format!(
         "where the sizes match, as published. Windows of half a strip: SASEQP makes one access of a strip, its halves \
          asked for one after the other while the disk waits, and SEQP up to three; three to one is the most there can \
@@ -45,7 +45,7 @@ pub(super) fn b6(lab: &mut Lab) -> Answer {
 
 pub(super) fn b7(lab: &mut Lab) -> Answer {
     let measured = ratios(lab, Host::default(), 64, &AT_64);
-    let others = elsewhere(|host| ratios(lab, host, 64, &AT_64));
+    let others = elsewhere(lab, |lab, host| ratios(lab, host, 64, &AT_64));
     let note = format!(
         "as B6. Windows of 512 KB hold eight strips of 64, two of them on most disks and there in one run, where \
          SASEQP512 reads one: that is why it is below 1; {others}"

@@ -23,10 +23,20 @@ pub(super) const OTHERS: [(Host, &str); 4] = [
     ),
 ];
 
+/// The hosts of the notes; none in a sample.
+fn others(lab: &Lab) -> &'static [(Host, &'static str)] {
+    if lab.is_sample { &[] } else { &OTHERS }
+}
+
 /// The same ratios on the other hosts.
-pub(super) fn elsewhere(mut ratios: impl FnMut(Host) -> Vec<f64>) -> String {
-    let one = |(host, name): (Host, &str)| format!("{name} {}", shown(&ratios(host)));
-    let all: Vec<String> = OTHERS.into_iter().map(one).collect();
+pub(super) fn elsewhere(
+    lab: &mut Lab,
+    mut ratios: impl FnMut(&mut Lab, Host) -> Vec<f64>,
+) -> String {
+    let others = others(lab).iter();
+    let all: Vec<String> = others
+        .map(|(host, name)| format!("{name} {}", shown(&ratios(lab, *host))))
+        .collect();
     all.join("; ")
 }
 
@@ -49,7 +59,7 @@ fn many(lab: &mut Lab, host: Host) -> Vec<f64> {
 
 pub(super) fn b3(lab: &mut Lab) -> Answer {
     let measured = many(lab, Host::default());
-    let others = elsewhere(|host| many(lab, host));
+    let others = elsewhere(lab, many);
     let switched = |lab: &mut Lab, preset| {
         let run = iozone(lab, &Scheme::new(preset, 512, 128), MANY);
         run.bytes.0 as f64 / 1024.0 / run.switches.max(1) as f64
@@ -97,23 +107,23 @@ pub(super) fn b5(lab: &mut Lab) -> Answer {
 }
 
 pub(super) fn b8(lab: &mut Lab) -> Answer {
-    let mut rates = |host: Host| {
+    let rates = |lab: &mut Lab, host: Host| {
         let rate = |prefetch| {
             let scheme = Scheme::new(SEQP, prefetch, 128).on(host);
             rounded(iozone(lab, &scheme, MANY).rate(), 0)
         };
         PREFETCHES.map(rate).to_vec()
     };
-    let measured = rates(Host::default());
+    let measured = rates(lab, Host::default());
     let best = |rates: &[f64]| rates.iter().copied().fold(0.0, f64::max);
     let holds = measured[2] >= best(&measured);
     let whole = |rates: Vec<f64>| {
         let all: Vec<String> = rates.iter().map(f64::to_string).collect();
         all.join(", ")
     };
-    let others: Vec<String> = OTHERS
-        .into_iter()
-        .map(|(host, name)| format!("{name} {}", whole(rates(host))))
+    let others: Vec<String> = others(lab)
+        .iter()
+        .map(|(host, name)| format!("{name} {}", whole(rates(lab, *host))))
         .collect();
     let note = format!(
         "MB/s with prefetch sizes of 32 to 1024 KB. Longer windows are read in longer runs, see B3; {}",

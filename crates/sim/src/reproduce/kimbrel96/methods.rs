@@ -36,15 +36,32 @@ pub(super) const FORESTALL: &str = "forestall";
 /// of each.
 pub(super) const BATCHES: [u32; 4] = [40, 8, 4, 4];
 
+/// Forestall as published: a batch for a free disk only.
+pub(super) const FORESTALL_FREE: &str = "forestall(free_disk=1)";
+
 /// F in percent and the batch backwards, of reverse aggressive on `synth` over 1, 2 and 3 disks,
 /// found by search: they make the published counts. Forwards the batch is 40.
-const SYNTH_REVERSE: [(u32, u32); 3] = [(400, 40), (800, 40), (4000, 4)];
+pub(super) const SYNTH_REVERSE: [(u32, u32); 3] = [(400, 40), (800, 40), (4000, 4)];
 
 /// F for reverse aggressive, per cent, to choose from: what section 5 tries for forestall, from the
 /// fastest disks up. The paper does not say what it tried; 1 and 2 were best for one array of 110.
 const FETCH_PERCENTS: [u32; 5] = [400, 800, 1500, 3000, 6000];
 /// Batches to choose from, either way: the ends of Table 6 and its middle.
 const REVERSE_BATCHES: [u32; 3] = [4, 16, 80];
+
+/// Arrays of a sample: one disk, below and about where most traces stop waiting, the largest.
+const ARRAYS_OF_SAMPLE: [u16; 4] = [1, 3, 5, 16];
+/// F for reverse aggressive in a sample, and its batches: what is fastest on one disk and on many.
+const FETCH_PERCENTS_OF_SAMPLE: [u32; 3] = [400, 1500, 6000];
+const REVERSE_BATCHES_OF_SAMPLE: [u32; 2] = [4, 80];
+
+/// The arrays of the comparison.
+pub(super) fn arrays(lab: &Lab) -> &'static [u16] {
+    match lab.is_sample {
+        true => &ARRAYS_OF_SAMPLE,
+        false => &ARRAYS,
+    }
+}
 
 /// What is tabled for so many disks; beyond the table its last entry.
 fn of<T: Copy>(table: &[T], disks: u16, none: T) -> T {
@@ -73,20 +90,44 @@ fn reverse(percent: u32, forwards: u32, backwards: u32) -> String {
 
 /// Reverse aggressive with the best parameters of the grid for a trace and an array (section 4.4).
 pub(super) fn best_reverse(lab: &mut Lab, trace: &'static str, disks: u16) -> String {
+    let searched = (trace == SYNTH).then(|| searched_reverse(disks));
+    fastest(lab, trace, disks, searched.into_iter().chain(grid(lab)))
+}
+
+/// The same of the grid alone, without the parameters that were found by search.
+pub(super) fn best_of_grid(lab: &mut Lab, trace: &'static str, disks: u16) -> String {
+    let grid = grid(lab);
+    fastest(lab, trace, disks, grid.into_iter())
+}
+
+/// The settings of reverse aggressive that the fastest is chosen of.
+pub(super) fn grid(lab: &Lab) -> Vec<String> {
+    let (percents, batches) = match lab.is_sample {
+        true => (
+            &FETCH_PERCENTS_OF_SAMPLE[..],
+            &REVERSE_BATCHES_OF_SAMPLE[..],
+        ),
+        false => (&FETCH_PERCENTS[..], &REVERSE_BATCHES[..]),
+    };
     let mut tried = Vec::new();
-    if trace == SYNTH {
-        tried.push(searched_reverse(disks));
-    }
-    for percent in FETCH_PERCENTS {
-        for forwards in REVERSE_BATCHES {
-            for backwards in REVERSE_BATCHES {
-                tried.push(reverse(percent, forwards, backwards));
+    for percent in percents {
+        for forwards in batches {
+            for backwards in batches {
+                tried.push(reverse(*percent, *forwards, *backwards));
             }
         }
     }
-    // The first of equals; until all are known any will do.
-    let timed = tried.into_iter();
-    let timed = timed.map(|policy| (lab.run(trace, &policy, disks).elapsed, policy));
+    tried
+}
+
+/// The first of the fastest; until all are known any will do.
+fn fastest(
+    lab: &mut Lab,
+    trace: &'static str,
+    disks: u16,
+    tried: impl Iterator<Item = String>,
+) -> String {
+    let timed = tried.map(|policy| (lab.run(trace, &policy, disks).elapsed, policy));
     let best = timed.reduce(|best, next| if next.0 < best.0 { next } else { best });
     best.map_or_else(|| REVERSE.to_owned(), |(_, policy)| policy)
 }

@@ -5,7 +5,8 @@ use forerun_core::settings::Notice;
 use super::super::lab::{DISK, Disk, Lab, Run};
 use super::super::{Answer, Claim, Figures};
 use super::methods::{
-    AGGRESSIVE, BATCHES, DEMAND, HORIZON, REVERSE, SYNTH, searched_aggressive, searched_reverse,
+    AGGRESSIVE, BATCHES, DEMAND, HORIZON, REVERSE, SYNTH, SYNTH_REVERSE, best_of_grid,
+    searched_aggressive, searched_reverse,
 };
 use super::numbers::{
     answer as numbers, elapsed_s, judged, rounded, seconds, service_ms, utilisation,
@@ -15,6 +16,9 @@ use crate::hinted::host::HostReport;
 /// Instances of K18; the test `hinted_theory` has ten times as many.
 const INSTANCES: u64 = 2_000;
 const INSTANCES_SEED: u64 = 18;
+/// The most that a mean over the optimum may be: half as much again as was measured, and below what fixed
+/// horizon takes.
+const MEAN_MOST: f64 = 1.01;
 
 pub(super) fn answer(claim: &Claim, lab: &mut Lab) -> Answer {
     let horizon = |_| HORIZON.to_owned();
@@ -100,23 +104,41 @@ fn searched(disks: usize, table_6: &[f64], unit: &str) -> String {
 fn k5(lab: &mut Lab) -> Answer {
     let fetched = fetches(lab, 3, searched_reverse);
     let table_6 = fetches(lab, 3, |_| REVERSE.to_owned());
+    let mut best = |disks| {
+        let policy = best_of_grid(lab, SYNTH, disks);
+        lab.run(SYNTH, &policy, disks).fetches() as f64
+    };
+    let best = Figures::Several((1..=3).map(&mut best).collect());
+    let shown = |figures: &[u32]| {
+        let figures: Vec<String> = figures.iter().map(u32::to_string).collect();
+        figures.join(", ")
+    };
     let fit = format!(
-        "the parameters were found by search, the paper does not print its own: F 4, 8, 40 and \
-         backward batches 40, 40, 4, forward batch 40; with the default F and Table 6's batches \
-         both ways {} fetches",
+        "the parameters were found by search, the paper does not print its own: F {} and \
+         backward batches {}, forward batch 40; with the default F and Table 6's batches \
+         both ways {} fetches; with the fastest of a grid, as the paper chose its own, {best}",
+        shown(&SYNTH_REVERSE.map(|(percent, _)| percent / 100)),
+        shown(&SYNTH_REVERSE.map(|(_, batch)| batch)),
         Figures::Several(table_6)
     );
     numbers(fetched, "depends on no disk").fitted(fit)
 }
 
-/// The least and the most of the three methods on one to four disks. The note says what keeps two
-/// means outside, as found by looking at every request: runs of a batch between gaps.
+/// The least and the most of the three methods on one to four disks.
 fn k8(lab: &mut Lab, claim: &Claim) -> Answer {
-    let mut means = each(lab, 4, |_| HORIZON.to_owned(), service_ms);
-    means.extend(each(lab, 4, searched_aggressive, service_ms));
-    means.extend(each(lab, 4, searched_reverse, service_ms));
-    let least = means.iter().copied().fold(f64::MAX, f64::min);
-    let most = means.iter().copied().fold(0.0, f64::max);
+    let of_all = |lab: &mut Lab, figure: fn(&HostReport) -> f64| {
+        let mut means = each(lab, 4, |_| HORIZON.to_owned(), figure);
+        means.extend(each(lab, 4, searched_aggressive, figure));
+        means.extend(each(lab, 4, searched_reverse, figure));
+        means
+    };
+    let means = of_all(lab, service_ms);
+    let waited = of_all(lab, |run| rounded(run.response_mean().0 as f64 / 1e6, 1));
+    let ends = |all: &[f64]| {
+        let least = all.iter().copied().fold(f64::MAX, f64::min);
+        let most = all.iter().copied().fold(0.0, f64::max);
+        [least, most]
+    };
     let all = rounded(means.iter().sum::<f64>() / means.len() as f64, 2);
     let limits = claim.low.unwrap_or(0.0)..=claim.high.unwrap_or(f64::MAX);
     let outside = means.iter().filter(|mean| !limits.contains(*mean)).count();
@@ -130,20 +152,19 @@ fn k8(lab: &mut Lab, claim: &Claim) -> Answer {
         .to_vec();
     let note = format!(
         "least and most over three methods on 1 to 4 disks of the time a disk works on a request, \
-         without waiting in its queue (with it 3 to 230 ms); by method (fixed horizon, aggressive, \
+         without waiting in its queue (with it {} ms); by method (fixed horizon, aggressive, \
          reverse aggressive), disks rising: {}; {outside} of {} outside, mean of all {all}. Outside \
-         is aggressive on two disks, by its batch of 8: each begins behind a gap of cached blocks \
-         that the batch before left, about 17 ms for a turn and a seek, so that batches of 4, 8, \
-         16, 40 take {} ms a request (with the calibrated cylinder switch, 1 and 2 disks: \
-         {calibrated}). The published numbers say so themselves: two disks that never rest \
-         (here they work {:.0} % of the time) and make 41,902 fetches in 121.7 s take 5.8 ms for \
-         each, so the paper's 3 to 4 ms cannot be meant for every run",
+         is aggressive on two disks, by its batch of 8: in batches of 4, 8, 16, 40 it takes {} ms a request (with the \
+         calibrated cylinder switch, 1 and 2 disks: {calibrated}). The published numbers say so themselves: two \
+         disks that never rest (here they work {:.0} % of the time) and make 41,902 fetches in 121.7 s take 5.8 ms \
+         for each, so the paper's 3 to 4 ms cannot be meant for every run",
+        ends(&waited).map(|ms| ms.to_string()).join(" to "),
         Figures::Several(means.clone()),
         means.len(),
         batches.join(", "),
         busy * 100.0,
     );
-    numbers(vec![least, most], note)
+    numbers(ends(&means).to_vec(), note)
 }
 
 fn k9(lab: &mut Lab) -> Answer {
@@ -201,16 +222,23 @@ fn k10(lab: &mut Lab) -> Answer {
     numbers(stalls, note)
 }
 
+/// The bounds, and the means over the optimum: those of both methods at most [`MEAN_MOST`], and below that of
+/// fixed horizon, which keeps the bounds too.
 fn k18(lab: &mut Lab) -> Answer {
     let bounds = lab.theorems(INSTANCES_SEED, INSTANCES);
     let over = |units: u64| rounded(units as f64 / bounds.optimum_units.max(1) as f64, 4);
+    let means = [bounds.aggressive_units, bounds.reverse_units].map(over);
+    let horizon = over(bounds.horizon_units);
     let note = format!(
-        "bounds broken on {} random instances of up to 3 disks; elapsed over the optimum, summed \
-         up: aggressive {}, reverse aggressive {}",
-        bounds.instances,
-        over(bounds.aggressive_units),
-        over(bounds.reverse_units)
+        "bounds broken on {} random instances of up to 3 disks, then elapsed over the optimum, summed up, of \
+         aggressive and reverse aggressive. The bounds are wide: fixed horizon, of which the theorems do not \
+         speak, breaks theirs {} times. So the means are held to as well: at most {MEAN_MOST}, a limit set here, \
+         and below the {horizon} of fixed horizon with H = F",
+        bounds.instances, bounds.horizon_broken
     );
-    let holds = bounds.broken == 0 && bounds.instances == INSTANCES;
-    judged(holds, vec![bounds.broken as f64], note)
+    let is_near = means
+        .iter()
+        .all(|mean| *mean <= MEAN_MOST && *mean < horizon);
+    let holds = bounds.broken == 0 && bounds.instances == INSTANCES && is_near;
+    judged(holds, [&[bounds.broken as f64], &means[..]].concat(), note)
 }
