@@ -10,9 +10,11 @@
 //! Recorded accesses are a workload too, but not one made of parameters: see
 //! [`trace`](crate::trace).
 
+pub mod clients;
 pub mod direct_reads;
 pub mod folders;
 pub mod interleaved;
+pub mod intermixed;
 pub mod iozone;
 pub mod lost;
 pub mod many_readers;
@@ -35,6 +37,7 @@ use forerun_core::{Bytes, Nanos};
 pub static LIST: &[Method<Box<dyn Workload>>] = &[
     sequential::METHOD,
     interleaved::METHOD,
+    intermixed::METHOD,
     many_readers::METHOD,
     strided::METHOD,
     random::METHOD,
@@ -51,6 +54,7 @@ pub static LIST: &[Method<Box<dyn Workload>>] = &[
     server::microbenchmarks::FOUR_64KB,
     server::index_search::METHOD,
     server::media_clips::METHOD,
+    clients::METHOD,
     lost::DINERO,
     lost::CSCOPE_1,
     lost::CSCOPE_2,
@@ -76,6 +80,8 @@ pub struct Step {
     /// How many bytes are taken before the read returns: all of them, or fewer where the
     /// application cannot take more (a full socket) and comes back later for the rest.
     pub take: Bytes,
+    /// It begins no earlier than this, from the beginning of the run: a client that takes bytes at a rate.
+    pub not_before: Nanos,
     /// Another reader that makes it, in place of this one: one [beside](Workload::owner) it.
     pub on: Option<usize>,
 }
@@ -91,6 +97,7 @@ impl Step {
             offset: Bytes(offset),
             bytes,
             take: bytes,
+            not_before: Nanos(0),
             on: None,
         }
     }
@@ -99,6 +106,12 @@ impl Step {
     #[must_use]
     pub fn after(self, pause: Nanos) -> Self {
         Self { pause, ..self }
+    }
+
+    /// The same, no earlier than at this time.
+    #[must_use]
+    pub fn not_before(self, not_before: Nanos) -> Self {
+        Self { not_before, ..self }
     }
 
     /// The same, made by another reader of the process.

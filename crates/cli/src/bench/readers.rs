@@ -155,6 +155,8 @@ impl Race<'_> {
             if self.stopped.load(Ordering::Relaxed) {
                 break;
             }
+            let due = Duration::from_nanos(step.not_before.0);
+            thread::sleep(due.saturating_sub(begun.elapsed()));
             let read = self.step(reader, source, &step, &mut buffer);
             read.inspect_err(|_| self.stopped.store(true, Ordering::Relaxed))?;
             bytes += step.take.0;

@@ -50,6 +50,13 @@ pub(super) const METHOD: Method<Box<dyn Workload>> = Method {
                 max: 1,
             },
             SEED,
+            Param {
+                name: "reads",
+                summary: "reads of all streams together after which it ends; 0: the whole file",
+                default: 0,
+                min: 0,
+                max: u64::MAX,
+            },
         ],
     },
     build: |v| {
@@ -61,6 +68,7 @@ pub(super) const METHOD: Method<Box<dyn Workload>> = Method {
             opening_reads: v[4],
             random_order: v[5] != 0,
             seed: v[6],
+            reads: v[7],
         })
     },
 };
@@ -82,6 +90,8 @@ pub struct Interleaved {
     pub random_order: bool,
     /// Decides the random order.
     pub seed: u64,
+    /// Reads after which it ends; all there are if 0.
+    pub reads: u64,
 }
 
 impl Interleaved {
@@ -123,7 +133,7 @@ impl Workload for Interleaved {
         let mut random = Random::new(self.seed);
         let mut parts = self.parts();
         let (mut turn, mut stays) = (0, false);
-        Box::new(core::iter::from_fn(move || {
+        let steps = core::iter::from_fn(move || {
             if self.random_order && !stays {
                 turn = random.below(parts.len() as u64) as usize;
             }
@@ -141,7 +151,12 @@ impl Workload for Interleaved {
             }
             turn = if turn >= parts.len() { 0 } else { turn };
             Some(Step::read(offset, bytes, self.think_ns))
-        }))
+        });
+        let reads = match self.reads {
+            0 => usize::MAX,
+            reads => usize::try_from(reads).unwrap_or(usize::MAX),
+        };
+        Box::new(steps.take(reads))
     }
 }
 
@@ -158,6 +173,7 @@ mod tests {
             opening_reads,
             random_order,
             seed: 3,
+            reads: 0,
         };
         workload.steps(0).map(|step| step.offset.0).collect()
     }
@@ -166,6 +182,16 @@ mod tests {
     fn streams_take_turns_and_short_ones_drop_out() {
         assert_eq!(offsets(false, 3, 1), [0, 30, 60, 10, 40, 20, 50]);
         assert_eq!(offsets(false, 3, 2), [0, 10, 30, 40, 60, 20, 50]);
+    }
+
+    #[test]
+    fn it_ends_after_so_many_reads() {
+        let all =
+            super::super::parse("interleaved(file_bytes=70,read_bytes=10,streams=3)").unwrap();
+        let few = "interleaved(file_bytes=70,read_bytes=10,streams=3,reads=4)";
+        let few: Vec<Step> = super::super::parse(few).unwrap().steps(0).collect();
+        assert_eq!(few, all.steps(0).take(4).collect::<Vec<_>>());
+        assert_eq!(few.len(), 4);
     }
 
     #[test]

@@ -115,9 +115,9 @@ impl World<'_, '_> {
 
     fn begin_thinking(&mut self, reader: usize, step: Step) {
         let one = &mut self.readers[reader];
-        match step.pause {
-            Nanos(0) => one.begin_thinking(self.now, step, &mut self.processors),
-            _ => one.fall_asleep(self.now, step),
+        match one.sleeps(self.now, &step) {
+            true => one.fall_asleep(self.now, step),
+            false => one.begin_thinking(self.now, step, &mut self.processors),
         }
         let wake = one.wake;
         self.push(wake, reader);
@@ -186,8 +186,12 @@ impl World<'_, '_> {
         }
         match one.state {
             State::Asleep(step) => {
-                let pause = Nanos(0);
-                self.begin_thinking(reader, Step { pause, ..step });
+                let awake = Step {
+                    pause: Nanos(0),
+                    not_before: Nanos(0),
+                    ..step
+                };
+                self.begin_thinking(reader, awake);
                 Ok(())
             }
             State::Thinking(step) => self.begin(reader, &step),

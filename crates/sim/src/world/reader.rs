@@ -217,12 +217,17 @@ impl<'a> Reader<'a> {
         owed
     }
 
-    /// It sleeps before it computes, from when the processor is done with what the driver does.
+    /// Whether it sleeps before it computes.
+    pub(super) fn sleeps(&self, now: Nanos, step: &Step) -> bool {
+        step.pause.0 > 0 || step.not_before > now.max(self.free_at)
+    }
+
+    /// It does so from when the processor is done with what the driver does.
     pub(super) fn fall_asleep(&mut self, now: Nanos, step: Step) {
         let from = now.max(self.free_at);
+        self.wake = Nanos(from.0.saturating_add(step.pause.0)).max(step.not_before);
         self.state = State::Asleep(step);
-        self.report.idle.0 = self.report.idle.0.saturating_add(step.pause.0);
-        self.wake = Nanos(from.0.saturating_add(step.pause.0));
+        self.report.idle.0 = self.report.idle.0.saturating_add(self.wake.since(from).0);
     }
 
     /// It begins to think for so long, once the processor is done with what the driver does and one is
@@ -294,6 +299,7 @@ mod tests {
         let step = Step {
             on: None,
             pause: Nanos(0),
+            not_before: Nanos(0),
             think: Nanos(0),
             offset: Bytes(offset),
             bytes,
