@@ -17,6 +17,7 @@
 pub mod array;
 pub mod baek09;
 pub mod claim;
+pub mod drive;
 pub mod kimbrel96;
 pub mod lab;
 pub mod li04;
@@ -25,6 +26,7 @@ mod numbers;
 mod plot;
 pub mod server;
 pub mod theory;
+pub mod wu10;
 
 use std::fmt;
 
@@ -37,7 +39,13 @@ pub use claim::{Claim, Claims, Figures, Kind, Verdict};
 use lab::{Done, Job, Lab, Perform, Traces};
 
 /// The papers. One entry a paper.
-pub static LIST: &[Paper] = &[li04::PAPER, li05::PAPER, kimbrel96::PAPER, baek09::PAPER];
+pub static LIST: &[Paper] = &[
+    li04::PAPER,
+    li05::PAPER,
+    wu10::PAPER,
+    kimbrel96::PAPER,
+    baek09::PAPER,
+];
 
 /// A paper whose claims are measured.
 #[derive(Debug)]

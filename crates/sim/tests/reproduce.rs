@@ -327,3 +327,53 @@ fn a_paper_there_is_not_is_answered_with_those_there_are() {
     let refused = reproduce::find("kimbrel95").unwrap_err();
     assert!(refused.contains("kimbrel96"), "{refused}");
 }
+
+fn of_wu10(only: &[&str]) -> Reproduction {
+    let wanted = Wanted {
+        only: only.iter().map(|name| (*name).to_owned()).collect(),
+        exhibits: !only.is_empty(),
+        is_sample: true,
+        ..Wanted::default()
+    };
+    let paper = reproduce::find("wu10").unwrap();
+    paper.reproduce(&wanted, &mut threads).unwrap()
+}
+
+#[test]
+fn all_claims_of_wu10_fare_as_docs_reproduce_says() {
+    let findings = of_wu10(&[]).findings;
+    for finding in &findings {
+        println!("{finding:?}");
+    }
+    let differ = differing(&findings, Notice::default());
+    assert_eq!(differ, ["W4", "W9"]);
+    for id in ["W6", "W7"] {
+        let measured = &finding(&findings, id).measured[0];
+        assert_eq!(measured.verdict, Verdict::Fitted, "{measured:?}");
+    }
+}
+
+/// Figure 11: of the same reads, legacy makes many more requests, because its ramp begins anew each time.
+#[test]
+fn random_reads_in_between_interrupt_legacy_readahead_alone() {
+    let all = of_wu10(&["figure-11"]);
+    let rows: Vec<usize> = all.exhibits[0]
+        .tables
+        .iter()
+        .map(|table| table.rows.len())
+        .collect();
+    println!("{rows:?}");
+    let [legacy, on_demand] = rows[..] else {
+        panic!("{rows:?}");
+    };
+    assert!(legacy > 2 * on_demand, "{rows:?}");
+}
+
+#[test]
+fn every_claim_and_every_figure_of_wu10_has_a_name() {
+    let items = reproduce::find("wu10").unwrap().items().unwrap();
+    let claims: Vec<String> = (1..=9).map(|number| format!("W{number}")).collect();
+    assert_eq!(items[..9], claims);
+    let figures = [10, 11, 13, 14, 15].map(|number| format!("figure-{number}"));
+    assert_eq!(items[9..], figures);
+}

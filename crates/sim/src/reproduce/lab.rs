@@ -22,6 +22,7 @@ use forerun_core::settings::Notice;
 
 use super::Broken;
 use super::array::{ArrayReport, ArrayRun};
+use super::drive::{DriveReport, DriveRun};
 use super::server::{ServerReport, ServerRun};
 use super::theory::{self, Bounds};
 use crate::device::{self, Device};
@@ -78,6 +79,8 @@ pub enum Job {
     Array(ArrayRun),
     /// One of a server.
     Server(ServerRun),
+    /// One on a single disk.
+    Drive(DriveRun),
     /// Figure 1.
     Figure1,
     /// So many random instances of the theorems, from a seed.
@@ -98,6 +101,8 @@ pub enum Done {
     Array(ArrayReport),
     /// Of a run of a server.
     Server(ServerReport),
+    /// Of a run on a single disk.
+    Drive(DriveReport),
     /// Of figure 1.
     Figure1([u64; 2]),
     /// Of the theorems.
@@ -147,6 +152,7 @@ impl Job {
                 .map(|report| Done::Run(Box::new(report))),
             Self::Array(run) => run.perform().map(Done::Array),
             Self::Server(run) => run.perform().map(Done::Server),
+            Self::Drive(run) => run.perform().map(Done::Drive),
             Self::Figure1 => theory::figure_1_units().map(Done::Figure1),
             Self::Theorems { seed, instances } => {
                 theory::check(*seed, *instances).map(Done::Theorems)
@@ -197,6 +203,7 @@ pub struct Lab {
     runs: BTreeMap<(Notice, Run), HostReport>,
     arrays: BTreeMap<ArrayRun, ArrayReport>,
     servers: BTreeMap<ServerRun, ServerReport>,
+    drives: BTreeMap<DriveRun, DriveReport>,
     figure_1: Option<[u64; 2]>,
     theorems: BTreeMap<(u64, u64), Bounds>,
     missing: BTreeSet<Job>,
@@ -242,6 +249,15 @@ impl Lab {
         })
     }
 
+    /// A run on a single disk.
+    pub fn drive(&mut self, run: DriveRun) -> DriveReport {
+        let known = self.drives.get(&run).copied();
+        known.unwrap_or_else(|| {
+            self.missing.insert(Job::Drive(run));
+            DriveReport::default()
+        })
+    }
+
     /// What aggressive takes for figure 1, and the optimum.
     pub fn figure_1(&mut self) -> [u64; 2] {
         self.figure_1.unwrap_or_else(|| {
@@ -276,6 +292,9 @@ impl Lab {
             }
             (Job::Server(run), Done::Server(report)) => {
                 self.servers.insert(run, report);
+            }
+            (Job::Drive(run), Done::Drive(report)) => {
+                self.drives.insert(run, report);
             }
             (Job::Figure1, Done::Figure1(units)) => self.figure_1 = Some(units),
             (Job::Theorems { seed, instances }, Done::Theorems(bounds)) => {
