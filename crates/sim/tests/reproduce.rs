@@ -220,6 +220,10 @@ fn all_claims_of_kimbrel96_fare_as_docs_reproduce_says() {
 }
 
 /// Two threads; the results are those of one.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "runs that have nothing to do with each other, each on one thread"
+)]
 fn threads(traces: &Traces, jobs: Vec<Job>) -> Result<Vec<(Job, Done)>, Broken> {
     let (even, odd): (Vec<_>, Vec<_>) = jobs
         .into_iter()
