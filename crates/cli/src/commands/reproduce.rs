@@ -149,7 +149,7 @@ fn cells(finding: &Finding) -> Vec<String> {
     for one in &finding.measured {
         cells.extend([one.figures.to_string(), one.verdict.to_string()]);
     }
-    let fit = fitted(finding).map(|fit| format!("fitted: {fit}. "));
+    let fit = fitted(finding).map(|fit| format!("fitted: {fit}; "));
     cells.push(fit.unwrap_or_default() + &note(finding));
     cells
 }

@@ -96,7 +96,7 @@ fn a_fitted_claim_says_so_in_the_table_the_summary_and_the_report() {
 fn a_claim_there_is_not_is_refused_before_anything_is_measured() {
     let refused = forerun("reproduce kimbrel96 --only K19").code(2);
     refused.stderr_eq(str![[r#"
-forerun: --only K19: kimbrel96 has K1, K2, [..], K18, table-2, [..], figure-10, runs
+forerun: --only K19: kimbrel96 has K1, K2, [..], K18, table-2, [..], figure-10, stand-ins, runs
 
 "#]]);
 }

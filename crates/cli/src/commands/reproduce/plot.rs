@@ -63,6 +63,9 @@ pub(super) fn methods(chart: &Chart) -> Vec<&'static str> {
     methods
 }
 
+/// Room for the names of lines behind their ends, as a part of the axis.
+const NAMES: f64 = 0.16;
+
 type Drawn = Result<String, Box<dyn std::error::Error>>;
 
 /// Where each part of a bar ends, in seconds.
@@ -141,7 +144,7 @@ fn lined(title: &str, [over, measured]: [&str; 2], lines: &[(String, Vec<(f64, f
             .margin(8)
             .x_label_area_size(36)
             .y_label_area_size(56)
-            .build_cartesian_2d(left..right + 0.6, 0.0..top)?;
+            .build_cartesian_2d(left..right + (right - left) * NAMES + 0.3, 0.0..top)?;
         chart
             .configure_mesh()
             .disable_mesh()

@@ -4,7 +4,7 @@
 use super::super::drive::{DriveReport, Fetched};
 use super::super::lab::Lab;
 use super::super::{Chart, Exhibit, Shown, Table};
-use super::scenes::{BOTH, Bench, MEMORY};
+use super::scenes::{BOTH, Bench, MEMORY, name};
 use super::thrashing::series;
 
 pub(super) const FIGURE_10: Exhibit = Exhibit {
@@ -76,7 +76,7 @@ fn plotted(shown: &mut Shown, title: &str, [over, measured]: [&str; 2], lines: V
 fn to_ten(mut measure: impl FnMut(&'static str, u64) -> f64) -> Vec<Line> {
     let line = |preset: &'static str| {
         let points = (1..=10).map(|at| (at, measure(preset, at)));
-        (preset.to_owned(), points.collect())
+        (name(preset), points.collect())
     };
     BOTH.map(line).to_vec()
 }
@@ -107,11 +107,11 @@ fn figure_11(_: &mut Lab, shown: &mut Shown) {
             cells.map(|cell| cell.to_string()).to_vec()
         });
         let head = ["page read", "first page", "pages"].map(str::to_owned);
-        let title = format!("{preset}: {} requests", requests.len());
+        let title = format!("{}: {} requests", name(preset), requests.len());
         let table = Table::new(&title, head.to_vec(), rows.collect());
         shown.tables.push(table);
         let point = |one: &Fetched| (f64::from(one.first + 1), f64::from(one.count));
-        lines.push((preset.to_owned(), requests.iter().map(point).collect()));
+        lines.push((name(preset), requests.iter().map(point).collect()));
     }
     shown.charts.push(Chart::Lines {
         title: "11".to_owned(),
@@ -152,7 +152,7 @@ fn figure_15(lab: &mut Lab, shown: &mut Shown) {
         let line = |preset: &'static str| {
             let points = series(lab, preset, MEMORY);
             let points = points.iter().map(|(at, run)| (*at, measure(run)));
-            (preset.to_owned(), points.collect())
+            (name(preset), points.collect())
         };
         let lines = BOTH.map(line).to_vec();
         plotted(shown, title, ["s", measured], lines);

@@ -10,6 +10,16 @@ pub(super) const ON_DEMAND: &str = "linux-2.6.24";
 /// Both, as they stand in every figure.
 pub(super) const BOTH: [&str; 2] = [LEGACY, ON_DEMAND];
 
+/// As the paper calls them.
+pub(super) fn name(preset: &str) -> String {
+    let name = if preset == LEGACY {
+        "legacy"
+    } else {
+        "on-demand"
+    };
+    name.to_owned()
+}
+
 /// "The max readahead size is set to 1MB."
 const WINDOW: Bytes = Bytes(1 << 20);
 /// Linux's `max_sectors_kb`.
