@@ -19,6 +19,11 @@ use crate::workload::Step;
 /// The timer tick by which Linux 2.6 counts the CPU time of programs.
 const CPU_TICK: Nanos = Nanos(1_000_000);
 
+/// What a system that counts in ticks has seen of a time.
+fn whole_ticks(time: Nanos) -> Nanos {
+    Nanos(time.0 - time.0 % CPU_TICK.0)
+}
+
 impl World<'_, '_> {
     /// A reader is done with its step: it goes on, or somebody else's turn has come.
     fn end_step(&mut self, reader: usize) -> Result<(), WorldError> {
@@ -381,7 +386,7 @@ impl World<'_, '_> {
         }
         self.cpu_told = plus(self.now, CPU_TICK);
         for reader in 0..self.opened {
-            let time = self.computed(reader);
+            let time = self.computed(reader).map(whole_ticks);
             if let Some(time) = time.filter(|time| *time > self.readers[reader].cpu_told) {
                 self.readers[reader].cpu_told = time;
                 let reader = ReaderId(reader as u32);
