@@ -13,9 +13,11 @@
 //! F is measured, for each disk, as the mean of its last 100 access times over the mean of the
 //! last 100 compute times. Accesses under 5 ms are sequential and regular: F' = F. Slower ones
 //! vary and are reordered, which costs 4 F. Against reordering there is also fixed horizon's own
-//! rule. Before a disk has been used once there is no F, and only that rule acts. What that rule
-//! fetches does not keep a batch away: the paper asks for a free disk of aggressive only, and where
-//! every other read misses, the rule alone keeps a disk from ever being free.
+//! rule. Before a disk has been used once there is no F, and only that rule acts.
+//!
+//! As published a batch needs a free disk, one with nothing in flight (`free_disk` = 1). Where every
+//! other read misses, the horizon rule alone keeps a disk from ever being free, so by default only
+//! the disk's last batch keeps the next one away.
 //!
 //! The paper says neither whether a batch is cut short once i F' > d(i) no longer holds (here it
 //! is not, as the batch is there for the disk's sake) nor what F is before the first access.
@@ -72,6 +74,15 @@ pub(super) const METHOD: Method<Box<dyn Policy>> = Method {
                 min: 1,
                 max: 1000,
             },
+            Param {
+                name: "free_disk",
+                summary: "1: a batch only for a disk with nothing in flight, as published; 0: what \
+                          the horizon rule fetches does not keep a batch away (see the design \
+                          note on hinted methods)",
+                default: 0,
+                min: 0,
+                max: 1,
+            },
         ],
     },
     build: |values| {
@@ -83,6 +94,7 @@ pub(super) const METHOD: Method<Box<dyn Policy>> = Method {
             history,
             slow_access: u128::from(values[4]),
             slow_factor: u128::from(values[5]),
+            needs_free_disk: values[6] == 1,
             computes: Recent::new(history),
             accesses: Vec::new(),
             at_work: Vec::new(),
@@ -98,6 +110,7 @@ struct Forestall {
     history: usize,
     slow_access: u128,
     slow_factor: u128,
+    needs_free_disk: bool,
     computes: Recent,
     /// By disk.
     accesses: Vec<Recent>,
@@ -166,7 +179,10 @@ impl Policy for Forestall {
         let mut batches = core::mem::replace(&mut self.batches, Batches::of(0));
         batches.open_where(board, |disk| {
             let ratio = self.overestimate(disk);
-            let is_idle = self.at_work[usize::from(disk.0)].is_empty();
+            let is_idle = match self.needs_free_disk {
+                true => board.in_flight(disk) == 0,
+                false => self.at_work[usize::from(disk.0)].is_empty(),
+            };
             is_idle && ratio.is_some_and(|ratio| is_bound_to_stall(board, disk, ratio))
         });
         self.batches = batches;
@@ -309,6 +325,7 @@ mod tests {
             history: 3,
             slow_access: 5_000_000,
             slow_factor: 4,
+            needs_free_disk: false,
             computes: Recent::new(3),
             accesses: Vec::new(),
             at_work: Vec::new(),
