@@ -10,9 +10,9 @@ use super::{ListFormat, Noticing};
 /// `forerun reproduce`.
 #[derive(Debug, Group)]
 pub struct Reproduce {
-    /// The paper whose claims are measured: kimbrel96 or baek09
-    #[arg(value_name = "PAPER", value_parser = |name: &str| reproduce::find(name))]
-    pub paper: &'static Paper,
+    /// The papers whose claims are measured: li04, li05, wu10, kimbrel96, baek09
+    #[arg(value_name = "PAPER", required = true, value_parser = |name: &str| reproduce::find(name))]
+    pub papers: Vec<&'static Paper>,
 
     /// Only these claims, tables and figures: K1,table-2,figure-6,runs or B3,figure-8; a table or a figure needs -o
     #[arg(long, value_name = "ID,..", value_delimiter = ',')]
@@ -26,7 +26,7 @@ pub struct Reproduce {
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t = ListFormat::Table)]
     pub format: ListFormat,
 
-    /// Write report.html, with the paper's tables and figures, into this directory
+    /// Write report.html, with the paper's tables and figures, into this directory; of several papers a page each, li04.html and so on
     #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
 }

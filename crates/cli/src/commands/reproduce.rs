@@ -14,7 +14,9 @@ use std::io::Write;
 
 use comfy_table::{ContentArrangement, Table, presets};
 use forerun_core::settings::Notice;
-use forerun_sim::reproduce::{Broken, Figures, Finding, Measured, Reproduction, Verdict, Wanted};
+use forerun_sim::reproduce::{
+    Broken, Figures, Finding, Measured, Paper, Reproduction, Verdict, Wanted,
+};
 use serde_json::{Value, json};
 
 use crate::args::{ListFormat, Reproduce};
@@ -30,62 +32,106 @@ const WIDTH: u16 = 160;
 /// # Errors
 /// A directory or an output that cannot be written, or a defect of the simulator.
 pub fn run(args: &Reproduce, out: &mut dyn Write) -> Result<(), Failure> {
-    let only = named(args)?;
+    let papers = papers(args)?;
     // Begun before the measuring, not found impossible after it.
-    let report = match &args.output {
-        Some(folder) => {
-            fs::create_dir_all(folder).map_err(|e| Failure::unusable(folder, plain(&e)))?;
-            Some(NewFile::create(&folder.join("report.html"))?)
+    let mut reports = Vec::new();
+    if let Some(folder) = &args.output {
+        fs::create_dir_all(folder).map_err(|e| Failure::unusable(folder, plain(&e)))?;
+        for (paper, _) in &papers {
+            let name = match papers.len() {
+                1 => "report",
+                _ => paper.name,
+            };
+            reports.push(NewFile::create(&folder.join(format!("{name}.html")))?);
         }
-        None => None,
-    };
-    let broken = |e: Broken| Failure::Run(e.to_string());
+    }
+    let mut reports = reports.into_iter();
+    for (at, (paper, only)) in papers.iter().enumerate() {
+        let report = reports.next();
+        let all = measured(args, paper, only.clone(), report.is_some())?;
+        let (gap, heading) = match (args.format, papers.len()) {
+            (ListFormat::Json, _) | (_, 1) => ("", String::new()),
+            _ => (
+                if at > 0 { "\n" } else { "" },
+                format!("{}\n\n", paper.name),
+            ),
+        };
+        let text = match args.format {
+            ListFormat::Table => table(&all),
+            ListFormat::Json => lines(paper.name, &all),
+        };
+        let text = format!("{gap}{heading}{text}");
+        out.write_all(text.as_bytes())
+            .map_err(|e| Failure::output(&e))?;
+        if let Some(file) = report {
+            let claims = paper.claims().map_err(|e| broken(&e))?;
+            file.write(page::html(paper.name, &claims.source, &all)?.as_bytes())?;
+        }
+    }
+    Ok(())
+}
+
+fn broken(error: &Broken) -> Failure {
+    Failure::Run(error.to_string())
+}
+
+/// Measures what is wanted of a paper.
+fn measured(
+    args: &Reproduce,
+    paper: &Paper,
+    only: Vec<String>,
+    exhibits: bool,
+) -> Result<Reproduction, Failure> {
     let mut notices = Notice::LIST.map(|(_, notice)| notice).to_vec();
     let first = args.noticing.notice.unwrap_or_default();
     notices.sort_by_key(|notice| *notice != first);
     let wanted = Wanted {
         notices,
         only,
-        exhibits: report.is_some(),
+        exhibits,
         is_sample: false,
     };
-    let bar = progress::steps(args.paper.name, 0);
-    let all = args.paper.reproduce(&wanted, &mut |traces, jobs| {
+    let bar = progress::steps(paper.name, 0);
+    let all = paper.reproduce(&wanted, &mut |traces, jobs| {
         bar.inc_length(jobs.len() as u64);
         threads::perform(traces, &jobs, &|| bar.inc(1))
     });
     bar.finish_and_clear();
-    let (all, claims) = (all.map_err(broken)?, args.paper.claims().map_err(broken)?);
-    let text = match args.format {
-        ListFormat::Table => table(&all),
-        ListFormat::Json => lines(args.paper.name, &all),
-    };
-    out.write_all(text.as_bytes())
-        .map_err(|e| Failure::output(&e))?;
-    match report {
-        Some(file) => file.write(page::html(args.paper.name, &claims.source, &all)?.as_bytes()),
-        None => Ok(()),
-    }
+    all.map_err(|e| broken(&e))
 }
 
-/// The claims and exhibits that were named; there must be such.
-fn named(args: &Reproduce) -> Result<Vec<String>, Failure> {
-    let items = args.paper.items();
-    let items = items.map_err(|e| Failure::Run(e.to_string()))?;
-    if let Some(unknown) = args.only.iter().find(|name| !items.contains(name)) {
-        return Err(Failure::Usage(format!(
-            "--only {unknown}: {} has {}",
-            args.paper.name,
-            items.join(", ")
-        )));
+/// The papers, and of each the claims and exhibits that were named; of which there must be such in one of
+/// them. A paper of which none was named is left out where others have some.
+fn papers(args: &Reproduce) -> Result<Vec<(&'static Paper, Vec<String>)>, Failure> {
+    let mut papers = Vec::new();
+    let mut known = Vec::new();
+    for paper in &args.papers {
+        let items = paper.items().map_err(|e| broken(&e))?;
+        let only = args.only.iter().filter(|name| items.contains(name));
+        papers.push((*paper, only.cloned().collect::<Vec<_>>()));
+        known.push((paper.name, items));
     }
-    let shown = |name: &&String| args.paper.exhibits.iter().any(|shown| shown.id == **name);
-    match args.only.iter().find(shown) {
-        Some(shown) if args.output.is_none() => Err(Failure::Usage(format!(
-            "--only {shown}: is drawn in the report, of which there is none: give -o DIR"
-        ))),
-        _ => Ok(args.only.clone()),
+    let has = |name: &String| known.iter().any(|(_, items)| items.contains(name));
+    if let Some(unknown) = args.only.iter().find(|name| !has(name)) {
+        let known = known.iter();
+        let known: Vec<String> = known
+            .map(|(paper, items)| format!("{paper} has {}", items.join(", ")))
+            .collect();
+        let text = format!("--only {unknown}: {}", known.join("; "));
+        return Err(Failure::Usage(text));
     }
+    let mut exhibits = args.papers.iter().flat_map(|paper| paper.exhibits);
+    if args.output.is_none()
+        && let Some(shown) = exhibits.find(|shown| args.only.iter().any(|name| name == shown.id))
+    {
+        let text = format!(
+            "--only {}: is drawn in the report, of which there is none: give -o DIR",
+            shown.id
+        );
+        return Err(Failure::Usage(text));
+    }
+    papers.retain(|(_, only)| args.only.is_empty() || !only.is_empty());
+    Ok(papers)
 }
 
 fn numbers_of(figures: Option<&Figures>) -> String {

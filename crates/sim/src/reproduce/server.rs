@@ -15,7 +15,7 @@
 //! | | |
 //! | --- | --- |
 //! | memory of the kernel | 24 MB, what Linux 2.6 with its services leaves unused by others |
-//! | memory of handlers | 1 MB each, as published, but no more than 80 % of the machine: beyond that Linux 2.6 (swappiness 60) takes their pages before those of files |
+//! | memory of handlers | 1 MB each, as published, but no more than 80 % of the machine: beyond that Linux 2.6 (swappiness 60) takes their pages before those of files. Notes show what comes out if all of it is [swapped](Handlers) |
 //! | detection | two windows (legacy), as in every Linux of that time |
 //! | processor time | that of the workloads, see [`workload::server`](crate::workload::server) |
 //! | place | the files lie one behind the other from the beginning of the disk on |
@@ -42,10 +42,20 @@ const KERNEL: u64 = 24 << 20;
 const HANDLER: u64 = 1 << 20;
 const HANDLERS_PERCENT: u64 = 80;
 
+/// Where the memory of handlers is.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
+pub enum Handlers {
+    /// In memory, up to a part of it.
+    #[default]
+    Resident,
+    /// Swapped out while they wait: the page cache has all.
+    Swapped,
+}
+
 /// A run of a server.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct ServerRun {
-    /// The workload with its parameters, without those that follow.
+    /// The workload with its parameters, without `handlers` and the bracket behind that.
     pub workload: String,
     /// Requests served at a time.
     pub handlers: u64,
@@ -55,6 +65,8 @@ pub struct ServerRun {
     pub depth: Option<&'static str>,
     /// Memory of the machine.
     pub memory: Bytes,
+    /// What handlers have of it.
+    pub private: Handlers,
     /// The disk scheduler.
     pub scheduler: &'static str,
     /// How long it is.
@@ -64,8 +76,6 @@ pub struct ServerRun {
 /// What came of it.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct ServerReport {
-    /// All counters.
-    pub ledger: forerun_core::Ledger,
     /// Read by all handlers.
     pub bytes: Bytes,
     /// In this time.
@@ -85,7 +95,10 @@ pub struct ServerReport {
 impl ServerRun {
     /// What the page cache has of the memory.
     fn cache(&self) -> Bytes {
-        let handlers = self.handlers.saturating_mul(HANDLER);
+        let handlers = match self.private {
+            Handlers::Resident => self.handlers.saturating_mul(HANDLER),
+            Handlers::Swapped => 0,
+        };
         let handlers = handlers.min(self.memory.0 / 100 * HANDLERS_PERCENT);
         Bytes(self.memory.0.saturating_sub(handlers + KERNEL))
     }
@@ -114,15 +127,8 @@ impl ServerRun {
     /// # Errors
     /// A workload, a preset or a model there is not, or a run that breaks a rule.
     pub fn perform(&self) -> Result<ServerReport, Broken> {
-        let more = if self.workload.contains('(') {
-            ""
-        } else {
-            "()"
-        };
-        let text = format!("{}{more}", self.workload);
-        let inner = text.trim_end_matches(')');
-        let comma = if inner.ends_with('(') { "" } else { "," };
-        let workload = workload::parse(&format!("{inner}{comma}handlers={})", self.handlers))?;
+        let workload = format!("{},handlers={})", self.workload, self.handlers);
+        let workload = workload::parse(&workload)?;
         let mut scene = Scene::new(self.settings()?, self.disk()?, &*workload);
         scene.processors = Some(PROCESSORS);
         scene.until = Some(self.time);
@@ -157,7 +163,6 @@ impl ServerReport {
             thrashed: report.ledger.thrashed,
             fetched: Bytes(usages.map(|usage| usage.bytes.0).sum()),
             bookkeeping: Default::default(),
-            ledger: report.ledger,
         }
     }
 

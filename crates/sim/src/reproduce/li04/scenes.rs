@@ -3,7 +3,7 @@
 use forerun_core::{Bytes, Nanos};
 
 use super::super::lab::Lab;
-use super::super::server::{ServerReport, ServerRun};
+use super::super::server::{Handlers, ServerReport, ServerRun};
 
 /// Concurrency of Figures 3 to 8, which begin at 1 and end at 64.
 pub(super) const LEVELS: [u64; 7] = [1, 2, 4, 8, 16, 32, 64];
@@ -49,7 +49,7 @@ pub(super) enum Disk {
     Anticipatory,
 }
 
-/// A benchmark: its name in the paper, and the workload.
+/// A benchmark: its name in the paper, and the workload without its end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Benchmark {
     pub(super) name: &'static str,
@@ -58,27 +58,27 @@ pub(super) struct Benchmark {
 
 pub(super) const ONE_WHOLE: Benchmark = Benchmark {
     name: "One-Whole-0",
-    workload: "one-whole(requests=600)",
+    workload: "one-whole(requests=600",
 };
 pub(super) const ONE_RAND: Benchmark = Benchmark {
     name: "One-Rand-10",
-    workload: "one-rand(requests=1200,pause_ns=10000000)",
+    workload: "one-rand(requests=1200,pause_ns=10000000",
 };
 pub(super) const TWO_RAND: Benchmark = Benchmark {
     name: "Two-Rand-0",
-    workload: "two-rand(requests=800)",
+    workload: "two-rand(requests=800",
 };
 pub(super) const FOUR: Benchmark = Benchmark {
     name: "Four-64KB-0",
-    workload: "four-64kb(requests=2000)",
+    workload: "four-64kb(requests=2000",
 };
 pub(super) const SEARCH: Benchmark = Benchmark {
     name: "index searching",
-    workload: "index-search(requests=4000)",
+    workload: "index-search(requests=4000",
 };
 pub(super) const CLIPS: Benchmark = Benchmark {
     name: "media clips",
-    workload: "media-clips(requests=12000)",
+    workload: "media-clips(requests=12000",
 };
 pub(super) const MICROBENCHMARKS: [Benchmark; 4] = [ONE_WHOLE, ONE_RAND, TWO_RAND, FOUR];
 
@@ -95,6 +95,7 @@ pub(super) fn run(
         preset: kernel.preset,
         depth: kernel.depth,
         memory: MEMORY,
+        private: Handlers::Resident,
         scheduler: match disk {
             Disk::Elevator => "anticipatory(wait_ns=0)",
             Disk::Anticipatory => "anticipatory",

@@ -7,8 +7,8 @@ use super::super::lab::Lab;
 use super::super::numbers::{answer, judged, rounded};
 use super::scenes::{
     ACCESS_HISTORY, APPLICATION_LEVELS, CLIPS, CLIPS_MEMORY, COLDEST, COLDEST_PLUS, Conditions,
-    DEFAULT, HIGH_APPLICATION, KERNELS, LONGEST, PC_ACCESS_HISTORY, SEARCH, TWO_RAND, best, from,
-    least, ratios, run, shown,
+    DEFAULT, HIGH_APPLICATION, KERNELS, LONGEST, PC_ACCESS_HISTORY, SEARCH, SWAPPED, TWO_RAND,
+    best, from, least, ratios, run, shown,
 };
 
 const MOST: u64 = 1000;
@@ -43,7 +43,11 @@ pub(super) fn p2(lab: &mut Lab) -> Answer {
 pub(super) fn p7(lab: &mut Lab) -> Answer {
     let high = from(&APPLICATION_LEVELS, HIGH_APPLICATION);
     let all = ratios(lab, SEARCH, (COLDEST_PLUS, ACCESS_HISTORY), &high, DEFAULT);
-    let note = format!("with {high:?} requests at a time");
+    let swapped = ratios(lab, SEARCH, (COLDEST_PLUS, ACCESS_HISTORY), &high, SWAPPED);
+    let note = format!(
+        "with {high:?} requests at a time; with the handlers' memory swapped out {}",
+        shown(&swapped)
+    );
     answer(all.iter().map(|n| rounded(*n, 2)).collect(), note)
 }
 

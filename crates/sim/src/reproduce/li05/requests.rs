@@ -7,8 +7,8 @@ use super::super::lab::Lab;
 use super::super::numbers::{answer, judged, rounded};
 use super::scenes::{
     ACCESS_HISTORY, Benchmark, COLDEST, COLDEST_PLUS, Conditions, DEFAULT, FOUR, HIGH, KERNELS,
-    LEVELS, LONGEST, ONE_RAND, ONE_WHOLE, OPTIMUM, PC_ACCESS_HISTORY, TWO_RAND, best, from, least,
-    ratios, run, shown,
+    LEVELS, LONGEST, ONE_RAND, ONE_WHOLE, OPTIMUM, PC_ACCESS_HISTORY, SWAPPED, TWO_RAND, best,
+    from, least, ratios, run, shown,
 };
 
 const OVER: (super::scenes::Kernel, super::scenes::Kernel) = (COLDEST_PLUS, ACCESS_HISTORY);
@@ -19,7 +19,13 @@ const ALIKE: f64 = 0.99;
 pub(super) fn p3(lab: &mut Lab) -> Answer {
     let high = from(&LEVELS, HIGH);
     let all = ratios(lab, ONE_RAND, OVER, &high, DEFAULT);
-    let note = format!("with {high:?} requests at a time");
+    let swapped = ratios(lab, ONE_RAND, OVER, &high, SWAPPED);
+    let note = format!(
+        "with {high:?} requests at a time. Anticipation serves one handler at a time here, too, and what it has ahead is read as it \
+         arrives: memory is short of room for requests under way, not of unread pages, and reclaim decides nothing. With the handlers' \
+         memory swapped out: {}",
+        shown(&swapped)
+    );
     answer(all.iter().map(|n| rounded(*n, 2)).collect(), note)
 }
 
@@ -31,7 +37,12 @@ pub(super) fn p4(lab: &mut Lab) -> Answer {
             .position(|one| *one == level)
             .map_or(0.0, |at| all[at])
     };
-    let note = format!("with {LEVELS:?} requests at a time: {}", shown(&all));
+    let swapped = ratios(lab, TWO_RAND, OVER, &LEVELS, SWAPPED);
+    let note = format!(
+        "with {LEVELS:?} requests at a time: {}; with the handlers' memory swapped out: {}",
+        shown(&all),
+        shown(&swapped)
+    );
     answer(vec![rounded(at(400), 2), rounded(at(500), 2)], note)
 }
 
@@ -43,30 +54,36 @@ pub(super) fn p5(lab: &mut Lab) -> Answer {
         (PC_ACCESS_HISTORY, ACCESS_HISTORY),
     ];
     let all = pairs.map(|pair| ratios(lab, TWO_RAND, pair, &high, DEFAULT));
+    let swapped = pairs.map(|pair| ratios(lab, TWO_RAND, pair, &high, SWAPPED));
     let measured: Vec<f64> = all.iter().map(|ratios| rounded(least(ratios), 2)).collect();
     let holds = measured.iter().all(|ratio| *ratio >= ALIKE);
     let note = format!(
         "the least of Coldest+ over Coldest, of Coldest+ over Longest, and of PC-AccessHistory over AccessHistory, with {high:?} \
-         requests at a time: {}; {}; {}. Up to 1 % less counts as alike",
+         requests at a time: {}; {}; {}. Up to 1 % less counts as alike. With the handlers' memory swapped out: {}; {}; {}",
         shown(&all[0]),
         shown(&all[1]),
-        shown(&all[2])
+        shown(&all[2]),
+        shown(&swapped[0]),
+        shown(&swapped[1]),
+        shown(&swapped[2])
     );
     judged(holds, measured, note)
 }
 
 pub(super) fn p6(lab: &mut Lab) -> Answer {
-    let mut spread = |benchmark: Benchmark| {
+    let mut spread = |benchmark: Benchmark, conditions| {
         let at_level = LEVELS.map(|level| {
-            let rates = KERNELS.map(|kernel| run(lab, benchmark, kernel, level, DEFAULT).rate());
+            let rate = |kernel| run(lab, benchmark, kernel, level, conditions).rate();
+            let rates = KERNELS.map(rate);
             best(&rates) / least(&rates).max(1e-9)
         });
         (rounded(best(&at_level), 2), shown(&at_level))
     };
-    let (whole, four) = (spread(ONE_WHOLE), spread(FOUR));
+    let (whole, four) = (spread(ONE_WHOLE, DEFAULT), spread(FOUR, DEFAULT));
+    let swapped = spread(ONE_WHOLE, SWAPPED).1;
     let note = format!(
         "the fastest of the five over the slowest, at the level where that is most, of One-Whole, then Four-64KB; with \
-         {LEVELS:?} requests at a time {}; {}",
+         {LEVELS:?} requests at a time {}; {}. With the handlers' memory swapped out, One-Whole {swapped}",
         whole.1, four.1
     );
     judged(

@@ -3,7 +3,7 @@
 use forerun_core::{Bytes, Nanos};
 
 use super::super::lab::Lab;
-use super::super::server::{ServerReport, ServerRun};
+use super::super::server::{Handlers, ServerReport, ServerRun};
 
 /// Concurrency of the microbenchmarks' figures, which end at 500.
 pub(super) const LEVELS: [u64; 7] = [1, 10, 100, 200, 300, 400, 500];
@@ -95,11 +95,19 @@ pub(super) const CLIPS: Benchmark = Benchmark {
 pub(super) struct Conditions {
     pub(super) memory: Bytes,
     pub(super) depth: Option<&'static str>,
+    pub(super) private: Handlers,
 }
 
 pub(super) const DEFAULT: Conditions = Conditions {
     memory: MEMORY,
     depth: None,
+    private: Handlers::Resident,
+};
+
+/// The same with the handlers' own memory swapped out, for notes.
+pub(super) const SWAPPED: Conditions = Conditions {
+    private: Handlers::Swapped,
+    ..DEFAULT
 };
 
 pub(super) fn run(
@@ -111,11 +119,12 @@ pub(super) fn run(
 ) -> ServerReport {
     let announces = u8::from(kernel == OPTIMUM);
     lab.server(ServerRun {
-        workload: format!("{},announces={announces})", benchmark.workload),
+        workload: format!("{},announces={announces}", benchmark.workload),
         handlers,
         preset: kernel.preset,
         depth: conditions.depth,
         memory: conditions.memory,
+        private: conditions.private,
         scheduler: "anticipatory",
         time: TIME,
     })
