@@ -17,6 +17,7 @@
 //! world, hinted             who runs it: engine or planner      simulate   either, as one outcome
 //! record, replay            what was decided, and again         report     what came of it
 //! reproduce                 runs of a paper, made again         count      hits without time
+//! validate                  a drive against measured responses
 //! ```
 //!
 //! Because the engine here is the engine that reads real files, what the simulator says about a
@@ -44,6 +45,7 @@ pub mod scheduler;
 mod server;
 pub mod simulate;
 pub mod trace;
+pub mod validate;
 pub mod workload;
 pub mod world;
 pub mod wrap;

@@ -19,7 +19,7 @@ use crate::quantity::{parse_duration, parse_size};
 
 /// `forerun simulate`.
 #[derive(Debug, Group)]
-#[command(group = ArgGroup::new("input").required(true).args(["trace", "workload"]))]
+#[command(group = ArgGroup::new("input").required(true).args(["trace", "workload", "validate"]))]
 pub struct Simulate {
     /// Trace to read, or - for standard input; gzip, zstd and xz are read as they are
     #[arg(long, value_name = "FILE")]
@@ -28,6 +28,11 @@ pub struct Simulate {
     /// Workload to make, as name or name(param=value,..), or synth(seed=N)
     #[arg(long, value_name = "NAME")]
     pub workload: Option<String>,
+
+    /// Measured trace of a real drive to replay on --device-file or --device, without a cache in
+    /// front; prints the rms distance of the response times and both distributions
+    #[arg(long, value_name = "FILE")]
+    pub validate: Option<PathBuf>,
 
     /// Presets, with commas between: hinted methods (see `forerun list hinted`) and the engine's
     #[arg(long, value_name = "A,B,..", default_value = "demand-lru,forestall")]

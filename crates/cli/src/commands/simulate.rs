@@ -13,6 +13,7 @@ mod disk;
 mod input;
 mod row;
 mod run;
+mod validate;
 
 use std::io::Write;
 use std::sync::Mutex;
@@ -32,6 +33,9 @@ use run::Run;
 /// # Errors
 /// A trace, a device or numbers that cannot be used.
 pub fn run(args: &Simulate, out: &mut dyn Write) -> Result<(), Failure> {
+    if args.validate.is_some() {
+        return validate::run(args, out);
+    }
     let disk = Disk::new(args)?;
     let input = Input::new(args, &disk)?;
     let cells = cell::grid(args, &input, &disk)?;

@@ -15,23 +15,28 @@
 //! answers it, after the controller has looked at it.
 
 mod cache;
+mod controller;
 mod drawing;
 mod drive;
 mod geometry;
 mod least;
+mod readahead;
 mod seek;
 mod sheet;
 mod surface;
+mod write_back;
 
 use std::sync::Arc;
 
 use forerun_core::spec::{Knows, Method, Param, Spec};
 use forerun_core::{Bytes, ErrorCode, Nanos, Profile};
 
+pub use controller::ControllerSheet;
 pub use drawing::Drawing;
 pub use drive::{Access, Drive};
+pub use readahead::Until;
 pub use seek::{Piece, SeekSheet};
-pub use sheet::{BusSheet, CacheSheet, ControllerSheet, Sheet, ZoneSheet};
+pub use sheet::{BusSheet, CacheSheet, Sheet, ZoneSheet};
 pub use surface::SurfaceSheet;
 
 use super::{Built, Completion, Device, DeviceError, Outcome, Request, Usage};
@@ -120,6 +125,7 @@ fn by_figures(values: &[u64]) -> Sheet {
         head_switch_ms: (seek_ms / 8.0).min(0.8),
         cylinder_switch_ms: None,
         write_settle_ms: 0.0,
+        zero_latency_reads: false,
         zone: Vec::new(),
         surface: Some(SurfaceSheet {
             zones: None,
@@ -143,6 +149,7 @@ fn by_figures(values: &[u64]) -> Sheet {
             segments: 16,
             segment_bytes: cache / 16,
             readahead_bytes: cache / 32,
+            ..CacheSheet::default()
         },
     }
 }
@@ -192,7 +199,7 @@ impl Device for Hdd {
             let end = self.drive.serve(start, self.access(request));
             (end, Outcome::Done)
         } else {
-            let look = self.drive.drawing().controller.read_miss;
+            let look = self.drive.drawing().controller.read_miss.least();
             let end = Nanos(start.0.saturating_add(look));
             (end, Outcome::Failed { error: PAST_END })
         };

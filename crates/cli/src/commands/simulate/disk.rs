@@ -83,6 +83,15 @@ impl Disk {
         }
     }
 
+    /// Its model, if it is one alone: a user's, or a built-in one.
+    pub(super) fn model(&self) -> Option<Model> {
+        match &self.what {
+            What::Model(model, _) => Some((**model).clone()),
+            What::Named(name) => Model::built_in(name),
+            What::Unit => None,
+        }
+    }
+
     /// The order in which it gets what waits.
     pub(super) fn scheduler(&self) -> &str {
         &self.scheduler

@@ -11,26 +11,17 @@
 //! ```
 //!
 //! A run of sectors is read track by track; between tracks the arm moves, and the skew makes the
-//! next slot come by shortly after. Times and angles are nanoseconds; the angle of slot s is
+//! next slot come by shortly after. A *zero-latency* read of slots 2 to 6 whose head arrives at slot 4
+//! takes 4, 5 and 6 first, and 2 and 3 when they come round, so it ends three slots earlier. Times and angles are nanoseconds; the angle of slot s is
 //! `s * revolution / sectors per track`, rounded down, so that a full turn is exact.
 
 use forerun_core::{Bytes, Nanos, Profile, profile};
 
 use super::super::model::ModelError;
 use super::super::transfer_time;
+use super::controller::{Before, Controller};
 use super::geometry::{Geometry, Spot, Zone};
-
-/// What the controller adds, in nanoseconds and per cent; see the sheet.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Controller {
-    pub(super) read_hit: u64,
-    pub(super) read_miss: u64,
-    pub(super) write: u64,
-    pub(super) read_end: u64,
-    pub(super) write_end: u64,
-    pub(super) read_bus_start: u64,
-    pub(super) write_media_start: u64,
-}
+use super::readahead::Until;
 
 /// A drive's parameters, checked, in integers.
 #[derive(Clone, Debug)]
@@ -40,7 +31,8 @@ pub struct Drawing {
     pub(super) head_switch: u64,
     /// From the last track of a cylinder to the first of the next, in the middle of a run.
     pub(super) cylinder_switch: u64,
-    pub(super) write_settle: u64,
+    pub(super) write_settle: i64,
+    pub(super) zero_latency: bool,
     /// Seek time by distance in cylinders.
     pub(super) seek: Vec<u32>,
     pub(super) geometry: Geometry,
@@ -50,6 +42,13 @@ pub struct Drawing {
     pub(super) segments: usize,
     pub(super) segment_sectors: u64,
     pub(super) readahead_sectors: u64,
+    pub(super) readahead_until: Until,
+    pub(super) readahead_yields: bool,
+    pub(super) readahead_after_hit: bool,
+    pub(super) write_segments: usize,
+    pub(super) destage_idle: u64,
+    pub(super) destage_before_reads: bool,
+    pub(super) keeps_written: bool,
 }
 
 /// Where the heads are.
@@ -68,6 +67,8 @@ pub(super) struct Pass {
     slot: u64,
     per_track: u64,
     revolution: u64,
+    /// Of them, so many at the front pass from `start` on; the others have passed before.
+    pub(super) front: u64,
 }
 
 impl Pass {
@@ -77,6 +78,7 @@ impl Pass {
 
     /// When the first `sectors` of it have passed.
     pub(super) fn after(&self, sectors: u64) -> u64 {
+        let sectors = sectors.min(self.front);
         let angle = self.angle(self.slot + sectors) - self.angle(self.slot);
         self.start.saturating_add(angle)
     }
@@ -85,7 +87,20 @@ impl Pass {
         self.after(self.sectors)
     }
 
-    /// How many have passed by then.
+    /// The first of its sectors that begins `elapsed` after its first slot began, or later.
+    fn caught(&self, elapsed: u64) -> u64 {
+        let slots = u128::from(elapsed) * u128::from(self.per_track);
+        let near = (slots / u128::from(self.revolution)) as u64;
+        // Rounded angles may name the slot before or after.
+        let begins = |at: u64| self.angle(self.slot + at) - self.angle(self.slot);
+        let mut at = near.saturating_sub(1);
+        while begins(at) < elapsed {
+            at += 1;
+        }
+        at
+    }
+
+    /// How many have passed by then, of sectors taken in order.
     pub(super) fn by(&self, now: u64) -> u64 {
         let Some(elapsed) = now.checked_sub(self.start) else {
             return 0;
@@ -160,8 +175,7 @@ impl Drawing {
         } else {
             self.movement(*arm, &spot)
         };
-        let settle = if run.is_write { self.write_settle } else { 0 };
-        let there = run.at.saturating_add(movement).saturating_add(settle);
+        let there = run.at.saturating_add(self.settled(movement, run.is_write));
         let ready = there.max(run.earliest);
         *arm = Arm {
             cylinder: spot.cylinder,
@@ -173,6 +187,7 @@ impl Drawing {
             slot: spot.slot,
             per_track: spot.per_track,
             revolution: self.revolution,
+            front: run.most.min(spot.left),
         };
         let (angle, now) = (pass.angle(spot.slot), ready % self.revolution);
         let wait = if angle >= now {
@@ -181,7 +196,18 @@ impl Drawing {
             angle + self.revolution - now
         };
         pass.start = ready.saturating_add(wait);
+        if run.is_any_order && wait > 0 {
+            pass.front = pass.front.min(pass.caught(self.revolution - wait));
+        }
         pass
+    }
+
+    /// A movement with the settling of its head.
+    fn settled(&self, movement: u64, is_write: bool) -> u64 {
+        match is_write {
+            true => movement.saturating_add_signed(self.write_settle),
+            false => movement,
+        }
     }
 
     /// The time `sectors` take over the bus to the host.
@@ -237,7 +263,7 @@ impl Drawing {
     fn switching_points(&self) -> Vec<(Bytes, Nanos)> {
         let cylinders = self.geometry.cylinders();
         let capacity = u128::from(self.capacity().0);
-        let fixed = self.controller.read_miss + self.revolution / 2;
+        let fixed = self.controller.read_miss.after(Before::Read) + self.revolution / 2;
         let mut distances = vec![0u32];
         let mut next = 2u32;
         while next / 2 < cylinders {
@@ -274,6 +300,8 @@ pub(super) struct Run {
     pub(super) is_write: bool,
     /// Whether the heads have just passed the sector before.
     pub(super) is_going_on: bool,
+    /// Whether sectors may be taken as they come.
+    pub(super) is_any_order: bool,
 }
 
 impl Run {
@@ -286,6 +314,7 @@ impl Run {
             earliest: 0,
             is_write: false,
             is_going_on: false,
+            is_any_order: false,
         }
     }
 }

@@ -8,21 +8,26 @@
 //! read, cached   hit overhead | bus                                          | end
 //! read           miss overhead | move | rotate | sectors ... (bus overlaps)  | end -> read on
 //! write          overhead | bus -> (move | rotate | sectors)                 | end
+//! write, cached  overhead | bus                                              | end -> destage
 //! ```
 //!
-//! Reading on stops at `readahead_bytes` beyond the last read, at the end of the surface, or when
-//! another access needs the arm. A read that reaches into what is being read on waits for it
+//! How far it reads on is in [`readahead`](super::readahead), and [`destage`] writes what was
+//! reported early. A read that reaches into what is being read on waits for it
 //! without moving. The bus of a miss overlaps the surface: it starts once enough sectors are off
 //! and ends a sector after the last. Deliberately absent: reordering (that is
-//! [`scheduler`](crate::scheduler)), reports before a write is on the surface, and reading a
-//! track from the middle on.
+//! [`scheduler`](crate::scheduler)).
+
+mod destage;
 
 use std::sync::Arc;
 
 use forerun_core::Nanos;
 
 use super::cache::Cache;
+use super::controller::Before;
 use super::drawing::{Arm, Drawing, Run};
+use super::readahead::Ahead;
+use super::write_back::WriteBack;
 
 /// What is asked of a drive.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -35,16 +40,14 @@ pub struct Access {
     pub is_write: bool,
 }
 
-/// Reading on after a read.
-#[derive(Clone, Copy, Debug)]
-struct Ahead {
-    segment: usize,
-    /// The next sector to be read.
-    next: u64,
-    /// When the heads are free to read it.
-    at: u64,
-    /// Where reading on stops.
-    limit: u64,
+/// Sectors that have passed under the head.
+struct Passed {
+    /// When as many had as the bus waits for.
+    enough: u64,
+    /// When all had.
+    end: u64,
+    /// How many at the end of them had before those at the front.
+    early: u64,
 }
 
 /// A disk without a queue: arm, platter, cache, and what it reads on.
@@ -54,6 +57,12 @@ pub struct Drive {
     arm: Arm,
     cache: Cache,
     ahead: Option<Ahead>,
+    before: Before,
+    dirty: WriteBack,
+    /// Until then the heads write what was reported before.
+    writing_until: u64,
+    /// When they last had read something.
+    idle_from: u64,
 }
 
 impl Drive {
@@ -61,11 +70,16 @@ impl Drive {
     #[must_use]
     pub fn new(drawing: Arc<Drawing>) -> Self {
         let cache = Cache::new(drawing.segments, drawing.segment_sectors);
+        let dirty = WriteBack::new(drawing.write_segments, drawing.segment_sectors);
         Self {
             drawing,
             arm: Arm::default(),
             cache,
             ahead: None,
+            before: Before::Read,
+            dirty,
+            writing_until: 0,
+            idle_from: 0,
         }
     }
 
@@ -83,11 +97,18 @@ impl Drive {
             .saturating_add(access.sectors)
             .min(self.drawing.sectors());
         self.catch_up(now.0);
-        Nanos(match access.is_write {
+        self.destage(now.0);
+        let done = match access.is_write {
             _ if first == end => self.seek(now.0, first),
+            true if self.dirty.takes(end - first) => self.write_back(now.0, first, end),
             true => self.write(now.0, first, end),
             false => self.read(now.0, first, end),
-        })
+        };
+        self.before = match access.is_write {
+            true => Before::Write { end },
+            false => Before::Read,
+        };
+        Nanos(done)
     }
 
     /// Takes the arm to the track of a sector.
@@ -100,7 +121,8 @@ impl Drive {
             cylinder: spot.cylinder,
             head: spot.head,
         };
-        let ready = now.saturating_add(self.drawing.controller.read_miss);
+        let overhead = self.drawing.controller.read_miss.after(self.before);
+        let ready = now.saturating_add(overhead).max(self.writing_until);
         ready.saturating_add(movement)
     }
 
@@ -133,14 +155,19 @@ impl Drive {
     }
 
     fn read(&mut self, now: u64, first: u64, end: u64) -> u64 {
-        let controller = self.drawing.controller;
+        let overhead = self.drawing.controller.read_hit.after(self.before);
+        let ready = now.saturating_add(overhead);
+        if self.dirty.holds(first, end) {
+            return self.bus_end(ready, end - first, 0);
+        }
         let Some(at) = self.cache.reaches(first) else {
             return self.miss(now, first, end);
         };
-        let ready = now.saturating_add(controller.read_hit);
         if end <= self.cache.segment(at).end {
             self.cache.touch(at);
-            self.read_on(at, ready, end);
+            if self.drawing.readahead_after_hit {
+                self.read_on(at, ready, first, end);
+            }
             return self.bus_end(ready, end - first, 0);
         }
         match self.ahead {
@@ -154,9 +181,9 @@ impl Drive {
         let controller = self.drawing.controller;
         let is_cached = first < ahead.next;
         let overhead = if is_cached {
-            controller.read_hit
+            controller.read_hit.after(self.before)
         } else {
-            controller.read_miss
+            controller.read_miss.after(self.before)
         };
         // Heads that stopped at the limit start again when the command is understood; those
         // still reading have not stopped for it.
@@ -169,26 +196,41 @@ impl Drive {
             is_going_on: true,
             ..Run::reading(ahead.next, at)
         };
-        let (_, media) = self.surface(run, end, 0);
-        self.keep(ahead.segment, end, media);
-        self.bus_end(now.saturating_add(overhead), end - first, media)
+        let passed = self.surface(run, end, 0);
+        self.keep(ahead.segment, first, end, passed.end);
+        self.bus_end(now.saturating_add(overhead), end - first, passed.end)
     }
 
     fn miss(&mut self, now: u64, first: u64, end: u64) -> u64 {
         let controller = self.drawing.controller;
+        let yielded = self.yielded();
         self.ahead = None;
-        let ready = now.saturating_add(controller.read_miss);
+        let overhead = controller.read_miss.after(self.before);
+        let ready = now.saturating_add(overhead).max(yielded);
+        let ready = ready.max(self.heads_after(ready, first, end));
         // The drive cannot hold back more than a segment.
         let held = match self.drawing.segment_sectors {
             0 => end - first,
             most => most.min(end - first),
         };
-        let wanted = (held * controller.read_bus_start).div_ceil(100);
-        let (enough, media) = self.surface(Run::reading(first, ready), end, wanted);
+        // At least a sector: the bus takes it once it is off the surface.
+        let wanted = (held * controller.read_bus_start).div_ceil(100).max(1);
+        let run = Run {
+            is_any_order: self.drawing.zero_latency,
+            ..Run::reading(first, ready)
+        };
+        let passed = self.surface(run, end, wanted);
         if let Some(segment) = self.cache.begin(first) {
-            self.keep(segment, end, media);
+            self.keep(segment, first, end, passed.end);
         }
-        self.bus_end(enough, end - first, media)
+        // Sectors that were read before the last one wait for their turn on the bus.
+        let waiting = self.drawing.host_takes(passed.early);
+        let ended = self.bus_end(passed.enough, end - first, passed.end);
+        let drained = self
+            .drawing
+            .host_takes(1)
+            .saturating_add(controller.read_end);
+        ended.max(passed.end.saturating_add(waiting).saturating_add(drained))
     }
 
     /// When the bus has passed `sectors` on, the last of which leaves the surface at `media`.
@@ -202,9 +244,21 @@ impl Drive {
         end.saturating_add(self.drawing.controller.read_end)
     }
 
-    /// Passes sectors under the head, up to `end`: when the first `wanted` had passed, and all.
-    fn surface(&mut self, mut run: Run, end: u64, wanted: u64) -> (u64, u64) {
-        let (first, mut enough) = (run.lbn, None);
+    /// When reading on ends that does not yield to a request.
+    fn yielded(&mut self) -> u64 {
+        let Some(ahead) = self.ahead else {
+            return 0;
+        };
+        if self.drawing.readahead_yields || ahead.limit <= ahead.next {
+            return 0;
+        }
+        self.catch_up(u64::MAX);
+        self.ahead.map_or(0, |ahead| ahead.at)
+    }
+
+    /// Passes sectors under the head, up to `end`.
+    fn surface(&mut self, mut run: Run, end: u64, wanted: u64) -> Passed {
+        let (first, mut enough, mut early) = (run.lbn, None, 0);
         while run.lbn < end {
             run.most = end - run.lbn;
             let pass = self.drawing.pass(run, &mut self.arm);
@@ -212,35 +266,47 @@ impl Drive {
             if enough.is_none() && wanted <= before + pass.sectors {
                 enough = Some(pass.after(wanted.saturating_sub(before)));
             }
+            early = pass.sectors - pass.front;
             run.lbn += pass.sectors;
             run.at = pass.end();
             run.earliest = 0;
             run.is_going_on = true;
         }
-        (enough.unwrap_or(run.at), run.at)
+        Passed {
+            enough: enough.unwrap_or(run.at),
+            end: run.at,
+            early,
+        }
     }
 
-    /// The segment now ends at `end`, and the heads go on from there.
-    fn keep(&mut self, segment: usize, end: u64, at: u64) {
+    /// The segment now ends at `end`, and the heads go on from there, unless they have to write.
+    fn keep(&mut self, segment: usize, first: u64, end: u64, at: u64) {
         self.cache.extend(segment, end);
         self.cache.touch(segment);
+        self.idle_from = at;
+        if !self.dirty.is_empty() {
+            return;
+        }
         self.ahead = Some(Ahead {
             segment,
             next: end,
             at,
-            limit: self.limit(end),
+            limit: self.limit(segment, first, end),
         });
     }
 
-    fn limit(&self, end: u64) -> u64 {
-        let limit = end.saturating_add(self.drawing.readahead_sectors);
-        limit.min(self.drawing.sectors())
+    fn limit(&self, segment: usize, first: u64, end: u64) -> u64 {
+        let held = self.cache.segment(segment).first;
+        self.drawing.readahead_limit(held, first, end)
     }
 
-    /// After a hit that ended at `end`: the limit moves on. Heads that have nothing else to read
+    /// After a hit that ended at `end`: the limit moves on. Heads that have nothing else to do
     /// turn to this segment.
-    fn read_on(&mut self, segment: usize, now: u64, end: u64) {
-        let limit = self.limit(end);
+    fn read_on(&mut self, segment: usize, now: u64, first: u64, end: u64) {
+        if !self.dirty.is_empty() {
+            return;
+        }
+        let limit = self.limit(segment, first, end);
         let held = self.cache.segment(segment).end;
         match &mut self.ahead {
             Some(ahead) if ahead.segment == segment => {
@@ -264,16 +330,19 @@ impl Drive {
 
     fn write(&mut self, now: u64, first: u64, end: u64) -> u64 {
         let controller = self.drawing.controller;
+        let yielded = self.yielded();
         self.ahead = None;
         self.cache.forget(first, end);
-        let taking = now.saturating_add(controller.write);
+        let taking = now.saturating_add(controller.write(first, self.before));
+        let taking = taking.max(yielded);
+        let taking = taking.max(self.all_destaged(taking));
         let sectors = end - first;
         let run = Run {
             earliest: taking.saturating_add(self.held_back(first, sectors)),
             is_write: true,
             ..Run::reading(first, taking)
         };
-        let (_, media) = self.surface(run, end, 0);
+        let media = self.surface(run, end, 0).end;
         let taken = taking.saturating_add(self.drawing.host_gives(sectors));
         media.max(taken).saturating_add(controller.write_end)
     }

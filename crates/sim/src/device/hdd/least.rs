@@ -36,7 +36,7 @@ impl Drawing {
 
     fn surface_least(&self, needs: &Needs) -> u64 {
         let controller = &self.controller;
-        let mut time = controller.read_miss;
+        let mut time = controller.read_miss.least();
         let zones = self.geometry.zones();
         // Of each zone the tracks, and the one after the last one counted.
         let mut tracks = vec![(0u64, 0u64); zones.len()];
@@ -59,7 +59,11 @@ impl Drawing {
         }
         let sure = zones.iter().zip(&tracks).map(|(zone, (tracks, _))| {
             let unsure = 1 + zone.slipped.len() as u64;
-            tracks.saturating_sub(unsure)
+            match zone.spare_sectors {
+                0 => tracks.saturating_sub(unsure),
+                // Spare and slipped sectors move the others on to tracks not counted here.
+                _ => 0,
+            }
         });
         let sure = sure.sum::<u64>().saturating_sub(1);
         let switches = sure.saturating_mul(self.switch_least());
@@ -79,13 +83,16 @@ impl Drawing {
             (least * self.revolution / n).saturating_sub(2)
         });
         let skew = skews.min().unwrap_or(0);
-        moved.min(self.controller.read_miss).min(skew)
+        moved.min(self.controller.read_miss.least()).min(skew)
     }
 
     /// Each request has its overhead, and its bytes pass the bus; one request is served at a time.
     fn bus_least(&self, needs: &Needs) -> u64 {
         let controller = &self.controller;
-        let overhead = controller.read_hit.min(controller.read_miss);
+        let overhead = controller
+            .read_hit
+            .least()
+            .min(controller.read_miss.least());
         let each = overhead.saturating_add(controller.read_end);
         let bus = self.host_takes(needs.touched(self.sector));
         each.saturating_mul(needs.requests()).saturating_add(bus)

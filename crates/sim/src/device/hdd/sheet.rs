@@ -11,13 +11,15 @@
 use serde::Deserialize;
 
 use super::super::model::{ModelError, milliseconds, range};
-use super::drawing::{Controller, Drawing};
-use super::geometry::{CYLINDERS_MAX, Geometry, HEADS_MAX, SECTORS_MAX, Zone};
+use super::controller::ControllerSheet;
+use super::drawing::Drawing;
+use super::geometry::{CYLINDERS_MAX, Geometry, HEADS_MAX, SECTORS_MAX, Slips, Zone};
+use super::readahead::Until;
 use super::seek::{SEEK_MAX_MS, SeekSheet};
 use super::surface::{SurfaceSheet, Times};
 
-/// Longest overhead accepted.
-const OVERHEAD_MAX_MS: f64 = 10_000.0;
+/// Longest idle time accepted before dirty sectors go to the surface.
+const IDLE_MAX_MS: f64 = 3_600_000.0;
 
 /// A drive, as its file says.
 #[derive(Clone, Debug, Deserialize)]
@@ -36,9 +38,13 @@ pub struct Sheet {
     /// Time to go on from the last track of a cylinder to the first of the next; unless given,
     /// the seek, or the head switch if that is longer: both at once.
     pub cylinder_switch_ms: Option<f64>,
-    /// Time a head settles longer before it may write; none unless given.
+    /// Time a head settles longer before it may write; below zero where the seek times are those
+    /// of reads that had to settle longer. None unless given.
     #[serde(default)]
     pub write_settle_ms: f64,
+    /// Whether sectors of a read are taken in the order in which they pass under the head.
+    #[serde(default)]
+    pub zero_latency_reads: bool,
     /// The surface, zone by zone, outside in.
     #[serde(default)]
     pub zone: Vec<ZoneSheet>,
@@ -60,6 +66,8 @@ pub struct Sheet {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ZoneSheet {
+    /// Its first cylinder; the one after the zone before unless given.
+    pub first_cylinder: Option<u32>,
     /// How many.
     pub cylinders: u32,
     /// Sectors of a track.
@@ -80,27 +88,14 @@ pub struct ZoneSheet {
     /// Tracks passed over, counted from the zone's first.
     #[serde(default)]
     pub slipped_tracks: Vec<u64>,
-}
-
-/// What the controller adds to each access.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct ControllerSheet {
-    /// Before the bytes of a read that is in the cache.
-    pub read_hit_ms: f64,
-    /// Before the arm moves for one that is not.
-    pub read_miss_ms: f64,
-    /// Before the first byte of a write.
-    pub write_ms: f64,
-    /// After the last byte of a read.
-    pub read_end_ms: f64,
-    /// After the last sector of a write.
-    pub write_end_ms: f64,
-    /// How much of a read must be off the surface before the bus is used, per cent.
-    pub read_bus_start_percent: u32,
-    /// How much of a write must have arrived before it goes to the surface, per cent; at least
-    /// so much that the surface does not overtake the bus, whatever is said here.
-    pub write_media_start_percent: u32,
+    /// Sectors kept as spares at the end of each range, those in use for slipped ones included.
+    #[serde(default)]
+    pub spare_sectors: u64,
+    /// Tracks of a range; the whole zone unless given.
+    pub spare_range_tracks: Option<u64>,
+    /// Sectors passed over, counted from the zone's first.
+    #[serde(default)]
+    pub slipped_sectors: Vec<u64>,
 }
 
 /// The way to the host.
@@ -121,8 +116,23 @@ pub struct CacheSheet {
     pub segments: u32,
     /// Bytes of each.
     pub segment_bytes: u64,
-    /// How far it reads on after a read.
+    /// How far it reads on after a read, at most.
     pub readahead_bytes: u64,
+    /// Where else reading on ends; nowhere unless given.
+    pub readahead_until: Until,
+    /// Whether a request for other sectors ends it; it does unless given.
+    pub readahead_yields: Option<bool>,
+    /// Whether a read that is in the cache sets it going again; it does unless given.
+    pub readahead_after_hit: Option<bool>,
+    /// Runs of written sectors it holds for later; 0 is no write-back cache.
+    pub write_segments: u32,
+    /// How long the heads have nothing to do before such a run goes to the surface.
+    pub destage_idle_ms: f64,
+    /// Whether all such runs go to the surface before a read that needs the heads.
+    pub destage_before_reads: bool,
+    /// Whether written sectors stay in the cache for reads once they are on the surface; only
+    /// with a write-back cache.
+    pub keeps_written: bool,
 }
 
 impl Sheet {
@@ -152,8 +162,8 @@ impl Sheet {
                 ));
             }
         };
-        let zones: Result<Vec<Zone>, ModelError> =
-            zones.iter().map(|zone| zone.check(&times)).collect();
+        let check = |zone: &ZoneSheet| Ok((zone.check(&times)?, zone.slipped_sectors.clone()));
+        let zones: Result<Vec<(Zone, Vec<u64>)>, ModelError> = zones.iter().map(check).collect();
         let geometry = Geometry::new(zones?, heads)?;
         let seek = self.seek.table(&geometry.weights())?;
         Ok(Drawing {
@@ -161,7 +171,8 @@ impl Sheet {
             revolution: times.revolution,
             head_switch: times.head_switch,
             cylinder_switch: times.cylinder_switch,
-            write_settle: milliseconds("write_settle_ms", self.write_settle_ms, SEEK_MAX_MS)?.0,
+            write_settle: self.write_settle()?,
+            zero_latency: self.zero_latency_reads,
             seek,
             geometry,
             controller: self.controller.check()?,
@@ -170,7 +181,25 @@ impl Sheet {
             segments: range("cache.segments", self.cache.segments.into(), 0.0, 1024.0)? as usize,
             segment_sectors: self.cache.check()? / sector,
             readahead_sectors: self.cache.readahead_bytes / sector,
+            readahead_until: self.cache.readahead_until,
+            readahead_yields: self.cache.readahead_yields.unwrap_or(true),
+            readahead_after_hit: self.cache.readahead_after_hit.unwrap_or(true),
+            write_segments: self.cache.write_segments as usize,
+            destage_idle: milliseconds(
+                "cache.destage_idle_ms",
+                self.cache.destage_idle_ms,
+                IDLE_MAX_MS,
+            )?
+            .0,
+            destage_before_reads: self.cache.destage_before_reads,
+            keeps_written: self.cache.keeps_written,
         })
+    }
+
+    fn write_settle(&self) -> Result<i64, ModelError> {
+        let (ms, most) = (self.write_settle_ms, SEEK_MAX_MS);
+        let settle = range("write_settle_ms", ms, -most, most)?;
+        Ok((settle * 1e6).round() as i64)
     }
 }
 
@@ -198,7 +227,7 @@ impl ZoneSheet {
         Ok(Zone {
             first_lbn: 0,
             end_lbn: 0,
-            first_cylinder: 0,
+            first_cylinder: self.first_cylinder,
             cylinders: self.cylinders,
             sectors_per_track: self.sectors_per_track.into(),
             track_skew: track_skew % u64::from(self.sectors_per_track),
@@ -207,6 +236,15 @@ impl ZoneSheet {
             reserved_tracks: self.reserved_tracks,
             spare_tracks: self.spare_tracks,
             slipped: self.slipped_tracks.clone(),
+            range_tracks: match self.spare_range_tracks {
+                None => 0,
+                Some(tracks) => {
+                    let most = f64::from(CYLINDERS_MAX) * f64::from(HEADS_MAX);
+                    range("zone.spare_range_tracks", tracks as f64, 1.0, most)? as u64
+                }
+            },
+            spare_sectors: self.spare_sectors,
+            slips: Slips::default(),
         })
     }
 }
@@ -217,28 +255,6 @@ fn hiding_skew(switch: u64, sectors_per_track: u64, revolution: u64) -> u64 {
     match switch {
         0 => 0,
         _ => ((switch + 2) * sectors_per_track).div_ceil(revolution),
-    }
-}
-
-impl ControllerSheet {
-    fn check(&self) -> Result<Controller, ModelError> {
-        let time = |name, ms| milliseconds(name, ms, OVERHEAD_MAX_MS).map(|time| time.0);
-        let percent = |name, value: u32| range(name, value.into(), 0.0, 100.0).map(|p| p as u64);
-        Ok(Controller {
-            read_hit: time("controller.read_hit_ms", self.read_hit_ms)?,
-            read_miss: time("controller.read_miss_ms", self.read_miss_ms)?,
-            write: time("controller.write_ms", self.write_ms)?,
-            read_end: time("controller.read_end_ms", self.read_end_ms)?,
-            write_end: time("controller.write_end_ms", self.write_end_ms)?,
-            read_bus_start: percent(
-                "controller.read_bus_start_percent",
-                self.read_bus_start_percent,
-            )?,
-            write_media_start: percent(
-                "controller.write_media_start_percent",
-                self.write_media_start_percent,
-            )?,
-        })
     }
 }
 
@@ -266,6 +282,21 @@ impl CacheSheet {
         range("cache.segment_bytes", bytes, 0.0, 2f64.powi(40))?;
         let ahead = self.readahead_bytes as f64;
         range("cache.readahead_bytes", ahead, 0.0, bytes)?;
+        let most = f64::from(self.segments);
+        range(
+            "cache.write_segments",
+            self.write_segments.into(),
+            0.0,
+            most,
+        )?;
+        if self.write_segments == 0
+            && (self.destage_before_reads || self.keeps_written || self.destage_idle_ms != 0.0)
+        {
+            return Err(ModelError::Choose(
+                "cache.destage_idle_ms, destage_before_reads and keeps_written need \
+                 cache.write_segments",
+            ));
+        }
         Ok(self.segment_bytes)
     }
 }

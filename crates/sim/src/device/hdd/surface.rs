@@ -74,6 +74,7 @@ impl SurfaceSheet {
             let sectors = range("surface.outer_mb_s, in sectors a track", sectors, 1.0, most)?;
             let is_innermost = at + 1 == tracks.len();
             Ok(ZoneSheet {
+                first_cylinder: None,
                 cylinders: (cylinders + if is_innermost { more } else { 0.0 }) as u32,
                 sectors_per_track: sectors as u32,
                 track_skew_sectors: None,
@@ -82,6 +83,9 @@ impl SurfaceSheet {
                 reserved_tracks: 0,
                 spare_tracks: 0,
                 slipped_tracks: Vec::new(),
+                spare_sectors: 0,
+                spare_range_tracks: None,
+                slipped_sectors: Vec::new(),
             })
         };
         tracks.iter().enumerate().map(zone).collect()

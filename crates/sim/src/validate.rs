@@ -1,0 +1,296 @@
+//! Validation of a drive: a measured trace replayed, and its response times compared.
+//!
+//! Each request of such a trace says how long the real drive took, and how long after its
+//! completion the next one was issued. The modelled drive gets the same requests with the same
+//! gaps, one at a time, without a cache or a queue in front:
+//!
+//! ```text
+//! measured   issue --response--> completion --gap--> issue --response--> ..
+//! modelled   issue --ours------> completion --gap--> issue --ours------> ..
+//! ```
+//!
+//! The distance of the two is the root of the mean square difference of the sorted response
+//! times, rank by rank: the horizontal distance of the two distributions, the "demerit figure" of
+//! Ruemmler and Wilkes (1994) in absolute time. Of times 1, 2, 3 ms and 1, 2, 6 ms it is
+//! sqrt(9 / 3) = 1.73 ms.
+
+use core::fmt;
+use std::sync::Arc;
+
+use forerun_core::Nanos;
+
+use crate::device::hdd::{Access, Drawing, Drive};
+use crate::trace::{Op, Place, Record, TraceError};
+
+/// Most requests of a trace; they are kept in memory, 40 bytes each.
+pub const REQUESTS_MAX: usize = 1 << 24;
+
+/// A request, and how long the real drive took.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Measured {
+    /// Sectors of the drive.
+    pub access: Access,
+    /// From the completion of the request before to this one's issue.
+    pub gap: Nanos,
+    /// From its issue to its completion.
+    pub response: Nanos,
+}
+
+/// Why a trace says nothing about a drive.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum ValidateError {
+    /// It cannot be read.
+    Trace(TraceError),
+    /// It has no requests.
+    Empty,
+    /// It has more than [`REQUESTS_MAX`].
+    Many,
+    /// A request, counted from 1, without a measured response time.
+    Response(u64),
+    /// A request, counted from 1, that names a block and no place on a device.
+    Place(u64),
+    /// A request, counted from 1, that does not end where a sector of so many bytes ends.
+    Sector(u64, u64),
+    /// A request, counted from 1, that ends at a byte past the drive's last one.
+    PastEnd {
+        /// Which request.
+        request: u64,
+        /// Where it ends.
+        end: u64,
+        /// How many bytes the drive holds.
+        capacity: u64,
+    },
+}
+
+impl fmt::Display for ValidateError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Trace(error) => error.fmt(f),
+            Self::Empty => f.write_str("there are no requests in it"),
+            Self::Many => write!(f, "more than {REQUESTS_MAX} requests"),
+            Self::Response(request) => write!(
+                f,
+                "request {request} has no measured response time; \
+                 of the formats, disksim-validate has it"
+            ),
+            Self::Place(request) => {
+                write!(f, "request {request} names a block, not a place on a drive")
+            }
+            Self::Sector(request, sector) => write!(
+                f,
+                "request {request} does not begin and end at sectors of {sector} bytes"
+            ),
+            Self::PastEnd {
+                request,
+                end,
+                capacity,
+            } => write!(
+                f,
+                "request {request} ends at byte {end}; the drive holds {capacity}"
+            ),
+        }
+    }
+}
+
+impl core::error::Error for ValidateError {}
+
+/// Requests for a drive, of a trace.
+///
+/// # Errors
+/// The first request that says too little, or is not one of this drive.
+pub fn requests(
+    records: impl IntoIterator<Item = Result<Record, TraceError>>,
+    drawing: &Drawing,
+) -> Result<Vec<Measured>, ValidateError> {
+    let mut requests = Vec::new();
+    for (request, record) in (1..).zip(records) {
+        if requests.len() == REQUESTS_MAX {
+            return Err(ValidateError::Many);
+        }
+        let record = record.map_err(ValidateError::Trace)?;
+        let response = record.response.ok_or(ValidateError::Response(request))?;
+        let Place::Byte(at) = record.place else {
+            return Err(ValidateError::Place(request));
+        };
+        let end = at.saturating_add(record.bytes.into());
+        let (sector, capacity) = (drawing.sector_bytes(), drawing.capacity().0);
+        if at % sector != 0 || end % sector != 0 {
+            return Err(ValidateError::Sector(request, sector));
+        }
+        if end > capacity {
+            return Err(ValidateError::PastEnd {
+                request,
+                end,
+                capacity,
+            });
+        }
+        requests.push(Measured {
+            access: Access {
+                lbn: at / sector,
+                sectors: (end - at) / sector,
+                is_write: record.op == Op::Write,
+            },
+            gap: record.compute.unwrap_or_default(),
+            response,
+        });
+    }
+    match requests.is_empty() {
+        true => Err(ValidateError::Empty),
+        false => Ok(requests),
+    }
+}
+
+/// Response times of a drive of this drawing, request by request.
+#[must_use]
+pub fn replay(drawing: &Arc<Drawing>, requests: &[Measured]) -> Vec<Nanos> {
+    let mut drive = Drive::new(Arc::clone(drawing));
+    let mut now = Nanos(0);
+    let respond = |one: &Measured| {
+        let issue = Nanos(now.0.saturating_add(one.gap.0));
+        now = drive.serve(issue, one.access);
+        now.since(issue)
+    };
+    requests.iter().map(respond).collect()
+}
+
+/// Two distributions of response times, sorted.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Compared {
+    measured: Vec<Nanos>,
+    modelled: Vec<Nanos>,
+}
+
+impl Compared {
+    /// Of the requests that `is_in` says, with the times of [`replay`].
+    #[must_use]
+    pub fn new(requests: &[Measured], times: &[Nanos], is_in: impl Fn(&Measured) -> bool) -> Self {
+        let pairs = requests.iter().zip(times).filter(|(one, _)| is_in(one));
+        let (mut measured, mut modelled): (Vec<Nanos>, Vec<Nanos>) =
+            pairs.map(|(one, &time)| (one.response, time)).unzip();
+        measured.sort_unstable();
+        modelled.sort_unstable();
+        Self { measured, modelled }
+    }
+
+    /// How many requests.
+    #[must_use]
+    pub fn requests(&self) -> usize {
+        self.measured.len()
+    }
+
+    /// Measured response times, sorted.
+    #[must_use]
+    pub fn measured(&self) -> &[Nanos] {
+        &self.measured
+    }
+
+    /// The model's, sorted.
+    #[must_use]
+    pub fn modelled(&self) -> &[Nanos] {
+        &self.modelled
+    }
+
+    /// The rms horizontal distance of the two in milliseconds; 0 of none.
+    #[must_use]
+    pub fn distance_ms(&self) -> f64 {
+        let pairs = self.measured.iter().zip(&self.modelled);
+        let squares = pairs.map(|(a, b)| (a.0.abs_diff(b.0) as f64 / 1e6).powi(2));
+        (squares.sum::<f64>() / self.requests().max(1) as f64).sqrt()
+    }
+}
+
+/// The mean in milliseconds; 0 of none.
+#[must_use]
+pub fn mean_ms(times: &[Nanos]) -> f64 {
+    let sum: f64 = times.iter().map(|time| time.0 as f64 / 1e6).sum();
+    sum / times.len().max(1) as f64
+}
+
+/// The time that so many per cent of them do not exceed; 0 of none.
+#[must_use]
+pub fn percentile(sorted: &[Nanos], percent: u32) -> Nanos {
+    let rank = (sorted.len() * percent as usize).div_ceil(100);
+    let at = rank.saturating_sub(1);
+    sorted.get(at).copied().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::Model;
+
+    fn milliseconds(times: &[u64]) -> Vec<Nanos> {
+        times.iter().map(|ms| Nanos(ms * 1_000_000)).collect()
+    }
+
+    fn measured(lbn: u64, gap: u64, response: u64) -> Measured {
+        Measured {
+            access: Access {
+                lbn,
+                sectors: 8,
+                is_write: false,
+            },
+            gap: Nanos(gap),
+            response: Nanos(response),
+        }
+    }
+
+    #[test]
+    fn the_distance_is_of_the_sorted_times() {
+        let requests: Vec<Measured> = [3_000_000, 1_000_000, 2_000_000]
+            .map(|response| measured(0, 0, response))
+            .into();
+        let times = milliseconds(&[1, 6, 2]);
+        let compared = Compared::new(&requests, &times, |_| true);
+        assert!((compared.distance_ms() - 3f64.sqrt()).abs() < 1e-9);
+        assert!((mean_ms(compared.modelled()) - 3.0).abs() < 1e-9);
+        assert_eq!(percentile(compared.modelled(), 50), Nanos(2_000_000));
+        assert_eq!(percentile(compared.modelled(), 100), Nanos(6_000_000));
+        let none = Compared::new(&requests, &times, |_| false);
+        assert_eq!((none.requests(), none.distance_ms()), (0, 0.0));
+    }
+
+    #[test]
+    fn a_drive_replayed_against_its_own_times_is_at_distance_zero_and_gaps_count() {
+        let Some(Model::Hdd(drawing)) = Model::built_in("hp97560") else {
+            panic!("there is no hp97560");
+        };
+        let mut requests: Vec<Measured> = (0..50)
+            .map(|n| measured(n * 7919 % 1_000_000, n * 1_000_000, 0))
+            .collect();
+        let times = replay(&drawing, &requests);
+        for (one, &time) in requests.iter_mut().zip(&times) {
+            one.response = time;
+        }
+        let compared = Compared::new(&requests, &times, |_| true);
+        assert_eq!(compared.distance_ms(), 0.0);
+        requests[20].gap = Nanos(7_000_000);
+        let other = Compared::new(&requests, &replay(&drawing, &requests), |_| true);
+        assert!(other.distance_ms() > 0.1);
+    }
+
+    #[test]
+    fn a_trace_that_says_nothing_about_the_drive_is_refused_with_the_request() {
+        let Some(Model::Hdd(drawing)) = Model::built_in("hp97560") else {
+            panic!("there is no hp97560");
+        };
+        let of = |record: Record| requests([Ok(record)], &drawing).unwrap_err();
+        let whole = Record::range(0, 512).unwrap();
+        assert_eq!(of(whole), ValidateError::Response(1));
+        let timed = |record: Record| Record {
+            response: Some(Nanos(1)),
+            ..record
+        };
+        assert_eq!(of(timed(Record::block(3))), ValidateError::Place(1));
+        let torn = Record::range(100, 512).unwrap();
+        assert_eq!(of(timed(torn)), ValidateError::Sector(1, 512));
+        let far = Record::range(drawing.capacity().0, 512).unwrap();
+        assert!(matches!(
+            of(timed(far)),
+            ValidateError::PastEnd { request: 1, .. }
+        ));
+        let none = requests(Vec::new(), &drawing);
+        assert_eq!(none.unwrap_err(), ValidateError::Empty);
+    }
+}
