@@ -43,6 +43,7 @@ pub struct Drawing {
     pub(super) segment_sectors: u64,
     pub(super) readahead_sectors: u64,
     pub(super) readahead_until: Until,
+    pub(super) readahead_needs_run: bool,
     pub(super) readahead_yields: bool,
     pub(super) readahead_after_hit: bool,
     pub(super) write_segments: usize,

@@ -11,7 +11,8 @@
 //! next_track  the end of the track; of the track after, if the run began on a track before
 //! ```
 //!
-//! Some drives read on up to the limit even when a request waits (`readahead_yields = false`).
+//! Some drives read on only once they see a run (`readahead_needs_run`): the first read of one is
+//! followed by nothing, and the second misses the cache. Some read on up to the limit even when a request waits (`readahead_yields = false`).
 
 use serde::Deserialize;
 
@@ -51,6 +52,9 @@ impl Drawing {
     pub(super) fn readahead_limit(&self, held: u64, first: u64, end: u64) -> u64 {
         let limit = end.saturating_add(self.readahead_sectors);
         let limit = limit.min(self.sectors());
+        if self.readahead_needs_run && held >= first {
+            return end;
+        }
         // Nothing to read on, or a read of nothing.
         if limit <= end || end <= first {
             return limit;

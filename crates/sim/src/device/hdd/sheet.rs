@@ -120,6 +120,8 @@ pub struct CacheSheet {
     pub readahead_bytes: u64,
     /// Where else reading on ends; nowhere unless given.
     pub readahead_until: Until,
+    /// Whether it reads on only after a read that continues a run in the cache.
+    pub readahead_needs_run: bool,
     /// Whether a request for other sectors ends it; it does unless given.
     pub readahead_yields: Option<bool>,
     /// Whether a read that is in the cache sets it going again; it does unless given.
@@ -182,6 +184,7 @@ impl Sheet {
             segment_sectors: self.cache.check()? / sector,
             readahead_sectors: self.cache.readahead_bytes / sector,
             readahead_until: self.cache.readahead_until,
+            readahead_needs_run: self.cache.readahead_needs_run,
             readahead_yields: self.cache.readahead_yields.unwrap_or(true),
             readahead_after_hit: self.cache.readahead_after_hit.unwrap_or(true),
             write_segments: self.cache.write_segments as usize,
