@@ -17,6 +17,21 @@ use super::trace::parse_block_bytes;
 use super::{Format, Methods, Noticing, Reading, parse_count};
 use crate::quantity::{parse_duration, parse_size};
 
+/// Flags that mean nothing where a drive is alone with its requests.
+const ALONE: [&str; 11] = [
+    "preset",
+    "scheduler",
+    "disks",
+    "cache_blocks",
+    "batch",
+    "horizon",
+    "think",
+    "place",
+    "writes",
+    "fetch_units",
+    "warm",
+];
+
 /// `forerun simulate`.
 #[derive(Debug, Group)]
 #[command(group = ArgGroup::new("input").required(true).args(["trace", "workload", "validate"]))]
@@ -31,7 +46,7 @@ pub struct Simulate {
 
     /// Measured trace of a real drive to replay on --device-file or --device, without a cache in
     /// front; prints the rms distance of the response times and both distributions
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ALONE)]
     pub validate: Option<PathBuf>,
 
     /// Presets, with commas between: hinted methods (see `forerun list hinted`) and the engine's

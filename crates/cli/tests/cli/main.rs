@@ -17,6 +17,7 @@ mod simulate;
 #[path = "../../../skipped.rs"]
 mod skipped;
 mod trace;
+mod validate;
 
 use std::fs;
 use std::path::PathBuf;
