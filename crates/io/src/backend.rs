@@ -13,8 +13,6 @@
 //! in [`wrap`]. A backend does not judge what it read: whether a short read is the end of a file
 //! or an accident, and whether the file is still the same, the driver finds out.
 
-mod in_order;
-mod lane;
 pub mod memory;
 pub mod pread;
 pub mod uring;

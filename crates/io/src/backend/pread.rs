@@ -1,20 +1,23 @@
-//! The pread backend: for each device a [lane](super::lane) of threads that block in `preadv(2)`.
+//! The pread backend: for each device a [lane] of threads that block in `preadv(2)`.
 //!
 //! Works on every kernel and file system, for files that changed to buffered reading, and for
 //! generated content; [`super::uring`] keeps one for what its ring must not wait for. Disks of an array are read
-//! [in order](super::in_order) where the system has a way to do so.
+//! [in order](in_order) where the system has a way to do so.
 //!
 //! Threads are the device's own: a file system whose server is silent holds sixteen of them, and
 //! another has sixteen others.
+
+mod in_order;
+mod lane;
 
 use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
 
-use super::in_order::InOrder;
-use super::lane::{Lane, OneByOne, Reads};
 use super::{Backend, Entry, Member, Request, Setup, Sink};
 use crate::sync::{AtomicBool, Mutex, Ordering};
+use in_order::InOrder;
+use lane::{Lane, OneByOne, Reads};
 
 /// The entry in [`super::LIST`].
 pub const ENTRY: Entry = Entry {

@@ -100,7 +100,7 @@ pub enum Done {
     /// Of a run on an array.
     Array(ArrayReport),
     /// Of a run of a server.
-    Server(ServerReport),
+    Server(Box<ServerReport>),
     /// Of a run on a single disk.
     Drive(DriveReport),
     /// Of figure 1.
@@ -151,7 +151,7 @@ impl Job {
                 .perform(*notice, traces)
                 .map(|report| Done::Run(Box::new(report))),
             Self::Array(run) => run.perform().map(Done::Array),
-            Self::Server(run) => run.perform().map(Done::Server),
+            Self::Server(run) => run.perform().map(|report| Done::Server(Box::new(report))),
             Self::Drive(run) => run.perform().map(Done::Drive),
             Self::Figure1 => theory::figure_1_units().map(Done::Figure1),
             Self::Theorems { seed, instances } => {
@@ -291,7 +291,7 @@ impl Lab {
                 self.arrays.insert(run, report);
             }
             (Job::Server(run), Done::Server(report)) => {
-                self.servers.insert(run, report);
+                self.servers.insert(run, *report);
             }
             (Job::Drive(run), Done::Drive(report)) => {
                 self.drives.insert(run, report);

@@ -26,7 +26,7 @@ use std::thread::JoinHandle;
 use forerun_core::Bytes;
 
 use super::lane::Reads;
-use super::{Request, Sink, read_here};
+use crate::backend::{Request, Sink, read_here};
 use crate::source::{OpenFile, PIECES_MAX, Source};
 use crate::sync::{Condvar, Mutex};
 
@@ -165,7 +165,7 @@ impl Reads for InOrder {
     }
 
     fn read(&self, requests: VecDeque<Box<Request>>) {
-        let list = self.shared.new_list(requests.back());
+        let list = self.shared.new_list(requests.back().map(|last| &**last));
         let mut flights = Vec::with_capacity(requests.len());
         for request in requests {
             match Flight::new(request, list) {
@@ -248,7 +248,7 @@ fn file(request: &Request) -> Option<&OpenFile> {
 
 impl Shared {
     /// The number of a list that ends with this request.
-    fn new_list(&self, last: Option<&Box<Request>>) -> u64 {
+    fn new_list(&self, last: Option<&Request>) -> u64 {
         let mut in_flight = self.in_flight.lock();
         in_flight.end = last.map(|last| Bytes(last.position.0.saturating_add(last.bytes)));
         in_flight.next += 1;

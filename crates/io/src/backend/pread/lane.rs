@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use forerun_core::Bytes;
 
-use super::{Request, Sink, read_here};
+use crate::backend::{Request, Sink, read_here};
 use crate::sync::{Condvar, Mutex};
 
 /// How long a thread waits for another request before it ends: longer than pauses between reads of a
