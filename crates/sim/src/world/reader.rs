@@ -276,6 +276,7 @@ impl<'a> Reader<'a> {
         self.come_back(now);
         self.free_at = now;
         self.report.opened = now;
+        self.state = State::Away { since: now };
         self.waited = self.report.compute;
     }
 
