@@ -25,11 +25,11 @@
 //! ledger must balance, or the run ends in an error.
 
 mod carry;
+mod cpus;
 mod error;
 mod guard;
 mod layout;
 mod process;
-mod processors;
 mod reader;
 mod walk;
 
@@ -47,12 +47,12 @@ use crate::device::Device;
 use crate::record::{Digest, Record};
 use crate::report::{DeviceReport, Report};
 use crate::workload::{Announcement, Announcements, Turns, Workload};
+use cpus::Cpus;
 pub use error::WorldError;
 use guard::Guard;
 pub(crate) use layout::begins;
 use layout::{File, place};
 pub use layout::{Fragments, Striping};
-use processors::Processors;
 use reader::{Reader, State};
 use walk::Walking;
 
@@ -153,7 +153,7 @@ struct World<'a, 'r> {
     opened: usize,
     /// Who is next, if readers take turns.
     turns: Option<Turns<'a>>,
-    processors: Processors,
+    processors: Cpus,
     /// Whose turn it is, if readers take turns.
     turn: Option<usize>,
     /// When the engine is told next how long readers computed.
@@ -236,7 +236,7 @@ impl<'a, 'r> World<'a, 'r> {
             turns: walk.is_none().then(|| workload.turns()).flatten(),
             walking: walk.map(Walking::new),
             turn: None,
-            processors: Processors::new(scene.processors),
+            processors: Cpus::new(scene.processors),
             cpu_told: Nanos(0),
             owed: Nanos(0),
             is_taken: false,

@@ -179,7 +179,7 @@ error: invalid value 'fixed(depth_bytes=1)' for '--depth <METHOD>': depth_bytes=
 $ forerun bench --depth fixed(depth=4096)
 error: invalid value 'fixed(depth=4096)' for '--depth <METHOD>': fixed has no parameter "depth": it takes depth_bytes
 $ forerun bench --pattern zigzag
-error: invalid value 'zigzag' for '--pattern <NAME>': no pattern "zigzag": there is sequential, interleaved, intermixed, strided, random, reordered, shuffled, clients
+error: invalid value 'zigzag' for '--pattern <NAME>': no pattern "zigzag": there is sequential, interleaved, intermixed, strided, random, reordered, shuffled, one-whole, one-rand, two-rand, four-64kb, clients
 $ forerun bench --pattern strided(backward=2)
 error: invalid value 'strided(backward=2)' for '--pattern <NAME>': backward=2: must lie from 0 to 1
 $ forerun bench --backend tape --file-bytes 1

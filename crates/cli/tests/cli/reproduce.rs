@@ -113,7 +113,7 @@ forerun: --only figure-2: is drawn in the report, of which there is none: give -
 #[test]
 fn a_paper_there_is_not_is_refused() {
     forerun("reproduce kimbrel95").code(2).stderr_eq(str![[r#"
-error: invalid value 'kimbrel95' for '<PAPER>': no such paper; there is kimbrel96, baek09, wu10
+error: invalid value 'kimbrel95' for '<PAPER>...': no such paper; there is li04, li05, wu10, kimbrel96, baek09
 
 For more information, try '--help'.
 

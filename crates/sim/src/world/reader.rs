@@ -13,7 +13,7 @@ use core::fmt;
 
 use forerun_core::{Block, Bytes, Engine, Nanos};
 
-use super::processors::Processors;
+use super::cpus::Cpus;
 use crate::report::ReaderReport;
 use crate::workload::{Step, Steps};
 
@@ -232,7 +232,7 @@ impl<'a> Reader<'a> {
 
     /// It begins to think for so long, once the processor is done with what the driver does and one is
     /// free.
-    pub(super) fn begin_thinking(&mut self, now: Nanos, step: Step, processors: &mut Processors) {
+    pub(super) fn begin_thinking(&mut self, now: Nanos, step: Step, processors: &mut Cpus) {
         let ready = now.max(self.free_at);
         let begin = processors.begin(ready, step.think);
         self.state = State::Thinking(step);

@@ -1,4 +1,4 @@
-//! Processors that all processes of the world share.
+//! CPUs that all processes of the world share.
 //!
 //! A process computes between its reads. Where there are fewer processors than that, its burst begins when one is
 //! free, in the order in which bursts came:
@@ -20,9 +20,9 @@ use forerun_core::Nanos;
 
 /// When each of them is free. See the [module](self).
 #[derive(Debug)]
-pub(super) struct Processors(Option<BinaryHeap<Reverse<Nanos>>>);
+pub(super) struct Cpus(Option<BinaryHeap<Reverse<Nanos>>>);
 
-impl Processors {
+impl Cpus {
     pub(super) fn new(count: Option<NonZeroU16>) -> Self {
         Self(count.map(|count| (0..count.get()).map(|_| Reverse(Nanos(0))).collect()))
     }
@@ -47,12 +47,12 @@ mod tests {
 
     #[test]
     fn a_burst_begins_when_the_first_processor_is_free() {
-        let mut two = Processors::new(NonZeroU16::new(2));
+        let mut two = Cpus::new(NonZeroU16::new(2));
         let begins = [5, 8, 4, 4].map(|work| two.begin(Nanos(10), Nanos(work)).0);
         assert_eq!(begins, [10, 10, 15, 18]);
         assert_eq!(two.begin(Nanos(10), Nanos(0)).0, 10);
         assert_eq!(two.begin(Nanos(100), Nanos(1)).0, 100);
-        let mut any = Processors::new(None);
+        let mut any = Cpus::new(None);
         assert_eq!(
             any.begin(Nanos(10), Nanos(5)),
             any.begin(Nanos(10), Nanos(5))
