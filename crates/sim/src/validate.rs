@@ -196,14 +196,17 @@ impl Compared {
     pub fn distance_ms(&self) -> f64 {
         let pairs = self.measured.iter().zip(&self.modelled);
         let squares = pairs.map(|(a, b)| (a.0.abs_diff(b.0) as f64 / 1e6).powi(2));
-        (squares.sum::<f64>() / self.requests().max(1) as f64).sqrt()
+        (squares.fold(0.0, |sum, square| sum + square) / self.requests().max(1) as f64).sqrt()
     }
 }
 
 /// The mean in milliseconds; 0 of none.
 #[must_use]
 pub fn mean_ms(times: &[Nanos]) -> f64 {
-    let sum: f64 = times.iter().map(|time| time.0 as f64 / 1e6).sum();
+    // An empty sum of floats is -0.
+    let sum = times
+        .iter()
+        .fold(0.0, |sum, time| sum + time.0 as f64 / 1e6);
     sum / times.len().max(1) as f64
 }
 

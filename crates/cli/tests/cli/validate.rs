@@ -15,30 +15,34 @@ seek.curve = [{ from_cylinders = 1, base_ms = 0 }]
 bus.read_bytes_per_second = 1_000_000_000_000
 ";
 
-/// The drive takes 10 ms (sectors 0 to 99 from angle 0), and after a gap of 5 ms, at angle 50, 0.1 ms
+/// The drive takes 10 ms (sectors 0 to 99 from angle 0), and after a gap of 4.9 ms, at angle 49, 0.2 ms
 /// for sector 50.
-const TRACE: &[u8] = b"R Miss 0 100 10000 5000\nR Miss 50 1 3100 0\n";
+const TRACE: &[u8] = b"R Miss 0 100 10000 4900\nR Miss 50 1 3200 0\n";
 
 #[test]
 fn the_distance_is_that_of_the_times() {
     let folder = Folder::new();
     let disk = folder.file("disk.toml", DISK.as_bytes());
     let trace = folder.file("trace", TRACE);
-    // 10 and 3.1 ms measured, 10 and 0.1 modelled: the root of 3 * 3 / 2.
+    // 10 and 3.2 ms measured, 10 and 0.2 modelled: the root of 3 * 3 / 2.
     forerun(&format!(
         "simulate --validate {trace} --device-file {disk} --format csv"
     ))
     .success()
     .stdout_eq(str![[r#"
 requests,count,measured_mean_ms,modelled_mean_ms,distance_ms
-all,2,6.550,5.050,2.121
-reads,2,6.550,5.050,2.121
+all,2,6.600,5.100,2.121
+reads,2,6.600,5.100,2.121
 writes,0,0.000,0.000,0.000
 
 "#]]);
     forerun(&format!("simulate --validate {trace} --device-file {disk}"))
         .success()
-        .stdout_eq(str![[r#""#]]);
+        .stdout_eq(str![[r#"
+requests     count   measured, ms   modelled, ms rms distance, ms
+all              2          6.600          5.100            2.121
+...
+"#]]);
 }
 
 #[test]
@@ -83,5 +87,8 @@ fn a_drive_whose_figures_contradict_each_other_is_refused_by_name() {
     let disk = folder.file("disk.toml", text.as_bytes());
     forerun(&format!("simulate --validate {trace} --device-file {disk}"))
         .code(2)
-        .stderr_eq(str![[r#""#]]);
+        .stderr_eq(str![[r#"
+forerun: [..]disk.toml: seek time in ms of a distance, given that of a shorter one = 4.25: must lie from 4.4 to 4000
+
+"#]]);
 }
