@@ -213,8 +213,7 @@ impl Drive {
             0 => end - first,
             most => most.min(end - first),
         };
-        // At least a sector: the bus takes it once it is off the surface.
-        let wanted = (held * controller.read_bus_start).div_ceil(100).max(1);
+        let wanted = (held * controller.read_bus_start).div_ceil(100);
         let run = Run {
             is_any_order: self.drawing.zero_latency,
             ..Run::reading(first, ready)
