@@ -381,3 +381,39 @@ fn every_claim_and_every_figure_of_wu10_has_a_name() {
     let figures = [10, 11, 13, 14, 15].map(|number| format!("figure-{number}"));
     assert_eq!(items[9..], figures);
 }
+
+fn of_servers(paper: &str, only: &[&str]) -> Reproduction {
+    let wanted = Wanted {
+        only: only.iter().map(ToString::to_string).collect(),
+        is_sample: true,
+        ..Wanted::default()
+    };
+    let paper = reproduce::find(paper).unwrap();
+    paper.reproduce(&wanted, &mut threads).unwrap()
+}
+
+#[test]
+fn all_claims_of_li04_fare_as_docs_reproduce_says() {
+    let findings = of_servers("li04", &[]).findings;
+    assert_eq!(findings.len(), 11);
+    let differ = differing(&findings, Notice::default());
+    assert_eq!(differ, ["C4", "C8", "C9", "C11"]);
+}
+
+#[test]
+fn all_claims_of_li05_fare_as_docs_reproduce_says() {
+    let findings = of_servers("li05", &[]).findings;
+    assert_eq!(findings.len(), 11);
+    let differ = differing(&findings, Notice::default());
+    let expected = ["P1", "P2", "P3", "P4", "P5", "P6", "P7", "P8", "P9", "P10"];
+    assert_eq!(differ, expected);
+}
+
+#[test]
+fn every_claim_and_every_figure_of_the_server_papers_has_a_name() {
+    for (paper, first, last) in [("li04", "C1", "figure-8"), ("li05", "P1", "figure-11")] {
+        let items = reproduce::find(paper).unwrap().items().unwrap();
+        assert_eq!(items.first().map(String::as_str), Some(first));
+        assert_eq!(items.last().map(String::as_str), Some(last));
+    }
+}

@@ -17,7 +17,7 @@
 //! | memory of the kernel | 24 MB, what Linux 2.6 with its services leaves unused by others |
 //! | memory of handlers | 1 MB each, as published, but no more than 80 % of the machine: beyond that Linux 2.6 (swappiness 60) takes their pages before those of files. Notes show what comes out if all of it is [swapped](Handlers) |
 //! | detection | two windows (legacy), as in every Linux of that time |
-//! | processor time | that of the workloads, see [`workload::server`](crate::workload::server) |
+//! | processor time | that of the workloads, see [`workload::server`] |
 //! | place | the files lie one behind the other from the beginning of the disk on |
 //!
 //! A run is as long as its time, not its work, so that concurrency is the same until the end; throughput is what

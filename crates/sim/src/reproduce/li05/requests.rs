@@ -71,6 +71,7 @@ pub(super) fn p5(lab: &mut Lab) -> Answer {
 }
 
 pub(super) fn p6(lab: &mut Lab) -> Answer {
+    let is_sample = lab.is_sample;
     let mut spread = |benchmark: Benchmark, conditions| {
         let at_level = LEVELS.map(|level| {
             let rate = |kernel| run(lab, benchmark, kernel, level, conditions).rate();
@@ -80,7 +81,11 @@ pub(super) fn p6(lab: &mut Lab) -> Answer {
         (rounded(best(&at_level), 2), shown(&at_level))
     };
     let (whole, four) = (spread(ONE_WHOLE, DEFAULT), spread(FOUR, DEFAULT));
-    let swapped = spread(ONE_WHOLE, SWAPPED).1;
+    let swapped = if is_sample {
+        String::new()
+    } else {
+        spread(ONE_WHOLE, SWAPPED).1
+    };
     let note = format!(
         "the fastest of the five over the slowest, at the level where that is most, of One-Whole, then Four-64KB; with \
          {LEVELS:?} requests at a time {}; {}. With the handlers' memory swapped out, One-Whole {swapped}",

@@ -104,7 +104,7 @@ pub(super) const DEFAULT: Conditions = Conditions {
     private: Handlers::Resident,
 };
 
-/// The same with the handlers' own memory swapped out, for notes.
+/// The same with the handlers' own memory swapped out, for notes; not in a sample.
 pub(super) const SWAPPED: Conditions = Conditions {
     private: Handlers::Swapped,
     ..DEFAULT
@@ -130,7 +130,7 @@ pub(super) fn run(
     })
 }
 
-/// One kernel over another at these levels.
+/// One kernel over another at these levels; of [`SWAPPED`] in a sample none.
 pub(super) fn ratios(
     lab: &mut Lab,
     benchmark: Benchmark,
@@ -138,6 +138,9 @@ pub(super) fn ratios(
     levels: &[u64],
     conditions: Conditions,
 ) -> Vec<f64> {
+    if lab.is_sample && conditions == SWAPPED {
+        return Vec::new();
+    }
     let ratio = |level: &u64| {
         let mut rate = |kernel| run(lab, benchmark, kernel, *level, conditions).rate();
         let (one, other) = (rate(one), rate(other));
