@@ -138,7 +138,7 @@ const REQUESTS: Param = Param {
     name: "requests",
     summary: "requests in all",
     default: 32,
-    min: 1,
+    min: 0,
     max: 1 << 20,
 };
 

@@ -39,6 +39,20 @@ pub(in crate::workload) const METHOD: Method<Box<dyn Workload>> = Method {
                 max: 1,
             },
             ANNOUNCES,
+            Param {
+                name: "mapping_bytes",
+                summary: "size of the mapping file; published are 522 MB",
+                default: 522_000_000,
+                min: PAGE,
+                max: 1 << 40,
+            },
+            Param {
+                name: "index_bytes",
+                summary: "size of all partitions together; published are 18.5 GB",
+                default: 18_500_000_000,
+                min: PARTITIONS * PAGE,
+                max: 1 << 41,
+            },
             SEED,
         ],
     },
@@ -47,15 +61,15 @@ pub(in crate::workload) const METHOD: Method<Box<dyn Workload>> = Method {
             read_ns: v[2],
             start_ns: v[3],
             stops_early: v[4] == 1,
-            seed: v[6],
+            mapping: v[6],
+            partition: v[7] / PARTITIONS / PAGE * PAGE,
+            seed: v[8],
         };
         Box::new(Server::new(search, v[5], v[0], v[1]))
     },
 };
 
-const MAPPING: u64 = 522_000_000;
 const PARTITIONS: u64 = 8;
-const PARTITION: u64 = 18_500_000_000 / PARTITIONS;
 const PAGE: u64 = 4096;
 /// Of a look at a page of the mapping file: a few comparisons.
 const LOOK_NS: u64 = 10_000;
@@ -70,6 +84,8 @@ struct Search {
     read_ns: u64,
     start_ns: u64,
     stops_early: bool,
+    mapping: u64,
+    partition: u64,
     seed: u64,
 }
 
@@ -101,8 +117,9 @@ impl Search {
         let mut random = Random::part(self.seed, keyword);
         let least = SHORTEST << random.below(OCTAVES);
         let bytes = random.between(least, 2 * least - 1) / PAGE * PAGE;
+        let bytes = bytes.min(self.partition);
         let partition = random.below(PARTITIONS);
-        let offset = random.below((PARTITION - bytes) / PAGE) * PAGE;
+        let offset = random.below((self.partition - bytes) / PAGE + 1) * PAGE;
         List {
             partition,
             offset,
@@ -113,8 +130,8 @@ impl Search {
     /// The pages of the mapping file that the search for a keyword looks at.
     fn search(&self, keyword: u64) -> Vec<Step> {
         let mut random = Random::part(self.seed.rotate_left(32), keyword);
-        let target = random.below(MAPPING / PAGE);
-        let (mut low, mut high) = (0, MAPPING / PAGE);
+        let target = random.below(self.mapping / PAGE);
+        let (mut low, mut high) = (0, self.mapping / PAGE);
         let mut steps = Vec::new();
         while low < high {
             let middle = low + (high - low) / 2;
@@ -153,8 +170,8 @@ impl Search {
 
 impl Draw for Search {
     fn files(&self) -> Vec<Bytes> {
-        let mut files = vec![Bytes(MAPPING)];
-        files.extend([Bytes(PARTITION); PARTITIONS as usize]);
+        let mut files = vec![Bytes(self.mapping)];
+        files.extend([Bytes(self.partition); PARTITIONS as usize]);
         files
     }
 
@@ -184,6 +201,8 @@ mod tests {
         read_ns: 1,
         start_ns: 1,
         stops_early: false,
+        mapping: 522_000_000,
+        partition: 2_312_499_200,
         seed: 3,
     };
 
@@ -204,7 +223,7 @@ mod tests {
         for keyword in 1..200 {
             let steps = SEARCH.search(keyword);
             assert!(steps.len() <= 17, "{}", steps.len());
-            assert_eq!(steps[0].offset.0, MAPPING / PAGE / 2 * PAGE);
+            assert_eq!(steps[0].offset.0, SEARCH.mapping / PAGE / 2 * PAGE);
         }
     }
 

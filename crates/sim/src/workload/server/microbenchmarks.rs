@@ -31,7 +31,7 @@ const FILE_BYTES: Param = Param {
     name: "file_bytes",
     summary: "size of each; 4 MB are 64 blocks of 64 KiB",
     default: 4 << 20,
-    min: 1,
+    min: 0,
     max: 1 << 30,
 };
 
