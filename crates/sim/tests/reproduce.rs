@@ -8,7 +8,6 @@
 //! In release alone: four minutes with debug assertions, under which `suite` runs the same code.
 
 #![cfg(any(not(debug_assertions), clippy))]
-
 #![expect(
     clippy::print_stdout,
     reason = "findings are shown for a test that fails"
