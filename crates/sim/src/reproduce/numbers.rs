@@ -37,3 +37,19 @@ pub(super) fn rounded(value: f64, places: i32) -> f64 {
     let unit = 10f64.powi(places);
     (value * unit).round() / unit
 }
+
+/// The greatest of some numbers.
+pub(super) fn best(numbers: &[f64]) -> f64 {
+    numbers.iter().copied().fold(0.0, f64::max)
+}
+
+/// The least of some numbers.
+pub(super) fn least(numbers: &[f64]) -> f64 {
+    numbers.iter().copied().fold(f64::MAX, f64::min)
+}
+
+/// Numbers as notes show them.
+pub(super) fn shown(numbers: &[f64]) -> String {
+    let all: Vec<String> = numbers.iter().map(|n| format!("{n:.2}")).collect();
+    all.join(", ")
+}

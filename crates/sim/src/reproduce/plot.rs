@@ -2,7 +2,7 @@
 
 use super::{Chart, Shown, Table};
 
-/// A line of a plot: its name, and what is measured at each parameter.
+/// A line of a plot: its name, and a measurement for each parameter.
 pub(super) type Line = (String, Vec<(u64, f64)>);
 
 /// A plot with its numbers.
@@ -19,7 +19,7 @@ pub(super) fn plotted(
     let rows = parameters.iter().enumerate().map(|(row, (parameter, _))| {
         let mut cells = vec![parameter.to_string()];
         let values = lines.iter().filter_map(|(_, points)| points.get(row));
-        cells.extend(values.map(|(_, value)| format!("{value:.1}")));
+        cells.extend(values.map(|(_, value)| format!("{value:.2}")));
         cells
     });
     let table = Table::new(&format!("{title}: {measured}"), head, rows.collect());

@@ -13,7 +13,7 @@
 use forerun_core::spec::{Knows, Method, Param, Spec};
 use forerun_core::{Bytes, Nanos};
 
-use super::{FILE_BYTES, Step, Steps, Workload, run};
+use super::{FILE_BYTES, READ_BYTES, Step, Steps, Workload, run};
 
 pub(super) const METHOD: Method<Box<dyn Workload>> = Method {
     spec: Spec {
@@ -25,11 +25,9 @@ pub(super) const METHOD: Method<Box<dyn Workload>> = Method {
         params: &[
             FILE_BYTES,
             Param {
-                name: "read_bytes",
                 summary: "bytes a read asks for; 4 KiB as in the source",
                 default: 4096,
-                min: 1,
-                max: 1 << 30,
+                ..READ_BYTES
             },
             Param {
                 name: "clients",

@@ -14,7 +14,7 @@
 use forerun_core::Bytes;
 use forerun_core::spec::{Knows, Method, Param, Spec};
 
-use super::{FILE_BYTES, SEED, Step, Steps, THINK_NS, Workload};
+use super::{FILE_BYTES, READ_BYTES, SEED, Step, Steps, THINK_NS, Workload};
 use crate::random::Random;
 
 pub(super) const METHOD: Method<Box<dyn Workload>> = Method {
@@ -27,11 +27,9 @@ pub(super) const METHOD: Method<Box<dyn Workload>> = Method {
         params: &[
             FILE_BYTES,
             Param {
-                name: "read_bytes",
                 summary: "bytes a read asks for; 4 KiB as in the source",
                 default: 4096,
-                min: 1,
-                max: 1 << 30,
+                ..READ_BYTES
             },
             THINK_NS,
             Param {

@@ -3,9 +3,9 @@
 use super::super::Answer;
 use super::super::array::Host;
 use super::super::lab::Lab;
-use super::super::numbers::{answer, judged, rounded};
+use super::super::numbers::{answer, judged, rounded, shown};
 use super::scenes::{SASEQP, SEQP, Scheme, times, web};
-use super::streams::{elsewhere, shown};
+use super::streams::elsewhere;
 
 /// Prefetch sizes of B6 and B7.
 const AT_128: [u64; 4] = [64, 128, 256, 512];

@@ -3,7 +3,7 @@
 use super::super::Answer;
 use super::super::array::Host;
 use super::super::lab::Lab;
-use super::super::numbers::{answer, judged, rounded};
+use super::super::numbers::{answer, judged, rounded, shown};
 use super::scenes::{self, MSP_SASEQP, SASEQP, SEQP, Scheme, direct, iozone, times};
 
 /// Prefetch and strip of Figures 8a, 8b, 8d, 8e.
@@ -38,11 +38,6 @@ pub(super) fn elsewhere(
         .map(|(host, name)| format!("{name} {}", shown(&ratios(lab, *host))))
         .collect();
     all.join("; ")
-}
-
-pub(super) fn shown(numbers: &[f64]) -> String {
-    let all: Vec<String> = numbers.iter().map(|n| format!("{n:.2}")).collect();
-    all.join(", ")
 }
 
 fn many(lab: &mut Lab, host: Host) -> Vec<f64> {

@@ -2,8 +2,8 @@
 
 use super::super::Answer;
 use super::super::lab::Lab;
-use super::super::numbers::{answer, rounded};
-use super::scenes::{AP, CLIPS, CP, Disk, LEVELS, LINUX, MOST, SEARCH, best, ratios, run, shown};
+use super::super::numbers::{answer, best, rounded, shown};
+use super::scenes::{AP, CLIPS, CP, Disk, LEVELS, LINUX, MOST, SEARCH, ratios, run};
 
 pub(super) fn c9(lab: &mut Lab) -> Answer {
     let competitive = ratios(lab, SEARCH, (CP, LINUX), Disk::Anticipatory);

@@ -2,11 +2,11 @@
 
 use super::super::Answer;
 use super::super::lab::Lab;
-use super::super::numbers::{answer, judged, rounded};
+use super::super::numbers::{answer, best, judged, least, rounded, shown};
 use super::drive::optimum;
 use super::scenes::{
     AP, Benchmark, CP, Disk, FOUR, KERNELS, LEVELS, LINUX, MICROBENCHMARKS, ONE_RAND, ONE_WHOLE,
-    TWO_RAND, best, least, rates, ratios, shown,
+    TWO_RAND, rates, ratios,
 };
 
 /// What the estimate of C2 gives a benchmark.

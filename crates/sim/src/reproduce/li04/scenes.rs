@@ -126,17 +126,3 @@ pub(super) fn ratios(
     }
     ratios
 }
-
-pub(super) fn best(ratios: &[f64]) -> f64 {
-    ratios.iter().copied().fold(0.0, f64::max)
-}
-
-pub(super) fn least(ratios: &[f64]) -> f64 {
-    ratios.iter().copied().fold(f64::MAX, f64::min)
-}
-
-/// Numbers as notes show them.
-pub(super) fn shown(numbers: &[f64]) -> String {
-    let all: Vec<String> = numbers.iter().map(|n| format!("{n:.2}")).collect();
-    all.join(", ")
-}

@@ -4,11 +4,11 @@
 
 use super::super::Answer;
 use super::super::lab::Lab;
-use super::super::numbers::{answer, judged, rounded};
+use super::super::numbers::{answer, best, judged, least, rounded, shown};
 use super::scenes::{
     ACCESS_HISTORY, APPLICATION_LEVELS, CLIPS, CLIPS_MEMORY, COLDEST, COLDEST_PLUS, Conditions,
     DEFAULT, HIGH_APPLICATION, KERNELS, LONGEST, PC_ACCESS_HISTORY, SEARCH, SWAPPED, TWO_RAND,
-    best, from, least, ratios, run, shown,
+    from, ratios, run,
 };
 
 const MOST: u64 = 1000;

@@ -4,11 +4,11 @@ use forerun_core::Bytes;
 
 use super::super::Answer;
 use super::super::lab::Lab;
-use super::super::numbers::{answer, judged, rounded};
+use super::super::numbers::{answer, best, judged, least, rounded, shown};
 use super::scenes::{
     ACCESS_HISTORY, Benchmark, COLDEST, COLDEST_PLUS, Conditions, DEFAULT, FOUR, HIGH, KERNELS,
-    LEVELS, LONGEST, ONE_RAND, ONE_WHOLE, OPTIMUM, PC_ACCESS_HISTORY, SWAPPED, TWO_RAND, best,
-    from, least, ratios, run, shown,
+    LEVELS, LONGEST, ONE_RAND, ONE_WHOLE, OPTIMUM, PC_ACCESS_HISTORY, SWAPPED, TWO_RAND, from,
+    ratios, run,
 };
 
 const OVER: (super::scenes::Kernel, super::scenes::Kernel) = (COLDEST_PLUS, ACCESS_HISTORY);

@@ -3,6 +3,7 @@
 
 use super::super::drive::{DriveReport, Fetched};
 use super::super::lab::Lab;
+use super::super::plot::{Line, plotted};
 use super::super::{Chart, Exhibit, Shown, Table};
 use super::scenes::{BOTH, Bench, MEMORY, name};
 use super::thrashing::series;
@@ -44,34 +45,6 @@ pub(super) const FIGURE_15: Exhibit = Exhibit {
     draw: figure_15,
 };
 
-/// A line of a plot: its name, and what is measured at each parameter.
-type Line = (String, Vec<(u64, f64)>);
-
-/// A plot with its numbers.
-fn plotted(shown: &mut Shown, title: &str, [over, measured]: [&str; 2], lines: Vec<Line>) {
-    let mut head = vec![over.to_owned()];
-    head.extend(lines.iter().map(|(name, _)| name.clone()));
-    let parameters = lines.first().map_or(&[][..], |(_, points)| points);
-    let rows = parameters.iter().enumerate().map(|(row, (parameter, _))| {
-        let mut cells = vec![parameter.to_string()];
-        let values = lines.iter().filter_map(|(_, points)| points.get(row));
-        cells.extend(values.map(|(_, value)| format!("{value:.2}")));
-        cells
-    });
-    let table = Table::new(&format!("{title}: {measured}"), head, rows.collect());
-    shown.tables.push(table);
-    let drawn = |(name, points): Line| {
-        let points = points.into_iter().map(|(x, y)| (x as f64, y));
-        (name, points.collect())
-    };
-    shown.charts.push(Chart::Lines {
-        title: title.to_owned(),
-        measured: measured.to_owned(),
-        over: over.to_owned(),
-        lines: lines.into_iter().map(drawn).collect(),
-    });
-}
-
 /// A line of each kernel over 1 to 10 of something.
 fn to_ten(mut measure: impl FnMut(&'static str, u64) -> f64) -> Vec<Line> {
     let line = |preset: &'static str| {
@@ -83,7 +56,7 @@ fn to_ten(mut measure: impl FnMut(&'static str, u64) -> f64) -> Vec<Line> {
 
 fn figure_10(lab: &mut Lab, shown: &mut Shown) {
     let lines = to_ten(|preset, mb| Bench::new(preset).intermixed(lab, mb).rate());
-    plotted(shown, "10b", ["MB of random reads", "MB/s"], lines);
+    plotted(shown, "10b", "MB of random reads", "MB/s", lines);
 }
 
 /// Pages of the stream that Figure 11 shows.
@@ -128,13 +101,13 @@ fn figure_13(lab: &mut Lab, shown: &mut Shown) {
             let bench = if is_on { bench.reading_on() } else { bench };
             bench.interleaved(lab, streams).rate()
         });
-        plotted(shown, panel, ["streams", "MB/s"], lines);
+        plotted(shown, panel, "streams", "MB/s", lines);
     }
 }
 
 fn figure_14(lab: &mut Lab, shown: &mut Shown) {
     let lines = to_ten(|preset, streams| Bench::new(preset).interleaved(lab, streams).delay_s());
-    plotted(shown, "14", ["streams", "s for 100 MB"], lines);
+    plotted(shown, "14", "streams", "s for 100 MB", lines);
 }
 
 /// What is taken from ten seconds.
@@ -155,6 +128,6 @@ fn figure_15(lab: &mut Lab, shown: &mut Shown) {
             (name(preset), points.collect())
         };
         let lines = BOTH.map(line).to_vec();
-        plotted(shown, title, ["s", measured], lines);
+        plotted(shown, title, "s", measured, lines);
     }
 }

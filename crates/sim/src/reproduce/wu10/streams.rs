@@ -5,7 +5,7 @@ use forerun_core::Bytes;
 use super::super::Answer;
 use super::super::drive::DriveReport;
 use super::super::lab::Lab;
-use super::super::numbers::{answer, rounded};
+use super::super::numbers::{answer, rounded, shown};
 use super::scenes::{BOTH, Bench, LEGACY, ON_DEMAND};
 
 /// Streams of W4.
@@ -40,11 +40,6 @@ const CHANGES: [(&str, Change); 5] = [
         ..bench
     }),
 ];
-
-fn shown(numbers: &[f64]) -> String {
-    let all: Vec<String> = numbers.iter().map(f64::to_string).collect();
-    all.join(", ")
-}
 
 /// The same numbers with one assumption changed, a change after the other; nothing in a sample.
 fn otherwise(
