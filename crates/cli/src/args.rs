@@ -83,42 +83,42 @@ pub struct Methods {
     /// Detect method in place of the preset's, as name or name(param=value,..)
     #[arg(long, value_name = "METHOD", long_help = methods_help("detect", detect::LIST))]
     #[arg(value_parser = |text: &str| Choice::parse("detect", detect::LIST, text))]
-    pub detect: Option<Choice>,
+    pub detect: Option<Choice<Box<dyn detect::Detect>>>,
 
     /// Depth method in place of the preset's, as name or name(param=value,..)
     #[arg(long, value_name = "METHOD", long_help = methods_help("depth", depth::LIST))]
     #[arg(value_parser = |text: &str| Choice::parse("depth", depth::LIST, text))]
-    pub depth: Option<Choice>,
+    pub depth: Option<Choice<Box<dyn depth::Depth>>>,
 
     /// Shape method in place of the preset's, as name or name(param=value,..)
     #[arg(long, value_name = "METHOD", long_help = methods_help("shape", shape::LIST))]
     #[arg(value_parser = |text: &str| Choice::parse("shape", shape::LIST, text))]
-    pub shape: Option<Choice>,
+    pub shape: Option<Choice<Box<dyn shape::Shape>>>,
 
     /// Dispatch method in place of the preset's, as name or name(param=value,..)
     #[arg(long, value_name = "METHOD", long_help = methods_help("dispatch", dispatch::LIST))]
     #[arg(value_parser = |text: &str| Choice::parse("dispatch", dispatch::LIST, text))]
-    pub dispatch: Option<Choice>,
+    pub dispatch: Option<Choice<Box<dyn dispatch::Dispatch>>>,
 
     /// Reclaim method in place of the preset's, as name or name(param=value,..)
     #[arg(long, value_name = "METHOD", long_help = methods_help("reclaim", reclaim::LIST))]
     #[arg(value_parser = |text: &str| Choice::parse("reclaim", reclaim::LIST, text))]
-    pub reclaim: Option<Choice>,
+    pub reclaim: Option<Choice<Box<dyn reclaim::Reclaim>>>,
 
     /// Split method in place of the preset's, as name or name(param=value,..)
     #[arg(long, value_name = "METHOD", long_help = methods_help("split", split::LIST))]
     #[arg(value_parser = |text: &str| Choice::parse("split", split::LIST, text))]
-    pub split: Option<Choice>,
+    pub split: Option<Choice<Box<dyn split::Split>>>,
 
     /// Next-file method in place of the preset's, as name or name(param=value,..)
     #[arg(long, value_name = "METHOD", long_help = methods_help("next-file", next_file::LIST))]
     #[arg(value_parser = |text: &str| Choice::parse("next-file", next_file::LIST, text))]
-    pub next_file: Option<Choice>,
+    pub next_file: Option<Choice<Box<dyn next_file::NextFile>>>,
 
     /// Measure method in place of the preset's, as name or name(param=value,..)
     #[arg(long, value_name = "METHOD", long_help = methods_help("measure", measure::LIST))]
     #[arg(value_parser = |text: &str| Choice::parse("measure", measure::LIST, text))]
-    pub measure: Option<Choice>,
+    pub measure: Option<Choice<Box<dyn measure::Measure>>>,
 }
 
 /// When a hinted method decides.
@@ -134,7 +134,7 @@ pub struct Noticing {
 
 /// A hinted method, or none.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Hinted(pub Option<Choice>);
+pub struct Hinted(pub Option<Choice<Box<dyn forerun_core::hinted::policy::Policy>>>);
 
 /// What lies under the engine.
 #[derive(Clone, Debug, Group)]

@@ -48,20 +48,19 @@ pub fn check_no_walks(methods: &Methods) -> Result<(), Failure> {
 
 /// Puts methods in place of the preset's.
 pub fn replace(settings: &mut Settings, methods: &Methods) {
-    for (own, other) in [
-        (&mut settings.detect, &methods.detect),
-        (&mut settings.depth, &methods.depth),
-        (&mut settings.shape, &methods.shape),
-        (&mut settings.dispatch, &methods.dispatch),
-        (&mut settings.reclaim, &methods.reclaim),
-        (&mut settings.split, &methods.split),
-        (&mut settings.next_file, &methods.next_file),
-        (&mut settings.measure, &methods.measure),
-    ] {
+    fn put<T: Clone>(own: &mut T, other: &Option<T>) {
         if let Some(other) = other {
             own.clone_from(other);
         }
     }
+    put(&mut settings.detect, &methods.detect);
+    put(&mut settings.depth, &methods.depth);
+    put(&mut settings.shape, &methods.shape);
+    put(&mut settings.dispatch, &methods.dispatch);
+    put(&mut settings.reclaim, &methods.reclaim);
+    put(&mut settings.split, &methods.split);
+    put(&mut settings.next_file, &methods.next_file);
+    put(&mut settings.measure, &methods.measure);
 }
 
 /// A refusal of the engine with the flag and sizes as a user writes them.

@@ -97,7 +97,7 @@ pub fn config(settings: Settings, storage: &Storage) -> Result<Config, Failure> 
         .map(profile_file::load)
         .transpose()?;
     if storage.profile_fixed {
-        config.settings.measure = Choice::of(&measure::given::METHOD.spec);
+        config.settings.measure = Choice::of(&measure::given::METHOD);
     }
     config.disks = storage.disks;
     config.emulate = storage.emulate.map(|emulation| emulation.device);

@@ -9,7 +9,7 @@ use std::str::FromStr;
 
 use forerun_core::Bytes;
 use forerun_core::layout::{LIST, Layout, raid0};
-use forerun_core::spec::{Choice, Spec};
+use forerun_core::spec::{Choice, Method};
 
 use crate::quantity::{self, QuantityError};
 
@@ -19,7 +19,7 @@ pub const DISKS: RangeInclusive<u16> = 2..=64;
 /// See the [module](self).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Striping {
-    level: &'static Spec,
+    level: &'static Method<Box<dyn Layout>>,
     strip: Bytes,
     disks: u16,
 }
@@ -29,7 +29,7 @@ pub struct Striping {
 pub struct Parts {
     strip: Option<Bytes>,
     disks: Option<u16>,
-    level: Option<&'static Spec>,
+    level: Option<&'static Method<Box<dyn Layout>>>,
 }
 
 /// Why it is no array.
@@ -81,13 +81,13 @@ pub enum StripingError {
 /// Blocks are so long where the user cannot say otherwise, and the page of every machine divides them.
 const BLOCK_BYTES: u64 = 4096;
 
-fn striped() -> impl Iterator<Item = &'static Spec> {
-    let specs = LIST.iter().map(|method| &method.spec);
-    specs.filter(|spec| !spec.params.is_empty())
+fn striped() -> impl Iterator<Item = &'static Method<Box<dyn Layout>>> {
+    let is_striped = |method: &&Method<_>| !method.spec.params.is_empty();
+    LIST.iter().filter(is_striped)
 }
 
 fn levels() -> String {
-    let names: Vec<_> = striped().map(|spec| spec.name).collect();
+    let names: Vec<_> = striped().map(|method| method.spec.name).collect();
     names.join(", ")
 }
 
@@ -107,8 +107,8 @@ impl Parts {
         match name.trim() {
             "strip" => set("strip", &mut self.strip, quantity::parse_size(value)?)?,
             "disks" => set("disks", &mut self.disks, parse_disks(value)?)?,
-            level => match striped().find(|spec| spec.name == level) {
-                Some(spec) => set("the layout", &mut self.level, spec)?,
+            level => match striped().find(|method| method.spec.name == level) {
+                Some(method) => set("the layout", &mut self.level, method)?,
                 None => return Ok(false),
             },
         }
@@ -124,7 +124,7 @@ impl Parts {
             return Ok(None);
         }
         let array = Striping {
-            level: self.level.unwrap_or(&raid0::METHOD.spec),
+            level: self.level.unwrap_or(&raid0::METHOD),
             strip: self.strip.ok_or(StripingError::Missing("strip"))?,
             disks: self.disks.ok_or(StripingError::Missing("disks"))?,
         };
@@ -139,16 +139,16 @@ impl Striping {
         let choice = self.choice().filter(|_| is_whole);
         let choice = choice.ok_or(StripingError::Strip { strip })?;
         let accepts = |layout: Box<dyn Layout>| layout.accepts(self.disks.into());
-        match choice.build(LIST).is_some_and(accepts) {
+        match accepts(choice.build()) {
             true => Ok(()),
             false => Err(StripingError::Count {
-                level: self.level.name,
+                level: self.level.spec.name,
                 disks: self.disks,
             }),
         }
     }
 
-    fn choice(&self) -> Option<Choice> {
+    fn choice(&self) -> Option<Choice<Box<dyn Layout>>> {
         let choice = Choice::of(self.level);
         choice.with("strip_bytes", self.strip.0).ok()
     }
@@ -161,7 +161,7 @@ impl Striping {
 
     /// Its layout.
     #[must_use]
-    pub fn layout(&self) -> Choice {
+    pub fn layout(&self) -> Choice<Box<dyn Layout>> {
         // Checked when it was made, so the default is never taken.
         self.choice().unwrap_or_else(|| Choice::of(self.level))
     }
@@ -199,7 +199,7 @@ impl FromStr for Striping {
 impl fmt::Display for Striping {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let strip = quantity::size(self.strip);
-        write!(f, "disks={},strip={strip},{}", self.disks, self.level.name)
+        write!(f, "disks={},strip={strip},{}", self.disks, self.level.spec.name)
     }
 }
 
@@ -218,7 +218,7 @@ mod tests {
             read("raid5, disks=4, strip=64KiB")
                 .unwrap()
                 .layout()
-                .spec
+                .spec()
                 .name,
             "raid5"
         );

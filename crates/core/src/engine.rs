@@ -53,25 +53,21 @@ use alloc::vec::Vec;
 
 use self::announced::Announcing;
 use crate::deferred::{Deferred, DeferredRequest};
-use crate::depth::{self, Depth};
-use crate::detect::{self, Access, Detect};
+use crate::depth::Depth;
+use crate::detect::{Access, Detect};
 use crate::device::Device;
-use crate::dispatch::{self, Dispatch};
+use crate::dispatch::Dispatch;
 use crate::files_ahead::FilesAhead;
 use crate::fixed_map::FixedMap;
 use crate::layout::LayoutMap;
 use crate::ledger::Ledger;
-use crate::measure;
 use crate::memory::Memory;
-use crate::next_file::{self, Place};
+use crate::next_file::Place;
 use crate::plan::Plan;
 use crate::protocol::{Input, Output, Wants};
-use crate::reclaim;
 use crate::request::Requests;
 use crate::settings::{Settings, SettingsError};
-use crate::shape::{self as shapes, Shape};
-use crate::spec::{Choice, Method};
-use crate::split;
+use crate::shape::Shape;
 use crate::stream::Streams;
 use crate::table::{Frame, Table};
 use crate::units::{Bytes, DeviceId, Extent, FileId, Nanos, ReadId, ReaderId};
@@ -173,15 +169,14 @@ impl Engine {
     /// Settings out of range.
     pub fn new(settings: Settings) -> Result<Self, SettingsError> {
         settings.check()?;
-        let depth = built("depth", &settings.depth, depth::LIST)?;
-        let detect = built("detect", &settings.detect, detect::LIST)?;
-        let shape = built("shape", &settings.shape, shapes::LIST)?;
-        let dispatch = built("dispatch", &settings.dispatch, dispatch::LIST)?;
-        let reclaim = built("reclaim", &settings.reclaim, reclaim::LIST)?;
-        let split = built("split", &settings.split, split::LIST)?;
+        let depth = settings.depth.build();
+        let detect = settings.detect.build();
+        let shape = settings.shape.build();
+        let dispatch = settings.dispatch.build();
+        let reclaim = settings.reclaim.build();
+        let split = settings.split.build();
         let (frames, block_bytes) = (settings.frames(), settings.block_bytes);
-        built("measure", &settings.measure, measure::LIST)?;
-        let next_file = built("next_file", &settings.next_file, next_file::LIST)?;
+        let next_file = settings.next_file.build();
         Ok(Self {
             next_file: FilesAhead::new(next_file, settings.memory.0),
             depth,
@@ -454,12 +449,4 @@ impl Engine {
             }
         }
     }
-}
-
-/// The method that was chosen of a family.
-fn built<B>(family: &str, choice: &Choice, list: &'static [Method<B>]) -> Result<B, SettingsError> {
-    let elsewhere = || alloc::format!("a {family} method from another family's list");
-    choice
-        .build(list)
-        .ok_or_else(|| SettingsError::Line(elsewhere()))
 }

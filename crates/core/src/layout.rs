@@ -95,7 +95,7 @@ pub struct Placement {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Array {
     /// The layout.
-    pub layout: Choice,
+    pub layout: Choice<Box<dyn Layout>>,
     /// Its members, as many as the layout accepts.
     pub members: Vec<(DeviceId, Bytes)>,
 }
@@ -117,7 +117,7 @@ impl Placement {
     #[must_use]
     pub fn linear(device: DeviceId, location: Bytes) -> Self {
         Self::on(Array {
-            layout: Choice::of(&linear::METHOD.spec),
+            layout: Choice::of(&linear::METHOD),
             members: [(device, location)].into(),
         })
     }
@@ -133,7 +133,7 @@ impl Placement {
     ) -> Result<Self, crate::spec::ChoiceError> {
         let members = devices.into_iter().map(|device| (device, location));
         Ok(Self::on(Array {
-            layout: Choice::of(&raid0::METHOD.spec).with("strip_bytes", strip.0)?,
+            layout: Choice::of(&raid0::METHOD).with("strip_bytes", strip.0)?,
             members: members.collect(),
         }))
     }

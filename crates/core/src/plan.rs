@@ -25,8 +25,10 @@ mod reads;
 mod requests;
 mod trust;
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 
+use crate::hinted::policy::Policy;
 use crate::hinted::{BlockNo, Board, Hint, Input, Output, Planner, Position, Setup};
 use crate::settings::{Hinting, Notice};
 use crate::spec::Choice;
@@ -114,8 +116,12 @@ impl Plan {
         wanted.min(frames / PIECES_MIN).max(1)
     }
 
-    /// A plan. None if the policy is not one of the family, or there are too many disks.
-    pub(crate) fn new(policy: &Choice, hinting: Hinting, size: Size) -> Option<Self> {
+    /// A plan. None if there are too many disks.
+    pub(crate) fn new(
+        policy: &Choice<Box<dyn Policy>>,
+        hinting: Hinting,
+        size: Size,
+    ) -> Option<Self> {
         let Size {
             frames,
             unit,

@@ -369,10 +369,10 @@ mod tests {
     fn a_settings_line_from_before_there_were_hints_follows_none() {
         let settings = LIST[0].settings(Bytes(64 << 20)).unwrap();
         let line = settings.to_string();
-        let measure = Choice::of(&measure::given::METHOD.spec);
+        let measure = Choice::of(&measure::given::METHOD);
         let given = Settings {
             measure,
-            shape: Choice::of(&shape::whole::METHOD.spec),
+            shape: Choice::of(&shape::whole::METHOD),
             ..settings.clone()
         };
         let (old, _) = line.split_once(" hinted=").unwrap();
@@ -391,7 +391,7 @@ mod tests {
         let (old_files, _) = line.split_once(" measure=").unwrap();
         assert_eq!(old_files.parse(), Ok(given));
         let whole = Settings {
-            shape: Choice::of(&shape::whole::METHOD.spec),
+            shape: Choice::of(&shape::whole::METHOD),
             ..settings.clone()
         };
         let (old_measure, _) = line.split_once(" split=").unwrap();

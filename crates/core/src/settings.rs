@@ -9,6 +9,7 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::str::FromStr;
 
+use crate::hinted::policy::Policy;
 use crate::measure::{self, Measure};
 use crate::spec::{Choice, ChoiceError};
 use crate::table::Table;
@@ -24,19 +25,19 @@ pub struct Settings {
     /// Unit of caching; a power of two from 512 to 1 MiB. 4 KiB, a page, by default.
     pub block_bytes: u32,
     /// How patterns are found.
-    pub detect: Choice,
+    pub detect: Choice<Box<dyn detect::Detect>>,
     /// How far to fetch ahead.
-    pub depth: Choice,
+    pub depth: Choice<Box<dyn depth::Depth>>,
     /// Where windows end on striped arrays.
-    pub shape: Choice,
+    pub shape: Choice<Box<dyn shape::Shape>>,
     /// In which order devices get their fetches.
-    pub dispatch: Choice,
+    pub dispatch: Choice<Box<dyn dispatch::Dispatch>>,
     /// What to give up.
-    pub reclaim: Choice,
+    pub reclaim: Choice<Box<dyn reclaim::Reclaim>>,
     /// Where the memory is split, if the reclaim method has a prefetch cache.
-    pub split: Choice,
+    pub split: Choice<Box<dyn split::Split>>,
     /// What to do with hints of what will be read; none ignores them.
-    pub hinted: Option<Choice>,
+    pub hinted: Option<Choice<Box<dyn Policy>>>,
     /// How it does that.
     pub hinting: Hinting,
     /// Longest single fetch, from one block to 1 GiB. Longer windows become several fetches, queued back to back.
@@ -51,9 +52,9 @@ pub struct Settings {
     /// longer windows instead of two of them.
     pub lean_async: bool,
     /// Which files to open ahead of programs that walk folders.
-    pub next_file: Choice,
+    pub next_file: Choice<Box<dyn next_file::NextFile>>,
     /// Where the costs of devices come from.
-    pub measure: Choice,
+    pub measure: Choice<Box<dyn Measure>>,
 }
 
 /// How hints are followed.
@@ -251,26 +252,19 @@ impl Settings {
     /// # Errors
     /// The reclaim method has no prefetch cache.
     pub fn check_split(&self) -> Result<(), SettingsError> {
-        let is_split = |method: &Choice| {
-            let built = method.build(reclaim::LIST);
-            built.is_some_and(|method| method.prefetch_order().is_some())
-        };
+        let is_split =
+            |method: &Choice<Box<dyn reclaim::Reclaim>>| method.build().prefetch_order().is_some();
         if is_split(&self.reclaim) {
             return Ok(());
         }
-        let all = reclaim::LIST.iter().map(|method| &method.spec);
-        let accepted = all.filter(|spec| is_split(&Choice::of(spec)));
+        let accepted = reclaim::LIST
+            .iter()
+            .filter(|method| is_split(&Choice::of(method)));
         Err(SettingsError::Split {
             split: self.split.to_string(),
-            reclaim: self.reclaim.spec.name,
-            accepted: accepted.map(|spec| spec.name).collect(),
+            reclaim: self.reclaim.spec().name,
+            accepted: accepted.map(|method| method.spec.name).collect(),
         })
-    }
-
-    /// What estimates the costs of one device.
-    pub(crate) fn measure(&self) -> Box<dyn Measure> {
-        let built = self.measure.build(measure::LIST);
-        built.unwrap_or_else(|| (measure::given::METHOD.build)(&[]))
     }
 
     /// How many blocks fit the memory once the bookkeeping is paid.
@@ -287,7 +281,7 @@ pub const NO_HINTS: &str = "none";
 ///
 /// # Errors
 /// There is no such policy or parameter, or a value is out of its range.
-pub fn parse_hinted(text: &str) -> Result<Option<Choice>, ChoiceError> {
+pub fn parse_hinted(text: &str) -> Result<Option<Choice<Box<dyn Policy>>>, ChoiceError> {
     if text == NO_HINTS {
         return Ok(None);
     }
@@ -363,10 +357,10 @@ impl FromStr for Settings {
             lean_async: value("lean_async", next("lean_async")?)?,
             hinted: None,
             hinting: Hinting::default(),
-            next_file: Choice::of(&next_file::none::METHOD.spec),
-            measure: Choice::of(&measure::given::METHOD.spec),
-            split: Choice::of(&split::fixed::METHOD.spec),
-            shape: Choice::of(&shape::whole::METHOD.spec),
+            next_file: Choice::of(&next_file::none::METHOD),
+            measure: Choice::of(&measure::given::METHOD),
+            split: Choice::of(&split::fixed::METHOD),
+            shape: Choice::of(&shape::whole::METHOD),
         };
         // Journals from before there were hints end here ..
         if fields.peek().is_some() {

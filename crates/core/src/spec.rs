@@ -58,13 +58,49 @@ pub struct Method<B> {
     pub build: fn(&[u64]) -> B,
 }
 
-/// A method chosen from a family, with a value for each of its parameters.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Choice {
-    /// The method's spec.
-    pub spec: &'static Spec,
-    /// One value a parameter, in the spec's order, inside the ranges.
-    pub values: Vec<u64>,
+/// Equal are methods of the same spec.
+impl<B> PartialEq for Method<B> {
+    fn eq(&self, other: &Self) -> bool {
+        self.spec == other.spec
+    }
+}
+
+impl<B> Eq for Method<B> {}
+
+impl<B> fmt::Debug for Method<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Method({})", self.spec.name)
+    }
+}
+
+/// A method, with a value for each of its parameters.
+///
+/// By name it is chosen [from a family's list](Choice::parse). A method of another crate is in no list: it
+/// is chosen by its [`Method`], a `static` there, and is then as good as any.
+pub struct Choice<B: 'static> {
+    method: &'static Method<B>,
+    values: Vec<u64>,
+}
+
+impl<B> Clone for Choice<B> {
+    fn clone(&self) -> Self {
+        let values = self.values.clone();
+        Self { values, ..*self }
+    }
+}
+
+impl<B> PartialEq for Choice<B> {
+    fn eq(&self, other: &Self) -> bool {
+        (self.method, &self.values) == (other.method, &other.values)
+    }
+}
+
+impl<B> Eq for Choice<B> {}
+
+impl<B> fmt::Debug for Choice<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Choice({self})")
+    }
 }
 
 /// Why a choice was refused.
@@ -166,14 +202,34 @@ impl fmt::Display for ChoiceError {
 
 impl core::error::Error for ChoiceError {}
 
-impl Choice {
+impl<B> Choice<B> {
     /// The method with its defaults.
     #[must_use]
-    pub fn of(spec: &'static Spec) -> Self {
+    pub fn of(method: &'static Method<B>) -> Self {
+        let params = method.spec.params.iter();
         Self {
-            spec,
-            values: spec.params.iter().map(|p| p.default).collect(),
+            method,
+            values: params.map(|p| p.default).collect(),
         }
+    }
+
+    /// What the method is.
+    #[must_use]
+    pub fn spec(&self) -> &'static Spec {
+        &self.method.spec
+    }
+
+    /// One value a parameter, in the order of the spec, inside the ranges.
+    #[must_use]
+    pub fn values(&self) -> &[u64] {
+        &self.values
+    }
+
+    /// The value of a parameter, if the method has it.
+    #[must_use]
+    pub fn value(&self, param: &str) -> Option<u64> {
+        let at = self.spec().params.iter().position(|p| p.name == param)?;
+        self.values.get(at).copied()
     }
 
     /// The method with one parameter set.
@@ -181,14 +237,14 @@ impl Choice {
     /// # Errors
     /// An unknown parameter or a value out of its range.
     pub fn with(mut self, param: &str, value: u64) -> Result<Self, ChoiceError> {
-        let Some(at) = self.spec.params.iter().position(|p| p.name == param) else {
+        let Some(at) = self.spec().params.iter().position(|p| p.name == param) else {
             return Err(ChoiceError::UnknownParam {
-                method: self.spec.name,
+                method: self.spec().name,
                 name: param.to_string(),
-                known: self.spec.params.iter().map(|p| p.name).collect(),
+                known: self.spec().params.iter().map(|p| p.name).collect(),
             });
         };
-        let Param { name, min, max, .. } = self.spec.params[at];
+        let Param { name, min, max, .. } = self.spec().params[at];
         if !(min..=max).contains(&value) {
             return Err(ChoiceError::Range {
                 param: name,
@@ -205,7 +261,7 @@ impl Choice {
     ///
     /// # Errors
     /// See [`ChoiceError`].
-    pub fn parse<B>(
+    pub fn parse(
         family: &'static str,
         list: &'static [Method<B>],
         text: &str,
@@ -224,7 +280,7 @@ impl Choice {
                 known: list.iter().map(|m| m.spec.name).collect(),
             });
         };
-        let mut choice = Self::of(&method.spec);
+        let mut choice = Self::of(method);
         for arg in args
             .into_iter()
             .flat_map(|a| a.split(','))
@@ -245,20 +301,18 @@ impl Choice {
         Ok(choice)
     }
 
-    /// Builds the method from its family's list; the choice came from that list.
+    /// Builds the method.
     #[must_use]
-    pub fn build<B>(&self, list: &'static [Method<B>]) -> Option<B> {
-        list.iter()
-            .find(|m| m.spec.name == self.spec.name)
-            .map(|m| (m.build)(&self.values))
+    pub fn build(&self) -> B {
+        (self.method.build)(&self.values)
     }
 }
 
-impl fmt::Display for Choice {
+impl<B> fmt::Display for Choice<B> {
     /// The form [`Choice::parse`] reads, every parameter spelled out.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.spec.name)?;
-        for (i, (param, value)) in self.spec.params.iter().zip(&self.values).enumerate() {
+        f.write_str(self.spec().name)?;
+        for (i, (param, value)) in self.spec().params.iter().zip(&self.values).enumerate() {
             write!(
                 f,
                 "{}{}={value}",
@@ -266,7 +320,7 @@ impl fmt::Display for Choice {
                 param.name
             )?;
         }
-        if self.spec.params.is_empty() {
+        if self.spec().params.is_empty() {
             Ok(())
         } else {
             f.write_str(")")

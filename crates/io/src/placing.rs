@@ -11,7 +11,7 @@
 
 use std::collections::HashMap;
 
-use forerun_core::layout::{Array, LayoutMap, MappedExtent};
+use forerun_core::layout::{Array, Layout, LayoutMap, MappedExtent};
 use forerun_core::spec::Choice;
 use forerun_core::{Bytes, DeviceId, Placement};
 
@@ -25,7 +25,7 @@ const GAP_BYTES: u64 = 1 << 20;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Striping {
     /// The layout, with its strip.
-    pub layout: Choice,
+    pub layout: Choice<Box<dyn Layout>>,
     /// How many devices it has.
     pub disks: u16,
 }

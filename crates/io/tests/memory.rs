@@ -101,7 +101,7 @@ fn run(pattern: &Pattern, backend: &str, [method, split_method]: [&str; 2]) -> (
     settings.split = Choice::parse("split", split::LIST, split_method).unwrap();
     // Memory measured as a device of a hundred gigabytes a second has windows of eighty mebibytes, and all
     // their requests at once: 0.6 % instead of 0.4 %.
-    settings.measure = Choice::of(&measure::given::METHOD.spec);
+    settings.measure = Choice::of(&measure::given::METHOD);
     let mut config = Config::new(settings);
     config.backend = BackendChoice::named(backend).unwrap();
     let driver = Driver::new(config).unwrap();

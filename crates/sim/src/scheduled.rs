@@ -64,7 +64,7 @@ impl core::error::Error for BehindError {}
 /// What stands around a device.
 #[derive(Debug)]
 enum Around<'a> {
-    Array(Choice),
+    Array(Choice<Built>),
     Scheduler(&'a str),
 }
 
@@ -75,7 +75,7 @@ struct Named<'a> {
     around: Vec<Around<'a>>,
     /// The device inside: as it was written, and as it was understood.
     text: &'a str,
-    part: Choice,
+    part: Choice<Built>,
 }
 
 impl<'a> Named<'a> {
@@ -109,8 +109,7 @@ impl<'a> Named<'a> {
 
     /// The device inside, alone.
     fn part(&self) -> Built {
-        let unlisted = || ChoiceError::Form(self.text.to_owned());
-        self.part.build(LIST).ok_or_else(unlisted)?
+        self.part.build()
     }
 
     /// All of it, with this scheduler in front of each device inside.
@@ -123,7 +122,7 @@ impl<'a> Named<'a> {
             [] if front == NONE => self.part(),
             [] => queued(front, self.part()?),
             [Around::Array(array), inside @ ..] => {
-                array::Array::boxed(&array.values, &|| self.build_in(inside, front))
+                array::Array::boxed(array.values(), &|| self.build_in(inside, front))
             }
             [Around::Scheduler(own), inside @ ..] => queued(own, self.build_in(inside, front)?),
         }

@@ -40,10 +40,7 @@ pub static LIST: &[Method<Box<dyn Scheduler>>] = &[
 /// # Errors
 /// An unknown one.
 pub fn parse(text: &str) -> Result<Box<dyn Scheduler>, ChoiceError> {
-    let choice = Choice::parse("scheduler", LIST, text)?;
-    choice
-        .build(LIST)
-        .ok_or_else(|| ChoiceError::Form(text.to_owned()))
+    Choice::parse("scheduler", LIST, text).map(|choice| choice.build())
 }
 
 /// Names a waiting request: its position, and then its number in order of arrival.

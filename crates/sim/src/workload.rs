@@ -222,10 +222,7 @@ pub trait Workload: core::fmt::Debug {
 /// # Errors
 /// An unknown workload or parameter, or a value out of its range.
 pub fn parse(text: &str) -> Result<Box<dyn Workload>, ChoiceError> {
-    let choice = Choice::parse("workload", LIST, text)?;
-    choice
-        .build(LIST)
-        .ok_or_else(|| ChoiceError::Form(text.to_owned()))
+    Choice::parse("workload", LIST, text).map(|choice| choice.build())
 }
 
 /// The largest file a workload may have: what 32-bit block numbers reach at 512-byte blocks.

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::{ArgGroup, Args as Group, ValueEnum};
-use forerun_core::hinted::policy;
+use forerun_core::hinted::policy::{self, Policy};
 use forerun_core::preset::{self, Preset};
 use forerun_core::spec::{Choice, Knows};
 use forerun_core::{Bytes, Nanos};
@@ -165,7 +165,7 @@ impl From<Where> for Layout {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Simulated {
     /// A hinted method, and its name as it was typed.
-    Hinted(Choice, String),
+    Hinted(Choice<Box<dyn Policy>>, String),
     /// A composition of the engine's methods.
     Engine(&'static Preset),
 }
@@ -188,7 +188,7 @@ impl Simulated {
     /// Whether it is the one that needs no hints.
     #[must_use]
     pub fn is_lru(&self) -> bool {
-        matches!(self, Self::Hinted(choice, _) if choice.spec.knows == Knows::Online)
+        matches!(self, Self::Hinted(choice, _) if choice.spec().knows == Knows::Online)
     }
 
     /// Its name as it was typed.

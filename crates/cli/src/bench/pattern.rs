@@ -32,7 +32,7 @@ const STRIDE_READS: u64 = 4;
 /// See the [module](self).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Pattern {
-    choice: Choice,
+    choice: Choice<Box<dyn Workload>>,
     text: String,
 }
 
@@ -97,7 +97,7 @@ impl Pattern {
     /// Its name.
     #[must_use]
     pub fn name(&self) -> &'static str {
-        self.choice.spec.name
+        self.choice.spec().name
     }
 
     /// Whether it is one process that reads all files, instead of a reader for each.
@@ -145,13 +145,11 @@ impl Pattern {
                 choice = choice.with(param, value)?;
             }
         }
-        choice
-            .build(workload::LIST)
-            .ok_or_else(|| ChoiceError::Form(self.text.clone()))
+        Ok(choice.build())
     }
 
     fn takes(&self, param: &str) -> bool {
-        self.choice.spec.params.iter().any(|p| p.name == param)
+        self.choice.spec().params.iter().any(|p| p.name == param)
     }
 
     /// Whether the user gave this parameter a value.

@@ -7,7 +7,7 @@
 use std::str::FromStr;
 
 use forerun_core::preset::{self, Preset};
-use forerun_core::spec::{Choice, Spec};
+use forerun_core::spec::{Choice, Method};
 use forerun_core::{Bytes, Nanos, Settings, hinted};
 use forerun_sim::announce::Announced;
 use forerun_sim::workload::{Step, Steps, Workload};
@@ -30,7 +30,7 @@ pub enum Contender {
     /// The engine.
     Preset(&'static Preset),
     /// The engine as the default preset, with another hinted method.
-    Hinted(&'static Spec),
+    Hinted(&'static Method<Box<dyn forerun_core::hinted::policy::Policy>>),
 }
 
 /// A contender, ready to run.
@@ -62,7 +62,7 @@ impl FromStr for Contender {
         }
         let hinted = hinted::policy::LIST.iter().find(|m| m.spec.name == name);
         if let Some(method) = hinted {
-            return Ok(Self::Hinted(&method.spec));
+            return Ok(Self::Hinted(method));
         }
         preset::find(name)
             .map(Self::Preset)
@@ -279,7 +279,7 @@ fn entrant(contender: &Contender, args: &Bench) -> Result<Entrant, Failure> {
     let (name, preset) = match contender {
         Contender::Kernel => return Ok(Entrant::Kernel),
         Contender::Preset(preset) => (preset.name, *preset),
-        Contender::Hinted(method) => (method.name, preset::default()),
+        Contender::Hinted(method) => (method.spec.name, preset::default()),
     };
     let mut settings = composition::settings(preset, &args.composition)?;
     if let Some(Hinted(hinted)) = &args.hinted {
@@ -325,7 +325,7 @@ fn check_clock(args: &Bench) -> Result<(), Failure> {
 
 fn check_hinted(args: &Bench) -> Result<(), Failure> {
     let hinted = args.preset.iter().find_map(|contender| match contender {
-        Contender::Hinted(method) => Some(method.name),
+        Contender::Hinted(method) => Some(method.spec.name),
         _ => None,
     });
     match hinted {

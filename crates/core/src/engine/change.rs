@@ -8,7 +8,6 @@ use alloc::vec::Vec;
 
 use super::place::{FILE, blocks_in};
 use super::{Engine, File, READ_BYTES, Reader};
-use crate::detect;
 use crate::known;
 use crate::layout::{LayoutMap, MappedExtent, Placement};
 use crate::stream::{STREAMS_MAX, Streams};
@@ -62,7 +61,7 @@ impl Engine {
         if self.readers.contains_key(&reader) {
             return None;
         }
-        let detect = self.settings.detect.build(detect::LIST)?;
+        let detect = self.settings.detect.build();
         let state = self.files.get_mut(&file)?;
         state.readers += 1;
         let accounts = alloc::vec![0; state.layout.devices().len()].into_boxed_slice();
@@ -166,8 +165,8 @@ impl Engine {
         for id in readers {
             self.change_streams(id, |streams| streams.clear(true));
             self.forget_announced(id);
-            let fresh = self.settings.detect.build(detect::LIST);
-            if let (Some(reader), Some(fresh)) = (self.readers.get_mut(&id), fresh) {
+            let fresh = self.settings.detect.build();
+            if let Some(reader) = self.readers.get_mut(&id) {
                 reader.detect = fresh;
             }
         }

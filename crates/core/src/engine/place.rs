@@ -160,7 +160,7 @@ impl Engine {
     /// A device, new if it is not known.
     pub(super) fn device_mut(&mut self, id: DeviceId) -> &mut Device {
         let settings = &self.settings;
-        let new = || Device::new(settings.measure());
+        let new = || Device::new(settings.measure.build());
         self.devices.entry(id).or_insert_with(new)
     }
 

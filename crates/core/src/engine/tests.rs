@@ -43,19 +43,19 @@ impl Rig {
         // Every preset with every hinted policy, and with its own.
         let policies = hinted::policy::LIST;
         if let Some(method) = policies.get(preset / presets % (policies.len() + 1)) {
-            settings.hinted = Some(Choice::of(&method.spec));
+            settings.hinted = Some(Choice::of(method));
         }
         // And with every reclaim method.
         let turns = presets * (policies.len() + 1);
         if let Some(method) = reclaim::LIST.get(preset / turns % (reclaim::LIST.len() + 1)) {
-            settings.reclaim = Choice::of(&method.spec);
+            settings.reclaim = Choice::of(method);
         }
         // Half of them with a split that learns.
-        settings.split = Choice::of(&split::LIST[preset % 2].spec);
-        settings.shape = Choice::of(&shape::LIST[preset % shape::LIST.len()].spec);
+        settings.split = Choice::of(&split::LIST[preset % 2]);
+        settings.shape = Choice::of(&shape::LIST[preset % shape::LIST.len()]);
         let files = preset / 3 % (next_file::LIST.len() + 1);
         if let Some(method) = next_file::LIST.get(files) {
-            settings.next_file = Choice::of(&method.spec);
+            settings.next_file = Choice::of(method);
         }
         let way = preset / presets / (policies.len() + 1);
         settings.hinting = Hinting {

@@ -30,7 +30,7 @@ impl Engine {
     /// until it has a slot. A request for any other takes its frames at once.
     #[must_use]
     pub fn waits_in_here(&self, profile: &Profile) -> bool {
-        let mut device = Device::new(self.settings.measure());
+        let mut device = Device::new(self.settings.measure.build());
         device.measure.told(profile);
         self.holds_back(&device)
     }

@@ -28,7 +28,7 @@ use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 
 use super::board::Board;
-use super::policy::{self, Policy};
+use super::policy::Policy;
 use super::protocol::{BlockNo, Hint, Input, Output};
 use crate::units::DeviceId;
 pub use setup::{Setup, SetupError};
@@ -56,8 +56,6 @@ impl Planner {
     /// A setup out of range.
     pub fn new(setup: &Setup) -> Result<Self, SetupError> {
         setup.check()?;
-        let policy = setup.policy.build(policy::LIST);
-        let policy = policy.ok_or(SetupError::Policy(setup.policy.spec.name))?;
         Ok(Self {
             board: Board::new(
                 setup.disks,
@@ -65,7 +63,7 @@ impl Planner {
                 setup.blocks_max,
                 setup.hints_max,
             ),
-            policy,
+            policy: setup.policy.build(),
             unread: Unread::default(),
             refused: 0,
             out: VecDeque::new(),

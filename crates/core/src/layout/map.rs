@@ -11,7 +11,7 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use super::{Array, LIST, Layout, MappedExtent, Placement};
+use super::{Array, Layout, MappedExtent, Placement};
 use crate::units::{Bytes, DeviceId};
 
 /// Most extents of one file, 96 KiB: a file in 4,096 runs has as many switches, and no order of
@@ -171,7 +171,7 @@ impl LayoutMap {
 
 impl Members {
     fn new(array: &Array, block_bytes: u32, devices: &mut Vec<DeviceId>) -> Option<Self> {
-        let layout = array.layout.build(LIST)?;
+        let layout = array.layout.build();
         let unit = layout.unit();
         let is_whole = unit == 1 || unit % u64::from(block_bytes) == 0;
         let (count, copies) = (array.members.len(), layout.copies());

@@ -64,13 +64,14 @@ impl Draw<'_> {
     }
 
     /// A method of a family, with any values its parameters may have.
-    fn method<B>(&mut self, list: &'static [Method<B>]) -> Choice {
-        let spec = &list[self.below(list.len())].spec;
-        let mut choice = Choice::of(spec);
+    fn method<B>(&mut self, list: &'static [Method<B>]) -> Choice<B> {
+        let method = &list[self.below(list.len())];
+        let mut choice = Choice::of(method);
         let own = self.flag();
-        for (value, Param { min, max, .. }) in choice.values.iter_mut().zip(spec.params) {
+        for Param { name, min, max, .. } in method.spec.params {
             if own {
-                *value = self.between(*min, *max);
+                let value = self.between(*min, *max);
+                choice = choice.with(name, value).expect("a value of the range");
             }
         }
         choice
@@ -160,17 +161,17 @@ impl Draw<'_> {
         let mut layout = self.method(layout::LIST);
         let whole_blocks = self.below(4) > 0;
         // The first parameter is the strip.
-        let strips = layout.values.iter_mut().take(1);
-        for (value, Param { min, max, .. }) in strips.zip(layout.spec.params) {
+        if let Some(Param { name, min, max, .. }) = layout.spec().params.first() {
             let blocks = u64::from(self.byte()) % 40 + 1;
             if whole_blocks {
-                *value = (blocks * block_bytes).clamp(*min, *max);
+                let strip = (blocks * block_bytes).clamp(*min, *max);
+                layout = layout.with(name, strip).expect("a strip of the range");
             }
         }
-        let members = match (layout.spec.name, self.below(4)) {
+        let members = match (layout.spec().name, self.below(4)) {
             (_, 0) => self.below(6),
             ("linear", _) => 1,
-            ("raid10", more) => more * layout.values.get(1).map_or(1, |copies| *copies as usize),
+            ("raid10", more) => more * layout.values().get(1).map_or(1, |copies| *copies as usize),
             ("raid5" | "raid6", more) => more + 2,
             (_, more) => more,
         };

@@ -33,7 +33,7 @@ pub struct MemberBytes {
 
 impl DiskArray {
     /// The engine's layout of this array.
-    fn choice(&self) -> Option<Choice> {
+    fn choice(&self) -> Option<Choice<Box<dyn Layout>>> {
         let strip = self.strip.0;
         let rotation = |rotation| match rotation {
             Rotation::Left => 0,
@@ -67,7 +67,7 @@ impl DiskArray {
     }
 
     fn layout(&self) -> Option<Box<dyn Layout>> {
-        self.choice()?.build(layout::LIST)
+        self.choice().map(|choice| choice.build())
     }
 
     /// Adds up how much of a run of its addresses each member has.

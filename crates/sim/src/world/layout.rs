@@ -5,7 +5,7 @@
 //! read runs from one file into the next (packed ones with none); on an array each at a stripe, with one stripe
 //! between. Files are contiguous, unless an array is asked for fragments.
 
-use forerun_core::layout::{Array, LIST, LayoutMap, MappedExtent};
+use forerun_core::layout::{Array, LIST, Layout, LayoutMap, MappedExtent};
 use forerun_core::spec::{Choice, ChoiceError};
 use forerun_core::units::Extent;
 use forerun_core::{Bytes, DeviceId, FileId, Placement};
@@ -36,7 +36,7 @@ pub(super) struct Run {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Striping {
     /// Its layout.
-    pub layout: Choice,
+    pub layout: Choice<Box<dyn Layout>>,
     /// Files lie in pieces all over it; else each in one run, from a row of strips on.
     pub fragments: Option<Fragments>,
 }

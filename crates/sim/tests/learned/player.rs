@@ -34,7 +34,7 @@ impl Player {
         let choice = Choice::parse("depth", depth::LIST, text).expect("a depth method");
         let profile = Profile::constant(Nanos(8_000_000), 80_000_000).expect("a profile");
         Self {
-            depth: choice.build(depth::LIST).expect("a method of the list"),
+            depth: choice.build(),
             profile,
             spent: 0,
             optimum: 0,

@@ -164,7 +164,7 @@ fn files_in_pieces_are_read_as_they_lie_and_replay_line_by_line() {
         ] {
             for shape in shape::LIST {
                 let mut settings = settings("forerun", 8 << 20);
-                settings.shape = Choice::of(&shape.spec);
+                settings.shape = Choice::of(&shape);
                 for workload in SMALL {
                     let built = workload::parse(workload).unwrap();
                     let mut scene = Scene::new(settings.clone(), disk(DISK), &*built);
@@ -194,7 +194,7 @@ fn on_one_device_the_shape_changes_nothing() {
         let built = workload::parse(workload).unwrap();
         let ends = shape::LIST.iter().map(|method| {
             let mut settings = settings("forerun", 16 << 20);
-            settings.shape = Choice::of(&method.spec);
+            settings.shape = Choice::of(method);
             let report = Scene::new(settings, disk(DISK), &*built).run(&mut ());
             let report = report.unwrap();
             (

@@ -38,7 +38,7 @@ impl Ahead for Cache {
 
 fn detector(name: &str) -> Box<dyn Detect> {
     let choice = Choice::parse("detect", detect::LIST, name).unwrap();
-    choice.build(detect::LIST).unwrap()
+    choice.build()
 }
 
 /// A read of one block after another.
@@ -127,7 +127,7 @@ fn legacy_stops_looking_after_256_cached_blocks_until_the_next_miss() {
 #[test]
 fn growing_grows_only_for_a_reader_that_waits() {
     let choice = Choice::parse("depth", depth::LIST, "growing").unwrap();
-    let depth = choice.build(depth::LIST).unwrap();
+    let depth = choice.build();
     let profile = Profile::constant(Nanos(10_000_000), 100_000_000).unwrap();
     let limit = |waited, last_window| {
         let stream = StreamFacts {

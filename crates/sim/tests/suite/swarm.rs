@@ -98,9 +98,10 @@ fn choose_settings(random: &mut Random) -> Settings {
 }
 
 /// A method of a family, with parameters from their ranges.
-fn choose_method<B>(random: &mut Random, list: &'static [Method<B>]) -> Choice {
-    let spec = &random.pick(list).unwrap().spec;
-    spec.params.iter().fold(Choice::of(spec), |choice, param| {
+fn choose_method<B>(random: &mut Random, list: &'static [Method<B>]) -> Choice<B> {
+    let method = random.pick(list).unwrap();
+    let params = method.spec.params.iter();
+    params.fold(Choice::of(method), |choice, param| {
         let value = param
             .min
             .saturating_add(random.magnitude(40))

@@ -82,10 +82,7 @@ struct Rule {
 
 impl Rule {
     fn new(text: &str) -> Self {
-        let depth = Choice::parse("depth", depth::LIST, text)
-            .unwrap()
-            .build(depth::LIST)
-            .unwrap();
+        let depth = Choice::parse("depth", depth::LIST, text).unwrap().build();
         // One second at 1 GB/s: a million steps to each thousandth of D.
         let profile = Profile::constant(Nanos(1_000_000_000), 1_000_000_000).unwrap();
         Self {

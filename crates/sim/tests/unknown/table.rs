@@ -65,7 +65,7 @@ impl Case {
         };
         let mut settings = self.settings();
         if is_told {
-            settings.measure = Choice::of(&measure::given::METHOD.spec);
+            settings.measure = Choice::of(&measure::given::METHOD);
         }
         let device = device::parse(self.device).expect("a device");
         let mut scene = Scene::new(settings, device, &workload);

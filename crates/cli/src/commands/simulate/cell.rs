@@ -4,6 +4,7 @@
 //! from. How a cell is run is `run.rs`.
 
 use forerun_core::hinted::Setup;
+use forerun_core::hinted::policy::Policy;
 use forerun_core::preset::Preset;
 use forerun_core::settings::SettingsError;
 use forerun_core::spec::Choice;
@@ -108,7 +109,7 @@ fn check_flags(args: &Simulate) -> Result<(), Failure> {
         ("horizon_refs", "--horizon", args.horizon),
     ] {
         let takes = |preset: &Simulated| match preset {
-            Simulated::Hinted(choice, _) => choice.spec.params.iter().any(|p| p.name == param),
+            Simulated::Hinted(choice, _) => choice.spec().params.iter().any(|p| p.name == param),
             Simulated::Engine(_) => false,
         };
         if value.is_some() && !args.preset.0.iter().any(takes) {
@@ -125,17 +126,17 @@ fn check_flags(args: &Simulate) -> Result<(), Failure> {
         ));
     }
     let methods = &args.methods;
-    for (flag, value) in [
-        ("--detect", &methods.detect),
-        ("--depth", &methods.depth),
-        ("--shape", &methods.shape),
-        ("--dispatch", &methods.dispatch),
-        ("--reclaim", &methods.reclaim),
-        ("--split", &methods.split),
-        ("--next-file", &methods.next_file),
-        ("--measure", &methods.measure),
+    for (flag, is_given) in [
+        ("--detect", methods.detect.is_some()),
+        ("--depth", methods.depth.is_some()),
+        ("--shape", methods.shape.is_some()),
+        ("--dispatch", methods.dispatch.is_some()),
+        ("--reclaim", methods.reclaim.is_some()),
+        ("--split", methods.split.is_some()),
+        ("--next-file", methods.next_file.is_some()),
+        ("--measure", methods.measure.is_some()),
     ] {
-        if value.is_some() && args.preset.0.iter().all(Simulated::is_hinted) {
+        if is_given && args.preset.0.iter().all(Simulated::is_hinted) {
             return Err(Failure::Usage(format!(
                 "{flag}: no preset named is one of the engine's (see `forerun list presets`)"
             )));
@@ -150,13 +151,13 @@ fn with_flags(preset: &Simulated, args: &Simulate, disk: &Disk) -> Result<Simula
         return Ok(preset.clone());
     };
     let units = disk.is_unit().then(|| args.fetch_units() * 100);
-    let mut choice: Choice = choice.clone();
+    let mut choice: Choice<Box<dyn Policy>> = choice.clone();
     for (param, flag, value) in [
         ("batch_blocks", "--batch", args.batch),
         ("horizon_refs", "--horizon", args.horizon),
         ("fetch_percent", "--fetch-units", units),
     ] {
-        let takes = choice.spec.params.iter().any(|p| p.name == param) && !name.contains(param);
+        let takes = choice.spec().params.iter().any(|p| p.name == param) && !name.contains(param);
         if let (true, Some(value)) = (takes, value) {
             let with = choice.with(param, value);
             choice = with.map_err(|e| Failure::Usage(format!("{flag}: {e}")))?;
@@ -200,7 +201,7 @@ fn check_end(
 }
 
 /// What a hinted run is, without its references.
-pub(super) fn setup(choice: &Choice, disks: u16, cache_blocks: u32) -> Setup {
+pub(super) fn setup(choice: &Choice<Box<dyn Policy>>, disks: u16, cache_blocks: u32) -> Setup {
     Setup {
         policy: choice.clone(),
         disks,

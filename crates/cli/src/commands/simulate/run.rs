@@ -14,6 +14,7 @@ use std::fmt::Display;
 
 use forerun_core::Bytes;
 use forerun_core::hinted::Setup;
+use forerun_core::hinted::policy::Policy;
 use forerun_core::preset::Preset;
 use forerun_core::settings::Notice;
 use forerun_core::spec::Choice;
@@ -121,17 +122,25 @@ impl Run<'_> {
         host(self.args)
     }
 
-    fn setup(&self, choice: &Choice) -> Setup {
+    fn setup(&self, choice: &Choice<Box<dyn Policy>>) -> Setup {
         setup(choice, self.disks(), self.cell.cache_blocks)
     }
 
-    fn in_units(&self, choice: &Choice, recorded: &Recorded) -> Result<(Outcome, Bound), Failure> {
+    fn in_units(
+        &self,
+        choice: &Choice<Box<dyn Policy>>,
+        recorded: &Recorded,
+    ) -> Result<(Outcome, Bound), Failure> {
         let instance = self.instance(recorded)?;
         let outcome = in_units(&self.setup(choice), &instance).map_err(failed)?;
         Ok((outcome, bound::in_units(&instance, self.cell.cache_blocks)))
     }
 
-    fn hinted(&self, choice: &Choice, recorded: &Recorded) -> Result<(Outcome, Bound), Failure> {
+    fn hinted(
+        &self,
+        choice: &Choice<Box<dyn Policy>>,
+        recorded: &Recorded,
+    ) -> Result<(Outcome, Bound), Failure> {
         // The bound first: what it looks ahead with is gone before the run takes its memory.
         let compute = recorded.references().iter().map(|r| r.compute.0);
         let bound = self.by_block(recorded, compute.fold(0, u64::saturating_add))?;

@@ -29,8 +29,8 @@ fn compositions() -> impl Iterator<Item = Rig> {
         let settings = settings.clone();
         split::LIST.iter().map(move |split| {
             let settings = crate::Settings {
-                reclaim: Choice::of(&method.spec),
-                split: Choice::of(&split.spec),
+                reclaim: Choice::of(method),
+                split: Choice::of(split),
                 ..settings.clone()
             };
             std::println!("{} {}", settings.reclaim, settings.split);

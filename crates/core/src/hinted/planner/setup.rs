@@ -3,16 +3,17 @@
 //! Filled in by drivers, checked when the [planner](super) is built: after that nothing of it can
 //! be wrong.
 
+use alloc::boxed::Box;
 use core::fmt;
 
-use crate::hinted::policy;
+use crate::hinted::policy::{self, Policy};
 use crate::spec::{Choice, ChoiceError};
 
 /// What a planner is built from.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Setup {
-    /// The method, from [`policy::LIST`].
-    pub policy: Choice,
+    /// The method: one of [`policy::LIST`], or of another crate.
+    pub policy: Choice<Box<dyn Policy>>,
     /// Number of disks, from 1 to [`Setup::DISKS_MAX`].
     pub disks: u16,
     /// K: blocks the cache holds, at least 1.
@@ -42,7 +43,7 @@ impl Setup {
         })
     }
 
-    /// Refuses what no planner can be built from; the policy is looked up later.
+    /// Refuses what no planner can be built from.
     pub(super) fn check(&self) -> Result<(), SetupError> {
         if !(1..=Self::DISKS_MAX).contains(&self.disks) {
             return Err(SetupError::Disks(self.disks));
@@ -67,8 +68,6 @@ pub enum SetupError {
     NoCache,
     /// More hints than places can be numbered.
     Hints(u32),
-    /// The policy is not one of the family.
-    Policy(&'static str),
 }
 
 impl fmt::Display for SetupError {
@@ -77,7 +76,6 @@ impl fmt::Display for SetupError {
             Self::Disks(n) => write!(f, "disks={n}: must lie from 1 to {}", Setup::DISKS_MAX),
             Self::NoCache => write!(f, "cache_blocks=0: must be at least 1"),
             Self::Hints(n) => write!(f, "hints_max={n}: must be below {}", u32::MAX),
-            Self::Policy(name) => write!(f, "{name} is not a hinted method"),
         }
     }
 }

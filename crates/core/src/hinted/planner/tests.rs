@@ -77,7 +77,7 @@ proptest! {
         cache_blocks in 1u32..8,
         allowance in prop_oneof![Just(u32::MAX), 0u32..6],
     ) {
-        for method in policy::LIST {
+        for method in crate::hinted::policy::LIST {
             let mut planner = Planner::new(&setup(method.spec.name, cache_blocks)).unwrap();
             planner.allow(allowance);
             let mut frames = Frames::default();

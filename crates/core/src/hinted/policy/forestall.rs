@@ -303,7 +303,7 @@ mod tests {
     fn slow_accesses_count_four_times_and_quick_ones_once() {
         let is_fetched = |access: u64, place: u32| {
             let choice = Choice::parse("hinted", LIST, "forestall").unwrap();
-            let mut policy = choice.build(LIST).unwrap();
+            let mut policy = choice.build();
             policy.computed(Nanos(1_000_000));
             policy.fetched(DISK, Nanos(access));
             let board = board(1, place, 50);

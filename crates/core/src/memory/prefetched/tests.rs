@@ -78,7 +78,7 @@ impl Rig {
         let memory = Memory::new(
             frames,
             4096,
-            choice.build(LIST).unwrap(),
+            choice.build(),
             (fixed::METHOD.build)(&[percent]),
         );
         let streams = Default::default();

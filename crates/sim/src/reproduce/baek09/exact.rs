@@ -67,9 +67,7 @@ const BLOCK: u64 = 4096;
 
 /// How many requests all disks get, windows ended by this shape.
 fn requests(shape: &str) -> Option<u64> {
-    let mut shape = Choice::parse("shape", shape::LIST, shape)
-        .ok()?
-        .build(shape::LIST)?;
+    let mut shape = Choice::parse("shape", shape::LIST, shape).ok()?.build();
     let disks = (0..DISKS).map(DeviceId);
     let placement = Placement::raid0(Bytes(STRIP * BLOCK), disks, Bytes(0)).ok()?;
     let map = LayoutMap::new(&placement, BLOCK as u32)?;
