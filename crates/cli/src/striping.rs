@@ -199,7 +199,11 @@ impl FromStr for Striping {
 impl fmt::Display for Striping {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let strip = quantity::size(self.strip);
-        write!(f, "disks={},strip={strip},{}", self.disks, self.level.spec.name)
+        write!(
+            f,
+            "disks={},strip={strip},{}",
+            self.disks, self.level.spec.name
+        )
     }
 }
 
