@@ -172,6 +172,59 @@ pub enum Victim {
 }
 
 /// Decides what to give up.
+///
+/// # Examples
+/// First in, first out over all blocks, in one queue. Pinned blocks go to its end.
+///
+/// ```
+/// use forerun_core::reclaim::{Cache, Queue, Reclaim, Victim};
+/// use forerun_core::spec::{Choice, Knows, Method, Spec};
+/// use forerun_core::table::{Frame, flag};
+/// use forerun_core::{Bytes, Engine, preset};
+///
+/// #[derive(Debug, Default)]
+/// struct Oldest(Queue);
+///
+/// impl Reclaim for Oldest {
+///     fn inserted(&mut self, cache: &mut Cache<'_>, frame: Frame) {
+///         cache.push(&mut self.0, frame);
+///     }
+///     fn touched(&mut self, _: &mut Cache<'_>, _: Frame) {}
+///     fn victim(&mut self, cache: &mut Cache<'_>) -> Option<Victim> {
+///         for _ in 0..self.0.len() {
+///             let frame = cache.pop(&mut self.0)?;
+///             if cache.flags(frame) & flag::PINNED == 0 {
+///                 return Some(Victim::Frame(frame));
+///             }
+///             cache.push(&mut self.0, frame);
+///         }
+///         None
+///     }
+///     fn sweep(&mut self, cache: &mut Cache<'_>, gone: &dyn Fn(Frame) -> bool) {
+///         cache.sweep(&mut self.0, |frame, _| gone(frame));
+///     }
+///     fn len(&self) -> u32 {
+///         self.0.len()
+///     }
+/// }
+///
+/// static OLDEST: Method<Box<dyn Reclaim>> = Method {
+///     spec: Spec {
+///         name: "oldest",
+///         summary: "the block that arrived first goes first",
+///         source: "example",
+///         unfit: "blocks read again",
+///         knows: Knows::Online,
+///         params: &[],
+///     },
+///     build: |_| Box::new(Oldest::default()),
+/// };
+///
+/// let mut settings = preset::default().settings(Bytes(1 << 20))?;
+/// settings.reclaim = Choice::of(&OLDEST);
+/// assert!(Engine::new(settings).is_ok());
+/// # Ok::<(), forerun_core::settings::SettingsError>(())
+/// ```
 pub trait Reclaim: core::fmt::Debug + Send {
     /// The order of the prefetch cache. With one the memory is split ([`crate::split`] says where): the
     /// method has the ordinary cache in its queues, and hears of a block fetched ahead with its first
