@@ -194,6 +194,22 @@ pub struct Head {
 }
 
 /// Decides which request is next.
+///
+/// # Examples
+/// First come, first served.
+///
+/// ```
+/// use forerun_sim::scheduler::{Head, Next, Scheduler, Waiting};
+///
+/// #[derive(Debug)]
+/// struct Oldest;
+///
+/// impl Scheduler for Oldest {
+///     fn pick(&mut self, waiting: &Waiting, _: Head) -> Option<Next> {
+///         waiting.oldest().map(Next::Serve)
+///     }
+/// }
+/// ```
 pub trait Scheduler: core::fmt::Debug {
     /// What to do; `None` only if none waits. It seeks at most twice between two that it serves, and
     /// waits for a time to come.
