@@ -127,7 +127,7 @@ struct Reader {
     /// Opened ahead; no program came for it yet.
     is_ahead: bool,
     /// For each member of the file's layout, the amount of the device's work at which the reader
-    /// is due again: its [virtual finish time](dispatch).
+    /// is due again: its [virtual finish time](crate::dispatch).
     accounts: Box<[u64]>,
 }
 

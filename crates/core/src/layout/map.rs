@@ -173,7 +173,7 @@ impl Members {
     fn new(array: &Array, block_bytes: u32, devices: &mut Vec<DeviceId>) -> Option<Self> {
         let layout = array.layout.build();
         let unit = layout.unit();
-        let is_whole = unit == 1 || unit % u64::from(block_bytes) == 0;
+        let is_whole = unit == 1 || unit.is_multiple_of(u64::from(block_bytes));
         let (count, copies) = (array.members.len(), layout.copies());
         let is_complete = count > 0 && layout.accepts(count) && (1..=count).contains(&copies);
         let mut member = |&(device, begin): &(DeviceId, Bytes)| {
