@@ -7,6 +7,12 @@
 //! of a window from block 0 on; when they have completed, the read is served. The windows behind it
 //! are fetched while the program works, and later reads find their blocks in the table.
 
+#![expect(
+    clippy::disallowed_methods,
+    clippy::print_stdout,
+    reason = "a driver has the clock and the thread that the engine must not have"
+)]
+
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
