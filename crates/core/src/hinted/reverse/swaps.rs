@@ -19,8 +19,8 @@ use alloc::vec::Vec;
 use core::iter::repeat_n;
 
 use crate::hinted::board::Board;
+use crate::hinted::interface::Position;
 use crate::hinted::positions::Positions;
-use crate::hinted::protocol::Position;
 
 const NEVER: u32 = Position::NEVER.0;
 
