@@ -1,6 +1,6 @@
 //! What the way back found: for which uses blocks arrive, and after which uses they depart.
 //!
-//! Filled by the [cache](super::cache) on the way back, taken from by the [plan](super::plan) in
+//! Filled by the [cache](super::cache) on the way back, taken from by the [plan](super::pairing) in
 //! forward order. A block arrives for one use and departs after one, so both are sets of places of
 //! the board, a bit each:
 //!
