@@ -398,7 +398,7 @@ impl Engine {
 
     /// The next output of the last input; [`Output::Idle`] once there is none left.
     pub fn poll(&mut self) -> Output {
-        self.out.pop_front().unwrap_or(Output::Idle { until: None })
+        self.out.pop_front().unwrap_or(Output::Idle)
     }
 
     /// The counters, as of now.
