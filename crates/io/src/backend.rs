@@ -79,7 +79,7 @@ pub struct Request {
     /// The version of the file the engine wants, as the driver counts them.
     pub version: u64,
     /// What to read; none if the file was closed meanwhile, and the request can only fail.
-    pub source: Option<Arc<Source>>,
+    pub source: Option<Arc<dyn Source>>,
     /// Where on the device its first byte lies.
     pub position: Bytes,
     /// Where in the file to begin.

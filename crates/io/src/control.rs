@@ -23,7 +23,7 @@ use forerun_core::{
 
 use crate::arena::{Arena, Target};
 use crate::backend::{Member, Request};
-use crate::catalog::{Catalog, Key};
+use crate::catalog::Catalog;
 use crate::clock::Ticker;
 use crate::door::{Door, Later};
 use crate::folder::{Order, Orders};
@@ -32,7 +32,7 @@ use crate::numbers::Numbered;
 use crate::owner::Owned;
 use crate::placing::Placing;
 use crate::reader::Position;
-use crate::source::Identity;
+use crate::source::{Identity, Key};
 use crate::surplus::Surplus;
 use crate::wait::Waiter;
 
@@ -41,8 +41,9 @@ use crate::wait::Waiter;
 pub(crate) enum Place {
     /// On the device of this number.
     Real(u64),
-    /// The same, and a server is behind it.
-    Served(u64),
+    /// The same, and a server is behind it, which gets so many requests at once at most, or as many as
+    /// the memory allows.
+    Served(u64, Option<u32>),
     /// On one of those the engine imagines.
     Imagined,
 }
@@ -230,7 +231,7 @@ impl Control {
         let device = |member: &DiskMember| {
             let number = FoundArray::number(member);
             let prior = array.priors.get(&number).cloned().flatten();
-            self.device(number, false, prior)
+            self.device(number, None, prior)
         };
         let placement = array.geometry.placement(block_bytes, device).ok()?;
         LayoutMap::new(&placement, block_bytes).map(|_| placement)
@@ -247,27 +248,31 @@ impl Control {
     /// The devices of a new file, at least one.
     fn devices_of(&mut self, place: Place, prior: Option<Profile>) -> Vec<DeviceId> {
         match place {
-            Place::Real(device) | Place::Served(device) if !self.placing.is_array() => {
-                vec![self.device(device, matches!(place, Place::Served(_)), prior)]
+            Place::Real(device) if !self.placing.is_array() => {
+                vec![self.device(device, None, prior)]
+            }
+            Place::Served(device, most) if !self.placing.is_array() => {
+                let most = self.requests_of_the_served(most.unwrap_or(SERVED_MAX));
+                vec![self.device(device, Some(most), prior)]
             }
             // Real devices are numbered from the other end.
             _ => {
                 let imagined = self.placing.imagined(self.catalog.next().0);
-                let devices = imagined.map(|at| self.device(IMAGINED + at, false, prior.clone()));
+                let devices = imagined.map(|at| self.device(IMAGINED + at, None, prior.clone()));
                 devices.collect()
             }
         }
     }
 
     /// The number of a device, which is told to the engine if it is new.
-    fn device(&mut self, place: u64, served: bool, prior: Option<Profile>) -> DeviceId {
+    fn device(&mut self, place: u64, most: Option<u32>, prior: Option<Profile>) -> DeviceId {
         // More devices than numbers share the last one: slower, but nothing breaks.
         let next = DeviceId(self.devices.len().min(usize::from(u16::MAX)) as u16);
         let device = *self.devices.entry(place).or_insert(next);
         if device == next {
             let mut profile = prior.unwrap_or_else(|| self.profile.clone());
-            if served {
-                profile = profile.with_most(self.requests_of_the_served());
+            if let Some(most) = most {
+                profile = profile.with_most(most);
             }
             self.feed(Input::Device { device, profile });
         }
@@ -276,10 +281,10 @@ impl Control {
 
     /// Most requests of a served device at once: its server may never answer them, and what it holds
     /// others cannot have. Half the memory at most.
-    fn requests_of_the_served(&self) -> u32 {
+    fn requests_of_the_served(&self, most: u32) -> u32 {
         let settings = self.engine.settings();
         let requests = settings.memory.0 / 2 / settings.request_max.0.max(1);
-        u32::try_from(requests).map_or(SERVED_MAX, |requests| requests.clamp(2, SERVED_MAX))
+        u32::try_from(requests).map_or(most, |requests| requests.clamp(2, most.max(2)))
     }
 
     /// Numbers a reader and opens it.
@@ -287,6 +292,12 @@ impl Control {
         let reader = ReaderId(self.readers.insert(position));
         self.feed(Input::Open { reader, file });
         reader
+    }
+
+    /// Whether the version of a file is still the one of this number.
+    pub(crate) fn is_version(&self, file: FileId, count: u64) -> bool {
+        let known = self.catalog.get(file);
+        known.is_some_and(|known| known.version.count() == count)
     }
 
     /// Closes a reader.
@@ -453,6 +464,11 @@ impl Control {
     /// Whether any method expects files.
     pub(crate) fn follows_folders(&self) -> bool {
         self.engine.follows_folders()
+    }
+
+    /// Whether every read must enter the engine.
+    pub(crate) fn sees_every_read(&self) -> bool {
+        self.engine.sees_every_read()
     }
 
     /// Whether any method decides by the time that owners compute.

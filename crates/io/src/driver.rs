@@ -24,8 +24,9 @@ use crate::owner::OwnerClocks;
 use crate::pages_ahead::PagesAhead;
 use crate::placing::{Placing, Striping};
 use crate::prior::{PriorSource, Priors};
+use crate::settle::Looks;
 use crate::shared::{Port, Shared};
-use crate::source;
+use crate::source::file::raise_descriptor_limit;
 use crate::sync::Mutex;
 
 /// What a driver is built from.
@@ -51,6 +52,8 @@ pub struct Config {
     pub journal: Option<Box<dyn Write + Send>>,
     /// Which time the engine is told.
     pub clock: Clock,
+    /// When files are looked at for changes.
+    pub looks: Looks,
 }
 
 impl Config {
@@ -68,6 +71,7 @@ impl Config {
             trace: None,
             journal: None,
             clock: Clock::Monotonic,
+            looks: Looks::default(),
         }
     }
 
@@ -150,7 +154,7 @@ impl Driver {
     /// # Errors
     /// Settings, emulation or fault rates out of range; no memory; no backend.
     pub fn new(config: Config) -> Result<Self, Error> {
-        source::raise_descriptor_limit();
+        raise_descriptor_limit();
         let priors = (config.profile.is_none() && config.emulate.is_none()).then(Priors::default);
         let profile = config.profile()?;
         let measured = config.profile.clone().filter(|_| config.emulate.is_none());
@@ -164,11 +168,12 @@ impl Driver {
             clock,
             disks,
             striping,
+            looks,
             ..
         } = config;
         let (block_bytes, in_flight_max) = (settings.block_bytes, settings.in_flight_max);
         let engine = Engine::new(settings)?;
-        let (table, sees_every_read) = (engine.table().clone(), engine.sees_every_read());
+        let table = engine.table().clone();
         let arena = Arena::new(table.frames(), block_bytes).map_err(|source| {
             let bytes = u64::from(table.frames()) * u64::from(block_bytes);
             Error::Memory { bytes, source }
@@ -188,7 +193,7 @@ impl Driver {
             placing,
             journal.is_some(),
         );
-        let shared = Shared::new(control, table, arena.clone(), sees_every_read, journal);
+        let shared = Shared::new(control, table, arena.clone(), looks, journal);
         let port = Arc::new(Port(Arc::downgrade(&shared)));
         let pages_ahead = PagesAhead::start(&arena);
         let setup = Setup {

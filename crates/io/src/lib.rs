@@ -71,3 +71,5 @@ pub use folder::{Folder, OpensAhead};
 pub use placing::Striping;
 pub use prior::PriorSource;
 pub use reader::Reader;
+pub use settle::Looks;
+pub use source::Source;

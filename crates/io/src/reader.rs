@@ -4,10 +4,9 @@
 //! resident it takes them on the hit path, without a lock; where one is not, the
 //! rest of the read enters the engine and waits.
 //!
-//! All bytes of one read come from one version of the file. Its number is noted when the read
-//! begins and compared when it ends; if it changed in between, the read begins again. The file is
-//! looked at (`fstat`) when it is opened, whenever a read enters the engine, after each fetch,
-//! when a read reaches the end of the file, and else once a second.
+//! The number of the file's version is noted when a read begins and compared when it ends; if it
+//! changed in between, the read begins again. When the file itself is looked at (`fstat`) says
+//! [`Looks`]: at most once in 100 ms by default, by the thread of a reader, which holds no lock then.
 
 mod awaited;
 
@@ -18,12 +17,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use forerun_core::{Block, FileId, ReaderId, Served};
 
 use crate::catalog::Version;
-use crate::clock::coarse_seconds;
+use crate::clock::coarse_ticks;
 use crate::door::Later;
 use crate::hit::{Guess, Hits};
 use crate::owner::Owner;
+use crate::settle::Looks;
 use crate::shared::{Answer, Ask, Shared};
-use crate::source::Source;
+use crate::source::{OpenFile, Source};
 use crate::span::Span;
 
 /// A read begins again at most this often; a file that changes faster than it can be read is an
@@ -93,7 +93,9 @@ pub struct Reader {
     id: ReaderId,
     file: FileId,
     version: Arc<Version>,
-    source: Arc<Source>,
+    source: Arc<dyn Source>,
+    /// When the file is looked at; none if it cannot change.
+    looks: Option<Looks>,
     position: Arc<Position>,
 }
 
@@ -122,7 +124,8 @@ impl Reader {
         id: ReaderId,
         file: FileId,
         version: Arc<Version>,
-        source: Arc<Source>,
+        source: Arc<dyn Source>,
+        looks: Option<Looks>,
         position: Arc<Position>,
     ) -> Self {
         Self {
@@ -131,6 +134,7 @@ impl Reader {
             file,
             version,
             source,
+            looks,
             position,
         }
     }
@@ -165,10 +169,7 @@ impl Reader {
     /// Whether its file is read past the page cache; none if it is generated as it is read.
     #[must_use]
     pub fn is_direct(&self) -> Option<bool> {
-        match &*self.source {
-            Source::File(file) => Some(file.is_direct()),
-            Source::Generated { .. } => None,
-        }
+        self.source.file().map(OpenFile::is_direct)
     }
 
     /// The size of the file, as of the last look at it.
@@ -187,7 +188,9 @@ impl Reader {
         if self.look_is_due() {
             self.look()?;
         }
-        if let Some(taken) = self.take_single(buf, offset) {
+        if self.looks != Some(Looks::EachRead)
+            && let Some(taken) = self.take_single(buf, offset)
+        {
             return Ok(taken);
         }
         self.attempts(buf, offset, true)
@@ -228,12 +231,16 @@ impl Reader {
     /// # Errors
     /// Those of `fstat(2)`.
     pub fn look(&self) -> io::Result<bool> {
-        self.shared.look(self.file, &self.version, &self.source)
+        self.shared.look(self.file, &self.version, &*self.source)
     }
 
     #[inline]
     fn look_is_due(&self) -> bool {
-        matches!(&*self.source, Source::File(_)) && self.version.check_is_due(coarse_seconds())
+        match self.looks {
+            None => false,
+            Some(Looks::EachTick) => self.version.look_is_due(coarse_ticks()),
+            Some(Looks::EachRead) => true,
+        }
     }
 
     /// The whole of a read inside one resident block. Most small reads are, and this does for them
@@ -271,10 +278,6 @@ impl Reader {
             version = self.version.count();
         }
         let bytes = self.version.bytes();
-        let at_end = offset.saturating_add(buf.len() as u64) > bytes;
-        if at_end && self.look()? {
-            return Ok(None);
-        }
         let shift = self.shared.block_shift;
         let previous = self.position.previous();
         let Some(mut span) = Span::new(buf, offset, bytes, shift, previous) else {
@@ -283,7 +286,10 @@ impl Reader {
         let done = self.fill(&mut span, version, fresh);
         self.position
             .came_to(span.previous, self.position.guess(), 0);
-        Ok((done? && self.version.count() == version).then(|| span.taken()))
+        if !done? || (self.look_is_due() && self.look()?) {
+            return Ok(None);
+        }
+        Ok((self.version.count() == version).then(|| span.taken()))
     }
 
     /// Takes blocks until the span or the file ends; false if the file changed meanwhile.
@@ -311,7 +317,7 @@ impl Reader {
             if span.left == 0 {
                 return Ok(Filled::Whole);
             }
-            match self.ask(span, fresh)? {
+            match self.ask(span, version, fresh)? {
                 Answer::Changed => return Ok(Filled::Changed),
                 Answer::Served(read, Served::Blocks { count }) => {
                     let taken = self.take_served(span, count, version);
@@ -321,6 +327,10 @@ impl Reader {
                     }
                 }
                 Answer::Served(..) if self.version.count() != version => {
+                    return Ok(Filled::Changed);
+                }
+                // A file that was cut ends before the bytes that were asked for.
+                Answer::Served(_, Served::Failed { .. }) if self.has_changed() => {
                     return Ok(Filled::Changed);
                 }
                 Answer::Served(_, Served::Failed { error }) if span.taken() == 0 => {
@@ -339,21 +349,25 @@ impl Reader {
         self.position.came_to(span.previous, hits.guess, counted);
     }
 
-    fn ask(&self, span: &Span<'_>, fresh: bool) -> io::Result<Answer> {
+    fn ask(&self, span: &Span<'_>, version: u64, fresh: bool) -> io::Result<Answer> {
         if self.shared.uses_cpu_time {
             self.position.owner.is_this_thread();
         }
         self.shared.read(&Ask {
             reader: self.id,
             file: self.file,
-            source: &self.source,
-            version: &self.version,
+            version,
             previous: span.before,
             head: span.head,
             first: span.at,
             count: span.left,
             fresh,
         })
+    }
+
+    /// Whether a look now finds another version; not if it fails, because the read has failed already.
+    fn has_changed(&self) -> bool {
+        self.looks.is_some() && self.look().unwrap_or(false)
     }
 
     /// Copies blocks the engine pinned for this read; false if the file changed meanwhile.

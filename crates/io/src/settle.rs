@@ -1,9 +1,11 @@
 //! Which version of a file is the last: looks at the source without the engine's lock.
 //!
 //! Problem: `fstat` of a network or FUSE file system takes as long as its server likes, for ever if
-//! it died. Under the engine's lock one such call would stop every file of the driver.
+//! it died. Under the engine's lock one such call would stop every file of the driver; at each miss it
+//! would cost a call beside the read.
 //!
-//! Mechanism: a look is made without the lock, between two readings of the file's version number.
+//! Mechanism: a file is looked at by a thread that reads it, at most once in 100 ms ([`Looks`]). The
+//! look is made without the lock, between two readings of the file's version number.
 //! Under the lock the second reading tells whether another look was settled meanwhile. If none was,
 //! this look is the later one and counts; if one was, either may be, and the look is made again.
 //!
@@ -20,6 +22,22 @@ use crate::catalog::Version;
 use crate::control::Control;
 use crate::door::Door;
 use crate::source::{Identity, Source};
+
+/// When a file is looked at for changes. A source that [cannot change](Source::identity) never is.
+///
+/// The bytes of one read are of one version as far as looks tell: a version that was found between the
+/// beginning and the end of a read makes it begin again.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Looks {
+    /// When it is opened, and by the first read that begins in a new tick of 100 ms, or ends in one after
+    /// it has waited. A read returns bytes that were the file's at most 100 ms and the time of one look
+    /// before; for so long after a change in place it may have bytes of both versions.
+    #[default]
+    EachTick,
+    /// At the beginning and the end of each read: its bytes are of the one version that the file had all
+    /// the while. Costs two calls of `fstat(2)`, hits included.
+    EachRead,
+}
 
 /// A look at a file.
 #[derive(Clone, Copy, Debug)]
@@ -43,7 +61,7 @@ pub(crate) enum Settled {
 
 impl Look {
     /// Looks now. The caller holds no lock.
-    pub(crate) fn at(version: &Version, source: &Source) -> io::Result<Self> {
+    pub(crate) fn at(version: &Version, source: &dyn Source) -> io::Result<Self> {
         let before = version.count();
         let seen = source.identity()?;
         Ok(Self { before, seen })

@@ -36,7 +36,7 @@ use crate::door::{Door, Later};
 use crate::folder::OpensAhead;
 use crate::journal_file::JournalFile;
 use crate::outbox::Outbox;
-use crate::settle::{Look, Settled};
+use crate::settle::{Look, Looks, Settled};
 use crate::source::Source;
 use crate::surplus::Surplus;
 use crate::sync::{Condvar, Mutex, MutexGuard};
@@ -64,6 +64,8 @@ pub(crate) struct Shared {
     pub(crate) domain: u32,
     /// Whether every read must enter the engine.
     pub(crate) sees_every_read: bool,
+    /// When files are looked at.
+    pub(crate) looks: Looks,
     /// Whether the engine is told how long owners computed.
     pub(crate) uses_cpu_time: bool,
     control: Mutex<Control>,
@@ -88,11 +90,11 @@ pub(crate) enum Answer {
 }
 
 /// A read for the engine.
-pub(crate) struct Ask<'a> {
+pub(crate) struct Ask {
     pub(crate) reader: ReaderId,
     pub(crate) file: FileId,
-    pub(crate) source: &'a Source,
-    pub(crate) version: &'a Version,
+    /// The number of the version that is read.
+    pub(crate) version: u64,
     pub(crate) previous: Option<Block>,
     pub(crate) head: u32,
     pub(crate) first: Block,
@@ -100,7 +102,7 @@ pub(crate) struct Ask<'a> {
     pub(crate) fresh: bool,
 }
 
-impl Ask<'_> {
+impl Ask {
     fn input(&self, read: ReadId, wants: Wants) -> Input {
         let head = match wants {
             Wants::Blocks => self.head,
@@ -126,7 +128,7 @@ impl Shared {
         control: Control,
         table: Arc<Table>,
         arena: Arc<Arena>,
-        sees_every_read: bool,
+        looks: Looks,
         journal: Option<Box<dyn Write + Send>>,
     ) -> Arc<Self> {
         static DOMAINS: AtomicU32 = AtomicU32::new(0);
@@ -135,7 +137,8 @@ impl Shared {
             block_shift: arena.block_bytes().trailing_zeros(),
             arena,
             domain: DOMAINS.fetch_add(1, Ordering::Relaxed),
-            sees_every_read,
+            sees_every_read: control.sees_every_read(),
+            looks,
             uses_cpu_time: control.uses_cpu_time(),
             control: Mutex::new(control),
             door: Door::default(),
@@ -244,14 +247,13 @@ impl Shared {
     }
 
     /// Asks the engine for blocks and waits for its answer.
-    pub(crate) fn read(&self, ask: &Ask<'_>) -> io::Result<Answer> {
-        let look = Look::at(ask.version, ask.source)?;
+    pub(crate) fn read(&self, ask: &Ask) -> io::Result<Answer> {
         let waiter = Waiter::of_this_thread();
         let begun = self.after_later(|control| {
             if control.stopped {
                 return Err(io::Error::from_raw_os_error(libc::ESHUTDOWN));
             }
-            if control.settle(ask.file, look, &self.door) != Settled::Same {
+            if !control.is_version(ask.file, ask.version) {
                 return Ok(false);
             }
             control.begin_read(waiter.clone(), |read| ask.input(read, Wants::Blocks));
@@ -269,13 +271,9 @@ impl Shared {
 
     /// Has the engine fetch blocks and calls once they are there (or would have to be asked for in
     /// earnest: the file changed, an error, the end of the run). Nothing is held until then.
-    pub(crate) fn call_when_there(&self, ask: &Ask<'_>, call: Call) {
-        let Ok(look) = Look::at(ask.version, ask.source) else {
-            return call(FAILED);
-        };
+    pub(crate) fn call_when_there(&self, ask: &Ask, call: Call) {
         let refused = self.after_later(|control| {
-            let settled = control.settle(ask.file, look, &self.door);
-            if control.stopped || settled != Settled::Same {
+            if control.stopped || !control.is_version(ask.file, ask.version) {
                 return Some(call);
             }
             control.begin_read(Waiter::calling(call), |read| {
@@ -319,7 +317,7 @@ impl Shared {
         &self,
         file: FileId,
         version: &Version,
-        source: &Source,
+        source: &dyn Source,
     ) -> io::Result<bool> {
         let look = Look::at(version, source)?;
         let settled = self.with(|control| control.settle(file, look, &self.door));
@@ -399,19 +397,8 @@ impl Shared {
 
     /// A request ended: the engine hears of it, if the file is still the one it wanted.
     fn completed(&self, mut request: Box<Request>, outcome: Outcome) {
-        let source = request.source.clone();
-        // The fetch was for this version, so a look that found another one comes after it; if yet
-        // another has begun by now, the bytes are of no use whatever was seen.
-        let before = request.version;
-        let look = source.as_ref().and_then(|source| {
-            let seen = source.identity().ok()?;
-            Some(Look { before, seen })
-        });
-        self.after_later(|control| {
-            if let Some(look) = look {
-                control.settle(request.file, look, &self.door);
-            }
-            match Self::judge(control, &mut request, outcome) {
+        self.after_later(
+            |control| match Self::judge(control, &mut request, outcome) {
                 Some(outcome) => {
                     let Request { number, file, .. } = *request;
                     control.landed(file);
@@ -425,8 +412,8 @@ impl Shared {
                     }
                 }
                 None => control.fetches.push(request),
-            }
-        });
+            },
+        );
     }
 }
 

@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use forerun_core::{Bytes, preset};
-use forerun_io::{BackendChoice, Config, Driver, Error, backend};
+use forerun_io::{BackendChoice, Config, Driver, Error, Looks, backend};
 
 fn driver(backend: &str) -> Driver {
     let settings = preset::find("forerun")
@@ -107,7 +107,10 @@ fn a_file_that_grows_shrinks_or_is_rewritten_is_read_as_it_is_now() {
     let dir = tempfile::tempdir().unwrap();
     let path = written(dir.path(), "file", &[1; 20_000]);
     for entry in backend::LIST {
-        let driver = driver(entry.name);
+        let mut config = Config::new(preset::LIST[0].settings(Bytes(16 << 20)).unwrap());
+        config.backend = BackendChoice::named(entry.name).unwrap();
+        config.looks = Looks::EachRead;
+        let driver = Driver::new(config).unwrap();
         fs::write(&path, [1; 20_000]).unwrap();
         let reader = driver.open(&path).unwrap();
         let writer = File::options().write(true).open(&path).unwrap();

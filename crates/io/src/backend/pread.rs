@@ -122,7 +122,12 @@ impl Backend for Pool {
         let mut lanes = self.lanes.lock();
         let lane = lanes.entry((device, member)).or_default().clone();
         drop(lanes);
-        if !lane.put(request, self.threads_max(member)) {
+        let own = request
+            .source
+            .as_ref()
+            .and_then(|source| source.requests_max());
+        let threads_max = self.threads_max(member).max(own.unwrap_or(0) as usize);
+        if !lane.put(request, threads_max) {
             return;
         }
         let work = Work {

@@ -26,7 +26,7 @@ use std::thread::JoinHandle;
 use io_uring::{IoUring, opcode, squeue, types};
 
 use super::{Backend, Entry, Outcome, Request, Setup, Sink, pread};
-use crate::source::{OpenFile, PIECES_MAX, Source};
+use crate::source::{OpenFile, PIECES_MAX};
 use crate::sync::{Mutex, MutexGuard};
 
 /// The entry in [`super::LIST`].
@@ -171,10 +171,7 @@ impl Flight {
     }
 
     fn file(&self) -> Option<&OpenFile> {
-        match self.request.source.as_deref() {
-            Some(Source::File(file)) => Some(file),
-            _ => None,
-        }
+        self.request.source.as_ref()?.file()
     }
 
     /// The read of what is still missing.
@@ -353,16 +350,15 @@ const ENTER_GETEVENTS: u32 = 1;
 
 impl Backend for Uring {
     fn submit(&self, request: Box<Request>) {
-        match request.source.as_deref() {
-            // Those of one disk would overtake each other on their way: btrfs takes a read from the thread that
-            // submits it to others (seen with Linux 6.18).
-            Some(_) if request.member.is_some() => self.side.submit(request),
-            Some(Source::File(file)) if !file.is_served() => {
-                let descriptor = file.as_raw_fd();
-                self.shared.put(Flight::new(request, descriptor));
-            }
-            Some(_) => self.side.submit(request),
-            None => self.shared.sink.completed(request, Err(libc::EBADF)),
+        let Some(source) = request.source.as_deref() else {
+            return self.shared.sink.completed(request, Err(libc::EBADF));
+        };
+        // Those of one disk would overtake each other on their way: btrfs takes a read from the thread that
+        // submits it to others (seen with Linux 6.18).
+        let is_alone = request.member.is_none() && !source.is_served();
+        match source.file().filter(|_| is_alone).map(AsRawFd::as_raw_fd) {
+            Some(descriptor) => self.shared.put(Flight::new(request, descriptor)),
+            None => self.side.submit(request),
         }
     }
 

@@ -2,13 +2,13 @@
 //! bytes fetched, then copy them.
 //!
 //! ```text
-//! look_for --> is_resident? --yes--> read_resident_at
+//! look_if_due --> is_resident? --yes--> read_resident_at
 //!                   | no                 ^   | given up meanwhile: once more
 //!                   v                    |   v
 //!             when_resident -- there --> +   when_resident
 //! ```
 //!
-//! Only `look_for` and `when_resident` look at the file, which of a [served](crate::served) one may
+//! Only `look_if_due` and `when_resident` look at the file, which of a [served](crate::served) one may
 //! take for ever; the others make no system call and wait for nothing.
 
 use std::io;
@@ -18,7 +18,6 @@ use forerun_core::{Block, Served};
 use super::Reader;
 use crate::hit::{Hits, NOT_HERE};
 use crate::shared::Ask;
-use crate::source::Source;
 use crate::span::Span;
 
 impl Reader {
@@ -48,8 +47,7 @@ impl Reader {
         let ask = Ask {
             reader: self.id,
             file: self.file,
-            source: &self.source,
-            version: &self.version,
+            version: self.version.count(),
             previous: self.position.previous(),
             head: 0,
             first: Block(first),
@@ -75,14 +73,12 @@ impl Reader {
         offset >= end || { blocks }.all(|block| u32::try_from(block).is_ok_and(here))
     }
 
-    /// Looks as a read of these bytes would: if nobody has in this second, or if it reaches the end.
-    /// A read by [`Reader::read_resident_at`] after this is as good as any.
+    /// Looks as a read would: if that is due. A read by [`Reader::read_resident_at`] after this is as good as any.
     ///
     /// # Errors
     /// Those of `fstat(2)`.
-    pub fn look_for(&self, offset: u64, bytes: usize) -> io::Result<()> {
-        let reaches_end = offset.saturating_add(bytes as u64) > self.version.bytes();
-        if matches!(&*self.source, Source::File(_)) && (self.look_is_due() || reaches_end) {
+    pub fn look_if_due(&self) -> io::Result<()> {
+        if self.look_is_due() {
             self.look()?;
         }
         Ok(())

@@ -240,10 +240,7 @@ impl Flight {
 }
 
 fn file(request: &Request) -> Option<&OpenFile> {
-    match request.source.as_deref() {
-        Some(Source::File(file)) => Some(file),
-        _ => None,
-    }
+    request.source.as_ref()?.file()
 }
 
 impl Shared {
