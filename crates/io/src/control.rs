@@ -165,7 +165,7 @@ impl Control {
         loop {
             let output = self.engine.poll();
             match output {
-                Output::Idle { .. } => return,
+                Output::Idle => return,
                 Output::Fetch(fetch) => self.fetch(&fetch),
                 Output::Serve { read, served } => self.serve(read, served),
                 // The blocks left the table already, and frames need no work.

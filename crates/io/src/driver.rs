@@ -29,7 +29,9 @@ use crate::shared::{Port, Shared};
 use crate::source::file::raise_descriptor_limit;
 use crate::sync::Mutex;
 
-/// What a driver is built from.
+/// What a driver is built from. [`Config::new`] has a value for everything; the fields, and the methods of
+/// the same names, change one.
+#[non_exhaustive]
 pub struct Config {
     /// How the engine behaves, and how much memory it has.
     pub settings: Settings,
@@ -37,6 +39,17 @@ pub struct Config {
     pub backend: BackendChoice,
     /// What devices cost; the emulated device's values, or [`Profile::default`], if not given.
     pub profile: Option<Profile>,
+    /// When files are looked at for changes.
+    pub looks: Looks,
+    /// Where the journal goes.
+    pub journal: Option<Box<dyn Write + Send>>,
+    /// What experiments and tests put around it.
+    pub lab: Lab,
+}
+
+/// Options of experiments and tests; a program that reads files needs none of them.
+#[non_exhaustive]
+pub struct Lab {
     /// A device to emulate in front of the real ones.
     pub emulate: Option<Emulation>,
     /// How many devices generated content lies on, and everything when a device is emulated: file
@@ -44,16 +57,25 @@ pub struct Config {
     pub disks: u16,
     /// An array on which all files lie, those of emulated devices and others; in place of `disks`.
     pub striping: Option<Striping>,
-    /// What shall go wrong.
+    /// Faults to inject.
     pub fault: Option<FaultPlan>,
     /// Where a line for each request goes.
     pub trace: Option<Box<dyn Write + Send>>,
-    /// Where the journal goes.
-    pub journal: Option<Box<dyn Write + Send>>,
     /// Which time the engine is told.
     pub clock: Clock,
-    /// When files are looked at for changes.
-    pub looks: Looks,
+}
+
+impl Default for Lab {
+    fn default() -> Self {
+        Self {
+            emulate: None,
+            disks: 1,
+            striping: None,
+            fault: None,
+            trace: None,
+            clock: Clock::Monotonic,
+        }
+    }
 }
 
 impl Config {
@@ -64,20 +86,42 @@ impl Config {
             settings,
             backend: BackendChoice::Auto,
             profile: None,
-            emulate: None,
-            disks: 1,
-            striping: None,
-            fault: None,
-            trace: None,
-            journal: None,
-            clock: Clock::Monotonic,
             looks: Looks::default(),
+            journal: None,
+            lab: Lab::default(),
         }
     }
 
+    /// With this backend.
+    #[must_use]
+    pub fn backend(self, backend: BackendChoice) -> Self {
+        Self { backend, ..self }
+    }
+
+    /// With devices of these costs, instead of what the system says of them and what is measured.
+    #[must_use]
+    pub fn profile(self, profile: Profile) -> Self {
+        let profile = Some(profile);
+        Self { profile, ..self }
+    }
+
+    /// With files looked at for changes then.
+    #[must_use]
+    pub fn looks(self, looks: Looks) -> Self {
+        Self { looks, ..self }
+    }
+
+    /// With a journal of all decisions, which the simulator replays.
+    #[must_use]
+    pub fn journal(self, journal: impl Write + Send + 'static) -> Self {
+        let journal: Option<Box<dyn Write + Send>> = Some(Box::new(journal));
+        Self { journal, ..self }
+    }
+
     /// What the engine is told of devices. The emulated one is checked even if not asked.
-    fn profile(&self) -> Result<Profile, Error> {
-        let emulated = self.emulate.as_ref().map(Emulation::profile).transpose()?;
+    fn told(&self) -> Result<Profile, Error> {
+        let emulated = self.lab.emulate.as_ref().map(Emulation::profile);
+        let emulated = emulated.transpose()?;
         Ok(self.profile.clone().or(emulated).unwrap_or_default())
     }
 }
@@ -155,22 +199,25 @@ impl Driver {
     /// Settings, emulation or fault rates out of range; no memory; no backend.
     pub fn new(config: Config) -> Result<Self, Error> {
         raise_descriptor_limit();
-        let priors = (config.profile.is_none() && config.emulate.is_none()).then(Priors::default);
-        let profile = config.profile()?;
-        let measured = config.profile.clone().filter(|_| config.emulate.is_none());
+        let profile = config.told()?;
         let Config {
             settings,
             backend,
-            emulate,
-            fault,
-            trace,
+            profile: told,
+            looks,
             journal,
-            clock,
+            lab,
+        } = config;
+        let Lab {
+            emulate,
             disks,
             striping,
-            looks,
-            ..
-        } = config;
+            fault,
+            trace,
+            clock,
+        } = lab;
+        let priors = (told.is_none() && emulate.is_none()).then(Priors::default);
+        let measured = told.filter(|_| emulate.is_none());
         let (block_bytes, in_flight_max) = (settings.block_bytes, settings.in_flight_max);
         let engine = Engine::new(settings)?;
         let table = engine.table().clone();

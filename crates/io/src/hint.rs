@@ -62,7 +62,7 @@ impl Driver {
 
 /// The blocks that bytes lie in; none if all of them lie past the end.
 fn run_of(reader: &Reader, offset: u64, bytes: u64, shift: u32) -> Option<Run> {
-    let end = offset.saturating_add(bytes).min(reader.bytes());
+    let end = offset.saturating_add(bytes).min(reader.size());
     let first = offset >> shift;
     let count = end.div_ceil(1 << shift).checked_sub(first)?;
     let (first, count) = (u32::try_from(first).ok()?, u32::try_from(count).ok()?);

@@ -1,7 +1,27 @@
-//! forerun-io: the engine in real time, over files, devices and threads.
+//! forerun-io: files and objects read ahead, in a memory of fixed size.
 //!
-//! The command line builds a [`Driver`] from a [`Config`], opens [`Reader`]s and reads; the same
-//! engine that the simulator drives decides what is fetched ahead. One read's way:
+//! For programs that read much from slow storage: many files side by side, more than fits into memory, or from
+//! a server. It does not write, and a file that fits the page cache is read as fast without it.
+//!
+//! ```no_run
+//! use std::io::Read;
+//! use std::path::Path;
+//!
+//! use forerun_core::{Bytes, preset};
+//! use forerun_io::{Config, Driver};
+//!
+//! let settings = preset::default().settings(Bytes(256 << 20))?;
+//! let driver = Driver::new(Config::new(settings))?;
+//! let mut film = driver.open(Path::new("film.mkv"))?;
+//! let mut beginning = vec![0; 1 << 20];
+//! film.read_exact(&mut beginning)?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! A [`Driver`] has one memory for all [`Reader`]s, which any number of threads may use. A reader is a
+//! `std::io::Read` and `Seek`, reads at offsets from many threads ([`Reader::read_at`]), and with the feature
+//! `async` on any executor. What is not a file implements [`Source`]; with the feature `http` objects of HTTP
+//! servers do. One read's way:
 //!
 //! ```text
 //! Reader::read_at --> hit: resident? copy, done            (no lock, no system call)
@@ -65,7 +85,7 @@ pub use backend::BackendChoice;
 pub use backend::wrap::fault::FaultPlan;
 pub use backend::wrap::throttle::{DeviceUse, Emulation};
 pub use clock::Clock;
-pub use driver::{Config, Driver};
+pub use driver::{Config, Driver, Lab};
 pub use error::Error;
 pub use folder::{Folder, OpensAhead};
 pub use placing::Striping;

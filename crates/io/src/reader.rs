@@ -8,7 +8,10 @@
 //! changed in between, the read begins again. When the file itself is looked at (`fstat`) says
 //! [`Looks`]: at most once in 100 ms by default, by the thread of a reader, which holds no lock then.
 
+#[cfg(feature = "async")]
+pub mod asynchronous;
 mod awaited;
+mod cursor;
 
 use std::io;
 use std::sync::Arc;
@@ -97,6 +100,8 @@ pub struct Reader {
     /// When the file is looked at; none if it cannot change.
     looks: Option<Looks>,
     position: Arc<Position>,
+    /// Where [`io::Read`] goes on; [`Reader::read_at`] neither uses nor moves it.
+    cursor: u64,
 }
 
 impl std::fmt::Debug for Reader {
@@ -136,6 +141,7 @@ impl Reader {
             source,
             looks,
             position,
+            cursor: 0,
         }
     }
 
@@ -174,7 +180,7 @@ impl Reader {
 
     /// The size of the file, as of the last look at it.
     #[must_use]
-    pub fn bytes(&self) -> u64 {
+    pub fn size(&self) -> u64 {
         self.version.bytes()
     }
 
@@ -225,7 +231,7 @@ impl Reader {
         self.attempts(buf, offset, false)
     }
 
-    /// Looks at the file now: if it changed, its old blocks are dropped and [`Reader::bytes`] is its
+    /// Looks at the file now: if it changed, its old blocks are dropped and [`Reader::size`] is its
     /// new size. True if it had changed.
     ///
     /// # Errors

@@ -63,7 +63,7 @@ fn an_empty_file_has_nothing_to_read() {
         let driver = driver(entry.name);
         let reader = driver.open(&path).unwrap();
         assert_eq!(
-            (reader.bytes(), reader.read_at(&mut [0; 10], 0).unwrap()),
+            (reader.size(), reader.read_at(&mut [0; 10], 0).unwrap()),
             (0, 0)
         );
         assert_eq!(reader.read_at(&mut [0; 10], 1 << 40).unwrap(), 0);
@@ -80,11 +80,11 @@ fn settings_below_the_minimum_and_rates_out_of_range_are_refused() {
         "{refused}"
     );
     let mut config = Config::new(preset::LIST[0].settings(Bytes(16 << 20)).unwrap());
-    config.fault = Some(forerun_io::FaultPlan {
+    config.lab.fault = Some(forerun_io::FaultPlan {
         error_permille: 1001,
         ..Default::default()
     });
-    config.emulate = Some(forerun_io::Emulation {
+    config.lab.emulate = Some(forerun_io::Emulation {
         switching: forerun_core::Nanos(0),
         bytes_per_second: 0,
         servers: 1,
@@ -92,7 +92,7 @@ fn settings_below_the_minimum_and_rates_out_of_range_are_refused() {
     config.profile = Some(forerun_core::Profile::default());
     assert!(matches!(Driver::new(config), Err(Error::Profile(_))));
     let mut config = Config::new(preset::LIST[0].settings(Bytes(16 << 20)).unwrap());
-    config.fault = Some(forerun_io::FaultPlan {
+    config.lab.fault = Some(forerun_io::FaultPlan {
         error_permille: 1001,
         ..Default::default()
     });

@@ -35,7 +35,7 @@ fn record(preset: &preset::Preset, backend: &str, threads: u64, clock: Clock) ->
     let page = Page::default();
     let mut config = Config::new(preset.settings(Bytes(1 << 20)).unwrap());
     config.backend = BackendChoice::named(backend).unwrap();
-    config.fault = Some(FaultPlan {
+    config.lab.fault = Some(FaultPlan {
         error_permille: 30,
         short_permille: 100,
         delay_permille: if threads > 1 { 50 } else { 0 },
@@ -43,7 +43,7 @@ fn record(preset: &preset::Preset, backend: &str, threads: u64, clock: Clock) ->
         ..FaultPlan::default()
     });
     config.journal = Some(Box::new(page.clone()));
-    config.clock = clock;
+    config.lab.clock = clock;
     let driver = Driver::new(config).unwrap();
     std::thread::scope(|scope| {
         for thread in 0..threads {

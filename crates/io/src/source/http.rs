@@ -274,6 +274,10 @@ impl Attempts {
     ///
     /// # Errors
     /// The fault is for good, or the next attempt would come after the deadline.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a pause is kept to: nothing can make the server ready before"
+    )]
     fn pause(&mut self, fault: Fault) -> io::Result<()> {
         let pause = fault.after.unwrap_or(self.pause);
         if fault.is_last || Instant::now() + pause > self.until {
