@@ -93,3 +93,8 @@ pub use prior::PriorSource;
 pub use reader::Reader;
 pub use settle::Looks;
 pub use source::Source;
+
+/// The examples of the README are compiled.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
