@@ -65,8 +65,24 @@ const DEPENDENCIES: &[Allowed] = &[
         foreign: Foreign::Any,
     },
     Allowed {
+        manifest: "crates/surface/Cargo.toml",
+        ours: &["forerun-core", "forerun-io"],
+        foreign: Foreign::Any,
+    },
+    Allowed {
+        manifest: "crates/mount/Cargo.toml",
+        ours: &["forerun-core", "forerun-io", "forerun-surface"],
+        foreign: Foreign::Any,
+    },
+    Allowed {
         manifest: "crates/cli/Cargo.toml",
-        ours: &["forerun-core", "forerun-sim", "forerun-io"],
+        ours: &[
+            "forerun-core",
+            "forerun-sim",
+            "forerun-io",
+            "forerun-surface",
+            "forerun-mount",
+        ],
         foreign: Foreign::Any,
     },
     Allowed {

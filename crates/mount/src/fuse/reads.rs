@@ -20,7 +20,7 @@
 //!
 //! A device that does not answer holds up nobody but its own reads: what waits is counted by device
 //! ([admission]), and whatever asks the source of a [served](forerun_io::served) file is done in its
-//! [lane](crate::mount::lanes).
+//! [lane](crate::lanes).
 
 mod admission;
 
@@ -37,11 +37,11 @@ use fuser::Errno;
 use self::admission::Admission;
 use super::room::Room;
 use super::wire::errno;
-use crate::mount::fs::beneath;
-use crate::mount::fs::file::OpenFile;
-use crate::mount::lanes::{LaneOf, Lanes};
-use crate::mount::lock;
-use crate::mount::read_times::TimedReply;
+use crate::fs::beneath;
+use crate::fs::file::OpenFile;
+use crate::lanes::{LaneOf, Lanes};
+use crate::lock;
+use crate::read_times::TimedReply;
 
 /// Threads that answer what has come, most. They copy and never wait: more than copy at once on most
 /// machines. One is always there; another begins when all that are there have something to do.

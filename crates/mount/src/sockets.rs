@@ -21,17 +21,9 @@ use std::path::{Path, PathBuf};
 
 use super::control::{Answer, Question, ask};
 use super::report::Report;
+use crate::environment::Environment;
 use crate::failure::Failure;
 use crate::files::plain;
-
-/// What of the environment decides where sockets are; read once, in `main`.
-#[derive(Clone, Default, Debug)]
-pub struct Environment {
-    /// `FORERUN_RUNTIME_DIR`: the folder itself, for tests and unusual systems.
-    pub forerun_runtime_dir: Option<OsString>,
-    /// `XDG_RUNTIME_DIR`, which root does not use: a mount by systemd does not have it.
-    pub xdg_runtime_dir: Option<OsString>,
-}
 
 /// The folder of this user's sockets.
 #[derive(Clone, Debug)]

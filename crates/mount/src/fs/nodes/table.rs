@@ -19,11 +19,11 @@ use std::sync::Arc;
 
 use rustix::fs::FileType;
 
-use crate::mount::fs::attributes::{Attributes, Key, Time, Version};
-use crate::mount::fs::io_mode::IoMode;
-use crate::mount::fs::passthrough::Backing;
-use crate::mount::fs::told::Told;
-use crate::mount::lanes::LaneOf;
+use crate::fs::attributes::{Attributes, Key, Time, Version};
+use crate::fs::io_mode::IoMode;
+use crate::fs::passthrough::Backing;
+use crate::fs::told::Told;
+use crate::lanes::LaneOf;
 
 /// The number of a file as the kernel knows it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]

@@ -1,7 +1,7 @@
 //! Opening a file or a folder: is it what the kernel took it for, and may its caller?
 //!
 //! Part of the [file system](super). The kernel checks rights and sizes by attributes that may be as
-//! old as [`TTL`](crate::mount::trust::TTL), so each open compares them with the source:
+//! old as [`TTL`](crate::trust::TTL), so each open compares them with the source:
 //!
 //! | found | answer |
 //! | --- | --- |

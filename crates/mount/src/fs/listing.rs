@@ -20,7 +20,7 @@ use rustix::io::Errno;
 
 use super::attributes::Attributes;
 use super::walk::Listed;
-use crate::mount::lock;
+use crate::lock;
 
 /// One system call brings a few hundred names; more only delays the first answer.
 const BUFFER_BYTES: usize = 32 * 1024;

@@ -24,6 +24,8 @@
 //! | [`announcements`] | reads that programs will do |
 //! | [`control`], [`sockets`], [`metrics`], [`read_times`], [`report`] | what it does, and what can be changed |
 
+#![forbid(unsafe_code)]
+
 pub mod announcements;
 pub mod attach;
 pub mod background;
@@ -45,6 +47,7 @@ pub mod sockets;
 pub mod trust;
 pub mod watch;
 
+use forerun_surface::{environment, estimate, failure, files, quantity, stats};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Locks; what is behind our locks is right after every single step, so a panic spoils nothing.

@@ -33,8 +33,8 @@ use super::attributes::{Attributes, Version};
 use super::io_mode::IoMode;
 use super::passthrough::Backing;
 use super::told::Verdict;
-use crate::mount::lanes::LaneOf;
-use crate::mount::lock;
+use crate::lanes::LaneOf;
+use crate::lock;
 
 /// Folders whose descriptor is kept. A thousand cover the paths in use at any time.
 const FOLDERS_MAX: usize = 1024;

@@ -10,12 +10,12 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{FileExt, MetadataExt, symlink};
 use std::path::Path;
 
-use forerun::mount::fs::SourceFs;
-use forerun::mount::fs::attributes::Attributes;
-use forerun::mount::fs::covered::covered;
-use forerun::mount::fs::nodes::{Node, ROOT};
 use forerun_core::{Bytes, preset};
 use forerun_io::{Config, Driver, FaultPlan};
+use forerun_mount::fs::SourceFs;
+use forerun_mount::fs::attributes::Attributes;
+use forerun_mount::fs::covered::covered;
+use forerun_mount::fs::nodes::{Node, ROOT};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use rustix::fs::FileType;

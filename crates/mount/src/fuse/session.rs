@@ -14,10 +14,10 @@ use super::Adapter;
 use super::calls::Served;
 use super::host::AheadHost;
 use super::reads::Reads;
-use crate::mount::fs::SourceFs;
-use crate::mount::lanes::Lanes;
-use crate::mount::read_times::ReadTimes;
-use crate::mount::trust::Trust;
+use crate::fs::SourceFs;
+use crate::lanes::Lanes;
+use crate::read_times::ReadTimes;
+use crate::trust::Trust;
 
 /// Threads that take requests, and answer what is in memory: as many as can be busy at once on most
 /// machines.

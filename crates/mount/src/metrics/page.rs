@@ -16,9 +16,9 @@ use prometheus_client::encoding::text;
 use prometheus_client::registry::{Registry, Unit};
 
 use super::family::{Families, Family, Page, Sample, Values, labelled};
-use crate::estimate::{Basis, Estimate};
-use crate::mount::read_times::{BOUNDS, Counts};
-use crate::mount::report::{Watched, device_name};
+use crate::estimate::{Basis, Estimate, device_name};
+use crate::read_times::{BOUNDS, Counts};
+use crate::report::Watched;
 
 /// The text, as of now. After the end of the mount only the process is left.
 pub(super) fn of(watched: &Arc<Watched>) -> String {

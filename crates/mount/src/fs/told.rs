@@ -1,6 +1,6 @@
 //! The kernel's copy of a file's attributes, as far as the daemon told it.
 //!
-//! Problem: the kernel believes attributes for [`TTL`](crate::mount::trust::TTL). It cuts reads at
+//! Problem: the kernel believes attributes for [`TTL`](crate::trust::TTL). It cuts reads at
 //! the size it believes and checks rights by the mode it believes, so a file that grew is read cut
 //! off, and one that was closed to others is opened by them.
 //!

@@ -15,13 +15,13 @@ use fuser::{
 
 use super::reads::Reads;
 use super::wire::{attr, errno, found_attr, generation, nameless, shown};
-use crate::mount::fs::attributes::Attributes;
-use crate::mount::fs::file::OpenFile;
-use crate::mount::fs::nodes::Node;
-use crate::mount::fs::{Found, Opened, SourceFs};
-use crate::mount::lanes::LaneOf;
-use crate::mount::read_times::ReadTimes;
-use crate::mount::trust::Trust;
+use crate::fs::attributes::Attributes;
+use crate::fs::file::OpenFile;
+use crate::fs::nodes::Node;
+use crate::fs::{Found, Opened, SourceFs};
+use crate::lanes::LaneOf;
+use crate::read_times::ReadTimes;
+use crate::trust::Trust;
 
 /// How often a call is made again that found no descriptor left, though those kept to save work were
 /// let go of: others let go of theirs when they end.

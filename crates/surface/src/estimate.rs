@@ -23,7 +23,9 @@ use std::fmt;
 use forerun_core::measure::Confidence;
 use forerun_core::profile::SERVERS_MAX;
 use forerun_core::{Bytes, Nanos, Profile};
+#[cfg(feature = "driver")]
 use forerun_io::PriorSource;
+use rustix::fs::{major, minor};
 use serde::{Deserialize, Serialize};
 
 use crate::quantity::{rough_duration, rough_size};
@@ -202,6 +204,7 @@ impl fmt::Display for DeviceEstimate {
     }
 }
 
+#[cfg(feature = "driver")]
 impl From<PriorSource> for Basis {
     fn from(source: PriorSource) -> Self {
         match source {
@@ -217,6 +220,13 @@ fn counted(requests: u64) -> String {
         1 => "1 request".to_owned(),
         _ => format!("{} requests", grouped(requests)),
     }
+}
+
+/// The name of a device: its number, or that it is emulated.
+#[must_use]
+pub fn device_name(number: Option<u64>) -> String {
+    let name = |number| format!("{}:{}", major(number), minor(number));
+    number.map_or_else(|| "emulated".into(), name)
 }
 
 /// Names for devices that have no number: the same word, counted if there are several.

@@ -15,7 +15,7 @@ use rustix::io::Errno;
 
 use super::beneath;
 use super::nodes::Node;
-use crate::mount::lanes::LaneOf;
+use crate::lanes::LaneOf;
 
 /// See the [module](self).
 #[derive(Debug)]

@@ -10,7 +10,6 @@ use std::time::Instant;
 use forerun_core::engine::view::{DeviceView, StreamView};
 use forerun_core::{Bytes, Ledger, Settings};
 use forerun_io::{DeviceUse, Reader};
-use rustix::fs::{major, minor};
 use serde::{Deserialize, Serialize};
 
 use super::budget::Budget;
@@ -18,7 +17,7 @@ use super::fs::SourceFs;
 use super::fs::passthrough::Mode;
 use super::read_times::ReadTimes;
 use super::readahead;
-use crate::estimate::Estimate;
+use crate::estimate::{Estimate, device_name};
 use crate::stats;
 
 /// A mount and what it was started with.
@@ -301,12 +300,6 @@ fn stream_report(view: &StreamView, unit: u64) -> StreamReport {
         window_async_bytes: u64::from(view.window.async_size) * unit,
         waiting: view.waiting,
     }
-}
-
-/// The name of a device: its number, or that it is emulated.
-pub(crate) fn device_name(number: Option<u64>) -> String {
-    let name = |number| format!("{}:{}", major(number), minor(number));
-    number.map_or_else(|| "emulated".into(), name)
 }
 
 fn device_report(used: &DeviceUse) -> DeviceReport {

@@ -29,7 +29,7 @@ use rustix::process::{Resource, getrlimit};
 
 use super::attributes::{Attributes, Key};
 use super::nodes::Node;
-use crate::mount::lock;
+use crate::lock;
 
 /// What a name takes: itself, its place in two orders, and the allocator's part.
 pub const NAME_BYTES: u64 = 96;

@@ -5,30 +5,55 @@
 //! [`ending`].
 
 use std::fs::File;
-use std::path::PathBuf;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Instant;
 
-use forerun_core::{Bytes, Ledger, Settings};
-use forerun_io::{Driver, footprint};
+use forerun_core::{Bytes, Ledger};
+use forerun_io::{Config, Driver, footprint};
 
 use super::budget::Budget;
 use super::control::Control;
 use super::ending::{self, Connection, Event, catch_signals, tell_of_end};
 use super::fs::SourceFs;
+use super::fs::passthrough::Mode;
 use super::metrics::Metrics;
-use super::options::kernel_flags;
+use super::options::{Flag, kernel_flags};
 use super::point::{self, Checked};
 use super::read_times::ReadTimes;
 use super::report::Watched;
+use super::trust::Trust;
 use super::watch::Watch;
 use super::{attach, fuse, limits, readahead};
-use crate::args;
-use crate::composition::settings;
 use crate::failure::Failure;
 use crate::files::plain;
-use crate::stack;
+
+/// A mount as it is asked for, but for its engine.
+#[derive(Clone, Debug)]
+pub struct Wanted {
+    /// Memory for the whole daemon.
+    pub memory: Bytes,
+    /// The name of the engine's preset.
+    pub preset: &'static str,
+    /// The kernel's belief in attributes and names.
+    pub trust: Trust,
+    /// Files that the kernel reads from the source by itself.
+    pub passthrough: Mode,
+    /// Other users may come in.
+    pub allow_other: bool,
+    /// The kernel's own readahead, if it is not the usual one.
+    pub kernel_readahead: Option<Bytes>,
+    /// Flags of the kernel.
+    pub flags: Vec<Flag>,
+    /// The address of the metrics.
+    pub metrics: Option<SocketAddr>,
+    /// The control socket.
+    pub control: Option<PathBuf>,
+    /// The engine's journal.
+    pub journal: Option<PathBuf>,
+}
 
 /// See the [module](self).
 #[derive(Debug)]
@@ -43,11 +68,15 @@ pub struct Running {
 }
 
 impl Running {
-    /// Builds the engine, mounts, and serves.
+    /// Builds the engine, mounts, and serves. `config` gets the engine's part of the memory.
     ///
     /// # Errors
     /// Says what is missing or refused.
-    pub fn start(args: &args::Mount, checked: Checked) -> Result<Self, Failure> {
+    pub fn start(
+        wanted: &Wanted,
+        checked: Checked,
+        config: impl FnOnce(Bytes) -> Result<Config, Failure>,
+    ) -> Result<Self, Failure> {
         let Checked {
             source,
             mountpoint,
@@ -57,39 +86,36 @@ impl Running {
         catch_signals(tell.clone())?;
         footprint::huge_pages_only_where_asked();
         footprint::large_allocations_are_mappings();
-        let budget = Budget::of(args.composition.memory)?;
+        let budget = Budget::of(wanted.memory)?;
         limits::check(budget.engine)?;
-        let composition = args::Composition {
-            memory: budget.engine,
-            ..args.composition.clone()
-        };
-        let settings = settings(args.preset, &composition)?;
-        let driver = driver(args, settings.clone())?;
+        let config = config(budget.engine)?;
+        let settings = config.settings.clone();
+        let driver = driver(config, wanted.journal.as_deref())?;
         let fs = SourceFs::new(&source, covered, driver, budget.names)
             .map_err(|e| Failure::unusable(&source, std::io::Error::from(e)))?;
-        let fs = Arc::new(fs.passing(args.passthrough));
+        let fs = Arc::new(fs.passing(wanted.passthrough));
         let times = Arc::new(ReadTimes::default());
         let watched = Arc::new(Watched {
             fs: fs.clone(),
             times: times.clone(),
             source: source.clone(),
             mountpoint: mountpoint.clone(),
-            preset: args.preset.name,
+            preset: wanted.preset,
             settings,
             budget,
             begun: Instant::now(),
         });
-        let metrics = args
+        let metrics = wanted
             .metrics
             .map(|a| Metrics::start(a, watched.clone()))
             .transpose()?;
-        let control = args.control.as_deref();
+        let control = wanted.control.as_deref();
         let control = control
             .map(|path| Control::start(path, watched))
             .transpose()?;
         limits::check(Bytes(0))?;
-        let flags = kernel_flags(&args.flag);
-        let kernel = attach::mount(&source, &mountpoint, flags, args.allow_other)?;
+        let flags = kernel_flags(&wanted.flags);
+        let kernel = attach::mount(&source, &mountpoint, flags, wanted.allow_other)?;
         let device = point::device_at(&mountpoint);
         if let Some(device) = device {
             fs.is_mounted_as(device);
@@ -98,9 +124,9 @@ impl Running {
         let begun = fuse::session::serve(
             fs.clone(),
             kernel,
-            args.allow_other,
+            wanted.allow_other,
             budget.room,
-            args.trust(),
+            wanted.trust,
             times,
         );
         let begun = begun.and_then(|session| {
@@ -121,7 +147,7 @@ impl Running {
             _control: control,
             _metrics: metrics,
         };
-        running.set_readahead(args.kernel_readahead);
+        running.set_readahead(wanted.kernel_readahead);
         Ok(running)
     }
 
@@ -152,9 +178,8 @@ impl Running {
 
 /// The driver. Its journal is written under its own name from the start: a mount runs for days,
 /// and what a killed one did is what one wants to look at.
-fn driver(args: &args::Mount, settings: Settings) -> Result<Driver, Failure> {
-    let mut config = stack::config(settings, &args.storage)?;
-    if let Some(path) = &args.storage.journal {
+fn driver(mut config: Config, journal: Option<&Path>) -> Result<Driver, Failure> {
+    if let Some(path) = journal {
         let journal = File::create(path).map_err(|e| Failure::unusable(path, plain(&e)))?;
         config.journal = Some(Box::new(journal));
     }

@@ -26,7 +26,7 @@ use std::time::{Duration, Instant};
 
 use forerun_core::{Bytes, Profile};
 
-use crate::mount::lock;
+use crate::lock;
 
 /// How long a device's readahead is believed: it is set by hand or by udev, and reading it costs as much
 /// as an open.

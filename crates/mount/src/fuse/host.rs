@@ -10,7 +10,7 @@ use forerun_core::{FolderId, ReaderId};
 use forerun_io::OpensAhead;
 
 use super::calls::Served;
-use crate::mount::lanes::{LaneOf, Lanes};
+use crate::lanes::{LaneOf, Lanes};
 
 /// Files that are closed at a time.
 const CLOSES: u32 = 4;

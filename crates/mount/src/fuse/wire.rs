@@ -9,9 +9,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use fuser::{Errno, FileAttr, FileType, Generation, INodeNo};
 use rustix::fs::FileType as Kind;
 
-use crate::mount::fs::Found;
-use crate::mount::fs::attributes::{Attributes, Time};
-use crate::mount::fs::nodes::{Node, ROOT};
+use crate::fs::Found;
+use crate::fs::attributes::{Attributes, Time};
+use crate::fs::nodes::{Node, ROOT};
 
 /// The number of an error, as FUSE sends it.
 pub(super) fn errno(error: rustix::io::Errno) -> Errno {

@@ -26,7 +26,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use super::nodes::Node;
-use crate::mount::lock;
+use crate::lock;
 
 /// How long after it was looked up a file may be opened so by the thread that was answered `ESTALE`. The kernel
 /// does it at once, when the thread gets a processor: a tenth of a second was too short on two processors

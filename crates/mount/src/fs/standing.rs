@@ -12,7 +12,7 @@ use rustix::io::Errno;
 use super::SourceFs;
 use super::file::OpenFile;
 use super::nodes::Node;
-use crate::mount::lock;
+use crate::lock;
 
 /// How long after its last request something stays open: programs pause less between two of them, and a
 /// file that is opened again costs what an open costs.
