@@ -75,6 +75,11 @@ const DEPENDENCIES: &[Allowed] = &[
         foreign: Foreign::Any,
     },
     Allowed {
+        manifest: "crates/lab/Cargo.toml",
+        ours: &["forerun-core", "forerun-sim", "forerun-surface"],
+        foreign: Foreign::Any,
+    },
+    Allowed {
         manifest: "crates/cli/Cargo.toml",
         ours: &[
             "forerun-core",
@@ -82,6 +87,7 @@ const DEPENDENCIES: &[Allowed] = &[
             "forerun-io",
             "forerun-surface",
             "forerun-mount",
+            "forerun-lab",
         ],
         foreign: Foreign::Any,
     },

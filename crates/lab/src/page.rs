@@ -2,10 +2,11 @@
 
 use std::fmt::Write;
 
-use forerun_sim::reproduce::{Chart, Reproduction, Shown, Table, Verdict};
+use crate::rows::{cells, has_notices, head, summary};
+use crate::{Chart, Reproduction, Shown, Table, Verdict};
 
-use super::plot;
-use crate::failure::Failure;
+use super::svg;
+use forerun_surface::failure::Failure;
 
 const STYLE: &str = "body { font: 15px/1.45 sans-serif; max-width: 1160px; margin: 2em auto; \
     padding: 0 1em; color: #222 } table { border-collapse: collapse; margin: 1em 0 } \
@@ -21,7 +22,7 @@ const ROWS_MAX: usize = 12;
 ///
 /// # Errors
 /// A plot that cannot be drawn.
-pub(super) fn html(paper: &str, source: &str, all: &Reproduction) -> Result<String, Failure> {
+pub fn html(paper: &str, source: &str, all: &Reproduction) -> Result<String, Failure> {
     let mut page = format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <title>forerun reproduce {0}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n\
@@ -46,7 +47,7 @@ pub(super) fn html(paper: &str, source: &str, all: &Reproduction) -> Result<Stri
 /// What the parts of a bar are.
 fn legend(page: &mut String) {
     *page += "<p>Bars:";
-    for (name, plotters::style::RGBColor(r, g, b)) in plot::PARTS {
+    for (name, plotters::style::RGBColor(r, g, b)) in svg::PARTS {
         let _ = write!(
             page,
             "<span class=\"key\" style=\"background: rgb({r}, {g}, {b})\"></span>{name}"
@@ -62,11 +63,11 @@ fn shown(page: &mut String, shown: &Shown) -> Result<(), Failure> {
         let _ = writeln!(page, "<p>{}</p>", escaped(&shown.note));
     }
     for chart in &shown.charts {
-        let methods = plot::methods(chart);
+        let methods = svg::methods(chart);
         if !methods.is_empty() {
             let _ = writeln!(page, "<p>From left to right: {}.</p>", methods.join(", "));
         }
-        let _ = writeln!(page, "<div class=\"plot\">{}</div>", plot::svg(chart)?);
+        let _ = writeln!(page, "<div class=\"plot\">{}</div>", svg::svg(chart)?);
     }
     for part in &shown.tables {
         let folded = part.rows.len() > ROWS_MAX;
@@ -85,18 +86,18 @@ fn shown(page: &mut String, shown: &Shown) -> Result<(), Failure> {
 }
 
 fn claims(page: &mut String, all: &Reproduction) {
-    if super::has_notices(all) {
+    if has_notices(all) {
         *page += "<p>Every claim is measured twice: with a free disk noticed at once, and when a read \
             begins or waits. The paper does not say which it had.</p>\n";
     }
     *page += "<table>\n";
-    row(page, "th", super::head(all));
+    row(page, "th", head(all));
     for finding in &all.findings {
         let marked = |cell: String| {
             let verdict = Verdict::LIST.into_iter().find(|one| one.name() == cell);
             verdict.map_or_else(|| escaped(&cell), span)
         };
-        row(page, "td", super::cells(finding).into_iter().map(marked));
+        row(page, "td", cells(finding).into_iter().map(marked));
     }
     *page += "</table>\n";
     let _ = writeln!(
@@ -104,7 +105,7 @@ fn claims(page: &mut String, all: &Reproduction) {
         "<p>{}. <i>met, fitted</i>: the claim holds by a parameter that was searched, or an input \
          that was made, from the published figure it is compared with; the note begins with that, \
          and with the figure without it.</p>",
-        escaped(&super::summary(all))
+        escaped(&summary(all))
     );
 }
 

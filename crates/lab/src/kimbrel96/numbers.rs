@@ -3,7 +3,7 @@
 use forerun_core::Nanos;
 
 pub(super) use super::super::numbers::{answer, judged, rounded};
-use crate::hinted::host::HostReport;
+use forerun_sim::hinted::host::HostReport;
 
 /// Seconds, to the millisecond.
 pub(super) fn seconds(time: Nanos) -> f64 {

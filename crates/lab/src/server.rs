@@ -29,10 +29,10 @@ use forerun_core::spec::Choice;
 use forerun_core::{Bytes, Nanos, Settings, depth, detect, preset};
 
 use super::Broken;
-use crate::device::{self, Device};
-use crate::report::Report;
-use crate::wrap::Queued;
-use crate::{Scene, scheduler, workload};
+use forerun_sim::device::{self, Device};
+use forerun_sim::report::Report;
+use forerun_sim::wrap::Queued;
+use forerun_sim::{Scene, scheduler, workload};
 
 /// Two Xeons.
 const PROCESSORS: NonZeroU16 = NonZeroU16::new(2).expect("2 is not 0");
@@ -116,7 +116,7 @@ impl ServerRun {
     }
 
     fn disk(&self) -> Result<Box<dyn Device>, Broken> {
-        let model = device::from_toml(include_str!("../../models/ibm_36gb_10k.toml"));
+        let model = device::from_toml(include_str!("../../sim/models/ibm_36gb_10k.toml"));
         let model = model.map_err(|error| Broken::Model(error.to_string()))?;
         let scheduler = scheduler::parse(self.scheduler)?;
         Ok(Box::new(Queued::new(scheduler, model.build())))

@@ -18,10 +18,10 @@ use forerun_core::hinted::{BlockNo, Setup};
 use forerun_core::{Bytes, DeviceId, Nanos};
 
 use super::Broken;
-use crate::hinted::optimum::optimum;
-use crate::hinted::unit::{self, Instance};
-use crate::hinted::{Place, Reads, Reference};
-use crate::random::Random;
+use forerun_sim::hinted::optimum::optimum;
+use forerun_sim::hinted::unit::{self, Instance};
+use forerun_sim::hinted::{Place, Reads, Reference};
+use forerun_sim::random::Random;
 
 /// Most disks of an instance.
 const DISKS_MAX: u16 = 3;

@@ -12,7 +12,7 @@ use super::methods::{
 use super::numbers::{
     answer as numbers, elapsed_s, judged, rounded, seconds, service_ms, utilisation,
 };
-use crate::hinted::host::HostReport;
+use forerun_sim::hinted::host::HostReport;
 
 /// Instances of K18; the test `hinted_theory` has ten times as many.
 const INSTANCES: u64 = 2_000;

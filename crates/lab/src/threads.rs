@@ -7,14 +7,14 @@ use std::num::NonZero;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use forerun_sim::reproduce::Broken;
-use forerun_sim::reproduce::lab::{Done, Job, Traces};
+use crate::Broken;
+use crate::lab::{Done, Job, Traces};
 
 /// Does the jobs; calls `did` after each.
 ///
 /// # Errors
 /// The first that could not be done.
-pub(super) fn perform(
+pub fn perform(
     traces: &Traces,
     jobs: &[Job],
     did: &(dyn Fn() + Sync),

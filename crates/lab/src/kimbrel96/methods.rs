@@ -2,7 +2,7 @@
 
 use super::super::Bar;
 use super::super::lab::Lab;
-use crate::hinted::host::HostReport;
+use forerun_sim::hinted::host::HostReport;
 
 /// The arrays of the paper (section 3).
 pub(super) const ARRAYS: [u16; 11] = [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16];

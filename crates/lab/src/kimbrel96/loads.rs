@@ -8,7 +8,7 @@ use super::methods::{
     with_parameters,
 };
 use super::numbers::{judged, rounded, service_ms, slower_percent, utilisation};
-use crate::hinted::stand_in::cscope;
+use forerun_sim::hinted::stand_in::cscope;
 
 /// Batches of figure 6 and K15.
 pub(super) const BATCHES: [u32; 10] = [4, 8, 16, 40, 80, 160, 320, 480, 640, 1280];

@@ -13,7 +13,7 @@ use super::super::{Exhibit, Shown, Table};
 use super::methods::{AGGRESSIVE, ARRAYS, DEMAND, HORIZON, REVERSE, SELECT, SYNTH, compared};
 use super::numbers::{elapsed_s, service_ms, slower_percent, utilisation};
 use super::tables::head;
-use crate::hinted::stand_in::{cscope, glimpse, postgres, xds};
+use forerun_sim::hinted::stand_in::{cscope, glimpse, postgres, xds};
 
 pub(super) const STAND_INS: Exhibit = Exhibit {
     id: "stand-ins",

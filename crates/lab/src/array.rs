@@ -15,12 +15,12 @@ use forerun_core::spec::Choice;
 use forerun_core::{Bytes, Nanos, Settings, depth, preset, shape};
 
 use super::Broken;
-use crate::device::{self, Device};
-use crate::report::Report;
-use crate::scheduler;
-use crate::world::{Fragments, Striping};
-use crate::wrap::Queued;
-use crate::{Scene, workload};
+use forerun_sim::device::{self, Device};
+use forerun_sim::report::Report;
+use forerun_sim::scheduler;
+use forerun_sim::world::{Fragments, Striping};
+use forerun_sim::wrap::Queued;
+use forerun_sim::{Scene, workload};
 
 /// Disks of the array.
 pub const DISKS: u16 = 5;
@@ -72,7 +72,7 @@ impl Host {
     }
 
     fn disk(self) -> Result<Box<dyn Device>, Broken> {
-        let sheet = include_str!("../../models/cheetah_15k_st373454.toml").lines();
+        let sheet = include_str!("../../sim/models/cheetah_15k_st373454.toml").lines();
         let kept = |line: &&str| self != Self::NoReadingOn || !line.starts_with(READING_ON);
         let text: Vec<&str> = sheet.filter(kept).collect();
         let model = device::from_toml(&text.join("\n"));

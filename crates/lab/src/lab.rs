@@ -25,15 +25,15 @@ use super::array::{ArrayReport, ArrayRun};
 use super::drive::{DriveReport, DriveRun};
 use super::server::{ServerReport, ServerRun};
 use super::theory::{self, Bounds};
-use crate::device::{self, Device};
-use crate::hinted::host::{self, Host, HostReport};
-use crate::hinted::stand_in::{self, Trace};
+use forerun_sim::device::{self, Device};
+use forerun_sim::hinted::host::{self, Host, HostReport};
+use forerun_sim::hinted::stand_in::{self, Trace};
 
 /// The seed of all traces. The compute times of `synth` add up to 0.3 s more than the paper's.
 pub const SEED: u64 = 1;
 
 /// postgres-select with a tenth of the compute time that Table 3 prints: see
-/// [`postgres`](crate::hinted::stand_in::postgres).
+/// [`postgres`](forerun_sim::hinted::stand_in::postgres).
 pub const SELECT_TENTH: &str = "postgres-select/10";
 
 /// cscope3 without its bursts: every compute time the mean.

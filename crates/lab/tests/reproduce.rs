@@ -17,12 +17,12 @@ use std::sync::OnceLock;
 
 use forerun_core::settings::Notice;
 use forerun_core::{Bytes, Nanos};
-use forerun_sim::hinted::stand_in;
-use forerun_sim::reproduce::array::{ArrayRun, Host};
-use forerun_sim::reproduce::lab::{Done, Job, Lab, Traces};
-use forerun_sim::reproduce::{
-    self, Broken, Chart, Finding, Measured, Reproduction, Verdict, Wanted, one_by_one,
+use forerun_lab::array::{ArrayRun, Host};
+use forerun_lab::lab::{Done, Job, Lab, Traces};
+use forerun_lab::{
+    self as reproduce, Broken, Chart, Finding, Measured, Reproduction, Verdict, Wanted, one_by_one,
 };
+use forerun_sim::hinted::stand_in;
 
 fn measured(only: &[&str]) -> Reproduction {
     let wanted = Wanted {
@@ -223,10 +223,6 @@ fn all_claims_of_kimbrel96_fare_as_docs_reproduce_says() {
 }
 
 /// Two threads; the results are those of one.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "runs that have nothing to do with each other, each on one thread"
-)]
 fn threads(traces: &Traces, jobs: Vec<Job>) -> Result<Vec<(Job, Done)>, Broken> {
     let (even, odd): (Vec<_>, Vec<_>) = jobs
         .into_iter()

@@ -9,7 +9,7 @@ use super::super::{Exhibit, Shown};
 use super::scenes::{
     Benchmark, CLIPS, Disk, FOUR, KERNELS, LEVELS, ONE_RAND, ONE_WHOLE, SEARCH, TWO_RAND, run,
 };
-use crate::device;
+use forerun_sim::device;
 
 pub(super) const ALL: &[Exhibit] = &[
     Exhibit {
@@ -53,7 +53,7 @@ pub(super) const ALL: &[Exhibit] = &[
 ];
 
 fn drive(_: &mut Lab, shown: &mut Shown) {
-    let Ok(model) = device::from_toml(include_str!("../../../models/ibm_36gb_10k.toml")) else {
+    let Ok(model) = device::from_toml(include_str!("../../../sim/models/ibm_36gb_10k.toml")) else {
         return;
     };
     let disk = model.build();

@@ -6,13 +6,13 @@
 use forerun_core::Nanos;
 use forerun_core::hinted::{Setup, policy};
 use forerun_core::settings::Notice;
+use forerun_lab::theory::figure_1;
 use forerun_sim::device::Device;
 use forerun_sim::hinted::constant::Constant;
 use forerun_sim::hinted::host::{self, Host, HostReport};
 use forerun_sim::hinted::optimum::optimum;
 use forerun_sim::hinted::synth::{CACHE_BLOCKS, synth};
 use forerun_sim::hinted::unit;
-use forerun_sim::reproduce::theory::figure_1;
 
 /// Sequential accesses take 3 to 4 ms on the paper's disk (section 4.2).
 const SERVICE: Nanos = Nanos(3_300_000);

@@ -18,9 +18,9 @@
 )]
 
 use forerun_core::hinted::{BlockNo, Setup};
+use forerun_lab::theory::{Drawn, draw};
 use forerun_sim::hinted::optimum::optimum;
 use forerun_sim::hinted::unit::{self, UnitReport};
-use forerun_sim::reproduce::theory::{Drawn, draw};
 
 const SEED: u64 = 18;
 const INSTANCES: u64 = 10_000;

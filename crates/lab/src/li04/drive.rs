@@ -4,15 +4,15 @@ use forerun_core::{Bytes, Nanos};
 
 use super::super::Answer;
 use super::super::numbers::{answer, rounded};
-use crate::device::{self, Device, Request};
-use crate::random::Random;
+use forerun_sim::device::{self, Device, Request};
+use forerun_sim::random::Random;
 
 /// Places drawn: the mean is within a hundredth of a percent of that of ten times as many.
 const PLACES: u64 = 20_000;
 const SEED: u64 = 3;
 
 fn disk() -> Option<Box<dyn Device>> {
-    device::from_toml(include_str!("../../../models/ibm_36gb_10k.toml"))
+    device::from_toml(include_str!("../../../sim/models/ibm_36gb_10k.toml"))
         .ok()
         .map(|model| model.build())
 }

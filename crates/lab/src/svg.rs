@@ -5,10 +5,10 @@
 //! of disks, a bar for each method. SVG text, drawn by `plotters`; no fonts and no bitmaps are
 //! needed.
 
-use forerun_sim::reproduce::{Bar, Chart};
+use crate::{Bar, Chart};
 use plotters::prelude::*;
 
-use crate::failure::Failure;
+use forerun_surface::failure::Failure;
 
 /// Width and height in pixels of a plot that fills the page.
 const SIZE: (u32, u32) = (1080, 340);

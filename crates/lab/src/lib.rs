@@ -11,8 +11,11 @@
 //! ```
 //!
 //! A claim that is not met stays in the list, with the measured number and the reason found.
-//! Printing and threads are not here: whoever calls says how [jobs](lab::Job) are done. A new paper
+//! The caller says how [jobs](lab::Job) are done: [`one_by_one`], or on [`threads`]. [`rows`] and
+//! [`page`] print the findings. A new paper
 //! is a file of claims, one module and one entry in [`LIST`].
+
+#![forbid(unsafe_code)]
 
 pub mod array;
 pub mod baek09;
@@ -23,9 +26,13 @@ pub mod lab;
 pub mod li04;
 pub mod li05;
 mod numbers;
+pub mod page;
 mod plot;
+pub mod rows;
 pub mod server;
+mod svg;
 pub mod theory;
+pub mod threads;
 pub mod wu10;
 
 use std::fmt;
@@ -34,8 +41,8 @@ use forerun_core::Nanos;
 use forerun_core::settings::Notice;
 use forerun_core::spec::ChoiceError;
 
-use crate::hinted::HostError;
 pub use claim::{Claim, Claims, Figures, Kind, Verdict};
+use forerun_sim::hinted::HostError;
 use lab::{Done, Job, Lab, Perform, Traces};
 
 /// The papers. One entry a paper.

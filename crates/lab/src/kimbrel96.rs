@@ -1,7 +1,7 @@
 //! kimbrel96: what it says about `synth`, its theorems, and its comparison of five methods over
 //! ten traces and eleven arrays.
 //!
-//! Nine of the traces are lost; [stand-ins](crate::hinted::stand_in) take their place, so their
+//! Nine of the traces are lost; [stand-ins](forerun_sim::hinted::stand_in) take their place, so their
 //! claims are checked as orders and shapes, and every such note says so.
 //!
 //! Aggressive and forestall run with the batches of Table 6. The paper prints it only for the

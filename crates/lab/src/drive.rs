@@ -13,13 +13,13 @@ use forerun_core::spec::Choice;
 use forerun_core::{Bytes, Input, Nanos, Output, Settings, depth, preset};
 
 use super::Broken;
-use crate::device::{self, Device};
-use crate::record::Record;
-use crate::report::Report;
-use crate::scheduler;
-use crate::workload::{Steps, Workload};
-use crate::wrap::Queued;
-use crate::{Scene, workload};
+use forerun_sim::device::{self, Device};
+use forerun_sim::record::Record;
+use forerun_sim::report::Report;
+use forerun_sim::scheduler;
+use forerun_sim::workload::{Steps, Workload};
+use forerun_sim::wrap::Queued;
+use forerun_sim::{Scene, workload};
 
 /// Upwards, adjoining requests merged to at most 512 KiB, nothing waited for.
 const SCHEDULER: &str = "anticipatory(wait_ns=0)";
@@ -121,7 +121,7 @@ impl DriveRun {
     }
 
     fn disk(&self) -> Result<Box<dyn Device>, Broken> {
-        let sheet = include_str!("../../models/hitachi_t7k250_160.toml").lines();
+        let sheet = include_str!("../../sim/models/hitachi_t7k250_160.toml").lines();
         let kept = sheet.filter(|line| !line.starts_with(READING_ON));
         let mut text: Vec<String> = kept.map(str::to_owned).collect();
         // The cache is the last table of the sheet.
