@@ -93,7 +93,7 @@ const DEPENDENCIES: &[Allowed] = &[
     },
     Allowed {
         manifest: "crates/bed/Cargo.toml",
-        ours: &["forerun-core", "forerun-sim"],
+        ours: &["forerun-core", "forerun-sim", "forerun-surface"],
         foreign: Foreign::Any,
     },
 ];

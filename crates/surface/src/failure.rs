@@ -8,6 +8,7 @@
 //! 2  it cannot be tried: a bad argument, a missing file, a file that is not what it should be
 //! ```
 
+use std::fmt::Display;
 use std::io;
 use std::path::Path;
 use std::process::ExitCode;
@@ -20,6 +21,9 @@ pub enum Failure {
     /// It cannot be tried. The message names the value and what would be accepted.
     #[error("{0}")]
     Usage(String),
+    /// This machine lacks something; each line names one thing and its remedy.
+    #[error("cannot run here:{}", .0.iter().map(|m| format!("\n  {m}")).collect::<String>())]
+    Missing(Vec<String>),
     /// It was tried and failed.
     #[error("{0}")]
     Run(String),
@@ -35,19 +39,19 @@ impl Failure {
         ExitCode::from(match self {
             Self::OutputClosed => 0,
             Self::Run(_) => 1,
-            Self::Usage(_) => 2,
+            Self::Usage(_) | Self::Missing(_) => 2,
         })
     }
 
     /// A file that cannot be used at all.
     #[must_use]
-    pub fn unusable(path: &Path, why: impl std::fmt::Display) -> Self {
+    pub fn unusable(path: &Path, why: impl Display) -> Self {
         Self::Usage(format!("{}: {why}", path.display()))
     }
 
     /// A file that failed while it was used.
     #[must_use]
-    pub fn broken(path: &Path, why: impl std::fmt::Display) -> Self {
+    pub fn broken(path: &Path, why: impl Display) -> Self {
         Self::Run(format!("{}: {why}", path.display()))
     }
 
@@ -65,5 +69,20 @@ impl Failure {
 impl From<SettingsError> for Failure {
     fn from(error: SettingsError) -> Self {
         Self::Usage(error.to_string())
+    }
+}
+
+/// Adds the path to an error of the system.
+pub trait At<T> {
+    /// The value, or a [`Failure::Run`] that names the path.
+    ///
+    /// # Errors
+    /// The error there was.
+    fn at(self, path: &Path) -> Result<T, Failure>;
+}
+
+impl<T, E: Display> At<T> for Result<T, E> {
+    fn at(self, path: &Path) -> Result<T, Failure> {
+        self.map_err(|e| Failure::broken(path, e))
     }
 }
