@@ -34,7 +34,7 @@ pub enum Mode {
 pub fn mount(bed: &Bed, place: &Place, mode: Mode) -> Result<(), Failure> {
     let devices = loops(bed, place)?;
     let Some(first) = devices.first() else {
-        return Err(Failure::at(&place.files, "a bed has at least one disk"));
+        return Err(Failure::broken(&place.files, "a bed has at least one disk"));
     };
     let flags = match mode {
         Mode::ToFill => MountFlags::NOATIME,

@@ -131,7 +131,7 @@ pub fn schedulers(device: &Path) -> Result<Vec<String>, Failure> {
 /// The kernel refuses the value.
 pub fn set_queue(device: &Path, name: &str, value: &str) -> Result<(), Failure> {
     let path = queue(device, name);
-    fs::write(&path, value).map_err(|e| Failure::at(&path, format!("cannot be `{value}`: {e}")))
+    fs::write(&path, value).map_err(|e| Failure::broken(&path, format!("cannot be `{value}`: {e}")))
 }
 
 /// Sets the readahead of the mounted btrfs that one of its devices belongs to: it has its own.
@@ -148,7 +148,7 @@ pub fn set_btrfs_read_ahead(device: &Path, kib: u64) -> Result<(), Failure> {
             return fs::write(&path, kib.to_string()).at(&path);
         }
     }
-    Err(Failure::at(device, "no mounted btrfs has this device"))
+    Err(Failure::broken(device, "no mounted btrfs has this device"))
 }
 
 #[cfg(test)]

@@ -30,7 +30,6 @@ pub mod content;
 pub mod down;
 pub mod emulated;
 pub mod export;
-pub mod failure;
 pub mod fill;
 pub mod kernel;
 pub mod local;
@@ -54,3 +53,5 @@ pub mod table;
 pub mod thing;
 pub mod tool;
 pub mod up;
+
+pub use forerun_surface::failure;

@@ -213,7 +213,10 @@ impl<'a> Bench<'a> {
                 forerun: self.comparison.forerun.clone(),
                 point: self.point(),
             })),
-            false => Err(Failure::at(&self.point(), format!("no mount: {status}"))),
+            false => Err(Failure::broken(
+                &self.point(),
+                format!("no mount: {status}"),
+            )),
         }
     }
 }

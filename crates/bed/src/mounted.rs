@@ -124,7 +124,7 @@ impl Mounted {
                 return Err(Failure::Run(text));
             }
             if began.elapsed() > START_MAX {
-                return Err(Failure::at(path, format!("{name} does not mount")));
+                return Err(Failure::broken(path, format!("{name} does not mount")));
             }
             poll(&mut [PollFd::new(&list, PollFlags::PRI)], Some(&LOOK)).at(path)?;
         }
@@ -174,7 +174,7 @@ impl Mounted {
         }
         let (name, end) = (&self.name, self.end);
         let text = format!("{name} did not end well by {end:?}: {status}");
-        Err(Failure::at(path, text))
+        Err(Failure::broken(path, text))
     }
 }
 

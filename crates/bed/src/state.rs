@@ -89,7 +89,7 @@ impl State {
             io::ErrorKind::NotFound => {
                 Failure::Usage(format!("{}: no bed is up here", folder.display()))
             }
-            _ => Failure::at(&path, error),
+            _ => Failure::broken(&path, error),
         })?;
         lock(&made, &path)?;
         let mut text = String::new();
@@ -167,7 +167,7 @@ pub fn things(folder: &Path) -> Result<Vec<Thing>, Failure> {
 
 fn lock(file: &File, path: &Path) -> Result<(), Failure> {
     flock(file, FlockOperation::NonBlockingLockExclusive)
-        .map_err(|_| Failure::at(path, "another forerun-bed is at work on this bed"))
+        .map_err(|_| Failure::broken(path, "another forerun-bed is at work on this bed"))
 }
 
 /// The bed of a state directory.

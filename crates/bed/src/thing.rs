@@ -148,7 +148,7 @@ fn unmount_ours(path: &Path, kind: &str) -> Result<(), Failure> {
                 "a {} that is not ours is mounted here: left alone",
                 top.kind
             );
-            return Err(Failure::at(path, found));
+            return Err(Failure::broken(path, found));
         }
         match unmount_once_free(path) {
             // A dead FUSE mount cannot be in orderly use: whoever is in there gets errors already.

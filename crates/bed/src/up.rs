@@ -79,7 +79,7 @@ fn make_private(path: &Path) -> Result<(), Failure> {
 /// The folder is outside of the state directory, so one that is there is somebody else's.
 fn make_images(path: &Path, bed: &Bed, state: &mut State) -> Result<(), Failure> {
     if fs::symlink_metadata(path).is_ok() {
-        return Err(Failure::at(
+        return Err(Failure::broken(
             path,
             "is there already, and not of this bed: remove it",
         ));
@@ -114,7 +114,7 @@ fn attach(image: &Path, bed: &Bed, state: &mut State) -> Result<(), Failure> {
     let device = tool::run("losetup", arguments.into_iter().chain([image.as_os_str()]))?;
     let device = Path::new(&device);
     if bed.disks.is_local() && !kernel::is_direct(device) {
-        return Err(Failure::at(
+        return Err(Failure::broken(
             image,
             "its file system has no direct I/O: give a state directory on another",
         ));
@@ -140,7 +140,7 @@ pub fn loops(bed: &Bed, place: &Place) -> Result<Vec<PathBuf>, Failure> {
     let images = (0..bed.disks.count).map(|index| place.image(index));
     images
         .map(|image| {
-            kernel::loop_of(&image)?.ok_or_else(|| Failure::at(&image, "has no loop device"))
+            kernel::loop_of(&image)?.ok_or_else(|| Failure::broken(&image, "has no loop device"))
         })
         .collect()
 }

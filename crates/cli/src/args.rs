@@ -9,15 +9,19 @@
 mod bench;
 mod command;
 mod layout;
+#[cfg(feature = "mount")]
 mod mount;
+#[cfg(feature = "reproduce")]
 mod reproduce;
 mod setup;
 mod simulate;
 mod trace;
+#[cfg(feature = "mount")]
+mod trial;
 
 use std::path::PathBuf;
 
-use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::builder::{PossibleValuesParser, Resettable, TypedValueParser};
 use clap::{Arg, Args as Group, Parser, ValueEnum};
 use forerun_core::settings::Notice;
 use forerun_core::spec::{Choice, Method};
@@ -29,11 +33,15 @@ use forerun_io::BackendChoice;
 pub use self::bench::{Bench, Clock, Format, Workload};
 pub use self::command::Command;
 pub use self::layout::Layout;
+#[cfg(feature = "mount")]
 pub use self::mount::{Ctl, Mount, Order, Top, Umount};
+#[cfg(feature = "reproduce")]
 pub use self::reproduce::Reproduce;
-pub use self::setup::{Completions, Man, Try};
+pub use self::setup::{Completions, Man};
 pub use self::simulate::{Presets, Simulate, Simulated, Where};
 pub use self::trace::{Reading, Trace, TraceCommand, TraceConvert, TraceInfo};
+#[cfg(feature = "mount")]
+pub use self::trial::Try;
 use crate::emulation::Emulation;
 use crate::papers::in_words;
 use crate::quantity::parse_size;
@@ -182,7 +190,7 @@ impl Storage {
 
 /// `forerun read`.
 #[derive(Debug, Group)]
-#[command(mut_args(|arg| without_walks(mount::in_order(arg))))]
+#[command(mut_args(|arg| without_walks(in_order(arg))))]
 pub struct Read {
     /// What to read, one after the other
     #[arg(value_name = "FILE", required = true)]
@@ -228,6 +236,25 @@ pub struct Profile {
     /// Write the profile to this file, for --profile
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
+}
+
+/// Flags of every day first; what only research needs comes last, and its methods are not listed
+/// again.
+fn in_order(arg: Arg) -> Arg {
+    match arg.get_id().as_str() {
+        "memory" => arg.help_heading(Resettable::Reset).display_order(0),
+        "profile" | "profile_fixed" | "stripe" => {
+            arg.help_heading(Resettable::Reset).display_order(1)
+        }
+        "preset" | "emulate" | "backend" | "journal" => arg.help_heading("Research"),
+        "detect" | "depth" | "shape" | "dispatch" | "reclaim" | "split" | "next_file"
+        | "measure" => {
+            let help = arg.get_help().cloned().unwrap_or_default();
+            let long = format!("{help} (see `forerun list methods`)");
+            arg.help_heading("Research").long_help(long)
+        }
+        _ => arg,
+    }
 }
 
 /// Of a command that reads the files it is given no method can say which comes next.

@@ -3,17 +3,23 @@
 
 pub mod bench;
 pub mod completions;
+#[cfg(feature = "mount")]
 pub mod ctl;
 pub mod layout;
 pub mod list;
 pub mod man;
+#[cfg(feature = "mount")]
 pub mod mount;
 pub mod profile;
 pub mod read;
 pub mod replay;
+#[cfg(feature = "reproduce")]
 pub mod reproduce;
 pub mod simulate;
+#[cfg(feature = "top")]
 pub mod top;
 pub mod trace;
+#[cfg(feature = "mount")]
 pub mod trial;
+#[cfg(feature = "mount")]
 pub mod umount;

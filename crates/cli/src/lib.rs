@@ -16,26 +16,26 @@ pub mod bench;
 pub mod commands;
 pub mod composition;
 pub mod emulation;
-pub mod estimate;
-pub mod failure;
-pub mod files;
 pub mod measure;
-pub mod mount;
 pub mod papers;
 pub mod profile_file;
 pub mod progress;
-pub mod quantity;
 pub mod stack;
-pub mod stats;
 pub mod striping;
 pub mod terminal;
+#[cfg(feature = "mount")]
 pub mod trial;
 
 use std::io::Write;
 
 use args::{Args, Command};
+use environment::Environment;
 use failure::Failure;
-use mount::sockets::{Environment, Sockets};
+#[cfg(feature = "mount")]
+pub use forerun_mount as mount;
+pub use forerun_surface::{environment, estimate, failure, files, quantity, stats};
+#[cfg(feature = "mount")]
+use mount::sockets::Sockets;
 
 /// Runs a command with its output going to `out`, whatever the environment.
 ///
@@ -50,20 +50,29 @@ pub fn run(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
 /// # Errors
 /// See [`Failure`].
 pub fn run_in(args: &Args, environment: &Environment, out: &mut dyn Write) -> Result<(), Failure> {
+    #[cfg(feature = "mount")]
     let sockets = Sockets::of(environment);
+    #[cfg(not(feature = "mount"))]
+    let _ = environment;
     match &args.command {
         Command::Read(read) => commands::read::run(read, out),
         Command::Layout(layout) => commands::layout::run(layout, out),
         Command::Profile(profile) => commands::profile::run(profile, out),
         Command::Bench(bench) => commands::bench::run(bench, out),
         Command::Replay(replay) => commands::replay::run(replay, out),
+        #[cfg(feature = "reproduce")]
         Command::Reproduce(reproduce) => commands::reproduce::run(reproduce, out),
         Command::Simulate(simulate) => commands::simulate::run(simulate, out),
         Command::Trace(trace) => commands::trace::run(trace, out),
+        #[cfg(feature = "mount")]
         Command::Try(args) => commands::trial::run(args, out),
+        #[cfg(feature = "mount")]
         Command::Mount(mount) => commands::mount::run(mount, &sockets),
+        #[cfg(feature = "mount")]
         Command::Umount(umount) => commands::umount::run(umount),
+        #[cfg(feature = "top")]
         Command::Top(top) => commands::top::run(top, &sockets, out),
+        #[cfg(feature = "mount")]
         Command::Ctl(ctl) => commands::ctl::run(ctl, &sockets, out),
         Command::Completions(completions) => commands::completions::run(completions, out),
         Command::Man(man) => commands::man::run(man, out),

@@ -11,9 +11,8 @@ use std::process::ExitCode;
 use clap::Parser;
 use clap::error::ErrorKind;
 use forerun::args::Args;
+use forerun::environment::Environment;
 use forerun::failure::Failure;
-use forerun::mount::options;
-use forerun::mount::sockets::Environment;
 use tracing_subscriber::EnvFilter;
 
 /// What is worth a line unless the user says otherwise. `fuser` warns of every request that is left
@@ -39,7 +38,10 @@ fn main() -> ExitCode {
         .with_target(false)
         .without_time()
         .init();
-    let args = match Args::try_parse_from(options::expand(std::env::args_os())) {
+    let words = std::env::args_os();
+    #[cfg(feature = "mount")]
+    let words = forerun::mount::options::expand(words);
+    let args = match Args::try_parse_from(words) {
         Ok(args) => args,
         Err(error) => {
             // A closed pipe behind --help is nobody's error.

@@ -9,10 +9,9 @@ use forerun_core::{Ledger, Settings, measure};
 use forerun_io::{Config, Driver};
 
 use crate::args::Storage;
-use crate::estimate::{DeviceEstimate, Estimate, name_nth};
+use crate::estimate::{DeviceEstimate, Estimate, device_name, name_nth};
 use crate::failure::Failure;
 use crate::files::NewFile;
-use crate::mount::report::device_name;
 use crate::profile_file;
 
 /// See the [module](self).

@@ -5,13 +5,15 @@
 use std::io::{IsTerminal, stdout};
 
 use comfy_table::{ContentArrangement, Table, presets};
-use ratatui::crossterm::terminal;
+use rustix::termios::tcgetwinsize;
 
 /// Its columns and lines.
 #[must_use]
 pub fn size() -> Option<(u16, u16)> {
     let is_terminal = stdout().is_terminal();
-    is_terminal.then(|| terminal::size().ok()).flatten()
+    let size = is_terminal.then(|| tcgetwinsize(stdout()).ok()).flatten()?;
+    // A terminal that does not tell its size says 0.
+    (size.ws_col > 0).then_some((size.ws_col, size.ws_row))
 }
 
 /// A table without lines between cells. In a terminal it is as wide as that but for `spare` columns, and no

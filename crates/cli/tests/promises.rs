@@ -28,7 +28,7 @@ fn tests_of(path: &Path) -> BTreeSet<String> {
 
 fn tests() -> BTreeSet<String> {
     let folder = root().join("crates/cli/tests");
-    let mut tests = tests_of(&folder.join("mount_fs.rs"));
+    let mut tests = tests_of(&root().join("crates/mount/tests/mount_fs.rs"));
     for file in fs::read_dir(folder.join("mount")).unwrap() {
         tests.extend(tests_of(&file.unwrap().path()));
     }

@@ -65,13 +65,35 @@ const DEPENDENCIES: &[Allowed] = &[
         foreign: Foreign::Any,
     },
     Allowed {
+        manifest: "crates/surface/Cargo.toml",
+        ours: &["forerun-core", "forerun-io"],
+        foreign: Foreign::Any,
+    },
+    Allowed {
+        manifest: "crates/mount/Cargo.toml",
+        ours: &["forerun-core", "forerun-io", "forerun-surface"],
+        foreign: Foreign::Any,
+    },
+    Allowed {
+        manifest: "crates/lab/Cargo.toml",
+        ours: &["forerun-core", "forerun-sim", "forerun-surface"],
+        foreign: Foreign::Any,
+    },
+    Allowed {
         manifest: "crates/cli/Cargo.toml",
-        ours: &["forerun-core", "forerun-sim", "forerun-io"],
+        ours: &[
+            "forerun-core",
+            "forerun-sim",
+            "forerun-io",
+            "forerun-surface",
+            "forerun-mount",
+            "forerun-lab",
+        ],
         foreign: Foreign::Any,
     },
     Allowed {
         manifest: "crates/bed/Cargo.toml",
-        ours: &["forerun-core", "forerun-sim"],
+        ours: &["forerun-core", "forerun-sim", "forerun-surface"],
         foreign: Foreign::Any,
     },
 ];

@@ -16,8 +16,7 @@
 //! scheduler, wrap, device   what serves it, innermost last      needs      in the least time
 //! world, hinted             who runs it: engine or planner      simulate   either, as one outcome
 //! record, replay            what was decided, and again         report     what came of it
-//! reproduce                 runs of a paper, made again         count      hits without time
-//! validate                  a drive against measured responses
+//! count                     hits without time                  validate   a drive against measured responses
 //! ```
 //!
 //! Because the engine here is the engine that reads real files, what the simulator says about a
@@ -39,7 +38,6 @@ pub mod random;
 pub mod record;
 pub mod replay;
 pub mod report;
-pub mod reproduce;
 pub mod scheduled;
 pub mod scheduler;
 mod server;

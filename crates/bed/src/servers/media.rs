@@ -78,7 +78,7 @@ pub fn warm_names(place: &Place, root: &Path, group: Option<&Path>) -> Result<()
     cold::delay(place, true)?;
     match walked {
         Ok(status) if status.success() => Ok(()),
-        Ok(status) => Err(Failure::at(root, format!("find: {status}"))),
+        Ok(status) => Err(Failure::broken(root, format!("find: {status}"))),
         Err(error) => Err(Failure::Run(format!("find: {error}"))),
     }
 }

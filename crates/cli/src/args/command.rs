@@ -3,22 +3,30 @@
 
 use clap::Subcommand;
 
-use super::{
-    Bench, Completions, Ctl, Layout, List, Man, Mount, Profile, Read, Replay, Reproduce, Simulate,
-    Top, Trace, Try, Umount,
-};
+#[cfg(feature = "reproduce")]
+use super::Reproduce;
+#[cfg(feature = "top")]
+use super::Top;
+use super::{Bench, Completions, Layout, List, Man, Profile, Read, Replay, Simulate, Trace};
+#[cfg(feature = "mount")]
+use super::{Ctl, Mount, Try, Umount};
 
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    #[cfg(feature = "mount")]
     /// Measure with your own files whether forerun helps here
     Try(Try),
+    #[cfg(feature = "mount")]
     /// Mount a directory so that any program reads it ahead
     Mount(Box<Mount>),
+    #[cfg(feature = "mount")]
     /// Take a mount off its path
     Umount(Umount),
+    #[cfg(feature = "top")]
     /// Watch the mounts that run in the terminal
     Top(Top),
+    #[cfg(feature = "mount")]
     /// Ask a running mount, or change what can be changed
     Ctl(Ctl),
     /// Write files to standard output, read ahead
@@ -62,6 +70,7 @@ pub enum Command {
     #[command(after_long_help = "Examples:\n  \
         forerun read --journal j big.log > /dev/null && forerun replay j")]
     Replay(Replay),
+    #[cfg(feature = "reproduce")]
     /// Measure again what a paper reports
     #[command(after_long_help = "Examples:\n  \
         forerun reproduce kimbrel96 -o report")]

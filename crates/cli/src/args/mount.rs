@@ -8,11 +8,10 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::builder::Resettable;
-use clap::{Arg, Args as Group, Subcommand};
+use clap::{Args as Group, Subcommand};
 use forerun_core::{Bytes, preset};
 
-use super::{Composition, Storage};
+use super::{Composition, Storage, in_order};
 use crate::mount::fs::passthrough::Mode;
 use crate::mount::metrics::address;
 use crate::mount::options::Flag;
@@ -150,25 +149,6 @@ fn believed(text: &str) -> Result<Duration, String> {
         return Err(format!("must lie from 0s to {}s", YEAR.as_secs()));
     }
     Ok(time)
-}
-
-/// Flags of every day first; what only research needs comes last, and its methods are not listed
-/// again.
-pub(super) fn in_order(arg: Arg) -> Arg {
-    match arg.get_id().as_str() {
-        "memory" => arg.help_heading(Resettable::Reset).display_order(0),
-        "profile" | "profile_fixed" | "stripe" => {
-            arg.help_heading(Resettable::Reset).display_order(1)
-        }
-        "preset" | "emulate" | "backend" | "journal" => arg.help_heading("Research"),
-        "detect" | "depth" | "shape" | "dispatch" | "reclaim" | "split" | "next_file"
-        | "measure" => {
-            let help = arg.get_help().cloned().unwrap_or_default();
-            let long = format!("{help} (see `forerun list methods`)");
-            arg.help_heading("Research").long_help(long)
-        }
-        _ => arg,
-    }
 }
 
 /// `forerun umount`.

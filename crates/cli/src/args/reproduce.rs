@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args as Group;
-use forerun_sim::reproduce::{self, Paper};
+use forerun_lab::Paper;
 
 use super::{ListFormat, Noticing};
 
@@ -11,7 +11,7 @@ use super::{ListFormat, Noticing};
 #[derive(Debug, Group)]
 pub struct Reproduce {
     /// The papers whose claims are measured: li04, li05, wu10, kimbrel96, baek09
-    #[arg(value_name = "PAPER", required = true, value_parser = |name: &str| reproduce::find(name))]
+    #[arg(value_name = "PAPER", required = true, value_parser = |name: &str| forerun_lab::find(name))]
     pub papers: Vec<&'static Paper>,
 
     /// Only these claims, tables and figures: K1,table-2,figure-6,runs or B3,figure-8; a table or a figure needs -o

@@ -1,50 +1,9 @@
-//! Flags of `forerun try`, `completions` and `man`: what is used once, before or beside the work.
+//! Flags of `forerun completions` and `man`, which are used once, beside the work.
 
 use std::path::PathBuf;
 
 use clap::Args as Group;
 use clap_complete::Shell;
-use forerun_core::Bytes;
-
-use super::parse_count;
-use crate::quantity::parse_size;
-
-/// Most readers of a trial: each is a thread, and more say nothing new.
-const READERS_MAX: u32 = 1024;
-
-/// Longest trial: nobody waits longer for an answer that a minute gives.
-const SECONDS_MAX: u32 = 600;
-
-/// `forerun try`.
-#[derive(Debug, Group)]
-#[command(
-    after_long_help = "Nothing is written and nothing stays mounted. The files are read cold: \
-    their pages are dropped\nfrom the page cache before each run, which slows other programs that use \
-    them for a moment.\n\n\
-    Examples:\n  \
-    forerun try /data\n  \
-    forerun try --readers 64 /data     as many programs as read at once\n  \
-    forerun try big.db"
-)]
-pub struct Try {
-    /// Your own files: a directory, or one large file
-    #[arg(value_name = "DIR|FILE")]
-    pub path: PathBuf,
-
-    /// How many read at once in the second part
-    #[arg(long, value_name = "N", default_value = "16")]
-    #[arg(value_parser = |text: &str| parse_count(text, READERS_MAX))]
-    pub readers: u32,
-
-    /// How long it may take in all
-    #[arg(long, value_name = "N", default_value = "50")]
-    #[arg(value_parser = |text: &str| parse_count(text, SECONDS_MAX))]
-    pub seconds: u32,
-
-    /// Memory of forerun
-    #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = parse_size)]
-    pub memory: Bytes,
-}
 
 /// `forerun completions`.
 #[derive(Debug, Group)]

@@ -1,16 +1,17 @@
 //! `forerun mount`: shows a directory at another place, read ahead.
 //!
 //! In the foreground this is the mount itself; else it starts one in the background and returns
-//! once that works. What a mount is stands in [`crate::mount`].
+//! once that works. The mount itself is [`forerun_mount`].
 
 use forerun_core::settings::SettingsError;
 
-use crate::args::Mount;
-use crate::composition::name_the_flag;
+use crate::args::{Composition, Mount};
+use crate::composition::{name_the_flag, settings};
 use crate::failure::Failure;
-use crate::mount::running::Running;
+use crate::mount::running::{Running, Wanted};
 use crate::mount::sockets::Sockets;
 use crate::mount::{background, point};
+use crate::stack;
 
 /// Runs the command.
 ///
@@ -52,16 +53,30 @@ pub fn run(args: &Mount, sockets: &Sockets) -> Result<(), Failure> {
 
 fn start(args: &Mount, sockets: &Sockets) -> Result<Running, Failure> {
     let checked = point::check(&args.source, &args.mountpoint, args.nonempty)?;
-    if args.control.is_some() {
-        return Running::start(args, checked);
-    }
     // Where no socket can be made the mount works all the same.
-    let control = sockets.name().map_err(|error| {
-        tracing::info!("`forerun top` will not find this mount: {error}");
-    });
-    let args = Mount {
-        control: control.ok(),
-        ..args.clone()
+    let own = || {
+        let name = sockets.name().map_err(|error| {
+            tracing::info!("`forerun top` will not find this mount: {error}");
+        });
+        name.ok()
     };
-    Running::start(&args, checked)
+    let wanted = Wanted {
+        memory: args.composition.memory,
+        preset: args.preset.name,
+        trust: args.trust(),
+        passthrough: args.passthrough,
+        allow_other: args.allow_other,
+        kernel_readahead: args.kernel_readahead,
+        flags: args.flag.clone(),
+        metrics: args.metrics,
+        control: args.control.clone().or_else(own),
+        journal: args.storage.journal.clone(),
+    };
+    Running::start(&wanted, checked, |memory| {
+        let composition = Composition {
+            memory,
+            ..args.composition.clone()
+        };
+        stack::config(settings(args.preset, &composition)?, &args.storage)
+    })
 }

@@ -1,22 +1,17 @@
 //! `forerun reproduce`: measures the claims of a paper in the simulator and prints how they fared.
 //!
-//! What is measured and judged is in `forerun_sim::reproduce`; here are the threads that make its
+//! What is measured and judged is in `forerun_lab`; here are the threads that make its
 //! runs, and the printing: a table for people, an object a line for programs, and with `-o` a page
 //! with the paper's tables and figures. A claim that differs is a result, not a failure: the exit
 //! code stays 0.
-
-mod page;
-mod plot;
-mod threads;
 
 use std::fs;
 use std::io::Write;
 
 use comfy_table::{ContentArrangement, Table, presets};
 use forerun_core::settings::Notice;
-use forerun_sim::reproduce::{
-    Broken, Figures, Finding, Measured, Paper, Reproduction, Verdict, Wanted,
-};
+use forerun_lab::rows::{cells, fitted, head, note, summary};
+use forerun_lab::{Broken, Figures, Finding, Paper, Reproduction, Wanted, page, threads};
 use serde_json::{Value, json};
 
 use crate::args::{ListFormat, Reproduce};
@@ -134,10 +129,6 @@ fn papers(args: &Reproduce) -> Result<Vec<(&'static Paper, Vec<String>)>, Failur
     Ok(papers)
 }
 
-fn numbers_of(figures: Option<&Figures>) -> String {
-    figures.map_or_else(|| "-".to_owned(), Figures::to_string)
-}
-
 fn table(all: &Reproduction) -> String {
     let mut table = Table::new();
     table
@@ -150,70 +141,6 @@ fn table(all: &Reproduction) -> String {
     }
     let lines = table.lines().map(|line| line.trim_end().to_owned() + "\n");
     lines.chain([format!("\n{}\n", summary(all))]).collect()
-}
-
-/// How many claims have each verdict, at the moment that was asked for.
-fn summary(all: &Reproduction) -> String {
-    let first = |finding: &Finding| finding.measured.first().map(|one| one.verdict);
-    let verdicts: Vec<Verdict> = all.findings.iter().filter_map(first).collect();
-    let counts = Verdict::LIST.map(|verdict| {
-        let count = verdicts.iter().filter(|one| **one == verdict).count();
-        format!("{verdict}: {count}")
-    });
-    format!("claims: {}; {}", verdicts.len(), counts.join("; "))
-}
-
-/// Whether claims were measured for more than one moment at which a free disk is noticed.
-fn has_notices(all: &Reproduction) -> bool {
-    all.findings
-        .iter()
-        .any(|finding| finding.measured.len() > 1)
-}
-
-/// The columns of a table of claims: measured and verdict once for each moment at which a free disk
-/// is noticed.
-fn head(all: &Reproduction) -> Vec<String> {
-    let measured = all.findings.first().map_or(&[][..], |f| &f.measured);
-    let has_notices = has_notices(all);
-    let columns = measured.iter().flat_map(|one| {
-        let moment = one.notice.to_string();
-        let measured = "measured".to_owned();
-        [
-            if has_notices { moment } else { measured },
-            "verdict".to_owned(),
-        ]
-    });
-    let first = ["id", "claim", "published"].map(str::to_owned);
-    let columns = first.into_iter().chain(columns);
-    columns.chain(["note".to_owned()]).collect()
-}
-
-fn cells(finding: &Finding) -> Vec<String> {
-    let claim = &finding.claim;
-    let published = numbers_of(claim.published().as_ref());
-    let mut cells = vec![claim.id.clone(), claim.what.clone(), published];
-    for one in &finding.measured {
-        cells.extend([one.figures.to_string(), one.verdict.to_string()]);
-    }
-    let fit = fitted(finding).map(|fit| format!("fitted: {fit}; "));
-    cells.push(fit.unwrap_or_default() + &note(finding));
-    cells
-}
-
-/// What is to be said of the moment that was asked for, and whether the verdict hangs on it.
-fn note(finding: &Finding) -> String {
-    let note = finding.measured.first().map_or("", |one| &one.note);
-    match finding.hangs_on_notice() {
-        true => {
-            format!("hangs on when a free disk is noticed, which the paper leaves open; {note}")
-        }
-        false => note.to_owned(),
-    }
-}
-
-/// What was fitted, for the moment that was asked for.
-fn fitted(finding: &Finding) -> Option<&str> {
-    finding.measured.first().and_then(Measured::fit)
 }
 
 fn lines(paper: &str, all: &Reproduction) -> String {

@@ -1,0 +1,193 @@
+//! Runs on a striped array: one workload, one preset, five disks of one model, each behind its scheduler.
+//!
+//! The conditions of baek09 section 5.1, as far as they are known: Cheetah 15K.4, RAID-0, the anticipatory
+//! scheduler per disk, ext3 on Linux 2.6.18 with 1 GB of memory. The members are devices of the engine, so
+//! windows are split at strips as md splits them, and each part is there when its disk has it:
+//!
+//! ```text
+//! reader -> legacy windows -> [shape] -> pieces at strips -> anticipatory, merging -> drive, cache
+//! ```
+//!
+//! A run is as long as its time, not its work, so that no reader is left alone at the end: bandwidth is what
+//! all readers took by then. IOzone stops its clock the same way, when the first process is done.
+
+use forerun_core::spec::Choice;
+use forerun_core::{Bytes, Nanos, Settings, depth, preset, shape};
+
+use super::Broken;
+use forerun_sim::device::{self, Device};
+use forerun_sim::report::Report;
+use forerun_sim::scheduler;
+use forerun_sim::world::{Fragments, Striping};
+use forerun_sim::wrap::Queued;
+use forerun_sim::{Scene, workload};
+
+/// Disks of the array.
+pub const DISKS: u16 = 5;
+
+/// The page cache of section 5.1. The 512 MB of the RAID driver, in which MSP keeps its stripes, are no
+/// cache of their own here: what MSP has ahead is 8 stripes at most, half a hundredth of this.
+const MEMORY: Bytes = Bytes(1 << 30);
+
+/// How long a run is: a thousand requests of each disk and more.
+pub const RUN: Nanos = Nanos(8_000_000_000);
+
+/// How long it is in a sample.
+pub const SAMPLE: Nanos = Nanos(2_000_000_000);
+
+/// Each file in one piece, one right behind the other in a drawn order: at any block of the array, as a file
+/// system puts them.
+const BEHIND_EACH_OTHER: Fragments = Fragments {
+    mean: Bytes(1 << 40),
+    seed: 1,
+};
+
+/// The line of the model that has it read on by itself.
+const READING_ON: &str = "readahead_bytes";
+
+/// What stands in for the disks of the paper and their schedulers.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
+pub enum Host {
+    /// Anticipatory, requests up to 512 KiB merged.
+    #[default]
+    Linux,
+    /// The same, nothing merged.
+    Unmerged,
+    /// No waiting: an upward elevator with merging.
+    Elevator,
+    /// In the order of arrival.
+    Fcfs,
+    /// As Linux, on drives that do not read on by themselves.
+    NoReadingOn,
+}
+
+impl Host {
+    fn scheduler(self) -> &'static str {
+        match self {
+            Self::Linux | Self::NoReadingOn => "anticipatory",
+            Self::Unmerged => "anticipatory(merge_bytes=0)",
+            Self::Elevator => "anticipatory(wait_ns=0)",
+            Self::Fcfs => "fcfs",
+        }
+    }
+
+    fn disk(self) -> Result<Box<dyn Device>, Broken> {
+        let sheet = include_str!("../../sim/models/cheetah_15k_st373454.toml").lines();
+        let kept = |line: &&str| self != Self::NoReadingOn || !line.starts_with(READING_ON);
+        let text: Vec<&str> = sheet.filter(kept).collect();
+        let model = device::from_toml(&text.join("\n"));
+        let model = model.map_err(|error| Broken::Model(error.to_string()))?;
+        let scheduler = scheduler::parse(self.scheduler())?;
+        Ok(Box::new(Queued::new(scheduler, model.build())))
+    }
+}
+
+/// A run on the array.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct ArrayRun {
+    /// The workload with its parameters.
+    pub workload: String,
+    /// Of the presets of Baek and Park, or `none`.
+    pub preset: &'static str,
+    /// Its shape with parameters, where they are not the preset's.
+    pub shape: Option<String>,
+    /// Largest window.
+    pub prefetch: Bytes,
+    /// Strip of the array.
+    pub strip: Bytes,
+    /// Schedulers and drives.
+    pub host: Host,
+    /// Files begin at rows of strips; else one right behind the other, wherever that is.
+    pub is_aligned: bool,
+    /// How long it is.
+    pub time: Nanos,
+}
+
+/// What came of it.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct ArrayReport {
+    /// Taken by all readers.
+    pub bytes: Bytes,
+    /// In this time.
+    pub elapsed: Nanos,
+    /// Readers that were done by then.
+    pub closed: u64,
+    /// How long those read, from open to close, all together.
+    pub open: Nanos,
+    /// Requests of the engine to all disks.
+    pub requests: u64,
+    /// How often a disk went on elsewhere than where it was.
+    pub switches: u64,
+}
+
+impl ArrayRun {
+    fn settings(&self) -> Result<Settings, Broken> {
+        let preset = preset::find(self.preset);
+        let preset = preset.map_err(|error| Broken::Settings(error.to_string()))?;
+        let settings = preset.settings(MEMORY);
+        let mut settings = settings.map_err(|error| Broken::Settings(error.to_string()))?;
+        settings.depth = Choice::parse("depth", depth::LIST, "fixed")?;
+        settings.depth = settings
+            .depth
+            .with("depth_bytes", self.prefetch.0.max(512))?;
+        if let Some(shape) = &self.shape {
+            settings.shape = Choice::parse("shape", shape::LIST, shape)?;
+        }
+        Ok(settings)
+    }
+
+    /// Makes it.
+    ///
+    /// # Errors
+    /// A workload, a preset or a model there is not, or a run that breaks a rule.
+    pub fn perform(&self) -> Result<ArrayReport, Broken> {
+        let workload = workload::parse(&self.workload)?;
+        let mut scene = Scene::new(self.settings()?, self.host.disk()?, &*workload);
+        for _ in 1..DISKS {
+            scene.devices.push(self.host.disk()?);
+        }
+        let mut striping = Striping::raid0(self.strip)?;
+        if !self.is_aligned {
+            striping.fragments = Some(BEHIND_EACH_OTHER);
+        }
+        scene.striping = Some(striping);
+        scene.until = Some(self.time);
+        let run = scene.run(&mut ());
+        let report = run.map_err(|error| Broken::Settings(error.to_string()))?;
+        Ok(ArrayReport::of(&report, self.time))
+    }
+}
+
+impl ArrayReport {
+    fn of(report: &Report, time: Nanos) -> Self {
+        let closed = report.readers.iter().filter(|r| r.elapsed > Nanos(0));
+        let is_over = report.readers.iter().all(|r| r.elapsed > Nanos(0));
+        let usages = || report.devices.iter().map(|device| device.usage);
+        Self {
+            bytes: report.bytes,
+            elapsed: if is_over { report.elapsed } else { time },
+            closed: closed.clone().count() as u64,
+            open: Nanos(closed.map(|r| r.stall.0 + r.driver.0).sum()),
+            requests: usages().map(|usage| usage.requests).sum(),
+            switches: usages().map(|usage| usage.switches).sum(),
+        }
+    }
+
+    /// Bandwidth in MB/s, of 10^6 bytes.
+    #[must_use]
+    pub fn rate(&self) -> f64 {
+        self.bytes.0 as f64 * 1e3 / self.elapsed.0.max(1) as f64
+    }
+
+    /// Files read whole in a second.
+    #[must_use]
+    pub fn closed_per_second(&self) -> f64 {
+        self.closed as f64 * 1e9 / self.elapsed.0.max(1) as f64
+    }
+
+    /// Mean time to read a file whole, in ms, computing left out.
+    #[must_use]
+    pub fn open_ms(&self) -> f64 {
+        self.open.0 as f64 / self.closed.max(1) as f64 / 1e6
+    }
+}

@@ -1,0 +1,306 @@
+//! The lab: traces under one method on so many modelled disks, each run made once.
+//!
+//! The conditions of a [`Run`] are those of kimbrel96 section 3: an HP 97560 a disk, CSCAN, striping by one
+//! block, the cache the trace was run with, half a millisecond of processor a fetch. When a free
+//! disk is noticed the paper does not say; the lab has one [`Notice`] at a time. A measurement asks for the runs it needs as if they were there. One that is not is noted, and answered with
+//! nothing at all; what was noted is then made, by whoever has the threads for it, and the
+//! measurement is made again, until nothing is missing:
+//!
+//! ```text
+//! measure -> missing jobs -> done, in any order -> measure -> .. -> nothing missing: what it says
+//! ```
+//!
+//! So a measurement says nowhere what it is going to need, and may choose by results what to ask
+//! for next. A job depends on nothing but itself and the traces.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::OnceLock;
+
+use forerun_core::Nanos;
+use forerun_core::hinted::Setup;
+use forerun_core::settings::Notice;
+
+use super::Broken;
+use super::array::{ArrayReport, ArrayRun};
+use super::drive::{DriveReport, DriveRun};
+use super::server::{ServerReport, ServerRun};
+use super::theory::{self, Bounds};
+use forerun_sim::device::{self, Device};
+use forerun_sim::hinted::host::{self, Host, HostReport};
+use forerun_sim::hinted::stand_in::{self, Trace};
+
+/// The seed of all traces. The compute times of `synth` add up to 0.3 s more than the paper's.
+pub const SEED: u64 = 1;
+
+/// postgres-select with a tenth of the compute time that Table 3 prints: see
+/// [`postgres`](forerun_sim::hinted::stand_in::postgres).
+pub const SELECT_TENTH: &str = "postgres-select/10";
+
+/// cscope3 without its bursts: every compute time the mean.
+pub const CSCOPE_3_EVEN: &str = "cscope3, even";
+
+/// The paper's disk and scheduler, as notes name them.
+pub const DISK: &str = "CSCAN, HP 97560 by its published figures (hp97560)";
+
+/// What stands in for the paper's disk.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
+pub enum Disk {
+    /// By its published figures alone, behind CSCAN.
+    #[default]
+    Cscan,
+    /// The same, first come first served.
+    Fcfs,
+    /// With a cylinder switch calibrated to another simulator's means, behind CSCAN. The paper's own simulator
+    /// had no part in that.
+    Calibrated,
+}
+
+/// One method over one trace.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Run {
+    /// Name of the trace.
+    pub trace: &'static str,
+    /// The method with its parameters.
+    pub policy: String,
+    /// Disks.
+    pub disks: u16,
+    /// Blocks of the cache; the trace's own unless given.
+    pub cache_blocks: Option<u32>,
+    /// The disk.
+    pub disk: Disk,
+}
+
+/// Something to be done.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Job {
+    /// A run, and when its engine notices that a fetch ended.
+    Run(Run, Notice),
+    /// One on a striped array.
+    Array(ArrayRun),
+    /// One of a server.
+    Server(ServerRun),
+    /// One on a single disk.
+    Drive(DriveRun),
+    /// Figure 1.
+    Figure1,
+    /// So many random instances of the theorems, from a seed.
+    Theorems {
+        /// The seed.
+        seed: u64,
+        /// How many.
+        instances: u64,
+    },
+}
+
+/// What came of it.
+#[derive(Clone, Debug)]
+pub enum Done {
+    /// Of a run.
+    Run(Box<HostReport>),
+    /// Of a run on an array.
+    Array(ArrayReport),
+    /// Of a run of a server.
+    Server(Box<ServerReport>),
+    /// Of a run on a single disk.
+    Drive(DriveReport),
+    /// Of figure 1.
+    Figure1([u64; 2]),
+    /// Of the theorems.
+    Theorems(Bounds),
+}
+
+/// Does jobs; in any order, on any number of threads.
+pub type Perform<'a> = &'a mut dyn FnMut(&Traces, Vec<Job>) -> Result<Vec<(Job, Done)>, Broken>;
+
+/// The traces, generated once, when the first is asked for.
+#[derive(Debug, Default)]
+pub struct Traces(OnceLock<BTreeMap<&'static str, Trace>>);
+
+impl Traces {
+    fn get(&self, name: &str) -> Option<&Trace> {
+        self.0.get_or_init(Self::generated).get(name)
+    }
+
+    fn generated() -> BTreeMap<&'static str, Trace> {
+        let stand_ins = stand_in::LIST.iter().chain(stand_in::WITHOUT_FIT);
+        let mut all: Vec<Trace> = stand_ins.map(|t| t.trace(SEED)).collect();
+        let mut tenth = stand_in::postgres::SELECT.trace(SEED);
+        tenth.name = SELECT_TENTH;
+        for reference in &mut tenth.references {
+            reference.compute = Nanos(reference.compute.0 / 10);
+        }
+        let bursty = &stand_in::cscope::CSCOPE_3;
+        let mut even = bursty.trace(SEED);
+        even.name = CSCOPE_3_EVEN;
+        for reference in &mut even.references {
+            reference.compute = Nanos(bursty.compute.0 / u64::from(bursty.reads));
+        }
+        all.extend([tenth, even, Trace::synth(SEED)]);
+        all.into_iter().map(|trace| (trace.name, trace)).collect()
+    }
+}
+
+impl Job {
+    /// Does it.
+    ///
+    /// # Errors
+    /// A trace, a method or a device there is not, or a run that came to no end.
+    pub fn perform(&self, traces: &Traces) -> Result<Done, Broken> {
+        match self {
+            Self::Run(run, notice) => run
+                .perform(*notice, traces)
+                .map(|report| Done::Run(Box::new(report))),
+            Self::Array(run) => run.perform().map(Done::Array),
+            Self::Server(run) => run.perform().map(|report| Done::Server(Box::new(report))),
+            Self::Drive(run) => run.perform().map(Done::Drive),
+            Self::Figure1 => theory::figure_1_units().map(Done::Figure1),
+            Self::Theorems { seed, instances } => {
+                theory::check(*seed, *instances).map(Done::Theorems)
+            }
+        }
+    }
+}
+
+impl Run {
+    fn perform(&self, notice: Notice, traces: &Traces) -> Result<HostReport, Broken> {
+        let trace = traces.get(self.trace).ok_or(Broken::Trace(self.trace))?;
+        let cache_blocks = self.cache_blocks.unwrap_or(trace.cache_blocks);
+        let setup = Setup::of(&self.policy, self.disks, cache_blocks)?;
+        let devices = (0..self.disks).map(|_| self.disk.device());
+        let devices = devices.collect::<Result<Vec<_>, _>>()?;
+        let reads = trace.on(self.disks);
+        let host = Host {
+            notice,
+            ..Host::default()
+        };
+        let report = host::run(&setup, &host, &reads, devices)?;
+        if report.adds_up() {
+            Ok(report)
+        } else {
+            Err(Broken::Books)
+        }
+    }
+}
+
+impl Disk {
+    fn device(self) -> Result<Box<dyn Device>, Broken> {
+        let device = device::parse(match self {
+            Self::Cscan => "cscan:hp97560",
+            Self::Fcfs => "fcfs:hp97560",
+            Self::Calibrated => "cscan:hp97560_calibrated",
+        });
+        device.map_err(|error| Broken::Model(error.to_string()))
+    }
+}
+
+/// See the [module](self).
+#[derive(Debug, Default)]
+pub struct Lab {
+    /// When engines notice that a fetch ended.
+    pub notice: Notice,
+    /// Fewer arrays, parameters and seconds, for tests: see [`Wanted`](super::Wanted).
+    pub is_sample: bool,
+    runs: BTreeMap<(Notice, Run), HostReport>,
+    arrays: BTreeMap<ArrayRun, ArrayReport>,
+    servers: BTreeMap<ServerRun, ServerReport>,
+    drives: BTreeMap<DriveRun, DriveReport>,
+    figure_1: Option<[u64; 2]>,
+    theorems: BTreeMap<(u64, u64), Bounds>,
+    missing: BTreeSet<Job>,
+}
+
+impl Lab {
+    /// The run of this method, with its parameters, over a trace on so many disks.
+    pub fn run(&mut self, trace: &'static str, policy: &str, disks: u16) -> HostReport {
+        self.under(Run {
+            trace,
+            policy: policy.to_owned(),
+            disks,
+            cache_blocks: None,
+            disk: Disk::default(),
+        })
+    }
+
+    /// A run under conditions of its own.
+    pub fn under(&mut self, run: Run) -> HostReport {
+        let key = (self.notice, run);
+        let known = self.runs.get(&key).cloned();
+        known.unwrap_or_else(|| {
+            self.missing.insert(Job::Run(key.1, key.0));
+            HostReport::default()
+        })
+    }
+
+    /// A run on a striped array.
+    pub fn array(&mut self, run: ArrayRun) -> ArrayReport {
+        let known = self.arrays.get(&run).copied();
+        known.unwrap_or_else(|| {
+            self.missing.insert(Job::Array(run));
+            ArrayReport::default()
+        })
+    }
+
+    /// A run of a server.
+    pub fn server(&mut self, run: ServerRun) -> ServerReport {
+        let known = self.servers.get(&run).copied();
+        known.unwrap_or_else(|| {
+            self.missing.insert(Job::Server(run));
+            ServerReport::default()
+        })
+    }
+
+    /// A run on a single disk.
+    pub fn drive(&mut self, run: DriveRun) -> DriveReport {
+        let known = self.drives.get(&run).copied();
+        known.unwrap_or_else(|| {
+            self.missing.insert(Job::Drive(run));
+            DriveReport::default()
+        })
+    }
+
+    /// What aggressive takes for figure 1, and the optimum.
+    pub fn figure_1(&mut self) -> [u64; 2] {
+        self.figure_1.unwrap_or_else(|| {
+            self.missing.insert(Job::Figure1);
+            [0; 2]
+        })
+    }
+
+    /// What came of random instances.
+    pub fn theorems(&mut self, seed: u64, instances: u64) -> Bounds {
+        let known = self.theorems.get(&(seed, instances)).copied();
+        known.unwrap_or_else(|| {
+            self.missing.insert(Job::Theorems { seed, instances });
+            Bounds::default()
+        })
+    }
+
+    /// What was asked for and is not there.
+    #[must_use]
+    pub fn missing(&mut self) -> Vec<Job> {
+        std::mem::take(&mut self.missing).into_iter().collect()
+    }
+
+    /// A job is done.
+    pub fn learn(&mut self, job: Job, done: Done) {
+        match (job, done) {
+            (Job::Run(run, notice), Done::Run(report)) => {
+                self.runs.insert((notice, run), *report);
+            }
+            (Job::Array(run), Done::Array(report)) => {
+                self.arrays.insert(run, report);
+            }
+            (Job::Server(run), Done::Server(report)) => {
+                self.servers.insert(run, *report);
+            }
+            (Job::Drive(run), Done::Drive(report)) => {
+                self.drives.insert(run, report);
+            }
+            (Job::Figure1, Done::Figure1(units)) => self.figure_1 = Some(units),
+            (Job::Theorems { seed, instances }, Done::Theorems(bounds)) => {
+                self.theorems.insert((seed, instances), bounds);
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,411 @@
+//! What the papers report, measured again.
+//!
+//! A [`Paper`] is a file of [claims](claim), a function that measures one, and the paper's tables
+//! and figures as [`Exhibit`]s. What comes out is a [`Reproduction`]: a [`Finding`] a claim, in
+//! the order of the claims, and what the exhibits show.
+//!
+//! ```text
+//! claims/kimbrel96.toml -> measure -> judge -> findings \
+//!                   exhibits -> tables, charts           > table, JSON, report
+//!                        both ask the lab for runs      /
+//! ```
+//!
+//! A claim that is not met stays in the list, with the measured number and the reason found.
+//! The caller says how [jobs](lab::Job) are done: [`one_by_one`], or on [`threads`]. [`rows`] and
+//! [`page`] print the findings. A new paper
+//! is a file of claims, one module and one entry in [`LIST`].
+
+#![forbid(unsafe_code)]
+
+pub mod array;
+pub mod baek09;
+pub mod claim;
+pub mod drive;
+pub mod kimbrel96;
+pub mod lab;
+pub mod li04;
+pub mod li05;
+mod numbers;
+pub mod page;
+mod plot;
+pub mod rows;
+pub mod server;
+mod svg;
+pub mod theory;
+pub mod threads;
+pub mod wu10;
+
+use std::fmt;
+
+use forerun_core::Nanos;
+use forerun_core::settings::Notice;
+use forerun_core::spec::ChoiceError;
+
+pub use claim::{Claim, Claims, Figures, Kind, Verdict};
+use forerun_sim::hinted::HostError;
+use lab::{Done, Job, Lab, Perform, Traces};
+
+/// The papers. One entry a paper.
+pub static LIST: &[Paper] = &[
+    li04::PAPER,
+    li05::PAPER,
+    wu10::PAPER,
+    kimbrel96::PAPER,
+    baek09::PAPER,
+];
+
+/// A paper whose claims are measured.
+#[derive(Debug)]
+pub struct Paper {
+    /// Its key in the bibliography of this project.
+    pub name: &'static str,
+    /// Text of its claims file.
+    pub claims: &'static str,
+    /// Measures one of them.
+    pub measure: fn(&Claim, &mut Lab) -> Answer,
+    /// Its tables and figures.
+    pub exhibits: &'static [Exhibit],
+    /// Its claims are measured for each moment at which a free disk can be noticed, because it is about
+    /// methods that go by that and does not say which it had.
+    pub has_notices: bool,
+}
+
+/// What was measured for a claim.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Answer {
+    /// The numbers.
+    pub measured: Figures,
+    /// Whether the claim holds, where the numbers alone do not say so.
+    pub holds: Option<bool>,
+    /// What was fitted to which published figure, and the figure without the fit. None where nothing was
+    /// taken from the figures that are compared.
+    pub fitted: Option<String>,
+    /// How it was measured, and why it differs.
+    pub note: String,
+}
+
+/// A table or a figure of a paper.
+#[derive(Debug)]
+pub struct Exhibit {
+    /// As the paper counts it: `table-2`.
+    pub id: &'static str,
+    /// What it is.
+    pub title: &'static str,
+    /// What to know when reading it.
+    pub note: &'static str,
+    /// Measures it and adds its tables and charts.
+    pub draw: fn(&mut Lab, &mut Shown),
+}
+
+/// One claim, measured.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Finding {
+    /// What the paper says.
+    pub claim: Claim,
+    /// What came out here, for each moment at which a free disk can be noticed; the one that was
+    /// asked for first.
+    pub measured: Vec<Measured>,
+}
+
+/// What came out for a claim.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Measured {
+    /// When free disks were noticed.
+    pub notice: Notice,
+    /// The numbers.
+    pub figures: Figures,
+    /// Whether they agree with the paper's.
+    pub verdict: Verdict,
+    /// What was fitted to which published figure, and the figure without the fit.
+    pub fitted: Option<String>,
+    /// How they were measured, and why they differ.
+    pub note: String,
+}
+
+impl Measured {
+    /// What was fitted to which published figure, and the figure without the fit.
+    #[must_use]
+    pub fn fit(&self) -> Option<&str> {
+        self.fitted.as_deref()
+    }
+}
+
+impl Finding {
+    /// What came out with free disks noticed then.
+    #[must_use]
+    pub fn at(&self, notice: Notice) -> Option<&Measured> {
+        self.measured.iter().find(|one| one.notice == notice)
+    }
+
+    /// Whether the verdict hangs on when a free disk is noticed.
+    #[must_use]
+    pub fn hangs_on_notice(&self) -> bool {
+        let mut verdicts = self.measured.iter().map(|one| one.verdict);
+        let first = verdicts.next();
+        verdicts.any(|verdict| Some(verdict) != first)
+    }
+}
+
+/// What an exhibit shows.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Shown {
+    /// What it is.
+    pub title: String,
+    /// What to know when reading it.
+    pub note: String,
+    /// In numbers.
+    pub tables: Vec<Table>,
+    /// Drawn.
+    pub charts: Vec<Chart>,
+}
+
+/// A table of the report.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Table {
+    /// What it shows.
+    pub title: String,
+    /// Heads of the columns.
+    pub head: Vec<String>,
+    /// Rows, each as long as the head.
+    pub rows: Vec<Vec<String>>,
+}
+
+/// A plot of the report.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Chart {
+    /// Elapsed time in its three parts, a group of bars for each number of disks.
+    Bars {
+        /// What it shows.
+        title: String,
+        /// By disks, then in the order of the legend.
+        bars: Vec<Bar>,
+    },
+    /// Something over a parameter, drawn on a logarithmic axis.
+    Lines {
+        /// What it shows.
+        title: String,
+        /// What is measured, with its unit.
+        measured: String,
+        /// The parameter.
+        over: String,
+        /// A name a line, and its points: parameter, what is measured.
+        lines: Vec<(String, Vec<(f64, f64)>)>,
+    },
+}
+
+/// Where the time of a run went; a bar of the plots.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Bar {
+    /// The method, without its parameters.
+    pub method: &'static str,
+    /// Disks.
+    pub disks: u16,
+    /// The reader computed.
+    pub compute: Nanos,
+    /// The processor worked on fetches.
+    pub driver: Nanos,
+    /// The processor waited.
+    pub stall: Nanos,
+}
+
+/// What of a paper is wanted.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Wanted {
+    /// When free disks are noticed, in the order in which that is shown: exhibits have the first.
+    /// None is the default alone.
+    pub notices: Vec<Notice>,
+    /// Claims and exhibits by name; all claims if there is none.
+    pub only: Vec<String>,
+    /// Exhibits as well.
+    pub exhibits: bool,
+    /// A sample: fewer arrays, fewer parameters to choose from, shorter runs, and notes without the
+    /// experiments that explain a difference. For tests, which hold that every verdict is that of the whole.
+    pub is_sample: bool,
+}
+
+/// Everything about a paper.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Reproduction {
+    /// A finding a claim.
+    pub findings: Vec<Finding>,
+    /// The paper's tables and figures.
+    pub exhibits: Vec<Shown>,
+}
+
+/// Why a paper could not be measured: a defect of this crate, as its inputs are all its own.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum Broken {
+    /// The claims file is none.
+    Claims(String),
+    /// A method or a device there is not.
+    Choice(ChoiceError),
+    /// A model that was refused.
+    Model(String),
+    /// A trace there is not.
+    Trace(&'static str),
+    /// A scene or its settings, refused or broken.
+    Settings(String),
+    /// A run came to no end.
+    Host(HostError),
+    /// The counters of a run do not add up.
+    Books,
+    /// Jobs that nobody did.
+    Undone,
+}
+
+impl fmt::Display for Broken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Claims(error) => write!(f, "the claims cannot be read: {error}"),
+            Self::Choice(error) => error.fmt(f),
+            Self::Model(error) => write!(f, "the disk is refused: {error}"),
+            Self::Settings(error) => error.fmt(f),
+            Self::Trace(name) => write!(f, "there is no trace {name}"),
+            Self::Host(error) => error.fmt(f),
+            Self::Books => write!(f, "the counters of a run do not add up"),
+            Self::Undone => write!(f, "runs were asked for and not made"),
+        }
+    }
+}
+
+impl std::error::Error for Broken {}
+
+impl From<ChoiceError> for Broken {
+    fn from(error: ChoiceError) -> Self {
+        Self::Choice(error)
+    }
+}
+
+impl From<HostError> for Broken {
+    fn from(error: HostError) -> Self {
+        Self::Host(error)
+    }
+}
+
+/// The paper of this name.
+///
+/// # Errors
+/// There is none; names those there are.
+pub fn find(name: &str) -> Result<&'static Paper, String> {
+    LIST.iter().find(|paper| paper.name == name).ok_or_else(|| {
+        let names: Vec<&str> = LIST.iter().map(|paper| paper.name).collect();
+        format!("no such paper; there is {}", names.join(", "))
+    })
+}
+
+/// Does jobs one after the other.
+///
+/// # Errors
+/// See [`Job::perform`].
+pub fn one_by_one(traces: &Traces, jobs: Vec<Job>) -> Result<Vec<(Job, Done)>, Broken> {
+    let done = |job: Job| job.perform(traces).map(|done| (job, done));
+    jobs.into_iter().map(done).collect()
+}
+
+impl Exhibit {
+    /// What it shows, as far as the lab has what it needs.
+    fn show(&self, lab: &mut Lab) -> Shown {
+        let mut shown = Shown {
+            title: self.title.to_owned(),
+            note: self.note.to_owned(),
+            ..Shown::default()
+        };
+        (self.draw)(lab, &mut shown);
+        shown
+    }
+}
+
+impl Table {
+    /// A table of these rows.
+    fn new(title: &str, head: Vec<String>, rows: Vec<Vec<String>>) -> Self {
+        let title = title.to_owned();
+        Self { title, head, rows }
+    }
+}
+
+impl Paper {
+    /// Its claims.
+    ///
+    /// # Errors
+    /// The file is none.
+    pub fn claims(&self) -> Result<Claims, Broken> {
+        Claims::read(self.claims).map_err(Broken::Claims)
+    }
+
+    /// Names of its claims, then of its exhibits.
+    ///
+    /// # Errors
+    /// The file of claims is none.
+    pub fn items(&self) -> Result<Vec<String>, Broken> {
+        let claims = self.claims()?.claims.into_iter().map(|claim| claim.id);
+        let exhibits = self.exhibits.iter().map(|exhibit| exhibit.id.to_owned());
+        Ok(claims.chain(exhibits).collect())
+    }
+
+    /// Measures what is wanted; `perform` makes the runs.
+    ///
+    /// # Errors
+    /// See [`Broken`].
+    pub fn reproduce(&self, wanted: &Wanted, perform: Perform) -> Result<Reproduction, Broken> {
+        let claims = self.claims()?;
+        let (traces, mut lab) = (Traces::default(), Lab::default());
+        lab.is_sample = wanted.is_sample;
+        loop {
+            let all = self.measured(&claims, wanted, &mut lab);
+            let missing = lab.missing();
+            if missing.is_empty() {
+                return Ok(all);
+            }
+            let asked = missing.len();
+            let done = perform(&traces, missing)?;
+            if done.len() < asked {
+                return Err(Broken::Undone);
+            }
+            for (job, done) in done {
+                lab.learn(job, done);
+            }
+        }
+    }
+
+    /// What the runs there are say.
+    fn measured(&self, claims: &Claims, wanted: &Wanted, lab: &mut Lab) -> Reproduction {
+        let named = |id: &str| wanted.only.iter().any(|name| name == id);
+        let all = wanted.only.is_empty();
+        let claims = claims.claims.iter().filter(|c| all || named(&c.id));
+        let notices = match wanted.notices.as_slice() {
+            [] => &[Notice::default()],
+            notices => notices,
+        };
+        let notices = match self.has_notices {
+            true => notices,
+            false => &[Notice::default()],
+        };
+        let mut reproduction = Reproduction::default();
+        for claim in claims {
+            let mut at = |notice: &Notice| {
+                lab.notice = *notice;
+                let answer = (self.measure)(claim, lab);
+                let judged = || claim.judge(&answer.measured);
+                let verdict = answer.holds.map_or_else(judged, Verdict::from);
+                Measured {
+                    notice: *notice,
+                    verdict: verdict.fitted(answer.fitted.is_some()),
+                    figures: answer.measured,
+                    fitted: answer.fitted,
+                    note: answer.note,
+                }
+            };
+            reproduction.findings.push(Finding {
+                claim: claim.clone(),
+                measured: notices.iter().map(&mut at).collect(),
+            });
+        }
+        lab.notice = notices[0];
+        let exhibits = self.exhibits.iter().filter(|_| wanted.exhibits);
+        for exhibit in exhibits.filter(|e| all || named(e.id)) {
+            reproduction.exhibits.push(exhibit.show(lab));
+        }
+        reproduction
+    }
+}

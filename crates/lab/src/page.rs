@@ -1,0 +1,142 @@
+//! The report: one HTML page that needs nothing else, no script, no font and no network.
+
+use std::fmt::Write;
+
+use crate::rows::{cells, has_notices, head, summary};
+use crate::{Chart, Reproduction, Shown, Table, Verdict};
+
+use super::svg;
+use forerun_surface::failure::Failure;
+
+const STYLE: &str = "body { font: 15px/1.45 sans-serif; max-width: 1160px; margin: 2em auto; \
+    padding: 0 1em; color: #222 } table { border-collapse: collapse; margin: 1em 0 } \
+    th, td { text-align: left; vertical-align: top; padding: .3em .7em; \
+    border-bottom: 1px solid #ddd } .met { color: #1c6b2c } .fitted { color: #8a5a00 } .differs { color: #a3201a } \
+    .plot svg { max-width: 100% } .key { display: inline-block; width: 1em; height: 1em; \
+    vertical-align: -2px; margin: 0 .3em 0 1em }";
+
+/// Tables of more rows than this are folded up.
+const ROWS_MAX: usize = 12;
+
+/// The page.
+///
+/// # Errors
+/// A plot that cannot be drawn.
+pub fn html(paper: &str, source: &str, all: &Reproduction) -> Result<String, Failure> {
+    let mut page = format!(
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <title>forerun reproduce {0}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n\
+         <h1>{0}, measured again</h1>\n<p>{1}</p>\n<p>forerun {2}</p>\n",
+        escaped(paper),
+        escaped(source),
+        env!("CARGO_PKG_VERSION")
+    );
+    page += "<h2>Claims</h2>\n";
+    claims(&mut page, all);
+    let charts = || all.exhibits.iter().flat_map(|shown| &shown.charts);
+    if charts().any(|chart| matches!(chart, Chart::Bars { .. })) {
+        legend(&mut page);
+    }
+    for exhibit in &all.exhibits {
+        shown(&mut page, exhibit)?;
+    }
+    page += "</body>\n</html>\n";
+    Ok(page)
+}
+
+/// What the parts of a bar are.
+fn legend(page: &mut String) {
+    *page += "<p>Bars:";
+    for (name, plotters::style::RGBColor(r, g, b)) in svg::PARTS {
+        let _ = write!(
+            page,
+            "<span class=\"key\" style=\"background: rgb({r}, {g}, {b})\"></span>{name}"
+        );
+    }
+    *page += "</p>\n";
+}
+
+/// A table or a figure of the paper. Tables of many rows are folded up.
+fn shown(page: &mut String, shown: &Shown) -> Result<(), Failure> {
+    let _ = writeln!(page, "<h2>{}</h2>", escaped(&shown.title));
+    if !shown.note.is_empty() {
+        let _ = writeln!(page, "<p>{}</p>", escaped(&shown.note));
+    }
+    for chart in &shown.charts {
+        let methods = svg::methods(chart);
+        if !methods.is_empty() {
+            let _ = writeln!(page, "<p>From left to right: {}.</p>", methods.join(", "));
+        }
+        let _ = writeln!(page, "<div class=\"plot\">{}</div>", svg::svg(chart)?);
+    }
+    for part in &shown.tables {
+        let folded = part.rows.len() > ROWS_MAX;
+        let title = escaped(&part.title);
+        if folded {
+            let _ = writeln!(page, "<details><summary>{title}</summary>");
+        } else if !title.is_empty() {
+            let _ = writeln!(page, "<h3>{title}</h3>");
+        }
+        table(page, part);
+        if folded {
+            *page += "</details>\n";
+        }
+    }
+    Ok(())
+}
+
+fn claims(page: &mut String, all: &Reproduction) {
+    if has_notices(all) {
+        *page += "<p>Every claim is measured twice: with a free disk noticed at once, and when a read \
+            begins or waits. The paper does not say which it had.</p>\n";
+    }
+    *page += "<table>\n";
+    row(page, "th", head(all));
+    for finding in &all.findings {
+        let marked = |cell: String| {
+            let verdict = Verdict::LIST.into_iter().find(|one| one.name() == cell);
+            verdict.map_or_else(|| escaped(&cell), span)
+        };
+        row(page, "td", cells(finding).into_iter().map(marked));
+    }
+    *page += "</table>\n";
+    let _ = writeln!(
+        page,
+        "<p>{}. <i>met, fitted</i>: the claim holds by a parameter that was searched, or an input \
+         that was made, from the published figure it is compared with; the note begins with that, \
+         and with the figure without it.</p>",
+        escaped(&summary(all))
+    );
+}
+
+/// A verdict in its colour.
+fn span(verdict: Verdict) -> String {
+    let class = match verdict {
+        Verdict::Met => "met",
+        Verdict::Fitted => "fitted",
+        Verdict::Differs => "differs",
+    };
+    format!("<span class=\"{class}\">{verdict}</span>")
+}
+
+fn table(page: &mut String, table: &Table) {
+    *page += "<table>\n";
+    row(page, "th", table.head.iter().map(|cell| escaped(cell)));
+    for cells in &table.rows {
+        row(page, "td", cells.iter().map(|cell| escaped(cell)));
+    }
+    *page += "</table>\n";
+}
+
+fn row(page: &mut String, tag: &str, cells: impl IntoIterator<Item = String>) {
+    *page += "<tr>";
+    for cell in cells {
+        let _ = write!(page, "<{tag}>{cell}</{tag}>");
+    }
+    *page += "</tr>\n";
+}
+
+fn escaped(text: &str) -> String {
+    let text = text.replace('&', "&amp;").replace('<', "&lt;");
+    text.replace('>', "&gt;").replace('"', "&quot;")
+}

@@ -1,0 +1,186 @@
+//! Runs of a server: request handlers on shared processors, a page cache, a disk scheduler, one drive.
+//!
+//! The machine of Li et al. 2004 and of Li and Shen 2005: two Xeons of 2 GHz, 2 GB of memory or less, an IBM drive
+//! of 36.4 GB behind Linux 2.6. Every part is the simulator's own:
+//!
+//! ```text
+//! requests -> processors -> readahead (the engine: its detector, its depth) -> page cache (the engine's memory)
+//!                                          |                                   less what handlers and kernel have
+//!                                          v
+//!                               disk scheduler, merging -> drive with its cache
+//! ```
+//!
+//! **Assumed**, where the papers say nothing; none was chosen by a figure that is compared:
+//!
+//! | | |
+//! | --- | --- |
+//! | memory of the kernel | 24 MB, what Linux 2.6 with its services leaves unused by others |
+//! | memory of handlers | 1 MB each, as published, but no more than 80 % of the machine: beyond that Linux 2.6 (swappiness 60) takes their pages before those of files. Notes show what comes out if all of it is [swapped](Handlers) |
+//! | detection | two windows (legacy), as in every Linux of that time |
+//! | processor time | that of the workloads, see [`workload::server`] |
+//! | place | the files lie one behind the other from the beginning of the disk on |
+//!
+//! A run is as long as its time, not its work, so that concurrency is the same until the end; throughput is what
+//! all handlers have read by then.
+
+use std::num::NonZeroU16;
+
+use forerun_core::spec::Choice;
+use forerun_core::{Bytes, Nanos, Settings, depth, detect, preset};
+
+use super::Broken;
+use forerun_sim::device::{self, Device};
+use forerun_sim::report::Report;
+use forerun_sim::wrap::Queued;
+use forerun_sim::{Scene, scheduler, workload};
+
+/// Two Xeons.
+const PROCESSORS: NonZeroU16 = NonZeroU16::new(2).expect("2 is not 0");
+
+/// See the [module](self).
+const KERNEL: u64 = 24 << 20;
+const HANDLER: u64 = 1 << 20;
+const HANDLERS_PERCENT: u64 = 80;
+
+/// Where the memory of handlers is.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
+pub enum Handlers {
+    /// In memory, up to a part of it.
+    #[default]
+    Resident,
+    /// Swapped out while they wait: the page cache has all.
+    Swapped,
+}
+
+/// A run of a server.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct ServerRun {
+    /// The workload with its parameters, without `handlers` and the bracket behind that.
+    pub workload: String,
+    /// Requests served at a time.
+    pub handlers: u64,
+    /// A preset, of which detection is replaced by legacy readahead.
+    pub preset: &'static str,
+    /// Its depth with parameters, where that is not the preset's.
+    pub depth: Option<&'static str>,
+    /// Memory of the machine.
+    pub memory: Bytes,
+    /// What handlers have of it.
+    pub private: Handlers,
+    /// The disk scheduler.
+    pub scheduler: &'static str,
+    /// How long it is.
+    pub time: Nanos,
+}
+
+/// What came of it.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct ServerReport {
+    /// Read by all handlers.
+    pub bytes: Bytes,
+    /// In this time.
+    pub elapsed: Nanos,
+    /// Requests that were done by then.
+    pub requests: u64,
+    /// How long those took, all together.
+    pub response: Nanos,
+    /// Pages that were fetched ahead and given up before their reader came.
+    pub thrashed: u64,
+    /// Bytes fetched from the disk.
+    pub fetched: Bytes,
+    /// What the engine kept beside blocks in the end, and the memory it had.
+    pub bookkeeping: (Bytes, Bytes),
+}
+
+impl ServerRun {
+    /// What the page cache has of the memory.
+    fn cache(&self) -> Bytes {
+        let handlers = match self.private {
+            Handlers::Resident => self.handlers.saturating_mul(HANDLER),
+            Handlers::Swapped => 0,
+        };
+        let handlers = handlers.min(self.memory.0 / 100 * HANDLERS_PERCENT);
+        Bytes(self.memory.0.saturating_sub(handlers + KERNEL))
+    }
+
+    fn settings(&self) -> Result<Settings, Broken> {
+        let refused = |error: &dyn std::fmt::Display| Broken::Settings(error.to_string());
+        let preset = preset::find(self.preset).map_err(|error| refused(&error))?;
+        let settings = preset.settings(self.cache());
+        let mut settings = settings.map_err(|error| refused(&error))?;
+        settings.detect = Choice::parse("detect", detect::LIST, "legacy")?;
+        if let Some(depth) = self.depth {
+            settings.depth = Choice::parse("depth", depth::LIST, depth)?;
+        }
+        Ok(settings)
+    }
+
+    fn disk(&self) -> Result<Box<dyn Device>, Broken> {
+        let model = device::from_toml(include_str!("../../sim/models/ibm_36gb_10k.toml"));
+        let model = model.map_err(|error| Broken::Model(error.to_string()))?;
+        let scheduler = scheduler::parse(self.scheduler)?;
+        Ok(Box::new(Queued::new(scheduler, model.build())))
+    }
+
+    /// Makes it.
+    ///
+    /// # Errors
+    /// A workload, a preset or a model there is not, or a run that breaks a rule.
+    pub fn perform(&self) -> Result<ServerReport, Broken> {
+        let workload = format!("{},handlers={})", self.workload, self.handlers);
+        let workload = workload::parse(&workload)?;
+        let mut scene = Scene::new(self.settings()?, self.disk()?, &*workload);
+        scene.processors = Some(PROCESSORS);
+        scene.until = Some(self.time);
+        let run = scene.run(&mut ());
+        let report = run.map_err(|error| Broken::Settings(error.to_string()))?;
+        let owners = |reader: &usize| workload.owner(*reader) == *reader;
+        Ok(ServerReport {
+            bookkeeping: (report.bookkeeping, self.cache()),
+            ..ServerReport::of(&report, self.time, owners)
+        })
+    }
+}
+
+impl ServerReport {
+    fn of(report: &Report, time: Nanos, is_owner: impl Fn(&usize) -> bool) -> Self {
+        let done = (0..report.readers.len()).filter(is_owner);
+        let done = done.map(|reader| report.readers[reader]);
+        let done: Vec<_> = done.filter(|reader| reader.elapsed > Nanos(0)).collect();
+        let response = done
+            .iter()
+            .map(|reader| reader.elapsed.since(reader.opened).0);
+        let usages = report.devices.iter().map(|device| device.usage);
+        Self {
+            bytes: report.bytes,
+            elapsed: if report.quiet < time {
+                report.quiet
+            } else {
+                time
+            },
+            requests: done.len() as u64,
+            response: Nanos(response.sum()),
+            thrashed: report.ledger.thrashed,
+            fetched: Bytes(usages.map(|usage| usage.bytes.0).sum()),
+            bookkeeping: Default::default(),
+        }
+    }
+
+    /// Throughput that the server sees, in MB/s of 10^6 bytes.
+    #[must_use]
+    pub fn rate(&self) -> f64 {
+        self.bytes.0 as f64 * 1e3 / self.elapsed.0.max(1) as f64
+    }
+
+    /// Mean response time, in ms.
+    #[must_use]
+    pub fn response_ms(&self) -> f64 {
+        self.response.0 as f64 / self.requests.max(1) as f64 / 1e6
+    }
+
+    /// Pages thrashed for each request that was done.
+    #[must_use]
+    pub fn thrashed_per_request(&self) -> f64 {
+        self.thrashed as f64 / self.requests.max(1) as f64
+    }
+}

@@ -1,0 +1,136 @@
+//! An open file: the reader that owns its streams, and counts of what was read of it.
+//!
+//! One in [passthrough](super::passthrough) has a reader only once the kernel asks for bytes of it. Made and closed by the [file system](super); one for each `open(2)` of a program. Its
+//! [`Reader`] is the engine's owner: when the program closes the file or ends, however it ends, the
+//! kernel releases the file, the reader is dropped, and the engine frees what was fetched for it
+//! and not read. A child that inherited the file still reads it, and keeps it alive: so the end of a
+//! process (a pidfd) says nothing that the release does not say better. Whose processor time counts, if
+//! that is asked for, is the thread of the last request ([`Reader::belongs_to`]).
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use forerun_io::Reader;
+use rustix::io::Errno;
+
+use super::beneath;
+use super::nodes::Node;
+use crate::lanes::LaneOf;
+
+/// See the [module](self).
+#[derive(Debug)]
+pub struct OpenFile {
+    /// Which file.
+    pub node: Node,
+    /// The thread that opened it, which is what FUSE tells.
+    pub thread: u32,
+    /// Its size when it was opened.
+    pub size: u64,
+    /// The kernel reads it from the source.
+    pub passthrough: bool,
+    /// Reads it.
+    reader: OnceLock<Reader>,
+    /// Where calls about it are made.
+    pub lane: LaneOf,
+    /// Times the kernel asked for bytes.
+    requests: AtomicU64,
+    /// Bytes given to the kernel.
+    bytes: AtomicU64,
+    /// Where the last read ended.
+    at: AtomicU64,
+}
+
+impl OpenFile {
+    /// A file just opened, of this size; without a reader the kernel reads it.
+    #[must_use]
+    pub fn new(node: Node, thread: u32, size: u64, reader: Option<Reader>, lane: LaneOf) -> Self {
+        if let Some(reader) = &reader {
+            reader.belongs_to(thread);
+        }
+        Self {
+            node,
+            thread,
+            size,
+            passthrough: reader.is_none(),
+            reader: reader.map_or_else(OnceLock::new, OnceLock::from),
+            lane,
+            requests: AtomicU64::new(0),
+            bytes: AtomicU64::new(0),
+            at: AtomicU64::new(0),
+        }
+    }
+
+    /// Its reader, if it has one.
+    pub fn reader(&self) -> Option<&Reader> {
+        self.reader.get()
+    }
+
+    /// It is read by this one from now on, unless it has one.
+    pub(super) fn begin_reader(&self, reader: Reader) {
+        reader.belongs_to(self.thread);
+        // Another request was faster.
+        drop(self.reader.set(reader));
+    }
+
+    /// A thread asks for bytes: what it computes from now on tells whether it comes to the next ones.
+    pub fn asked_by(&self, thread: u32) {
+        if let Some(reader) = self.reader() {
+            reader.belongs_to(thread);
+        }
+    }
+
+    /// Whether calls about it wait for a server.
+    #[must_use]
+    pub fn is_served(&self) -> bool {
+        self.reader().is_some_and(Reader::is_served)
+    }
+
+    /// Reads all bytes asked for, or those up to the end of the file. If some of them cannot be had
+    /// the whole read fails, because the kernel takes a short answer for the end of the file; it
+    /// then asks again page by page, and programs get what comes before the bad one. `fresh` says
+    /// that nobody awaited these bytes before ([`Reader::when_resident`]).
+    ///
+    /// # Errors
+    /// Those of the source.
+    pub fn read(&self, buffer: &mut [u8], offset: u64, fresh: bool) -> Result<usize, Errno> {
+        let reader = self.reader().ok_or(Errno::BADF)?;
+        let mut filled = 0;
+        while filled < buffer.len() {
+            let (rest, at) = (&mut buffer[filled..], offset + filled as u64);
+            let read = if fresh {
+                reader.read_at(rest, at)
+            } else {
+                reader.read_awaited_at(rest, at)
+            };
+            match read {
+                Ok(0) => break,
+                Ok(count) => filled += count,
+                Err(error) => return Err(beneath::errno(&error)),
+            }
+        }
+        self.count(offset, filled);
+        Ok(filled)
+    }
+
+    /// Copies these bytes as far as the file has them, if all of those are in memory; waits for
+    /// nothing. `fresh` as in [`OpenFile::read`].
+    pub fn read_resident(&self, buffer: &mut [u8], offset: u64, fresh: bool) -> Option<usize> {
+        let count = self.reader()?.read_resident_at(buffer, offset, fresh)?;
+        self.count(offset, count);
+        Some(count)
+    }
+
+    /// Notes a read that gave this many bytes at this offset.
+    fn count(&self, offset: u64, bytes: usize) {
+        self.requests.fetch_add(1, Ordering::Relaxed);
+        self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+        self.at.store(offset + bytes as u64, Ordering::Relaxed);
+    }
+
+    /// Requests, bytes, and where the last one ended.
+    #[must_use]
+    pub fn counts(&self) -> (u64, u64, u64) {
+        let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        (load(&self.requests), load(&self.bytes), load(&self.at))
+    }
+}

@@ -1,0 +1,167 @@
+//! An open folder, listed from any position.
+//!
+//! Used by the [file system](super) for `readdir`. Positions are the source's own cookies, so a
+//! listing that goes on after a pause, or begins again, sees what it would see in the source,
+//! also while names come and go. Entries are read a buffer at a time; what does not fit the
+//! kernel's answer waits for the next one.
+//!
+//! A listing from the first name to the last is also what [`walk`](super::walk) wants to know: its
+//! regular files are gathered on the way, if somebody wants them.
+
+use std::collections::VecDeque;
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::mem::MaybeUninit;
+use std::os::unix::ffi::OsStrExt;
+use std::sync::Mutex;
+
+use rustix::fs::{FileType, RawDir, SeekFrom, seek};
+use rustix::io::Errno;
+
+use super::attributes::Attributes;
+use super::walk::Listed;
+use crate::lock;
+
+/// One system call brings a few hundred names; more only delays the first answer.
+const BUFFER_BYTES: usize = 32 * 1024;
+
+/// A name in a folder.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Name {
+    /// The name, `.` and `..` included.
+    pub name: OsString,
+    /// Its inode in the source.
+    pub inode: u64,
+    /// What it is, if the source's folder says so.
+    pub kind: FileType,
+    /// Where the next name is.
+    pub next: u64,
+}
+
+#[derive(Debug)]
+struct Position {
+    folder: File,
+    /// The position of the first of `ahead`, or of what is read next.
+    at: u64,
+    ahead: VecDeque<Name>,
+}
+
+/// The regular files of a listing so far.
+#[derive(Debug, Default)]
+struct Gathered {
+    files: Vec<Listed>,
+    /// Where the listing has come to.
+    next: u64,
+}
+
+/// See the [module](self).
+#[derive(Debug)]
+pub struct Listing {
+    position: Mutex<Position>,
+    /// None where nobody wants them, or not any more.
+    gathered: Mutex<Option<Gathered>>,
+    gathered_max: usize,
+}
+
+impl Listing {
+    /// The listing of a folder that was opened for reading, which gathers so many files at most.
+    #[must_use]
+    pub fn new(folder: File, gathers: usize) -> Self {
+        let position = Position {
+            folder,
+            at: 0,
+            ahead: VecDeque::new(),
+        };
+        Self {
+            position: position.into(),
+            gathered: (gathers > 0).then(Gathered::default).into(),
+            gathered_max: gathers,
+        }
+    }
+
+    /// A name was given, which stands at this position; its size, if it was asked for.
+    pub(super) fn gather(&self, at: u64, name: &Name, bytes: u64) {
+        let mut gathered = lock(&self.gathered);
+        let Some(so_far) = gathered.as_mut() else {
+            return;
+        };
+        if at == 0 {
+            so_far.files.clear();
+        } else if at != so_far.next || so_far.files.len() >= self.gathered_max {
+            *gathered = None;
+            return;
+        }
+        so_far.next = name.next;
+        if name.kind == FileType::RegularFile {
+            so_far.files.push(Listed {
+                name: name.name.clone(),
+                inode: name.inode,
+                bytes,
+            });
+        }
+    }
+
+    /// The last name was given: what was gathered, if that is all, and once.
+    pub(super) fn all_gathered(&self) -> Option<Vec<Listed>> {
+        lock(&self.gathered).take().map(|gathered| gathered.files)
+    }
+
+    /// Gives names from a position on to `take`, each with its position, until it does not take one or
+    /// there are no more; whether there are no more.
+    ///
+    /// # Errors
+    /// Those of `getdents64(2)`.
+    pub fn read(&self, from: u64, take: &mut dyn FnMut(u64, &Name) -> bool) -> Result<bool, Errno> {
+        let mut position = lock(&self.position);
+        position.go_to(from)?;
+        loop {
+            while let Some(name) = position.ahead.front() {
+                if !take(position.at, name) {
+                    return Ok(false);
+                }
+                position.at = name.next;
+                position.ahead.pop_front();
+            }
+            if !position.read_ahead()? {
+                return Ok(true);
+            }
+        }
+    }
+}
+
+impl Position {
+    fn go_to(&mut self, from: u64) -> Result<(), Errno> {
+        // From the start means: as the folder is now.
+        if from != self.at || from == 0 {
+            seek(&self.folder, SeekFrom::Start(from))?;
+            self.ahead.clear();
+            self.at = from;
+        }
+        Ok(())
+    }
+
+    /// Reads one buffer of names; false at the end.
+    fn read_ahead(&mut self) -> Result<bool, Errno> {
+        let mut buffer = [MaybeUninit::uninit(); BUFFER_BYTES];
+        let mut names = RawDir::new(&self.folder, &mut buffer);
+        while let Some(name) = names.next() {
+            let name = name?;
+            let kind = match name.file_type() {
+                // Some file systems do not say; programs that walk trees want to know.
+                FileType::Unknown => Attributes::of(&self.folder, name.file_name())
+                    .map_or(FileType::Unknown, |attributes| attributes.kind),
+                known => known,
+            };
+            self.ahead.push_back(Name {
+                name: OsStr::from_bytes(name.file_name().to_bytes()).to_owned(),
+                inode: name.ino(),
+                kind,
+                next: name.next_entry_cookie(),
+            });
+            if names.is_buffer_empty() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}

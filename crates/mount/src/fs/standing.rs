@@ -1,0 +1,142 @@
+//! Files and folders the kernel reads without opening them, of a tree that does not change.
+//!
+//! Part of the [file system](super). The kernel names a node and nothing else, so it is opened at the
+//! first request and stays open while more come: [`IDLE`], or until [`FILES_MAX`] others are.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use rustix::io::Errno;
+
+use super::SourceFs;
+use super::file::OpenFile;
+use super::nodes::Node;
+use crate::lock;
+
+/// How long after its last request something stays open: programs pause less between two of them, and a
+/// file that is opened again costs what an open costs.
+const IDLE: Duration = Duration::from_secs(2);
+
+/// Most files, and most folders, that stand: more than programs read at a time.
+const FILES_MAX: usize = 512;
+
+type Handles = HashMap<Node, (u64, Instant)>;
+
+/// See the [module](self).
+#[derive(Debug, Default)]
+pub(super) struct Standing {
+    files: Mutex<Handles>,
+    folders: Mutex<Handles>,
+}
+
+/// The handle of a node that stands, used now.
+fn used(handles: &Mutex<Handles>, node: Node) -> Option<u64> {
+    let mut handles = lock(handles);
+    let (handle, at) = handles.get_mut(&node)?;
+    *at = Instant::now();
+    Some(*handle)
+}
+
+/// A node stands from now on. What is to be released instead: its own handle if it stood already, the
+/// one used least recently if there are too many.
+fn stands(handles: &Mutex<Handles>, node: Node, handle: u64) -> Option<u64> {
+    let mut handles = lock(handles);
+    if handles.contains_key(&node) {
+        return Some(handle);
+    }
+    handles.insert(node, (handle, Instant::now()));
+    if handles.len() <= FILES_MAX {
+        return None;
+    }
+    let oldest = handles
+        .iter()
+        .min_by_key(|(_, (_, at))| *at)
+        .map(|(node, _)| *node)?;
+    handles.remove(&oldest).map(|(handle, _)| handle)
+}
+
+fn idle(handles: &Mutex<Handles>) -> Vec<u64> {
+    let mut handles = lock(handles);
+    let gone = handles.extract_if(|_, (_, at)| at.elapsed() > IDLE);
+    gone.map(|(_, (handle, _))| handle).collect()
+}
+
+impl SourceFs {
+    /// The file a read without a handle is of, opened if it does not stand.
+    ///
+    /// # Errors
+    /// Those of [`SourceFs::open`].
+    pub fn standing(&self, node: Node, thread: u32) -> Result<Arc<OpenFile>, Errno> {
+        if let Some(file) = self.stands(node) {
+            return Ok(file);
+        }
+        let handle = self.open(node, thread)?.handle;
+        let file = self.files.get(handle)?;
+        if let Some(handle) = stands(&self.standing.files, node, handle) {
+            self.release(handle);
+        }
+        Ok(file)
+    }
+
+    /// The same, if it stands: asks the source nothing.
+    #[must_use]
+    pub fn stands(&self, node: Node) -> Option<Arc<OpenFile>> {
+        used(&self.standing.files, node).and_then(|handle| self.files.get(handle).ok())
+    }
+
+    /// The handle for a listing without one.
+    ///
+    /// # Errors
+    /// Those of [`SourceFs::open_folder`].
+    pub fn standing_folder(&self, node: Node, thread: u32) -> Result<u64, Errno> {
+        if let Some(handle) = used(&self.standing.folders, node) {
+            return Ok(handle);
+        }
+        let handle = self.open_folder(node, thread)?;
+        if let Some(other) = stands(&self.standing.folders, node, handle) {
+            self.release_folder(other);
+            return used(&self.standing.folders, node).ok_or(Errno::STALE);
+        }
+        Ok(handle)
+    }
+
+    /// Whether anything was not used for a while.
+    #[must_use]
+    pub fn has_idle(&self) -> bool {
+        let any = |handles: &Mutex<Handles>| {
+            let handles = lock(handles);
+            handles.values().any(|(_, at)| at.elapsed() > IDLE)
+        };
+        any(&self.standing.files) || any(&self.standing.folders)
+    }
+
+    /// Closes what was not used for a while. Asks the source, which may not answer.
+    pub fn close_idle(&self) {
+        for handle in idle(&self.standing.files) {
+            self.release(handle);
+        }
+        for handle in idle(&self.standing.folders) {
+            self.release_folder(handle);
+        }
+    }
+
+    /// Closes all of it. False if there was none.
+    pub(super) fn close_standing(&self) -> bool {
+        let files: Vec<u64> = lock(&self.standing.files)
+            .drain()
+            .map(|(_, (h, _))| h)
+            .collect();
+        let folders: Vec<u64> = lock(&self.standing.folders)
+            .drain()
+            .map(|(_, (h, _))| h)
+            .collect();
+        for handle in &files {
+            self.release(*handle);
+        }
+        for handle in &folders {
+            self.release_folder(*handle);
+        }
+        !files.is_empty() || !folders.is_empty()
+    }
+}

@@ -1,0 +1,370 @@
+//! Folders that programs walk, and the files of them that are open ahead of the walk.
+//!
+//! Part of the [file system](super): told which folders were listed and which files are opened, it tells
+//! the driver, whose engine expects the next ones; those are opened here, and handed to the programs
+//! that come for them. Nothing is handed out unseen: whoever opens a file compares it with its name and
+//! attributes as always, and takes the one that is open ahead only if it is that very file in that very
+//! version.
+//!
+//! ```text
+//! listed --> Folder       open ahead: file, reader <-- driver: entry 17 comes next
+//! entered(entry 16) -->                |
+//! open(entry 17) <---------------------/   or nobody comes: closed
+//! ```
+//!
+//! Bounds: a number of names of listed folders, the least recently walked forgotten first. Files are
+//! open ahead by the engine's leave only, and are closed when their folder was not walked for
+//! [`IDLE`], so that no deleted file keeps its space and no source stays busy.
+
+use std::collections::HashMap;
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use forerun_core::next_file::Entry;
+use forerun_core::{Engine, FolderId, ReaderId};
+use forerun_io::{Driver, Folder, Reader};
+use rustix::process::{Resource, getrlimit};
+
+use super::attributes::{Attributes, Key};
+use super::nodes::Node;
+use crate::lock;
+
+/// What a name takes: itself, its place in two orders, and the allocator's part.
+pub const NAME_BYTES: u64 = 96;
+
+/// Names kept over all folders, most: as many as the engine takes of one folder.
+pub const NAMES_MAX: usize = Engine::FOLDER_MAX;
+
+/// Of the descriptors the process may have, the part that files ahead take at most: a quarter, because
+/// programs open more than they walk.
+const DESCRIPTORS_PART: u64 = 4;
+
+/// How long files stay open ahead in a folder that nobody walks: longer than a program pauses between
+/// two files it opens.
+const IDLE: Duration = Duration::from_secs(10);
+
+/// Files opened in a folder that nobody listed before it is listed for them: a program that has its
+/// names from elsewhere, in an order that may be one of the folder's.
+const UNLISTED: u8 = 4;
+
+/// Folders that nobody listed, most.
+const UNLISTED_MAX: usize = 64;
+
+/// A regular file of a listed folder.
+#[derive(Clone, Debug)]
+pub(super) struct Listed {
+    pub(super) name: OsString,
+    pub(super) inode: u64,
+    /// Zero if nobody asked.
+    pub(super) bytes: u64,
+}
+
+#[derive(Debug)]
+struct Walked {
+    folder: Arc<Folder>,
+    names: Arc<[OsString]>,
+    /// Their entries, by name.
+    by_name: Box<[u32]>,
+    walked: Instant,
+}
+
+impl Walked {
+    fn entry(&self, name: &OsStr) -> Option<u32> {
+        let name_of = |entry: &u32| self.names[*entry as usize].as_os_str();
+        let found = self
+            .by_name
+            .binary_search_by(|entry| name_of(entry).cmp(name));
+        found.ok().map(|place| self.by_name[place])
+    }
+}
+
+/// A file that is open ahead.
+#[derive(Debug)]
+pub(super) struct Ahead {
+    pub(super) file: Arc<File>,
+    pub(super) reader: Reader,
+    pub(super) attributes: Attributes,
+    folder: FolderId,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    folders: HashMap<Node, Walked>,
+    nodes: HashMap<FolderId, Node>,
+    unlisted: HashMap<Node, u8>,
+    files: HashMap<Key, Ahead>,
+    readers: HashMap<ReaderId, Key>,
+}
+
+/// See the [module](self).
+#[derive(Debug)]
+pub(super) struct Walk {
+    state: Mutex<State>,
+    names_max: usize,
+}
+
+impl Walk {
+    /// Keeps so many names, within [`NAMES_MAX`].
+    pub(super) fn new(names_max: usize) -> Self {
+        Self {
+            state: Mutex::default(),
+            names_max: names_max.min(NAMES_MAX),
+        }
+    }
+
+    /// How many names it keeps.
+    pub(super) fn names_max(&self) -> usize {
+        self.names_max
+    }
+
+    /// A folder was listed from its first name to its last.
+    pub(super) fn listed(&self, driver: &Driver, node: Node, files: Vec<Listed>) {
+        let entries = entries(&files);
+        let known = lock(&self.state).same(node, &files);
+        if let Some(folder) = known {
+            return folder.listed(entries);
+        }
+        let forgotten = lock(&self.state).make_room(node, files.len(), self.names_max);
+        drop(forgotten);
+        if files.len() < 2 {
+            return;
+        }
+        let Some(folder) = driver.folder(entries) else {
+            return;
+        };
+        let id = folder.id();
+        let walked = Walked {
+            folder: Arc::new(folder),
+            by_name: by_name(&files),
+            names: files.into_iter().map(|file| file.name).collect(),
+            walked: Instant::now(),
+        };
+        let mut state = lock(&self.state);
+        state.unlisted.remove(&node);
+        state.nodes.insert(id, node);
+        // Somebody else listed it at the same time.
+        let other = state.folders.insert(node, walked);
+        if let Some(other) = &other {
+            state.nodes.remove(&other.folder.id());
+        }
+        drop(state);
+        drop(other);
+    }
+
+    /// A program opened a file. True if its folder is to be listed, because nobody did.
+    pub(super) fn entered(&self, parent: Node, name: &OsStr, reader: &Reader, opener: u64) -> bool {
+        let mut state = lock(&self.state);
+        let Some(walked) = state.folders.get_mut(&parent) else {
+            return state.entered_unlisted(parent);
+        };
+        walked.walked = Instant::now();
+        let Some(entry) = walked.entry(name) else {
+            return false;
+        };
+        let folder = walked.folder.clone();
+        drop(state);
+        folder.entered(entry, reader, opener);
+        false
+    }
+
+    /// Where an entry is to be found, and what to answer to.
+    pub(super) fn place(&self, id: FolderId, entry: u32) -> Option<(Node, OsString, Arc<Folder>)> {
+        let state = lock(&self.state);
+        let node = *state.nodes.get(&id)?;
+        let walked = state.folders.get(&node)?;
+        let name = walked.names.get(entry as usize)?.clone();
+        Some((node, name, walked.folder.clone()))
+    }
+
+    /// A file is open ahead from now on; given back if it was already, or too many are.
+    pub(super) fn opened(
+        &self,
+        folder: FolderId,
+        file: Arc<File>,
+        reader: Reader,
+        attributes: Attributes,
+    ) -> Result<(), Reader> {
+        let mut state = lock(&self.state);
+        let key = attributes.key;
+        let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+        let is_full = state.files.len() as u64 >= limit / DESCRIPTORS_PART;
+        if is_full || state.files.contains_key(&key) {
+            return Err(reader);
+        }
+        state.readers.insert(reader.id(), key);
+        let ahead = Ahead {
+            file,
+            reader,
+            attributes,
+            folder,
+        };
+        state.files.insert(key, ahead);
+        Ok(())
+    }
+
+    /// The file that is open ahead under this key: it is the caller's from now on.
+    pub(super) fn take(&self, key: &Key) -> Option<Ahead> {
+        let mut state = lock(&self.state);
+        let ahead = state.files.remove(key)?;
+        state.readers.remove(&ahead.reader.id());
+        Some(ahead)
+    }
+
+    /// The same, by its reader.
+    pub(super) fn take_reader(&self, reader: ReaderId) -> Option<Ahead> {
+        let mut state = lock(&self.state);
+        let key = state.readers.remove(&reader)?;
+        state.files.remove(&key)
+    }
+
+    /// Files whose folders nobody walks: the caller's, to be closed.
+    pub(super) fn take_idle(&self) -> Vec<Ahead> {
+        let mut state = lock(&self.state);
+        let State {
+            folders,
+            nodes,
+            files,
+            ..
+        } = &*state;
+        let is_idle = |ahead: &&Ahead| {
+            let walked = nodes.get(&ahead.folder).and_then(|node| folders.get(node));
+            walked.is_none_or(|walked| walked.walked.elapsed() > IDLE)
+        };
+        let keys = files
+            .values()
+            .filter(is_idle)
+            .map(|ahead| ahead.attributes.key);
+        let keys: Vec<Key> = keys.collect();
+        state.take_all(keys)
+    }
+
+    /// All of them.
+    pub(super) fn take_all(&self) -> Vec<Ahead> {
+        let mut state = lock(&self.state);
+        let keys = state.files.keys().copied().collect();
+        state.take_all(keys)
+    }
+}
+
+impl State {
+    fn take_all(&mut self, keys: Vec<Key>) -> Vec<Ahead> {
+        let taken = keys.iter().filter_map(|key| self.files.remove(key));
+        let taken: Vec<Ahead> = taken.collect();
+        for ahead in &taken {
+            self.readers.remove(&ahead.reader.id());
+        }
+        taken
+    }
+
+    /// The folder, if it has these files.
+    fn same(&mut self, node: Node, files: &[Listed]) -> Option<Arc<Folder>> {
+        let walked = self.folders.get_mut(&node)?;
+        let same = walked.names.iter().eq(files.iter().map(|file| &file.name));
+        walked.walked = Instant::now();
+        same.then(|| walked.folder.clone())
+    }
+
+    /// Forgets this folder, and what was walked least recently until so many names fit. Dropped by
+    /// the caller, without the lock.
+    fn make_room(&mut self, node: Node, names: usize, names_max: usize) -> Vec<Walked> {
+        let mut forgotten: Vec<Walked> = self.folders.remove(&node).into_iter().collect();
+        let mut known: usize = self.folders.values().map(|walked| walked.names.len()).sum();
+        while known + names > names_max {
+            let oldest = self.folders.iter().min_by_key(|(_, walked)| walked.walked);
+            let Some(walked) = oldest
+                .map(|(node, _)| *node)
+                .and_then(|n| self.folders.remove(&n))
+            else {
+                break;
+            };
+            known -= walked.names.len();
+            forgotten.push(walked);
+        }
+        for walked in &forgotten {
+            self.nodes.remove(&walked.folder.id());
+        }
+        forgotten
+    }
+
+    /// Counts an open in a folder that nobody listed; true once it is worth while.
+    fn entered_unlisted(&mut self, parent: Node) -> bool {
+        if self.unlisted.len() >= UNLISTED_MAX && !self.unlisted.contains_key(&parent) {
+            self.unlisted.clear();
+        }
+        let opened = self.unlisted.entry(parent).or_default();
+        *opened = opened.saturating_add(1);
+        *opened == UNLISTED
+    }
+}
+
+/// The entries in the order of their names.
+fn by_name(files: &[Listed]) -> Box<[u32]> {
+    let mut by_name: Box<[u32]> = (0..).take(files.len()).collect();
+    by_name.sort_by_key(|entry| &files[*entry as usize].name);
+    by_name
+}
+
+/// The files as the engine knows them. The kernel asks for attributes of a folder's first names, and of
+/// others when they are looked up: a size that nobody asked for is taken to be the largest of the others.
+/// Where it is larger, its end is not fetched ahead; without it the engine would keep room for 256 KiB.
+fn entries(files: &[Listed]) -> Arc<[Entry]> {
+    let largest = files.iter().map(|file| file.bytes).max().unwrap_or(0);
+    let mut entries: Vec<Entry> = files
+        .iter()
+        .map(|file| Entry {
+            name_rank: 0,
+            inode: file.inode,
+            bytes: if file.bytes > 0 { file.bytes } else { largest },
+        })
+        .collect();
+    for (rank, entry) in (0..).zip(by_name(files)) {
+        entries[entry as usize].name_rank = rank;
+    }
+    entries.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_ranked_whatever_order_they_are_listed_in() {
+        let file = |name: &str, inode| Listed {
+            name: name.into(),
+            inode,
+            bytes: 1,
+        };
+        let entries = entries(&[file("b", 3), file("c", 1), file("a", 2)]);
+        let ranks: Vec<u32> = entries.iter().map(|entry| entry.name_rank).collect();
+        assert_eq!(ranks, [1, 2, 0]);
+    }
+
+    #[test]
+    fn a_size_that_is_not_known_is_the_largest_of_the_others() {
+        let sizes = |sizes: &[u64]| -> Vec<u64> {
+            let file = |bytes: &u64| Listed {
+                name: bytes.to_string().into(),
+                inode: 1,
+                bytes: *bytes,
+            };
+            let files: Vec<Listed> = sizes.iter().map(file).collect();
+            entries(&files).iter().map(|entry| entry.bytes).collect()
+        };
+        assert_eq!(sizes(&[10, 0, 30]), [10, 30, 30]);
+        assert_eq!(sizes(&[0, 0]), [0, 0]);
+    }
+
+    #[test]
+    fn a_folder_that_nobody_listed_is_listed_once() {
+        let mut state = State::default();
+        let asked: Vec<bool> = (0..9).map(|_| state.entered_unlisted(Node(5))).collect();
+        assert_eq!(asked.iter().filter(|asked| **asked).count(), 1);
+        assert!(asked[usize::from(UNLISTED) - 1]);
+        for node in 0..10_000 {
+            state.entered_unlisted(Node(node));
+        }
+        assert!(state.unlisted.len() <= UNLISTED_MAX);
+    }
+}

@@ -1,0 +1,260 @@
+//! Calls on the file system, with what the kernel must be told around them.
+//!
+//! Used by the [adapter](super), on whatever thread a call is made.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use fuser::{
+    Errno, FileHandle, FopenFlags, Generation, INodeNo, InitFlags, KernelConfig, Notifier,
+    OpenFlags, ReplyAttr, ReplyEntry, ReplyOpen, ReplyXattr,
+};
+
+use super::reads::Reads;
+use super::wire::{attr, errno, found_attr, generation, nameless, shown};
+use crate::fs::attributes::Attributes;
+use crate::fs::file::OpenFile;
+use crate::fs::nodes::Node;
+use crate::fs::{Found, Opened, SourceFs};
+use crate::lanes::LaneOf;
+use crate::read_times::ReadTimes;
+use crate::trust::Trust;
+
+/// How often a call is made again that found no descriptor left, though those kept to save work were
+/// let go of: others let go of theirs when they end.
+const TRIES: u32 = 16;
+
+/// The longest file that the kernel is given with the answer to its open: its own first request would
+/// be as long, and another round trip.
+const WITH_OPEN_MAX: u64 = 128 << 10;
+
+/// What calls need, on whatever thread they are made.
+#[derive(Debug)]
+pub(super) struct Served {
+    pub(super) fs: Arc<SourceFs>,
+    pub(super) reads: Reads,
+    pub(super) times: Arc<ReadTimes>,
+    /// Where the kernel is told to drop something; set before the first open.
+    pub(super) kernel: OnceLock<Notifier>,
+    /// How long the kernel may believe what it is told.
+    pub(super) trust: Trust,
+}
+
+impl Served {
+    /// Makes a call that takes descriptors; if none is left those kept to save work go first.
+    pub(super) fn with_descriptors<T>(
+        &self,
+        call: impl Fn(&SourceFs) -> Result<T, rustix::io::Errno>,
+    ) -> Result<T, rustix::io::Errno> {
+        use rustix::io::Errno;
+        let mut result = call(&self.fs);
+        for _ in 0..TRIES {
+            if !matches!(result, Err(Errno::MFILE | Errno::NFILE)) {
+                break;
+            }
+            if !self.fs.free_descriptors() {
+                std::thread::yield_now();
+            }
+            result = call(&self.fs);
+        }
+        result
+    }
+
+    /// Asks the kernel for passthrough, if the user wants any. A tree that does not change has none: its
+    /// files are not opened.
+    pub(super) fn ask_for_passthrough(&self, config: &mut KernelConfig) {
+        let passthrough = self.fs.passthrough();
+        if !passthrough.is_possible() {
+            return;
+        }
+        if self.trust.unchanging {
+            return passthrough.end("files of an unchanging tree are not opened");
+        }
+        let wanted = config.add_capabilities(InitFlags::FUSE_PASSTHROUGH);
+        if wanted.is_err() || config.set_max_stack_depth(1).is_err() {
+            passthrough.end("the kernel has none");
+        }
+    }
+
+    /// The kernel drops what it believes of a file's attributes. Unlike dropping pages this waits
+    /// for nothing, so a thread that serves may do it; a reply sent afterwards comes after it.
+    fn drop_attributes(&self, node: INodeNo) {
+        const ATTRIBUTES_ONLY: i64 = -1;
+        if let Some(kernel) = self.kernel.get()
+            && let Err(error) = kernel.inval_inode(node, ATTRIBUTES_ONLY, 0)
+        {
+            tracing::debug!("the kernel keeps the attributes of {node:?}: {error}");
+        }
+    }
+
+    /// The kernel drops the bytes it has of a file.
+    fn drop_pages(&self, node: INodeNo) {
+        if let Some(kernel) = self.kernel.get()
+            && let Err(error) = kernel.inval_inode(node, 0, 0)
+        {
+            tracing::debug!("the kernel keeps the pages of {node:?}: {error}");
+        }
+    }
+
+    /// The answer to an open that failed, or to the question before it. After `ESTALE` the kernel walks the path again, and must
+    /// not do so with the attributes that led here.
+    pub(super) fn refusal(&self, node: INodeNo, thread: u32, error: rustix::io::Errno) -> Errno {
+        if error == rustix::io::Errno::STALE {
+            self.fs.refused(thread);
+            self.drop_attributes(node);
+        }
+        errno(error)
+    }
+
+    /// Answers with what was found under a name.
+    pub(super) fn lookup(&self, found: Result<Found, rustix::io::Errno>, reply: ReplyEntry) {
+        let Trust {
+            attributes,
+            entries,
+            negative,
+            ..
+        } = self.trust;
+        match found {
+            Ok(found) => {
+                let generation = generation(&found.attributes);
+                reply.entry_with_ttls(&attributes, &entries, &found_attr(&found), generation);
+            }
+            // Number zero: that there is none, for this long.
+            Err(rustix::io::Errno::NOENT) if negative > Duration::ZERO => {
+                let nothing = nameless(0, rustix::fs::FileType::Unknown);
+                reply.entry_with_ttls(&negative, &negative, &nothing, Generation(0));
+            }
+            Err(error) => reply.error(errno(error)),
+        }
+    }
+
+    /// Answers with attributes.
+    pub(super) fn attributes(&self, node: INodeNo, attributes: &Attributes, reply: ReplyAttr) {
+        let shown = shown(Node(node.0), attributes);
+        reply.attr(&self.trust.attributes, &attr(attributes, shown));
+    }
+
+    /// Opens a file for a thread, and answers. Of a short file whose bytes are in memory, and of which the
+    /// kernel has none, they go first.
+    pub(super) fn open(
+        &self,
+        node: INodeNo,
+        thread: u32,
+        asked: OpenFlags,
+        reply: ReplyOpen,
+    ) -> Option<Node> {
+        let back = |file: &File| reply.open_backing(file);
+        match self.with_descriptors(|fs| fs.open_to_give(Node(node.0), thread, &back)) {
+            Ok(opened) => {
+                if opened.resized {
+                    self.drop_attributes(node);
+                }
+                let given = opened.first && self.gives(node, &opened);
+                let mut flags = FopenFlags::FOPEN_NOFLUSH;
+                let handle = FileHandle(opened.handle);
+                match opened.io.backing() {
+                    None => {
+                        flags.set(FopenFlags::FOPEN_KEEP_CACHE, opened.unchanged || given);
+                        reply.opened(handle, flags);
+                    }
+                    Some(backing) => {
+                        // The kernel drops its pages of the mount: it refuses to keep them. Direct
+                        // reads of the source must be aligned, those of a mount need not be.
+                        flags.set(FopenFlags::FOPEN_DIRECT_IO, is_direct(asked));
+                        reply.opened_passthrough(handle, flags, backing);
+                    }
+                }
+                opened.unlisted
+            }
+            Err(error) => {
+                reply.error(self.refusal(node, thread, error));
+                None
+            }
+        }
+    }
+
+    /// Gives the kernel all bytes of a file that was opened. Nobody else has it open, so no page of it
+    /// is locked by a read of ours.
+    fn gives(&self, node: INodeNo, opened: &Opened) -> bool {
+        let gave = self.give(node, opened.handle);
+        let right = self.fs.given(Node(node.0), opened);
+        if gave && !right {
+            // It changed meanwhile, and who found that has had the kernel drop what it had before.
+            self.drop_pages(node);
+        }
+        gave && right
+    }
+
+    fn give(&self, node: INodeNo, handle: u64) -> bool {
+        let (Some(kernel), Ok(file)) = (self.kernel.get(), self.fs.open_file(handle)) else {
+            return false;
+        };
+        let Some(reader) = file.reader() else {
+            return false;
+        };
+        let bytes = reader.size();
+        if bytes == 0 || bytes > WITH_OPEN_MAX || !reader.is_resident(0, bytes as usize) {
+            return false;
+        }
+        let give = |data: &[u8]| kernel.store(node, 0, data).is_ok();
+        self.reads.now(&file, bytes as usize, give) == Some(true)
+    }
+
+    /// The handle of the folder that is listed.
+    pub(super) fn listing(
+        &self,
+        node: INodeNo,
+        handle: FileHandle,
+        thread: u32,
+    ) -> Result<u64, rustix::io::Errno> {
+        if !self.trust.unchanging {
+            return Ok(handle.0);
+        }
+        self.with_descriptors(|fs| fs.standing_folder(Node(node.0), thread))
+    }
+
+    /// The file a read without a handle is of.
+    pub(super) fn standing(&self, node: INodeNo, thread: u32) -> Result<Arc<OpenFile>, Errno> {
+        let opened = self.with_descriptors(|fs| fs.standing(Node(node.0), thread));
+        opened.map_err(errno)
+    }
+}
+
+/// Tells a name from the others of its folder, mostly.
+pub(super) fn mount_point(parent: INodeNo, name: &OsStr) -> LaneOf {
+    let mut hasher = DefaultHasher::new();
+    (parent.0, name).hash(&mut hasher);
+    LaneOf::MountPoint(hasher.finish())
+}
+
+/// Whether a thread has the right to administer the system (`CAP_SYS_ADMIN`), which is asked of those
+/// who would see attributes named `trusted.*`.
+pub(super) fn is_privileged(thread: u32) -> bool {
+    const SYS_ADMIN: u32 = 21;
+    let status = std::fs::read_to_string(format!("/proc/{thread}/status")).unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    let rights = line.and_then(|rights| u64::from_str_radix(rights.trim(), 16).ok());
+    rights.is_some_and(|rights| rights >> SYS_ADMIN & 1 == 1)
+}
+
+/// Whether a program opens a file past the page cache.
+fn is_direct(asked: OpenFlags) -> bool {
+    rustix::fs::OFlags::from_bits_retain(asked.0.cast_unsigned())
+        .contains(rustix::fs::OFlags::DIRECT)
+}
+
+pub(super) fn answer_xattr(
+    value: Result<Vec<u8>, rustix::io::Errno>,
+    size: u32,
+    reply: ReplyXattr,
+) {
+    match value {
+        Ok(value) if size == 0 => reply.size(u32::try_from(value.len()).unwrap_or(u32::MAX)),
+        Ok(value) if value.len() > size as usize => reply.error(Errno::ERANGE),
+        Ok(value) => reply.data(&value),
+        Err(error) => reply.error(errno(error)),
+    }
+}

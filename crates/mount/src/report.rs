@@ -1,0 +1,311 @@
+//! What a running mount does, as one value: for the control socket, the metrics and `top`.
+//!
+//! Filled from the file system and the engine's ledger whenever somebody asks; nothing is sampled
+//! in between. Units end the names. Counters only grow, so rates are the reader's to compute.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
+
+use forerun_core::engine::view::{DeviceView, StreamView};
+use forerun_core::{Bytes, Ledger, Settings};
+use forerun_io::{DeviceUse, Reader};
+use serde::{Deserialize, Serialize};
+
+use super::budget::Budget;
+use super::fs::SourceFs;
+use super::fs::passthrough::Mode;
+use super::read_times::ReadTimes;
+use super::readahead;
+use crate::estimate::{Estimate, device_name};
+use crate::stats;
+
+/// A mount and what it was started with.
+#[derive(Debug)]
+pub struct Watched {
+    /// Its file system.
+    pub fs: Arc<SourceFs>,
+    /// How long its reads take.
+    pub times: Arc<ReadTimes>,
+    /// What it reads.
+    pub source: PathBuf,
+    /// Where it appears.
+    pub mountpoint: PathBuf,
+    /// The preset of its engine.
+    pub preset: &'static str,
+    /// The settings of its engine.
+    pub settings: Settings,
+    /// How its memory is divided.
+    pub budget: Budget,
+    /// When it began.
+    pub begun: Instant,
+}
+
+/// What a mount did so far.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Report {
+    /// Its source.
+    pub source: String,
+    /// Its mount point.
+    pub mountpoint: String,
+    /// Time since it began.
+    pub elapsed_ns: u64,
+    /// Bytes in a block, which is what the counters count.
+    pub block_bytes: u64,
+    /// The engine's counters, under the names of the ledger.
+    pub counters: serde_json::Map<String, serde_json::Value>,
+    /// Files the kernel knows of.
+    pub known_files: usize,
+    /// Which files the kernel reads from the source.
+    #[serde(default)]
+    pub passthrough: PassthroughReport,
+    /// Open files, each with who opened it.
+    pub open_files: Vec<OpenFileReport>,
+    /// What the emulated device was asked for, if there is one.
+    pub device: Option<DeviceReport>,
+    /// Why the journal ends before the mount does; none if it does not.
+    #[serde(default)]
+    pub journal_error: Option<String>,
+    /// The devices files are on, and what they have to do now.
+    pub queues: Vec<QueueReport>,
+}
+
+/// Files that the kernel reads from the source by itself.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct PassthroughReport {
+    /// Which are to be.
+    pub mode: Mode,
+    /// Any can be.
+    pub possible: bool,
+    /// Files open so now.
+    pub open_files: u64,
+    /// Times a file was opened so.
+    pub opens: u64,
+}
+
+/// An open file.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct OpenFileReport {
+    /// Its path below the source; bytes that are no text are replaced.
+    pub path: String,
+    /// The process that opened it.
+    pub process: u32,
+    /// The name of its program; empty if it is gone, and only its children are left.
+    pub program: String,
+    /// Its size.
+    pub file_bytes: u64,
+    /// Times the kernel asked for bytes.
+    pub requests: u64,
+    /// Bytes given to the kernel.
+    pub read_bytes: u64,
+    /// Where the last read ended.
+    pub at_bytes: u64,
+    /// The kernel reads it from the source; what it reads is not counted here.
+    #[serde(default)]
+    pub passthrough: bool,
+    /// Its streams, the one used last at the end.
+    pub streams: Vec<StreamReport>,
+}
+
+/// A stream of an open file: a run that is fetched ahead.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct StreamReport {
+    /// Where it began.
+    pub begin_bytes: u64,
+    /// Where its reader is.
+    pub at_bytes: u64,
+    /// Bytes from there on that were fetched, or are on the way.
+    pub ahead_bytes: u64,
+    /// Where its last window begins.
+    pub window_at_bytes: u64,
+    /// How long that is.
+    pub window_bytes: u64,
+    /// How much of it lies behind the mark at which the next one is fetched.
+    pub window_async_bytes: u64,
+    /// Requests of the kernel that wait for bytes of it.
+    pub waiting: u32,
+}
+
+/// A device and what it has to do.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct QueueReport {
+    /// Its number, as in `8:1`, or `emulated`.
+    pub device: String,
+    /// Fetches that wait in the engine for their turn.
+    pub queued: usize,
+    /// Fetches it is working on.
+    pub in_flight: u32,
+    /// Its costs; none from a daemon that does not tell them.
+    #[serde(default)]
+    pub estimate: Option<Estimate>,
+}
+
+/// An emulated device.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct DeviceReport {
+    /// Requests it carried out.
+    pub requests: u64,
+    /// Bytes it transferred.
+    pub bytes: u64,
+    /// Time it was busy.
+    pub busy_ns: u64,
+}
+
+/// What a mount was started with, and what holds now.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Limits {
+    /// The preset; fixed as long as the mount lives.
+    pub preset: String,
+    /// The daemon's memory; fixed as long as the mount lives.
+    pub memory_bytes: u64,
+    /// How much of it is used at most; can be set.
+    pub memory_limit_bytes: u64,
+    /// How much of that is the engine's, for blocks; the rest is what the daemon needs beside it.
+    pub engine_limit_bytes: u64,
+    /// How far the kernel reads ahead; can be set. None if the kernel does not say.
+    pub kernel_readahead_bytes: Option<u64>,
+}
+
+impl Watched {
+    /// What it did so far; none once it has ended.
+    #[must_use]
+    pub fn report(&self) -> Option<Report> {
+        let (ledger, device) = self.fs.engine().counters()?;
+        let (streams, queues) = self.fs.engine().under_way()?;
+        Some(Report {
+            source: self.source.to_string_lossy().into_owned(),
+            mountpoint: self.mountpoint.to_string_lossy().into_owned(),
+            elapsed_ns: u64::try_from(self.begun.elapsed().as_nanos()).unwrap_or(u64::MAX),
+            block_bytes: u64::from(self.settings.block_bytes),
+            counters: counters(&ledger),
+            known_files: self.fs.nodes().count(),
+            passthrough: self.passthrough(),
+            open_files: self.open_files(&streams),
+            device: device.map(|used| device_report(&used)),
+            journal_error: self
+                .fs
+                .engine()
+                .journal_error()
+                .map(|error| error.to_string()),
+            queues: queues
+                .iter()
+                .map(|queue| self.queue_report(queue))
+                .collect(),
+        })
+    }
+
+    /// Which files the kernel reads from the source.
+    #[must_use]
+    pub fn passthrough(&self) -> PassthroughReport {
+        let passthrough = self.fs.passthrough();
+        let open = self.fs.open_files();
+        PassthroughReport {
+            mode: passthrough.mode(),
+            possible: passthrough.is_possible(),
+            open_files: open.iter().filter(|file| file.passthrough).count() as u64,
+            opens: passthrough.opens(),
+        }
+    }
+
+    fn open_files(&self, streams: &[StreamView]) -> Vec<OpenFileReport> {
+        let unit = u64::from(self.settings.block_bytes);
+        let report = |file: Arc<super::fs::file::OpenFile>| {
+            let (requests, read_bytes, at_bytes) = file.counts();
+            let (process, program) = process_of(file.thread);
+            let reader = file.reader();
+            let mine = |view: &&StreamView| reader.is_some_and(|r| view.reader == r.id());
+            let streams = streams.iter().filter(mine);
+            OpenFileReport {
+                path: self
+                    .fs
+                    .nodes()
+                    .path(file.node)
+                    .to_string_lossy()
+                    .into_owned(),
+                process,
+                program,
+                file_bytes: reader.map_or(file.size, Reader::size),
+                passthrough: file.passthrough,
+                requests,
+                read_bytes,
+                at_bytes,
+                streams: streams.map(|view| stream_report(view, unit)).collect(),
+            }
+        };
+        self.fs.open_files().into_iter().map(report).collect()
+    }
+
+    fn queue_report(&self, queue: &(Option<u64>, DeviceView)) -> QueueReport {
+        let (number, view) = queue;
+        QueueReport {
+            device: device_name(*number),
+            queued: view.queued,
+            in_flight: view.in_flight,
+            estimate: Some(self.fs.engine().estimate(queue)),
+        }
+    }
+
+    /// Lets the daemon use this much memory from now on.
+    ///
+    /// # Errors
+    /// Out of range, or the mount has ended; in words.
+    pub fn limit_memory(&self, memory: Bytes) -> Result<(), String> {
+        let engine = self.budget.engine_within(memory, &self.settings)?;
+        self.fs.engine().limit_memory(engine)
+    }
+
+    /// Its limits.
+    #[must_use]
+    pub fn limits(&self) -> Limits {
+        let engine = self
+            .fs
+            .engine()
+            .memory_limit()
+            .unwrap_or(self.settings.memory);
+        Limits {
+            preset: self.preset.to_owned(),
+            memory_bytes: self.budget.whole.0,
+            memory_limit_bytes: engine.0 + self.budget.beside().0,
+            engine_limit_bytes: engine.0,
+            kernel_readahead_bytes: readahead::get(self.fs.own_device()).ok().map(|b| b.0),
+        }
+    }
+}
+
+/// The process of a thread, and the name of its program: FUSE tells threads.
+fn process_of(thread: u32) -> (u32, String) {
+    let status = std::fs::read_to_string(format!("/proc/{thread}/status")).unwrap_or_default();
+    let field = |name: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name));
+        line.unwrap_or_default().trim()
+    };
+    let process = field("Tgid:").parse().unwrap_or(thread);
+    (process, field("Name:").to_owned())
+}
+
+fn counters(ledger: &Ledger) -> serde_json::Map<String, serde_json::Value> {
+    let named = stats::counters(ledger).into_iter();
+    named
+        .map(|(name, value)| (name.to_owned(), value.into()))
+        .collect()
+}
+
+fn stream_report(view: &StreamView, unit: u64) -> StreamReport {
+    StreamReport {
+        begin_bytes: u64::from(view.begin.0) * unit,
+        at_bytes: u64::from(view.at.0) * unit,
+        ahead_bytes: view.ahead * unit,
+        window_at_bytes: u64::from(view.window.start.0) * unit,
+        window_bytes: u64::from(view.window.size) * unit,
+        window_async_bytes: u64::from(view.window.async_size) * unit,
+        waiting: view.waiting,
+    }
+}
+
+fn device_report(used: &DeviceUse) -> DeviceReport {
+    DeviceReport {
+        requests: used.requests,
+        bytes: used.bytes.0,
+        busy_ns: used.busy.0,
+    }
+}

@@ -1,0 +1,187 @@
+//! A mount from its start on.
+//!
+//! Called by the command once SOURCE and MOUNTPOINT are checked. Everything that can fail is begun
+//! before the mount is attached, so a mount that is visible works. How it ends is in
+//! [`ending`].
+
+use std::fs::File;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Instant;
+
+use forerun_core::{Bytes, Ledger};
+use forerun_io::{Config, Driver, footprint};
+
+use super::budget::Budget;
+use super::control::Control;
+use super::ending::{self, Connection, Event, catch_signals, tell_of_end};
+use super::fs::SourceFs;
+use super::fs::passthrough::Mode;
+use super::metrics::Metrics;
+use super::options::{Flag, kernel_flags};
+use super::point::{self, Checked};
+use super::read_times::ReadTimes;
+use super::report::Watched;
+use super::trust::Trust;
+use super::watch::Watch;
+use super::{attach, fuse, limits, readahead};
+use crate::failure::Failure;
+use crate::files::plain;
+
+/// A mount as it is asked for, but for its engine.
+#[derive(Clone, Debug)]
+pub struct Wanted {
+    /// Memory for the whole daemon.
+    pub memory: Bytes,
+    /// The name of the engine's preset.
+    pub preset: &'static str,
+    /// The kernel's belief in attributes and names.
+    pub trust: Trust,
+    /// Files that the kernel reads from the source by itself.
+    pub passthrough: Mode,
+    /// Other users may come in.
+    pub allow_other: bool,
+    /// The kernel's own readahead, if it is not the usual one.
+    pub kernel_readahead: Option<Bytes>,
+    /// Flags of the kernel.
+    pub flags: Vec<Flag>,
+    /// The address of the metrics.
+    pub metrics: Option<SocketAddr>,
+    /// The control socket.
+    pub control: Option<PathBuf>,
+    /// The engine's journal.
+    pub journal: Option<PathBuf>,
+}
+
+/// See the [module](self).
+#[derive(Debug)]
+pub struct Running {
+    fs: Arc<SourceFs>,
+    mountpoint: PathBuf,
+    connection: Option<Connection>,
+    events: Receiver<Event>,
+    _watch: Watch,
+    _control: Option<Control>,
+    _metrics: Option<Metrics>,
+}
+
+impl Running {
+    /// Builds the engine, mounts, and serves. `config` gets the engine's part of the memory.
+    ///
+    /// # Errors
+    /// Says what is missing or refused.
+    pub fn start(
+        wanted: &Wanted,
+        checked: Checked,
+        config: impl FnOnce(Bytes) -> Result<Config, Failure>,
+    ) -> Result<Self, Failure> {
+        let Checked {
+            source,
+            mountpoint,
+            covered,
+        } = checked;
+        let (tell, events) = channel();
+        catch_signals(tell.clone())?;
+        footprint::huge_pages_only_where_asked();
+        footprint::large_allocations_are_mappings();
+        let budget = Budget::of(wanted.memory)?;
+        limits::check(budget.engine)?;
+        let config = config(budget.engine)?;
+        let settings = config.settings.clone();
+        let driver = driver(config, wanted.journal.as_deref())?;
+        let fs = SourceFs::new(&source, covered, driver, budget.names)
+            .map_err(|e| Failure::unusable(&source, std::io::Error::from(e)))?;
+        let fs = Arc::new(fs.passing(wanted.passthrough));
+        let times = Arc::new(ReadTimes::default());
+        let watched = Arc::new(Watched {
+            fs: fs.clone(),
+            times: times.clone(),
+            source: source.clone(),
+            mountpoint: mountpoint.clone(),
+            preset: wanted.preset,
+            settings,
+            budget,
+            begun: Instant::now(),
+        });
+        let metrics = wanted
+            .metrics
+            .map(|a| Metrics::start(a, watched.clone()))
+            .transpose()?;
+        let control = wanted.control.as_deref();
+        let control = control
+            .map(|path| Control::start(path, watched))
+            .transpose()?;
+        limits::check(Bytes(0))?;
+        let flags = kernel_flags(&wanted.flags);
+        let kernel = attach::mount(&source, &mountpoint, flags, wanted.allow_other)?;
+        let device = point::device_at(&mountpoint);
+        if let Some(device) = device {
+            fs.is_mounted_as(device);
+        }
+        let connection = device.and_then(Connection::of);
+        let begun = fuse::session::serve(
+            fs.clone(),
+            kernel,
+            wanted.allow_other,
+            budget.room,
+            wanted.trust,
+            times,
+        );
+        let begun = begun.and_then(|session| {
+            let watch = Watch::start(fs.clone(), session.notifier())?;
+            tell_of_end(session, tell)?;
+            Ok(watch)
+        });
+        let watch = begun.map_err(|error| {
+            let _ = attach::unmount(&mountpoint);
+            Failure::Run(format!("cannot serve the mount: {error}"))
+        })?;
+        let running = Self {
+            fs,
+            mountpoint,
+            connection,
+            events,
+            _watch: watch,
+            _control: control,
+            _metrics: metrics,
+        };
+        running.set_readahead(wanted.kernel_readahead);
+        Ok(running)
+    }
+
+    fn set_readahead(&self, wanted: Option<Bytes>) {
+        let set = readahead::set(self.fs.own_device(), wanted.unwrap_or(readahead::DEFAULT));
+        match (set, wanted) {
+            (Ok(()), _) => {}
+            (Err(error), Some(_)) => tracing::warn!(
+                "--kernel-readahead: the kernel's value stays, only root may set it: {error}"
+            ),
+            (Err(error), None) => tracing::info!("the kernel's readahead stays as it is: {error}"),
+        }
+    }
+
+    /// Serves until the mount is taken off or a signal comes; the counters.
+    ///
+    /// # Errors
+    /// The session failed, the journal could not be written, or counters do not add up.
+    pub fn wait(self) -> Result<Ledger, Failure> {
+        let connection = self.connection.as_ref();
+        let ended = ending::wait(&self.fs, &self.mountpoint, connection, &self.events);
+        // Files may be open whose server does not answer, not to their closing either: they are left
+        // to the end of the process.
+        std::mem::forget(self.fs.clone());
+        ended
+    }
+}
+
+/// The driver. Its journal is written under its own name from the start: a mount runs for days,
+/// and what a killed one did is what one wants to look at.
+fn driver(mut config: Config, journal: Option<&Path>) -> Result<Driver, Failure> {
+    if let Some(path) = journal {
+        let journal = File::create(path).map_err(|e| Failure::unusable(path, plain(&e)))?;
+        config.journal = Some(Box::new(journal));
+    }
+    Driver::new(config).map_err(|e| Failure::Usage(e.to_string()))
+}

@@ -1,0 +1,19 @@
+//! The forms in which values come from users and go back to them, for every program of forerun.
+//!
+//! ```text
+//! quantity   64KiB, 8ms, 80MB/s: parsed and printed        files        the user's, read and written whole
+//! failure    a message and an exit code                    environment  variables, read once
+//! estimate   a device's costs with their origin            stats        counters, one a line
+//! ```
+//!
+//! The command line and the mount show the same figures under the same names because both take them
+//! from here. Nothing in this crate parses arguments or prints.
+
+#![forbid(unsafe_code)]
+
+pub mod environment;
+pub mod estimate;
+pub mod failure;
+pub mod files;
+pub mod quantity;
+pub mod stats;
