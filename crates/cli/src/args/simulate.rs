@@ -228,9 +228,11 @@ fn simulated(text: &str) -> Result<Simulated, String> {
         let choice = Choice::parse("hinted", policy::LIST, text).map_err(|e| e.to_string())?;
         return Ok(Simulated::Hinted(choice, text.to_owned()));
     }
-    preset::find(text).map(Simulated::Engine).map_err(|e| {
-        let hinted: Vec<_> = policy::LIST.iter().map(|method| method.spec.name).collect();
-        format!("{e}; hinted are {}", hinted.join(", "))
+    preset::find(text).map(Simulated::Engine).map_err(|_| {
+        let hinted = policy::LIST.iter().map(|method| method.spec.name);
+        let known = hinted.chain(preset::LIST.iter().map(|preset| preset.name));
+        let nearest = preset::nearest(name, known).join(", ");
+        format!("no preset and no hinted method {text:?}: nearest are {nearest}")
     })
 }
 

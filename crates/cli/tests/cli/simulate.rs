@@ -404,6 +404,10 @@ fn what_cannot_be_simulated_is_refused() {
         (format!("--trace {trace} --device hp9756"), "hp97560"),
         (format!("--trace {trace} --preset agressive"), "aggressive"),
         (
+            format!("--trace {trace} --preset lru"),
+            "nearest are demand-lru, ",
+        ),
+        (
             format!("--trace {trace} --preset forerun --device unit"),
             "hinted methods",
         ),
