@@ -54,7 +54,7 @@ pub struct Simulate {
     pub preset: Presets,
 
     /// Each disk, as name or name(param=value,..) (see `forerun list devices`), or `unit`
-    #[arg(long, value_name = "NAME", default_value = "hp97560")]
+    #[arg(long, value_name = "NAME", default_value = "hdd")]
     pub device: String,
 
     /// Each disk, from a file that describes it
@@ -92,8 +92,8 @@ pub struct Simulate {
     #[arg(long, value_name = "N")]
     pub horizon: Option<u64>,
 
-    /// Processor time of a fetch
-    #[arg(long, value_name = "TIME", default_value = "500us", value_parser = parse_computing)]
+    /// Processor time of a fetch; Kimbrel et al. 1996 have 500us
+    #[arg(long, value_name = "TIME", default_value = "25us", value_parser = parse_computing)]
     pub driver: Nanos,
 
     /// Time computed before each request but the first, in place of what the trace says

@@ -162,7 +162,8 @@ fn the_engines_methods_can_be_put_in_place_of_a_presets() {
 fn when_a_free_disk_is_noticed_is_an_option_and_in_the_row() {
     let run = |notice: &str| {
         let row = rows(&format!(
-            "--workload synth --preset aggressive --batch 4 --disks 3 --device hp97560 {notice}"
+            "--workload synth --preset aggressive --batch 4 --disks 3 --device hp97560 \
+             --driver 500us {notice}"
         ));
         let unused = row[0]["evicted_unused"].as_u64().unwrap();
         (row[0]["notice"].as_str().unwrap().to_owned(), unused)
@@ -191,6 +192,14 @@ fn compute_times_come_from_the_trace_or_from_arrivals() {
         assert_eq!(rows[0]["compute_from"], from);
         assert_eq!(rows[0]["compute_ns"], compute);
     }
+}
+
+#[test]
+fn a_disk_of_this_century_is_the_default_and_a_fetch_costs_what_it_does_today() {
+    let row = rows("--workload synth --preset demand-lru").remove(0);
+    assert_eq!(row["device"], "hdd");
+    let fetches = row["fetches"].as_u64().unwrap();
+    assert_eq!(row["driver_ns"].as_u64().unwrap(), fetches * 25_000);
 }
 
 #[test]
