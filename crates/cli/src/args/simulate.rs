@@ -80,9 +80,9 @@ pub struct Simulate {
     #[arg(value_parser = |text: &str| parse_count(text, u32::MAX - 1))]
     pub cache_blocks: Vec<u32>,
 
-    /// Size of a block
-    #[arg(long, value_name = "SIZE", default_value = "8KiB", value_parser = parse_block_bytes)]
-    pub block_bytes: u32,
+    /// Size of a block [default: the most common request of the trace; 8KiB where it has none]
+    #[arg(long, value_name = "SIZE", value_parser = parse_block_bytes)]
+    pub block_bytes: Option<u32>,
 
     /// Most fetches a free disk gets at once [default: by the number of disks]
     #[arg(long, value_name = "N")]

@@ -202,6 +202,44 @@ fn a_disk_of_this_century_is_the_default_and_a_fetch_costs_what_it_does_today() 
     assert_eq!(row["driver_ns"].as_u64().unwrap(), fetches * 25_000);
 }
 
+/// Three reads of 12 KiB and a write of 64 KiB, each where the one before ends.
+#[test]
+fn blocks_are_as_large_as_the_most_common_request() {
+    let folder = Folder::new();
+    let requests =
+        b"0,0,12288,r,1\n0,24,12288,r,2\n0,48,512,r,3\n0,128,65536,w,4\n0,256,65536,w,5\n";
+    let trace = folder.file("t", requests);
+    for (flags, block_bytes, reads, note) in [
+        (
+            "",
+            8192,
+            5,
+            "blocks of 8192 bytes: 2 of its first 5 requests have 12288",
+        ),
+        ("--writes", 8192, 21, "2 of its first 5 requests have 12288"),
+        ("--block-bytes 4KiB", 4096, 7, ""),
+    ] {
+        let assert = forerun(&format!(
+            "simulate --trace {trace} --preset demand-lru --format json {flags}"
+        ))
+        .success();
+        let output = assert.get_output();
+        let row: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(row["block_bytes"], block_bytes, "{flags}");
+        assert_eq!(row["reads"], reads, "{flags}");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(said.contains(note), "{flags}: {said}");
+        assert_eq!(
+            said.contains("blocks of"),
+            !note.is_empty(),
+            "{flags}: {said}"
+        );
+    }
+    let numbers = folder.file("n", b"1\n2\n3\n");
+    let row = rows(&format!("--trace {numbers} --preset demand-lru")).remove(0);
+    assert_eq!(row["block_bytes"], 8192);
+}
+
 #[test]
 fn a_device_from_a_file_needs_no_rebuild() {
     let folder = Folder::new();

@@ -56,15 +56,16 @@ pub(super) fn grid(args: &Simulate, input: &Input, disk: &Disk) -> Result<Vec<Ce
                 });
                 match preset {
                     Simulated::Engine(preset) => {
-                        check_files(args, input, *wanted, disk)?;
-                        settings(preset, args, *cache_blocks)?;
+                        check_files(input, *wanted, disk)?;
+                        settings(preset, args, (*cache_blocks, input.block_bytes))?;
                     }
                     preset if preset.is_lru() || disk.is_unit() => {}
                     Simulated::Hinted(choice, name) => {
                         let references =
                             input.recorded.as_ref().map_or(0, |r| r.references().len());
                         let setup = setup(choice, wanted.unwrap_or(1), *cache_blocks);
-                        let checked = host::settings(&setup, &host(args), references);
+                        let checked =
+                            host::settings(&setup, &host(args, input.block_bytes), references);
                         checked.map_err(|e| refused(name, *cache_blocks, &e))?;
                     }
                 }
@@ -173,7 +174,7 @@ fn check_end(
     wanted: Option<u16>,
     disk: &Disk,
 ) -> Result<(), Failure> {
-    let placing = placing(args, recorded, wanted);
+    let placing = placing(args, input, recorded, wanted);
     let refused = |(device, number): (u16, u64), why: &str| {
         let source = input.source.as_ref();
         let at = source.and_then(|source| source.position_of(device, number));
@@ -212,10 +213,10 @@ pub(super) fn setup(choice: &Choice<Box<dyn Policy>>, disks: u16, cache_blocks: 
 }
 
 /// What it runs in.
-pub(super) fn host(args: &Simulate) -> Host {
+pub(super) fn host(args: &Simulate, block_bytes: u32) -> Host {
     Host {
         driver: args.driver,
-        block_bytes: Bytes(args.block_bytes.into()),
+        block_bytes: Bytes(block_bytes.into()),
         notice: args.noticing.notice.unwrap_or_default(),
     }
 }
@@ -226,23 +227,23 @@ fn refused(name: &str, cache_blocks: u32, error: &dyn std::fmt::Display) -> Fail
     ))
 }
 
-fn placing<'r>(args: &Simulate, recorded: &'r Recorded, wanted: Option<u16>) -> Placing<'r> {
+fn placing<'r>(
+    args: &Simulate,
+    input: &Input,
+    recorded: &'r Recorded,
+    wanted: Option<u16>,
+) -> Placing<'r> {
     let layout = args.place.map(Into::into);
-    Placing::new(recorded, wanted, layout, args.block_bytes)
+    Placing::new(recorded, wanted, layout, input.block_bytes)
 }
 
 /// The files of a workload lie one after the other on the array, a block between.
-fn check_files(
-    args: &Simulate,
-    input: &Input,
-    wanted: Option<u16>,
-    disk: &Disk,
-) -> Result<(), Failure> {
+fn check_files(input: &Input, wanted: Option<u16>, disk: &Disk) -> Result<(), Failure> {
     let Some(name) = &input.workload else {
         return Ok(());
     };
     let workload = workload::parse(name).map_err(|e| Failure::Usage(e.to_string()))?;
-    let block = u64::from(args.block_bytes);
+    let block = u64::from(input.block_bytes);
     let blocks: Vec<u64> = workload
         .files()
         .into_iter()
@@ -270,24 +271,24 @@ fn check_files(
     )))
 }
 
-/// An engine with so many blocks of memory for everything.
+/// An engine with so many blocks of this size as memory for everything.
 pub(super) fn settings(
     preset: &Preset,
     args: &Simulate,
-    cache_blocks: u32,
+    (cache_blocks, block_bytes): (u32, u32),
 ) -> Result<Settings, Failure> {
-    let memory = Bytes(u64::from(cache_blocks) * u64::from(args.block_bytes));
+    let memory = Bytes(u64::from(cache_blocks) * u64::from(block_bytes));
     let refused = |e: &dyn std::fmt::Display| refused(preset.name, cache_blocks, e);
     // Memory enough for any preset, until the size of a block is known.
     let mut settings = preset.settings(Bytes(1 << 30)).map_err(|e| refused(&e))?;
-    (settings.memory, settings.block_bytes) = (memory, args.block_bytes);
+    (settings.memory, settings.block_bytes) = (memory, block_bytes);
     composition::replace(&mut settings, &args.methods);
     if args.methods.split.is_some() {
         settings.check_split().map_err(composition::name_the_flag)?;
     }
     settings.check().map_err(|e| match e {
         SettingsError::Memory { minimum, .. } => {
-            let blocks = minimum.0.div_ceil(args.block_bytes.into());
+            let blocks = minimum.0.div_ceil(block_bytes.into());
             refused(&format!(
                 "must be at least {blocks} blocks, {minimum} bytes"
             ))

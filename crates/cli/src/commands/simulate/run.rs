@@ -58,7 +58,7 @@ impl Run<'_> {
     /// # Errors
     /// A setup the host refuses, or a trace that cannot be read again.
     pub(super) fn row(&self) -> Result<Row, Failure> {
-        let (args, cell) = (self.args, self.cell);
+        let cell = self.cell;
         let (outcome, bound) = match (&cell.preset, &self.input.recorded) {
             (Simulated::Hinted(choice, _), Some(recorded)) if self.disk.is_unit() => {
                 self.in_units(choice, recorded)?
@@ -79,7 +79,7 @@ impl Run<'_> {
             scheduler: self.disk.scheduler().to_owned(),
             disks: self.disks(),
             cache_blocks: cell.cache_blocks,
-            block_bytes: args.block_bytes,
+            block_bytes: self.input.block_bytes,
             compute_from: self.input.compute_from,
             notice: self.notice(),
             outcome,
@@ -110,16 +110,16 @@ impl Run<'_> {
     }
 
     fn placing<'r>(&self, recorded: &'r Recorded) -> Placing<'r> {
-        let (wanted, bytes) = (self.cell.wanted, self.args.block_bytes);
+        let (wanted, bytes) = (self.cell.wanted, self.input.block_bytes);
         Placing::new(recorded, wanted, self.layout(), bytes)
     }
 
     fn reads(&self, recorded: &Recorded) -> Reads {
-        recorded.reads(self.cell.wanted, self.layout(), self.args.block_bytes)
+        recorded.reads(self.cell.wanted, self.layout(), self.input.block_bytes)
     }
 
     fn host(&self) -> Host {
-        host(self.args)
+        host(self.args, self.input.block_bytes)
     }
 
     fn setup(&self, choice: &Choice<Box<dyn Policy>>) -> Setup {
@@ -182,7 +182,7 @@ impl Run<'_> {
         match (&self.input.workload, &self.input.recorded) {
             (Some(name), _) => {
                 let workload = workload::parse(name).map_err(|e| Failure::Usage(e.to_string()))?;
-                let needs = bound::needs_of(&*workload, self.args.block_bytes);
+                let needs = bound::needs_of(&*workload, self.input.block_bytes);
                 self.engine_over(preset, &*workload, &needs)
             }
             (None, Some(recorded)) => {
@@ -205,8 +205,9 @@ impl Run<'_> {
         workload: &dyn Workload,
         needs: &forerun_sim::needs::Needs,
     ) -> Result<(Outcome, Bound), Failure> {
-        let settings = settings(preset, self.args, self.cell.cache_blocks)?;
-        let strip = Bytes(self.args.block_bytes.into());
+        let blocks = (self.cell.cache_blocks, self.input.block_bytes);
+        let settings = settings(preset, self.args, blocks)?;
+        let strip = Bytes(self.input.block_bytes.into());
         let array = Array::new(self.devices()?, strip);
         let outcome = engine(settings, self.args.driver, workload, self.devices()?);
         let outcome = outcome.map_err(failed)?;
