@@ -100,7 +100,8 @@ pub struct Simulate {
     #[arg(long, value_name = "TIME", value_parser = parse_computing)]
     pub think: Option<Nanos>,
 
-    /// Where blocks lie [default: at their address, or dense where they only have a number]
+    /// Where blocks lie [default: at their address; dense where they only have a number, and where
+    /// an address is beyond the end of a disk]
     #[arg(long, value_enum, value_name = "WHERE")]
     pub place: Option<Where>,
 

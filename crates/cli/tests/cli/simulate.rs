@@ -240,6 +240,55 @@ fn blocks_are_as_large_as_the_most_common_request() {
     assert_eq!(row["block_bytes"], 8192);
 }
 
+/// Byte 51 TB of a disk of 160 GB; and a disk of two blocks, which three do not fit on.
+#[test]
+fn blocks_beyond_the_disk_lie_in_the_order_of_first_use() {
+    let folder = Folder::new();
+    let far = folder.file("far", b"0,0,512,r,1.0\n0,99999999999,512,r,1.5\n");
+    let run = |flags: &str| {
+        forerun(&format!(
+            "simulate --trace {far} --preset demand-lru,none --format json {flags}"
+        ))
+    };
+    let assert = run("--cache-blocks 4096").success();
+    let output = assert.get_output();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(
+        said.contains("block 99999999999 ends at byte 51200000000000"),
+        "{said}"
+    );
+    assert!(
+        said.contains("in the order of first use (--place)"),
+        "{said}"
+    );
+    for line in String::from_utf8_lossy(&output.stdout).lines() {
+        let row: Value = serde_json::from_str(line).unwrap();
+        assert_eq!(row["place"], "dense");
+    }
+    let assert = run("--cache-blocks 4096 --place dense").success();
+    let said = String::from_utf8_lossy(&assert.get_output().stderr).into_owned();
+    assert!(!said.contains("first use"), "{said}");
+    let near = folder.file("near", b"0,0,512,r,1.0\n0,9,512,r,1.5\n");
+    let near = format!("--trace {near} --preset demand-lru");
+    assert_eq!(rows(&near)[0]["place"], "address");
+    let small = "rpm = 6000\nkind = 'hdd'\ntracks_per_cylinder = 1\nhead_switch_ms = 0\n\
+                 zone = [{ cylinders = 1, sectors_per_track = 9 }]\n\
+                 seek.curve = [{ from_cylinders = 1, base_ms = 0 }]\n\
+                 bus.read_bytes_per_second = 1_000_000_000\n";
+    let small = folder.file("small.toml", small.as_bytes());
+    let numbers = folder.file("n", b"1\n2\n3\n");
+    let assert = forerun(&format!(
+        "simulate --trace {numbers} --device-file {small} --preset demand-lru --block-bytes 2KiB"
+    ));
+    let assert = assert.code(2);
+    let said = String::from_utf8_lossy(&assert.get_output().stderr).into_owned();
+    assert!(
+        said.contains("block 3 ends at byte 6144 of its disk"),
+        "{said}"
+    );
+    assert!(said.contains("more --disks or a larger --device"), "{said}");
+}
+
 #[test]
 fn a_device_from_a_file_needs_no_rebuild() {
     let folder = Folder::new();
@@ -373,7 +422,7 @@ fn what_cannot_be_simulated_is_refused() {
             format!("--trace {trace} --trace-format spc"),
             "it looks like",
         ),
-        (format!("--trace {far}"), "far:2: block "),
+        (format!("--trace {far} --place address"), "far:2: block "),
         (format!("--trace {writes}"), "--writes"),
         (format!("--trace {trace} --disks 0"), "from 1 to 1024"),
         (format!("--trace {trace} --cache-blocks 0"), "from 1 to"),
@@ -433,12 +482,14 @@ fn what_cannot_be_simulated_is_refused() {
         (format!("--trace {cut}"), "gzip: damaged or cut off"),
         (format!("--trace {back}"), "back:2003: time "),
         (
-            format!("--trace {far} --disks 4 --preset forerun"),
+            format!("--trace {far} --disks 4 --preset forerun --place address"),
             "far:2: block ",
         ),
         (format!("--trace {binary}"), "none of the formats"),
         (
-            format!("--trace {far} --device instant --preset none"),
+            format!(
+                "--trace {far} --device instant --preset none --place address --block-bytes 8KiB"
+            ),
             "far:2: block 6249999999 is beyond",
         ),
         (

@@ -10,7 +10,7 @@ use forerun_core::settings::SettingsError;
 use forerun_core::spec::Choice;
 use forerun_core::{Bytes, Settings};
 use forerun_sim::hinted::host::{self, Host};
-use forerun_sim::simulate::placing::Placing;
+use forerun_sim::simulate::placing::{Layout, Placing};
 use forerun_sim::simulate::recorded::Recorded;
 use forerun_sim::workload;
 
@@ -24,6 +24,7 @@ use crate::failure::Failure;
 pub(super) struct Cell {
     pub(super) preset: Simulated,
     pub(super) wanted: Option<u16>,
+    pub(super) layout: Option<Layout>,
     pub(super) cache_blocks: u32,
 }
 
@@ -39,11 +40,7 @@ pub(super) fn grid(args: &Simulate, input: &Input, disk: &Disk) -> Result<Vec<Ce
         disks.collect()
     };
     check_flags(args)?;
-    if let (Some(recorded), false) = (&input.recorded, disk.is_unit()) {
-        for wanted in &disks {
-            check_end(args, input, recorded, *wanted, disk)?;
-        }
-    }
+    let layout = layout(args, input, &disks, disk)?;
     let mut cells = Vec::new();
     for preset in &args.preset.0 {
         check(preset, input, disk, &disks)?;
@@ -52,6 +49,7 @@ pub(super) fn grid(args: &Simulate, input: &Input, disk: &Disk) -> Result<Vec<Ce
                 cells.push(Cell {
                     preset: with_flags(preset, args, disk)?,
                     wanted: *wanted,
+                    layout,
                     cache_blocks: *cache_blocks,
                 });
                 match preset {
@@ -167,38 +165,102 @@ fn with_flags(preset: &Simulated, args: &Simulate, disk: &Disk) -> Result<Simula
     Ok(Simulated::Hinted(choice, name.clone()))
 }
 
-fn check_end(
+/// Where blocks lie. Unless the user says so, blocks at an address that a disk or a file does not
+/// reach lie in the order of first use, with a note.
+fn layout(
     args: &Simulate,
     input: &Input,
-    recorded: &Recorded,
-    wanted: Option<u16>,
+    disks: &[Option<u16>],
     disk: &Disk,
-) -> Result<(), Failure> {
-    let placing = placing(args, input, recorded, wanted);
-    let refused = |(device, number): (u16, u64), why: &str| {
-        let source = input.source.as_ref();
-        let at = source.and_then(|source| source.position_of(device, number));
-        let at = at.map_or(String::new(), |at| at.to_string());
-        Err(Failure::Usage(format!(
-            "{}{at}: block {number} {why}; --place dense lays blocks in the order of first use",
-            input.name
-        )))
+) -> Result<Option<Layout>, Failure> {
+    let asked = args.place.map(Layout::from);
+    let (Some(recorded), false) = (&input.recorded, disk.is_unit()) else {
+        return Ok(asked);
     };
     let capacity = disk.build()?.capacity();
-    let beyond = capacity.and_then(|capacity| recorded.beyond(&placing, capacity));
-    if let (Some((device, number, end)), Some(capacity)) = (beyond, capacity) {
-        let name = disk.name();
-        let why = format!("ends at byte {end} of its disk, {name} has {capacity} bytes");
-        return refused((device, number), &why);
+    let beyond = |layout| {
+        let mut placings = disks
+            .iter()
+            .map(|wanted| Placing::new(recorded, *wanted, layout, input.block_bytes));
+        placings.find_map(|placing| beyond(args, recorded, &placing, capacity))
+    };
+    let Some(first) = beyond(asked) else {
+        return Ok(asked);
+    };
+    let dense = Some(Layout::Dense);
+    let why = |beyond: &Beyond| match (beyond.end, capacity) {
+        (Some(end), Some(capacity)) => {
+            let name = disk.name();
+            format!("ends at byte {end} of its disk, {name} has {capacity} bytes")
+        }
+        _ => "is beyond the 2^32 - 1 blocks of a file that an engine has".to_owned(),
+    };
+    let name = &input.name;
+    match asked {
+        None => match beyond(dense) {
+            None => {
+                let (number, why) = (first.number, why(&first));
+                tracing::warn!(
+                    "{name}: block {number} {why}: blocks lie in the order of first use (--place)"
+                );
+                Ok(dense)
+            }
+            Some(first) => {
+                let (number, why) = (first.number, why(&first));
+                Err(Failure::Usage(format!(
+                    "{name}: in the order of first use block {number} {why}; more --disks or a \
+                     larger --device hold all"
+                )))
+            }
+        },
+        Some(layout) => {
+            let source = input.source.as_ref();
+            let at = source.and_then(|source| source.position_of(first.device, first.number));
+            let at = at.map_or(String::new(), |at| at.to_string());
+            let way_out = match layout {
+                Layout::Address => "--place dense lays blocks in the order of first use",
+                Layout::Dense => "more --disks or a larger --device hold all",
+            };
+            let (number, why) = (first.number, why(&first));
+            Err(Failure::Usage(format!(
+                "{name}{at}: block {number} {why}; {way_out}"
+            )))
+        }
     }
-    let is_engine = |preset: &Simulated| !preset.is_lru();
-    match recorded.beyond_a_file(&placing) {
-        Some(block) if args.preset.0.iter().any(is_engine) => refused(
-            block,
-            "is beyond the 2^32 - 1 blocks of a file that an engine has",
-        ),
-        _ => Ok(()),
+}
+
+/// A block that its disk or its file does not reach to.
+struct Beyond {
+    device: u16,
+    number: u64,
+    /// Where it ends on its disk; none where the file is what is too short.
+    end: Option<u64>,
+}
+
+/// The first block of a trace that lies beyond its disk, or beyond the file that an engine reads.
+fn beyond(
+    args: &Simulate,
+    recorded: &Recorded,
+    placing: &Placing<'_>,
+    capacity: Option<Bytes>,
+) -> Option<Beyond> {
+    let a_disk = capacity.and_then(|capacity| recorded.beyond(placing, capacity));
+    if let Some((device, number, end)) = a_disk {
+        let end = Some(end);
+        return Some(Beyond {
+            device,
+            number,
+            end,
+        });
     }
+    let has_engine = !args.preset.0.iter().all(Simulated::is_lru);
+    let (device, number) = recorded.beyond_a_file(placing).filter(|_| has_engine)?;
+    let end = None;
+    Some(Beyond {
+        device,
+        number,
+        end,
+    })
 }
 
 /// What a hinted run is, without its references.
@@ -225,16 +287,6 @@ fn refused(name: &str, cache_blocks: u32, error: &dyn std::fmt::Display) -> Fail
     Failure::Usage(format!(
         "--preset {name} with --cache-blocks {cache_blocks}: {error}"
     ))
-}
-
-fn placing<'r>(
-    args: &Simulate,
-    input: &Input,
-    recorded: &'r Recorded,
-    wanted: Option<u16>,
-) -> Placing<'r> {
-    let layout = args.place.map(Into::into);
-    Placing::new(recorded, wanted, layout, input.block_bytes)
 }
 
 /// The files of a workload lie one after the other on the array, a block between.

@@ -27,6 +27,8 @@ pub(super) struct Row {
     pub(super) compute_from: &'static str,
     /// When free disks are noticed.
     pub(super) notice: Option<Notice>,
+    /// Where blocks lie; none where that means nothing.
+    pub(super) place: Option<&'static str>,
     pub(super) outcome: Outcome,
     pub(super) bound: Bound,
     /// Elapsed time over reverse aggressive's on the same disks with the same cache.
@@ -83,6 +85,7 @@ impl Row {
             ("cache_blocks", json!(self.cache_blocks)),
             ("block_bytes", json!(self.block_bytes)),
             ("compute_from", json!(self.compute_from)),
+            ("place", json!(self.place)),
             ("notice", json!(self.notice.map(Notice::name))),
             ("reads", json!(run.reads)),
             ("hits", json!(run.hits)),

@@ -25,7 +25,7 @@ use forerun_sim::hinted::Reads;
 use forerun_sim::hinted::host::Host;
 use forerun_sim::hinted::unit::Instance;
 use forerun_sim::simulate::bound::{self, Bound};
-use forerun_sim::simulate::placing::{Layout, Placing};
+use forerun_sim::simulate::placing::Placing;
 use forerun_sim::simulate::recorded::Recorded;
 use forerun_sim::simulate::requests::{RequestsError, Source};
 use forerun_sim::simulate::streamed::{self, References, Streamed};
@@ -82,6 +82,7 @@ impl Run<'_> {
             block_bytes: self.input.block_bytes,
             compute_from: self.input.compute_from,
             notice: self.notice(),
+            place: self.place(),
             outcome,
             bound,
             over_reverse: None,
@@ -95,6 +96,17 @@ impl Run<'_> {
         looks.then_some(self.args.noticing.notice.unwrap_or_default())
     }
 
+    /// Where blocks lie, of a trace on disks.
+    fn place(&self) -> Option<&'static str> {
+        let is_files = self.input.workload.is_some() && !self.cell.preset.is_hinted();
+        let recorded = self.input.recorded.as_ref();
+        let recorded = recorded.filter(|_| !is_files && !self.disk.is_unit());
+        recorded.map(|recorded| match self.placing(recorded).is_by_number() {
+            true => "address",
+            false => "dense",
+        })
+    }
+
     fn disks(&self) -> u16 {
         let recorded = self.input.recorded.as_ref();
         let own = recorded.map(|recorded| recorded.disks(self.cell.wanted));
@@ -105,17 +117,13 @@ impl Run<'_> {
         (0..self.disks()).map(|_| self.disk.build()).collect()
     }
 
-    fn layout(&self) -> Option<Layout> {
-        self.args.place.map(Into::into)
-    }
-
     fn placing<'r>(&self, recorded: &'r Recorded) -> Placing<'r> {
         let (wanted, bytes) = (self.cell.wanted, self.input.block_bytes);
-        Placing::new(recorded, wanted, self.layout(), bytes)
+        Placing::new(recorded, wanted, self.cell.layout, bytes)
     }
 
     fn reads(&self, recorded: &Recorded) -> Reads {
-        recorded.reads(self.cell.wanted, self.layout(), self.input.block_bytes)
+        recorded.reads(self.cell.wanted, self.cell.layout, self.input.block_bytes)
     }
 
     fn host(&self) -> Host {
