@@ -85,6 +85,9 @@ fn every_hinted_method_adds_up_and_none_is_below_the_bound() {
             let count = |key: &str| row[key].as_u64().unwrap_or(0);
             assert_eq!(count("reads"), 600);
             assert_eq!(count("hits") + count("late_hits") + count("misses"), 600);
+            let missed = (count("misses") + count("late_hits")) as f64 / 600.0;
+            let told = row["miss_ratio"].as_f64().unwrap();
+            assert!((told - missed).abs() <= 5e-5, "{row}");
             let parts = count("compute_ns") + count("driver_ns") + count("stall_ns");
             assert_eq!(count("elapsed_ns"), parts, "{row}");
             assert!(row["over_bound"].as_f64().unwrap() >= 1.0, "{row}");

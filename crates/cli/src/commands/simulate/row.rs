@@ -55,6 +55,11 @@ fn ratio(time: u64, least: u64) -> Option<f64> {
     (least > 0).then(|| (time as f64 / least as f64 * 1e4).round() / 1e4)
 }
 
+/// References that waited, for a fetch of their own or for one under way, over all.
+fn miss_ratio(run: &Outcome) -> f64 {
+    ratio(run.misses + run.late_hits, run.reads).unwrap_or(0.0)
+}
+
 impl Row {
     fn columns(&self) -> Vec<(&'static str, Value)> {
         let run = &self.outcome;
@@ -91,6 +96,7 @@ impl Row {
             ("hits", json!(run.hits)),
             ("late_hits", json!(run.late_hits)),
             ("misses", json!(run.misses)),
+            ("miss_ratio", json!(miss_ratio(run))),
             ("fetches", json!(run.fetches)),
             ("prefetched", json!(run.prefetched)),
             ("evicted_unused", json!(run.evicted_unused)),
@@ -166,8 +172,7 @@ fn table(rows: &[Row]) -> String {
     table
         .load_preset(presets::NOTHING)
         .set_content_arrangement(ContentArrangement::Disabled);
-    let head =
-        "preset,disks,K,reads,hits,late,misses,fetches,unused,elapsed,stall,over bound,bound is";
+    let head = "preset,disks,K,reads,hits,late,misses,miss ratio,fetches,unused,elapsed,stall,over bound,bound is";
     table.set_header(head.split(','));
     for row in rows {
         let run = &row.outcome;
@@ -182,15 +187,18 @@ fn table(rows: &[Row]) -> String {
             row.cache_blocks.into(),
             run.reads,
             run.hits,
+            run.late_hits,
+            run.misses,
         ];
-        let more = [run.late_hits, run.misses, run.fetches, run.evicted_unused];
-        cells.extend(counts.iter().chain(&more).map(u64::to_string));
+        cells.extend(counts.map(|count| count.to_string()));
+        cells.push(format!("{:.4}", miss_ratio(run)));
+        cells.extend([run.fetches, run.evicted_unused].map(|count| count.to_string()));
         cells.extend([time(run.elapsed), time(run.stall)]);
         cells.push(over.map_or("-".to_owned(), |over| format!("{over:.3}")));
         cells.push(row.bound.kind.to_owned());
         table.add_row(cells);
     }
-    for column in table.column_iter_mut().skip(1).take(11) {
+    for column in table.column_iter_mut().skip(1).take(12) {
         column.set_cell_alignment(CellAlignment::Right);
     }
     let lines = table.lines();
