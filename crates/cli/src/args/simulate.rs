@@ -114,7 +114,8 @@ pub struct Simulate {
     #[arg(value_parser = |text: &str| parse_count(text, 1 << 20))]
     pub fetch_units: Option<u32>,
 
-    /// With --device unit: numbers of the blocks in the cache at the beginning
+    /// With --device unit: numbers of the blocks in the cache at the beginning, which the trace need
+    /// not name
     #[arg(long, value_name = "A,B,..", value_delimiter = ',')]
     pub warm: Vec<u64>,
 

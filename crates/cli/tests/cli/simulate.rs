@@ -29,9 +29,9 @@ fn figure_1_takes_7_units_and_the_optimum_6() {
     ))
     .success()
     .stdout_eq(str![[r#"
-preset              disks  K  reads  hits  late  misses  fetches  unused  elapsed  stall  over bound  bound is
-aggressive              2  4      6     5     1       0        3       0        7      1       1.167  optimum
-reverse-aggressive      2  4      6     5     1       0        3       0        7      1       1.167  optimum
+preset              disks  K  reads  hits  late  misses  miss ratio  fetches  unused  elapsed  stall  over bound  bound is
+aggressive              2  4      6     5     1       0      0.1667        3       0        7      1       1.167  optimum
+reverse-aggressive      2  4      6     5     1       0      0.1667        3       0        7      1       1.167  optimum
 
 "#]]);
 }
@@ -46,7 +46,7 @@ fn json_has_the_keys() {
     ))
     .success()
     .stdout_eq(str![[r#"
-{"block_bytes":8192,"bound_kind":"transfer","bound_ns":8914528,"cache_blocks":8,"compute_from":"think","compute_ns":3000000,"device":"hp97560","device_utilisation":[0.5573,0.3645],"disks":2,"driver_ns":1500000,"elapsed_ns":38387075,"evicted_unused":0,"failed":0,"fetches":3,"hits":1,"late_hits":0,"misses":3,"notice":null,"over_bound":4.3061,"over_reverse_aggressive":null,"prefetched":0,"preset":"demand-lru","reads":4,"response_mean_ns":11795691,"scheduler":"cscan","stall_ns":33887075}
+{"block_bytes":8192,"bound_kind":"transfer","bound_ns":8914528,"cache_blocks":8,"compute_from":"think","compute_ns":3000000,"device":"hp97560","device_utilisation":[0.5573,0.3645],"disks":2,"driver_ns":75000,"elapsed_ns":38387075,"evicted_unused":0,"failed":0,"fetches":3,"hits":1,"late_hits":0,"miss_ratio":0.75,"misses":3,"notice":null,"over_bound":4.3061,"over_reverse_aggressive":null,"place":"dense","prefetched":0,"preset":"demand-lru","reads":4,"response_mean_ns":11795691,"scheduler":"cscan","stall_ns":35312075}
 
 "#]]);
 }
@@ -61,9 +61,9 @@ fn csv_has_a_header_and_a_row_a_run() {
     ))
     .success()
     .stdout_eq(str![[r#"
-preset,device,scheduler,disks,cache_blocks,block_bytes,compute_from,notice,reads,hits,late_hits,misses,fetches,prefetched,evicted_unused,failed,elapsed_ns,compute_ns,driver_ns,stall_ns,response_mean_ns,device_utilisation,bound_ns,bound_kind,over_bound,over_reverse_aggressive
-demand-lru,instant,cscan,1,2,8192,none,,4,0,0,4,4,0,0,0,2000000,0,2000000,0,0,0.0,1500000,compute + driver of each block once,1.3333,
-demand-lru,instant,cscan,1,8,8192,none,,4,1,0,3,3,0,0,0,1500000,0,1500000,0,0,0.0,1500000,compute + driver of each block once,1.0,
+preset,device,scheduler,disks,cache_blocks,block_bytes,compute_from,place,notice,reads,hits,late_hits,misses,miss_ratio,fetches,prefetched,evicted_unused,failed,elapsed_ns,compute_ns,driver_ns,stall_ns,response_mean_ns,device_utilisation,bound_ns,bound_kind,over_bound,over_reverse_aggressive
+demand-lru,instant,cscan,1,2,8192,none,dense,,4,0,0,4,1.0,4,0,0,0,100000,0,100000,0,0,0.0,75000,compute + driver of each block once,1.3333,
+demand-lru,instant,cscan,1,8,8192,none,dense,,4,1,0,3,0.75,3,0,0,0,75000,0,75000,0,0,0.0,75000,compute + driver of each block once,1.0,
 
 "#]]);
 }
@@ -292,6 +292,51 @@ fn blocks_beyond_the_disk_lie_in_the_order_of_first_use() {
     assert!(said.contains("more --disks or a larger --device"), "{said}");
 }
 
+/// Of three frames two hold blocks that are not read: there is one less to fetch into until these are
+/// given up. 9 twice is one block.
+#[test]
+fn warm_blocks_need_not_be_of_the_trace() {
+    let folder = Folder::new();
+    let trace = folder.file("t", b"1 0\n2 0\n1 0\n3 0\n");
+    for preset in [
+        "demand-lru",
+        "demand-opt",
+        "aggressive",
+        "reverse-aggressive",
+    ] {
+        let run = |warm: &str| {
+            let arguments = "--device unit --fetch-units 2 --cache-blocks 3";
+            rows(&format!(
+                "--trace {trace} --preset {preset} {arguments} {warm}"
+            ))
+            .remove(0)
+        };
+        let row = run("--warm 9,1,9,7");
+        assert_eq!(row["fetches"], 2, "{row}");
+        assert_eq!(row["reads"], 4, "{row}");
+        assert!(row["over_bound"].as_f64().unwrap() >= 1.0, "{row}");
+        assert_eq!(run("--warm 9,7")["fetches"], 3);
+    }
+}
+
+#[test]
+fn disks_in_place_of_the_traces_own_are_told() {
+    let folder = Folder::new();
+    let trace = folder.file("t", b"1 0\n2 1\n3 0\n");
+    for (flags, is_told) in [("--disks 2", true), ("", false)] {
+        let assert = forerun(&format!(
+            "simulate --trace {trace} --preset demand-lru {flags}"
+        ));
+        let assert = assert.success();
+        let said = String::from_utf8_lossy(&assert.get_output().stderr).into_owned();
+        assert_eq!(
+            said.contains("--disks in place of its own 2"),
+            is_told,
+            "{said}"
+        );
+    }
+}
+
 #[test]
 fn a_device_from_a_file_needs_no_rebuild() {
     let folder = Folder::new();
@@ -513,8 +558,8 @@ fn what_cannot_be_simulated_is_refused() {
             "hinted methods",
         ),
         (
-            format!("--trace {trace} --device unit --warm 9"),
-            "no such block",
+            format!("--trace {trace} --device unit --cache-blocks 1 --warm 9,8"),
+            "--warm: 2 blocks, the cache has 1",
         ),
         (format!("--trace {trace} --warm 1"), "--device unit"),
         (format!("--trace {two} --preset forerun"), "--disks"),
@@ -523,9 +568,10 @@ fn what_cannot_be_simulated_is_refused() {
             "one reader",
         ),
         (
-            "--workload sequential(file_bytes=9000000000) --preset none --cache-blocks 9000"
+            "--workload sequential(file_bytes=9000000000) --preset none --cache-blocks 9000 \
+             --device hp97560"
                 .to_owned(),
-            "bytes",
+            "its files take 9000009728 bytes, the disks have 1374216192",
         ),
         ("--workload synth(seed=x)".to_owned(), "seed=N"),
         ("--workload sequental".to_owned(), "sequential"),

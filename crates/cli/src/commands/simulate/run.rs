@@ -12,18 +12,18 @@
 
 use std::fmt::Display;
 
-use forerun_core::Bytes;
-use forerun_core::hinted::Setup;
 use forerun_core::hinted::policy::Policy;
+use forerun_core::hinted::{BlockNo, Setup};
 use forerun_core::preset::Preset;
 use forerun_core::settings::Notice;
 use forerun_core::spec::Choice;
+use forerun_core::{Bytes, DeviceId};
 use forerun_sim::WorldError;
 use forerun_sim::device::Device;
 use forerun_sim::device::array::Array;
-use forerun_sim::hinted::Reads;
 use forerun_sim::hinted::host::Host;
 use forerun_sim::hinted::unit::Instance;
+use forerun_sim::hinted::{Place, Reads};
 use forerun_sim::simulate::bound::{self, Bound};
 use forerun_sim::simulate::placing::Placing;
 use forerun_sim::simulate::recorded::Recorded;
@@ -237,24 +237,35 @@ impl Run<'_> {
         }
     }
 
-    /// The theory's problem, with what is in the cache at the beginning.
+    /// The theory's problem, with the cache as it is at the beginning. A block that the trace does not
+    /// name takes its place there, too.
     fn instance(&self, recorded: &Recorded) -> Result<Instance, Failure> {
         let (args, cache_blocks) = (self.args, self.cell.cache_blocks);
-        let warm = args.warm.iter().map(|number| {
-            let name = &self.input.name;
-            let why = || Failure::Usage(format!("--warm {number}: {name} has no such block"));
-            recorded.block(*number).ok_or_else(why)
-        });
-        let warm = warm.collect::<Result<Vec<_>, _>>()?;
+        let mut reads = self.reads(recorded);
+        let mut warm = Vec::new();
+        for (at, number) in args.warm.iter().enumerate() {
+            if args.warm[..at].contains(number) {
+                continue;
+            }
+            let unnamed = || u32::try_from(reads.places.len()).ok().map(BlockNo);
+            let block = recorded.block(*number).or_else(unnamed);
+            let block = block.ok_or_else(|| failed(RequestsError::Blocks))?;
+            if block.0 as usize == reads.places.len() {
+                reads.places.push(Place {
+                    disk: DeviceId(0),
+                    at: Bytes(0),
+                });
+            }
+            warm.push(block);
+        }
         if warm.len() > cache_blocks as usize {
-            let message = format!(
-                "--warm: {} blocks, the cache has {cache_blocks}",
-                warm.len()
-            );
-            return Err(Failure::Usage(message));
+            let blocks = warm.len();
+            return Err(Failure::Usage(format!(
+                "--warm: {blocks} blocks, the cache has {cache_blocks}"
+            )));
         }
         Ok(Instance {
-            reads: self.reads(recorded),
+            reads,
             warm,
             fetch_units: args.fetch_units(),
         })
