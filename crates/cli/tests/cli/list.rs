@@ -74,6 +74,16 @@ fn a_paper_has_one_name_and_its_title_stands_below() {
 }
 
 #[test]
+fn no_line_is_longer_than_100_columns() {
+    let text = output_of("list");
+    let longest = text
+        .lines()
+        .max_by_key(|line| line.chars().count())
+        .unwrap();
+    assert!(longest.chars().count() <= 100, "{longest}");
+}
+
+#[test]
 fn a_part_is_shown_alone() {
     assert!(output_of("list presets").starts_with("presets\n  forerun"));
     let methods = output_of("list methods");
