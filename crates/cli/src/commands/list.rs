@@ -96,7 +96,16 @@ fn table(what: Option<Listed>) -> String {
     }
     for (family, specs) in families(what) {
         let entries = specs.iter().map(|spec| {
-            let paragraphs = vec![words(spec.summary), source(spec.source), params(spec)];
+            let unfit = match spec.unfit {
+                "" => Vec::new(),
+                unfit => words(&format!("not for: {}", in_words(unfit))),
+            };
+            let paragraphs = vec![
+                words(spec.summary),
+                source(spec.source),
+                unfit,
+                params(spec),
+            ];
             (spec.name.to_owned(), paragraphs)
         });
         parts.push(section(family, entries.collect(), width));

@@ -92,6 +92,7 @@ fn a_part_is_shown_alone() {
         "{methods}"
     );
     assert!(output_of("list devices").contains("switching"));
+    assert!(output_of("list devices").contains("not for: sectors remapped one by one"));
     assert!(output_of("list backends").contains("pread"));
 }
 
