@@ -119,7 +119,8 @@ pub struct Simulate {
     #[arg(long, value_name = "A,B,..", value_delimiter = ',')]
     pub warm: Vec<u64>,
 
-    /// Most memory for references, which methods that know what comes keep
+    /// Most memory for the different blocks of a trace, and for its references, which methods that
+    /// know what comes keep
     #[arg(long, value_name = "SIZE", default_value = "4GiB", value_parser = parse_size)]
     pub trace_memory: Bytes,
 

@@ -71,14 +71,14 @@ impl Input {
 
     fn trace(args: &Simulate, path: &Path, disk: &Disk, bar: ProgressBar) -> Result<Self, Failure> {
         let trace = Named::new(path)?;
-        let (name, room) = (trace.name(), kept(args, disk));
+        let (name, room) = (trace.name(), room(args, needs_references(args, disk)));
         let is_engine = |preset: &Simulated| !preset.is_hinted();
-        let again = room.is_none() || args.preset.0.iter().any(is_engine);
+        let again = !room.keeps || args.preset.0.iter().any(is_engine);
         let open = opener(name.clone(), trace.kept(again)?, &args.reading, &bar);
         let records = open().map_err(|e| refused(args, &name, e.into()))?;
         let (block_bytes, records) = sized(args, &name, records);
         let manner = manner(args, block_bytes);
-        let recorded = Recorded::of(Requests::new(records, manner), room);
+        let recorded = Recorded::of(Requests::new(records, manner), Some(room));
         let source = Source { open, manner };
         let mut recorded = recorded.map_err(|e| refused(args, &name, e))?;
         if !recorded.references().is_empty() && args.preset.0.iter().all(Simulated::is_hinted) {
@@ -107,7 +107,7 @@ impl Input {
     fn made(args: &Simulate, text: &str, bar: ProgressBar) -> Result<Self, Failure> {
         let refused = |why: String| Failure::Usage(format!("--workload {text}: {why}"));
         let of = |requests| {
-            let recorded = Recorded::of(requests, Some(room(args)));
+            let recorded = Recorded::of(requests, Some(room(args, true)));
             recorded.map_err(|e| refused(memory(args, &e)))
         };
         let block_bytes = args.block_bytes.unwrap_or(BLOCK_BYTES);
@@ -243,15 +243,12 @@ fn needs_references(args: &Simulate, disk: &Disk) -> bool {
     presets.any(|preset| preset.is_hinted() && (disk.is_unit() || !preset.is_lru()))
 }
 
-/// Whether references are kept, and in how much memory.
-fn kept(args: &Simulate, disk: &Disk) -> Option<Room> {
-    needs_references(args, disk).then(|| room(args))
-}
-
-fn room(args: &Simulate) -> Room {
+/// In how much memory blocks, and references if they are needed, are kept.
+fn room(args: &Simulate, keeps: bool) -> Room {
     let plans = |preset: &Simulated| preset.name().starts_with("reverse-aggressive");
     Room {
         bytes: args.trace_memory.0,
+        keeps,
         runs: args.threads.into(),
         plans: args.preset.0.iter().any(plans),
     }
@@ -269,9 +266,16 @@ fn refused(args: &Simulate, name: &str, error: RequestsError) -> Failure {
 
 /// The error in the words of the flags.
 fn memory(args: &Simulate, error: &RequestsError) -> String {
-    let RequestsError::Kept { .. } = error else {
+    let RequestsError::Kept { references, .. } = error else {
         return error.to_string();
     };
+    if *references == 0 {
+        return format!(
+            "{error} in --trace-memory {}, of which each takes {} bytes in each of --threads",
+            size(args.trace_memory),
+            Room::BLOCK
+        );
+    }
     format!(
         "{error} in --trace-memory {}, where presets that know what comes keep them all; \
          demand-lru and the engine's presets keep none",
