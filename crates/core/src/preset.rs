@@ -420,7 +420,10 @@ mod tests {
         assert_eq!(find("forrun").unwrap_err().nearest[0], "forerun");
         assert_eq!(find("linux-2.6.23").unwrap_err().nearest.len(), 3);
         let known = ["cp", "ap", "demand-lru", "lru-cp"].into_iter();
-        assert_eq!(nearest("lru", known.clone()), ["lru-cp", "demand-lru", "cp"]);
+        assert_eq!(
+            nearest("lru", known.clone()),
+            ["lru-cp", "demand-lru", "cp"]
+        );
         assert_eq!(nearest("", known)[0], "cp");
     }
 }
