@@ -1,9 +1,9 @@
 //! `forerun list`: everything that has a name on the command line, from the lists themselves.
 //!
 //! Nothing is written down here: the lists in `forerun-core`, `forerun-sim` and `forerun-io` say
-//! what there is, so a new method appears by its one entry. The table is for people, in lines as wide
-//! as the terminal or 100 columns; the JSON object is for programs that build menus, completions or
-//! documentation.
+//! what there is, so a new method appears by its one entry. The table is for people, in lines as
+//! wide as the terminal or 100 columns; the JSON object is for programs that build menus,
+//! completions or documentation.
 
 use std::io::Write;
 

@@ -1,9 +1,9 @@
 //! What a trace consists of, in one pass: what `forerun trace info` prints.
 //!
 //! Counts, integers only. A request is *sequential* if it begins where the one before on its
-//! device ended (for blocks: is the next number). Distinct blocks are counted exactly, in at most 32
-//! bytes each, and a device takes 1 KiB; everything else takes no memory to speak of, so a trace may be
-//! of any length. One with more blocks or devices than there is memory for is an error.
+//! device ended (for blocks: is the next number). Distinct blocks are counted exactly, in at most
+//! 32 bytes each, and a device takes 1 KiB; everything else takes no memory to speak of, so a trace
+//! may be of any length. One with more blocks or devices than there is memory for is an error.
 
 use std::collections::BTreeMap;
 

@@ -43,7 +43,8 @@ pub(super) fn grid(args: &Simulate, input: &Input, disk: &Disk) -> Result<Vec<Ce
     let own = input.recorded.as_ref().map_or(1, |it| it.disks(None));
     if own > 1 && !args.disks.is_empty() {
         tracing::warn!(
-            "{}: --disks in place of its own {own}: all blocks are striped, in the order of first use",
+            "{}: --disks in place of its own {own}: all blocks are striped, in the order of first \
+             use",
             input.name
         );
     }

@@ -184,8 +184,8 @@ fn synth_seed(text: &str) -> Option<Option<u64>> {
     }
 }
 
-/// The size of a block as asked for, or as the requests at the beginning of a trace say; and all its
-/// requests.
+/// The size of a block as asked for, or as the requests at the beginning of a trace say; and all
+/// its requests.
 fn sized(args: &Simulate, name: &str, mut records: Records<'static>) -> (u32, Records<'static>) {
     if let Some(block_bytes) = args.block_bytes {
         return (block_bytes, records);

@@ -172,7 +172,8 @@ fn table(rows: &[Row]) -> String {
     table
         .load_preset(presets::NOTHING)
         .set_content_arrangement(ContentArrangement::Disabled);
-    let head = "preset,disks,K,reads,hits,late,misses,miss ratio,fetches,unused,elapsed,stall,over bound,bound is";
+    let head = "preset,disks,K,reads,hits,late,misses,miss ratio,fetches,unused,elapsed,stall,\
+                over bound,bound is";
     table.set_header(head.split(','));
     for row in rows {
         let run = &row.outcome;

@@ -237,8 +237,8 @@ impl Run<'_> {
         }
     }
 
-    /// The theory's problem, with the cache as it is at the beginning. A block that the trace does not
-    /// name takes its place there, too.
+    /// The theory's problem, with the cache as it is at the beginning. A block that the trace does
+    /// not name takes its place there, too.
     fn instance(&self, recorded: &Recorded) -> Result<Instance, Failure> {
         let (args, cache_blocks) = (self.args, self.cell.cache_blocks);
         let mut reads = self.reads(recorded);
