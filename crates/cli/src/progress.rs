@@ -30,6 +30,12 @@ pub fn begin_again(bar: &ProgressBar, total: u64) {
     bar.reset();
 }
 
+/// A bar whose steps become known by and by gets so many more.
+pub fn more(bar: &ProgressBar, steps: u64) {
+    bar.set_length(bar.length().unwrap_or(0).saturating_add(steps));
+    bar.set_style(style(STEPS));
+}
+
 /// A count of steps of which nobody knows how many there will be.
 #[must_use]
 pub fn steps_without_end(what: &str) -> ProgressBar {
@@ -50,7 +56,8 @@ pub fn bytes(what: &str, total: Option<u64>) -> ProgressBar {
 }
 
 fn bar(what: &str, total: Option<u64>, template: &str) -> ProgressBar {
-    let target = if stderr().is_terminal() {
+    // Nothing to do is done before it could be drawn, as 0/0.
+    let target = if stderr().is_terminal() && total != Some(0) {
         ProgressDrawTarget::stderr_with_hz(REDRAWS_PER_SECOND)
     } else {
         ProgressDrawTarget::hidden()
@@ -68,4 +75,19 @@ fn style(template: &str) -> ProgressStyle {
             let _ = write!(text, "{}/s", HumanCount(state.per_sec() as u64));
         })
         .progress_chars("=> ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_that_become_known_add_up_and_no_bar_is_0_of_0() {
+        let bar = steps_without_end("runs");
+        assert_eq!(bar.length(), None);
+        more(&bar, 3);
+        more(&bar, 4);
+        assert_eq!(bar.length(), Some(7));
+        assert!(bytes("none", Some(0)).is_hidden());
+    }
 }

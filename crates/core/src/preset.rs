@@ -272,15 +272,23 @@ impl core::error::Error for UnknownPreset {}
 /// # Errors
 /// An unknown name, with the three nearest known ones.
 pub fn find(name: &str) -> Result<&'static Preset, UnknownPreset> {
-    LIST.iter().find(|p| p.name == name).ok_or_else(|| {
-        let mut nearest: Vec<&'static str> = LIST.iter().map(|p| p.name).collect();
-        nearest.sort_by_key(|known| edit_distance(name, known));
-        nearest.truncate(3);
-        UnknownPreset {
+    LIST.iter()
+        .find(|p| p.name == name)
+        .ok_or_else(|| UnknownPreset {
             name: name.to_string(),
-            nearest,
-        }
-    })
+            nearest: nearest(name, LIST.iter().map(|p| p.name)),
+        })
+}
+
+/// The three known names nearest to `name`: names that contain it or that it contains come first, then
+/// those with fewer letters to change.
+#[must_use]
+pub fn nearest(name: &str, known: impl Iterator<Item = &'static str>) -> Vec<&'static str> {
+    let mut nearest: Vec<&'static str> = known.collect();
+    let is_part = |known: &str| !name.is_empty() && (known.contains(name) || name.contains(known));
+    nearest.sort_by_key(|known| (!is_part(known), edit_distance(name, known)));
+    nearest.truncate(3);
+    nearest
 }
 
 /// The preset used when none is given: the first of the list.
@@ -411,5 +419,11 @@ mod tests {
     fn a_misspelt_preset_is_answered_with_the_nearest_names() {
         assert_eq!(find("forrun").unwrap_err().nearest[0], "forerun");
         assert_eq!(find("linux-2.6.23").unwrap_err().nearest.len(), 3);
+        let known = ["cp", "ap", "demand-lru", "lru-cp"].into_iter();
+        assert_eq!(
+            nearest("lru", known.clone()),
+            ["lru-cp", "demand-lru", "cp"]
+        );
+        assert_eq!(nearest("", known)[0], "cp");
     }
 }

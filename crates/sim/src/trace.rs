@@ -28,7 +28,7 @@ pub use error::{Cause, Position, TraceError};
 pub use format::{Format, Options};
 pub use reader::{Records, open, read};
 pub use record::{Label, Op, Place, Record};
-pub use summary::Summary;
+pub use summary::{Summary, SummaryError};
 
 use forerun_core::Bytes;
 

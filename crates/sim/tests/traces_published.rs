@@ -11,7 +11,7 @@ mod skipped;
 
 use std::path::{Path, PathBuf};
 
-use forerun_core::Nanos;
+use forerun_core::{Bytes, Nanos};
 use forerun_sim::count::{Future, Lru, optimal_misses};
 use forerun_sim::trace::{Format, Label, Op, Options, Place, Record, Summary, open};
 
@@ -40,7 +40,12 @@ fn records(folder: &Path, path: &str, format: &str) -> Vec<Record> {
 }
 
 fn summary(records: &[Record]) -> Summary {
-    Summary::of(records.iter().map(|r| Ok::<_, ()>(*r)), 512).unwrap()
+    Summary::of(
+        records.iter().map(|r| Ok::<_, ()>(*r)),
+        512,
+        Bytes(u64::MAX),
+    )
+    .unwrap()
 }
 
 fn ids(folder: &Path, name: &str) -> Vec<u64> {

@@ -2,14 +2,18 @@
 //!
 //! Called by every command that takes a path. [`check`] looks at a file before any work starts, so
 //! that a missing last file stops a command before it printed the first; a file that goes away
-//! later is the driver's to report. What is written must be none of what is read. [`NewFile`] writes beside the target and renames at the end:
-//! a command that fails or is interrupted leaves the old file, or none, but never half of one.
+//! later is the driver's to report. What is written must be none of what is read. [`NewFile`] writes to a file without a name
+//! beside the target and names it at the end: a command that fails or is killed leaves the old file,
+//! or none, and nothing else.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Read, Write};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, linkat, open};
+use rustix::io::Errno;
 use tempfile::NamedTempFile;
 
 use crate::failure::Failure;
@@ -126,7 +130,9 @@ pub struct NewFile {
 
 #[derive(Debug)]
 enum Place {
-    /// To be renamed over the target.
+    /// Without a name until it is complete: it is gone with the process.
+    Unnamed(File),
+    /// To be renamed over the target, where files need a name.
     Beside(NamedTempFile),
     /// The target is there and no regular file (`/dev/null`, a pipe): written as it goes.
     Direct(File),
@@ -150,19 +156,29 @@ impl NewFile {
             Ok(there) if !there.is_file() => {
                 Place::Direct(File::options().write(true).open(target).map_err(unusable)?)
             }
-            _ => {
-                let folder = target.parent().filter(|p| !p.as_os_str().is_empty());
-                let beside = tempfile::Builder::new()
-                    .prefix(".forerun-")
-                    .permissions(fs::Permissions::from_mode(0o666))
-                    .tempfile_in(folder.unwrap_or(Path::new(".")))
-                    .map_err(|e| Failure::unusable(target, no_folder(&e)))?;
-                Place::Beside(beside)
-            }
+            _ => Place::within(folder_of(target))
+                .map_err(|e| Failure::unusable(target, no_folder(&e)))?,
         };
         Ok(Self {
             target: target.to_owned(),
             place,
+        })
+    }
+
+    /// Begins a file in a folder that is made with it, at the end.
+    ///
+    /// # Errors
+    /// The folder is there and cannot be written, or cannot be made.
+    pub fn create_with_folder(target: &Path) -> Result<Self, Failure> {
+        if folder_of(target).exists() {
+            return Self::create(target);
+        }
+        let above = folder_of(target).ancestors().map(not_empty);
+        let above = above.into_iter().find(|folder| folder.exists());
+        let place = Place::within(above.unwrap_or(Path::new(".")));
+        Ok(Self {
+            target: target.to_owned(),
+            place: place.map_err(|e| Failure::unusable(folder_of(target), no_folder(&e)))?,
         })
     }
 
@@ -173,7 +189,7 @@ impl NewFile {
     pub fn writer(&self) -> Result<BufWriter<File>, Failure> {
         let file = match &self.place {
             Place::Beside(temporary) => temporary.as_file().try_clone(),
-            Place::Direct(file) => file.try_clone(),
+            Place::Unnamed(file) | Place::Direct(file) => file.try_clone(),
         };
         file.map(BufWriter::new)
             .map_err(|e| Failure::broken(&self.target, e))
@@ -195,12 +211,67 @@ impl NewFile {
     /// # Errors
     /// It cannot be renamed.
     pub fn finish(self) -> Result<(), Failure> {
-        if let Place::Beside(temporary) = self.place {
-            temporary
-                .persist(&self.target)
-                .map_err(|e| Failure::broken(&self.target, e.error))?;
+        let folder = folder_of(&self.target);
+        let named = fs::create_dir_all(folder).and_then(|()| match self.place {
+            Place::Beside(temporary) => {
+                temporary.persist(&self.target)?;
+                Ok(())
+            }
+            Place::Unnamed(file) => {
+                // A link replaces nothing, and a rename does.
+                let from = descriptor(&file);
+                let link = |to: &Path| {
+                    let linked = linkat(CWD, &from, CWD, to, AtFlags::SYMLINK_FOLLOW);
+                    linked.map_err(io::Error::from)
+                };
+                let beside = beside().make_in(folder, link)?;
+                beside.persist(&self.target)?;
+                Ok(())
+            }
+            Place::Direct(_) => Ok(()),
+        });
+        named.map_err(|e: io::Error| Failure::broken(&self.target, plain(&e)))
+    }
+}
+
+impl Place {
+    /// A file in this folder without a name, or where the file system has none such, with one.
+    fn within(folder: &Path) -> io::Result<Self> {
+        let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
+        match open(folder, flags, Mode::from_raw_mode(0o666)).map(File::from) {
+            Ok(file) if Path::new(&descriptor(&file)).exists() => Ok(Self::Unnamed(file)),
+            Ok(_) | Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL | Errno::NOSYS) => {
+                let mode = fs::Permissions::from_mode(0o666);
+                beside()
+                    .permissions(mode)
+                    .tempfile_in(folder)
+                    .map(Self::Beside)
+            }
+            Err(error) => Err(error.into()),
         }
-        Ok(())
+    }
+}
+
+/// How a file that is open is found without a name of its own.
+fn descriptor(file: &File) -> String {
+    format!("/proc/self/fd/{}", file.as_raw_fd())
+}
+
+fn beside() -> tempfile::Builder<'static, 'static> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".forerun-");
+    builder
+}
+
+fn folder_of(target: &Path) -> &Path {
+    not_empty(target.parent().unwrap_or(target))
+}
+
+/// The folder, which is the working directory if nothing is said.
+fn not_empty(folder: &Path) -> &Path {
+    match folder.as_os_str().is_empty() {
+        true => Path::new("."),
+        false => folder,
     }
 }
 
@@ -217,10 +288,20 @@ mod tests {
             let file = NewFile::create(&target).unwrap();
             file.writer().unwrap().write_all(b"half").unwrap();
         }
+        {
+            let deep = folder.path().join("a/b/out");
+            let file = NewFile::create_with_folder(&deep).unwrap();
+            file.writer().unwrap().write_all(b"half").unwrap();
+        }
         assert_eq!(fs::read_to_string(&target).unwrap(), "old");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
         NewFile::create(&target).unwrap().write(b"new").unwrap();
         assert_eq!(fs::read_to_string(&target).unwrap(), "new");
+        let deep = folder.path().join("a/b/out");
+        let file = NewFile::create_with_folder(&deep).unwrap();
+        file.write(b"whole").unwrap();
+        assert_eq!(fs::read_to_string(&deep).unwrap(), "whole");
+        assert!(NewFile::create_with_folder(&target.join("b")).is_err());
     }
 
     #[test]

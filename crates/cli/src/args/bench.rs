@@ -18,7 +18,8 @@ use crate::quantity::{parse_duration, parse_size};
 #[derive(Debug, Group)]
 #[command(mut_args(without_walks))]
 pub struct Bench {
-    /// Files to read, or one directory to make them in; without, content comes from the seed
+    /// Files to read, or one directory to make them in, where they stay for the next bench; without, content
+    /// comes from the seed
     #[arg(value_name = "DIR|FILE")]
     pub paths: Vec<PathBuf>,
 

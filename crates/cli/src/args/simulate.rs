@@ -54,7 +54,7 @@ pub struct Simulate {
     pub preset: Presets,
 
     /// Each disk, as name or name(param=value,..) (see `forerun list devices`), or `unit`
-    #[arg(long, value_name = "NAME", default_value = "hp97560")]
+    #[arg(long, value_name = "NAME", default_value = "hdd")]
     pub device: String,
 
     /// Each disk, from a file that describes it
@@ -80,9 +80,9 @@ pub struct Simulate {
     #[arg(value_parser = |text: &str| parse_count(text, u32::MAX - 1))]
     pub cache_blocks: Vec<u32>,
 
-    /// Size of a block
-    #[arg(long, value_name = "SIZE", default_value = "8KiB", value_parser = parse_block_bytes)]
-    pub block_bytes: u32,
+    /// Size of a block [default: the most common request of the trace; 8KiB where it has none]
+    #[arg(long, value_name = "SIZE", value_parser = parse_block_bytes)]
+    pub block_bytes: Option<u32>,
 
     /// Most fetches a free disk gets at once [default: by the number of disks]
     #[arg(long, value_name = "N")]
@@ -92,15 +92,16 @@ pub struct Simulate {
     #[arg(long, value_name = "N")]
     pub horizon: Option<u64>,
 
-    /// Processor time of a fetch
-    #[arg(long, value_name = "TIME", default_value = "500us", value_parser = parse_computing)]
+    /// Processor time of a fetch; Kimbrel et al. 1996 have 500us
+    #[arg(long, value_name = "TIME", default_value = "25us", value_parser = parse_computing)]
     pub driver: Nanos,
 
     /// Time computed before each request but the first, in place of what the trace says
     #[arg(long, value_name = "TIME", value_parser = parse_computing)]
     pub think: Option<Nanos>,
 
-    /// Where blocks lie [default: at their address, or dense where they only have a number]
+    /// Where blocks lie [default: at their address; dense where they only have a number, and where
+    /// an address is beyond the end of a disk]
     #[arg(long, value_enum, value_name = "WHERE")]
     pub place: Option<Where>,
 
@@ -113,11 +114,13 @@ pub struct Simulate {
     #[arg(value_parser = |text: &str| parse_count(text, 1 << 20))]
     pub fetch_units: Option<u32>,
 
-    /// With --device unit: numbers of the blocks in the cache at the beginning
+    /// With --device unit: numbers of the blocks in the cache at the beginning, which the trace need
+    /// not name
     #[arg(long, value_name = "A,B,..", value_delimiter = ',')]
     pub warm: Vec<u64>,
 
-    /// Most memory for references, which methods that know what comes keep
+    /// Most memory for the different blocks of a trace, and for its references, which methods that
+    /// know what comes keep
     #[arg(long, value_name = "SIZE", default_value = "4GiB", value_parser = parse_size)]
     pub trace_memory: Bytes,
 
@@ -228,9 +231,11 @@ fn simulated(text: &str) -> Result<Simulated, String> {
         let choice = Choice::parse("hinted", policy::LIST, text).map_err(|e| e.to_string())?;
         return Ok(Simulated::Hinted(choice, text.to_owned()));
     }
-    preset::find(text).map(Simulated::Engine).map_err(|e| {
-        let hinted: Vec<_> = policy::LIST.iter().map(|method| method.spec.name).collect();
-        format!("{e}; hinted are {}", hinted.join(", "))
+    preset::find(text).map(Simulated::Engine).map_err(|_| {
+        let hinted = policy::LIST.iter().map(|method| method.spec.name);
+        let known = hinted.chain(preset::LIST.iter().map(|preset| preset.name));
+        let nearest = preset::nearest(name, known).join(", ");
+        format!("no preset and no hinted method {text:?}: nearest are {nearest}")
     })
 }
 

@@ -49,6 +49,10 @@ pub struct TraceInfo {
     #[arg(long, value_name = "SIZE", default_value = "8KiB", value_parser = parse_block_bytes)]
     pub block_bytes: u32,
 
+    /// Most memory for the different blocks and devices of the trace
+    #[arg(long, value_name = "SIZE", default_value = "4GiB", value_parser = parse_size)]
+    pub trace_memory: Bytes,
+
     /// How to print it
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t = ListFormat::Table)]
     pub format: ListFormat,

@@ -1,4 +1,4 @@
-//! What a bench prints: a row a contender, as a table, CSV or JSON lines.
+//! What a bench prints: a row a contender, as tables, CSV or JSON lines.
 //!
 //! Called by `commands::bench` with the runs of each contender. The row is the run of median
 //! elapsed time as a whole, not a median of each number by itself: so its counters still add up.
@@ -170,31 +170,38 @@ fn csv(rows: &[Row]) -> Result<String, Box<dyn std::error::Error>> {
 /// Below this width every cell would be cut to letters.
 const NARROWEST: u16 = 80;
 
-const HEAD: [&str; 13] = [
-    "preset",
-    "MB/s",
-    "elapsed",
-    "slowest/mean",
-    "requests",
-    "mean request",
-    "fetched/asked",
-    "hits",
-    "late hits",
-    "misses",
-    "wasted",
-    "stall",
-    "memory",
-];
-
+/// Two tables, of times and of requests: one of all columns is wider than a terminal.
 fn table(rows: &[Row]) -> String {
+    let has_spread = rows.iter().any(|row| row.runs > 1);
+    let mut times = vec!["preset", "MB/s", "elapsed"];
+    if has_spread {
+        times.extend(["least", "most"]);
+    }
+    times.extend(["slowest/mean", "stall", "memory"]);
+    let requests = vec![
+        "preset",
+        "requests",
+        "mean request",
+        "fetched/asked",
+        "hits",
+        "late hits",
+        "misses",
+        "wasted",
+    ];
+    let times = part(times, rows.iter().map(|row| times_of(row, has_spread)));
+    let requests = part(requests, rows.iter().map(requests_of));
+    format!("{times}\n{requests}{}{}", caches(rows), estimates(rows))
+}
+
+fn part(head: Vec<&str>, rows: impl Iterator<Item = Vec<String>>) -> String {
     let mut table = terminal::table(0, NARROWEST);
-    table.set_header(HEAD);
-    table.add_rows(rows.iter().map(cells));
+    table.set_header(head);
+    table.add_rows(rows);
     for column in table.column_iter_mut().skip(1) {
         column.set_cell_alignment(CellAlignment::Right);
     }
     let lines = table.lines().map(|line| format!("{}\n", line.trim_end()));
-    lines.collect::<String>() + &caches(rows) + &estimates(rows)
+    lines.collect()
 }
 
 /// How the files were cached, below a table that has no room for it.
@@ -234,38 +241,47 @@ fn estimates(rows: &[Row]) -> String {
     }
 }
 
-fn cells(row: &Row) -> [String; 13] {
-    let count = |n: Option<u64>| n.map_or("-".to_owned(), |n| n.to_string());
-    let bytes = |n: Option<u64>| n.map_or("-".to_owned(), |n| rough_size(n as f64));
-    let time = |n: Option<u64>| n.map_or("-".to_owned(), |n| rough_duration(n.into()));
-    let amplification = row.device_bytes.filter(|_| row.bytes > 0);
-    [
-        row.preset.to_owned(),
-        format!("{:.1}", row.throughput_bytes_per_second as f64 / 1e6),
-        spread(row),
+fn count(count: Option<u64>) -> String {
+    count.map_or("-".to_owned(), |count| count.to_string())
+}
+
+fn size(bytes: Option<u64>) -> String {
+    bytes.map_or("-".to_owned(), |bytes| rough_size(bytes as f64))
+}
+
+fn time(ns: u64) -> String {
+    rough_duration(ns.into())
+}
+
+/// How long it took: of several runs the median one, and the least and the most.
+fn times_of(row: &Row, has_spread: bool) -> Vec<String> {
+    let rate = format!("{:.1}", row.throughput_bytes_per_second as f64 / 1e6);
+    let mut cells = vec![row.preset.to_owned(), rate, time(row.elapsed_ns)];
+    if has_spread {
+        cells.extend([row.elapsed_least_ns, row.elapsed_most_ns].map(time));
+    }
+    cells.extend([
         format!("{:.2}", row.slowest_reader_over_mean),
+        row.stall_ns.map_or("-".to_owned(), time),
+        size(row.memory_peak_bytes),
+    ]);
+    cells
+}
+
+/// What the device was asked for, and what became of the blocks.
+fn requests_of(row: &Row) -> Vec<String> {
+    let amplification = row.device_bytes.filter(|_| row.bytes > 0);
+    let amplification = amplification.map(|bytes| bytes as f64 / row.bytes as f64);
+    vec![
+        row.preset.to_owned(),
         count(row.device_requests),
-        bytes(row.request_bytes_mean),
-        amplification.map_or("-".to_owned(), |n| {
-            format!("{:.3}", n as f64 / row.bytes as f64)
-        }),
+        size(row.request_bytes_mean),
+        amplification.map_or("-".to_owned(), |ratio| format!("{ratio:.3}")),
         count(row.hits),
         count(row.late_hits),
         count(row.misses),
-        bytes(row.wasted_bytes),
-        time(row.stall_ns),
-        bytes(row.memory_peak_bytes),
+        size(row.wasted_bytes),
     ]
-}
-
-/// The median time, and of several runs the least and the most.
-fn spread(row: &Row) -> String {
-    let [median, least, most] = [row.elapsed_ns, row.elapsed_least_ns, row.elapsed_most_ns]
-        .map(|time| rough_duration(time.into()));
-    match row.runs {
-        1 => median,
-        _ => format!("{median} ({least} to {most})"),
-    }
 }
 
 #[cfg(test)]

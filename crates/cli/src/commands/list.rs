@@ -1,8 +1,9 @@
 //! `forerun list`: everything that has a name on the command line, from the lists themselves.
 //!
 //! Nothing is written down here: the lists in `forerun-core`, `forerun-sim` and `forerun-io` say
-//! what there is, so a new method appears by its one entry. The table is for people, the JSON
-//! object for whatever builds menus, completions or documentation.
+//! what there is, so a new method appears by its one entry. The table is for people, in lines as
+//! wide as the terminal or 100 columns; the JSON object is for programs that build menus,
+//! completions or documentation.
 
 use std::io::Write;
 
@@ -71,68 +72,113 @@ fn specs<B>(list: &'static [Method<B>]) -> Vec<&'static Spec> {
     list.iter().map(|method| &method.spec).collect()
 }
 
+/// Columns of a line where standard output is no terminal.
+const WIDTH: usize = 100;
+
+/// Columns between a name and its summary, and before each line.
+const GAP: usize = 2;
+
+/// An entry: its name, and paragraphs. Words of a paragraph are not cut.
+type Entry = (String, Vec<Vec<String>>);
+
 fn table(what: Option<Listed>) -> String {
+    let width = terminal::size().map_or(WIDTH, |(columns, _)| columns.into());
     let mut parts = Vec::new();
     if shown(what, Listed::Presets) {
-        let rows = preset::LIST.iter().map(|p| {
-            vec![
-                p.name.into(),
-                p.summary.into(),
-                in_words(p.source),
-                composition(p),
-            ]
+        let entries = preset::LIST.iter().map(|p| {
+            let methods = words(&composition(p));
+            (
+                p.name.to_owned(),
+                vec![words(p.summary), source(p.source), methods],
+            )
         });
-        parts.push(section("presets", rows.collect()));
+        parts.push(section("presets", entries.collect(), width));
     }
     for (family, specs) in families(what) {
-        let rows = specs.iter().map(|spec| {
-            vec![
-                spec.name.to_owned(),
-                spec.summary.to_owned(),
-                in_words(spec.source),
+        let entries = specs.iter().map(|spec| {
+            let unfit = match spec.unfit {
+                "" => Vec::new(),
+                unfit => words(&format!("not for: {}", in_words(unfit))),
+            };
+            let paragraphs = vec![
+                words(spec.summary),
+                source(spec.source),
+                unfit,
                 params(spec),
-            ]
+            ];
+            (spec.name.to_owned(), paragraphs)
         });
-        parts.push(section(family, rows.collect()));
+        parts.push(section(family, entries.collect(), width));
     }
     if shown(what, Listed::Backends) {
-        let rows = backend::LIST
+        let entries = backend::LIST
             .iter()
-            .map(|b| [b.name, b.summary, b.source].map(str::to_owned));
-        parts.push(section("backends", rows.map(Vec::from).collect()));
+            .map(|b| (b.name.to_owned(), vec![words(b.summary), source(b.source)]));
+        parts.push(section("backends", entries.collect(), width));
     }
     if shown(what, Listed::Formats) {
-        let rows = format::LIST
-            .iter()
-            .map(|f| [f.name, f.summary, f.source, f.form].map(str::to_owned));
-        parts.push(section("formats", rows.map(Vec::from).collect()));
+        let entries = format::LIST.iter().map(|f| {
+            let paragraphs = vec![words(f.summary), source(f.source), words(f.form)];
+            (f.name.to_owned(), paragraphs)
+        });
+        parts.push(section("formats", entries.collect(), width));
     }
     let text = parts.join("\n");
-    let papers = papers(&text);
+    let papers = papers(width, &text);
     text + &papers
 }
 
-/// The title, then one line an entry, the columns aligned.
-fn section(title: &str, rows: Vec<Vec<String>>) -> String {
-    // A line an entry for programs and `grep`; for people lines that fit.
-    let mut table = terminal::table(1, 60);
-    table.add_rows(rows);
-    let lines: String = table
-        .lines()
-        .map(|line| format!(" {}\n", line.trim_end()))
-        .collect();
-    format!("{title}\n{lines}")
+fn words(text: &str) -> Vec<String> {
+    text.split_whitespace().map(str::to_owned).collect()
+}
+
+fn source(text: &str) -> Vec<String> {
+    words(&format!("source: {}", in_words(text)))
+}
+
+/// The title, then each entry: its name, its summary behind it, and the other paragraphs below.
+fn section(title: &str, entries: Vec<Entry>, width: usize) -> String {
+    let name = entries.iter().map(|(name, _)| name.chars().count()).max();
+    let indent = GAP + name.unwrap_or(0) + GAP;
+    let mut text = format!("{title}\n");
+    for (name, paragraphs) in entries {
+        let lines = paragraphs
+            .iter()
+            .flat_map(|words| wrapped(words, width.saturating_sub(indent)));
+        for (at, line) in lines.enumerate() {
+            let name = if at == 0 { name.as_str() } else { "" };
+            let line = format!("{:GAP$}{name:wide$}{line}\n", "", wide = indent - GAP);
+            text += &line;
+        }
+    }
+    text
+}
+
+/// Words in lines of so many columns; a longer word has a line of its own.
+fn wrapped(words: &[String], width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in words {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.clone()),
+        }
+    }
+    lines
 }
 
 /// Papers that entries name, with their titles. One that no entry names is not shown.
-fn papers(text: &str) -> String {
+fn papers(width: usize, text: &str) -> String {
+    let text = words(text).join(" ");
     let cited = PAPERS.iter().filter(|(_, name, _)| text.contains(name));
-    let lines: Vec<_> = cited
-        .map(|(_, name, title)| vec![(*name).to_owned(), (*title).to_owned()])
+    let entries: Vec<Entry> = cited
+        .map(|(_, name, title)| ((*name).to_owned(), vec![words(title)]))
         .collect();
-    match lines.is_empty() {
+    match entries.is_empty() {
         true => String::new(),
-        false => format!("\n{}", section("sources", lines)),
+        false => format!("\n{}", section("sources", entries, width)),
     }
 }
 
@@ -153,12 +199,11 @@ fn composition(preset: &Preset) -> String {
     )
 }
 
-fn params(spec: &Spec) -> String {
-    let params = spec
-        .params
-        .iter()
-        .map(|p| format!("{}={} ({}..={})", p.name, p.default, p.min, p.max));
-    params.collect::<Vec<_>>().join(", ")
+fn params(spec: &Spec) -> Vec<String> {
+    let params = spec.params.iter();
+    params
+        .map(|p| format!("{}={} ({} to {})", p.name, p.default, p.min, p.max))
+        .collect()
 }
 
 fn json_of(what: Option<Listed>) -> Value {

@@ -5,7 +5,6 @@
 //! with the paper's tables and figures. A claim that differs is a result, not a failure: the exit
 //! code stays 0.
 
-use std::fs;
 use std::io::Write;
 
 use comfy_table::{ContentArrangement, Table, presets};
@@ -16,7 +15,7 @@ use serde_json::{Value, json};
 
 use crate::args::{ListFormat, Reproduce};
 use crate::failure::Failure;
-use crate::files::{NewFile, plain};
+use crate::files::NewFile;
 use crate::progress;
 
 /// Widest line of the table.
@@ -31,13 +30,14 @@ pub fn run(args: &Reproduce, out: &mut dyn Write) -> Result<(), Failure> {
     // Begun before the measuring, not found impossible after it.
     let mut reports = Vec::new();
     if let Some(folder) = &args.output {
-        fs::create_dir_all(folder).map_err(|e| Failure::unusable(folder, plain(&e)))?;
         for (paper, _) in &papers {
             let name = match papers.len() {
                 1 => "report",
                 _ => paper.name,
             };
-            reports.push(NewFile::create(&folder.join(format!("{name}.html")))?);
+            reports.push(NewFile::create_with_folder(
+                &folder.join(format!("{name}.html")),
+            )?);
         }
     }
     let mut reports = reports.into_iter();
@@ -86,9 +86,9 @@ fn measured(
         exhibits,
         is_sample: false,
     };
-    let bar = progress::steps(paper.name, 0);
+    let bar = progress::steps_without_end(paper.name);
     let all = paper.reproduce(&wanted, &mut |traces, jobs| {
-        bar.inc_length(jobs.len() as u64);
+        progress::more(&bar, jobs.len() as u64);
         threads::perform(traces, &jobs, &|| bar.inc(1))
     });
     bar.finish_and_clear();

@@ -10,7 +10,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
 use forerun_sim::trace::convert::{ConvertError, Converted, convert};
-use forerun_sim::trace::{Options, Records, Summary, TraceError, read};
+use forerun_sim::trace::{Options, Records, Summary, SummaryError, TraceError, read};
 use indicatif::ProgressBar;
 use serde_json::{Value, json};
 
@@ -18,6 +18,7 @@ use crate::args::{ListFormat, Reading, Trace, TraceCommand, TraceConvert, TraceI
 use crate::failure::Failure;
 use crate::files::{self, NewFile};
 use crate::progress::{self, REQUESTS_PER_STEP};
+use crate::quantity::size;
 use source::Named;
 
 /// Runs the command.
@@ -65,9 +66,20 @@ pub fn unreadable(error: &TraceError) -> Failure {
 fn info(args: &TraceInfo, out: &mut dyn Write) -> Result<(), Failure> {
     let mut records = records(&args.file, &args.reading)?;
     let bar = progress::steps_without_end("requests");
-    let summary = Summary::of(counted(&mut records, &bar), args.block_bytes);
+    let requests = counted(&mut records, &bar);
+    let summary = Summary::of(requests, args.block_bytes, args.trace_memory);
     bar.finish_and_clear();
-    let summary = summary.map_err(|e| unreadable(&e))?;
+    let summary = summary.map_err(|e| match e {
+        SummaryError::Read(error) => unreadable(&error),
+        SummaryError::Memory { blocks, devices } => Failure::unusable(
+            &args.file,
+            format!(
+                "no room for {blocks} different blocks of {devices} devices in --trace-memory {}; \
+                 larger --block-bytes are fewer",
+                size(args.trace_memory)
+            ),
+        ),
+    })?;
     let all = rows(&summary, &records, args.block_bytes);
     let text = match args.format {
         ListFormat::Json => {

@@ -87,11 +87,14 @@ fn virtual_time_is_the_same_every_time() {
     let table = output_of(text);
     assert_eq!(table, output_of(text));
     let cells = |line: &str| line.split("  ").filter(|cell| !cell.is_empty()).count();
-    let lines: Vec<_> = table.lines().take_while(|line| !line.is_empty()).collect();
-    assert!(
-        lines.len() == 3 && lines.iter().all(|line| cells(line) == 13),
-        "{table}"
-    );
+    let mut parts = table.split("\n\n");
+    for columns in [6, 8] {
+        let lines: Vec<_> = parts.next().unwrap().lines().collect();
+        assert!(
+            lines.len() == 3 && lines.iter().all(|line| cells(line) == columns),
+            "{table}"
+        );
+    }
 }
 
 #[test]
@@ -345,16 +348,12 @@ fn a_table_says_how_far_runs_are_apart_and_which_files_stay() {
     let folder = Folder::new();
     let path = folder.path("").display().to_string();
     let table = output_of(&format!(
-        "bench {path} --file-bytes 1MB --readers 2 --runs 3 --preset none"
+        "bench {path} --file-bytes 1MB --readers 2 --runs 3 --preset none,linux-2.6.24,forerun"
     ));
-    let row = table.lines().nth(1).unwrap();
-    let spread = row
-        .split_once('(')
-        .and_then(|(_, rest)| rest.split_once(')'));
-    assert!(
-        spread.is_some_and(|(spread, _)| spread.contains(" to ")),
-        "{table}"
-    );
+    let head = table.lines().next().unwrap();
+    let words: Vec<&str> = head.split_whitespace().collect();
+    assert_eq!(words[2..5], ["elapsed", "least", "most"], "{table}");
+    assert!(table.lines().all(|line| line.len() <= 100), "{table}");
     let last = table.lines().last().unwrap();
     assert!(
         last.starts_with("2.00 MB stay for the next bench: ")
@@ -363,8 +362,10 @@ fn a_table_says_how_far_runs_are_apart_and_which_files_stay() {
     );
     let single =
         output_of("bench --file-bytes 1MB --clock virtual --emulate switching=1ms,rate=1GB/s");
-    let row = single.lines().nth(1).unwrap();
-    assert!(!row.contains('(') && !single.contains("stay"), "{single}");
+    assert!(
+        !single.contains("least") && !single.contains("stay"),
+        "{single}"
+    );
     let row = &rows(&format!("{path} --file-bytes 1MB --readers 2 --runs 3"))[0];
     let [least, median, most] =
         ["elapsed_least_ns", "elapsed_ns", "elapsed_most_ns"].map(|key| number(row, key));

@@ -122,8 +122,8 @@ Compare presets, and the kernel, on a workload
 Usage: forerun bench [OPTIONS] [DIR|FILE]...
 
 Arguments:
-  [DIR|FILE]...  Files to read, or one directory to make them in; without, content comes from the
-                 seed
+  [DIR|FILE]...  Files to read, or one directory to make them in, where they stay for the next
+                 bench; without, content comes from the seed
 
 Options:
       --preset <A,B,..>  Presets to compare, with commas between; `kernel` is plain buffered reads,

@@ -4,6 +4,7 @@
 
 mod bad_input;
 mod bench;
+mod defaults;
 mod emulate;
 mod everyday;
 mod help;

@@ -1,10 +1,13 @@
 //! `forerun reproduce`: what it prints, and the report it writes.
 
 use std::fs;
+use std::process::{Command, Stdio};
 
 use serde_json::Value;
+use snapbox::cmd::cargo_bin;
 use snapbox::str;
 
+use super::skipped::skipped;
 use super::{Folder, forerun, output_of};
 
 #[test]
@@ -108,6 +111,39 @@ fn a_figure_without_a_report_to_draw_it_in_is_refused() {
 forerun: --only figure-2: is drawn in the report, of which there is none: give -o DIR
 
 "#]]);
+}
+
+/// Killed once the report is begun, by a signal that no program can answer: minutes before its end.
+#[test]
+fn a_report_that_is_interrupted_leaves_nothing() {
+    let folder = Folder::new();
+    let report = folder.name("out/deep");
+    let mut child = Command::new(cargo_bin!("forerun"))
+        .args(["reproduce", "kimbrel96", "-o", &report])
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let descriptors = format!("/proc/{}/fd", child.id());
+    let begun = loop {
+        let open = fs::read_dir(&descriptors).into_iter().flatten().flatten();
+        let targets = open.filter_map(|one| fs::read_link(one.path()).ok());
+        let begun = targets
+            .into_iter()
+            .find(|to| to.starts_with(folder.path("")));
+        match (begun, child.try_wait().unwrap()) {
+            (None, None) => std::thread::yield_now(),
+            (begun, _) => break begun,
+        }
+    };
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let begun = begun.expect("the report is begun before the end");
+    if begun.to_string_lossy().contains(".forerun-") {
+        skipped(format_args!("a file system without unnamed files"));
+        return;
+    }
+    let left: Vec<_> = fs::read_dir(folder.path("")).unwrap().collect();
+    assert!(left.is_empty(), "{left:?}");
 }
 
 #[test]

@@ -12,7 +12,7 @@ use super::{Folder, forerun, output_of};
 /// Figure 1 of kimbrel96: six blocks on two disks.
 const FIGURE_1: &[u8] = b"0 0\n1 1\n2 0\n3 1\n4 0\n5 0\n";
 
-fn rows(arguments: &str) -> Vec<Value> {
+pub(super) fn rows(arguments: &str) -> Vec<Value> {
     let text = output_of(&format!("simulate {arguments} --format json"));
     text.lines()
         .map(|l| serde_json::from_str(l).unwrap())
@@ -29,9 +29,9 @@ fn figure_1_takes_7_units_and_the_optimum_6() {
     ))
     .success()
     .stdout_eq(str![[r#"
-preset              disks  K  reads  hits  late  misses  fetches  unused  elapsed  stall  over bound  bound is
-aggressive              2  4      6     5     1       0        3       0        7      1       1.167  optimum
-reverse-aggressive      2  4      6     5     1       0        3       0        7      1       1.167  optimum
+preset              disks  K  reads  hits  late  misses  miss ratio  fetches  unused  elapsed  stall  over bound  bound is
+aggressive              2  4      6     5     1       0      0.1667        3       0        7      1       1.167  optimum
+reverse-aggressive      2  4      6     5     1       0      0.1667        3       0        7      1       1.167  optimum
 
 "#]]);
 }
@@ -46,7 +46,7 @@ fn json_has_the_keys() {
     ))
     .success()
     .stdout_eq(str![[r#"
-{"block_bytes":8192,"bound_kind":"transfer","bound_ns":8914528,"cache_blocks":8,"compute_from":"think","compute_ns":3000000,"device":"hp97560","device_utilisation":[0.5573,0.3645],"disks":2,"driver_ns":1500000,"elapsed_ns":38387075,"evicted_unused":0,"failed":0,"fetches":3,"hits":1,"late_hits":0,"misses":3,"notice":null,"over_bound":4.3061,"over_reverse_aggressive":null,"prefetched":0,"preset":"demand-lru","reads":4,"response_mean_ns":11795691,"scheduler":"cscan","stall_ns":33887075}
+{"block_bytes":8192,"bound_kind":"transfer","bound_ns":8914528,"cache_blocks":8,"compute_from":"think","compute_ns":3000000,"device":"hp97560","device_utilisation":[0.5573,0.3645],"disks":2,"driver_ns":75000,"elapsed_ns":38387075,"evicted_unused":0,"failed":0,"fetches":3,"hits":1,"late_hits":0,"miss_ratio":0.75,"misses":3,"notice":null,"over_bound":4.3061,"over_reverse_aggressive":null,"place":"dense","prefetched":0,"preset":"demand-lru","reads":4,"response_mean_ns":11795691,"scheduler":"cscan","stall_ns":35312075}
 
 "#]]);
 }
@@ -61,9 +61,9 @@ fn csv_has_a_header_and_a_row_a_run() {
     ))
     .success()
     .stdout_eq(str![[r#"
-preset,device,scheduler,disks,cache_blocks,block_bytes,compute_from,notice,reads,hits,late_hits,misses,fetches,prefetched,evicted_unused,failed,elapsed_ns,compute_ns,driver_ns,stall_ns,response_mean_ns,device_utilisation,bound_ns,bound_kind,over_bound,over_reverse_aggressive
-demand-lru,instant,cscan,1,2,8192,none,,4,0,0,4,4,0,0,0,2000000,0,2000000,0,0,0.0,1500000,compute + driver of each block once,1.3333,
-demand-lru,instant,cscan,1,8,8192,none,,4,1,0,3,3,0,0,0,1500000,0,1500000,0,0,0.0,1500000,compute + driver of each block once,1.0,
+preset,device,scheduler,disks,cache_blocks,block_bytes,compute_from,place,notice,reads,hits,late_hits,misses,miss_ratio,fetches,prefetched,evicted_unused,failed,elapsed_ns,compute_ns,driver_ns,stall_ns,response_mean_ns,device_utilisation,bound_ns,bound_kind,over_bound,over_reverse_aggressive
+demand-lru,instant,cscan,1,2,8192,none,dense,,4,0,0,4,1.0,4,0,0,0,100000,0,100000,0,0,0.0,75000,compute + driver of each block once,1.3333,
+demand-lru,instant,cscan,1,8,8192,none,dense,,4,1,0,3,0.75,3,0,0,0,75000,0,75000,0,0,0.0,75000,compute + driver of each block once,1.0,
 
 "#]]);
 }
@@ -85,6 +85,9 @@ fn every_hinted_method_adds_up_and_none_is_below_the_bound() {
             let count = |key: &str| row[key].as_u64().unwrap_or(0);
             assert_eq!(count("reads"), 600);
             assert_eq!(count("hits") + count("late_hits") + count("misses"), 600);
+            let missed = (count("misses") + count("late_hits")) as f64 / 600.0;
+            let told = row["miss_ratio"].as_f64().unwrap();
+            assert!((told - missed).abs() <= 5e-5, "{row}");
             let parts = count("compute_ns") + count("driver_ns") + count("stall_ns");
             assert_eq!(count("elapsed_ns"), parts, "{row}");
             assert!(row["over_bound"].as_f64().unwrap() >= 1.0, "{row}");
@@ -162,7 +165,8 @@ fn the_engines_methods_can_be_put_in_place_of_a_presets() {
 fn when_a_free_disk_is_noticed_is_an_option_and_in_the_row() {
     let run = |notice: &str| {
         let row = rows(&format!(
-            "--workload synth --preset aggressive --batch 4 --disks 3 --device hp97560 {notice}"
+            "--workload synth --preset aggressive --batch 4 --disks 3 --device hp97560 \
+             --driver 500us {notice}"
         ));
         let unused = row[0]["evicted_unused"].as_u64().unwrap();
         (row[0]["notice"].as_str().unwrap().to_owned(), unused)
@@ -326,7 +330,7 @@ fn what_cannot_be_simulated_is_refused() {
             format!("--trace {trace} --trace-format spc"),
             "it looks like",
         ),
-        (format!("--trace {far}"), "far:2: block "),
+        (format!("--trace {far} --place address"), "far:2: block "),
         (format!("--trace {writes}"), "--writes"),
         (format!("--trace {trace} --disks 0"), "from 1 to 1024"),
         (format!("--trace {trace} --cache-blocks 0"), "from 1 to"),
@@ -386,12 +390,14 @@ fn what_cannot_be_simulated_is_refused() {
         (format!("--trace {cut}"), "gzip: damaged or cut off"),
         (format!("--trace {back}"), "back:2003: time "),
         (
-            format!("--trace {far} --disks 4 --preset forerun"),
+            format!("--trace {far} --disks 4 --preset forerun --place address"),
             "far:2: block ",
         ),
         (format!("--trace {binary}"), "none of the formats"),
         (
-            format!("--trace {far} --device instant --preset none"),
+            format!(
+                "--trace {far} --device instant --preset none --place address --block-bytes 8KiB"
+            ),
             "far:2: block 6249999999 is beyond",
         ),
         (
@@ -404,12 +410,16 @@ fn what_cannot_be_simulated_is_refused() {
         (format!("--trace {trace} --device hp9756"), "hp97560"),
         (format!("--trace {trace} --preset agressive"), "aggressive"),
         (
+            format!("--trace {trace} --preset lru"),
+            "nearest are demand-lru, ",
+        ),
+        (
             format!("--trace {trace} --preset forerun --device unit"),
             "hinted methods",
         ),
         (
-            format!("--trace {trace} --device unit --warm 9"),
-            "no such block",
+            format!("--trace {trace} --device unit --cache-blocks 1 --warm 9,8"),
+            "--warm: 2 blocks, the cache has 1",
         ),
         (format!("--trace {trace} --warm 1"), "--device unit"),
         (format!("--trace {two} --preset forerun"), "--disks"),
@@ -418,9 +428,10 @@ fn what_cannot_be_simulated_is_refused() {
             "one reader",
         ),
         (
-            "--workload sequential(file_bytes=9000000000) --preset none --cache-blocks 9000"
+            "--workload sequential(file_bytes=9000000000) --preset none --cache-blocks 9000 \
+             --device hp97560"
                 .to_owned(),
-            "bytes",
+            "its files take 9000009728 bytes, the disks have 1374216192",
         ),
         ("--workload synth(seed=x)".to_owned(), "seed=N"),
         ("--workload sequental".to_owned(), "sequential"),

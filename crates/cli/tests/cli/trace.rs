@@ -1,5 +1,7 @@
 //! `forerun trace`: counts of made-up traces, conversions, and what is wrong with bad ones.
 
+use std::process::Command;
+
 use snapbox::cmd::{OutputAssert, cargo_bin};
 use snapbox::str;
 
@@ -157,5 +159,52 @@ fn what_cannot_be_read_is_named_with_its_line() {
         let assert = forerun(&arguments).code(2);
         let error = String::from_utf8_lossy(&assert.get_output().stderr).into_owned();
         assert!(error.contains(message), "{arguments}: {error}");
+    }
+}
+
+/// A program that took more than 64 MiB would end by a signal, not with a message.
+const FEW_BLOCKS: &str = "ulimit -v 65536; exec";
+
+/// 200,000 different blocks where there is room for fewer, and 64 MiB of line ends in 4 KiB of zstd.
+#[test]
+fn a_trace_of_too_many_blocks_and_a_bomb_end_in_bounded_memory() {
+    let folder = Folder::new();
+    let lines: String = (0..200_000u64).map(|n| format!("{}\n", n * 977)).collect();
+    let many = folder.file("many", lines.as_bytes());
+    // A frame of blocks that are one byte repeated 65,536 times each.
+    let (magic, block) = ([0x28, 0xb5, 0x2f, 0xfd], (65_536u32 << 3 | 2).to_le_bytes());
+    let mut bomb = magic.to_vec();
+    bomb.extend([0, 0x38]);
+    for at in 0..1024 {
+        let is_last = u8::from(at == 1023);
+        bomb.extend([block[0] | is_last, block[1], block[2], b'\n']);
+    }
+    let bomb = folder.file("bomb.zst", &bomb);
+    for (arguments, message) in [
+        (
+            format!("simulate --trace {many} --preset demand-lru --trace-memory 4MiB"),
+            "many:65537: no room for 65537 different blocks in --trace-memory 4MiB",
+        ),
+        (
+            format!("simulate --trace {many} --preset forerun --trace-memory 4MiB"),
+            "different blocks in --trace-memory 4MiB, of which each takes 64 bytes",
+        ),
+        (
+            format!("trace info {many} --trace-memory 4MiB"),
+            "no room for 131041 different blocks of 1 devices in --trace-memory 4MiB",
+        ),
+        (format!("trace info {bomb}"), "none of the formats"),
+        (format!("trace info {bomb} --trace-format plain"), "bomb"),
+        (
+            format!("simulate --trace {bomb} --trace-format lirs --preset demand-lru"),
+            "bomb",
+        ),
+    ] {
+        let program = cargo_bin!("forerun").display().to_string();
+        let script = format!("{FEW_BLOCKS} {program} {arguments}");
+        let output = Command::new("sh").args(["-c", &script]).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{arguments}: {said}");
+        assert!(said.contains(message), "{arguments}: {said}");
     }
 }

@@ -18,11 +18,13 @@ use super::requests::{Request, Requests, RequestsError, Told};
 use crate::count::Numbering;
 use crate::hinted::{Reads, Reference};
 
-/// How much memory there is for a trace of which every reference is kept.
+/// How much memory there is for what is kept of a trace.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Room {
     /// All of it.
     pub bytes: u64,
+    /// Whether references are kept, and not blocks alone.
+    pub keeps: bool,
     /// How many runs at the same time have a copy of their own.
     pub runs: u64,
     /// Whether one of them plans all fetches in advance (reverse aggressive).
@@ -33,6 +35,7 @@ impl Room {
     /// Room without an end.
     pub const ENDLESS: Self = Self {
         bytes: u64::MAX,
+        keeps: true,
         runs: 1,
         plans: false,
     };
@@ -46,7 +49,7 @@ impl Room {
     /// beyond the rest, more where a list has just doubled.
     const PLANNED: u64 = 128;
     /// What a different block takes; 41 are measured with one run.
-    const BLOCK: u64 = 64;
+    pub const BLOCK: u64 = 64;
 
     /// Whether so many references to so many blocks fit.
     fn fits(self, references: u64, blocks: u64) -> bool {
@@ -69,7 +72,8 @@ pub struct Recorded {
 }
 
 impl Recorded {
-    /// What is in a trace; its references are kept if there is room for that.
+    /// What is in a trace, in as much room as there is; without a room, its blocks alone, as many as
+    /// there are.
     ///
     /// # Errors
     /// See [`RequestsError`].
@@ -77,13 +81,13 @@ impl Recorded {
         clippy::while_let_on_iterator,
         reason = "it is asked what it was told after"
     )]
-    pub fn of(mut requests: Requests<'_>, kept: Option<Room>) -> Result<Self, RequestsError> {
+    pub fn of(mut requests: Requests<'_>, room: Option<Room>) -> Result<Self, RequestsError> {
         let mut recorded = Self {
             is_addressed: true,
             ..Self::default()
         };
         while let Some(request) = requests.next() {
-            recorded.add(&request?, kept)?;
+            recorded.add(&request?, room)?;
         }
         recorded.told = requests.told();
         if recorded.requests == 0 {
@@ -93,21 +97,23 @@ impl Recorded {
         Ok(recorded)
     }
 
-    fn add(&mut self, request: &Request, kept: Option<Room>) -> Result<(), RequestsError> {
+    fn add(&mut self, request: &Request, room: Option<Room>) -> Result<(), RequestsError> {
         self.requests += 1;
         self.is_addressed &= request.is_addressed;
         // What is computed before a request is computed after the reference before it.
         if let Some(before) = self.references.last_mut() {
             before.compute = request.compute;
         }
+        let keeps = room.is_some_and(|room| room.keeps);
         for block in request.blocks() {
+            let known = self.blocks.len();
             let number = self.blocks.number_in(request.device, block);
             let block = BlockNo(number.ok_or(RequestsError::Blocks)?);
-            let Some(room) = kept else {
-                continue;
-            };
             let (references, blocks) = (self.references.len() as u64, self.blocks.len() as u64);
-            if !room.fits(references + 1, blocks) {
+            // What is known takes nothing more.
+            let grows = keeps || self.blocks.len() > known;
+            let fits = |room: Room| room.fits(references + u64::from(keeps), blocks);
+            if grows && !room.is_none_or(fits) {
                 let at = request.at;
                 return Err(RequestsError::Kept {
                     references,
@@ -115,8 +121,10 @@ impl Recorded {
                     at,
                 });
             }
-            let compute = Nanos(0);
-            self.references.push(Reference { block, compute });
+            if keeps {
+                let compute = Nanos(0);
+                self.references.push(Reference { block, compute });
+            }
         }
         Ok(())
     }

@@ -91,6 +91,11 @@ impl core::fmt::Display for RequestsError {
             Self::Read(error) => error.fmt(f),
             Self::Blocks => write!(f, "more than {} different blocks", u32::MAX - 1),
             Self::Kept {
+                references: 0,
+                blocks,
+                ..
+            } => write!(f, "no room for {blocks} different blocks"),
+            Self::Kept {
                 references, blocks, ..
             } => {
                 write!(

@@ -1,10 +1,13 @@
 //! What a trace consists of, in one pass: what `forerun trace info` prints.
 //!
 //! Counts, integers only. A request is *sequential* if it begins where the one before on its
-//! device ended (for blocks: is the next number). Distinct blocks are counted exactly, in about 19
-//! bytes each; everything else takes no memory to speak of, so a trace may be of any length.
+//! device ended (for blocks: is the next number). Distinct blocks are counted exactly, in at most
+//! 32 bytes each, and a device takes 1 KiB; everything else takes no memory to speak of, so a trace
+//! may be of any length. One with more blocks or devices than there is memory for is an error.
 
 use std::collections::BTreeMap;
+
+use forerun_core::Bytes;
 
 use super::record::{Op, Place, Record};
 use crate::count::Numbering;
@@ -50,15 +53,35 @@ pub struct Summary {
     pub response_ns: u64,
 }
 
+/// Why a trace has no summary.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum SummaryError<E> {
+    /// A request cannot be read.
+    Read(E),
+    /// So many different blocks take more memory than there is.
+    Memory {
+        /// Different blocks so far.
+        blocks: u64,
+        /// Devices they are of.
+        devices: u64,
+    },
+}
+
 impl Summary {
-    /// Of all requests of a trace, in blocks of this size.
+    /// What a different block takes at most, while its table grows.
+    const BLOCK: u64 = 32;
+    /// What a device takes, its least table included.
+    const DEVICE: u64 = 1024;
+
+    /// Of all requests of a trace, in blocks of this size, in so much memory.
     ///
     /// # Errors
-    /// The first one that cannot be read.
+    /// The first request that cannot be read, or that there is no memory for.
     pub fn of<E>(
         records: impl IntoIterator<Item = Result<Record, E>>,
         block_bytes: u32,
-    ) -> Result<Self, E> {
+        memory: Bytes,
+    ) -> Result<Self, SummaryError<E>> {
         let mut survey = Survey {
             block_bytes,
             summary: Self {
@@ -68,9 +91,10 @@ impl Summary {
                 ..Self::default()
             },
             devices: BTreeMap::new(),
+            memory,
         };
         for record in records {
-            survey.add(&record?);
+            survey.add(&record.map_err(SummaryError::Read)?)?;
         }
         Ok(survey.end())
     }
@@ -108,6 +132,7 @@ struct Survey {
     block_bytes: u32,
     summary: Summary,
     devices: BTreeMap<u32, Seen>,
+    memory: Bytes,
 }
 
 /// What was seen of a device.
@@ -119,7 +144,7 @@ struct Seen {
 }
 
 impl Survey {
-    fn add(&mut self, record: &Record) {
+    fn add<E>(&mut self, record: &Record) -> Result<(), SummaryError<E>> {
         self.extent(record);
         self.times(record);
         let seen = self.devices.entry(record.device).or_default();
@@ -132,10 +157,24 @@ impl Survey {
         let blocks = record.blocks(self.block_bytes);
         summary.first_block = summary.first_block.min(*blocks.start());
         summary.last_block = summary.last_block.max(*blocks.end());
+        let mut known = summary.distinct_blocks;
         for block in blocks {
             summary.references += 1;
+            let before = seen.blocks.len();
             seen.blocks.number(block);
+            known += u64::from(seen.blocks.len() > before);
+            if known.saturating_mul(Summary::BLOCK) > self.memory.0 {
+                break;
+            }
         }
+        summary.distinct_blocks = known;
+        let devices = self.devices.len() as u64;
+        let taken = known.saturating_mul(Summary::BLOCK) + devices * Summary::DEVICE;
+        if taken > self.memory.0 {
+            let blocks = known;
+            return Err(SummaryError::Memory { blocks, devices });
+        }
+        Ok(())
     }
 
     fn extent(&mut self, record: &Record) {
@@ -167,8 +206,6 @@ impl Survey {
     }
 
     fn end(mut self) -> Summary {
-        let blocks = self.devices.values().map(|seen| seen.blocks.len() as u64);
-        self.summary.distinct_blocks = blocks.sum();
         self.summary.devices = self.devices.len() as u64;
         if self.summary.requests == 0 {
             return Summary::default();
@@ -199,7 +236,7 @@ mod tests {
             request(0, 12288, 4096, 9),
         ];
         let read = records.map(Ok::<_, Infallible>);
-        let Ok(summary) = Summary::of(read, 4096);
+        let summary = Summary::of(read, 4096, Bytes(1 << 20)).unwrap();
         assert_eq!(
             (summary.requests, summary.reads, summary.devices),
             (3, 3, 2)
@@ -215,8 +252,26 @@ mod tests {
 
     #[test]
     fn nothing_has_a_summary_of_zeros() {
-        let Ok(summary) = Summary::of(std::iter::empty::<Result<_, Infallible>>(), 4096);
+        let none = std::iter::empty::<Result<_, Infallible>>();
+        let summary = Summary::of(none, 4096, Bytes(0)).unwrap();
         assert_eq!(summary, Summary::default());
         assert_eq!(summary.span_blocks() + summary.duration_ns(), 0);
+    }
+
+    #[test]
+    fn more_blocks_or_devices_than_there_is_memory_for_are_an_error() {
+        let blocks = (0..).map(|number| Ok::<_, Infallible>(Record::block(number)));
+        let devices = (0..).map(|device| {
+            let block = Record::block(0);
+            Ok::<_, Infallible>(Record { device, ..block })
+        });
+        let one = Record::range(0, u32::MAX).map(Ok::<_, Infallible>);
+        for (found, blocks, devices) in [
+            (Summary::of(blocks, 4096, Bytes(10_000)), 281, 1),
+            (Summary::of(devices, 4096, Bytes(10_000)), 10, 10),
+            (Summary::of(one, 1, Bytes(10_000)), 313, 1),
+        ] {
+            assert_eq!(found, Err(SummaryError::Memory { blocks, devices }));
+        }
     }
 }

@@ -50,7 +50,7 @@ fn demand_reads_of_many_readers_switch_every_time() {
 /// Windows of one stream between those of others: 32 blocks, 64, 128 while it ramps up, then the
 /// depth, 157 blocks. The reader that waits for a window has passed its mark, so the next one is
 /// on its way, too; on a first-come device the two end up side by side, and one switch pays for
-/// both: half of all requests are adjacent. (The kernel measured for issue 2 had the same half.)
+/// both: half of all requests are adjacent.
 #[test]
 fn competitive_depth_takes_a_switch_every_two_windows() {
     let (readers, blocks) = (4_u64, 20_000_u64);

@@ -10,7 +10,7 @@ use forerun_core::settings::SettingsError;
 use forerun_core::spec::Choice;
 use forerun_core::{Bytes, Settings};
 use forerun_sim::hinted::host::{self, Host};
-use forerun_sim::simulate::placing::Placing;
+use forerun_sim::simulate::placing::{Layout, Placing};
 use forerun_sim::simulate::recorded::Recorded;
 use forerun_sim::workload;
 
@@ -24,6 +24,7 @@ use crate::failure::Failure;
 pub(super) struct Cell {
     pub(super) preset: Simulated,
     pub(super) wanted: Option<u16>,
+    pub(super) layout: Option<Layout>,
     pub(super) cache_blocks: u32,
 }
 
@@ -39,11 +40,15 @@ pub(super) fn grid(args: &Simulate, input: &Input, disk: &Disk) -> Result<Vec<Ce
         disks.collect()
     };
     check_flags(args)?;
-    if let (Some(recorded), false) = (&input.recorded, disk.is_unit()) {
-        for wanted in &disks {
-            check_end(args, input, recorded, *wanted, disk)?;
-        }
+    let own = input.recorded.as_ref().map_or(1, |it| it.disks(None));
+    if own > 1 && !args.disks.is_empty() {
+        tracing::warn!(
+            "{}: --disks in place of its own {own}: all blocks are striped, in the order of first \
+             use",
+            input.name
+        );
     }
+    let layout = layout(args, input, &disks, disk)?;
     let mut cells = Vec::new();
     for preset in &args.preset.0 {
         check(preset, input, disk, &disks)?;
@@ -52,19 +57,21 @@ pub(super) fn grid(args: &Simulate, input: &Input, disk: &Disk) -> Result<Vec<Ce
                 cells.push(Cell {
                     preset: with_flags(preset, args, disk)?,
                     wanted: *wanted,
+                    layout,
                     cache_blocks: *cache_blocks,
                 });
                 match preset {
                     Simulated::Engine(preset) => {
-                        check_files(args, input, *wanted, disk)?;
-                        settings(preset, args, *cache_blocks)?;
+                        check_files(input, *wanted, disk)?;
+                        settings(preset, args, (*cache_blocks, input.block_bytes))?;
                     }
                     preset if preset.is_lru() || disk.is_unit() => {}
                     Simulated::Hinted(choice, name) => {
                         let references =
                             input.recorded.as_ref().map_or(0, |r| r.references().len());
                         let setup = setup(choice, wanted.unwrap_or(1), *cache_blocks);
-                        let checked = host::settings(&setup, &host(args), references);
+                        let checked =
+                            host::settings(&setup, &host(args, input.block_bytes), references);
                         checked.map_err(|e| refused(name, *cache_blocks, &e))?;
                     }
                 }
@@ -166,38 +173,102 @@ fn with_flags(preset: &Simulated, args: &Simulate, disk: &Disk) -> Result<Simula
     Ok(Simulated::Hinted(choice, name.clone()))
 }
 
-fn check_end(
+/// Where blocks lie. Unless the user says so, blocks at an address that a disk or a file does not
+/// reach lie in the order of first use, with a note.
+fn layout(
     args: &Simulate,
     input: &Input,
-    recorded: &Recorded,
-    wanted: Option<u16>,
+    disks: &[Option<u16>],
     disk: &Disk,
-) -> Result<(), Failure> {
-    let placing = placing(args, recorded, wanted);
-    let refused = |(device, number): (u16, u64), why: &str| {
-        let source = input.source.as_ref();
-        let at = source.and_then(|source| source.position_of(device, number));
-        let at = at.map_or(String::new(), |at| at.to_string());
-        Err(Failure::Usage(format!(
-            "{}{at}: block {number} {why}; --place dense lays blocks in the order of first use",
-            input.name
-        )))
+) -> Result<Option<Layout>, Failure> {
+    let asked = args.place.map(Layout::from);
+    let (Some(recorded), false) = (&input.recorded, disk.is_unit()) else {
+        return Ok(asked);
     };
     let capacity = disk.build()?.capacity();
-    let beyond = capacity.and_then(|capacity| recorded.beyond(&placing, capacity));
-    if let (Some((device, number, end)), Some(capacity)) = (beyond, capacity) {
-        let name = disk.name();
-        let why = format!("ends at byte {end} of its disk, {name} has {capacity} bytes");
-        return refused((device, number), &why);
+    let beyond = |layout| {
+        let mut placings = disks
+            .iter()
+            .map(|wanted| Placing::new(recorded, *wanted, layout, input.block_bytes));
+        placings.find_map(|placing| beyond(args, recorded, &placing, capacity))
+    };
+    let Some(first) = beyond(asked) else {
+        return Ok(asked);
+    };
+    let dense = Some(Layout::Dense);
+    let why = |beyond: &Beyond| match (beyond.end, capacity) {
+        (Some(end), Some(capacity)) => {
+            let name = disk.name();
+            format!("ends at byte {end} of its disk, {name} has {capacity} bytes")
+        }
+        _ => "is beyond the 2^32 - 1 blocks of a file that an engine has".to_owned(),
+    };
+    let name = &input.name;
+    match asked {
+        None => match beyond(dense) {
+            None => {
+                let (number, why) = (first.number, why(&first));
+                tracing::warn!(
+                    "{name}: block {number} {why}: blocks lie in the order of first use (--place)"
+                );
+                Ok(dense)
+            }
+            Some(first) => {
+                let (number, why) = (first.number, why(&first));
+                Err(Failure::Usage(format!(
+                    "{name}: in the order of first use block {number} {why}; more --disks or a \
+                     larger --device hold all"
+                )))
+            }
+        },
+        Some(layout) => {
+            let source = input.source.as_ref();
+            let at = source.and_then(|source| source.position_of(first.device, first.number));
+            let at = at.map_or(String::new(), |at| at.to_string());
+            let way_out = match layout {
+                Layout::Address => "--place dense lays blocks in the order of first use",
+                Layout::Dense => "more --disks or a larger --device hold all",
+            };
+            let (number, why) = (first.number, why(&first));
+            Err(Failure::Usage(format!(
+                "{name}{at}: block {number} {why}; {way_out}"
+            )))
+        }
     }
-    let is_engine = |preset: &Simulated| !preset.is_lru();
-    match recorded.beyond_a_file(&placing) {
-        Some(block) if args.preset.0.iter().any(is_engine) => refused(
-            block,
-            "is beyond the 2^32 - 1 blocks of a file that an engine has",
-        ),
-        _ => Ok(()),
+}
+
+/// A block that its disk or its file does not reach to.
+struct Beyond {
+    device: u16,
+    number: u64,
+    /// Where it ends on its disk; none where the file is what is too short.
+    end: Option<u64>,
+}
+
+/// The first block of a trace that lies beyond its disk, or beyond the file that an engine reads.
+fn beyond(
+    args: &Simulate,
+    recorded: &Recorded,
+    placing: &Placing<'_>,
+    capacity: Option<Bytes>,
+) -> Option<Beyond> {
+    let a_disk = capacity.and_then(|capacity| recorded.beyond(placing, capacity));
+    if let Some((device, number, end)) = a_disk {
+        let end = Some(end);
+        return Some(Beyond {
+            device,
+            number,
+            end,
+        });
     }
+    let has_engine = !args.preset.0.iter().all(Simulated::is_lru);
+    let (device, number) = recorded.beyond_a_file(placing).filter(|_| has_engine)?;
+    let end = None;
+    Some(Beyond {
+        device,
+        number,
+        end,
+    })
 }
 
 /// What a hinted run is, without its references.
@@ -212,10 +283,10 @@ pub(super) fn setup(choice: &Choice<Box<dyn Policy>>, disks: u16, cache_blocks: 
 }
 
 /// What it runs in.
-pub(super) fn host(args: &Simulate) -> Host {
+pub(super) fn host(args: &Simulate, block_bytes: u32) -> Host {
     Host {
         driver: args.driver,
-        block_bytes: Bytes(args.block_bytes.into()),
+        block_bytes: Bytes(block_bytes.into()),
         notice: args.noticing.notice.unwrap_or_default(),
     }
 }
@@ -226,23 +297,13 @@ fn refused(name: &str, cache_blocks: u32, error: &dyn std::fmt::Display) -> Fail
     ))
 }
 
-fn placing<'r>(args: &Simulate, recorded: &'r Recorded, wanted: Option<u16>) -> Placing<'r> {
-    let layout = args.place.map(Into::into);
-    Placing::new(recorded, wanted, layout, args.block_bytes)
-}
-
 /// The files of a workload lie one after the other on the array, a block between.
-fn check_files(
-    args: &Simulate,
-    input: &Input,
-    wanted: Option<u16>,
-    disk: &Disk,
-) -> Result<(), Failure> {
+fn check_files(input: &Input, wanted: Option<u16>, disk: &Disk) -> Result<(), Failure> {
     let Some(name) = &input.workload else {
         return Ok(());
     };
     let workload = workload::parse(name).map_err(|e| Failure::Usage(e.to_string()))?;
-    let block = u64::from(args.block_bytes);
+    let block = u64::from(input.block_bytes);
     let blocks: Vec<u64> = workload
         .files()
         .into_iter()
@@ -270,24 +331,24 @@ fn check_files(
     )))
 }
 
-/// An engine with so many blocks of memory for everything.
+/// An engine with so many blocks of this size as memory for everything.
 pub(super) fn settings(
     preset: &Preset,
     args: &Simulate,
-    cache_blocks: u32,
+    (cache_blocks, block_bytes): (u32, u32),
 ) -> Result<Settings, Failure> {
-    let memory = Bytes(u64::from(cache_blocks) * u64::from(args.block_bytes));
+    let memory = Bytes(u64::from(cache_blocks) * u64::from(block_bytes));
     let refused = |e: &dyn std::fmt::Display| refused(preset.name, cache_blocks, e);
     // Memory enough for any preset, until the size of a block is known.
     let mut settings = preset.settings(Bytes(1 << 30)).map_err(|e| refused(&e))?;
-    (settings.memory, settings.block_bytes) = (memory, args.block_bytes);
+    (settings.memory, settings.block_bytes) = (memory, block_bytes);
     composition::replace(&mut settings, &args.methods);
     if args.methods.split.is_some() {
         settings.check_split().map_err(composition::name_the_flag)?;
     }
     settings.check().map_err(|e| match e {
         SettingsError::Memory { minimum, .. } => {
-            let blocks = minimum.0.div_ceil(args.block_bytes.into());
+            let blocks = minimum.0.div_ceil(block_bytes.into());
             refused(&format!(
                 "must be at least {blocks} blocks, {minimum} bytes"
             ))

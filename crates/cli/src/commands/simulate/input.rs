@@ -4,6 +4,8 @@
 //! `--trace-memory` goes. A trace that only goes to methods that do not is not
 //! kept: each run reads it again, a pipe from the copy that was made of it on the way.
 
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use forerun_core::Nanos;
@@ -13,7 +15,7 @@ use forerun_sim::simulate::recorded::{Recorded, Room};
 use forerun_sim::simulate::requests::{
     Manner, Open, Placed, Records, Requests, RequestsError, Source,
 };
-use forerun_sim::trace::{self, Place, Record, TraceError};
+use forerun_sim::trace::{self, Op, Place, Record, TraceError};
 use forerun_sim::workload::{self, Workload};
 use indicatif::ProgressBar;
 
@@ -26,6 +28,16 @@ use crate::failure::Failure;
 use crate::progress;
 use crate::quantity::size;
 
+/// Size of a block where no requests say one, and of the papers.
+const BLOCK_BYTES: u32 = 8 << 10;
+
+/// Sizes of blocks that follow from a trace lie between these, as the engine takes no others.
+const BLOCK_BYTES_LEAST: u32 = 512;
+const BLOCK_BYTES_MOST: u32 = 1 << 20;
+
+/// Requests that say how large a block is: as many as take 1 MB.
+const SAMPLE_REQUESTS: usize = 10_000;
+
 /// See the [module](self).
 pub(super) struct Input {
     /// Its name in messages.
@@ -36,6 +48,8 @@ pub(super) struct Input {
     pub(super) source: Option<Source>,
     /// The workload by name, if it is one of the list's.
     pub(super) workload: Option<String>,
+    /// Size of a block.
+    pub(super) block_bytes: u32,
     /// Where compute times come from.
     pub(super) compute_from: &'static str,
     /// Moves with what is read of a trace.
@@ -57,15 +71,15 @@ impl Input {
 
     fn trace(args: &Simulate, path: &Path, disk: &Disk, bar: ProgressBar) -> Result<Self, Failure> {
         let trace = Named::new(path)?;
-        let (name, room) = (trace.name(), kept(args, disk));
+        let (name, room) = (trace.name(), room(args, needs_references(args, disk)));
         let is_engine = |preset: &Simulated| !preset.is_hinted();
-        let again = room.is_none() || args.preset.0.iter().any(is_engine);
-        let source = Source {
-            open: opener(name.clone(), trace.kept(again)?, &args.reading, &bar),
-            manner: manner(args),
-        };
-        let read = |requests| Recorded::of(requests, room);
-        let recorded = source.requests().and_then(read);
+        let again = !room.keeps || args.preset.0.iter().any(is_engine);
+        let open = opener(name.clone(), trace.kept(again)?, &args.reading, &bar);
+        let records = open().map_err(|e| refused(args, &name, e.into()))?;
+        let (block_bytes, records) = sized(args, &name, records);
+        let manner = manner(args, block_bytes);
+        let recorded = Recorded::of(Requests::new(records, manner), Some(room));
+        let source = Source { open, manner };
         let mut recorded = recorded.map_err(|e| refused(args, &name, e))?;
         if !recorded.references().is_empty() && args.preset.0.iter().all(Simulated::is_hinted) {
             recorded.forget_lookup();
@@ -76,6 +90,7 @@ impl Input {
         }
         Ok(Self {
             name,
+            block_bytes,
             compute_from: match (args.think, told.says_compute, told.says_arrival) {
                 (Some(_), _, _) => "think",
                 (None, true, _) => "trace",
@@ -92,14 +107,16 @@ impl Input {
     fn made(args: &Simulate, text: &str, bar: ProgressBar) -> Result<Self, Failure> {
         let refused = |why: String| Failure::Usage(format!("--workload {text}: {why}"));
         let of = |requests| {
-            let recorded = Recorded::of(requests, Some(room(args)));
+            let recorded = Recorded::of(requests, Some(room(args, true)));
             recorded.map_err(|e| refused(memory(args, &e)))
         };
+        let block_bytes = args.block_bytes.unwrap_or(BLOCK_BYTES);
         let mut input = Self {
             name: text.to_owned(),
             recorded: None,
             source: None,
             workload: None,
+            block_bytes,
             compute_from: if args.think.is_some() {
                 "think"
             } else {
@@ -109,12 +126,11 @@ impl Input {
         };
         if let Some(seed) = synth_seed(text) {
             let seed = seed.ok_or_else(|| refused("synth takes seed=N".to_owned()))?;
-            let bytes = args.block_bytes;
             let records = move || -> Result<Records<'static>, TraceError> {
-                Ok(Box::new(synth_records(seed, bytes).map(placed)))
+                Ok(Box::new(synth_records(seed, block_bytes).map(placed)))
             };
             let open = Box::new(records);
-            let manner = manner(args);
+            let manner = manner(args, block_bytes);
             let source = Source { open, manner };
             let requests = source.requests().map_err(|e| refused(e.to_string()))?;
             input.recorded = Some(of(requests)?);
@@ -133,7 +149,7 @@ impl Input {
         })?;
         if made.readers().len() == 1 && args.preset.0.iter().any(Simulated::is_hinted) {
             let records = Box::new(steps(&*made).map(placed));
-            input.recorded = Some(of(Requests::new(records, manner(args)))?);
+            input.recorded = Some(of(Requests::new(records, manner(args, block_bytes)))?);
         }
         input.workload = Some(text.to_owned());
         Ok(input)
@@ -168,9 +184,36 @@ fn synth_seed(text: &str) -> Option<Option<u64>> {
     }
 }
 
-fn manner(args: &Simulate) -> Manner {
+/// The size of a block as asked for, or as the requests at the beginning of a trace say; and all
+/// its requests.
+fn sized(args: &Simulate, name: &str, mut records: Records<'static>) -> (u32, Records<'static>) {
+    if let Some(block_bytes) = args.block_bytes {
+        return (block_bytes, records);
+    }
+    let sample: Vec<Placed> = records.by_ref().take(SAMPLE_REQUESTS).collect();
+    let mut counts = BTreeMap::<u32, u32>::new();
+    for (_, record) in sample.iter().flatten() {
+        let is_range = matches!(record.place, Place::Byte(_)) && record.bytes > 0;
+        if is_range && (args.writes || record.op == Op::Read) {
+            *counts.entry(record.bytes).or_default() += 1;
+        }
+    }
+    let common = counts.iter().max_by_key(|(size, n)| (**n, Reverse(**size)));
+    let block_bytes = common.map_or(BLOCK_BYTES, |(size, n)| {
+        let block_bytes = (1 << size.ilog2()).clamp(BLOCK_BYTES_LEAST, BLOCK_BYTES_MOST);
+        tracing::warn!(
+            "{name}: blocks of {block_bytes} bytes: {n} of its first {} requests have {size} \
+             (--block-bytes)",
+            sample.len()
+        );
+        block_bytes
+    });
+    (block_bytes, Box::new(sample.into_iter().chain(records)))
+}
+
+fn manner(args: &Simulate, block_bytes: u32) -> Manner {
     Manner {
-        block_bytes: args.block_bytes,
+        block_bytes,
         with_writes: args.writes,
         think: args.think,
     }
@@ -200,15 +243,12 @@ fn needs_references(args: &Simulate, disk: &Disk) -> bool {
     presets.any(|preset| preset.is_hinted() && (disk.is_unit() || !preset.is_lru()))
 }
 
-/// Whether references are kept, and in how much memory.
-fn kept(args: &Simulate, disk: &Disk) -> Option<Room> {
-    needs_references(args, disk).then(|| room(args))
-}
-
-fn room(args: &Simulate) -> Room {
+/// In how much memory blocks, and references if they are needed, are kept.
+fn room(args: &Simulate, keeps: bool) -> Room {
     let plans = |preset: &Simulated| preset.name().starts_with("reverse-aggressive");
     Room {
         bytes: args.trace_memory.0,
+        keeps,
         runs: args.threads.into(),
         plans: args.preset.0.iter().any(plans),
     }
@@ -226,9 +266,16 @@ fn refused(args: &Simulate, name: &str, error: RequestsError) -> Failure {
 
 /// The error in the words of the flags.
 fn memory(args: &Simulate, error: &RequestsError) -> String {
-    let RequestsError::Kept { .. } = error else {
+    let RequestsError::Kept { references, .. } = error else {
         return error.to_string();
     };
+    if *references == 0 {
+        return format!(
+            "{error} in --trace-memory {}, of which each takes {} bytes in each of --threads",
+            size(args.trace_memory),
+            Room::BLOCK
+        );
+    }
     format!(
         "{error} in --trace-memory {}, where presets that know what comes keep them all; \
          demand-lru and the engine's presets keep none",

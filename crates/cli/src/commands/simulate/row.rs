@@ -27,6 +27,8 @@ pub(super) struct Row {
     pub(super) compute_from: &'static str,
     /// When free disks are noticed.
     pub(super) notice: Option<Notice>,
+    /// Where blocks lie; none where that means nothing.
+    pub(super) place: Option<&'static str>,
     pub(super) outcome: Outcome,
     pub(super) bound: Bound,
     /// Elapsed time over reverse aggressive's on the same disks with the same cache.
@@ -51,6 +53,11 @@ pub(super) fn compare(rows: &mut [Row]) {
 /// How many times as long, to a ten thousandth.
 fn ratio(time: u64, least: u64) -> Option<f64> {
     (least > 0).then(|| (time as f64 / least as f64 * 1e4).round() / 1e4)
+}
+
+/// References that waited, for a fetch of their own or for one under way, over all.
+fn miss_ratio(run: &Outcome) -> f64 {
+    ratio(run.misses + run.late_hits, run.reads).unwrap_or(0.0)
 }
 
 impl Row {
@@ -83,11 +90,13 @@ impl Row {
             ("cache_blocks", json!(self.cache_blocks)),
             ("block_bytes", json!(self.block_bytes)),
             ("compute_from", json!(self.compute_from)),
+            ("place", json!(self.place)),
             ("notice", json!(self.notice.map(Notice::name))),
             ("reads", json!(run.reads)),
             ("hits", json!(run.hits)),
             ("late_hits", json!(run.late_hits)),
             ("misses", json!(run.misses)),
+            ("miss_ratio", json!(miss_ratio(run))),
             ("fetches", json!(run.fetches)),
             ("prefetched", json!(run.prefetched)),
             ("evicted_unused", json!(run.evicted_unused)),
@@ -163,8 +172,8 @@ fn table(rows: &[Row]) -> String {
     table
         .load_preset(presets::NOTHING)
         .set_content_arrangement(ContentArrangement::Disabled);
-    let head =
-        "preset,disks,K,reads,hits,late,misses,fetches,unused,elapsed,stall,over bound,bound is";
+    let head = "preset,disks,K,reads,hits,late,misses,miss ratio,fetches,unused,elapsed,stall,\
+                over bound,bound is";
     table.set_header(head.split(','));
     for row in rows {
         let run = &row.outcome;
@@ -179,15 +188,18 @@ fn table(rows: &[Row]) -> String {
             row.cache_blocks.into(),
             run.reads,
             run.hits,
+            run.late_hits,
+            run.misses,
         ];
-        let more = [run.late_hits, run.misses, run.fetches, run.evicted_unused];
-        cells.extend(counts.iter().chain(&more).map(u64::to_string));
+        cells.extend(counts.map(|count| count.to_string()));
+        cells.push(format!("{:.4}", miss_ratio(run)));
+        cells.extend([run.fetches, run.evicted_unused].map(|count| count.to_string()));
         cells.extend([time(run.elapsed), time(run.stall)]);
         cells.push(over.map_or("-".to_owned(), |over| format!("{over:.3}")));
         cells.push(row.bound.kind.to_owned());
         table.add_row(cells);
     }
-    for column in table.column_iter_mut().skip(1).take(11) {
+    for column in table.column_iter_mut().skip(1).take(12) {
         column.set_cell_alignment(CellAlignment::Right);
     }
     let lines = table.lines();

@@ -12,20 +12,20 @@
 
 use std::fmt::Display;
 
-use forerun_core::Bytes;
-use forerun_core::hinted::Setup;
 use forerun_core::hinted::policy::Policy;
+use forerun_core::hinted::{BlockNo, Setup};
 use forerun_core::preset::Preset;
 use forerun_core::settings::Notice;
 use forerun_core::spec::Choice;
+use forerun_core::{Bytes, DeviceId};
 use forerun_sim::WorldError;
 use forerun_sim::device::Device;
 use forerun_sim::device::array::Array;
-use forerun_sim::hinted::Reads;
 use forerun_sim::hinted::host::Host;
 use forerun_sim::hinted::unit::Instance;
+use forerun_sim::hinted::{Place, Reads};
 use forerun_sim::simulate::bound::{self, Bound};
-use forerun_sim::simulate::placing::{Layout, Placing};
+use forerun_sim::simulate::placing::Placing;
 use forerun_sim::simulate::recorded::Recorded;
 use forerun_sim::simulate::requests::{RequestsError, Source};
 use forerun_sim::simulate::streamed::{self, References, Streamed};
@@ -58,7 +58,7 @@ impl Run<'_> {
     /// # Errors
     /// A setup the host refuses, or a trace that cannot be read again.
     pub(super) fn row(&self) -> Result<Row, Failure> {
-        let (args, cell) = (self.args, self.cell);
+        let cell = self.cell;
         let (outcome, bound) = match (&cell.preset, &self.input.recorded) {
             (Simulated::Hinted(choice, _), Some(recorded)) if self.disk.is_unit() => {
                 self.in_units(choice, recorded)?
@@ -79,9 +79,10 @@ impl Run<'_> {
             scheduler: self.disk.scheduler().to_owned(),
             disks: self.disks(),
             cache_blocks: cell.cache_blocks,
-            block_bytes: args.block_bytes,
+            block_bytes: self.input.block_bytes,
             compute_from: self.input.compute_from,
             notice: self.notice(),
+            place: self.place(),
             outcome,
             bound,
             over_reverse: None,
@@ -95,6 +96,17 @@ impl Run<'_> {
         looks.then_some(self.args.noticing.notice.unwrap_or_default())
     }
 
+    /// Where blocks lie, of a trace on disks.
+    fn place(&self) -> Option<&'static str> {
+        let is_files = self.input.workload.is_some() && !self.cell.preset.is_hinted();
+        let recorded = self.input.recorded.as_ref();
+        let recorded = recorded.filter(|_| !is_files && !self.disk.is_unit());
+        recorded.map(|recorded| match self.placing(recorded).is_by_number() {
+            true => "address",
+            false => "dense",
+        })
+    }
+
     fn disks(&self) -> u16 {
         let recorded = self.input.recorded.as_ref();
         let own = recorded.map(|recorded| recorded.disks(self.cell.wanted));
@@ -105,21 +117,17 @@ impl Run<'_> {
         (0..self.disks()).map(|_| self.disk.build()).collect()
     }
 
-    fn layout(&self) -> Option<Layout> {
-        self.args.place.map(Into::into)
-    }
-
     fn placing<'r>(&self, recorded: &'r Recorded) -> Placing<'r> {
-        let (wanted, bytes) = (self.cell.wanted, self.args.block_bytes);
-        Placing::new(recorded, wanted, self.layout(), bytes)
+        let (wanted, bytes) = (self.cell.wanted, self.input.block_bytes);
+        Placing::new(recorded, wanted, self.cell.layout, bytes)
     }
 
     fn reads(&self, recorded: &Recorded) -> Reads {
-        recorded.reads(self.cell.wanted, self.layout(), self.args.block_bytes)
+        recorded.reads(self.cell.wanted, self.cell.layout, self.input.block_bytes)
     }
 
     fn host(&self) -> Host {
-        host(self.args)
+        host(self.args, self.input.block_bytes)
     }
 
     fn setup(&self, choice: &Choice<Box<dyn Policy>>) -> Setup {
@@ -182,7 +190,7 @@ impl Run<'_> {
         match (&self.input.workload, &self.input.recorded) {
             (Some(name), _) => {
                 let workload = workload::parse(name).map_err(|e| Failure::Usage(e.to_string()))?;
-                let needs = bound::needs_of(&*workload, self.args.block_bytes);
+                let needs = bound::needs_of(&*workload, self.input.block_bytes);
                 self.engine_over(preset, &*workload, &needs)
             }
             (None, Some(recorded)) => {
@@ -205,8 +213,9 @@ impl Run<'_> {
         workload: &dyn Workload,
         needs: &forerun_sim::needs::Needs,
     ) -> Result<(Outcome, Bound), Failure> {
-        let settings = settings(preset, self.args, self.cell.cache_blocks)?;
-        let strip = Bytes(self.args.block_bytes.into());
+        let blocks = (self.cell.cache_blocks, self.input.block_bytes);
+        let settings = settings(preset, self.args, blocks)?;
+        let strip = Bytes(self.input.block_bytes.into());
         let array = Array::new(self.devices()?, strip);
         let outcome = engine(settings, self.args.driver, workload, self.devices()?);
         let outcome = outcome.map_err(failed)?;
@@ -228,24 +237,35 @@ impl Run<'_> {
         }
     }
 
-    /// The theory's problem, with what is in the cache at the beginning.
+    /// The theory's problem, with the cache as it is at the beginning. A block that the trace does
+    /// not name takes its place there, too.
     fn instance(&self, recorded: &Recorded) -> Result<Instance, Failure> {
         let (args, cache_blocks) = (self.args, self.cell.cache_blocks);
-        let warm = args.warm.iter().map(|number| {
-            let name = &self.input.name;
-            let why = || Failure::Usage(format!("--warm {number}: {name} has no such block"));
-            recorded.block(*number).ok_or_else(why)
-        });
-        let warm = warm.collect::<Result<Vec<_>, _>>()?;
+        let mut reads = self.reads(recorded);
+        let mut warm = Vec::new();
+        for (at, number) in args.warm.iter().enumerate() {
+            if args.warm[..at].contains(number) {
+                continue;
+            }
+            let unnamed = || u32::try_from(reads.places.len()).ok().map(BlockNo);
+            let block = recorded.block(*number).or_else(unnamed);
+            let block = block.ok_or_else(|| failed(RequestsError::Blocks))?;
+            if block.0 as usize == reads.places.len() {
+                reads.places.push(Place {
+                    disk: DeviceId(0),
+                    at: Bytes(0),
+                });
+            }
+            warm.push(block);
+        }
         if warm.len() > cache_blocks as usize {
-            let message = format!(
-                "--warm: {} blocks, the cache has {cache_blocks}",
-                warm.len()
-            );
-            return Err(Failure::Usage(message));
+            let blocks = warm.len();
+            return Err(Failure::Usage(format!(
+                "--warm: {blocks} blocks, the cache has {cache_blocks}"
+            )));
         }
         Ok(Instance {
-            reads: self.reads(recorded),
+            reads,
             warm,
             fetch_units: args.fetch_units(),
         })
