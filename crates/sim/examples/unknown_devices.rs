@@ -1,4 +1,4 @@
-//! How much a device that nobody described gives, beside one that was: the table of
+//! Throughput on a device without a description beside one with: the table of
 //! `docs/DEVICES.md`, a row a device, number of readers and memory.
 //!
 //! ```text

@@ -1,8 +1,8 @@
 //! Caches that only count: exact LRU, and Belady's optimal demand fetching.
 //!
-//! They say what any simulation of the same references must reproduce: published counts are
-//! compared with these, and the engine with both. References are block numbers; a miss fetches
-//! the block and, in a full cache, gives one up. No time, no prefetching, no writes.
+//! Reference values for any simulation of the same references: published counts are compared with
+//! these, and the engine with both. References are block numbers; a miss fetches the block and, in
+//! a full cache, gives one up. No time, no prefetching, no writes.
 //!
 //! * [`Lru`] is a stream: one reference at a time, a table lookup and two moves in the list of
 //!   [`Recency`] each.

@@ -3,7 +3,7 @@
 //! A doubly linked list in one array by block number, eight bytes a block:
 //!
 //! ```text
-//! oldest <-> .. <-> .. <-> newest      what is not resident is in no list
+//! oldest <-> .. <-> .. <-> newest      a block that is not resident is in no list
 //!   given up             used last
 //! ```
 //!
@@ -81,7 +81,7 @@ impl Recency {
         is_resident
     }
 
-    /// Gives up the block used last: what was to come did not.
+    /// Gives up the block used last: its fetch failed to arrive.
     pub fn forget_newest(&mut self) {
         if self.newest != NONE {
             self.unlink(self.newest);

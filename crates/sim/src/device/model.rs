@@ -30,7 +30,7 @@ pub enum ModelError {
     Toml {
         /// In which line, from 1; none where a key is missing in all of it.
         line: Option<usize>,
-        /// What is wrong there, in one line.
+        /// The fault there, in one line.
         reason: String,
     },
     /// A `kind` there is not.
@@ -39,7 +39,7 @@ pub enum ModelError {
     Range {
         /// The parameter.
         param: &'static str,
-        /// What was given, or follows from what was.
+        /// The given value, or one derived from given values.
         value: f64,
         /// Smallest accepted value.
         low: f64,
@@ -48,7 +48,7 @@ pub enum ModelError {
     },
     /// Parts that exclude or need each other, in words.
     Choose(&'static str),
-    /// What follows from the parameters is beyond what a profile may state.
+    /// A value derived from the parameters is beyond the range of a profile.
     Profile(ProfileError),
 }
 
@@ -76,7 +76,7 @@ impl fmt::Display for ModelError {
 
 impl core::error::Error for ModelError {}
 
-/// What `kind` may say.
+/// The values of `kind`.
 const KINDS: &[&str] = &["hdd", "ssd", "object_store", "switching"];
 
 /// A checked device description.
@@ -234,7 +234,7 @@ fn device_of(name: &'static str, text: &str) -> Built {
 built_in! {
     "hp97560"
         "disk of 1992, 1.3 GB, 4002 rpm: rotation, readahead and every switch modelled"
-        "kimbrel96 table 1; Ruemmler and Wilkes 1994"
+        "Kimbrel et al. 1996, table 1; Ruemmler and Wilkes 1994"
         "writes that are reported early";
     "hp97560_calibrated"
         "hp97560 with a cylinder switch calibrated to another simulator's means"
@@ -242,23 +242,23 @@ built_in! {
         "writes that are reported early";
     "ibm_lightning_0661"
         "disk of 1990, 0.3 GB, 4318 rpm, without a cache"
-        "kimbrel96 section 4, its second simulator"
+        "Kimbrel et al. 1996, section 4, its second simulator"
         "readahead of the drive: it has none";
     "ibm_36gb_10k"
         "server disk of 2002, 36.4 GB, 10000 rpm"
-        "li04 section 3.1, figure 2"
+        "Li and Shen 2004, section 3.1, figure 2"
         "single zones: only the figures of the whole surface are measured";
     "seagate_146gb_10k"
         "server disk of 2004, 146 GB, 10000 rpm"
-        "li05; data sheet figures"
+        "Li and Shen 2005; data sheet figures"
         "single zones: only the figures of the whole surface are known";
     "cheetah_15k_st373454"
         "server disk of 2005, 73.4 GB, 15000 rpm"
-        "baek09; data sheet figures"
+        "Baek and Park 2009; data sheet figures"
         "single zones: only the figures of the whole surface are known";
     "hitachi_t7k250_160"
         "desktop disk of 2006, 160 GB, 7200 rpm, its own readahead off as in the paper"
-        "wu10 section 5; data sheet figures"
+        "Wu 2010, section 5; data sheet figures"
         "readahead of the drive: it is off, as the paper measured";
     "hp_c2247a"
         "disk of 1992, 1.05 GB, 5400 rpm: validated request by request against the real one"
@@ -266,7 +266,7 @@ built_in! {
         "sectors remapped one by one";
     "emulated_default"
         "8 ms a switch, 80 MB/s: the emulated disk of the real-time tests"
-        "li04 section 2.1"
+        "Li and Shen 2004, section 2.1"
         "effects of rotation, reordering, device caches and parallel channels";
     "object_store_region"
         "object store in the same region: 30 ms to the first byte, 80 MB/s a stream"

@@ -11,8 +11,9 @@
 //! ```
 //!
 //! A run of sectors is read track by track; between tracks the arm moves, and the skew makes the
-//! next slot come by shortly after. A *zero-latency* read of slots 2 to 6 whose head arrives at slot 4
-//! takes 4, 5 and 6 first, and 2 and 3 when they come round, so it ends three slots earlier. Times and angles are nanoseconds; the angle of slot s is
+//! next slot come by shortly after. A *zero-latency* read of slots 2 to 6 whose head arrives at
+//! slot 4 takes 4, 5 and 6 first, and 2 and 3 when they come round, so it ends three slots
+//! earlier. Times and angles are nanoseconds; the angle of slot s is
 //! `s * revolution / sectors per track`, rounded down, so that a full turn is exact.
 
 use forerun_core::{Bytes, Nanos, Profile, profile};
@@ -221,10 +222,10 @@ impl Drawing {
         transfer_time(Bytes(sectors.saturating_mul(self.sector)), self.write_rate).0
     }
 
-    /// The two maps of a competitive depth, from the parameters. Going elsewhere costs the
-    /// controller's overhead of a read that is not cached, the seek, and half a revolution, which
-    /// is what a random sector waits in the mean; bytes come at the rate of sequential reading
-    /// in their zone, switches between tracks included.
+    /// The two maps of a competitive depth, from the parameters. A switch costs the controller's
+    /// overhead of a read that is not cached, the seek, and half a revolution, the mean rotational
+    /// latency of a random sector; bytes come at the rate of sequential reading in their zone,
+    /// switches between tracks included.
     ///
     /// # Errors
     /// A cost or a rate beyond what a profile may state.

@@ -248,7 +248,7 @@ impl Geometry {
         &self.zones
     }
 
-    /// Cylinders and what each holds, zone by zone.
+    /// Cylinders and the sectors of each, zone by zone.
     pub(super) fn weights(&self) -> Vec<(u32, u64)> {
         let mut weights = Vec::new();
         let mut next = 0;

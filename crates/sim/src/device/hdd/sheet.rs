@@ -52,7 +52,7 @@ pub struct Sheet {
     pub surface: Option<SurfaceSheet>,
     /// How long seeks take.
     pub seek: SeekSheet,
-    /// What the controller adds.
+    /// Overheads of the controller.
     #[serde(default)]
     pub controller: ControllerSheet,
     /// The way to the host.

@@ -1,4 +1,4 @@
-//! Destaging: the drive's heads write what was reported before it was on the surface.
+//! Destaging: the drive writes blocks whose writes it reported before they were on the surface.
 //!
 //! Like reading on, it is worked out when the next access comes. A run that the heads have begun
 //! by then is finished first; the others wait, for an idle drive, for a write that needs their
@@ -60,7 +60,7 @@ impl Drive {
         if self.drawing.destage_before_reads || self.dirty.overlaps(first, end) {
             return self.all_destaged(ready);
         }
-        // What begins while the controller looks at the request is in its way too.
+        // A destage that begins while the controller looks at the request is in its way too.
         self.destage(ready);
         self.writing_until
     }
