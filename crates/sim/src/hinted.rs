@@ -1,8 +1,8 @@
 //! Hinted prefetching in virtual time: hosts for the planner, inputs for them, and the optimum.
 //!
-//! A [`Reads`] is a reference string: which block, how long the reader computes before it asks for
-//! it, and where the blocks lie. It is fully known beforehand, as in kimbrel96:
-//!
+//! A [`Reads`] is a reference string: block numbers, the computing time before each reference, and
+//! the places of the blocks. It is fully known beforehand, as in Kimbrel et al. 1996, whose
+//! sections stand in brackets:
 //! ```text
 //! host      the engine over devices of any kind; compute, driver and stall time   (section 3)
 //! unit      the theory, a bare planner: 1 for a hit, F for a fetch                (section 2.1)
@@ -54,11 +54,11 @@ pub struct Place {
     pub at: Bytes,
 }
 
-/// Size of a block in kimbrel96.
+/// Size of a block in Kimbrel et al. 1996.
 pub const BLOCK_BYTES: u64 = 8192;
 
 impl Place {
-    /// Block `number` of an array striped by one block (kimbrel96 section 3.2).
+    /// Block `number` of an array striped by one block (Kimbrel et al. 1996, section 3.2).
     #[must_use]
     pub fn striped(number: u64, disks: u16, block_bytes: u64) -> Self {
         let disks = u64::from(disks.max(1));
@@ -78,7 +78,7 @@ impl Reads {
         self.references.iter().filter_map(hint).collect()
     }
 
-    /// What a planner is told about a block.
+    /// A block's facts for a planner.
     #[must_use]
     pub fn hint(&self, block: BlockNo) -> Option<Hint> {
         let place = self.places.get(block.0 as usize)?;

@@ -1,17 +1,17 @@
-//! What must be delivered, and so the least that a device can take for it.
+//! Needs: the bytes and requests a run must get, and so the least time of a device for them.
 //!
-//! Whoever compares a run with a lower bound says what the run needs of a device: different bytes,
-//! each of which must leave the surface, the cells or the wire at least once, in at least so many
-//! requests. The device answers with a time that no order of requests, no scheduler and no policy
-//! can go below ([`Device::least`](crate::device::Device::least)):
+//! A comparison with a lower bound states the run's needs of a device: different bytes, each of
+//! which must leave the surface, the cells or the wire at least once, in at least so many requests.
+//! The device answers with a time that no order of requests, no scheduler and no policy can go
+//! below ([`Device::least`](crate::device::Device::least)):
 //!
 //! ```text
-//! runs       [====]   [==]  [========]      ascending, apart      what is needed
+//! runs       [====]   [==]  [========]      ascending, apart      bytes needed
 //! answer     max(every byte passes once, every request is served)  each model knows its own
 //! ```
 //!
-//! A bound leaves out what a lucky run may be spared (distances, rotation, waiting) and keeps what
-//! none is. What a device does not know of itself is zero.
+//! A bound leaves out each cost that a lucky run may avoid (distances, rotation, waiting) and keeps
+//! the costs that every run has. A cost that a device does not model is zero.
 
 use forerun_core::{Bytes, Nanos};
 
@@ -34,7 +34,7 @@ impl Run {
     }
 }
 
-/// What a device must deliver.
+/// Bytes and requests a device must deliver.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Needs {
     runs: Vec<Run>,
@@ -96,8 +96,8 @@ impl Needs {
         Bytes(each.fold(0, u64::saturating_add))
     }
 
-    /// The time they take at so many bytes a second: what rounds up request by request takes no
-    /// less in all.
+    /// The time they take at so many bytes a second: rounding up request by request takes no less
+    /// in all.
     #[must_use]
     pub fn at_rate(&self, rate: u64) -> Nanos {
         transfer_time(self.bytes(), rate)

@@ -1,6 +1,6 @@
-//! Devices by name, and what stands around them: arrays, and a scheduler in front of each disk.
+//! Devices by name, and the wrappers around them: arrays, and a scheduler in front of each disk.
 //!
-//! A name is a device with what is around it, outermost first:
+//! A name is a device with the wrappers around it, outermost first:
 //!
 //! ```text
 //! array(disks=4) : cscan : hp97560          [array(disks=4), cscan] around hp97560

@@ -81,7 +81,7 @@ impl Recency {
         is_resident
     }
 
-    /// Gives up the block used last: its fetch failed to arrive.
+    /// Gives up the block used last: its fetch failed.
     pub fn forget_newest(&mut self) {
         if self.newest != NONE {
             self.unlink(self.newest);

@@ -25,7 +25,7 @@ pub(super) fn judged(holds: bool, numbers: Vec<f64>, note: impl Into<String>) ->
 }
 
 impl Answer {
-    /// The same, of which this was fitted: what, to which published figure, and the figure without.
+    /// The same with its fit: the parameter, the published figure, and the figure without.
     pub(super) fn fitted(mut self, fit: impl Into<String>) -> Self {
         self.fitted = Some(fit.into());
         self

@@ -16,7 +16,7 @@ const TOTAL: u64 = 8 << 30;
 const SEEDS: u64 = 10;
 const SEEDS_OF_SAMPLE: u64 = 3;
 
-/// What is asked of the array: scheme, prefetch and strip.
+/// A load on the array: scheme, prefetch and strip.
 #[derive(Clone, Debug)]
 pub(super) struct Scheme {
     pub(super) preset: &'static str,
