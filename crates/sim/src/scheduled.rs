@@ -61,7 +61,7 @@ impl fmt::Display for BehindError {
 
 impl core::error::Error for BehindError {}
 
-/// What stands around a device.
+/// The wrappers around a device.
 #[derive(Debug)]
 enum Around<'a> {
     Array(Choice<Built>),

@@ -1,9 +1,9 @@
-//! Schedulers: in which order a device that serves one request at a time gets those that wait.
+//! Schedulers: the order in which waiting requests reach a device that serves one at a time.
 //!
-//! The wrapper [`Queued`](crate::wrap::Queued) holds what is submitted to a device and asks the
-//! [`Scheduler`] for the next whenever the device is free. A request of no bytes takes a disk's
-//! arm somewhere; a scheduler may ask for that too. It is what an operating system does, which
-//! knows positions but neither arm nor angle.
+//! The wrapper [`Queued`](crate::wrap::Queued) holds the submitted requests of a device and asks
+//! the [`Scheduler`] for the next whenever the device is free. A request of no bytes takes a disk's
+//! arm somewhere; a scheduler may ask for that too. It acts like an operating system, which knows
+//! positions but neither arm nor angle.
 //!
 //! Each scheduler is one file in `scheduler/`, one `mod` line and one entry in [`LIST`]; it says
 //! only where to go from where the last request ended, so it keeps no queue of its own. Picks are
@@ -116,7 +116,7 @@ impl Waiting {
         key
     }
 
-    /// What waits under a name.
+    /// The waiting request of a name.
     #[must_use]
     pub fn get(&self, key: Key) -> Option<&Request> {
         self.by_position.get(&key)
@@ -171,7 +171,7 @@ impl Waiting {
     }
 }
 
-/// What a scheduler wants done next.
+/// The next action a scheduler asks for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Next {
     /// Serve this request, one of those waiting.
@@ -195,8 +195,8 @@ pub struct Head {
 
 /// Decides which request is next.
 pub trait Scheduler: core::fmt::Debug {
-    /// What to do; `None` only if none waits. It seeks at most twice between two that it serves, and
-    /// waits for a time to come.
+    /// The next action; `None` only if no request waits. It seeks at most twice between two
+    /// requests that it serves, and waits only for a time to come.
     fn pick(&mut self, waiting: &Waiting, head: Head) -> Option<Next>;
 
     /// A request came; it is not among the waiting ones yet.
@@ -260,7 +260,7 @@ mod tests {
             while list.len() > 1 && random.chance(600) {
                 let leaves = match random.chance(900) {
                     true => random.between(1, list.len() as u64 - 1),
-                    // Once it goes after all, so does what is stale behind it.
+                    // Once it goes after all, so do the stale requests behind it.
                     false => u64::from(id < 10_000),
                 };
                 let key = list.remove(leaves as usize);

@@ -1,4 +1,4 @@
-//! Workloads: which readers there are, and what each of them reads, when.
+//! Workloads: readers, and the reads of each with their times.
 //!
 //! A workload says its files, its readers (open files) and, for each reader, a lazy sequence of
 //! [`Step`]s; the [world](crate::world) runs every reader as one sequential process: think, read,
@@ -75,7 +75,7 @@ pub struct Step {
     pub think: Nanos,
     /// Where in the file it begins.
     pub offset: Bytes,
-    /// How many bytes are asked for. What lies past the end of the file is not read.
+    /// Bytes asked for. Bytes past the end of the file are not read.
     pub bytes: Bytes,
     /// How many bytes are taken before the read returns: all of them, or fewer where the
     /// application cannot take more (a full socket) and comes back later for the rest.
@@ -122,7 +122,7 @@ impl Step {
     }
 }
 
-/// What one reader does, in order.
+/// The steps of one reader, in order.
 pub type Steps<'a> = Box<dyn Iterator<Item = Step> + 'a>;
 
 /// The readers of one process, in the order in which they make their steps.
@@ -131,7 +131,7 @@ pub type Turns<'a> = Box<dyn Iterator<Item = usize> + 'a>;
 /// A read that is announced.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Announcement {
-    /// Who will read.
+    /// The reader.
     pub reader: usize,
     /// Where in its file.
     pub offset: Bytes,
@@ -139,14 +139,14 @@ pub struct Announcement {
     pub bytes: Bytes,
 }
 
-/// What is announced, in the order in which it will be read.
+/// Announced reads, in the order in which they will come.
 pub type Announcements<'a> = Box<dyn Iterator<Item = Announcement> + 'a>;
 
 /// A process that walks folders: each reader opens its file when its turn comes, and closes it.
 #[derive(Clone, Debug)]
 pub struct Walk {
-    /// What each folder holds, in the order of its listing. It is listed when its first file is
-    /// opened after one of another folder.
+    /// The contents of each folder, in the order of its listing. It is listed when its first file
+    /// is opened after one of another folder.
     pub listings: Vec<Arc<[Entry]>>,
     /// The file of each reader.
     pub visits: Vec<Visit>,
@@ -161,7 +161,7 @@ pub struct Visit {
     pub entry: u32,
 }
 
-/// Files, readers, and what they read.
+/// Files, readers, and their reads.
 pub trait Workload: core::fmt::Debug {
     /// The sizes of the files.
     fn files(&self) -> Vec<Bytes>;
@@ -170,16 +170,18 @@ pub trait Workload: core::fmt::Debug {
     fn readers(&self) -> Vec<usize> {
         vec![0]
     }
-    /// What a reader does. The same sequence whenever it is asked for.
+    /// The steps of a reader. The same sequence at each call.
     fn steps(&self, reader: usize) -> Steps<'_>;
-    /// Whose step is next, where all readers are one process that reads several files; a turn of
-    /// a reader that has no step left is passed over. `None`: each reader is a process of its own.
+    /// The reader of the next step, if all readers are one process that reads several files; a turn
+    /// of a reader that has no step left is passed over. `None`: each reader is a process of its
+    /// own.
     fn turns(&self) -> Option<Turns<'_>> {
         None
     }
-    /// Whose process a reader belongs to: its own, unless it is there for [steps](Step::on) of another
-    /// one and has none itself. It then opens and closes its file with that one. Where not all are open [at
-    /// once](Workload::at_once), those of one process follow on it.
+    /// The reader whose process a reader belongs to: itself, unless it is there for
+    /// [steps](Step::on) of another one and has none itself. It then opens and closes its file with
+    /// that one. Where not all are open [at once](Workload::at_once), those of one process follow
+    /// on it.
     fn owner(&self, reader: usize) -> usize {
         reader
     }
@@ -207,7 +209,7 @@ pub trait Workload: core::fmt::Debug {
     fn walk(&self) -> Option<Walk> {
         None
     }
-    /// What readers announce before they begin; [`crate::announce`] makes this for any workload.
+    /// Announcements of readers before they begin; [`crate::announce`] makes this for any workload.
     fn hints(&self) -> Announcements<'_> {
         Box::new(core::iter::empty())
     }
@@ -225,7 +227,7 @@ pub fn parse(text: &str) -> Result<Box<dyn Workload>, ChoiceError> {
     Choice::parse("workload", LIST, text).map(|choice| choice.build())
 }
 
-/// The largest file a workload may have: what 32-bit block numbers reach at 512-byte blocks.
+/// The largest file of a workload: the reach of 32-bit block numbers at 512-byte blocks.
 const FILE_MAX: u64 = 1 << 41;
 
 pub(crate) const FILE_BYTES: Param = Param {

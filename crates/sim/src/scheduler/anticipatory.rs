@@ -1,8 +1,9 @@
-//! Anticipatory: a disk waits a little for the process it served last, whose next read is likely near.
+//! Anticipatory: an idle disk waits a little for its last process, whose next read is likely near.
 //!
-//! A process that reads synchronously asks for its next block only when it has the last one. A scheduler
-//! that never waits serves somebody else in between, and pays two seeks for each read; it takes the
-//! process for idle that only thinks ("deceptive idleness", Iyer and Druschel, SOSP 2001):
+//! A process that reads synchronously asks for its next block only when it has the last one. A
+//! scheduler that never waits serves another process in between, and pays two seeks for each read;
+//! it takes the process for idle that only thinks ("deceptive idleness", Iyer and Druschel, SOSP
+//! 2001):
 //!
 //! ```text
 //! A reads 10, B reads 900, A reads 11 ..     look           10 900  11 901  12 902 ..
@@ -71,8 +72,8 @@ const PARAMS: &[Param] = &[
     },
 ];
 
-/// The weight of what is new in a mean, as a shift: an eighth, so that three or four reads say what a
-/// process does now.
+/// The weight of a new value in a mean, as a shift: an eighth, so that three or four reads show the
+/// present behaviour of a process.
 const WEIGHT: u32 = 3;
 
 /// Processes that are remembered: beyond these, the one that asked longest ago is forgotten.
@@ -81,7 +82,7 @@ const PROCESSES_MAX: usize = 1024;
 /// A request so close behind the head is as good as one twice as far ahead of it.
 const BACK_MAX: u64 = 1 << 20;
 
-/// What is known of a process on this disk.
+/// Statistics of a process on this disk.
 #[derive(Clone, Copy, Debug, Default)]
 struct Habits {
     /// Requests of it that have not ended.

@@ -109,7 +109,7 @@ impl<'a> Placing<'a> {
         at.saturating_add(self.block_bytes.into())
     }
 
-    /// What each disk must deliver, each block in a request of its own if `is_by_block`.
+    /// The needs of each disk, each block in a request of its own if `is_by_block`.
     #[must_use]
     pub fn needs(&self, is_by_block: bool) -> Vec<Needs> {
         let disks = self.recorded.disks(self.disks);
@@ -127,7 +127,7 @@ impl<'a> Placing<'a> {
             .collect()
     }
 
-    /// What an array must deliver of a file that holds all blocks in this order.
+    /// The needs of an array for a file that holds all blocks in this order.
     #[must_use]
     pub fn file_needs(&self) -> Needs {
         let block = u64::from(self.block_bytes);

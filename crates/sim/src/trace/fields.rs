@@ -109,7 +109,7 @@ fn decimal(word: &[u8], unit_ns: u64) -> Option<u64> {
     Some(nanos)
 }
 
-/// What sectors and bytes may be.
+/// The range of sectors and bytes.
 pub(super) const SECTORS: &str =
     "sectors of 512 bytes that end below byte 2^64, at most 2^32 bytes of them";
 

@@ -1,4 +1,4 @@
-//! What a trace consists of, in one pass: what `forerun trace info` prints.
+//! A trace's contents in one pass, as `forerun trace info` prints them.
 //!
 //! Counts, integers only. A request is *sequential* if it begins where the one before on its
 //! device ended (for blocks: is the next number). Distinct blocks are counted exactly, in about 19
@@ -110,7 +110,7 @@ struct Survey {
     devices: BTreeMap<u32, Seen>,
 }
 
-/// What was seen of a device.
+/// Counts of a device.
 #[derive(Default)]
 struct Seen {
     blocks: Numbering,

@@ -2,7 +2,7 @@
 //!
 //! The server's workload, and the one prefetching depth is made for: every stream is perfectly
 //! sequential, and the device sees them mixed. With a shared file the readers follow each other
-//! through it, and what one fetched the others find.
+//! through it, and the others hit the blocks that one fetched.
 
 use forerun_core::Bytes;
 use forerun_core::spec::{Knows, Method, Param, Spec};
@@ -13,7 +13,7 @@ pub(super) const METHOD: Method<Box<dyn Workload>> = Method {
     spec: Spec {
         name: "many-readers",
         summary: "each reader reads a whole file, its own or one shared by all",
-        source: "li04 section 4; wu10 section 5",
+        source: "Li and Shen 2004, section 4; Wu 2010, section 5",
         unfit: "streams that share one open file: see interleaved",
         knows: Knows::Online,
         params: &[

@@ -1,6 +1,6 @@
 //! Reordered: a sequential file whose reads arrive shuffled inside a band.
 //!
-//! What a server sees of a client that sends several reads at once (NFS, FUSE with asynchronous
+//! A server's view of a client that sends several reads at once (NFS, FUSE with asynchronous
 //! reads, threads that share an open file): on the whole forward, locally out of order. The next
 //! read is drawn from the `band` oldest reads not yet sent, and none is overtaken by more than
 //! `band` others, so a read arrives at most `band` places from its own.
@@ -19,7 +19,7 @@ pub(super) const METHOD: Method<Box<dyn Workload>> = Method {
     spec: Spec {
         name: "reordered",
         summary: "sequential on the whole, shuffled inside a band",
-        source: "wu10 section 4.4 (NFS)",
+        source: "Wu 2010, section 4.4 (NFS)",
         unfit: "several streams at once: see interleaved",
         knows: Knows::Online,
         params: &[

@@ -110,7 +110,7 @@ impl<D: Draw> Workload for Server<D> {
     }
 }
 
-/// Bytes of one read: what the servers of Li and Shen ask for.
+/// Bytes of one read, as in the servers of Li and Shen.
 const READ: u64 = 64 << 10;
 
 /// Reads of so many bytes from the beginning of a file on.
@@ -144,7 +144,7 @@ const REQUESTS: Param = Param {
 
 const ANNOUNCES: Param = Param {
     name: "announces",
-    summary: "1: a request says as it opens its files what it will read of them",
+    summary: "1: a request announces its reads of a file as it opens it",
     default: 0,
     min: 0,
     max: 1,

@@ -24,7 +24,7 @@ pub(super) const METHOD: Method<Box<dyn Workload>> = Method {
     spec: Spec {
         name: "web-server",
         summary: "threads open files at random and read each whole",
-        source: "FileBench 1.1.0, profile webserver; baek09 section 5.4",
+        source: "FileBench 1.1.0, profile webserver; Baek and Park 2009, section 5.4",
         unfit: "popularity: every file is as likely as any other",
         knows: Knows::Online,
         params: &[
@@ -37,7 +37,7 @@ pub(super) const METHOD: Method<Box<dyn Workload>> = Method {
             },
             Param {
                 name: "mean_bytes",
-                summary: "mean size; the profile has 16 KiB, music files of baek09 4 MB",
+                summary: "mean size; the profile has 16 KiB, music files of the paper 4 MB",
                 default: 16 << 10,
                 min: 1,
                 max: 1 << 30,
@@ -64,7 +64,7 @@ pub(super) const METHOD: Method<Box<dyn Workload>> = Method {
             THINK_NS,
             Param {
                 name: "append_ns",
-                summary: "what an append takes; 20 us is a copy of 16 KiB and a system call",
+                summary: "time of an append; 20 us is a copy of 16 KiB and a system call",
                 default: 20_000,
                 min: 0,
                 max: 1_000_000_000,

@@ -24,23 +24,23 @@ pub enum WorldError {
     Fragments(usize),
     /// A reader of a file that is not there; the reader.
     NoFile(usize),
-    /// The engine did what it must not do.
+    /// The engine broke a rule of its contract.
     Rule {
         /// When.
         now: Nanos,
-        /// What, in words.
+        /// The rule, in words.
         rule: String,
     },
     /// Readers wait, and nothing will happen any more.
     Stuck {
         /// Since when.
         now: Nanos,
-        /// Who waits.
+        /// The waiting readers.
         readers: Vec<usize>,
     },
     /// More events than allowed.
     Events(u64),
-    /// Virtual time came to its end, and what happened there is not to be believed.
+    /// Virtual time overflowed, and results at its end are not to be trusted.
     Time,
     /// The ledger does not balance.
     Ledger(Imbalance),

@@ -20,7 +20,7 @@ pub(super) struct File {
     layout: LayoutMap,
     pub(super) bytes: Bytes,
     pub(super) blocks: u64,
-    /// The reader that asked for something of it last; pays for what is fetched of it.
+    /// The reader that last asked for a part of it; pays for fetches of it.
     pub(super) last_reader: Option<usize>,
 }
 

@@ -5,9 +5,9 @@
 //! compute    |---------- driver: starting fetches, copying; stall: waiting --|
 //! ```
 //!
-//! The clock is kept by adding up each part where it happens, and compared with the time the
-//! reader was done: `elapsed = compute + driver + stall + idle`. What the driver does for a reader that
-//! waits is taken off its stall: the processor is busy, the reader does not wait for the device.
+//! The clock is kept by adding up each part where it happens, and compared with the time the reader
+//! was done: `elapsed = compute + driver + stall + idle`. The driver's work for a reader that waits
+//! is taken off its stall: the processor is busy, the reader does not wait for the device.
 
 use core::fmt;
 
@@ -111,7 +111,7 @@ impl Reading {
     }
 }
 
-/// What a reader does right now.
+/// The present state of a reader.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum State {
     /// Sleeps, then computes.
@@ -148,7 +148,7 @@ pub(super) struct Reader<'a> {
     pub(super) previous: Option<Block>,
     /// Blocks hit on the hit path, not reported yet.
     pub(super) plain_hits: u64,
-    /// When the processor is free again of what the driver does for this reader.
+    /// When the processor is done with the driver's work for this reader.
     pub(super) free_at: Nanos,
     /// When it goes on, unless it waits.
     pub(super) wake: Nanos,
@@ -194,8 +194,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The driver works `cost` for this reader, from now or from when it is done with what it
-    /// does for it already. Nothing is charged to one that is away or done: its time is others'.
+    /// The driver works `cost` for this reader, from now or from the end of its earlier work for
+    /// it. Nothing is charged to one that is away or done: its time is others'.
     pub(super) fn charge(&mut self, now: Nanos, cost: Nanos) {
         if matches!(self.state, State::Away { .. } | State::Done) {
             return;
@@ -222,7 +222,7 @@ impl<'a> Reader<'a> {
         step.pause.0 > 0 || step.not_before > now.max(self.free_at)
     }
 
-    /// It does so from when the processor is done with what the driver does.
+    /// It does so once the processor is done with the driver's work.
     pub(super) fn fall_asleep(&mut self, now: Nanos, step: Step) {
         let from = now.max(self.free_at);
         self.wake = Nanos(from.0.saturating_add(step.pause.0)).max(step.not_before);
@@ -230,7 +230,7 @@ impl<'a> Reader<'a> {
         self.report.idle.0 = self.report.idle.0.saturating_add(self.wake.since(from).0);
     }
 
-    /// It begins to think for so long, once the processor is done with what the driver does and one is
+    /// It begins to think for so long, once the processor is done with the driver's work and one is
     /// free.
     pub(super) fn begin_thinking(&mut self, now: Nanos, step: Step, processors: &mut Cpus) {
         let ready = now.max(self.free_at);
@@ -263,7 +263,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Its turn has come, or the end: what others did meanwhile is computing to it.
+    /// Its turn has come, or the end: the other readers' time since then is computing to it.
     pub(super) fn come_back(&mut self, now: Nanos) {
         if let State::Away { since } = self.state {
             let away = now.since(since);

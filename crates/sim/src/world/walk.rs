@@ -18,7 +18,7 @@ use super::carry::plus;
 use super::{World, WorldError};
 use crate::workload::{Visit, Walk};
 
-/// What the engine asked for.
+/// The engine's request.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Errand {
     Open(Visit),
@@ -60,7 +60,7 @@ impl Walking {
         self.errands.push_back(errand);
     }
 
-    /// Who comes for a file next.
+    /// The reader that comes for a file next.
     fn next_visit(&mut self, visit: Visit) -> Option<usize> {
         let own = self.visits.get_mut(&visit)?;
         while own.last().is_some_and(|at| *at < self.at) {

@@ -9,7 +9,7 @@
 //! submit -> draw fate -> inner device -> ended -> [wait for delay] -> completion with its fate
 //! ```
 //!
-//! The error is always EIO (5): what a driver sees from a bad sector.
+//! The error is always EIO (5), a driver's error for a bad sector.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ use crate::random::Random;
 /// The error every injected failure reports: EIO.
 pub const INJECTED: ErrorCode = ErrorCode(5);
 
-/// How often what goes wrong, in thousandths of all requests.
+/// The rates of faults, in thousandths of all requests.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Faults {
     /// Decides which requests.
@@ -37,7 +37,7 @@ pub struct Faults {
     pub delay_max: Nanos,
 }
 
-/// What will become of a request.
+/// The fate of a request.
 #[derive(Clone, Copy, Debug)]
 struct Fate {
     outcome: Option<Outcome>,
