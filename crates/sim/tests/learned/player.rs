@@ -24,7 +24,7 @@ pub(crate) struct Open {
 pub(crate) struct Player {
     depth: Box<dyn Depth>,
     profile: Profile,
-    /// Device time of windows, and of the optimum for what was consumed, in bytes.
+    /// Device time of windows, and of the optimum for the consumed bytes, in bytes.
     pub(crate) spent: u64,
     pub(crate) optimum: u64,
 }

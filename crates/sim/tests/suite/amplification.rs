@@ -1,4 +1,4 @@
-//! Bytes fetched over bytes asked, by pattern: what reading ahead costs where it does not pay.
+//! Bytes fetched over bytes asked, by pattern: the price of reading ahead where it does not pay.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! Prefetch memory: many sequential readers in little memory, by what is given up.
+//! Prefetch memory: many sequential readers in little memory, by the order of reclaim.
 //!
 //! 64 readers of 4 MB each on the object store, in 16 MiB: 256 KiB a reader. An order by access history
 //! gives up blocks in the order of their arrival, and these are the next ones to be read. Li and Shen
@@ -106,7 +106,7 @@ fn a_prefetch_cache_gains_and_an_order_by_streams_gains_more() {
         let worst = published().into_iter().map(|row| row[of] / row[history]);
         assert!(worst.fold(f64::MAX, f64::min) > 0.98, "{name}");
     }
-    // What requests will read is known a little before they close their files, which says the same.
+    // Announced requests are known a little before they close their files, which says the same.
     assert!(gain(5, 4, all) > 1.0);
 }
 
