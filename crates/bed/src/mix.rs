@@ -1,9 +1,9 @@
 //! Media clips: their sizes, and which of them is asked for next.
 //!
-//! A web server of media clips has many small files, a few large ones that hold most of the bytes, and a
-//! popularity that falls as one over the rank. The mix is that of the video and audio clips of the World Cup
-//! 1998 site as Li and Shen 2004, section 5, give it: 24 KB to 1,418 KB, 152 KB on average, 9 % of
-//! the files large, drawn by Zipf's law. In between, each part is even:
+//! A web server of media clips has many small files, a few large ones that hold most of the bytes,
+//! and a popularity that falls as one over the rank. The mix is that of the video and audio clips
+//! of the World Cup 1998 site as Li et al. 2004, section 5, give it: 24 KB to 1,418 KB, 152 KB on
+//! average, 9 % of the files large, drawn by Zipf's law. In between, each part is even:
 //!
 //! ```text
 //! small   91 %     24,000 to    74,880 bytes, mean    49,440

@@ -2,7 +2,7 @@
 //!
 //! `forerun profile` measures a real device, this a modelled one; a device's own
 //! [`profile`](Device::profile) says the same from its parameters, and a test holds the two
-//! together. Li and Shen 2004, section 3.1, measures a drive this way.
+//! together. Li et al. 2004, section 3.1, measures a drive this way.
 //!
 //! ```text
 //! rate at a location     (large - small) / (time of the large read - time of the small one)

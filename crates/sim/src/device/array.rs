@@ -42,7 +42,7 @@ pub(crate) const METHOD: Method<Built> = Method {
     spec: Spec {
         name: "array",
         summary: "devices striped strip by strip: array(disks=4):name, or of hp97560",
-        source: "Kimbrel et al. 1996, section 3; Baek and Park 2009, figure 1",
+        source: "kimbrel96 section 3; baek09 figure 1",
         unfit: "failures: it has no parity",
         knows: Knows::Online,
         params: PARAMS,

@@ -234,7 +234,7 @@ fn device_of(name: &'static str, text: &str) -> Built {
 built_in! {
     "hp97560"
         "disk of 1992, 1.3 GB, 4002 rpm: rotation, readahead and every switch modelled"
-        "Kimbrel et al. 1996, table 1; Ruemmler and Wilkes 1994"
+        "kimbrel96 table 1; Ruemmler and Wilkes 1994"
         "writes that are reported early";
     "hp97560_calibrated"
         "hp97560 with a cylinder switch calibrated to another simulator's means"
@@ -242,23 +242,23 @@ built_in! {
         "writes that are reported early";
     "ibm_lightning_0661"
         "disk of 1990, 0.3 GB, 4318 rpm, without a cache"
-        "Kimbrel et al. 1996, section 4, its second simulator"
+        "kimbrel96 section 4, its second simulator"
         "readahead of the drive: it has none";
     "ibm_36gb_10k"
         "server disk of 2002, 36.4 GB, 10000 rpm"
-        "Li and Shen 2004, section 3.1, figure 2"
+        "li04 section 3.1, figure 2"
         "single zones: only the figures of the whole surface are measured";
     "seagate_146gb_10k"
         "server disk of 2004, 146 GB, 10000 rpm"
-        "Li and Shen 2005; data sheet figures"
+        "li05; data sheet figures"
         "single zones: only the figures of the whole surface are known";
     "cheetah_15k_st373454"
         "server disk of 2005, 73.4 GB, 15000 rpm"
-        "Baek and Park 2009; data sheet figures"
+        "baek09; data sheet figures"
         "single zones: only the figures of the whole surface are known";
     "hitachi_t7k250_160"
         "desktop disk of 2006, 160 GB, 7200 rpm, its own readahead off as in the paper"
-        "Wu 2010, section 5; data sheet figures"
+        "wu10 section 5; data sheet figures"
         "readahead of the drive: it is off, as the paper measured";
     "hp_c2247a"
         "disk of 1992, 1.05 GB, 5400 rpm: validated request by request against the real one"
@@ -266,7 +266,7 @@ built_in! {
         "sectors remapped one by one";
     "emulated_default"
         "8 ms a switch, 80 MB/s: the emulated disk of the real-time tests"
-        "Li and Shen 2004, section 2.1"
+        "li04 section 2.1"
         "effects of rotation, reordering, device caches and parallel channels";
     "object_store_region"
         "object store in the same region: 30 ms to the first byte, 80 MB/s a stream"

@@ -6,7 +6,7 @@
 //! deadline = start + (0 if adjacent, else switching(distance)) + bytes / rate(position)
 //! ```
 //!
-//! This is the cost model of Li and Shen 2004, section 2.1, made into a device. Deadlines are
+//! This is the cost model of Li et al. 2004, section 2.1, made into a device. Deadlines are
 //! absolute, so the same rule run in real time gives the same times.
 //! Any [`Profile`] works: cost by distance, rate by position; the listed form is one of each.
 //!
@@ -27,7 +27,7 @@ pub(super) const METHOD: Method<Built> = Method {
     spec: Spec {
         name: "switching",
         summary: "one server: a switching cost unless adjacent, then bytes over rate",
-        source: "Li and Shen 2004, section 2.1",
+        source: "li04 section 2.1",
         unfit: "effects of rotation, reordering, device caches and parallel channels",
         knows: Knows::Online,
         params: &[

@@ -1,4 +1,4 @@
-//! Li and Shen 2004: competitive prefetching against Linux's readahead and an aggressive one.
+//! Li et al. 2004: competitive prefetching against Linux's readahead and an aggressive one.
 //!
 //! A server with one disk. Three kernels differ in how far they read ahead: 128 KiB, 1 MiB (AP),
 //! and the bytes that the disk could transfer during a switch (CP). Four microbenchmarks and two

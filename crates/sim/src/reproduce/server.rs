@@ -1,7 +1,7 @@
 //! Runs of a server: request handlers on shared processors, a page cache, a disk scheduler, one drive.
 //!
-//! The machine of Li and Shen 2004 and 2005: two Xeons of 2 GHz, 2 GB of memory or less, an IBM
-//! drive of 36.4 GB behind Linux 2.6. Every part is the simulator's own:
+//! The machine of Li et al. 2004 and of Li and Shen 2005: two Xeons of 2 GHz, 2 GB of memory or
+//! less, an IBM drive of 36.4 GB behind Linux 2.6. Every part is the simulator's own:
 //!
 //! ```text
 //! requests -> processors -> readahead (the engine: its detector, its depth) -> page cache (the engine's memory)

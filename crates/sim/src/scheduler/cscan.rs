@@ -15,7 +15,7 @@ pub(super) const METHOD: Method<Box<dyn Scheduler>> = Method {
     spec: Spec {
         name: "cscan",
         summary: "upwards, back to the lowest request, and again",
-        source: "Kimbrel et al. 1996, section 3.2",
+        source: "kimbrel96 section 3.2",
         unfit: "short queues: each return crosses the surface",
         knows: Knows::Online,
         params: &[Param {

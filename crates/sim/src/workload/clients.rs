@@ -19,7 +19,7 @@ pub(super) const METHOD: Method<Box<dyn Workload>> = Method {
     spec: Spec {
         name: "clients",
         summary: "streams taken at a steady rate, one more every so often",
-        source: "Wu 2010, section 5.3",
+        source: "wu10 section 5.3",
         unfit: "readers as fast as they can: see many-readers",
         knows: Knows::Online,
         params: &[

@@ -20,7 +20,7 @@ pub(super) const METHOD: Method<Box<dyn Workload>> = Method {
     spec: Spec {
         name: "direct-reads",
         summary: "threads read strips of an array, aligned and without readahead",
-        source: "Baek and Park 2009, section 5.3",
+        source: "baek09 section 5.3",
         unfit: "presets that read ahead: it is meant for `none`",
         knows: Knows::Online,
         params: &[

@@ -20,7 +20,7 @@ pub(super) const METHOD: Method<Box<dyn Workload>> = Method {
     spec: Spec {
         name: "interleaved",
         summary: "several sequential streams through one open file",
-        source: "Wu 2010, section 4.4",
+        source: "wu10 section 4.4",
         unfit: "readers with a position of their own: see many-readers",
         knows: Knows::Online,
         params: &[

@@ -21,7 +21,7 @@ pub(super) const METHOD: Method<Box<dyn Workload>> = Method {
     spec: Spec {
         name: "intermixed",
         summary: "a sequential stream with random reads in between, through one open file",
-        source: "Wu 2010, section 5.1",
+        source: "wu10 section 5.1",
         unfit: "several streams: see interleaved",
         knows: Knows::Online,
         params: &[

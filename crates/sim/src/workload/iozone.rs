@@ -27,7 +27,7 @@ pub(super) const METHOD: Method<Box<dyn Workload>> = Method {
     spec: Spec {
         name: "iozone",
         summary: "processes read a file each, page by page, so many bytes in all",
-        source: "Baek and Park 2009, section 5.2; IOzone 3.283, throughput mode",
+        source: "baek09 section 5.2; IOzone 3.283, throughput mode",
         unfit: "showing effects of the length of reads",
         knows: Knows::Online,
         params: &[

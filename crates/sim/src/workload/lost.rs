@@ -18,7 +18,7 @@ macro_rules! lost {
             spec: Spec {
                 name: $stand_in.name,
                 summary: $stand_in.summary,
-                source: "a stand-in: Kimbrel et al. 1996, section 3.1, Table 3",
+                source: "a stand-in: kimbrel96 section 3.1, Table 3",
                 unfit: "published seconds; it shows orders and shapes",
                 knows: Knows::Online,
                 params: &[SEED],

@@ -13,7 +13,7 @@ pub(super) const METHOD: Method<Box<dyn Workload>> = Method {
     spec: Spec {
         name: "many-readers",
         summary: "each reader reads a whole file, its own or one shared by all",
-        source: "Li and Shen 2004, section 4; Wu 2010, section 5",
+        source: "li04 section 4; wu10 section 5",
         unfit: "streams that share one open file: see interleaved",
         knows: Knows::Online,
         params: &[

@@ -13,7 +13,7 @@ pub(super) const METHOD: Method<Box<dyn Workload>> = Method {
     spec: Spec {
         name: "random",
         summary: "one reader reads at random positions of one file",
-        source: "Wu 2010, section 5.4",
+        source: "wu10 section 5.4",
         unfit: "skewed popularity: every position is equally likely",
         knows: Knows::Online,
         params: &[

@@ -19,7 +19,7 @@ pub(super) const METHOD: Method<Box<dyn Workload>> = Method {
     spec: Spec {
         name: "reordered",
         summary: "sequential on the whole, shuffled inside a band",
-        source: "Wu 2010, section 4.4 (NFS)",
+        source: "wu10 section 4.4 (NFS)",
         unfit: "several streams at once: see interleaved",
         knows: Knows::Online,
         params: &[

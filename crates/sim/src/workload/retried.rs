@@ -14,7 +14,7 @@ pub(super) const METHOD: Method<Box<dyn Workload>> = Method {
     spec: Spec {
         name: "retried",
         summary: "reads ask for much, take little, and are retried from there",
-        source: "Wu 2010, section 4.4",
+        source: "wu10 section 4.4",
         unfit: "programs that take all they ask for: see sequential",
         knows: Knows::Online,
         params: &[

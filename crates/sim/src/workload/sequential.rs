@@ -12,7 +12,7 @@ pub(super) const METHOD: Method<Box<dyn Workload>> = Method {
     spec: Spec {
         name: "sequential",
         summary: "one reader reads one file from start to end",
-        source: "Wu 2010, section 5",
+        source: "wu10 section 5",
         unfit: "showing interference between readers",
         knows: Knows::Online,
         params: &[FILE_BYTES, READ_BYTES, THINK_NS],

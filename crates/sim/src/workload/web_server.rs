@@ -24,7 +24,7 @@ pub(super) const METHOD: Method<Box<dyn Workload>> = Method {
     spec: Spec {
         name: "web-server",
         summary: "threads open files at random and read each whole",
-        source: "FileBench 1.1.0, profile webserver; Baek and Park 2009, section 5.4",
+        source: "FileBench 1.1.0, profile webserver; baek09 section 5.4",
         unfit: "popularity: every file is as likely as any other",
         knows: Knows::Online,
         params: &[

@@ -36,7 +36,7 @@ fn the_table_of_learned_depth_is_as_published() {
 }
 
 /// The table's promise after 200 requests: on whole files, read side by side with the composition
-/// of Li and Shen 2004, 1.5 times the competitive depth and more; on pieces of random lengths, in
+/// of Li et al. 2004, 1.5 times the competitive depth and more; on pieces of random lengths, in
 /// any, never below 0.97 of the better of the competitive depth and that of Linux.
 #[test]
 fn all_rows_keep_the_promise() {

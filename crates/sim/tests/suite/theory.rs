@@ -219,7 +219,7 @@ proptest! {
         prop_assert!(fetched - run <= rule.unit.max(run * alpha / 100));
     }
 
-    /// Competitive depth: at most twice the optimum for every run (Li and Shen 2004, section 2.1).
+    /// Competitive depth: at most twice the optimum for every run (Li et al. 2004, section 2.1).
     #[test]
     fn competitive_depth_is_two_competitive(run in 1_u64..1_000_000_000_000) {
         prop_assert!(Rule::new("competitive").ratio(run) <= 2.0);

@@ -1,8 +1,8 @@
 //! Whether prefetching by the engine can gain anything over the kernel's own readahead.
 //!
-//! Asked by [`passthrough`](super::passthrough) for the device of a file. The engine wins by fetching
-//! more at once than the kernel does, so that a switch of the device is paid for by a longer transfer.
-//! How much that must be is the competitive depth of Li and Shen 2004, section 2.1:
+//! Asked by [`passthrough`](super::passthrough) for the device of a file. The engine wins by
+//! fetching more at once than the kernel does, so that a switch of the device is paid for by a
+//! longer transfer. How much that must be is the competitive depth of Li et al. 2004, section 2.1:
 //!
 //! ```text
 //! depth = switching cost * transfer rate              8 ms *  80 MB/s = 640 kB     a disk

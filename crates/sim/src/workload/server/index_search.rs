@@ -23,7 +23,7 @@ pub(in crate::workload) const METHOD: Method<Box<dyn Workload>> = Method {
     spec: Spec {
         name: "index-search",
         summary: "a server that intersects lists of postings, several streams a query",
-        source: "Li and Shen 2004, section 3.1; Li and Shen 2005, section 4.1",
+        source: "li04 section 3.1; li05 section 4.1",
         unfit: "published seconds: queries and lists are assumed",
         knows: Knows::Online,
         params: &[

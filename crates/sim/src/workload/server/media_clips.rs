@@ -22,7 +22,7 @@ pub(in crate::workload) const METHOD: Method<Box<dyn Workload>> = Method {
     spec: Spec {
         name: "media-clips",
         summary: "a server of video and audio clips, popular ones often",
-        source: "Li and Shen 2004, section 3.1; 2005, section 4.1; Arlitt and Jin, HPL-1999-35",
+        source: "li04 section 3.1; li05 section 4.1; Arlitt and Jin, HPL-1999-35",
         unfit: "small files",
         knows: Knows::Online,
         params: &[

@@ -61,7 +61,7 @@ macro_rules! microbenchmarks {
             spec: Spec {
                 name: $text,
                 summary: $summary,
-                source: "Li and Shen 2004, section 3.1; Li and Shen 2005, section 4.1",
+                source: "li04 section 3.1; li05 section 4.1",
                 unfit: "popularity: every file is as likely as any other",
                 knows: Knows::Online,
                 params: PARAMS,
