@@ -3,8 +3,8 @@
 //! `main` parses into [`Args`]; each command gets its own struct from here and no other input.
 //! Values are checked as they are parsed: sizes, durations and rates by `quantity`, presets and
 //! methods against the lists in `forerun-core`, so a new method shows up in the help and among
-//! the accepted values with no edit here. What needs more than one flag to decide (memory against
-//! block size, `kernel` against `--emulate`) is checked where the command starts.
+//! the accepted values with no edit here. Checks that involve several flags (memory against block
+//! size, `kernel` against `--emulate`) are done where the command starts.
 
 mod bench;
 mod command;
@@ -39,7 +39,7 @@ use crate::papers::in_words;
 use crate::quantity::parse_size;
 use crate::striping::Striping;
 
-/// Makes slow storage read fast: mounts a directory so that what reads there is read ahead.
+/// Makes slow storage read fast: mounts a directory whose files are read ahead.
 #[derive(Debug, Parser)]
 #[command(
     name = "forerun",
@@ -50,15 +50,15 @@ use crate::striping::Striping;
 #[command(
     after_help = "Sizes: 64KiB, 1MiB, 100MB (KiB = 1024, kB = 1000). Durations: 8ms. Rates: 80MB/s.\n\
     Exit codes: 0 done, 1 tried and failed, 2 cannot be tried.\n\
-    FORERUN_LOG=debug in the environment shows what happens, on stderr.\n\n\
+    FORERUN_LOG=debug in the environment shows decisions, on stderr.\n\n\
     To begin with:\n  \
     forerun try /data              does it help with these files?\n  \
     forerun mount /data /fast      then read below /fast\n  \
-    forerun top                    what it does\n  \
+    forerun top                    watch it work\n  \
     forerun umount /fast"
 )]
 pub struct Args {
-    /// What to do.
+    /// The command.
     #[command(subcommand)]
     pub command: Command,
 }
@@ -136,7 +136,7 @@ pub struct Noticing {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Hinted(pub Option<Choice<Box<dyn forerun_core::hinted::policy::Policy>>>);
 
-/// What lies under the engine.
+/// The storage under the engine.
 #[derive(Clone, Debug, Group)]
 #[command(next_help_heading = "Storage")]
 pub struct Storage {
@@ -184,7 +184,7 @@ impl Storage {
 #[derive(Debug, Group)]
 #[command(mut_args(|arg| without_walks(mount::in_order(arg))))]
 pub struct Read {
-    /// What to read, one after the other
+    /// The files to read, one after the other
     #[arg(value_name = "FILE", required = true)]
     pub files: Vec<PathBuf>,
 
@@ -249,7 +249,7 @@ pub struct Replay {
 /// `forerun list`.
 #[derive(Debug, Group)]
 pub struct List {
-    /// What to show [default: everything]
+    /// The part to show [default: everything]
     #[arg(value_enum, value_name = "WHAT")]
     pub what: Option<Listed>,
 

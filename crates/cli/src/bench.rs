@@ -1,4 +1,4 @@
-//! The bench: one workload, several contenders, in turns, on one device.
+//! The bench: one workload, several candidates, in turns, on one device.
 //!
 //! ```text
 //! args -> plan ------> content (files made or generated)
@@ -8,11 +8,11 @@
 //!           +-> modelled a preset in virtual time, in forerun-sim   /
 //! ```
 //!
-//! What a reader reads comes from `forerun-sim`'s workloads in all three, so a run in real time
-//! and one in virtual time are the same run. `readers` holds the threads of the two that need any.
+//! The readers' steps come from `forerun-sim`'s workloads in all three, so a run in real time and
+//! one in virtual time are the same run. `readers` holds the threads of the two that need any.
 //!
 //! It measures whole runs as an application sees them. It does not profile, and does not judge:
-//! what is good enough stands in the tests that call it.
+//! limits stand in the tests that call it.
 
 pub mod content;
 pub mod engine;
@@ -36,7 +36,7 @@ pub struct Measured {
     pub readers: Vec<Nanos>,
     /// Bytes the readers got.
     pub bytes: u64,
-    /// What the device was asked.
+    /// Requests and bytes of the device.
     pub device: Option<DeviceUse>,
     /// The engine's counters; the kernel shows none.
     pub ledger: Option<Ledger>,
@@ -70,14 +70,14 @@ impl SourceCache {
     pub fn words(self) -> Option<&'static str> {
         match self {
             Self::Direct => Some("read directly, past the page cache"),
-            Self::Buffered => Some("read through the page cache, with what was in it"),
+            Self::Buffered => Some("read through the page cache, with its contents"),
             Self::Dropped => Some("dropped from the page cache before each run"),
             Self::None => None,
         }
     }
 }
 
-/// What a device was asked during a run.
+/// Requests and bytes of a device during a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DeviceUse {
     /// Requests.

@@ -11,7 +11,7 @@ use crate::args::{Composition, Methods};
 use crate::failure::Failure;
 use crate::quantity::{size, typed};
 
-/// The settings of a preset with what the user put in place of its parts.
+/// The settings of a preset with the user's parts in place of its own.
 ///
 /// # Errors
 /// Memory the engine cannot work with; the message names the limit.
@@ -74,7 +74,7 @@ pub fn name_the_flag(error: SettingsError) -> Failure {
         SettingsError::MemoryAbove { given, maximum } => Failure::Usage(format!(
             "--memory {}: must be at most {}",
             typed(given),
-            // Rounded down: what the message names must be accepted.
+            // Rounded down: the named limit must be accepted.
             size((maximum.0 >> 30 << 30).into())
         )),
         split @ SettingsError::Split { .. } => Failure::Usage(format!("--{split} (--reclaim)")),

@@ -7,7 +7,7 @@
 //!
 //! ```text
 //! 12.0 ms?  220.0 MB/s  1? server  depth 2.64 MB  (1,204 requests, ? told)
-//! |         |           |          |              +-- the rate is of so many requests; "?" marks what was told
+//! |         |           |          |              +-- requests behind the rate; "?" marks the prior
 //! |         |           |          +-- switching cost times transfer rate: the competitive depth
 //! |         |           +-- requests worked on at once; "?" alone while that is unknown
 //! |         +-- transfer rate at the beginning of the device

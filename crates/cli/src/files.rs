@@ -2,8 +2,9 @@
 //!
 //! Called by every command that takes a path. [`check`] looks at a file before any work starts, so
 //! that a missing last file stops a command before it printed the first; a file that goes away
-//! later is the driver's to report. What is written must be none of what is read. [`NewFile`] writes beside the target and renames at the end:
-//! a command that fails or is interrupted leaves the old file, or none, but never half of one.
+//! later is the driver's to report. An output file must be none of the input files. [`NewFile`]
+//! writes beside the target and renames at the end: a command that fails or is interrupted leaves
+//! the old file, or none, but never half of one.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Read, Write};
@@ -25,7 +26,7 @@ pub fn check(path: &Path) -> Result<(), Failure> {
     if kind.is_dir() {
         return Err(Failure::unusable(path, "is a directory"));
     }
-    // Opening a pipe or a terminal would wait for somebody, and neither can be read ahead.
+    // Opening a pipe or a terminal would wait for its other end, and neither can be read ahead.
     if !kind.is_file() && !kind.is_block_device() {
         return Err(Failure::unusable(
             path,
@@ -143,7 +144,7 @@ impl NewFile {
             Ok(there) if there.is_dir() => {
                 return Err(Failure::unusable(target, "is a directory"));
             }
-            // Nobody means to write a few lines over the beginning of a disk.
+            // A few lines over the beginning of a disk are surely a mistake.
             Ok(there) if there.file_type().is_block_device() => {
                 return Err(Failure::unusable(target, "is a block device"));
             }
@@ -190,7 +191,7 @@ impl NewFile {
         self.finish()
     }
 
-    /// Gives the file its name. What was written through [`NewFile::writer`] must be flushed.
+    /// Gives the file its name. Bytes written through [`NewFile::writer`] must be flushed.
     ///
     /// # Errors
     /// It cannot be renamed.

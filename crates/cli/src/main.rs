@@ -16,8 +16,8 @@ use forerun::mount::options;
 use forerun::mount::sockets::Environment;
 use tracing_subscriber::EnvFilter;
 
-/// What is worth a line unless the user says otherwise. `fuser` warns of every request that is left
-/// to the kernel's default, and takes a reader that was killed for an error.
+/// The default log filter. `fuser` warns of every request that is left to the kernel's default, and
+/// takes a reader that was killed for an error.
 const LOG: &str = "warn,fuser=error,fuser::reply=off";
 
 #[allow(
@@ -42,7 +42,7 @@ fn main() -> ExitCode {
     let args = match Args::try_parse_from(options::expand(std::env::args_os())) {
         Ok(args) => args,
         Err(error) => {
-            // A closed pipe behind --help is nobody's error.
+            // A closed pipe behind --help is no error.
             let _ = error.print();
             let asked_for = matches!(
                 error.kind(),

@@ -1,7 +1,7 @@
 //! The profile of a device as a TOML file: written by `forerun profile`, taken by `--profile`.
 //!
 //! ```toml
-//! # what was measured, and how, as a comment
+//! # the measurement, and its method, as a comment
 //! [[switching]]
 //! distance_bytes = 65536
 //! switching_ns = 8000000
@@ -136,7 +136,7 @@ pub fn print(profile: &Profile, comment: &str) -> Result<String, toml::ser::Erro
 /// Reads the profile in a file of the user.
 ///
 /// # Errors
-/// A file that cannot be read or holds no profile; names the file and what is wrong.
+/// A file that cannot be read or holds no profile; names the file and the fault.
 pub fn load(path: &Path) -> Result<Profile, Failure> {
     let text = files::read_text(path, FILE_BYTES_MAX)?;
     parse(&text).map_err(|e| Failure::unusable(path, format!("not a profile: {e}")))

@@ -30,7 +30,7 @@ pub fn begin_again(bar: &ProgressBar, total: u64) {
     bar.reset();
 }
 
-/// A count of steps of which nobody knows how many there will be.
+/// A count of steps whose total is unknown.
 #[must_use]
 pub fn steps_without_end(what: &str) -> ProgressBar {
     bar(what, None, "{msg} {human_pos} {rate}")

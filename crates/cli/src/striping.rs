@@ -1,7 +1,7 @@
 //! The array a user describes: `strip=64KiB,disks=4`, with the layout behind it if it is another than RAID-0.
 //!
-//! Parsed by `args` for `--stripe`, and as a part of `--emulate`. Which layouts there are, and what strips they
-//! take, says the core's list.
+//! Parsed by `args` for `--stripe`, and as a part of `--emulate`. The layouts, and the strips they
+//! take, come from the core's list.
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -24,7 +24,7 @@ pub struct Striping {
     disks: u16,
 }
 
-/// What was given of one so far.
+/// The parts given so far.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Parts {
     strip: Option<Bytes>,
@@ -60,7 +60,7 @@ pub enum StripingError {
         given = quantity::size(*strip), max = quantity::size(Bytes(raid0::STRIP_MAX))
     )]
     Strip {
-        /// What was given.
+        /// The given strip.
         strip: Bytes,
     },
     /// A layout that is not made of so many.

@@ -1,7 +1,7 @@
 //! Flags of `forerun bench`: the presets, the clock, and the readers with their files.
 //!
-//! Part of `args`, apart because it is long. What stands below the engine (`Storage`) and which methods it
-//! has (`Composition`) are flags of several commands and stay there.
+//! Part of `args`, apart because it is long. The storage below the engine (`Storage`) and its
+//! methods (`Composition`) are flags of several commands and stay there.
 
 use std::path::PathBuf;
 
@@ -44,7 +44,8 @@ pub struct Bench {
     #[arg(value_parser = |text: &str| parse_count(text, DISKS_MAX.into()).map(|n| n as u16))]
     pub disks: u16,
 
-    /// What follows hints in place of the preset's, as name or name(param=value,..), or none
+    /// The method that follows hints in place of the preset's, as name or name(param=value,..), or
+    /// none
     #[arg(long, value_name = "METHOD", long_help = methods_help("hinted", hinted::policy::LIST))]
     #[arg(value_parser = |text: &str| settings::parse_hinted(text).map(Hinted))]
     pub hinted: Option<Hinted>,

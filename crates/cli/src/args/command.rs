@@ -8,7 +8,7 @@ use super::{
     Top, Trace, Try, Umount,
 };
 
-/// What to do.
+/// The command.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Measure with your own files whether forerun helps here
@@ -19,7 +19,7 @@ pub enum Command {
     Umount(Umount),
     /// Watch the mounts that run in the terminal
     Top(Top),
-    /// Ask a running mount, or change what can be changed
+    /// Ask a running mount, or change its limits
     Ctl(Ctl),
     /// Write files to standard output, read ahead
     #[command(after_long_help = "Examples:\n  \
@@ -62,7 +62,7 @@ pub enum Command {
     #[command(after_long_help = "Examples:\n  \
         forerun read --journal j big.log > /dev/null && forerun replay j")]
     Replay(Replay),
-    /// Measure again what a paper reports
+    /// Measure the claims of a paper again
     #[command(after_long_help = "Examples:\n  \
         forerun reproduce kimbrel96 -o report")]
     Reproduce(Reproduce),
@@ -71,7 +71,7 @@ pub enum Command {
         forerun list presets\n  \
         forerun list --format json | jq -r .presets[].name")]
     List(List),
-    /// Print what a shell needs to complete forerun's words
+    /// Print a completion script for a shell
     Completions(Completions),
     /// Print a manual page
     Man(Man),

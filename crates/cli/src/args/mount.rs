@@ -1,6 +1,6 @@
 //! Flags of `forerun mount`, `umount`, `top` and `ctl`.
 //!
-//! Part of `args`, apart because it is long. What stands behind `-o` in an fstab is turned into
+//! Part of `args`, apart because it is long. The options behind `-o` in an fstab are turned into
 //! these flags before they are parsed; see `mount::options`. Arguments stand in the order in which
 //! they are typed, then the flags of every day, then those for research.
 
@@ -23,17 +23,17 @@ use crate::quantity::{parse_duration, parse_size};
 #[derive(Clone, Debug, Group)]
 #[command(
     mut_args(in_order),
-    after_help = "-o takes what an fstab has: these flags without dashes, as in\n\
+    after_help = "-o takes the options of an fstab: these flags without dashes, as in\n\
     -o memory=1GiB,allow-other, and dev, suid, noexec, noatime, nonempty. A mount is read-only.\n\
     It ends with `forerun umount MOUNTPOINT`, `umount MOUNTPOINT` or SIGTERM.",
-    after_long_help = "-o takes what an fstab has: these flags without dashes, as in\n\
+    after_long_help = "-o takes the options of an fstab: these flags without dashes, as in\n\
     -o memory=1GiB,allow-other, and dev, suid, noexec, noatime, nonempty. A mount is read-only.\n\
     It ends with `forerun umount MOUNTPOINT`, `umount MOUNTPOINT` or SIGTERM.\n\n\
     Examples:\n  \
       forerun try /data                                 does it help here?\n  \
       forerun mount /data /fast                         then read below /fast\n  \
       forerun mount --allow-other --memory 1GiB --metrics 9898 /data /fast\n  \
-      forerun top                                       what it does\n\n\
+      forerun top                                       watch it work\n\n\
     In /etc/fstab:\n  \
       /data  /fast  forerun  memory=1GiB,allow_other,_netdev  0 0"
 )]
@@ -91,7 +91,7 @@ pub struct Mount {
     #[arg(long, value_name = "TIME", value_parser = believed)]
     pub attribute_timeout: Option<Duration>,
 
-    /// How long a name may lead to what was there before [default: 1s, or a day]
+    /// How long a name may lead to an earlier file [default: 1s, or a day]
     #[arg(long, value_name = "TIME", value_parser = believed)]
     pub entry_timeout: Option<Duration>,
 
@@ -126,7 +126,7 @@ pub struct Mount {
 }
 
 impl Mount {
-    /// How long the kernel may believe what it is told.
+    /// How long the kernel may cache answers.
     #[must_use]
     pub fn trust(&self) -> Trust {
         Trust::of(
@@ -152,8 +152,7 @@ fn believed(text: &str) -> Result<Duration, String> {
     Ok(time)
 }
 
-/// Flags of every day first; what only research needs comes last, and its methods are not listed
-/// again.
+/// Flags of every day first; flags of research come last, and its methods are not listed again.
 pub(super) fn in_order(arg: Arg) -> Arg {
     match arg.get_id().as_str() {
         "memory" => arg.help_heading(Resettable::Reset).display_order(0),
@@ -192,7 +191,7 @@ pub struct Umount {
     Examples:\n  \
     forerun top                  the mounts that run\n  \
     forerun top --list           one line for each\n  \
-    forerun top --once /fast     print what happens during a second, and end")]
+    forerun top --once /fast     print the rates of a second, and end")]
 pub struct Top {
     /// A mount point, or the socket of its --control [default: every mount that runs]
     #[arg(value_name = "MOUNTPOINT|SOCKET")]
@@ -212,18 +211,18 @@ pub struct Top {
 #[command(after_long_help = "Examples:\n  \
     forerun ctl /fast stats\n  \
     forerun ctl /fast set --memory 128MiB\n  \
-    forerun ctl /fast hint epoch.txt     read ahead what this list names")]
+    forerun ctl /fast hint epoch.txt     read the files of this list ahead")]
 pub struct Ctl {
     /// A mount point, or the socket of its --control
     #[arg(value_name = "MOUNTPOINT|SOCKET")]
     pub mount: PathBuf,
 
-    /// What to do
+    /// The request
     #[command(subcommand)]
     pub order: Order,
 }
 
-/// What a running mount can be told.
+/// Requests to a running mount.
 #[derive(Clone, Debug, Subcommand)]
 pub enum Order {
     /// Print the counters and the open files, as JSON
@@ -231,11 +230,11 @@ pub enum Order {
         forerun ctl /fast stats | jq .counters\n  \
         forerun ctl /fast stats | jq -r .open_files[].path")]
     Stats,
-    /// Print what the mount was started with and which limits hold, as JSON
+    /// Print the mount's options and the limits in force, as JSON
     #[command(after_long_help = "Examples:\n  \
         forerun ctl /fast limits | jq .memory_limit_bytes")]
     Limits,
-    /// Announce what programs will read next, to have it read ahead in that order
+    /// Announce future reads of programs, to have them read ahead in that order
     #[command(
         after_long_help = "A line of the list is PATH, for a whole file, or PATH OFFSET LENGTH, for a part. PATH \
         begins at\nthe mount point; if it has blanks, tabs stand between the three. The order is that of \
@@ -261,7 +260,7 @@ pub enum Order {
         #[arg(long, value_name = "SIZE", value_parser = parse_size, group = "limit")]
         kernel_readahead: Option<Bytes>,
 
-        /// Memory the daemon uses, up to what the mount was started with
+        /// Memory the daemon uses, up to the mount's --memory
         #[arg(long, value_name = "SIZE", value_parser = parse_size, group = "limit")]
         memory: Option<Bytes>,
     },

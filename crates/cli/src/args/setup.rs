@@ -1,4 +1,4 @@
-//! Flags of `forerun try`, `completions` and `man`: what is used once, before or beside the work.
+//! Flags of `forerun try`, `completions` and `man`: commands used once, before or beside the work.
 
 use std::path::PathBuf;
 
@@ -12,7 +12,7 @@ use crate::quantity::parse_size;
 /// Most readers of a trial: each is a thread, and more say nothing new.
 const READERS_MAX: u32 = 1024;
 
-/// Longest trial: nobody waits longer for an answer that a minute gives.
+/// Longest trial: a minute gives the answer already.
 const SECONDS_MAX: u32 = 600;
 
 /// `forerun try`.

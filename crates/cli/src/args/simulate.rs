@@ -61,7 +61,7 @@ pub struct Simulate {
     #[arg(long, value_name = "TOML", conflicts_with = "device")]
     pub device_file: Option<PathBuf>,
 
-    /// In which order each disk gets what waits [default: cscan, or the device's own]
+    /// The order in which each disk gets waiting requests [default: cscan, or the device's own]
     #[arg(long, value_name = "NAME", value_parser = parse_scheduler)]
     pub scheduler: Option<String>,
 
@@ -96,7 +96,7 @@ pub struct Simulate {
     #[arg(long, value_name = "TIME", default_value = "500us", value_parser = parse_computing)]
     pub driver: Nanos,
 
-    /// Time computed before each request but the first, in place of what the trace says
+    /// Time computed before each request but the first, in place of the trace's
     #[arg(long, value_name = "TIME", value_parser = parse_computing)]
     pub think: Option<Nanos>,
 
@@ -117,7 +117,7 @@ pub struct Simulate {
     #[arg(long, value_name = "A,B,..", value_delimiter = ',')]
     pub warm: Vec<u64>,
 
-    /// Most memory for references, which methods that know what comes keep
+    /// Most memory for references, which methods that plan ahead keep
     #[arg(long, value_name = "SIZE", default_value = "4GiB", value_parser = parse_size)]
     pub trace_memory: Bytes,
 
@@ -234,7 +234,7 @@ fn simulated(text: &str) -> Result<Simulated, String> {
     })
 }
 
-/// What computing before one request may take: a workload's `think_ns` ends there, too.
+/// The longest computing time before a request: a workload's `think_ns` ends there, too.
 const COMPUTING_MAX: Nanos = Nanos(3_600_000_000_000);
 
 fn parse_computing(text: &str) -> Result<Nanos, String> {

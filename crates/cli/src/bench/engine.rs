@@ -62,7 +62,7 @@ pub fn run(plan: &Plan, settings: &Settings, bar: &ProgressBar) -> Result<Measur
     })
 }
 
-/// Tells the engine what will be read, as much of it as it takes.
+/// Announces reads to the engine, as many as it takes.
 fn announce(driver: &Driver, plan: &Plan, readers: &[Reader]) -> Result<(), Failure> {
     let workload = plan.workload()?;
     let Some(announced) = plan.announced(&*workload) else {

@@ -1,8 +1,8 @@
-//! What a bench prints: a row a contender, as a table, CSV or JSON lines.
+//! Output of a bench: a row a candidate, as a table, CSV or JSON lines.
 //!
-//! Called by `commands::bench` with the runs of each contender. The row is the run of median
+//! Called by `commands::bench` with the runs of each candidate. The row is the run of median
 //! elapsed time as a whole, not a median of each number by itself: so its counters still add up.
-//! Fields that a contender cannot know (the kernel's hits) are empty, or `null`.
+//! Fields that a candidate does not have (the kernel's hits) are empty, or `null`.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};

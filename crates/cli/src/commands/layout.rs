@@ -1,4 +1,4 @@
-//! `forerun layout`: on which devices a file lies, how it is striped, and how fragmented it is.
+//! `forerun layout`: a file's devices, its striping, and its fragmentation.
 //!
 //! Asks [`geometry`](forerun_io::geometry) once and prints the answer, for people or as JSON. A file whose
 //! geometry is not known can be read like any other, so that is no failure: the reason is printed in the place

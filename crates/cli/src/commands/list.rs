@@ -1,8 +1,8 @@
 //! `forerun list`: everything that has a name on the command line, from the lists themselves.
 //!
-//! Nothing is written down here: the lists in `forerun-core`, `forerun-sim` and `forerun-io` say
-//! what there is, so a new method appears by its one entry. The table is for people, the JSON
-//! object for whatever builds menus, completions or documentation.
+//! Nothing is written down here: the names come from the lists in `forerun-core`, `forerun-sim` and
+//! `forerun-io`, so a new method appears by its one entry. The table is for people, the JSON
+//! object for programs that build menus, completions or documentation.
 
 use std::io::Write;
 

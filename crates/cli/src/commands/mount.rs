@@ -1,7 +1,7 @@
 //! `forerun mount`: shows a directory at another place, read ahead.
 //!
 //! In the foreground this is the mount itself; else it starts one in the background and returns
-//! once that works. What a mount is stands in [`crate::mount`].
+//! once that works. The mount itself is [`crate::mount`].
 
 use forerun_core::settings::SettingsError;
 
@@ -15,7 +15,7 @@ use crate::mount::{background, point};
 /// Runs the command.
 ///
 /// # Errors
-/// Says what is not as it should be, or what went wrong.
+/// An argument that cannot be mounted, or a failure to mount.
 pub fn run(args: &Mount, sockets: &Sockets) -> Result<(), Failure> {
     // In the words of the user, before a part of it is taken off.
     if let Err(error @ SettingsError::MemoryAbove { .. }) =

@@ -1,6 +1,6 @@
 //! `forerun reproduce`: measures the claims of a paper in the simulator and prints how they fared.
 //!
-//! What is measured and judged is in `forerun_sim::reproduce`; here are the threads that make its
+//! Measurements and verdicts are in `forerun_sim::reproduce`; here are the threads that make its
 //! runs, and the printing: a table for people, an object a line for programs, and with `-o` a page
 //! with the paper's tables and figures. A claim that differs is a result, not a failure: the exit
 //! code stays 0.
@@ -75,7 +75,7 @@ fn broken(error: &Broken) -> Failure {
     Failure::Run(error.to_string())
 }
 
-/// Measures what is wanted of a paper.
+/// Measures the selected parts of a paper.
 fn measured(
     args: &Reproduce,
     paper: &Paper,
@@ -200,7 +200,7 @@ fn cells(finding: &Finding) -> Vec<String> {
     cells
 }
 
-/// What is to be said of the moment that was asked for, and whether the verdict hangs on it.
+/// The remark on the selected moment, and whether the verdict hangs on it.
 fn note(finding: &Finding) -> String {
     let note = finding.measured.first().map_or("", |one| &one.note);
     match finding.hangs_on_notice() {
@@ -211,7 +211,7 @@ fn note(finding: &Finding) -> String {
     }
 }
 
-/// What was fitted, for the moment that was asked for.
+/// The fit, for the selected moment.
 fn fitted(finding: &Finding) -> Option<&str> {
     finding.measured.first().and_then(Measured::fit)
 }

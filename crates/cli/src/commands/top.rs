@@ -33,7 +33,7 @@ const TEXT_SIZE: (u16, u16) = (120, 24);
 /// A mount and where it answers.
 type Watched = (PathBuf, Report);
 
-/// What the user asked for with a key, or nothing within the period.
+/// The user's request by a key, or none within the period.
 enum Wish {
     Leave,
     Next,
@@ -43,7 +43,7 @@ enum Wish {
 /// Runs the command.
 ///
 /// # Errors
-/// Nobody listens, or the output is no terminal.
+/// No mount listens, or the output is no terminal.
 pub fn run(args: &Top, sockets: &Sockets, out: &mut dyn Write) -> Result<(), Failure> {
     let mounts = mounts(args.mount.as_deref(), sockets)?;
     let text = if args.list {

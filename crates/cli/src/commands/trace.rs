@@ -1,8 +1,8 @@
-//! `forerun trace`: what is in a trace, and the same trace in another format.
+//! `forerun trace`: the contents of a trace, and the same trace in another format.
 //!
-//! Reading, counting and converting are `forerun-sim`'s; here is what a user sees of them. Whatever
-//! is wrong with a trace is exit code 2 with file and line, because nothing was tried with it yet.
-//! What a conversion loses is told on standard error, never in the output.
+//! Reading, counting and converting are `forerun-sim`'s; here is their output. Every error of a
+//! trace is exit code 2 with file and line, because nothing was tried with it yet. Losses of a
+//! conversion are told on standard error, never in the output.
 
 pub mod source;
 
@@ -56,7 +56,7 @@ pub fn options(reading: &Reading) -> Options {
     }
 }
 
-/// What is wrong with a trace, as the command's end.
+/// An error of a trace, as the command's end.
 #[must_use]
 pub fn unreadable(error: &TraceError) -> Failure {
     Failure::Usage(error.to_string())
@@ -165,7 +165,7 @@ fn write(
     })
 }
 
-/// What a conversion left out, a line each.
+/// The losses of a conversion, a line each.
 fn losses(done: &Converted) -> Vec<String> {
     let all = [
         (done.lost_writes, "are writes, which became reads"),

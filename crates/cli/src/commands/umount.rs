@@ -33,7 +33,7 @@ pub fn run(args: &Umount) -> Result<(), Failure> {
         Err(Errno::BUSY) => Err(Failure::broken(
             given,
             "is in use: programs have files open there, or it is their working directory. \
-             `forerun umount --lazy` takes it off its path, and they keep what they have open",
+             `forerun umount --lazy` takes it off its path, and their open files stay open",
         )),
         Err(Errno::PERM) => {
             let mut command = Command::new(FUSERMOUNT);

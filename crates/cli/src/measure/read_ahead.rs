@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 use forerun_core::Bytes;
 use rustix::fs::{Advice, fadvise, major, minor};
 
-/// What a program that copies files asks for.
+/// The read size of programs that copy files.
 const READ_BYTES: usize = 128 << 10;
 
 /// How much is read each time: eight windows of the largest setting that is usual (8 MiB).
@@ -38,7 +38,7 @@ const DEADLINE: Duration = Duration::from_secs(3);
 #[derive(Debug)]
 pub struct ReadAhead {
     path: PathBuf,
-    /// What it is now, in KiB.
+    /// The present value, in KiB.
     pub present: u64,
 }
 

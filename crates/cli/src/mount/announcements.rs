@@ -2,8 +2,8 @@
 //!
 //! Called by the control socket for `forerun ctl MOUNT hint`. A sampler, a query plan or a playlist
 //! knows an order that no detector can guess; the engine's hinted policy fetches by it (see
-//! `docs/design/0007-live-hints.md`). The programs that read know nothing of it: a range is theirs
-//! who read it next, so the daemon opens the files itself and keeps them open meanwhile.
+//! `docs/design/0007-live-hints.md`). The programs that read know nothing of it: a range belongs to
+//! its next reader, so the daemon opens the files itself and keeps them open meanwhile.
 //!
 //! ```text
 //! control thread --> queue of 4 --> forerun-hint: open files --> engine --> answer
@@ -40,7 +40,7 @@ use super::report::Watched;
 /// Announcements that wait for their turn; a client has one at a time.
 const QUEUE_MAX: usize = 4;
 
-/// Files kept open for announcements: what a data loader's epoch over large shards has, and a
+/// Files kept open for announcements: as many as a data loader's epoch over large shards has, and a
 /// megabyte of tables.
 const FILES_MAX: u64 = 1024;
 
@@ -55,8 +55,8 @@ const ORDER_WINDOW: u64 = 64;
 /// How often it is looked for files that may be closed.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// Announced and not begun for so long: nobody will. A job that is queued behind another one or
-/// computes between two epochs has begun by then.
+/// An announcement not begun for so long will not be read. A job that is queued behind another one
+/// or computes between two epochs has begun by then.
 const IDLE_MAX: Duration = Duration::from_secs(15 * 60);
 
 /// A range of a file that will be read.
@@ -71,7 +71,7 @@ pub struct Range {
     pub bytes: Option<u64>,
 }
 
-/// What became of announced ranges.
+/// The fate of announced ranges.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Taken {
     /// Ranges that will be read ahead.
@@ -221,7 +221,7 @@ impl Order {
 /// An announced file.
 #[derive(Debug)]
 struct File<R> {
-    /// What is announced of a file is forgotten when its last reader goes.
+    /// Announcements of a file are forgotten when its last reader goes.
     _reader: R,
     /// The references that were announced up to its last range.
     last: u64,
@@ -256,7 +256,7 @@ impl<R> Files<R> {
         }
     }
 
-    /// Closes those whose ranges are over, and all when nobody reads what was announced.
+    /// Closes those whose ranges are over, and all when announced ranges are no longer read.
     fn close_over(&mut self, order: &Order, now: Instant) {
         let has_moved = self.moved.is_none_or(|(ended, _)| ended != order.ended);
         let since = match self.moved {
@@ -320,7 +320,7 @@ fn announce(
             );
         }
     }
-    // What is announced now is not idle.
+    // A new announcement is not idle.
     files.moved = None;
     Ok(taken)
 }

@@ -34,7 +34,7 @@ const READY: &str = "ready";
 /// Starts the mount this process was asked for in the background, and waits until it works.
 ///
 /// # Errors
-/// What went wrong there.
+/// The error of that process.
 pub fn start() -> Result<(), Failure> {
     let cannot = |e: io::Error| Failure::Run(format!("cannot start the mount: {e}"));
     let words = expand(std::env::args_os());
@@ -88,8 +88,7 @@ pub fn report_ready() -> io::Result<()> {
     Ok(rustix::process::chdir("/")?)
 }
 
-/// Says what went wrong later: nobody waits for this process or reads what it prints, but the system
-/// keeps a log.
+/// Logs a later failure: no terminal shows this process's output, but the system keeps a log.
 pub fn log_failure(failure: &Failure) {
     const DAEMON_ERROR: u32 = 3 << 3 | 3;
     let said = format!("<{DAEMON_ERROR}>forerun[{}]: {failure}", std::process::id());
@@ -99,7 +98,7 @@ pub fn log_failure(failure: &Failure) {
     }
 }
 
-/// Says what went wrong instead.
+/// Reports a failure instead.
 pub fn report_failure(failure: &Failure) {
     let code = if matches!(failure, Failure::Usage(_)) {
         2

@@ -10,8 +10,8 @@
 //!   all ended: journal, counters        not all: the connection is cut, so that nobody waits on it
 //! ```
 //!
-//! A session that ends by itself with an error takes the mount off its path. A second signal ends the
-//! process after [`LAST`] whatever it is at.
+//! A session that ends by itself with an error takes the mount off its path. A second signal ends
+//! the process after [`LAST`] in any state.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -36,7 +36,7 @@ use crate::failure::Failure;
 /// within five seconds; systemd waits ninety before it kills, a person does not.
 const GRACE: Duration = Duration::from_secs(4);
 
-/// How long requests that are in flight at the end may take: many times what a disk needs for one.
+/// How long requests in flight at the end may take: many times a disk's time for one.
 const LAST: Duration = Duration::from_millis(500);
 
 /// The file system of FUSE connections, by `linux/magic.h`.
@@ -90,7 +90,7 @@ pub fn tell_of_end(session: BackgroundSession, tell: Sender<Event>) -> io::Resul
             Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => Ok(()),
             ended => ended.map_err(|error| error.to_string()),
         };
-        // Nobody listens if the mount ended already.
+        // The receiver is gone if the mount ended already.
         let _ = tell.send(Event::Ended(ended));
     };
     thread::Builder::new()
@@ -144,7 +144,7 @@ pub fn wait(
     failed.map_or(Ok(ledger), Err)
 }
 
-/// Takes the mount off its path. On a thread of its own: somebody on the way to the path may not
+/// Takes the mount off its path. On a thread of its own: a server on the way to the path may not
 /// answer either.
 fn take_off(mountpoint: &Path) {
     let path = mountpoint.to_owned();
@@ -173,8 +173,8 @@ impl Connection {
         entry.ok().map(Self)
     }
 
-    /// Has the kernel end what waits for this mount. It would do so when the process is gone, but the
-    /// process is not gone while one of its threads waits for a server.
+    /// Has the kernel end requests that wait for this mount. It would do so when the process is
+    /// gone, but the process is not gone while one of its threads waits for a server.
     fn cut(&self) {
         let flags = OFlags::WRONLY | OFlags::CLOEXEC;
         let cut = openat(&self.0, "abort", flags, Mode::empty())
@@ -188,8 +188,7 @@ impl Connection {
     }
 }
 
-/// The kernel's folder of FUSE connections: where it usually is, or by a mount of our own that nobody
-/// sees.
+/// The kernel's folder of FUSE connections: at its usual place, or by a private mount of our own.
 fn connections() -> Result<OwnedFd, Errno> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let usual = open("/sys/fs/fuse/connections", flags, Mode::empty());

@@ -12,9 +12,9 @@
 //! changed         --> open files whose source has another version by now
 //! ```
 //!
-//! Whether a caller may do something is decided by the caller's kernel from mode, owner and access
-//! lists (`default_permissions`, POSIX ACLs), never by what the daemon may do. There is no
-//! operation that writes: the mount is read-only, and the kernel says `EROFS` before anyone asks.
+//! The caller's kernel checks its rights by mode, owner and access lists (`default_permissions`,
+//! POSIX ACLs); the daemon's own rights never count. There is no operation that writes: the mount
+//! is read-only, and the kernel answers `EROFS` first.
 
 mod ahead;
 pub mod announced;
@@ -84,7 +84,7 @@ pub struct Opened {
     pub unchanged: bool,
     /// It has none, and may be given some: see [`SourceFs::open_to_give`].
     pub first: bool,
-    /// What was opened.
+    /// The opened version.
     pub version: Version,
     /// The attributes the kernel has of it are not, and must be dropped before it hears of the open.
     pub resized: bool,
@@ -177,7 +177,7 @@ impl SourceFs {
     /// [`forget`](Self::forget) it. None if something is mounted there.
     ///
     /// # Errors
-    /// `ENOENT`, and whatever else the source says.
+    /// `ENOENT`, and other errors of the source.
     pub fn lookup_here(&self, parent: Node, name: &OsStr) -> Result<Option<Found>, Errno> {
         beneath::check_name(name)?;
         let child = self.child(parent, name)?;
@@ -186,10 +186,10 @@ impl SourceFs {
             .transpose()
     }
 
-    /// Finds a name in a folder, and what is mounted there if something is.
+    /// Finds a name in a folder, and the root of a file system mounted there.
     ///
     /// # Errors
-    /// `ENOENT`, `ELOOP` if it is this mount, and whatever else the source says.
+    /// `ENOENT`, `ELOOP` if it is this mount, and other errors of the source.
     pub fn lookup(&self, parent: Node, name: &OsStr) -> Result<Found, Errno> {
         if let Some(found) = self.lookup_here(parent, name)? {
             return Ok(found);

@@ -71,7 +71,7 @@ impl Adapter {
 
 impl Filesystem for Adapter {
     fn init(&mut self, _: &Request, config: &mut KernelConfig) -> io::Result<()> {
-        // What the kernel does not have is only slower, or checked once more.
+        // A missing ability of the kernel is only slower, or checked once more.
         for wanted in [
             InitFlags::FUSE_PARALLEL_DIROPS,
             InitFlags::FUSE_AUTO_INVAL_DATA,
@@ -99,7 +99,7 @@ impl Filesystem for Adapter {
             match here.with_descriptors(|fs| fs.lookup_here(parent_node, &name)) {
                 Ok(Some(found)) => here.lookup(Ok(found), reply),
                 Err(error) => here.lookup(Err(error), reply),
-                // What is mounted there may not answer, and this lane is its folder's.
+                // The file system mounted there may not answer, and this lane is its folder's.
                 Ok(None) => lanes.later(mount_point(parent, &name), move || {
                     let found = served.with_descriptors(|fs| fs.lookup(parent_node, &name));
                     served.lookup(found, reply);

@@ -44,7 +44,7 @@ pub const BOUNDS: [Duration; 17] = [
     Duration::from_secs(10),
 ];
 
-/// Those of the bounds, and one for what takes longer.
+/// Those of the bounds, and one for longer reads.
 const BUCKETS: usize = BOUNDS.len() + 1;
 
 /// See the [module](self).

@@ -1,8 +1,8 @@
 //! How far the kernel itself reads ahead on the mount.
 //!
-//! It does not decide what the disk does, the engine does; but a program that reads 4 KiB at a
+//! The engine decides the disk's requests, not this value; but a program that reads 4 KiB at a
 //! time should not cost a round trip to the daemon for each, and two windows of the kernel keep
-//! bytes on the way while the program works. FUSE mounts get 128 KiB unless somebody with the right
+//! bytes on the way while the program works. FUSE mounts get 128 KiB unless a user with the right
 //! to do so writes another value under `/sys/class/bdi`. Where that is refused, it stays so.
 
 use std::path::PathBuf;
@@ -26,7 +26,7 @@ pub fn set(device: Device, bytes: Bytes) -> io::Result<()> {
     fs::write(setting(device)?, format!("{}\n", bytes.0 >> 10))
 }
 
-/// What it is for the file system of this device.
+/// The value for the file system of this device.
 ///
 /// # Errors
 /// `/sys` is not there.

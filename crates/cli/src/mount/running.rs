@@ -46,7 +46,7 @@ impl Running {
     /// Builds the engine, mounts, and serves.
     ///
     /// # Errors
-    /// Says what is missing or refused.
+    /// The resource that is missing or refused.
     pub fn start(args: &args::Mount, checked: Checked) -> Result<Self, Failure> {
         let Checked {
             source,
@@ -150,8 +150,8 @@ impl Running {
     }
 }
 
-/// The driver. Its journal is written under its own name from the start: a mount runs for days,
-/// and what a killed one did is what one wants to look at.
+/// The driver. Its journal is written under its own name from the start: a mount runs for days, and
+/// the journal of a killed one is worth a look.
 fn driver(args: &args::Mount, settings: Settings) -> Result<Driver, Failure> {
     let mut config = stack::config(settings, &args.storage)?;
     if let Some(path) = &args.storage.journal {

@@ -1,10 +1,10 @@
-//! How long the kernel may believe what it was told, without asking again.
+//! How long the kernel may cache answers, without asking again.
 //!
 //! Chosen by the user for the whole mount, told to the kernel with each answer by the
 //! [adapter](super::fuse). A longer time saves a round trip for almost every `stat`, and is how long a
 //! change in SOURCE may go unnoticed.
 //!
-//! | what is believed | how long, by default |
+//! | cached | how long, by default |
 //! | --- | --- |
 //! | attributes | a second, as network file systems have it |
 //! | which file a name leads to | the same |

@@ -1,4 +1,4 @@
-//! Which of the user's files are read, and who reads which part of them.
+//! The sample: files of the user, and the parts of each reader.
 //!
 //! A directory is walked until there are enough files for a sample; links and other file systems are
 //! left out. Readers take whole files in turn. Where there are fewer files than readers, files are cut
@@ -16,7 +16,7 @@ use crate::files::{self, plain};
 /// A sample: more files are not read within a minute, and each is dropped from the cache by name.
 const FILES_MAX: usize = 4_000;
 
-/// A walk takes no longer than that: what was found is the sample.
+/// A walk takes no longer than that: the files found by then are the sample.
 const WALK_MAX: Duration = Duration::from_secs(3);
 
 /// The least there must be to read: less is read before a window has grown.
@@ -25,7 +25,7 @@ const BYTES_MIN: u64 = 4 << 20;
 /// A segment of a file is not shorter: shorter ones are random reads.
 const SEGMENT_MIN: u64 = 1 << 20;
 
-/// What is read.
+/// The files of a trial.
 #[derive(Debug)]
 pub struct Chosen {
     /// The directory that is mounted.
@@ -48,7 +48,7 @@ pub struct Part {
 }
 
 impl Chosen {
-    /// Finds out what there is.
+    /// Looks for files.
     ///
     /// # Errors
     /// It cannot be read, or there is too little.
@@ -94,7 +94,7 @@ impl Chosen {
         u32::try_from(all).unwrap_or(u32::MAX)
     }
 
-    /// What each reader reads, in its order. Each round begins elsewhere.
+    /// The reads of each reader, in its order. Each round begins elsewhere.
     #[must_use]
     pub fn divide(&self, readers: u32, round: u32, rounds: u32) -> Vec<Vec<Part>> {
         let mut parts = self.segments(readers);

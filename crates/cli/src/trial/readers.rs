@@ -9,7 +9,7 @@ use super::files::Part;
 use crate::failure::Failure;
 use crate::files::plain;
 
-/// What `cat` and `cp` ask for at once.
+/// The read size of `cat` and `cp`.
 const READ_BYTES: usize = 128 << 10;
 
 /// An open file of a side.

@@ -8,7 +8,7 @@ use std::fmt::Write;
 
 use crate::quantity::rough_size;
 
-/// From here on a difference is worth a mount: less is what two runs of the same side differ by.
+/// From here on a difference is worth a mount: two runs of one candidate differ by less.
 const CLEAR: f64 = 1.2;
 
 /// One turn of both sides over the same bytes, in bytes a second.
@@ -103,7 +103,7 @@ fn readers(count: u32) -> String {
 }
 
 /// The table of all workloads, the answer, and the command to use, which is `command` unless
-/// nothing is gained. `is_rotational` is what the kernel says of the device.
+/// nothing is gained. `is_rotational` is the kernel's flag of the device.
 #[must_use]
 pub fn text(rows: &[Row], command: &str, is_rotational: Option<bool>) -> String {
     let mut text = format!("{:<14}{:>12}  {:>12}\n", "", "kernel", "forerun");

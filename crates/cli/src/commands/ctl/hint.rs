@@ -163,7 +163,7 @@ fn below(range: Range, mountpoint: &Path) -> Result<Range, String> {
     Ok(Range { path, ..range })
 }
 
-/// Announces ranges in parts; what became of them.
+/// Announces ranges in parts; returns their fate.
 fn announce(socket: &Path, ranges: &[Range]) -> Result<Taken, Failure> {
     let mut taken = Taken::default();
     let mut left = ranges;

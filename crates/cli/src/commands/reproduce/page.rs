@@ -43,7 +43,7 @@ pub(super) fn html(paper: &str, source: &str, all: &Reproduction) -> Result<Stri
     Ok(page)
 }
 
-/// What the parts of a bar are.
+/// The meanings of the parts of a bar.
 fn legend(page: &mut String) {
     *page += "<p>Bars:";
     for (name, plotters::style::RGBColor(r, g, b)) in plot::PARTS {

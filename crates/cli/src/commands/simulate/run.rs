@@ -141,7 +141,7 @@ impl Run<'_> {
         choice: &Choice<Box<dyn Policy>>,
         recorded: &Recorded,
     ) -> Result<(Outcome, Bound), Failure> {
-        // The bound first: what it looks ahead with is gone before the run takes its memory.
+        // The bound first: its lookahead data is freed before the run takes its memory.
         let compute = recorded.references().iter().map(|r| r.compute.0);
         let bound = self.by_block(recorded, compute.fold(0, u64::saturating_add))?;
         let reads = self.reads(recorded);
@@ -220,7 +220,7 @@ impl Run<'_> {
         source.ok_or_else(|| failed("the input cannot be read again"))
     }
 
-    /// What is wrong with a trace that was read once already.
+    /// The error of a trace that was read once already.
     fn unread(&self, error: RequestsError) -> Failure {
         match error {
             RequestsError::Read(error) => unreadable(&error),
@@ -228,7 +228,7 @@ impl Run<'_> {
         }
     }
 
-    /// The theory's problem, with what is in the cache at the beginning.
+    /// The theory's problem, with the cache contents at the beginning.
     fn instance(&self, recorded: &Recorded) -> Result<Instance, Failure> {
         let (args, cache_blocks) = (self.args, self.cell.cache_blocks);
         let warm = args.warm.iter().map(|number| {

@@ -101,7 +101,7 @@ pub(super) fn list(mounts: &[(PathBuf, Report)]) -> String {
     head + &mounts.iter().map(line).collect::<String>()
 }
 
-/// A screen as text, without what is empty at the ends of lines.
+/// A screen as text, without spaces at the ends of lines.
 pub(super) fn as_text(report: &Report, rates: &Rates, (columns, rows): (u16, u16)) -> String {
     let area = Rect::new(0, 0, columns, rows);
     let mut cells = Buffer::empty(area);

@@ -59,7 +59,7 @@ impl SourceFs {
         kept.map(|()| id).map_err(|_| Errno::EXIST)
     }
 
-    /// The file that is open ahead, if it is what a program opens now.
+    /// The file that is open ahead, if a program opens it now.
     pub(super) fn taken_ahead(&self, place: &Place) -> Result<Option<Opening>, Errno> {
         let Some(ahead) = self.walk.take(&place.key) else {
             return Ok(None);
@@ -73,14 +73,14 @@ impl SourceFs {
         Ok(Some((opened, attributes, Some(reader))))
     }
 
-    /// Nobody comes for a file that was opened ahead: what is to be dropped.
+    /// No program comes for a file that was opened ahead: the handles to be dropped.
     #[must_use]
     pub fn not_ahead(&self, reader: ReaderId) -> Option<impl Send + use<>> {
         self.walk.take_reader(reader)
     }
 
-    /// Files that are open ahead in folders nobody walks any more: to be dropped by somebody who may
-    /// wait for their server.
+    /// Files that are open ahead in folders that are not walked any more: to be dropped on a thread
+    /// that may wait for their server.
     #[must_use]
     pub fn idle_ahead(&self) -> Vec<impl Send + use<>> {
         self.walk.take_idle()

@@ -9,11 +9,11 @@
 //! ```text
 //! a/b/c --> root -- open_child a -- open_child b -- open_child c --> Driver::open --> Reader
 //!                        |
-//!                        +-- the mount point itself: what it covers; another mount: enters it
+//!                      +-- the mount point itself: the covered folder; another mount: enters it
 //! ```
 //!
-//! The caller's rights are those of the daemon: the control socket lets nobody else in. Calls here
-//! wait as long as the source does, so they are made on the thread of the announcements.
+//! The caller's rights are those of the daemon: the control socket admits its user alone. Calls
+//! here wait as long as the source does, so they are made on the thread of the announcements.
 
 use std::fs::File;
 use std::os::fd::AsFd;

@@ -1,4 +1,4 @@
-//! What a file is, as `statx(2)` tells it: its key, its version, its attributes.
+//! A file as `statx(2)` tells it: its key, its version, its attributes.
 //!
 //! Taken by the [file system](super) for every answer about a file. The *key* (device and inode)
 //! says which file it is, the *version* (size and both change times) which content it has, and the
@@ -42,7 +42,7 @@ pub struct Version {
     pub bytes: u64,
     /// When its content changed last.
     pub modified: Time,
-    /// When its inode changed last; this one nobody can set back.
+    /// When its inode changed last; programs cannot set this one back.
     pub changed: Time,
 }
 

@@ -1,11 +1,10 @@
 //! Opening below SOURCE, one name at a time, so that nothing leads out of it.
 //!
-//! The only file of the mount that opens anything of the source. A name is one component, never
-//! `.` or `..`; it is opened relative to its folder's descriptor with `openat2(2)` and
-//! `RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_SYMLINKS`: the kernel refuses whatever
-//! would leave the folder, also when somebody renames things at the same moment. Links are opened
-//! as links (`O_PATH | O_NOFOLLOW`), never followed: following is the caller's kernel's work, in
-//! the caller's name space.
+//! The only file of the mount that opens anything of the source. A name is one component, never `.`
+//! or `..`; it is opened relative to its folder's descriptor with `openat2(2)` and `RESOLVE_BENEATH
+//! | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_SYMLINKS`: the kernel refuses every path that would leave
+//! the folder, also during a rename. Links are opened as links (`O_PATH | O_NOFOLLOW`), never
+//! followed: following is the caller's kernel's work, in the caller's name space.
 //!
 //! Descriptors are `O_PATH`: they say which file, and neither read it nor wake a device.
 
@@ -28,7 +27,7 @@ pub fn open_root(path: &Path) -> Result<File, Errno> {
     rustix::fs::open(path, flags, Mode::empty()).map(File::from)
 }
 
-/// Whatever has this name in the folder, links as links, on the folder's file system.
+/// The entry of this name in the folder, links as links, on the folder's file system.
 ///
 /// # Errors
 /// `EINVAL` for a name that is not one component, `EXDEV` if something is mounted there, else those
@@ -38,7 +37,7 @@ pub fn open_child(folder: impl AsFd, name: &OsStr) -> Result<File, Errno> {
     openat2(folder, name, CHILD, ResolveFlags::NO_XDEV)
 }
 
-/// The same, and what is mounted there if something is.
+/// The same, and the root of a file system mounted there.
 ///
 /// # Errors
 /// The same, without `EXDEV`.
@@ -121,8 +120,8 @@ pub fn check_name(name: &OsStr) -> Result<(), Errno> {
     Ok(())
 }
 
-/// The path by which this process reaches what the descriptor stands for, whatever its name is by
-/// now, or if it has none any more.
+/// The path by which this process reaches the descriptor's file, under its present name, or if it
+/// has none any more.
 #[must_use]
 pub fn path_of(descriptor: &File) -> PathBuf {
     format!("/proc/self/fd/{}", descriptor.as_raw_fd()).into()

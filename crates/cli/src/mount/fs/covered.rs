@@ -1,8 +1,8 @@
-//! What a mount point inside SOURCE hides.
+//! The folder that a mount point inside SOURCE hides.
 //!
-//! Made before the mount by the check of the mount point. Whoever comes by its name must be shown
-//! what was there before: asking the source for what is there now would be asking ourselves, and
-//! wait for ever.
+//! Made before the mount by the check of the mount point. A look-up of its name must be answered
+//! with the folder below the mount: asking the source for the folder there now would be asking
+//! ourselves, and wait for ever.
 
 use std::ffi::OsString;
 use std::fs::File;

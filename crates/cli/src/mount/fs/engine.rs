@@ -1,9 +1,9 @@
 //! The engine of a mount, until the mount ends: its driver, and the reports and limits of it.
 //!
-//! Held by the [file system](super), which opens files through the driver; reports, metrics, announcements
-//! and the control socket ask here. [`take`](EngineOfMount::take) ends it: whatever asks afterwards is told
-//! so (`None`, `ESHUTDOWN`), and an open that is under way may hold the driver for a while. No node, name or
-//! attribute is known here.
+//! Held by the [file system](super), which opens files through the driver; reports, metrics,
+//! announcements and the control socket ask here. [`take`](EngineOfMount::take) ends it: later
+//! calls are told so (`None`, `ESHUTDOWN`), and an open that is under way may hold the driver for a
+//! while. No node, name or attribute is known here.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -40,14 +40,14 @@ impl EngineOfMount {
         driver.clone()
     }
 
-    /// The counters, and what the emulated device was asked for; none once the mount has ended.
+    /// The counters, and those of the emulated device; none once the mount has ended.
     #[must_use]
     pub fn counters(&self) -> Option<(Ledger, Option<DeviceUse>)> {
         let driver = self.driver()?;
         Some((driver.ledger(), driver.device_use()))
     }
 
-    /// Streams, and devices with what they have to do; none once the mount has ended.
+    /// Streams, and devices with their queues; none once the mount has ended.
     #[must_use]
     pub fn under_way(&self) -> Option<UnderWay> {
         let driver = self.driver()?;

@@ -1,11 +1,12 @@
-//! An open file: the reader that owns its streams, and counts of what was read of it.
+//! An open file: the reader that owns its streams, and counts of its reads.
 //!
-//! One in [passthrough](super::passthrough) has a reader only once the kernel asks for bytes of it. Made and closed by the [file system](super); one for each `open(2)` of a program. Its
-//! [`Reader`] is the engine's owner: when the program closes the file or ends, however it ends, the
-//! kernel releases the file, the reader is dropped, and the engine frees what was fetched for it
-//! and not read. A child that inherited the file still reads it, and keeps it alive: so the end of a
-//! process (a pidfd) says nothing that the release does not say better. Whose processor time counts, if
-//! that is asked for, is the thread of the last request ([`Reader::belongs_to`]).
+//! One in [passthrough](super::passthrough) has a reader only once the kernel asks for bytes of it.
+//! Made and closed by the [file system](super); one for each `open(2)` of a program. Its [`Reader`]
+//! is the engine's owner: when the program closes the file or ends, in any way, the kernel releases
+//! the file, the reader is dropped, and the engine frees unread blocks fetched for it. A child that
+//! inherited the file still reads it, and keeps it alive: so the end of a process (a pidfd) says
+//! nothing that the release does not say better. Processor time, if that is asked for, is that of
+//! the thread of the last request ([`Reader::belongs_to`]).
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,7 +23,7 @@ use crate::mount::lanes::LaneOf;
 pub struct OpenFile {
     /// Which file.
     pub node: Node,
-    /// The thread that opened it, which is what FUSE tells.
+    /// The thread that opened it, as FUSE tells it.
     pub thread: u32,
     /// Its size when it was opened.
     pub size: u64,
@@ -72,7 +73,7 @@ impl OpenFile {
         drop(self.reader.set(reader));
     }
 
-    /// A thread asks for bytes: what it computes from now on tells whether it comes to the next ones.
+    /// A thread asks for bytes: its computing from now on tells whether it comes to the next ones.
     pub fn asked_by(&self, thread: u32) {
         if let Some(reader) = self.reader() {
             reader.belongs_to(thread);
@@ -87,8 +88,8 @@ impl OpenFile {
 
     /// Reads all bytes asked for, or those up to the end of the file. If some of them cannot be had
     /// the whole read fails, because the kernel takes a short answer for the end of the file; it
-    /// then asks again page by page, and programs get what comes before the bad one. `fresh` says
-    /// that nobody awaited these bytes before ([`Reader::when_resident`]).
+    /// then asks again page by page, and programs get the bytes before the bad one. `fresh` says
+    /// that these bytes were not awaited before ([`Reader::when_resident`]).
     ///
     /// # Errors
     /// Those of the source.

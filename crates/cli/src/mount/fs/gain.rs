@@ -45,7 +45,7 @@ pub(super) struct Gain {
 }
 
 impl Gain {
-    /// Whether prefetching from this device cannot gain. `measured` is what it costs, if known.
+    /// Whether prefetching from this device cannot gain. `measured` is its costs, if known.
     pub(super) fn cannot(&self, device: (u32, u32), measured: Option<&Profile>) -> bool {
         let Some(profile) = measured else {
             return false;

@@ -1,12 +1,12 @@
 //! An open folder, listed from any position.
 //!
 //! Used by the [file system](super) for `readdir`. Positions are the source's own cookies, so a
-//! listing that goes on after a pause, or begins again, sees what it would see in the source,
-//! also while names come and go. Entries are read a buffer at a time; what does not fit the
-//! kernel's answer waits for the next one.
+//! listing that goes on after a pause, or begins again, sees the same as one of the source,
+//! also while names come and go. Entries are read a buffer at a time; those that do not fit the
+//! kernel's answer wait for the next one.
 //!
-//! A listing from the first name to the last is also what [`walk`](super::walk) wants to know: its
-//! regular files are gathered on the way, if somebody wants them.
+//! A listing from the first name to the last is also the input of [`walk`](super::walk): its
+//! regular files are gathered on the way, if they are wanted.
 
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
@@ -32,7 +32,7 @@ pub struct Name {
     pub name: OsString,
     /// Its inode in the source.
     pub inode: u64,
-    /// What it is, if the source's folder says so.
+    /// Its kind, if the source's folder says so.
     pub kind: FileType,
     /// Where the next name is.
     pub next: u64,
@@ -41,7 +41,7 @@ pub struct Name {
 #[derive(Debug)]
 struct Position {
     folder: File,
-    /// The position of the first of `ahead`, or of what is read next.
+    /// The position of the first of `ahead`, or of the next read.
     at: u64,
     ahead: VecDeque<Name>,
 }
@@ -58,7 +58,7 @@ struct Gathered {
 #[derive(Debug)]
 pub struct Listing {
     position: Mutex<Position>,
-    /// None where nobody wants them, or not any more.
+    /// None if they are not wanted, or not any more.
     gathered: Mutex<Option<Gathered>>,
     gathered_max: usize,
 }
@@ -101,7 +101,7 @@ impl Listing {
         }
     }
 
-    /// The last name was given: what was gathered, if that is all, and once.
+    /// The last name was given: the gathered files, if those are all, and once.
     pub(super) fn all_gathered(&self) -> Option<Vec<Listed>> {
         lock(&self.gathered).take().map(|gathered| gathered.files)
     }

@@ -1,9 +1,9 @@
-//! The files the kernel knows of: how often they were named, which of them are open, and what the kernel
-//! was told of each.
+//! The files in the kernel's cache: the count of their look-ups, which of them are open, and the
+//! attributes sent for each.
 //!
-//! Used by the [file system](super), which makes all system calls. A *node* is what the kernel calls an
-//! inode of ours; its number and place are the [table]'s, which this keeps behind a lock. A node ends when
-//! the kernel has forgotten it as often as it was told of it, and nothing has it open.
+//! Used by the [file system](super), which makes all system calls. A *node* is an inode of ours in
+//! the kernel; its number and place are the [table]'s, which this keeps behind a lock. A node ends
+//! when the kernel has forgotten it as often as it was told of it, and nothing has it open.
 //!
 //! ```text
 //! named:  found .. told, compare .. forget          opened:  opened .. given, saw .. closed
@@ -56,7 +56,7 @@ pub struct Held {
     pub seen: Version,
 }
 
-/// What an open that entered the mode of its file found.
+/// The state that an open found when it entered the mode of its file.
 #[derive(Clone, Debug)]
 pub struct Entered {
     /// The version before, whose bytes the kernel may have.
@@ -86,7 +86,7 @@ impl From<NotEntered> for Errno {
 #[derive(Debug)]
 pub struct Nodes {
     table: Mutex<Table>,
-    /// Somebody has given the kernel the bytes of a file.
+    /// The bytes of a file were given to the kernel.
     given: Condvar,
     folders_max: usize,
 }
@@ -195,10 +195,10 @@ impl Nodes {
         known.is_some_and(|known| known.opens > 0 && known.io.backing().is_some())
     }
 
-    /// A file was opened, by this descriptor and in this version, to be read in this mode. Its opener,
-    /// if that wants to, may give the kernel the bytes now: it has none, and nobody else has the file
-    /// open. Others wait until that was [done](Nodes::given), or bytes given late would come after those
-    /// of a later version.
+    /// A file was opened, by this descriptor and in this version, to be read in this mode. Its
+    /// opener, if that wants to, may give the kernel the bytes now: it has none, and the file is
+    /// open nowhere else. Others wait until that was [done](Nodes::given), or bytes given late
+    /// would come after those of a later version.
     ///
     /// # Errors
     /// It is open in the other mode, and this open was not counted; it is none of ours.

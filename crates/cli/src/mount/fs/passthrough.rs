@@ -37,9 +37,10 @@ use super::beneath;
 use super::gain::Gain;
 use super::io_mode::IoMode;
 
-/// Files below this are left to the daemon. Open, read, close of a file that both page caches have, us, with
-/// and without passthrough: 4 KiB 14.3 and 13.3, 64 KiB 16.0 and 16.7, 256 KiB 26 and 27, 4 MiB 235 and 366.
-/// Of a file that only the source's has, 64 KiB 26 and 177. What is smaller is opened ahead in hundreds.
+/// Files below this are left to the daemon. Open, read, close of a file that both page caches have,
+/// us, with and without passthrough: 4 KiB 14.3 and 13.3, 64 KiB 16.0 and 16.7, 256 KiB 26 and 27,
+/// 4 MiB 235 and 366. Of a file that only the source's has, 64 KiB 26 and 177. Smaller files are
+/// opened ahead in hundreds.
 pub const BYTES_MIN: u64 = 64 << 10;
 
 /// Pages of a file that are looked for in the page cache, most: 0.24 us each, and a file that is cached up
@@ -118,7 +119,7 @@ impl Passthrough {
         }
     }
 
-    /// What was asked for.
+    /// The request.
     #[must_use]
     pub fn mode(&self) -> Mode {
         self.mode
@@ -147,7 +148,7 @@ impl Passthrough {
         self.opens.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Whether a file that is not open is to be opened so. `measured` is what its device costs, if known.
+    /// Whether a closed file is to be opened so. `measured` is its device's costs, if known.
     pub(super) fn wants(
         &self,
         candidate: &Candidate<'_>,

@@ -1,8 +1,8 @@
 //! Numbers for open files and folders: a number for a thing, and the thing for a number.
 //!
-//! Used by the [file system](super) for what FUSE calls file handles. The smallest free number is
-//! given, so numbers stay small; a look-up takes a shared lock and clones a pointer, so that a
-//! file can be closed while it is read.
+//! Used by the [file system](super) for FUSE's file handles. The smallest free number is given, so
+//! numbers stay small; a look-up takes a shared lock and clones a pointer, so that a file can be
+//! closed while it is read.
 
 use std::sync::{Arc, PoisonError, RwLock};
 

@@ -14,8 +14,8 @@ use super::file::OpenFile;
 use super::nodes::Node;
 use crate::mount::lock;
 
-/// How long after its last request something stays open: programs pause less between two of them, and a
-/// file that is opened again costs what an open costs.
+/// How long after its last request something stays open: programs pause less between two of them,
+/// and a file that is opened again costs a whole open.
 const IDLE: Duration = Duration::from_secs(2);
 
 /// Most files, and most folders, that stand: more than programs read at a time.
@@ -38,8 +38,8 @@ fn used(handles: &Mutex<Handles>, node: Node) -> Option<u64> {
     Some(*handle)
 }
 
-/// A node stands from now on. What is to be released instead: its own handle if it stood already, the
-/// one used least recently if there are too many.
+/// A node stands from now on. Returns the handle to release instead: its own if it stood already,
+/// the one used least recently if there are too many.
 fn stands(handles: &Mutex<Handles>, node: Node, handle: u64) -> Option<u64> {
     let mut handles = lock(handles);
     if handles.contains_key(&node) {
@@ -111,7 +111,7 @@ impl SourceFs {
         any(&self.standing.files) || any(&self.standing.folders)
     }
 
-    /// Closes what was not used for a while. Asks the source, which may not answer.
+    /// Closes handles that were not used for a while. Asks the source, which may not answer.
     pub fn close_idle(&self) {
         for handle in idle(&self.standing.files) {
             self.release(handle);

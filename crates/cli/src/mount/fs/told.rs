@@ -24,7 +24,7 @@ type Content = (u64, Time);
 /// Mode, owner and group.
 type Rights = (u16, u32, u32);
 
-/// What was told of one aspect.
+/// The last answer on one aspect.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 enum Note<T> {
     #[default]
@@ -43,7 +43,7 @@ impl<T: PartialEq + Copy> Note<T> {
     }
 }
 
-/// How the source compares with what the kernel was told.
+/// The source compared with the kernel's attributes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verdict {
     /// The kernel is right.

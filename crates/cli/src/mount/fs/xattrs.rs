@@ -1,7 +1,7 @@
 //! Extended attributes: those of the source, `trusted.*` for the privileged only.
 //!
-//! Part of the [file system](super). The kernel asks for access lists, too, and checks by them: what it
-//! was told of them is noted.
+//! Part of the [file system](super). The kernel asks for access lists, too, and checks by them: its
+//! answers are noted.
 
 use std::ffi::OsStr;
 

@@ -19,7 +19,7 @@ use crate::mount::lanes::Lanes;
 use crate::mount::read_times::ReadTimes;
 use crate::mount::trust::Trust;
 
-/// Threads that take requests, and answer what is in memory: as many as can be busy at once on most
+/// Threads that take requests, and answer from memory: as many as can be busy at once on most
 /// machines.
 const THREADS: usize = 16;
 

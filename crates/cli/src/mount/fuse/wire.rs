@@ -97,7 +97,7 @@ fn time((seconds, nanoseconds): Time) -> SystemTime {
     begun + Duration::from_nanos(u64::from(nanoseconds))
 }
 
-/// What a file is.
+/// The kind of a file.
 pub(super) fn kind(kind: Kind) -> FileType {
     match kind {
         Kind::Directory => FileType::Directory,

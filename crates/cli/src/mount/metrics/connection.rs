@@ -17,7 +17,7 @@ use std::net::{Shutdown, TcpStream};
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Prometheus sends 300 bytes; a bearer token may be some thousands. What is longer is no scrape.
+/// Prometheus sends 300 bytes; a bearer token may be some thousands. A longer request is no scrape.
 pub(super) const REQUEST_BYTES_MAX: usize = 8 << 10;
 
 /// The OpenMetrics text format.

@@ -47,7 +47,7 @@ pub(super) struct Server<F> {
 }
 
 impl<F: FnMut() -> Page> Server<F> {
-    /// Serves what `page` makes.
+    /// Serves the output of `page`.
     pub(super) fn new(listener: TcpListener, page: F) -> io::Result<Self> {
         listener.set_nonblocking(true)?;
         Ok(Self {
@@ -208,7 +208,7 @@ mod tests {
     fn a_request_without_end_is_refused_at_its_limit() {
         let address = served(1000);
         let mut stream = TcpStream::connect(address).unwrap();
-        // The server closes in the middle of it: what it does not read may come back as an error.
+        // The server closes in the middle of it: unread bytes may come back as an error.
         let _ = stream.write_all(&vec![b'a'; 2 * REQUEST_BYTES_MAX]);
         let _ = stream.shutdown(Shutdown::Write);
         let mut answer = Vec::new();

@@ -38,12 +38,12 @@ const FOREIGN: u64 = 1 << 63;
 /// Folders between a node and SOURCE: a path has at most 4096 bytes, so 2048 names.
 pub const DEPTH_MAX: usize = 2048;
 
-/// Where a node was found, and what stands for it.
+/// Where a node was found, and its descriptor.
 #[derive(Clone, Debug)]
 pub struct Place {
     /// Which file it must be.
     pub key: Key,
-    /// When that was made, and what it is: a later file may have the same key.
+    /// When that was made, and its kind: a later file may have the same key.
     pub born: Time,
     /// See `born`.
     pub kind: FileType,
@@ -64,7 +64,7 @@ pub struct Place {
 pub struct FileSystem {
     /// Whether it is [served](forerun_io::served).
     pub served: bool,
-    /// Whether what was found is what is mounted on the name.
+    /// Whether the node is the root of a file system mounted on the name.
     pub mounted: bool,
 }
 

@@ -1,9 +1,9 @@
 //! Admission of reads to the engine, by device: how many bytes may be awaited there at once.
 //!
-//! Used by [`Reads`](super::Reads) under its lock; it has no lock, thread or clock. All reads should enter,
-//! because streams move on when their next read is seen. Where those that wait hold no memory all do.
-//! Elsewhere what is asked for must fit the memory, or reads push out each other's blocks and none ever has
-//! all of its own:
+//! Used by [`Reads`](super::Reads) under its lock; it has no lock, thread or clock. All reads
+//! should enter, because streams move on when their next read is seen. Where deferred reads hold no
+//! memory all do. Elsewhere the bytes asked for must fit the memory, or reads push out each other's
+//! blocks and none ever has all of its own:
 //!
 //! ```text
 //! share of a device = bytes that may be awaited / devices for which something is awaited
@@ -24,7 +24,7 @@ pub(super) struct Admission<R> {
     devices: HashMap<u64, Waiting<R>>,
 }
 
-/// What waits for one device.
+/// Reads that wait for one device.
 #[derive(Debug)]
 struct Waiting<R> {
     /// Bytes of reads that wait in the engine or for their turn with a worker.
