@@ -1,4 +1,4 @@
-//! The command line: what a user types, and which module answers.
+//! The command line: words of the user, and the module of each.
 //!
 //! Called by `main`. Every default is here, with its reason in the help.
 
@@ -36,13 +36,13 @@ enum Command {
         bed: PathBuf,
         #[command(flatten)]
         state: StateFolder,
-        /// Print what would be made, and make nothing
+        /// Print the steps, and make nothing
         #[arg(long)]
         dry_run: bool,
     },
     /// Undo everything a bed made
     Down(StateFolder),
-    /// Show what of a bed is there, and what its disks have done
+    /// Show the existing parts of a bed, and the counters of its disks
     Status(StateFolder),
     /// Read files of a folder, one for each reader, and report rates as JSON
     Read(ReadArgs),

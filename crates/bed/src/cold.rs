@@ -18,7 +18,7 @@ use crate::plan::Place;
 use crate::thing::unmount_once_free;
 use crate::up::loops;
 
-/// What a mount is for.
+/// The purpose of a mount.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mode {
     /// Writing the files.
@@ -57,7 +57,7 @@ pub fn mount(bed: &Bed, place: &Place, mode: Mode) -> Result<(), Failure> {
 /// Unmounts the file system.
 ///
 /// # Errors
-/// Somebody is in it.
+/// It is in use.
 pub fn unmount(place: &Place) -> Result<(), Failure> {
     unmount_once_free(&place.files).at(&place.files)
 }
@@ -65,7 +65,7 @@ pub fn unmount(place: &Place) -> Result<(), Failure> {
 /// Makes the file system cold, and sets it.
 ///
 /// # Errors
-/// Somebody is in it; a setting the kernel refuses.
+/// It is in use; a setting the kernel refuses.
 pub fn again(bed: &Bed, place: &Place, queue: &Queue) -> Result<(), Failure> {
     unmount(place)?;
     mount(bed, place, Mode::ToMeasure)?;

@@ -12,15 +12,15 @@ use crate::state::State;
 /// Takes down the bed of a state directory.
 ///
 /// # Errors
-/// No bed there; what could not be undone, one line each.
+/// No bed there; resources that could not be undone, one line each.
 pub fn run(folder: &Path) -> Result<(), Failure> {
     undo(State::open(folder)?)
 }
 
-/// Undoes the things of a state, the last first, and removes it.
+/// Undoes the resources of a state, the last first, and removes it.
 ///
 /// # Errors
-/// What could not be undone, one line each.
+/// Resources that could not be undone, one line each.
 pub fn undo(state: State) -> Result<(), Failure> {
     let things = state.things().iter().rev();
     let failures: Vec<String> = things

@@ -1,13 +1,13 @@
 //! An emulated disk: a device of `forerun-sim`, run in real time by one thread.
 //!
-//! The [`export`](crate::export) starts one per image and submits what the kernel asks for. The
-//! device decides when a request ends, exactly as in the simulator; the thread waits for that
-//! moment and calls `finish`:
+//! The [`export`](crate::export) starts one per image and submits the kernel's requests. The device
+//! decides when a request ends, exactly as in the simulator; the thread waits for that moment and
+//! calls `finish`:
 //!
 //! ```text
 //! submit (any thread): stamp with now -> queue -> ring
 //! the disk's thread:   drain the queue into the device, advance it to its next event if that has
-//!                      come, finish what ended; wait for the next event or for a ring
+//!                      come, finish ended ones; wait for the next event or for a ring
 //! ```
 //!
 //! A request counts from the moment it was submitted, not from when the thread saw it, and
@@ -27,7 +27,7 @@ use forerun_sim::device::{self, Completion, Device, Outcome, Request};
 
 use crate::clock::{self, Bell, Priority};
 
-/// What a disk has done, readable while it runs.
+/// Counters of a disk, readable while it runs.
 #[derive(Debug, Default)]
 pub struct Meter {
     /// Requests that ended.
@@ -53,7 +53,7 @@ struct Submitted<J> {
     job: J,
 }
 
-/// A running disk. Dropping it finishes what was submitted and ends its thread.
+/// A running disk. Dropping it finishes submitted requests and ends its thread.
 pub struct Emulated<J> {
     queue: Option<mpsc::Sender<Submitted<J>>>,
     bell: Arc<Bell>,
@@ -128,7 +128,7 @@ impl<J: Send + 'static> Emulated<J> {
         }
     }
 
-    /// What it has done.
+    /// Its counters.
     #[must_use]
     pub fn meter(&self) -> &Meter {
         &self.meter
@@ -177,7 +177,7 @@ impl<J, F: FnMut(J, Outcome)> Disk<'_, J, F> {
         }
     }
 
-    /// Hands the device what was submitted. False once nothing more can come.
+    /// Hands submitted requests to the device. False once nothing more can come.
     fn drain(&mut self, submitted: &mpsc::Receiver<Submitted<J>>) -> bool {
         loop {
             match submitted.try_recv() {
@@ -239,7 +239,7 @@ mod tests {
             .collect()
     }
 
-    /// When each ends in virtual time, all submitted at 0, and what the device did.
+    /// When each ends in virtual time, all submitted at 0, and the device's counters.
     fn modelled(requests: &[Request]) -> (Vec<Nanos>, Usage) {
         let mut device = device::parse(DEVICE).unwrap();
         for request in requests {

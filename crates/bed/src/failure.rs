@@ -7,13 +7,13 @@ use std::fmt::Display;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// Why a command did not do what it was asked for.
+/// The reason of a failed command.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
-    /// It cannot be tried. The message names the value and what would be accepted.
+    /// It cannot be tried. The message names the value and the accepted ones.
     #[error("{0}")]
     Usage(String),
-    /// This machine lacks something; each line names one thing and what would give it.
+    /// This machine lacks something; each line names one lack and its remedy.
     #[error("cannot run here:{}", .0.iter().map(|m| format!("\n  {m}")).collect::<String>())]
     Missing(Vec<String>),
     /// It was tried and failed.

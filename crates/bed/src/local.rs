@@ -30,7 +30,7 @@ use crate::failure::{At, Failure};
 use crate::table::{check_rival, median};
 use crate::tool;
 
-/// Reads of a cold pass, and of the one before a warm pass: what `cp` and `cat` ask for.
+/// Reads of a cold pass, and of the one before a warm pass: the size of `cp` and `cat`.
 const USUAL: usize = 128 << 10;
 
 /// Reads that fill the source's page cache.
@@ -39,7 +39,7 @@ const FILL: usize = 1 << 20;
 /// Reads of the warm passes.
 const WARM: [usize; 3] = [4 << 10, USUAL, 1 << 20];
 
-/// What is compared.
+/// A comparison.
 #[derive(Clone, Debug)]
 pub struct Comparison {
     /// A folder of the disk.
@@ -48,9 +48,9 @@ pub struct Comparison {
     pub forerun: PathBuf,
     /// Size of the file.
     pub bytes: u64,
-    /// What the mount is given.
+    /// The memory of the mount.
     pub memory_bytes: u64,
-    /// What the disk costs, if that was measured.
+    /// The disk's costs, if they were measured.
     pub profile: Option<PathBuf>,
     /// Runs of each.
     pub runs: u16,
@@ -94,7 +94,7 @@ pub struct Row {
 pub struct LocalTable {
     /// Size of the file.
     pub bytes: u64,
-    /// What the mount was given.
+    /// The memory of the mount.
     pub memory_bytes: u64,
     /// By pass, then by side.
     pub rows: Vec<Row>,
@@ -102,7 +102,7 @@ pub struct LocalTable {
 
 type Key = (bool, usize, Side);
 
-/// Measures. Says on `progress` what it does.
+/// Measures. Names each step on `progress`.
 ///
 /// # Errors
 /// The folder cannot be written, or the binary does not mount.
@@ -220,7 +220,7 @@ impl<'a> Bench<'a> {
 
 impl Drop for Bench<'_> {
     fn drop(&mut self) {
-        // Each by its name: what is mounted there must not be emptied.
+        // Each by its name: a file system mounted there must not be emptied.
         for path in ["source/file", "source", "point"] {
             let path = self.place.join(path);
             let _ = fs::remove_file(&path).or_else(|_| fs::remove_dir(&path));

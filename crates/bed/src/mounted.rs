@@ -99,7 +99,7 @@ impl Mounted {
             path: path.into(),
             end,
         };
-        // It has touched next to nothing yet: what it caches is charged to the group.
+        // It has touched next to nothing yet: its cache is charged to the group.
         let joined = group.map_or(Ok(()), |group| memory_group::add(group, mounted.child.id()));
         match joined.and_then(|()| mounted.wait(log)) {
             Ok(()) => Ok(mounted),

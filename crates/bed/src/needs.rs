@@ -1,4 +1,4 @@
-//! What a bed needs of the machine, checked before anything is made.
+//! Requirements of a bed, checked before any of it is made.
 //!
 //! Asked by `up`, `table`, `small` and `servers`. All that is missing is named at once, with its remedy;
 //! nothing is ever installed or loaded.

@@ -1,4 +1,4 @@
-//! A plain passthrough file system: what FUSE itself costs, with nothing read ahead.
+//! A plain passthrough file system: the cost of FUSE itself, with nothing read ahead.
 //!
 //! Mounted by [`small`](crate::small) beside `forerun mount`, so that a ratio between the two is the
 //! daemon's own part. As one writes such a thing: a path for each inode the kernel knows, a

@@ -1,4 +1,4 @@
-//! The plan: what making a bed takes, step by step, before anything is done.
+//! The plan: the steps of making a bed, before any of them is done.
 //!
 //! `up` carries it out in order; `up --dry-run` prints it. It is computed from the bed and the
 //! state directory alone, so it is the same on every machine; only which loop devices are free is
@@ -20,7 +20,7 @@ pub struct Place {
     pub export: Option<PathBuf>,
     /// Where the file system is mounted.
     pub files: PathBuf,
-    /// Where `table` and `small` mount what they compare.
+    /// Where `table` and `small` mount the candidates.
     pub rival: PathBuf,
 }
 
@@ -90,7 +90,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// What making this bed takes.
+    /// The steps of making this bed.
     #[must_use]
     pub fn new(bed: &Bed, place: &Place) -> Self {
         let folders = place.export.iter().chain([&place.files, &place.rival]);

@@ -1,8 +1,8 @@
 //! The profile of a bed's emulated disks, as `forerun mount --profile` takes it.
 //!
-//! Written by `table` and `small`, so that a mount knows of the disk what `forerun profile` would
-//! measure: switching costs and rates of the modelled device. Of several striped disks it is that of one: the
-//! mount finds them, and sends each its part. A local disk has none.
+//! Written by `table` and `small`, so that a mount knows of the disk the figures that `forerun
+//! profile` would measure: switching costs and rates of the modelled device. Of several striped
+//! disks it is that of one: the mount finds them, and sends each its part. A local disk has none.
 
 use std::fs;
 use std::io::Write;

@@ -163,7 +163,7 @@ pub struct ServerTable {
 /// Makes the bed, measures, undoes the bed. Names each step on `progress`.
 ///
 /// # Errors
-/// What is missing here; the bed's, a side's: nothing is shown then, and the bed is undone.
+/// Resources missing here; the bed's, a candidate's: nothing is shown then, and the bed is undone.
 pub fn run(
     bed: &Bed,
     folder: &Path,

@@ -1,8 +1,8 @@
 //! `small`: how long programs take over many small files, by one command.
 //!
-//! Called by `main`. For each number of files it makes the bed, measures, and undoes the bed,
-//! whatever happened. All sides run in turns, so that a slow minute of the machine falls on all of
-//! them, and each run begins with another side:
+//! Called by `main`. For each number of files it makes the bed, measures, and undoes the bed, also
+//! after a failure. All candidates run in turns, so that a slow minute of the machine falls on all
+//! of them, and each run begins with another:
 //!
 //! ```text
 //! for each run: for each program: for each side:
@@ -11,10 +11,10 @@
 //!     wait until attributes have expired; run it again              warm
 //! ```
 //!
-//! Sides: the file system itself, [`passthrough`](crate::passthrough) on it, `forerun mount`, and
-//! that with `--unchanging`. On an emulated disk the passes are cold only, and the programs those
-//! whose order of reading differs: a pass takes minutes there. What is shown is the median over
-//! the runs; ratios are of medians, to the source and to the passthrough.
+//! Candidates: the file system itself, [`passthrough`](crate::passthrough) on it, `forerun mount`,
+//! and that with `--unchanging`. On an emulated disk the passes are cold only, and the programs
+//! those whose order of reading differs: a pass takes minutes there. The table shows the median
+//! over the runs; ratios are of medians, to the source and to the passthrough.
 //!
 //! It judges nothing; the limits stand where they are asked for.
 
@@ -42,14 +42,14 @@ use program::Program;
 /// Attributes and names are good for a second, on all sides that are mounted.
 const EXPIRED: Duration = Duration::from_millis(1_200);
 
-/// What is compared.
+/// A comparison.
 #[derive(Clone, Debug)]
 pub struct Comparison {
     /// Numbers of files; none: the bed's.
     pub files: Vec<u64>,
     /// The binary, if it is compared.
     pub forerun: Option<PathBuf>,
-    /// What it is given.
+    /// Its memory.
     pub memory_bytes: u64,
     /// Runs of each.
     pub runs: u16,
@@ -103,15 +103,15 @@ pub struct Row {
 /// The comparison, done.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct SmallTable {
-    /// What it was measured on; the numbers of files are those of the rows.
+    /// The measured bed; the numbers of files are those of the rows.
     pub bed: Bed,
-    /// What `forerun mount` was given.
+    /// The memory of `forerun mount`.
     pub memory_bytes: u64,
     /// By files, program and pass, then by side.
     pub rows: Vec<Row>,
 }
 
-/// Makes the beds, measures, undoes the beds. Says on `progress` what it does.
+/// Makes the beds, measures, undoes the beds. Names each step on `progress`.
 ///
 /// # Errors
 /// A bed's, a side's; nothing is shown then, and the bed is undone.

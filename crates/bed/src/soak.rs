@@ -1,9 +1,9 @@
 //! `soak`: readers that come, go, stall and die on a mount, and its memory stays flat.
 //!
-//! A mount that runs for weeks serves programs that never end well: killed in the middle of a read, stopped
-//! with a file open, gone before their bytes arrived. What each leaves behind must be given back. For
-//! `--time`, `--readers` processes read files of a mount with an emulated disk; each [`life`] ends in
-//! its own way and another begins:
+//! A mount that runs for weeks serves programs that never end well: killed in the middle of a read,
+//! stopped with a file open, gone before their bytes arrived. The resources of each must be given
+//! back. For `--time`, `--readers` processes read files of a mount with an emulated disk; each
+//! [`life`] ends in its own way and another begins:
 //!
 //! ```text
 //! make files below FOLDER, mount them
@@ -45,7 +45,8 @@ const PLACE: &str = "forerun-bed-soak";
 /// A look at a thousand processes costs milliseconds.
 const TICK: Duration = Duration::from_millis(50);
 const SAMPLE: Duration = Duration::from_secs(1);
-/// For so long the ledger may take to come to rest: what is in flight arrives, the kernel releases files.
+/// For so long the ledger may take to come to rest: fetches in flight arrive, the kernel releases
+/// files.
 const REST_MAX: Duration = Duration::from_secs(30);
 
 /// A soak.

@@ -10,7 +10,7 @@
 //!
 //! tmpfs, because the image must not compete for the page cache it is there to test: dropping
 //! caches would drop an image on disk too, and the next read would be late. A block never written
-//! reads as zeros. Takes no time beyond the copying; what a read costs is not decided here.
+//! reads as zeros. Takes no time beyond the copying; the cost of a read is not decided here.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -54,7 +54,7 @@ impl Store {
         self.bytes
     }
 
-    /// Reads from `at`; at the end of the disk, what there is.
+    /// Reads from `at`; at the end of the disk, up to the end.
     ///
     /// # Errors
     /// Those of the files.

@@ -1,7 +1,8 @@
 //! `table`: the whole comparison on a bed, by one command.
 //!
-//! Called by `main`. Makes the bed, runs every side for every number of readers, alternately, so
-//! that a slow minute of the machine falls on all of them, and undoes the bed, whatever happened:
+//! Called by `main`. Makes the bed, runs every candidate for every number of readers, alternately,
+//! so that a slow minute of the machine falls on all of them, and undoes the bed, also after a
+//! failure:
 //!
 //! ```text
 //! for each run: for each number of readers: for each side:
@@ -9,9 +10,10 @@
 //!     in a new memory group: [start forerun mount on it], read
 //! ```
 //!
-//! A side is the kernel with one scheduler and readahead, or forerun with one preset. Both read
-//! with the same program, in the same memory, at the same real-time priority. What is shown is the
-//! median over the runs; ratios are of medians: to the first kernel setting listed, and to the kernel's best.
+//! A candidate is the kernel with one scheduler and readahead, or forerun with one preset. Both
+//! read with the same program, in the same memory, at the same real-time priority. The table shows
+//! the median over the runs; ratios are of medians: to the first kernel setting listed, and to the
+//! kernel's best.
 //!
 //! It judges nothing; the limits stand where they are asked for.
 
@@ -33,7 +35,7 @@ use crate::state::State;
 use crate::{clock, down, memory_group, up};
 use side::{Bench, Measured, Side};
 
-/// What is compared.
+/// A comparison.
 #[derive(Clone, Debug)]
 pub struct Comparison {
     /// Numbers of readers.
@@ -88,7 +90,7 @@ pub struct Row {
 /// The comparison, done.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Table {
-    /// What it was measured on.
+    /// The measured bed.
     pub bed: Bed,
     /// Memory of either side.
     pub memory_bytes: u64,
@@ -102,7 +104,7 @@ pub struct Table {
     pub rows: Vec<Row>,
 }
 
-/// Makes the bed, measures, undoes the bed. Says on `progress` what it does.
+/// Makes the bed, measures, undoes the bed. Names each step on `progress`.
 ///
 /// # Errors
 /// The bed's, a side's; nothing is shown then, and the bed is undone.

@@ -53,7 +53,7 @@ pub enum Thing {
         image: PathBuf,
         /// The setting's name under `queue`.
         name: String,
-        /// What it was.
+        /// The value before.
         before: String,
     },
     /// A memory cgroup.
@@ -90,7 +90,7 @@ impl Thing {
     pub fn exists(&self) -> Result<bool, Failure> {
         Ok(match self {
             Self::Folder { path } | Self::Images { path, .. } | Self::Group { path } => {
-                // Below a mount whose daemon is gone, nothing can be looked at, but it is there.
+                // Below a mount whose daemon is gone, no file can be looked at, but it is there.
                 !matches!(fs::symlink_metadata(path), Err(e) if e.kind() == io::ErrorKind::NotFound)
             }
             Self::Mount { path, kind } => kernel::mounts_on(path)?
@@ -132,7 +132,7 @@ impl Thing {
     }
 }
 
-/// What is not there need not be removed.
+/// A resource that is not there need not be removed.
 fn gone(result: io::Result<()>) -> io::Result<()> {
     match result {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -162,8 +162,8 @@ fn unmount_ours(path: &Path, kind: &str) -> Result<(), Failure> {
 /// How long a detached loop device may keep its file, and with it the mount the file is on.
 ///
 /// The kernel lets go when the last program that has the device open closes it, and after that
-/// program's own close: udev and every `losetup` look into all devices for some milliseconds. It
-/// says so to nobody: the change event is sent before the file is put.
+/// program's own close: udev and every `losetup` look into all devices for some milliseconds. No
+/// event tells that moment: the change event is sent before the file is put.
 const LETTING_GO: Duration = Duration::from_secs(2);
 
 /// Unmounts as soon as nothing holds it: the kernel closes the files of an io_uring some time after the

@@ -135,7 +135,7 @@ fn a_local_bed_is_taken_down_by_another_program_and_twice() {
         "{status}"
     );
     assert_eq!(fs::read_dir(state.join("files/d001")).unwrap().count(), 8);
-    // As after a kill between any two steps: what was undone already is no obstacle.
+    // As after a kill between any two steps: a step undone already is no obstacle.
     let files = Command::new("umount").arg(state.join("files")).status();
     assert!(files.unwrap().success());
     let down = run(&["down"]);

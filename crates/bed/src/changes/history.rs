@@ -10,8 +10,8 @@
 //! version 7                |--------------------------
 //! ```
 //!
-//! A reader therefore never finds a violation where there is none. What ended a minute ago is
-//! forgotten, and a reader that is slower than that is told so.
+//! A reader therefore never finds a violation where there is none. Versions that ended a minute ago
+//! are forgotten, and a reader that is slower than that is told so.
 
 use std::collections::VecDeque;
 use std::io;

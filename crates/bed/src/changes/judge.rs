@@ -1,4 +1,4 @@
-//! Whether what a read call gave is one version of its file.
+//! Judges a read call: whether its bytes are one version of its file.
 //!
 //! Called by [`reader`](super::reader), and by [`writer`](super::writer) for the bytes. Every block
 //! of 4 KiB begins with its content's number, its file and its place; all else in it follows from
@@ -80,7 +80,7 @@ fn fill_block(seed: u64, file: u64, content: u32, index: u64, block: &mut [u8; B
 }
 
 impl Call<'_> {
-    /// Whether the call gave what it should of a file that had this version all the time.
+    /// Whether the call is right for a file that had this version all the time.
     pub(super) fn is_of(&self, version: &Version) -> bool {
         let left = version.length.saturating_sub(self.offset);
         if self.bytes.len() as u64 != left.min(self.asked as u64) {

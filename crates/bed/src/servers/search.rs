@@ -1,9 +1,10 @@
 //! Xapian with an index of generated documents, and processes that query it.
 //!
-//! The index is built once and kept, because that takes minutes: `index-<documents>-<seed>` in a folder of the
-//! user's. Before a comparison it is copied onto the bed's file system, while the disks do not delay. The script
-//! `search.py` builds it and is the clients; see its header for the queries. It runs on Debian's Python, whose
-//! module `xapian` is the package python3-xapian; other Pythons do not have it.
+//! The index is built once and kept, because that takes minutes: `index-<documents>-<seed>` in a
+//! folder of the user's. Before a comparison it is copied onto the bed's file system, while the
+//! disks do not delay. The script `search.py` builds it and is the clients; see its header for the
+//! queries. It runs on Debian's Python, whose module `xapian` is the package python3-xapian; other
+//! Pythons do not have it.
 
 use std::fs;
 use std::io::Write;

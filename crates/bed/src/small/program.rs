@@ -69,7 +69,7 @@ impl Program {
     /// Runs over all files below `root`, and gives the seconds it took.
     pub(super) fn run(self, root: &Path, files: &Files) -> Result<f64, Failure> {
         let mut command = Command::new(self.to_string());
-        // Bytes are compared as bytes, whatever the user's language.
+        // Bytes are compared as bytes, in every language of the user.
         command.env("LC_ALL", "C");
         match self {
             Self::Tar => {

@@ -45,7 +45,7 @@ pub(super) fn violations(samples: &[Sample], limit_bytes: u64) -> Vec<String> {
     if growth > GROWTH_MAX_BYTES as i64 {
         wrong.push(format!("resident memory grew by {growth} bytes"));
     }
-    // Code, stacks and what the kernel's names take: docs/MOUNT.md allows 32 MiB.
+    // Code, stacks and the kernel's names: docs/MOUNT.md allows 32 MiB.
     let bound = limit_bytes + (32 << 20);
     let most = samples.iter().map(|s| s.resident_bytes).max().unwrap_or(0);
     if most > bound {

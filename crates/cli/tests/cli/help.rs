@@ -1,4 +1,4 @@
-//! Help texts: what a user reads first, so a change to them should be seen.
+//! Help texts: read first by users, so a change to them should be seen.
 
 use snapbox::str;
 

@@ -1,4 +1,4 @@
-//! `forerun layout`: the geometry of a file here, a reason where there is none, and what it refuses.
+//! `forerun layout`: the geometry of a file here, a reason where there is none, and refusals.
 
 use std::process::Command;
 

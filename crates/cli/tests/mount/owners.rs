@@ -15,8 +15,8 @@ fn ticks(process: u32) -> u64 {
     field(11) + field(12)
 }
 
-/// A shell opens a file, reads a line and computes for a second with the file open; what the mount's journal then
-/// says of its processor time, and whether the file was closed before the mount ended.
+/// A shell opens a file, reads a line and computes for a second with the file open; its processor
+/// time by the mount's journal, and whether the file was closed before the mount ended.
 fn noted(preset: &str) -> Option<(Vec<u64>, bool)> {
     let folder = folder();
     fs::write(folder.path().join("source/a"), bytes(3_000_000, 1)).unwrap();

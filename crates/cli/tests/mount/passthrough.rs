@@ -226,8 +226,8 @@ fn opens_in_both_modes_at_once_from_many_threads_never_fail_and_read_right() {
         let readers: Vec<_> = (0..THREADS)
             .map(|thread| scope.spawn(move || read(thread)))
             .collect();
-        // The last page alone comes and goes, within microseconds: two opens at once differ in what
-        // they want.
+        // The last page alone comes and goes, within microseconds: two opens at once may ask for
+        // different modes.
         let ended = &ended;
         for source in &all {
             scope.spawn(move || {

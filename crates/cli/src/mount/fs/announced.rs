@@ -9,7 +9,7 @@
 //! ```text
 //! a/b/c --> root -- open_child a -- open_child b -- open_child c --> Driver::open --> Reader
 //!                        |
-//!                      +-- the mount point itself: the covered folder; another mount: enters it
+//!                        +-- the mount point itself: the covered folder; another mount: enters it
 //! ```
 //!
 //! The caller's rights are those of the daemon: the control socket admits its user alone. Calls
