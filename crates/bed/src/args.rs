@@ -138,7 +138,7 @@ struct TableArgs {
     /// Compare with forerun without the profile of the disks, too
     #[arg(long, requires = "forerun")]
     without_profile: bool,
-    /// Memory of either side
+    /// Memory of either candidate
     #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = quantity::bytes)]
     memory: u64,
     /// Size of one read

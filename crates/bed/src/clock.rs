@@ -75,7 +75,7 @@ impl Bell {
         self.0.load(Ordering::Acquire)
     }
 
-    /// Ends the wait of whoever waits, or of whoever is about to.
+    /// Wakes a waiter, also one that is about to wait.
     pub fn ring(&self) {
         self.0.fetch_add(1, Ordering::Release);
         // A wake without a waiter is fine: no error is possible on an own word.

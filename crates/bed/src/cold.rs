@@ -1,7 +1,7 @@
 //! The file system of a bed: mounted, unmounted, cold again, with other settings.
 //!
 //! Used by `up` and, before every single run, by `table`. Cold means unmounted and mounted: that
-//! drops every page, inode and block of this file system, and nothing of anybody else's, where
+//! drops every page, inode and block of this file system, and nothing of other file systems, where
 //! `drop_caches` would chill the whole machine. The images are in tmpfs and stay.
 
 use std::ffi::CString;

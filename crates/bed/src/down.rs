@@ -1,4 +1,4 @@
-//! `down`: undoes everything a bed made, from the last thing to the first.
+//! `down`: undoes everything a bed made, from the last resource to the first.
 //!
 //! Called by `main`, by `up` when a step failed, and by `table` at its end. It goes on after a
 //! thing that cannot be undone, as the others may be; then the state stays, and `down` can be

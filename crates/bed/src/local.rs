@@ -1,10 +1,11 @@
 //! `local`: how fast one large file of a local disk is read through `forerun mount`, by one command.
 //!
-//! Called by `main`. No bed: the disk is the one FOLDER is on, where nothing is to be gained. The sides
-//! run in turns, each run begins with another one, and the median over the runs is shown:
+//! Called by `main`. No bed: the disk is the one FOLDER is on, where nothing is to be gained. The
+//! candidates run in turns, each run begins with another one, and the median over the runs is
+//! shown:
 //!
 //! ```text
-//! for each run: for each side (the source; a mount with --passthrough never, auto, always):
+//! for each run: for each candidate (the source; a mount with --passthrough never, auto, always):
 //!     empty the source's page cache of the file; mount; read in pieces of 128 KiB         cold
 //!     fill it again by buffered reads of 1 MiB; mount; read once;
 //!     then time a pass in pieces of 4 KiB, of 128 KiB and of 1 MiB                        warm
@@ -72,14 +73,14 @@ pub enum Side {
 
 const SIDES: [Side; 4] = [Side::Source, Side::Never, Side::Auto, Side::Always];
 
-/// One pass of one side.
+/// One pass of one candidate.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Row {
     /// Nothing of the file was cached.
     pub cold: bool,
     /// Size of one read.
     pub read_bytes: usize,
-    /// Which side.
+    /// Which candidate.
     pub side: Side,
     /// The median of the runs.
     pub bytes_per_second: f64,
@@ -96,7 +97,7 @@ pub struct LocalTable {
     pub bytes: u64,
     /// The memory of the mount.
     pub memory_bytes: u64,
-    /// By pass, then by side.
+    /// By pass, then by candidate.
     pub rows: Vec<Row>,
 }
 

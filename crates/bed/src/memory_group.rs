@@ -1,4 +1,4 @@
-//! A memory cgroup: the same memory for both sides, page cache included.
+//! A memory cgroup: the same memory for both candidates, page cache included.
 //!
 //! `table` makes one a run; the reading program joins it before it opens anything, so every page
 //! the kernel caches for it is charged to the limit. Version 1 where it is mounted, version 2 where

@@ -1,10 +1,10 @@
 //! A plain passthrough file system: the cost of FUSE itself, with nothing read ahead.
 //!
-//! Mounted by [`small`](crate::small) beside `forerun mount`, so that a ratio between the two is the
-//! daemon's own part. As one writes such a thing: a path for each inode the kernel knows, a
-//! descriptor for each open file, names and attributes good for a second, pages kept from one
-//! open to the next, folders answered with attributes. It is read-only, open to all
-//! users if root mounts it, and knows nothing of changes: a measure, and the file system in which
+//! Mounted by [`small`](crate::small) beside `forerun mount`, so that a ratio between the two is
+//! the daemon's own part. The usual design: a path for each inode the kernel knows, a descriptor
+//! for each open file, names and attributes good for a second, pages kept from one open to the
+//! next, folders answered with attributes. It is read-only, open to all users if root mounts it,
+//! and knows nothing of changes: a measure, and the file system in which
 //! [`changes`](crate::changes) must find violations. Not one to use.
 //!
 //! ```text

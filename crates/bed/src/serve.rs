@@ -26,7 +26,7 @@ pub const FILE_SYSTEM: &str = "fuse";
 /// # Errors
 /// A state that cannot be read, an export that cannot be mounted or served.
 pub fn run(folder: &Path) -> Result<(), Failure> {
-    // Whoever ends the session of the terminal that ran `up` must not end the disks. It fails only
+    // The end of the session of the terminal that ran `up` must not end the disks. It fails only
     // where the daemon leads a session already.
     let _ = rustix::process::setsid();
     let bed = state::bed(folder)?;

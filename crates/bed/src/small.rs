@@ -5,7 +5,7 @@
 //! of them, and each run begins with another:
 //!
 //! ```text
-//! for each run: for each program: for each side:
+//! for each run: for each program: for each candidate:
 //!     unmount and mount the file system; start the side on it
 //!     run the program                                               cold
 //!     wait until attributes have expired; run it again              warm
@@ -39,7 +39,7 @@ use crate::table::{check_rival, median};
 use crate::{clock, cold, down, needs, profile, tool, up};
 use program::Program;
 
-/// Attributes and names are good for a second, on all sides that are mounted.
+/// Attributes and names are good for a second, on all candidates that are mounted.
 const EXPIRED: Duration = Duration::from_millis(1_200);
 
 /// A comparison.
@@ -79,7 +79,7 @@ pub enum Pass {
     Warm,
 }
 
-/// One program on one side.
+/// One program on one candidate.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Row {
     /// How many files.
@@ -88,7 +88,7 @@ pub struct Row {
     pub program: Program,
     /// Which pass.
     pub pass: Pass,
-    /// Which side.
+    /// Which candidate.
     pub side: Side,
     /// The median of the runs; of `open`, of one file.
     pub seconds: f64,
@@ -107,14 +107,14 @@ pub struct SmallTable {
     pub bed: Bed,
     /// The memory of `forerun mount`.
     pub memory_bytes: u64,
-    /// By files, program and pass, then by side.
+    /// By files, program and pass, then by candidate.
     pub rows: Vec<Row>,
 }
 
 /// Makes the beds, measures, undoes the beds. Names each step on `progress`.
 ///
 /// # Errors
-/// A bed's, a side's; nothing is shown then, and the bed is undone.
+/// A bed's, a candidate's; nothing is shown then, and the bed is undone.
 pub fn run(
     bed: &Bed,
     folder: &Path,
@@ -196,7 +196,7 @@ impl Bench<'_> {
         Ok(())
     }
 
-    /// One program on one side, cold and, on a local disk, warm.
+    /// One program on one candidate, cold and, on a local disk, warm.
     fn run_one(&mut self, program: Program, side: Side) -> Result<(), Failure> {
         cold::again(self.bed, &self.place, &self.bed.queue)?;
         let mounted = self.start(side)?;
@@ -228,7 +228,7 @@ impl Bench<'_> {
         Ok(())
     }
 
-    /// Mounts a side, if it is one that is mounted.
+    /// Mounts a candidate, if it is one that is mounted.
     fn start(&mut self, side: Side) -> Result<Option<Mounted>, Failure> {
         let (source, path) = (&self.place.files, &self.place.rival);
         let (name, command) = match (side, &self.comparison.forerun) {

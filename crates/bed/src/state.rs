@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! bed.toml      the bed, as it was read
-//! made.jsonl    one Thing a line, each written before it is made; the lock of up, down and table
+//! made.jsonl    one resource a line, each written before it is made; the lock of up, down and table
 //! serve.log     complaints of the daemon
 //! mount.toml, mount.log     of a mount of table and small: its profile, its complaints
 //! export/ files/ mount/     where the images, the file system and that are mounted
@@ -29,9 +29,9 @@ use crate::thing::Thing;
 pub const DEFAULT: &str = "/run/forerun-bed";
 /// The daemon's complaints.
 pub const LOG: &str = "serve.log";
-/// The rival's complaints.
+/// Complaints of the mount.
 pub const RIVAL_LOG: &str = "mount.log";
-/// The rival's profile of the disk.
+/// The mount's profile of the disk.
 pub const PROFILE: &str = "mount.toml";
 const BED: &str = "bed.toml";
 const MADE: &str = "made.jsonl";

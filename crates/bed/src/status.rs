@@ -1,7 +1,7 @@
 //! `status`: the existing parts of a bed, and the counters of its disks.
 //!
-//! Called by `main`. Looks at the list of things made and at the export's `usage`; changes nothing,
-//! and works on half a bed too, and while `table` is at work.
+//! Called by `main`. Looks at the list of resources made and at the export's `usage`; changes
+//! nothing, and works on half a bed too, and while `table` is at work.
 
 use std::io::Write;
 use std::path::Path;

@@ -1,10 +1,10 @@
-//! A thing a bed made outside its state directory's own files, and how to undo it.
+//! A resource that a bed made outside its state directory's own files, and how to undo it.
 //!
-//! `up` and `table` write each into the [`state`](crate::state) before they make it, so a thing on
-//! the list may exist or not; [`undo`](Thing::undo) asks the kernel. It takes down only what it can
-//! tell is ours: a loop device by the image behind it, a mount by its place and type, a folder by
-//! being empty. So undoing twice is as good as once, and after a kill at any moment nothing of ours
-//! is left and nothing of others is touched.
+//! `up` and `table` write each into the [`state`](crate::state) before they make it, so a resource
+//! on the list may exist or not; [`undo`](Thing::undo) asks the kernel. It takes down only what it
+//! can tell is ours: a loop device by the image behind it, a mount by its place and type, a folder
+//! by being empty. So undoing twice is as good as once, and after a kill at any moment nothing of
+//! ours is left and nothing of others is touched.
 
 use std::fs;
 use std::io;
@@ -151,7 +151,7 @@ fn unmount_ours(path: &Path, kind: &str) -> Result<(), Failure> {
             return Err(Failure::at(path, found));
         }
         match unmount_once_free(path) {
-            // A dead FUSE mount cannot be in orderly use: whoever is in there gets errors already.
+            // A dead FUSE mount cannot be in orderly use: programs in there get errors already.
             Err(Errno::NOTCONN) => unmount(path, UnmountFlags::DETACH).at(path)?,
             result => result.at(path)?,
         }

@@ -1,4 +1,4 @@
-//! `up`: carries out the plan of a bed, each thing written down before it is made.
+//! `up`: carries out the plan of a bed, each resource written down before it is made.
 //!
 //! Called by `main` and by `table`. If a step fails, the steps before are undone at once and the
 //! failure is the step's. If `up` itself is killed, `down` finds the list.

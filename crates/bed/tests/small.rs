@@ -1,4 +1,4 @@
-//! `small` on a tiny bed: every side and program runs, and nothing is left behind.
+//! `small` on a tiny bed: every candidate and program runs, and nothing is left behind.
 //!
 //! Runs the binary as users do; where the machine cannot make beds, the binary says so and the test
 //! is skipped with its reason. In place of `forerun` stands a script that serves the passthrough and
@@ -84,7 +84,7 @@ fn on_a_local_disk_every_program_runs_cold_and_warm_on_every_side() {
         return;
     };
     let rows = table["rows"].as_array().unwrap();
-    // Four programs twice and one once, on four sides.
+    // Four programs twice and one once, on four candidates.
     assert_eq!(rows.len(), 9 * 4);
     assert!(
         rows.iter()

@@ -50,7 +50,7 @@ use crate::striping::Striping;
 #[command(
     after_help = "Sizes: 64KiB, 1MiB, 100MB (KiB = 1024, kB = 1000). Durations: 8ms. Rates: 80MB/s.\n\
     Exit codes: 0 done, 1 tried and failed, 2 cannot be tried.\n\
-    FORERUN_LOG=debug in the environment shows decisions, on stderr.\n\n\
+    FORERUN_LOG=debug in the environment logs details on stderr.\n\n\
     To begin with:\n  \
     forerun try /data              does it help with these files?\n  \
     forerun mount /data /fast      then read below /fast\n  \

@@ -27,7 +27,7 @@ use forerun_core::{Ledger, Nanos};
 
 use crate::estimate::DeviceEstimate;
 
-/// One run of one contender.
+/// One run of one candidate.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Measured {
     /// From the start of all readers to the end of the last.

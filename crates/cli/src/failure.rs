@@ -23,7 +23,7 @@ pub enum Failure {
     /// It was tried and failed.
     #[error("{0}")]
     Run(String),
-    /// Whoever reads our output went away: not an error.
+    /// The reader of our output went away: not an error.
     #[error("output closed")]
     OutputClosed,
 }

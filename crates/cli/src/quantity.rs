@@ -203,7 +203,7 @@ fn scale_fraction(fraction: &str, scale: u64) -> Option<u64> {
     if fraction.is_empty() {
         return Some(0);
     }
-    // Digits that do not fit 128 bits with their scale are more than anybody means: refused.
+    // Digits that do not fit 128 bits with their scale are surely a mistake: refused.
     let denominator = 10_u128.checked_pow(u32::try_from(fraction.len()).ok()?)?;
     let product = fraction
         .parse::<u128>()

@@ -34,8 +34,8 @@ use self::side::Side;
 use self::verdict::Pair;
 use crate::failure::Failure;
 
-/// Pairs of runs a workload: an even number, so that each side goes first as often. The median of
-/// four leaves out the best and the worst.
+/// Pairs of runs a workload: an even number, so that each candidate goes first as often. The median
+/// of four leaves out the best and the worst.
 pub const PAIRS: u32 = 4;
 
 /// Runs one workload: so many readers, each run for so long at most.

@@ -24,7 +24,7 @@ pub struct Report {
     pub bookkeeping: Bytes,
     /// Bytes taken by all readers.
     pub bytes: Bytes,
-    /// Each reader's own account.
+    /// Each reader's own times.
     pub readers: Vec<ReaderReport>,
     /// Counters of each device.
     pub devices: Vec<DeviceReport>,
@@ -36,7 +36,7 @@ pub struct Report {
     pub block_bytes: u32,
 }
 
-/// One reader's account; `elapsed = compute + driver + stall`.
+/// One reader's times; `elapsed = compute + driver + stall`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ReaderReport {
     /// When it opened its file.

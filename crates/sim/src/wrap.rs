@@ -1,4 +1,4 @@
-//! Wrappers: devices around a device, each adding one thing.
+//! Wrappers: devices around a device, each with one addition.
 //!
 //! Any wrapper fits around any device or wrapper, because a [`Wrapped`] is itself a
 //! [`Device`]. Its facts are those of the device inside; its [`Layer`] sees requests and

@@ -59,7 +59,7 @@ pub(crate) struct Compared {
     /// Its preset
     #[arg(long, default_value = "mount", requires = "forerun")]
     preset: String,
-    /// Memory of either side, server included
+    /// Memory of either candidate, server included
     #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = quantity::bytes)]
     memory: u64,
     /// Time of one run

@@ -1,4 +1,4 @@
-//! The table of small files as text: a block for each program and pass, a line for each side.
+//! The table of small files as text: a block for each program and pass, a line for each candidate.
 //!
 //! Called by the command line; `--format json` prints the [`SmallTable`] itself.
 

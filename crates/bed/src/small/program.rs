@@ -4,8 +4,8 @@
 //! through a pipe (tar reads nothing for `/dev/null`). `random` and `open` are threads of this
 //! process that know all paths from the bed, so they list nothing.
 //!
-//! A side that answers with errors would be fast: exit codes, and the number of bytes or names, are
-//! checked.
+//! A candidate that answers with errors would be fast: exit codes, and the number of bytes or
+//! names, are checked.
 
 use std::fmt;
 use std::fs::File;

@@ -1,7 +1,8 @@
-//! The rival of the kernel: a `forerun mount` on the bed's file system, for one run.
+//! The candidate beside the kernel: a `forerun mount` on the bed's file system, for one run.
 //!
-//! Called by [`side`](super::side) and by [`servers`](crate::servers). Given the [`profile`](crate::profile) of the modelled device and its share of the
-//! memory both sides have; [`Mounted`] starts and ends it.
+//! Called by [`side`](super::side) and by [`servers`](crate::servers). Given the
+//! [`profile`](crate::profile) of the modelled device and its share of the memory both candidates
+//! have; [`Mounted`] starts and ends it.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

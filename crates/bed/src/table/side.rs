@@ -59,7 +59,7 @@ impl fmt::Display for Side {
 }
 
 impl Side {
-    /// A rival finds the bed as its TOML sets it.
+    /// A mount finds the bed as its TOML sets it.
     pub(crate) fn queue(&self, bed: &Bed) -> Queue {
         match self {
             Self::Kernel {

@@ -120,7 +120,7 @@ pub struct Mount {
     #[arg(long, hide = true)]
     pub flag: Vec<Flag>,
 
-    /// Tell whoever started this, on standard output, when the mount works
+    /// Tell the starting program, on standard output, when the mount works
     #[arg(long, hide = true)]
     pub report_ready: bool,
 }

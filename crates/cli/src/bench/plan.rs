@@ -33,7 +33,7 @@ pub enum Contender {
     Hinted(&'static Method<Box<dyn forerun_core::hinted::policy::Policy>>),
 }
 
-/// A contender, ready to run.
+/// A candidate, ready to run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Entrant {
     /// Plain buffered reads.
@@ -89,7 +89,7 @@ pub struct Plan {
     pub read_bytes: u64,
     /// Computing time before a read.
     pub think: Nanos,
-    /// Runs of each contender.
+    /// Runs of each candidate.
     pub runs: u32,
     /// Which time.
     pub clock: Clock,
@@ -274,7 +274,7 @@ impl Workload for Together {
     }
 }
 
-/// A contender with its settings.
+/// A candidate with its settings.
 fn entrant(contender: &Contender, args: &Bench) -> Result<Entrant, Failure> {
     let (name, preset) = match contender {
         Contender::Kernel => return Ok(Entrant::Kernel),

@@ -1,10 +1,10 @@
 //! `forerun simulate`: presets over a trace or a workload, on modelled disks, in virtual time.
 //!
 //! ```text
-//! args -> input (references, or the engine's workload) -> grid of cells -> threads -> rows
+//! args -> input (references, or the engine's workload) -> grid of runs -> threads -> rows
 //! ```
 //!
-//! The grid is presets by disks by cache sizes; cells share nothing but the input, so as many run
+//! The grid is presets by disks by cache sizes; runs share nothing but the input, so as many go
 //! at once as there are threads, and the rows come in the order of the grid. A run is
 //! `forerun-sim`'s; errors of the input are found before the first one.
 

@@ -202,7 +202,7 @@ impl Watched<'_> {
 impl Write for Watched<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let written = self.out.write(bytes);
-        // An interrupted write is tried again by whoever wrote.
+        // The caller tries an interrupted write again.
         match written {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => Err(error),
             other => self.keep(other),

@@ -119,7 +119,7 @@ impl ReadAhead {
             let room = bytes.0.saturating_sub(PART.0);
             let start = room / ROUNDS * round / READ_BYTES as u64 * READ_BYTES as u64;
             let turn = |kib| rate(&self.open(file, kib)?, start);
-            // Whoever is first must not always be the same.
+            // The order changes: the first must not always be the same.
             let pair = if round % 2 == 0 {
                 (turn(self.present)?, turn(kib)?)
             } else {

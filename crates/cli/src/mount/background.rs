@@ -67,13 +67,13 @@ pub fn start() -> Result<(), Failure> {
     }
 }
 
-/// Leaves the session of whoever started this: its terminal's signals are not for us.
+/// Leaves the session of the starting program: its terminal's signals are not for us.
 pub fn leave_session() {
     // It fails for the leader of a process group, which a child just started is not.
     let _ = rustix::process::setsid();
 }
 
-/// Says that the mount works, and lets go of everything that belongs to whoever started this.
+/// Says that the mount works, and lets go of all descriptors of the starting program.
 ///
 /// # Errors
 /// They are gone already.

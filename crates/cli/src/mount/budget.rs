@@ -9,7 +9,7 @@
 //!            index    last way          reads               buffers, allocator
 //! ```
 //!
-//! Two things are not in it. The program's own code, 6 MiB, is the page cache's: shared, and the
+//! Two parts are not in it. The program's own code, 6 MiB, is the page cache's: shared, and the
 //! system's to drop. And tables grow with the kernel's cache of names: see [`TABLES_MOST`].
 
 use forerun_core::table::Table;

@@ -26,8 +26,8 @@ use super::report::{Limits, Report, Watched};
 use crate::failure::Failure;
 use crate::files::plain;
 
-/// A request is a few words, or a part of a list of announced reads; whoever sends more is no client
-/// of ours.
+/// A request is a few words, or a part of a list of announced reads; a longer request is from no
+/// client of ours.
 pub const REQUEST_BYTES_MAX: u64 = 64 << 10;
 
 /// How long a client may take to ask.

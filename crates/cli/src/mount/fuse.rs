@@ -42,7 +42,7 @@ use super::lanes::{LaneOf, Lanes};
 pub(super) const REQUEST_BYTES_MAX: u32 = 1 << 20;
 
 /// Reads the kernel may have under way that no program waits for yet. Beyond this its readahead
-/// stops for everyone; 256 readers with two windows each stay below.
+/// stops for all programs; 256 readers with two windows each stay below.
 const BACKGROUND_MAX: u16 = 1024;
 
 /// The kernel's numbers for the two kinds of seeking a file system must help with.

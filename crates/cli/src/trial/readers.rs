@@ -12,7 +12,7 @@ use crate::files::plain;
 /// The read size of `cat` and `cp`.
 const READ_BYTES: usize = 128 << 10;
 
-/// An open file of a side.
+/// An open file of a candidate.
 pub type Open = Box<dyn FnMut(&mut [u8], u64) -> io::Result<usize> + Send>;
 
 /// Reads with one thread for each list of parts; bytes a second, in all.

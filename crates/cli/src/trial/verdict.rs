@@ -1,8 +1,8 @@
 //! From rates to words: does forerun help here?
 //!
 //! Rates on a machine that does other work move by tens of percent, so a difference counts only
-//! where the pairs agree: the median ratio beyond [`CLEAR`], and no pair on the other side of one. A
-//! median near one is "about as fast"; one beyond, with pairs that disagree, is no answer.
+//! where the pairs agree: the median ratio beyond [`CLEAR`], and no pair on the other side of
+//! one. A median near one is "about as fast"; one beyond, with pairs that disagree, is no answer.
 
 use std::fmt::Write;
 
@@ -11,7 +11,7 @@ use crate::quantity::rough_size;
 /// From here on a difference is worth a mount: two runs of one candidate differ by less.
 const CLEAR: f64 = 1.2;
 
-/// One turn of both sides over the same bytes, in bytes a second.
+/// One turn of both candidates over the same bytes, in bytes a second.
 #[derive(Clone, Copy, Debug)]
 pub struct Pair {
     /// Through the kernel.

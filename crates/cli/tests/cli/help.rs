@@ -7,7 +7,7 @@ use super::{forerun, output_of};
 #[test]
 fn the_overview() {
     forerun("--help").success().stdout_eq(str![[r#"
-Makes slow storage read fast: mounts a directory so that what reads there is read ahead
+Makes slow storage read fast: mounts a directory whose files are read ahead
 
 Usage: forerun <COMMAND>
 
@@ -16,7 +16,7 @@ Commands:
   mount        Mount a directory so that any program reads it ahead
   umount       Take a mount off its path
   top          Watch the mounts that run in the terminal
-  ctl          Ask a running mount, or change what can be changed
+  ctl          Ask a running mount, or change its limits
   read         Write files to standard output, read ahead
   profile      Measure the switching cost and transfer rate of a device
   layout       Show on which devices a file lies, its strips and its extents
@@ -24,9 +24,9 @@ Commands:
   simulate     Run presets over a trace or a workload on modelled disks, in virtual time
   trace        Look into a trace, or write it in another format
   replay       Make the decisions of a journal again and compare them
-  reproduce    Measure again what a paper reports
+  reproduce    Measure the claims of a paper again
   list         Show the presets, methods, devices, backends and trace formats there are
-  completions  Print what a shell needs to complete forerun's words
+  completions  Print a completion script for a shell
   man          Print a manual page
   help         Print this message or the help of the given subcommand(s)
 
@@ -36,12 +36,12 @@ Options:
 
 Sizes: 64KiB, 1MiB, 100MB (KiB = 1024, kB = 1000). Durations: 8ms. Rates: 80MB/s.
 Exit codes: 0 done, 1 tried and failed, 2 cannot be tried.
-FORERUN_LOG=debug in the environment shows what happens, on stderr.
+FORERUN_LOG=debug in the environment logs details on stderr.
 
 To begin with:
   forerun try /data              does it help with these files?
   forerun mount /data /fast      then read below /fast
-  forerun top                    what it does
+  forerun top                    watch it work
   forerun umount /fast
 
 "#]]);
@@ -60,7 +60,7 @@ Write files to standard output, read ahead
 Usage: forerun read [OPTIONS] <FILE>...
 
 Arguments:
-  <FILE>...  What to read, one after the other
+  <FILE>...  The files to read, one after the other
 
 Options:
       --memory <SIZE>      Memory for everything: blocks, buffers in flight and bookkeeping
@@ -136,7 +136,7 @@ Options:
                          json]
       --disks <N>        How many of the emulated devices there are; files lie on them round and
                          round [default: 1]
-      --hinted <METHOD>  What follows hints in place of the preset's, as name or
+      --hinted <METHOD>  The method that follows hints in place of the preset's, as name or
                          name(param=value,..), or none
       --notice <WHEN>    When a hinted method notices that a fetch has ended: at once, or at reads
                          (when one begins or waits, as the simulator of Kimbrel et al. 1996)
@@ -210,8 +210,8 @@ Show the presets, methods, devices, backends and trace formats there are
 Usage: forerun list [OPTIONS] [WHAT]
 
 Arguments:
-  [WHAT]  What to show [default: everything] [possible values: presets, methods, devices, backends,
-          hinted, schedulers, workloads, formats]
+  [WHAT]  The part to show [default: everything] [possible values: presets, methods, devices,
+          backends, hinted, schedulers, workloads, formats]
 
 Options:
       --format <FORMAT>  How to print it [default: table] [possible values: table, json]

@@ -360,7 +360,7 @@ fn what_cannot_be_simulated_is_refused() {
         ),
         (
             format!("--trace {trace} --notice at-reads --preset demand-lru,forerun"),
-            "--notice: no preset named looks ahead",
+            "--notice: no preset named follows announced reads",
         ),
         (
             format!("--trace {trace} --notice soon"),

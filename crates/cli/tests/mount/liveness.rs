@@ -191,7 +191,7 @@ while m[5000] == was:
 }
 
 /// Whether the daemon has ended as far as the kernel lets it: a thread that waits for a FUSE server
-/// which has its request cannot be ended by anybody, and the process is a zombie as long.
+/// which has its request cannot be killed, and the process is a zombie as long.
 fn has_ended(silent: &Silent) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{}/stat", silent.mounted.daemon.id()));
     stat.map_or(true, |stat| stat.contains(") Z "))

@@ -305,7 +305,7 @@ fn five_thousand_files_are_open_at_once() {
     }
 }
 
-/// Cuts a mount's daemon off when dropped, so that whoever waits for it goes on with an error.
+/// Cuts a mount's daemon off when dropped, so that programs waiting for it go on with an error.
 struct CutOff<'a>(&'a Mounted);
 
 impl Drop for CutOff<'_> {

@@ -1,5 +1,5 @@
-//! Small files: opened ahead of whoever walks their folder, believed for as long as was said, and of a
-//! tree that does not change read without the daemon.
+//! Small files: opened ahead of programs that walk their folder, believed for as long as was said,
+//! and of a tree that does not change read without the daemon.
 
 use std::fs::{self, File, Permissions};
 use std::os::unix::ffi::OsStrExt;

@@ -228,7 +228,7 @@ fn scaled(weights: &[u64], total: Nanos) -> Vec<Nanos> {
     weights.iter().map(&mut share).collect()
 }
 
-/// How many of `extra` things fall to visit `at` of `visits`, spread evenly.
+/// How many of `extra` reads fall to visit `at` of `visits`, spread evenly.
 fn spread(extra: u64, at: u64, visits: u64) -> u64 {
     extra * (at + 1) / visits - extra * at / visits
 }

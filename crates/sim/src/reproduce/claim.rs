@@ -167,7 +167,7 @@ impl Claim {
     }
 
     /// Whether these numbers meet it. An order or a shape has no numbers to be compared with;
-    /// whoever measured it says whether it holds.
+    /// its measurement says whether it holds.
     #[must_use]
     pub fn judge(&self, measured: &Figures) -> Verdict {
         let pairs = measured.all().iter().enumerate();

@@ -281,7 +281,7 @@ pub(super) fn is_comment(line: &[u8]) -> bool {
     line.trim_ascii_start().starts_with(b"#")
 }
 
-/// The sectors of a request; whoever writes has made them whole.
+/// The sectors of a request; the writer has made them whole.
 pub(super) fn sectors_of(record: &Record) -> (u64, u64) {
     match record.place {
         Place::Byte(offset) => (offset / SECTOR, u64::from(record.bytes) / SECTOR),

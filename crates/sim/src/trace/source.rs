@@ -244,7 +244,7 @@ impl Read for Frames {
     }
 }
 
-/// Begins the next frame of contents, or skips one of other things.
+/// Begins the next frame of contents, or skips one of another kind.
 fn next_frame(mut file: Ahead) -> io::Result<Frames> {
     match *file.peek(8)? {
         [] => Ok(Frames::Over),

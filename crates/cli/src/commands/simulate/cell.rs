@@ -27,7 +27,7 @@ pub(super) struct Cell {
     pub(super) cache_blocks: u32,
 }
 
-/// All cells, of which every one can be tried.
+/// All runs, of which every one can be tried.
 ///
 /// # Errors
 /// A preset that does not go with the device or the input, or a block beyond a disk's end.

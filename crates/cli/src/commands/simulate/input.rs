@@ -148,7 +148,7 @@ impl Input {
         recorded.map_or(1, |r| r.requests() + r.told().writes)
     }
 
-    /// Whether a cell reads the trace once more, and the bar moves with it.
+    /// Whether a run reads the trace once more, and the bar moves with it.
     pub(super) fn is_read_by(&self, cell: &Cell) -> bool {
         let kept = self
             .recorded

@@ -1,7 +1,7 @@
 //! One run of the grid, and the bound it is measured against.
 //!
-//! A cell makes its own devices, so cells can run at once; the input is shared. Which host runs a
-//! preset:
+//! A run makes its own devices, so several can go on at once; the input is shared. Which host runs
+//! a preset:
 //!
 //! ```text
 //! unit            every hinted method, in the theory's units
@@ -40,7 +40,7 @@ use crate::args::{Simulate, Simulated};
 use crate::commands::trace::unreadable;
 use crate::failure::Failure;
 
-/// A cell with all that it runs on.
+/// A run with its input and devices.
 pub(super) struct Run<'a> {
     pub(super) cell: &'a Cell,
     pub(super) args: &'a Simulate,
@@ -88,7 +88,7 @@ impl Run<'_> {
         })
     }
 
-    /// When free disks are noticed, where anything is announced to a method that looks ahead.
+    /// When free disks are noticed, where anything is announced to a method that follows announcements.
     fn notice(&self) -> Option<Notice> {
         let preset = &self.cell.preset;
         let looks = preset.is_hinted() && !preset.is_lru() && !self.disk.is_unit();

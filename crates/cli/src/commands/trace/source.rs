@@ -146,7 +146,7 @@ impl Read for Copied {
     }
 }
 
-/// A file from its beginning, whoever else reads it at the same time.
+/// A file from its beginning, independent of other readers at the same time.
 struct Again {
     file: Arc<File>,
     at: u64,

@@ -43,7 +43,7 @@ const FOLDERS_MAX: usize = 1024;
 /// the rest is for open files.
 const FOLDERS_PART: u64 = 8;
 
-/// A file that is open, for whoever looks whether it changed.
+/// A file that is open, for the check for changes.
 #[derive(Clone, Debug)]
 pub struct Held {
     /// Which file.

@@ -34,7 +34,7 @@ use crate::mount::lock;
 /// with twenty programs at work.
 const CLAIM: Duration = Duration::from_secs(1);
 
-/// How long anybody may be told its attributes: rights that were taken away meanwhile would count.
+/// How long its attributes may be given out: rights that were taken away meanwhile would count.
 const AT_HAND: Duration = Duration::from_millis(100);
 
 /// How long after the last `ESTALE` files are kept at hand: files that change, change again.
@@ -100,7 +100,7 @@ impl Retries {
         (*at >= since && at.elapsed() < CLAIM).then(|| file.clone())
     }
 
-    /// A file that was looked up a moment ago, whoever asks for its attributes.
+    /// A file that was looked up a moment ago, for any request of its attributes.
     pub(super) fn at_hand(&self, node: Node) -> Option<Arc<File>> {
         if !self.hot.load(Ordering::Relaxed) {
             return None;

@@ -1,6 +1,6 @@
 //! Calls on the file system, with the notices to the kernel around them.
 //!
-//! Used by the [adapter](super), on whatever thread a call is made.
+//! Used by the [adapter](super), on the thread of the call.
 
 use std::ffi::OsStr;
 use std::fs::File;

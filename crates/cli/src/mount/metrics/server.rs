@@ -1,6 +1,6 @@
 //! The server of the metrics: one thread, a bounded number of connections.
 //!
-//! Anybody on the machine can connect, so every resource has a limit. Of [`CONNECTIONS_MAX`]
+//! Any program on the machine can connect, so every resource has a limit. Of [`CONNECTIONS_MAX`]
 //! connections the next one takes the place of the one that is longest without asking: 5,000 idle
 //! clients cost 32 descriptors and do not keep Prometheus out, which asks as it connects. No
 //! connection lives longer than [`PATIENCE`]. Where the process has no descriptor left, the server

@@ -42,7 +42,7 @@ const SEEDS: u64 = 10;
 const STREAM: u64 = 100_000_000;
 const PAGE: u64 = 4096;
 
-/// A kernel on the drive. [`new`](Self::new) has the assumptions; notes change one thing at a time.
+/// A kernel on the drive. [`new`](Self::new) has the assumptions; notes change one value at a time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bench {
     pub(super) preset: &'static str,
