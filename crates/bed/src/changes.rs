@@ -57,13 +57,13 @@ const OTHER_USER: u32 = 65_534;
 /// A run: its folders, time, readers and seed.
 #[derive(Clone, Debug)]
 pub struct Changing {
-    /// Where files are changed.
+    /// Folder in which files are changed.
     pub source: PathBuf,
-    /// Where they are read.
+    /// Folder in which they are read.
     pub mountpoint: PathBuf,
-    /// For how long.
+    /// Duration.
     pub time: Duration,
-    /// How many read.
+    /// Number of readers.
     pub readers: usize,
     /// Decides the changes and the files read; the threads decide the order.
     pub seed: u64,
@@ -99,11 +99,11 @@ pub struct Counts {
 /// A run, done.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
-    /// As given.
+    /// The argument.
     pub seed: u64,
-    /// As given.
+    /// The argument.
     pub seconds: f64,
-    /// As given; half are another user.
+    /// The argument; half are another user.
     pub readers: usize,
     /// Files that changed.
     pub files: u64,
@@ -119,7 +119,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// How many violations there were.
+    /// Number of violations.
     #[must_use]
     pub fn violations(&self) -> u64 {
         self.counts.violations.values().sum()

@@ -57,7 +57,7 @@ pub struct Comparison {
     pub runs: u16,
 }
 
-/// Where the file is read.
+/// Folder in which the file is read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Side {

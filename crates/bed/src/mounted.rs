@@ -27,7 +27,7 @@ use crate::thing::Thing;
 const START_MAX: Duration = Duration::from_secs(20);
 /// It has nothing to write back.
 const STOP_MAX: Duration = Duration::from_secs(10);
-/// How long to wait for a change of the mounts before looking whether the program still runs.
+/// Time to wait for a change of the mounts before looking whether the program still runs.
 const LOOK: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 100_000_000,

@@ -11,14 +11,14 @@ use crate::bed::{Bed, Disks, Kind, Queue};
 use crate::export::image_name;
 use crate::failure::{At, Failure};
 
-/// Where the parts of a bed are.
+/// Paths of the parts of a bed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Place {
     /// The images: in tmpfs, or, of local disks, in the state directory.
     pub images: PathBuf,
-    /// Where the export of emulated disks is mounted.
+    /// Mount point of the export of emulated disks.
     pub export: Option<PathBuf>,
-    /// Where the file system is mounted.
+    /// Mount point of the file system.
     pub files: PathBuf,
     /// Where `table` and `small` mount the candidates.
     pub rival: PathBuf,

@@ -53,7 +53,7 @@ pub struct Share {
 /// The readings of all readers.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Readings {
-    /// How many readers.
+    /// Number of readers.
     pub readers: usize,
     /// Size of one read.
     pub read_bytes: usize,

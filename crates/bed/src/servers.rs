@@ -60,7 +60,7 @@ pub enum Server {
     Search {
         /// The folder that holds indexes from run to run.
         index: PathBuf,
-        /// How many documents are indexed.
+        /// Number of documents indexed.
         documents: u64,
     },
 }
@@ -108,7 +108,7 @@ pub struct Answers {
 /// One candidate at one number of clients; medians of the runs.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Row {
-    /// How many clients.
+    /// Number of clients.
     pub clients: usize,
     /// `kernel none 128` or `forerun mount`.
     pub side: String,

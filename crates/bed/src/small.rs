@@ -82,7 +82,7 @@ pub enum Pass {
 /// One program on one candidate.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Row {
-    /// How many files.
+    /// Number of files.
     pub files: u64,
     /// Which program.
     pub program: Program,

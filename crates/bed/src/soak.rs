@@ -52,19 +52,19 @@ const REST_MAX: Duration = Duration::from_secs(30);
 /// A soak.
 #[derive(Clone, Debug)]
 pub struct Soaking {
-    /// Where its files are made.
+    /// Folder of its files.
     pub folder: PathBuf,
     /// The binary.
     pub forerun: PathBuf,
     /// Readers at a time.
     pub readers: usize,
-    /// For how long.
+    /// Duration.
     pub time: Duration,
     /// Memory limit of the mount.
     pub memory_bytes: u64,
     /// The disk it emulates.
     pub emulate: String,
-    /// How many files.
+    /// Number of files.
     pub files: u64,
     /// Size of each.
     pub file_bytes: u64,

@@ -63,7 +63,7 @@ pub struct Comparison {
 /// One candidate at one number of readers.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Row {
-    /// How many readers.
+    /// Number of readers.
     pub readers: usize,
     /// `kernel none 128` or `forerun forerun`.
     pub side: String,

@@ -32,7 +32,7 @@ use crate::estimate::DeviceEstimate;
 pub struct Measured {
     /// From the start of all readers to the end of the last.
     pub elapsed: Nanos,
-    /// How long each reader took.
+    /// Elapsed time of each reader.
     pub readers: Vec<Nanos>,
     /// Bytes the readers got.
     pub bytes: u64,

@@ -41,12 +41,12 @@ pub trait Subject {
     /// Reads `count` bytes at `offset`, both multiples of [`UNIT`], and says how long it took.
     ///
     /// # Errors
-    /// Those of the read.
+    /// Errors of the read.
     fn read(&mut self, offset: u64, count: usize) -> io::Result<Nanos>;
     /// The same at several places in their order, so many at once; how long all took together.
     ///
     /// # Errors
-    /// Those of one of the reads.
+    /// Errors of one of the reads.
     fn read_together(&mut self, offsets: &[u64], count: usize, at_once: u32) -> io::Result<Nanos>;
 }
 

@@ -33,7 +33,7 @@ const WHY_MAX: usize = 200;
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Document {
-    /// How many requests the device works on at once: 1 for a disk, left out if many.
+    /// Number of requests the device works on at once: 1 for a disk, left out if many.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     servers: Option<u32>,
     switching: Vec<SwitchingPoint>,

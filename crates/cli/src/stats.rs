@@ -10,7 +10,7 @@ use forerun_core::{Ledger, Nanos};
 
 use crate::estimate::DeviceEstimate;
 
-/// How many counters a ledger has.
+/// Number of counters of a ledger.
 const COUNTERS: usize = 31;
 
 /// The lines, for a run that took this long and gave this many bytes.

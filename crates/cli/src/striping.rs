@@ -153,7 +153,7 @@ impl Striping {
         choice.with("strip_bytes", self.strip.0).ok()
     }
 
-    /// How many disks it has.
+    /// Number of disks.
     #[must_use]
     pub fn disks(&self) -> u16 {
         self.disks

@@ -14,7 +14,7 @@ use crate::workload::{Announcement, Announcements, Steps, Turns, Walk, Workload}
 pub struct Announced<'a> {
     /// The reads.
     pub workload: &'a dyn Workload,
-    /// How many of a hundred hints name another place of their file.
+    /// Percentage of hints that name another place of their file.
     pub wrong_percent: u8,
     /// How many of a hundred reads are not announced.
     pub missing_percent: u8,

@@ -110,13 +110,13 @@ impl Future {
         Self { next, distinct }
     }
 
-    /// How many references there are.
+    /// Number of references.
     #[must_use]
     pub fn references(&self) -> usize {
         self.next.len()
     }
 
-    /// How many different blocks.
+    /// Number of distinct blocks.
     #[must_use]
     pub fn distinct(&self) -> usize {
         self.distinct

@@ -205,7 +205,7 @@ pub trait Device: core::fmt::Debug {
     /// The counters so far.
     fn usage(&self) -> Usage;
 
-    /// How many requests it can work on at once: `busy` grows at most this much faster than time.
+    /// Number of requests it can work on at once: `busy` grows at most this much faster than time.
     fn servers(&self) -> u32 {
         1
     }

@@ -45,7 +45,7 @@ pub struct Reference {
     pub compute: Nanos,
 }
 
-/// Where a block lies.
+/// Location of a block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Place {
     /// On which disk.

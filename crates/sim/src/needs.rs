@@ -89,7 +89,7 @@ impl Needs {
         self.runs.is_empty()
     }
 
-    /// How many bytes there are.
+    /// Number of bytes.
     #[must_use]
     pub fn bytes(&self) -> Bytes {
         let each = self.runs.iter().map(|run| run.bytes.0);

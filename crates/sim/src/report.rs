@@ -74,7 +74,7 @@ impl ReaderReport {
 pub struct DeviceReport {
     /// Its counters.
     pub usage: Usage,
-    /// How many requests it can work on at once.
+    /// Number of requests it can work on at once.
     pub servers: u32,
     /// The engine's estimate of its costs in the end.
     pub estimate: Profile,

@@ -31,7 +31,7 @@ impl Server {
         now.max(self.free_at)
     }
 
-    /// Where the last request ended; `None` before the first, which always switches.
+    /// End of the last request; `None` before the first, which always switches.
     pub(crate) fn head(&self) -> Option<Bytes> {
         self.head
     }

@@ -63,7 +63,7 @@ pub struct Outcome {
     pub stall: u64,
     /// Mean time from submission to completion; none in units.
     pub response_mean: Option<u64>,
-    /// How long each disk worked, for each request it can work on at once.
+    /// Busy time of each disk, for each request it can work on at once.
     pub busy: Vec<u64>,
     /// The longest computation of one reader.
     pub compute_longest: u64,

@@ -58,7 +58,7 @@ pub enum ValidateError {
         request: u64,
         /// Where it ends.
         end: u64,
-        /// How many bytes the drive holds.
+        /// Capacity of the drive.
         capacity: u64,
     },
 }
@@ -173,7 +173,7 @@ impl Compared {
         Self { measured, modelled }
     }
 
-    /// How many requests.
+    /// Number of requests.
     #[must_use]
     pub fn requests(&self) -> usize {
         self.measured.len()

@@ -135,7 +135,7 @@ pub struct Announcement {
     pub reader: usize,
     /// Where in its file.
     pub offset: Bytes,
-    /// How many bytes.
+    /// Number of bytes.
     pub bytes: Bytes,
 }
 

@@ -59,9 +59,9 @@ pub(super) struct Version {
     pub(super) incarnation: u32,
     /// Which bytes; 0: none are written.
     pub(super) content: u32,
-    /// Where they end; after it are zeros.
+    /// Their end; after it are zeros.
     pub(super) written: u64,
-    /// Where the file ends.
+    /// End of the file.
     pub(super) length: u64,
     /// Whether other users may read it.
     pub(super) is_public: bool,
@@ -123,7 +123,7 @@ impl History {
             .unwrap_or_default()
     }
 
-    /// How many contents there were.
+    /// Number of contents.
     pub(super) fn contents(&self) -> u64 {
         u64::from(self.periods().contents)
     }

@@ -207,7 +207,7 @@ impl Call<'_> {
     }
 }
 
-/// Where a block comes from.
+/// Origin of a block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Found {
     Content(u32),

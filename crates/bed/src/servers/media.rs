@@ -36,7 +36,7 @@ pub(super) const REQUESTS_COUNT: usize = 262_144;
 pub(super) const REQUEST_BYTES: usize = 32;
 /// nginx listens within milliseconds; this is for a machine that stands still.
 const START_MAX: Duration = Duration::from_secs(20);
-/// How long to wait before looking whether it listens.
+/// Time to wait before looking whether it listens.
 const LOOK: Duration = Duration::from_millis(5);
 
 /// Writes the list of requests and wrk's script into the state directory.

@@ -26,7 +26,7 @@ pub(crate) struct SoakArgs {
     /// How many readers at a time, each a process
     #[arg(long, default_value = "1000", value_parser = readers)]
     readers: usize,
-    /// For how long
+    /// Duration
     #[arg(long, value_name = "TIME", default_value = "10min", value_parser = quantity::duration)]
     time: Duration,
     /// Memory of the mount

@@ -47,7 +47,7 @@ pub struct Shape {
     pub think: Nanos,
     /// Decides everything random.
     pub seed: u64,
-    /// How many files there are, for a pattern of one process that reads them all.
+    /// Number of files, for a pattern of one process that reads them all.
     pub files: u64,
 }
 

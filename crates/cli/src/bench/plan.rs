@@ -100,9 +100,9 @@ pub struct Plan {
 /// Reads are announced, not all of them truly.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Hints {
-    /// How many of a hundred are wrong.
+    /// Percentage of wrong ones.
     pub wrong_percent: u8,
-    /// How many of a hundred reads are left out.
+    /// Percentage of reads left out.
     pub missing_percent: u8,
 }
 

@@ -27,11 +27,11 @@ pub trait Source: Send {
     /// As `pread(2)`.
     ///
     /// # Errors
-    /// Those of the read.
+    /// Errors of the read.
     fn read_at(&mut self, buffer: &mut [u8], offset: u64) -> io::Result<usize>;
 }
 
-/// How long it took.
+/// Elapsed time.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Times {
     /// From the opening of the gate to the end of the last reader.

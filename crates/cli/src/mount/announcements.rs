@@ -65,7 +65,7 @@ const IDLE_MAX: Duration = Duration::from_secs(15 * 60);
 pub struct Range {
     /// Below the mount point.
     pub path: String,
-    /// Where it begins.
+    /// Start position.
     pub offset: u64,
     /// Its length; to the end of the file if there is none.
     pub bytes: Option<u64>,
@@ -247,7 +247,7 @@ impl<R> Files<R> {
         }
     }
 
-    /// How long to wait for the next announcement.
+    /// Time to wait for the next announcement.
     fn patience(&self) -> Duration {
         if self.open.is_empty() {
             Duration::MAX

@@ -264,7 +264,7 @@ impl SourceFs {
     /// Reads of an open file: see [`OpenFile::read`].
     ///
     /// # Errors
-    /// Those of the source.
+    /// Errors of the source.
     pub fn read(&self, handle: u64, buffer: &mut [u8], offset: u64) -> Result<usize, Errno> {
         self.files.get(handle)?.read(buffer, offset, true)
     }
@@ -293,7 +293,7 @@ impl SourceFs {
     /// The file system a node is on.
     ///
     /// # Errors
-    /// Those of the source.
+    /// Errors of the source.
     pub fn space(&self, node: Node) -> Result<StatVfs, Errno> {
         rustix::fs::fstatvfs(self.descriptor(node)?)
     }

@@ -28,7 +28,7 @@ const STALE_MAX: usize = 16;
 pub struct Checked {
     /// The source.
     pub source: PathBuf,
-    /// Where it appears.
+    /// The mount point.
     pub mountpoint: PathBuf,
     /// The folder of SOURCE that the mount point hides.
     pub covered: Option<Covered>,

@@ -30,7 +30,7 @@ pub struct Watched {
     pub times: Arc<ReadTimes>,
     /// Its source.
     pub source: PathBuf,
-    /// Where it appears.
+    /// The mount point.
     pub mountpoint: PathBuf,
     /// The preset of its engine.
     pub preset: &'static str,
@@ -99,7 +99,7 @@ pub struct OpenFileReport {
     pub requests: u64,
     /// Bytes given to the kernel.
     pub read_bytes: u64,
-    /// Where the last read ended.
+    /// End of the last read.
     pub at_bytes: u64,
     /// The kernel reads it from the source; such reads are not counted here.
     #[serde(default)]
@@ -111,15 +111,15 @@ pub struct OpenFileReport {
 /// A stream of an open file: a run that is fetched ahead.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct StreamReport {
-    /// Where it began.
+    /// Start position.
     pub begin_bytes: u64,
-    /// Where its reader is.
+    /// Position of its reader.
     pub at_bytes: u64,
     /// Bytes from there on that were fetched, or are on the way.
     pub ahead_bytes: u64,
-    /// Where its last window begins.
+    /// Start of its last window.
     pub window_at_bytes: u64,
-    /// How long that is.
+    /// Its length.
     pub window_bytes: u64,
     /// How much of it lies behind the mark at which the next one is fetched.
     pub window_async_bytes: u64,

@@ -41,9 +41,9 @@ pub struct Chosen {
 pub struct Part {
     /// The file, by its place in the list.
     pub file: PathBuf,
-    /// Where it begins.
+    /// Start position.
     pub offset: u64,
-    /// How long it is.
+    /// Length.
     pub bytes: u64,
 }
 
@@ -86,7 +86,7 @@ impl Chosen {
         self.files.iter().map(|(_, bytes)| bytes).sum()
     }
 
-    /// How many may read at once: not more than there are segments for.
+    /// Limit of concurrent readers: not more than there are segments for.
     #[must_use]
     pub fn readers_max(&self) -> u32 {
         let segments = |(_, bytes): &(PathBuf, u64)| (bytes / SEGMENT_MIN).max(1);

@@ -36,7 +36,7 @@ pub enum Outcome {
 /// A workload, and how it went.
 #[derive(Clone, Debug)]
 pub struct Row {
-    /// How many read at once.
+    /// Number of concurrent readers.
     pub readers: u32,
     /// The pairs of runs; at least one.
     pub pairs: Vec<Pair>,

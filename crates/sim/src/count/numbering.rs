@@ -23,7 +23,7 @@ impl Numbering {
     /// The least number of slots.
     const SLOTS_MIN: usize = 64;
 
-    /// How many different ones there were.
+    /// Number of different ones.
     #[must_use]
     pub fn len(&self) -> usize {
         self.ids.len()

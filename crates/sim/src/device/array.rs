@@ -69,7 +69,7 @@ pub struct Array {
     /// Requests under way, by our own number for them.
     open: BTreeMap<u64, Open>,
     next: u64,
-    /// Where the last request ended; `None` before the first.
+    /// End of the last request; `None` before the first.
     head: Option<Bytes>,
     usage: Usage,
     /// Parts that ended, between two uses of it; kept to be filled again.

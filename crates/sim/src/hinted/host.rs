@@ -79,7 +79,7 @@ pub struct HostReport {
     pub completed: u64,
     /// Of these, the ones that failed.
     pub failed: u64,
-    /// How long each device worked.
+    /// Busy time of each device.
     pub busy: Vec<Nanos>,
 }
 

@@ -102,7 +102,7 @@ pub struct ArrayRun {
     pub host: Host,
     /// Files begin at rows of strips; else one right behind the other, wherever that is.
     pub is_aligned: bool,
-    /// How long it is.
+    /// Length.
     pub time: Nanos,
 }
 

@@ -69,7 +69,7 @@ pub struct ServerRun {
     pub private: Handlers,
     /// The disk scheduler.
     pub scheduler: &'static str,
-    /// How long it is.
+    /// Length.
     pub time: Nanos,
 }
 

@@ -16,7 +16,7 @@ use super::recorded::Recorded;
 use crate::hinted::Place;
 use crate::needs::{Needs, Run};
 
-/// Where blocks lie.
+/// Placement of blocks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Layout {
     /// At their number.
@@ -89,7 +89,7 @@ impl<'a> Placing<'a> {
         matches!(self.order, Order::Number)
     }
 
-    /// Where a block lies.
+    /// Location of a block.
     #[must_use]
     pub fn place(&self, block: u32) -> Place {
         let (number, bytes) = (self.number(block), u64::from(self.block_bytes));

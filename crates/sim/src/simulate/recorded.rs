@@ -144,7 +144,7 @@ impl Recorded {
         &self.references
     }
 
-    /// How many requests there are.
+    /// Number of requests.
     #[must_use]
     pub fn requests(&self) -> u64 {
         self.requests

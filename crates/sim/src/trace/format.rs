@@ -85,7 +85,7 @@ pub struct Holds {
     pub needs_arrival: bool,
     /// Computing before it.
     pub compute: bool,
-    /// How long it took.
+    /// The response time.
     pub response: bool,
     /// The behaviour of the drive's cache.
     pub label: bool,

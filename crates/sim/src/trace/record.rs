@@ -79,7 +79,7 @@ impl Label {
 /// See the [module](self).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Record {
-    /// Where it begins.
+    /// Start position.
     pub place: Place,
     /// How long it is; 0 where the format does not say, which counts as one block.
     pub bytes: u32,

@@ -91,7 +91,7 @@ pub struct Folders {
     pub read_bytes: u64,
     /// Computing time before each read.
     pub think_ns: u64,
-    /// How many folders.
+    /// Number of folders.
     pub folders: u64,
     /// Files of each.
     pub files: u64,

@@ -67,7 +67,7 @@ const NAMES: f64 = 0.16;
 
 type Drawn = Result<String, Box<dyn std::error::Error>>;
 
-/// Where each part of a bar ends, in seconds.
+/// The end of each part of a bar, in seconds.
 fn ends(bar: &Bar) -> [f64; 3] {
     let mut end = 0.0;
     [bar.compute, bar.driver, bar.stall].map(|part| {

@@ -37,7 +37,7 @@ pub(super) struct Input {
     pub(super) source: Option<Source>,
     /// The workload by name, if it is one of the list's.
     pub(super) workload: Option<String>,
-    /// Where compute times come from.
+    /// Origin of compute times.
     pub(super) compute_from: &'static str,
     /// Moves with the bytes read of a trace.
     pub(super) bar: ProgressBar,

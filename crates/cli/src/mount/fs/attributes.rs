@@ -80,7 +80,7 @@ impl Attributes {
     /// empty.
     ///
     /// # Errors
-    /// Those of `statx(2)`.
+    /// Errors of `statx(2)`.
     pub fn of(folder: impl AsFd, name: impl rustix::path::Arg) -> Result<Self, Errno> {
         let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::EMPTY_PATH | AtFlags::NO_AUTOMOUNT;
         statx(folder, name, flags, WANTED).map(|stat| Self::from(&stat))
@@ -103,7 +103,7 @@ impl Attributes {
 /// The device of an open file, as far as this kernel knows by itself: no server is asked.
 ///
 /// # Errors
-/// Those of `statx(2)`.
+/// Errors of `statx(2)`.
 pub fn device_of(file: impl AsFd) -> Result<(u32, u32), Errno> {
     let flags = AtFlags::EMPTY_PATH | AtFlags::NO_AUTOMOUNT | AtFlags::STATX_DONT_SYNC;
     let stat = statx(file, "", flags, StatxFlags::empty())?;

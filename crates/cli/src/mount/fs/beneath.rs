@@ -21,7 +21,7 @@ use rustix::io::Errno;
 /// The folder that is SOURCE. Here links are followed: the user named them.
 ///
 /// # Errors
-/// Those of `open(2)`.
+/// Errors of `open(2)`.
 pub fn open_root(path: &Path) -> Result<File, Errno> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     rustix::fs::open(path, flags, Mode::empty()).map(File::from)
@@ -50,7 +50,7 @@ pub fn open_mounted(folder: impl AsFd, name: &OsStr) -> Result<File, Errno> {
 /// not waited for: something else may have its name by now.
 ///
 /// # Errors
-/// Those of [`open_child`].
+/// Errors of [`open_child`].
 pub fn open_to_read(folder: impl AsFd, name: &OsStr) -> Result<(File, bool), Errno> {
     check_name(name)?;
     direct_if_possible(|flags| {
@@ -62,7 +62,7 @@ pub fn open_to_read(folder: impl AsFd, name: &OsStr) -> Result<(File, bool), Err
 /// The same for a file that a descriptor stands for.
 ///
 /// # Errors
-/// Those of `open(2)`.
+/// Errors of `open(2)`.
 pub fn open_again(standing: &File) -> Result<(File, bool), Errno> {
     let path = path_of(standing);
     direct_if_possible(|flags| rustix::fs::open(&path, flags, Mode::empty()).map(File::from))
@@ -84,7 +84,7 @@ const CHILD: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC
 /// A folder for listing, from its `O_PATH` descriptor.
 ///
 /// # Errors
-/// Those of `openat2(2)`.
+/// Errors of `openat2(2)`.
 pub fn open_for_listing(folder: impl AsFd) -> Result<File, Errno> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     openat2(folder, OsStr::new("."), flags, ResolveFlags::empty())

@@ -29,7 +29,7 @@ pub struct Covered {
 /// A descriptor for something that is about to be covered; see [`Covered`].
 ///
 /// # Errors
-/// Those of the source.
+/// Errors of the source.
 pub fn covered(mountpoint: &Path) -> Result<Covered, Errno> {
     let (Some(parent), Some(name)) = (mountpoint.parent(), mountpoint.file_name()) else {
         return Err(Errno::INVAL);

@@ -22,7 +22,7 @@ pub type UnderWay = (Vec<StreamView>, Vec<(Option<u64>, DeviceView)>);
 pub struct EngineOfMount {
     /// None once the mount has ended.
     driver: RwLock<Option<Arc<Driver>>>,
-    /// How many bytes may be awaited at once.
+    /// Limit of bytes awaited at once.
     awaited_max: AtomicU64,
 }
 
@@ -87,7 +87,7 @@ impl EngineOfMount {
         Ok(())
     }
 
-    /// How many bytes may be awaited at once, asked for often.
+    /// Limit of bytes awaited at once, asked for often.
     #[must_use]
     pub fn awaited_max(&self) -> u64 {
         self.awaited_max.load(Ordering::Relaxed)
@@ -104,7 +104,7 @@ impl EngineOfMount {
     }
 }
 
-/// How many bytes may be awaited at once.
+/// Limit of bytes awaited at once.
 fn awaited_max(driver: &Driver) -> u64 {
     driver.awaited_max().map_or(u64::MAX, |bytes| bytes.0)
 }

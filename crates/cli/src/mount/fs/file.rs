@@ -37,7 +37,7 @@ pub struct OpenFile {
     requests: AtomicU64,
     /// Bytes given to the kernel.
     bytes: AtomicU64,
-    /// Where the last read ended.
+    /// End of the last read.
     at: AtomicU64,
 }
 
@@ -92,7 +92,7 @@ impl OpenFile {
     /// that these bytes were not awaited before ([`Reader::when_resident`]).
     ///
     /// # Errors
-    /// Those of the source.
+    /// Errors of the source.
     pub fn read(&self, buffer: &mut [u8], offset: u64, fresh: bool) -> Result<usize, Errno> {
         let reader = self.reader().ok_or(Errno::BADF)?;
         let mut filled = 0;

@@ -34,7 +34,7 @@ pub struct Name {
     pub inode: u64,
     /// Its kind, if the source's folder says so.
     pub kind: FileType,
-    /// Where the next name is.
+    /// Position of the next name.
     pub next: u64,
 }
 
@@ -50,7 +50,7 @@ struct Position {
 #[derive(Debug, Default)]
 struct Gathered {
     files: Vec<Listed>,
-    /// Where the listing has come to.
+    /// Position of the listing.
     next: u64,
 }
 
@@ -110,7 +110,7 @@ impl Listing {
     /// there are no more; whether there are no more.
     ///
     /// # Errors
-    /// Those of `getdents64(2)`.
+    /// Errors of `getdents64(2)`.
     pub fn read(&self, from: u64, take: &mut dyn FnMut(u64, &Name) -> bool) -> Result<bool, Errno> {
         let mut position = lock(&self.position);
         position.go_to(from)?;

@@ -131,7 +131,7 @@ impl Nodes {
         table.end_if_unused(node);
     }
 
-    /// Where a node is.
+    /// Location of a node.
     ///
     /// # Errors
     /// `ESTALE` if it is none of ours.

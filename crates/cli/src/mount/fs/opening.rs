@@ -165,7 +165,7 @@ impl SourceFs {
     /// on. Asks the source.
     ///
     /// # Errors
-    /// Those of the source.
+    /// Errors of the source.
     pub fn begin_reader(&self, file: &OpenFile) -> Result<(), Errno> {
         let driver = self.engine.driver().ok_or(Errno::SHUTDOWN)?;
         let place = self.nodes.place(file.node)?;

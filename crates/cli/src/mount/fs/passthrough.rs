@@ -131,7 +131,7 @@ impl Passthrough {
         !self.is_off.load(Ordering::Relaxed)
     }
 
-    /// How many opens were in passthrough.
+    /// Number of opens in passthrough.
     #[must_use]
     pub fn opens(&self) -> u64 {
         self.opens.load(Ordering::Relaxed)

@@ -66,7 +66,7 @@ impl SourceFs {
     /// The file a read without a handle is of, opened if it does not stand.
     ///
     /// # Errors
-    /// Those of [`SourceFs::open`].
+    /// Errors of [`SourceFs::open`].
     pub fn standing(&self, node: Node, thread: u32) -> Result<Arc<OpenFile>, Errno> {
         if let Some(file) = self.stands(node) {
             return Ok(file);
@@ -88,7 +88,7 @@ impl SourceFs {
     /// The handle for a listing without one.
     ///
     /// # Errors
-    /// Those of [`SourceFs::open_folder`].
+    /// Errors of [`SourceFs::open_folder`].
     pub fn standing_folder(&self, node: Node, thread: u32) -> Result<u64, Errno> {
         if let Some(handle) = used(&self.standing.folders, node) {
             return Ok(handle);

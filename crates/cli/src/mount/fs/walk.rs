@@ -114,7 +114,7 @@ impl Walk {
         }
     }
 
-    /// How many names it keeps.
+    /// Number of names kept.
     pub(super) fn names_max(&self) -> usize {
         self.names_max
     }

@@ -37,7 +37,7 @@ impl SourceFs {
     /// sees them in the source; others are not told of `trusted.*`.
     ///
     /// # Errors
-    /// Those of the source.
+    /// Errors of the source.
     pub fn xattrs(&self, node: Node, may_see_all: bool) -> Result<Vec<u8>, Errno> {
         let descriptor = self.descriptor(node)?;
         let mut names = vec![0; XATTR_BYTES_MAX];

@@ -86,7 +86,7 @@ struct State {
 }
 
 struct Shared {
-    /// How many bytes may be awaited at once, which can change.
+    /// Limit of bytes awaited at once, which can change.
     awaited_max: AwaitedMax,
     lanes: Arc<Lanes>,
     state: Mutex<State>,
@@ -109,7 +109,7 @@ pub struct Read {
     pub offset: u64,
     /// So many bytes.
     pub bytes: usize,
-    /// Where the answer goes.
+    /// Destination of the answer.
     pub reply: TimedReply,
 }
 

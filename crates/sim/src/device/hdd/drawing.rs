@@ -53,7 +53,7 @@ pub struct Drawing {
     pub(super) keeps_written: bool,
 }
 
-/// Where the heads are.
+/// Position of the heads.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Arm {
     pub(super) cylinder: u32,
@@ -119,13 +119,13 @@ impl Pass {
 }
 
 impl Drawing {
-    /// How many sectors the drive has.
+    /// Number of sectors.
     #[must_use]
     pub fn sectors(&self) -> u64 {
         self.geometry.sectors()
     }
 
-    /// How many bytes it holds.
+    /// Capacity in bytes.
     #[must_use]
     pub fn capacity(&self) -> Bytes {
         Bytes(self.sectors() * self.sector)

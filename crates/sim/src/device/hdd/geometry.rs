@@ -144,7 +144,7 @@ impl Zone {
         Ok(())
     }
 
-    /// How many sectors it holds.
+    /// Number of sectors.
     fn holds(&self, heads: u64) -> u64 {
         let (tracks, _) = self.range(heads);
         let ranges = self.tracks(heads).div_ceil(tracks);
@@ -152,7 +152,7 @@ impl Zone {
     }
 }
 
-/// Where a sector lies.
+/// Location of a sector.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Spot {
     pub(super) cylinder: u32,
@@ -263,7 +263,7 @@ impl Geometry {
         weights
     }
 
-    /// Where a sector lies; for one past the end, where it would if the last zone went on.
+    /// Location of a sector; for one past the end, where it would if the last zone went on.
     pub(super) fn locate(&self, lbn: u64) -> Spot {
         let at = self.zones.partition_point(|zone| zone.end_lbn <= lbn);
         let zone = &self.zones[at.min(self.zones.len() - 1)];

@@ -18,7 +18,7 @@ use serde::Deserialize;
 
 use super::drawing::Drawing;
 
-/// Where reading on ends at the latest; see the [module](self).
+/// The latest end of readahead; see the [module](self).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Until {
@@ -43,12 +43,12 @@ pub(super) struct Ahead {
     pub(super) next: u64,
     /// When the heads are free to read it.
     pub(super) at: u64,
-    /// Where reading on stops.
+    /// The condition that ends readahead.
     pub(super) limit: u64,
 }
 
 impl Drawing {
-    /// Where reading on ends after a read of `first` to `end`, in a run held from `held` on.
+    /// The end of readahead after a read of `first` to `end`, in a run held from `held` on.
     pub(super) fn readahead_limit(&self, held: u64, first: u64, end: u64) -> u64 {
         let limit = end.saturating_add(self.readahead_sectors);
         let limit = limit.min(self.sectors());

@@ -32,7 +32,7 @@ pub struct Node(pub u64);
 /// SOURCE itself. FUSE fixes the number.
 pub const ROOT: Node = Node(1);
 
-/// Where numbers begin that are not the source's: above any inode number a disk file system uses.
+/// The first number that is not the source's: above any inode number a disk file system uses.
 const FOREIGN: u64 = 1 << 63;
 
 /// Folders between a node and SOURCE: a path has at most 4096 bytes, so 2048 names.
