@@ -55,7 +55,8 @@ enum Command {
         #[command(subcommand)]
         server: ServersCommand,
     },
-    /// Compare how fast one large file of this machine's disk is read: cold and warm, on it and mounted
+    /// Compare how fast one large file of this machine's disk is read: cold and warm, on it and
+    /// mounted
     Local(LocalArgs),
     /// Change files of a folder while its mount is read, and check every read
     Changes(ChangesArgs),

@@ -11,10 +11,10 @@
 //! ```
 //!
 //! A change in place that overlaps a read call may tear it, on any file system: such a call is held
-//! to bytes of the versions there were, and counted apart (`reads_overlapping`). Half of the readers
-//! are another user: an open that succeeds though the file was closed to them throughout is a
-//! violation, and so is one that is refused though it was open to them for seconds, and a call that
-//! does not return within a minute of the end.
+//! to bytes of the versions there were, and counted apart (`reads_overlapping`). Half of the
+//! readers are another user: an open that succeeds though the file was closed to them throughout is
+//! a violation, and so is one that is refused though it was open to them for seconds, and a call
+//! that does not return within a minute of the end.
 //!
 //! The files are in a folder of their own below SOURCE, which is removed at the end.
 
@@ -42,8 +42,8 @@ use history::{Clock, History};
 const FOLDER: &str = "forerun-bed-changes";
 /// Each file has one writer, so changes of one file do not overlap.
 const WRITERS: u64 = 4;
-/// Some of a writer's files change every few milliseconds; the others every tenth of a second, so that
-/// their cached bytes are used.
+/// Some of a writer's files change every few milliseconds; the others every tenth of a second, so
+/// that their cached bytes are used.
 const FILES_PER_WRITER: u64 = 12;
 /// Examples of each kind of violation.
 const EXAMPLES_MAX: usize = 3;

@@ -75,7 +75,7 @@ impl Export {
     /// Opens the images in `folder` and starts their disks, without delay.
     ///
     /// # Errors
-    /// The folder cannot be mounted on; no more threads.
+    /// An image cannot be opened; no more threads.
     pub fn open(folder: &Path, disks: &Disks) -> io::Result<Self> {
         let image = |index| {
             let name = image_name(index);

@@ -1,7 +1,8 @@
 //! The kernel's view of mounts and loop devices, and the settings a bed turns.
 //!
-//! Reads /proc/self/mountinfo and /sys; writes `scheduler`, `read_ahead_kb` and `rotational` only, of
-//! devices its callers made. Formats are those of Linux 5.9 and later (`bdi` under /sys/fs/btrfs).
+//! Reads /proc/self/mountinfo and /sys; writes `scheduler`, `read_ahead_kb` and `rotational` only,
+//! of devices its callers made. Formats are those of Linux 5.9 and later (`bdi` under
+//! /sys/fs/btrfs).
 
 use std::ffi::{OsStr, OsString};
 use std::fs;

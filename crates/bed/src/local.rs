@@ -1,4 +1,5 @@
-//! `local`: how fast one large file of a local disk is read through `forerun mount`, by one command.
+//! `local`: how fast one large file of a local disk is read through `forerun mount`, by one
+//! command.
 //!
 //! Called by `main`. No bed: the disk is the one FOLDER is on, where nothing is to be gained. The
 //! candidates run in turns, each run begins with another one, and the median over the runs is
@@ -11,9 +12,9 @@
 //!     then time a pass in pieces of 4 KiB, of 128 KiB and of 1 MiB                        warm
 //! ```
 //!
-//! How the cache is filled matters: buffered reads leave folios of many pages, `readahead(2)` and WILLNEED
-//! single pages, which are read at half the speed. So the source is filled by reads, and a pass is open,
-//! read to the end, close.
+//! How the cache is filled matters: buffered reads leave folios of many pages, `readahead(2)` and
+//! WILLNEED single pages, which are read at half the speed. So the source is filled by reads, and a
+//! pass is open, read to the end, close.
 //!
 //! It judges nothing, and leaves nothing behind in FOLDER.
 

@@ -10,9 +10,9 @@
 //! large    9 %    960,000 to 1,418,000 bytes, mean 1,189,000     together 152,000
 //! ```
 //!
-//! Used by [`fill`](crate::fill) for sizes and by `servers media` for requests. Integers only: a seed gives
-//! the same sizes and the same requests on every machine. Sizes and ranks are drawn apart, so the popular
-//! clips have the sizes of all, and lie anywhere on the disk.
+//! Used by [`fill`](crate::fill) for sizes and by `servers media` for requests. Integers only: a
+//! seed gives the same sizes and the same requests on every machine. Sizes and ranks are drawn
+//! apart, so the popular clips have the sizes of all, and lie anywhere on the disk.
 
 use crate::content::{self, Draws};
 
@@ -131,7 +131,8 @@ mod tests {
         assert_eq!(files, drawn(3).1);
         assert_ne!(files, drawn(4).1);
         assert_eq!(files.len(), 20_000);
-        // The harmonic number of 1,000 is 7.485: rank 1 is 2,672 of 20,000, rank 10 a tenth of that.
+        // The harmonic number of 1,000 is 7.485: rank 1 is 2,672 of 20,000, rank 10 a tenth of
+        // that.
         let times = |rank: usize| {
             files
                 .iter()

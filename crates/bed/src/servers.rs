@@ -1,8 +1,9 @@
 //! `servers`: a real server on a bed, by one command a table.
 //!
-//! A program that reads files in order is the best case of every readahead. A server has requests of many
-//! clients in flight at once, many small files or several runs at a time, and is judged by requests a
-//! second and by its slowest answers. Two are compared, on the same disk and in the same memory:
+//! A program that reads files in order is the best case of every readahead. A server has requests
+//! of many clients in flight at once, many small files or several runs at a time, and is judged by
+//! requests a second and by its slowest answers. Two are compared, on the same disk and in the same
+//! memory:
 //!
 //! ```text
 //! servers media    nginx with media clips, wrk asks for them by Zipf's law

@@ -12,8 +12,9 @@
 //! kill all; wait until the ledger is at rest; unmount                         then the verdict
 //! ```
 //!
-//! It fails if memory grew ([`flat`]) or passed its bound, if a reader got an error or a wrong byte, or if the
-//! ledger does not come to rest. No bed, no privileges beyond those of a FUSE mount. Called by the command line.
+//! It fails if memory grew ([`flat`]) or passed its bound, if a reader got an error or a wrong
+//! byte, or if the ledger does not come to rest. No bed, no privileges beyond those of a FUSE
+//! mount. Called by the command line.
 
 pub mod command;
 mod crowd;
@@ -133,7 +134,8 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        // A mount that could not be taken off must not be emptied: its folder is removed by name, or stays.
+        // A mount that could not be taken off must not be emptied: its folder is removed by name,
+        // or stays.
         let _ = fs::remove_dir(self.point());
         let _ = fs::remove_dir_all(self.source());
         let _ = fs::remove_file(self.log());

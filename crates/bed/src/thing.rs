@@ -166,8 +166,8 @@ fn unmount_ours(path: &Path, kind: &str) -> Result<(), Failure> {
 /// event tells that moment: the change event is sent before the file is put.
 const LETTING_GO: Duration = Duration::from_secs(2);
 
-/// Unmounts as soon as nothing holds it: the kernel closes the files of an io_uring some time after the
-/// process is gone, later on a loaded machine.
+/// Unmounts as soon as nothing holds it: the kernel closes the files of an io_uring some time after
+/// the process is gone, later on a loaded machine.
 ///
 /// # Errors
 /// Something still holds it.

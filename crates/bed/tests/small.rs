@@ -1,8 +1,8 @@
 //! `small` on a tiny bed: every candidate and program runs, and nothing is left behind.
 //!
 //! Runs the binary as users do; where the machine cannot make beds, the binary says so and the test
-//! is skipped with its reason. In place of `forerun` stands a script that serves the passthrough and
-//! ends on SIGTERM: how long anything takes is not asked here.
+//! is skipped with its reason. In place of `forerun` stands a script that serves the passthrough
+//! and ends on SIGTERM: how long anything takes is not asked here.
 
 #[path = "../../skipped.rs"]
 mod skipped;

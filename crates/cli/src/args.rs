@@ -124,8 +124,8 @@ pub struct Methods {
 /// When a hinted method decides.
 #[derive(Clone, Copy, Debug, Group)]
 pub struct Noticing {
-    /// When a hinted method notices that a fetch has ended: at once, or at reads (when one begins or
-    /// waits, as the simulator of Kimbrel et al. 1996) [default: at-once]
+    /// When a hinted method notices that a fetch has ended: at once, or at reads (when one begins
+    /// or waits, as the simulator of Kimbrel et al. 1996) [default: at-once]
     #[arg(long, value_name = "WHEN")]
     #[arg(value_parser = PossibleValuesParser::new(Notice::LIST.map(|(name, _)| name))
         .try_map(|name| name.parse::<Notice>()))]
@@ -148,13 +148,14 @@ pub struct Storage {
     #[arg(long, requires = "profile", conflicts_with = "measure")]
     pub profile_fixed: bool,
 
-    /// Slow the device down to one of this cost, switching=8ms,rate=80MB/s[,servers=1], or to an array of them,
-    /// with disks=4,strip=64KiB behind it, and raid10, raid5 or raid6 if it is none of RAID-0
+    /// Slow the device down to one of this cost, switching=8ms,rate=80MB/s[,servers=1], or to an
+    /// array of them, with disks=4,strip=64KiB behind it, and raid10, raid5 or raid6 if it is none
+    /// of RAID-0
     #[arg(long, value_name = "COST")]
     pub emulate: Option<Emulation>,
 
-    /// The array the files lie on, where that is not found or is another: strip=64KiB,disks=4, with raid10,
-    /// raid5 or raid6 behind it
+    /// The array the files lie on, where that is not found or is another: strip=64KiB,disks=4, with
+    /// raid10, raid5 or raid6 behind it
     #[arg(long, value_name = "ARRAY", conflicts_with = "emulate")]
     pub stripe: Option<Striping>,
 
@@ -200,7 +201,8 @@ pub struct Read {
     #[arg(long, value_name = "SIZE", default_value = "128KiB", value_parser = parse_read_bytes)]
     pub read_bytes: Bytes,
 
-    /// Print the counters to standard error at the end; blocks of 4 KiB unless the name says otherwise
+    /// Print the counters to standard error at the end; blocks of 4 KiB unless the name says
+    /// otherwise
     #[arg(long)]
     pub stats: bool,
 

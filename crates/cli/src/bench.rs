@@ -48,9 +48,9 @@ pub struct Measured {
     pub source_cache: SourceCache,
 }
 
-/// How the files of a run were cached by the system. It is said with each result, because a page cache
-/// filled by `readahead(2)`, which nothing here uses, is read at half the speed of one filled by
-/// buffered reads: its pages are small.
+/// How the files of a run were cached by the system. It is said with each result, because a page
+/// cache filled by `readahead(2)`, which nothing here uses, is read at half the speed of one filled
+/// by buffered reads: its pages are small.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SourceCache {

@@ -2,8 +2,9 @@
 //!
 //! Shown by `top`, the metrics, `bench` and `read --stats`, so that a depth that looks odd can be
 //! traced to the figures it was computed from. They are the figures in use, each from requests that
-//! completed or, until there were some that tell, from the device's prior: a profile or the emulation
-//! (`told`), the kind of device by the operating system (`system`), or nothing (`assumed`).
+//! completed or, until there were some that tell, from the device's prior: a profile or the
+//! emulation (`told`), the kind of device by the operating system (`system`), or nothing
+//! (`assumed`).
 //!
 //! ```text
 //! 12.0 ms?  220.0 MB/s  1? server  depth 2.64 MB  (1,204 requests, ? told)
@@ -14,9 +15,9 @@
 //! +-- switching cost at the largest distance that is known; one sequential reader pays none
 //! ```
 //!
-//! The engine does not tell whether requests confirmed a number of servers or left it as it was: a number that
-//! is the prior's counts as the prior's. At the end of a run fewer than [`REQUESTS_MIN`] requests say
-//! so instead of figures.
+//! The engine does not tell whether requests confirmed a number of servers or left it as it was: a
+//! number that is the prior's counts as the prior's. At the end of a run fewer than
+//! [`REQUESTS_MIN`] requests say so instead of figures.
 
 use std::fmt;
 
@@ -28,7 +29,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::quantity::{rough_duration, rough_size};
 
-/// Requests from which on the figures are near those of the device: [`Confidence::is_enough`] takes as many.
+/// Requests from which on the figures are near those of the device: [`Confidence::is_enough`] takes
+/// as many.
 const REQUESTS_MIN: u64 = 32;
 
 /// The origin of a figure.
@@ -61,7 +63,8 @@ pub struct Estimate {
     pub basis: Basis,
     /// Completed requests the switching cost and the rate rest on.
     pub requests: u64,
-    /// Of these, requests that continued no other; with none the switching cost is still the prior's.
+    /// Of these, requests that continued no other; with none the switching cost is still the
+    /// prior's.
     #[serde(default)]
     pub switches: u64,
     /// The origin of each figure; a mount of an older version does not tell.
@@ -91,7 +94,8 @@ pub struct DeviceEstimate {
 }
 
 impl Estimate {
-    /// The figures of a profile with their confidence; `prior` is the origin of those that no request told.
+    /// The figures of a profile with their confidence; `prior` is the origin of those that no
+    /// request told.
     #[must_use]
     pub fn new(profile: &Profile, confidence: Confidence, prior: Basis) -> Self {
         let (farthest, start) = (Bytes(u64::MAX), Bytes(0));
@@ -120,8 +124,8 @@ impl Estimate {
         }
     }
 
-    /// Switching cost, transfer rate, servers and depth in words, a question mark behind those that are
-    /// the prior's though others are not.
+    /// Switching cost, transfer rate, servers and depth in words, a question mark behind those that
+    /// are the prior's though others are not.
     #[must_use]
     pub fn costs(&self) -> [String; 4] {
         let [switching, rate, servers] = self.doubts().map(|is| if is { "?" } else { "" });

@@ -50,8 +50,8 @@ pub fn open_stream(path: &Path) -> Result<File, Failure> {
     Ok(file)
 }
 
-/// A small text file of the user, whole. Text has no control characters but tabs and line ends, so a
-/// message may quote it on a terminal.
+/// A small text file of the user, whole. Text has no control characters but tabs and line ends, so
+/// a message may quote it on a terminal.
 ///
 /// # Errors
 /// It cannot be read, is larger than `bytes_max` or is not text.

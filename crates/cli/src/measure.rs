@@ -254,7 +254,8 @@ mod tests {
 
     #[test]
     fn the_rate_of_a_stream_is_that_of_several_requests_where_they_are_served() {
-        // 80 us and 1 ns a byte: 1 MiB takes 1.13 ms alone, and four at once are four times as fast.
+        // 80 us and 1 ns a byte: 1 MiB takes 1.13 ms alone, and four at once are four times as
+        // fast.
         let profile = measure(&mut Servers::of(8, 80_000), &mut || {}).unwrap();
         let alone = (1u64 << 20) * 1_000_000_000 / (80_000 + (1 << 20));
         let rate = profile.rate(Bytes(0));

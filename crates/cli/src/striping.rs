@@ -1,4 +1,5 @@
-//! The array a user describes: `strip=64KiB,disks=4`, with the layout behind it if it is another than RAID-0.
+//! The array a user describes: `strip=64KiB,disks=4`, with the layout behind it if it is another
+//! than RAID-0.
 //!
 //! Parsed by `args` for `--stripe`, and as a part of `--emulate`. The layouts, and the strips they
 //! take, come from the core's list.
@@ -13,7 +14,8 @@ use forerun_core::spec::{Choice, Method};
 
 use crate::quantity::{self, QuantityError};
 
-/// Disks of an array: as many as a hinted method plans for, and each is a thread when it is emulated.
+/// Disks of an array: as many as a hinted method plans for, and each is a thread when it is
+/// emulated.
 pub const DISKS: RangeInclusive<u16> = 2..=64;
 
 /// See the [module](self).
@@ -78,7 +80,8 @@ pub enum StripingError {
     Quantity(#[from] QuantityError),
 }
 
-/// Blocks are so long where the user cannot say otherwise, and the page of every machine divides them.
+/// Blocks are so long where the user cannot say otherwise, and the page of every machine divides
+/// them.
 const BLOCK_BYTES: u64 = 4096;
 
 fn striped() -> impl Iterator<Item = &'static Method<Box<dyn Layout>>> {

@@ -14,8 +14,8 @@ pub fn size() -> Option<(u16, u16)> {
     is_terminal.then(|| terminal::size().ok()).flatten()
 }
 
-/// A table without lines between cells. In a terminal it is as wide as that but for `spare` columns, and no
-/// narrower than `narrowest`; elsewhere it is as wide as its cells.
+/// A table without lines between cells. In a terminal it is as wide as that but for `spare`
+/// columns, and no narrower than `narrowest`; elsewhere it is as wide as its cells.
 #[must_use]
 pub fn table(spare: u16, narrowest: u16) -> Table {
     let mut table = Table::new();

@@ -189,7 +189,8 @@ fn both_drivers_reach_the_same_decisions_with_hints() {
     }
 }
 
-/// Coldest ranks streams by the time of their use, which a device that answers at once stands still for.
+/// Coldest ranks streams by the time of their use, which a device that answers at once stands still
+/// for.
 #[test]
 fn both_drivers_reach_the_same_decisions_on_every_preset_and_workload() {
     let by_time = ["coldest", "coldest-cpu"];

@@ -8,9 +8,9 @@
 //! synth     seconds for every hinted method on the paper's loop, 1 to 16 disks, two threads
 //! ```
 //!
-//! The first two are whole runs, from records on: numbering blocks, LRU, host, device; they count the
-//! time in which the processor worked for them, in the best of some rounds. A program and no test, because machines differ;
-//! `hdd_speed` has the disks alone.
+//! The first two are whole runs, from records on: numbering blocks, LRU, host, device; they count
+//! the time in which the processor worked for them, in the best of some rounds. A program and no
+//! test, because machines differ; `hdd_speed` has the disks alone.
 
 use std::process::ExitCode;
 use std::sync::{LazyLock, Mutex};

@@ -64,8 +64,9 @@ struct Arrival {
     at: Nanos,
 }
 
-/// Stale arrivals beside as many live ones before all are looked through. Each look is then paid for
-/// by as many requests; and a request that is never served keeps no more entries than that behind it.
+/// Stale arrivals beside as many live ones before all are looked through. Each look is then paid
+/// for by as many requests; and a request that is never served keeps no more entries than that
+/// behind it.
 const STALE_MIN: usize = 64;
 
 impl Waiting {
@@ -122,9 +123,9 @@ impl Waiting {
         self.by_position.get(&key)
     }
 
-    /// The waiting request that ends where this one begins, or begins where it ends, takes it in if both
-    /// together are no longer than that; the name by which it waits from now on. It keeps its place
-    /// in the order of arrival, and its asker.
+    /// The waiting request that ends where this one begins, or begins where it ends, takes it in if
+    /// both together are no longer than that; the name by which it waits from now on. It keeps its
+    /// place in the order of arrival, and its asker.
     pub(crate) fn merge(&mut self, request: &Request, most: Bytes) -> Option<Key> {
         let fits = |other: &Request| other.bytes.0.saturating_add(request.bytes.0) <= most.0;
         let back = self.before(request.at);

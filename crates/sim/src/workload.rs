@@ -80,7 +80,8 @@ pub struct Step {
     /// How many bytes are taken before the read returns: all of them, or fewer where the
     /// application cannot take more (a full socket) and comes back later for the rest.
     pub take: Bytes,
-    /// It begins no earlier than this, from the beginning of the run: a client that takes bytes at a rate.
+    /// It begins no earlier than this, from the beginning of the run: a client that takes bytes at
+    /// a rate.
     pub not_before: Nanos,
     /// Another reader that makes it, in place of this one: one [beside](Workload::owner) it.
     pub on: Option<usize>,
@@ -190,13 +191,14 @@ pub trait Workload: core::fmt::Debug {
     fn places(&self) -> Option<Vec<Vec<(Bytes, Bytes)>>> {
         None
     }
-    /// How many readers with steps of their own are open at a time, where each is a process: the next one opens its
-    /// file when one has closed, as the requests of a server. All of them, unless a workload says otherwise.
+    /// How many readers with steps of their own are open at a time, where each is a process: the
+    /// next one opens its file when one has closed, as the requests of a server. All of them,
+    /// unless a workload says otherwise.
     fn at_once(&self) -> usize {
         usize::MAX
     }
-    /// Whether a reader that opens its file when one has closed is a new process; else the same one goes
-    /// on.
+    /// Whether a reader that opens its file when one has closed is a new process; else the same one
+    /// goes on.
     fn ends_processes(&self) -> bool {
         false
     }

@@ -172,8 +172,8 @@ fn on_every_trace_prefetching_beats_demand_fetching() {
     }
 }
 
-/// Every other read of an index join misses, so the horizon rule always has a fetch under way. By the
-/// published rule a disk that is never free gets no batch.
+/// Every other read of an index join misses, so the horizon rule always has a fetch under way. By
+/// the published rule a disk that is never free gets no batch.
 #[test]
 fn horizon_fetches_keep_forestalls_batches_away_only_by_the_published_rule() {
     let traces = reproduce::lab::Traces::default();
@@ -359,7 +359,8 @@ fn all_claims_of_wu10_fare_as_docs_reproduce_says() {
     }
 }
 
-/// Figure 11: of the same reads, legacy makes many more requests, because its ramp begins anew each time.
+/// Figure 11: of the same reads, legacy makes many more requests, because its ramp begins anew each
+/// time.
 #[test]
 fn random_reads_in_between_interrupt_legacy_readahead_alone() {
     let all = of_wu10(&["figure-11"]);

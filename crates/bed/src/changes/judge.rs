@@ -8,9 +8,9 @@
 //! | content 4 B | file 4 B | block 8 B | words that follow from the three and the seed .. |
 //! ```
 //!
-//! A call of 12 KiB at 0 gave blocks of contents 7, 7, 8: *mixed*. It gave 9,000 bytes of content 7,
-//! whose end is at 20,000: *cut*, or *beyond* if the file ends earlier. All of content 5, which had
-//! ended before the open: *stale*. Zeros where no version has a hole, as behind the end of a
+//! A call of 12 KiB at 0 gave blocks of contents 7, 7, 8: *mixed*. It gave 9,000 bytes of content
+//! 7, whose end is at 20,000: *cut*, or *beyond* if the file ends earlier. All of content 5, which
+//! had ended before the open: *stale*. Zeros where no version has a hole, as behind the end of a
 //! shorter version in its last page: *zeros*. Blocks of another file of this run: *other_file*.
 //! Anything else: *foreign*.
 
@@ -110,8 +110,9 @@ impl Call<'_> {
         expected == piece
     }
 
-    /// Whether a file that was changed in place during the call, among these versions, can give this:
-    /// each byte is one of theirs or was not written yet, and the end is not beyond all of theirs.
+    /// Whether a file that was changed in place during the call, among these versions, can give
+    /// this: each byte is one of theirs or was not written yet, and the end is not beyond all of
+    /// theirs.
     pub(super) fn is_torn_between(&self, versions: &[Version]) -> bool {
         let end = self.offset + self.bytes.len() as u64;
         let longest = versions.iter().map(|v| v.length).max().unwrap_or(0);

@@ -1,12 +1,14 @@
 //! nginx with media clips, and the list of requests that wrk walks.
 //!
-//! nginx is configured as its manual advises for files larger than memory: `sendfile` from a pool of threads
-//! (`aio threads`), because a worker that reads by itself serves no other client meanwhile. Opening a file still
-//! blocks its worker, so there are 16 workers, not one a processor. The rest is Debian's
-//! default. Its port is one that was free a moment before; its pid file, logs and list are in the state directory.
+//! nginx is configured as its manual advises for files larger than memory: `sendfile` from a pool
+//! of threads (`aio threads`), because a worker that reads by itself serves no other client
+//! meanwhile. Opening a file still blocks its worker, so there are 16 workers, not one a processor.
+//! The rest is Debian's default. Its port is one that was free a moment before; its pid file, logs
+//! and list are in the state directory.
 //!
-//! Requests are drawn by Zipf's law from the bed's seed and written as records of one length, so that a client of
-//! wrk finds its next one without holding a list: client c of n begins at record c / n of the list.
+//! Requests are drawn by Zipf's law from the bed's seed and written as records of one length, so
+//! that a client of wrk finds its next one without holding a list: client c of n begins at record c
+//! / n of the list.
 
 use std::fs;
 use std::io;

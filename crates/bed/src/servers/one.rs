@@ -21,8 +21,8 @@ use crate::{cold, servers::media, servers::search};
 
 use super::{Answers, Comparison, Server};
 
-/// Memory of a server for each client, beside the page cache: nginx copies by 64 KiB; a client of Xapian is a
-/// process of 1.6 MB.
+/// Memory of a server for each client, beside the page cache: nginx copies by 64 KiB; a client of
+/// Xapian is a process of 1.6 MB.
 const NGINX_BYTES: usize = 64 << 10;
 const XAPIAN_BYTES: usize = 2 << 20;
 

@@ -1,8 +1,8 @@
 //! The programs that `small` times, and that each has read every file.
 //!
-//! Called by [`small`](super). `tar`, `grep` and `find` are the machine's, with their output drained
-//! through a pipe (tar reads nothing for `/dev/null`). `random` and `open` are threads of this
-//! process that know all paths from the bed, so they list nothing.
+//! Called by [`small`](super). `tar`, `grep` and `find` are the machine's, with their output
+//! drained through a pipe (tar reads nothing for `/dev/null`). `random` and `open` are threads of
+//! this process that know all paths from the bed, so they list nothing.
 //!
 //! A candidate that answers with errors would be fast: exit codes, and the number of bytes or
 //! names, are checked.

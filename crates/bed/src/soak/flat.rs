@@ -1,15 +1,17 @@
 //! Is memory flat? The slope of a least-squares line, not of two samples.
 //!
-//! A leak of a few hundred bytes for each reader hides in the noise of single samples and shows in the
-//! slope: 50,000 readers that leave 400 bytes each are 20 MB in ten minutes. The first half of the
-//! time does not count, as the engine's memory fills then.
+//! A leak of a few hundred bytes for each reader hides in the noise of single samples and shows in
+//! the slope: 50,000 readers that leave 400 bytes each are 20 MB in ten minutes. The first half of
+//! the time does not count, as the engine's memory fills then.
 
 use super::sample::Sample;
 
-/// Growth that passes, over the whole time: pages of the allocator come and go by hundreds of kilobytes.
+/// Growth that passes, over the whole time: pages of the allocator come and go by hundreds of
+/// kilobytes.
 const GROWTH_MAX_BYTES: u64 = 2 << 20;
 
-/// The growth of resident memory over the time that counts, by the slope of the line through its samples.
+/// The growth of resident memory over the time that counts, by the slope of the line through its
+/// samples.
 #[must_use]
 pub(super) fn growth_bytes(samples: &[Sample]) -> i64 {
     let counted = counted(samples);

@@ -1,7 +1,7 @@
 //! The life of one reader of a soak: its file, its bytes, and its end.
 //!
-//! Drawn from the seed and the reader's number alone, so that the reader (a process) and the crowd that kills
-//! it know the same without a word between them. Of a hundred readers:
+//! Drawn from the seed and the reader's number alone, so that the reader (a process) and the crowd
+//! that kills it know the same without a word between them. Of a hundred readers:
 //!
 //! ```text
 //! 55   read parts of up to 16 files in order, one after the other, and exit
@@ -10,10 +10,11 @@
 //! 15   read until they are killed, in the middle of a read
 //! ```
 //!
-//! One in ten reads at random. All check every byte, and drop from the kernel's page cache what they have read:
-//! the files fit into it, and after half a minute the mount would have nothing to do. Several readers have one
-//! file, at places and in sizes of their own, as no two programs read alike. A life is tens of seconds when a
-//! thousand share a disk: a busy machine starts some tens of processes a second.
+//! One in ten reads at random. All check every byte, and drop from the kernel's page cache what
+//! they have read: the files fit into it, and after half a minute the mount would have nothing to
+//! do. Several readers have one file, at places and in sizes of their own, as no two programs read
+//! alike. A life is tens of seconds when a thousand share a disk: a busy machine starts some tens
+//! of processes a second.
 
 use std::fs::File;
 use std::num::NonZeroU64;

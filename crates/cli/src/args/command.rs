@@ -1,5 +1,5 @@
-//! The commands, in the order of the overview: those of every day, then those for research. Each has
-//! examples in its long help.
+//! The commands, in the order of the overview: those of every day, then those for research. Each
+//! has examples in its long help.
 
 use clap::Subcommand;
 

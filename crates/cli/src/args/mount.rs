@@ -66,18 +66,18 @@ pub struct Mount {
     #[arg(long, value_name = "[ADDR:]PORT", value_parser = address::parse)]
     pub metrics: Option<SocketAddr>,
 
-    /// Make the socket for `forerun top` and `forerun ctl` here, where they do not look by themselves
-    /// [default: in /run/forerun for root, else in $XDG_RUNTIME_DIR/forerun]
+    /// Make the socket for `forerun top` and `forerun ctl` here, where they do not look by
+    /// themselves [default: in /run/forerun for root, else in $XDG_RUNTIME_DIR/forerun]
     #[arg(long, value_name = "SOCKET")]
     pub control: Option<PathBuf>,
 
-    /// SOURCE does not change while it is mounted: the kernel opens files without asking, and keeps names,
-    /// attributes and bytes. A change is seen late or never
+    /// SOURCE does not change while it is mounted: the kernel opens files without asking, and keeps
+    /// names, attributes and bytes. A change is seen late or never
     #[arg(long)]
     pub unchanging: bool,
 
-    /// Files the kernel reads from SOURCE by itself: always, never, or auto, which is those in SOURCE's
-    /// page cache and those of disks that need no prefetching. Needs root and Linux 6.9
+    /// Files the kernel reads from SOURCE by itself: always, never, or auto, which is those in
+    /// SOURCE's page cache and those of disks that need no prefetching. Needs root and Linux 6.9
     #[arg(
         long,
         value_name = "MODE",

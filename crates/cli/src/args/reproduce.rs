@@ -14,7 +14,8 @@ pub struct Reproduce {
     #[arg(value_name = "PAPER", required = true, value_parser = |name: &str| reproduce::find(name))]
     pub papers: Vec<&'static Paper>,
 
-    /// Only these claims, tables and figures: K1,table-2,figure-6,runs or B3,figure-8; a table or a figure needs -o
+    /// Only these claims, tables and figures: K1,table-2,figure-6,runs or B3,figure-8; a table or a
+    /// figure needs -o
     #[arg(long, value_name = "ID,..", value_delimiter = ',')]
     pub only: Vec<String>,
 
@@ -26,7 +27,8 @@ pub struct Reproduce {
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t = ListFormat::Table)]
     pub format: ListFormat,
 
-    /// Write report.html, with the paper's tables and figures, into this directory; of several papers a page each, li04.html and so on
+    /// Write report.html, with the paper's tables and figures, into this directory; of several
+    /// papers a page each, li04.html and so on
     #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
 }

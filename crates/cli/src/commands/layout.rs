@@ -1,12 +1,13 @@
 //! `forerun layout`: a file's devices, its striping, and its fragmentation.
 //!
-//! Asks [`geometry`](forerun_io::geometry) once and prints the answer, for people or as JSON. A file whose
-//! geometry is not known can be read like any other, so that is no failure: the reason is printed in the place
-//! of the layout. Neither the file's data nor anything on the device is read or written.
+//! Asks [`geometry`](forerun_io::geometry) once and prints the answer, for people or as JSON. A
+//! file whose geometry is not known can be read like any other, so that is no failure: the reason
+//! is printed in the place of the layout. Neither the file's data nor anything on the device is
+//! read or written.
 //!
-//! The figures: an *extent* is a run of the file that is one run of an array; a strip is *cut* if an extent
-//! begins or ends inside of it, so that reading the strip takes two requests; the *share* of a device is
-//! the part of the mapped bytes that can be read from it, and copies count for each.
+//! The figures: an *extent* is a run of the file that is one run of an array; a strip is *cut* if
+//! an extent begins or ends inside of it, so that reading the strip takes two requests; the *share*
+//! of a device is the part of the mapped bytes that can be read from it, and copies count for each.
 
 use std::fmt::Write as _;
 use std::fs::File;

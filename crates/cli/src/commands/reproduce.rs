@@ -100,8 +100,8 @@ fn measured(
     all.map_err(|e| broken(&e))
 }
 
-/// The papers, and of each the claims and exhibits that were named; of which there must be such in one of
-/// them. A paper of which none was named is left out where others have some.
+/// The papers, and of each the claims and exhibits that were named; of which there must be such in
+/// one of them. A paper of which none was named is left out where others have some.
 fn papers(args: &Reproduce) -> Result<Vec<(&'static Paper, Vec<String>)>, Failure> {
     let mut papers = Vec::new();
     let mut known = Vec::new();

@@ -1,9 +1,9 @@
 //! `forerun top`: running mounts in the terminal, once a second.
 //!
 //! Without a name it shows every mount whose socket it finds, one at a time; Tab goes to the next.
-//! Asks the control socket, computes rates from two answers, and has the [screen] drawn. A
-//! mount that ends while it is watched ends the command. With `--once` one screen a mount is printed
-//! as text, with the rates of one second, as of `vmstat 1 2` the second line: an average since a mount
+//! Asks the control socket, computes rates from two answers, and has the [screen] drawn. A mount
+//! that ends while it is watched ends the command. With `--once` one screen a mount is printed as
+//! text, with the rates of one second, as of `vmstat 1 2` the second line: an average since a mount
 //! began says little of one that has run for a week. With `--list` one line a mount.
 
 mod devices;
@@ -61,8 +61,8 @@ pub fn run(args: &Top, sockets: &Sockets, out: &mut dyn Write) -> Result<(), Fai
         .map_err(|e| Failure::output(&e))
 }
 
-/// A screen for each mount, with the rates of a second from now on. One that ends meanwhile is left out,
-/// unless all do.
+/// A screen for each mount, with the rates of a second from now on. One that ends meanwhile is left
+/// out, unless all do.
 fn once(mounts: &[Watched]) -> Result<String, Failure> {
     std::thread::sleep(PERIOD);
     let screen = |(socket, before): &Watched| {

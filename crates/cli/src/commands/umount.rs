@@ -1,7 +1,7 @@
 //! `forerun umount`: takes a mount off its path.
 //!
-//! Root does so with `umount2(2)`, others ask `fusermount3`, as when mounting. A mount that is in use
-//! stays where it is, unless `--lazy`. Mounts of anything else are left alone: that is for
+//! Root does so with `umount2(2)`, others ask `fusermount3`, as when mounting. A mount that is in
+//! use stays where it is, unless `--lazy`. Mounts of anything else are left alone: that is for
 //! `umount(8)`.
 
 use std::io;

@@ -4,9 +4,9 @@
 //! dropped. The median of the others' times, not their sum, so that one interruption does not lower
 //! the rate.
 //!
-//! A device with several servers gets several pieces at once, as a stream that is read ahead does: one
-//! at a time, each waits for the latency of the one before, and a fast disk seemed to be half as fast
-//! as it was. There it is the median of groups of pieces.
+//! A device with several servers gets several pieces at once, as a stream that is read ahead does:
+//! one at a time, each waits for the latency of the one before, and a fast disk seemed to be half
+//! as fast as it was. There it is the median of groups of pieces.
 
 use std::time::{Duration, Instant};
 

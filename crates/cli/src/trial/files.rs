@@ -1,8 +1,9 @@
 //! The sample: files of the user, and the parts of each reader.
 //!
-//! A directory is walked until there are enough files for a sample; links and other file systems are
-//! left out. Readers take whole files in turn. Where there are fewer files than readers, files are cut
-//! into as many segments as it takes, as when several programs read different places of one file.
+//! A directory is walked until there are enough files for a sample; links and other file systems
+//! are left out. Readers take whole files in turn. Where there are fewer files than readers, files
+//! are cut into as many segments as it takes, as when several programs read different places of one
+//! file.
 
 use std::collections::VecDeque;
 use std::fs;

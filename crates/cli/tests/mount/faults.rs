@@ -1,4 +1,5 @@
-//! A source that is taken away by force while programs read: its disk goes, or its server is cut off.
+//! A source that is taken away by force while programs read: its disk goes, or its server is cut
+//! off.
 //!
 //! In every case no program hangs, readers get the bytes before the fault and then its error, the
 //! daemon goes on with other files, and afterwards everything can be taken down.
@@ -107,8 +108,8 @@ fn read_to_the_fault(
     }
 }
 
-/// Has the first files of `lost` read at a time, and does something once all readers have begun; the
-/// errors they end with. A reader that hangs is left behind, so that the test ends.
+/// Has the first files of `lost` read at a time, and does something once all readers have begun;
+/// the errors they end with. A reader that hangs is left behind, so that the test ends.
 fn while_read(mounted: &Mounted, files: u64, fault: impl FnOnce()) -> Vec<std::io::Error> {
     let (tell, told) = channel();
     let (end, ended) = channel();

@@ -101,8 +101,8 @@ fn a_few_readers_use_what_they_were_given_and_no_more() {
     assert!(peak.is_none_or(|peak| peak > memory / 4 * 3), "{peak:?}");
 }
 
-/// Reads here and there until it is told to stop, past the page cache, so that the daemon reads, and
-/// compares; how many reads there were.
+/// Reads here and there until it is told to stop, past the page cache, so that the daemon reads,
+/// and compares; how many reads there were.
 fn read_anywhere(path: &Path, content: &[u8], seed: u64, ended: &AtomicBool) -> u64 {
     let flags = OFlags::DIRECT.bits().cast_signed();
     let options = File::options().read(true).custom_flags(flags).clone();

@@ -326,7 +326,8 @@ fn without_descriptors_the_metrics_wait_and_work_again_afterwards() {
 fn an_address_that_others_reach_is_warned_about() {
     let folder = folder();
     let (source, point) = (folder.path().join("missing"), folder.path().join("point"));
-    // The warning comes with the mount, which needs the right to mount; the address itself does not.
+    // The warning comes with the mount, which needs the right to mount; the address itself does
+    // not.
     let (code, said) = super::forerun(&[
         "mount".as_ref(),
         "--metrics=nonsense".as_ref(),

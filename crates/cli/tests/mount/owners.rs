@@ -45,7 +45,8 @@ fn noted(preset: &str) -> Option<(Vec<u64>, bool)> {
     Some((times.collect(), is_closed))
 }
 
-/// Coldest+ is told of the time that the program computed; other methods have no use for it, and nothing asks.
+/// Coldest+ is told of the time that the program computed; other methods have no use for it, and
+/// nothing asks.
 #[test]
 fn a_programs_processor_time_reaches_a_method_that_asks_and_its_end_closes_its_files() {
     let Some((times, is_closed)) = noted("pc-coldest+") else {

@@ -357,7 +357,8 @@ fn a_server_that_does_not_answer_holds_up_no_other_file_in_passthrough_either() 
     assert!(failed.expect("the read ends"));
 }
 
-/// Mounts and reads as root of a name space of its own, which has no right to administer the system.
+/// Mounts and reads as root of a name space of its own, which has no right to administer the
+/// system.
 const WITHOUT_THE_RIGHT: &str = r#"
 set -e
 "$2" mount --passthrough always --memory 32MiB --control "$1/control" "$1/source" "$1/point"

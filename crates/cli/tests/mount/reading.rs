@@ -314,8 +314,8 @@ impl Drop for CutOff<'_> {
     }
 }
 
-/// Every first read takes the disk more than a minute, one after the other: an hour for all, of which
-/// the test needs the first moments, and half of the readers still wait after half of it.
+/// Every first read takes the disk more than a minute, one after the other: an hour for all, of
+/// which the test needs the first moments, and half of the readers still wait after half of it.
 #[test]
 fn reads_that_wait_for_the_disk_do_not_hold_up_other_files() {
     let folder = folder();

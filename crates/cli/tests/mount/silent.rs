@@ -149,7 +149,8 @@ impl fuser::Filesystem for Server {
     }
 }
 
-/// A mount of a source with a file of its own, `good`, and a silent server below. Cut off at the end.
+/// A mount of a source with a file of its own, `good`, and a silent server below. Cut off at the
+/// end.
 pub(crate) struct Silent {
     pub(crate) mounted: Mounted,
     pub(crate) orders: Arc<Mutex<Orders>>,

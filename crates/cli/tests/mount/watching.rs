@@ -141,7 +141,8 @@ fn the_costs_of_a_disk_are_estimated_from_its_requests_and_shown() {
     for figure in ["switching_ns", "rate_bytes_per_second", "depth_bytes"] {
         assert!(estimate[figure].as_u64() > Some(0), "{figure}: {report}");
     }
-    // The emulation tells that it is a disk, and requests that wait for each other may have shown it too.
+    // The emulation tells that it is a disk, and requests that wait for each other may have shown
+    // it too.
     assert_eq!(estimate["servers"], 1, "{report}");
     for (figure, origins) in [
         ("switching", &["requests"][..]),

@@ -10,13 +10,13 @@
 //!                                            anticipatory   10 11 12 ..    900 901 902 ..
 //! ```
 //!
-//! When the request that would be served is another process's, and farther away than the last process's next
-//! one is expected to be, the disk stays idle for as long as that process is expected to think, and at
-//! most `wait_ns` in all. Expected are, for each process, the decaying means of its *think time* (from the
-//! end of its last request here to its next) and of its *seek distance*. Underneath is an elevator that
-//! goes upwards, and back where a request lies close behind. A request older than
-//! `expire_ns` is served before any other, so that no process keeps a disk to itself. Requests that follow each
-//! other in the queue become one, as in a block layer.
+//! When the request that would be served is another process's, and farther away than the last
+//! process's next one is expected to be, the disk stays idle for as long as that process is
+//! expected to think, and at most `wait_ns` in all. Expected are, for each process, the decaying
+//! means of its *think time* (from the end of its last request here to its next) and of its *seek
+//! distance*. Underneath is an elevator that goes upwards, and back where a request lies close
+//! behind. A request older than `expire_ns` is served before any other, so that no process keeps a
+//! disk to itself. Requests that follow each other in the queue become one, as in a block layer.
 //!
 //! It tells processes apart by [`Process`]. Writes, which Linux gives batches of
 //! their own, do not occur.
@@ -122,7 +122,8 @@ impl Anticipatory {
         }
     }
 
-    /// The elevator: the next one upwards, unless one lies close behind; else from the lowest again.
+    /// The elevator: the next one upwards, unless one lies close behind; else from the lowest
+    /// again.
     fn elevator(&self, waiting: &Waiting, head: Bytes) -> Option<Key> {
         let ahead = waiting.at_or_after(head);
         let behind = waiting.before(head);
@@ -135,7 +136,8 @@ impl Anticipatory {
         }
     }
 
-    /// Until when to wait for the process served last, if it may ask for something nearer than this.
+    /// Until when to wait for the process served last, if it may ask for something nearer than
+    /// this.
     fn waits(&self, next: &Request, head: &Head) -> Option<Nanos> {
         let last = self.last.filter(|last| *last != next.process)?;
         let habits = self.processes.get(&last)?;

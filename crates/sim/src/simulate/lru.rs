@@ -26,8 +26,8 @@ pub struct Reference {
     pub compute: Nanos,
 }
 
-/// Runs references over devices, one a disk, on which blocks lie at their places, with a cache of so
-/// many blocks. It is empty at first.
+/// Runs references over devices, one a disk, on which blocks lie at their places, with a cache of
+/// so many blocks. It is empty at first.
 ///
 /// # Errors
 /// An error in the references. A disk without a device never answers, and counts as failed.

@@ -1,7 +1,7 @@
 //! IOzone: several processes, each reading a file of its own from start to end, page by page.
 //!
-//! IOzone's throughput mode with its sequential read test: the files hold so many bytes in all, however many
-//! processes share them, so the same work is done by 1 as by 128.
+//! IOzone's throughput mode with its sequential read test: the files hold so many bytes in all,
+//! however many processes share them, so the same work is done by 1 as by 128.
 //!
 //! ext3 puts a block of pointers between the data: behind the first 12 blocks of a file, and behind
 //! each 1,024 from there on. It lies in the file's own run on the disk and is read when the reader
@@ -132,8 +132,8 @@ impl Iozone {
         pointer_blocks(self.file_bytes().div_ceil(PAGE)) * PAGE
     }
 
-    /// Where the pointers to the data from an offset on are, if that is where they are needed first:
-    /// an offset among all pointers of the file, and how many bytes they are.
+    /// Where the pointers to the data from an offset on are, if that is where they are needed
+    /// first: an offset among all pointers of the file, and how many bytes they are.
     fn pointers_at(offset: u64) -> Option<(u64, u64)> {
         let pointed = (offset / PAGE).checked_sub(DIRECT)?;
         let is_first = offset.is_multiple_of(PAGE) && pointed.is_multiple_of(POINTERS);

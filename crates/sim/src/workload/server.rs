@@ -1,7 +1,8 @@
 //! Servers: request handlers, each a new process with files of its own.
 //!
-//! The workloads of Li and Shen: as many handlers as the concurrency says are at work at a time; when one is
-//! done the next request has a new one. A handler reads one file or several by turns, and computes between:
+//! The workloads of Li and Shen: as many handlers as the concurrency says are at work at a time;
+//! when one is done the next request has a new one. A handler reads one file or several by turns,
+//! and computes between:
 //!
 //! ```text
 //! handler 1   open a, b   a b a b a ..  close      readers 0 (a), 1 (b, beside 0)
@@ -9,7 +10,8 @@
 //! handler 3              (waits)        open ..    begins when one of them is done
 //! ```
 //!
-//! Every request is drawn from the seed and its number, so all methods serve the same requests in the same order.
+//! Every request is drawn from the seed and its number, so all methods serve the same requests in
+//! the same order.
 
 pub mod index_search;
 pub mod media_clips;
@@ -150,7 +152,8 @@ const ANNOUNCES: Param = Param {
     max: 1,
 };
 
-/// Of a read of 64 KiB: a copy at some 1 GB/s, 16 pages and a system call on a Xeon of 2 GHz. Assumed.
+/// Of a read of 64 KiB: a copy at some 1 GB/s, 16 pages and a system call on a Xeon of 2 GHz.
+/// Assumed.
 const READ_NS: Param = Param {
     name: "read_ns",
     summary: "processor time before each read; 100 us is a copy of 64 KiB at 1 GB/s and 16 pages",
@@ -159,7 +162,8 @@ const READ_NS: Param = Param {
     max: 1_000_000_000,
 };
 
-/// Of a request: a thread is made, and 1 MB of its own memory is touched, a page fault and a cleared page each. Assumed.
+/// Of a request: a thread is made, and 1 MB of its own memory is touched, a page fault and a
+/// cleared page each. Assumed.
 const START_NS: Param = Param {
     name: "start_ns",
     summary: "processor time before the first read; 1 ms is a thread and 1 MB of fresh memory",

@@ -1,7 +1,7 @@
 //! CPUs that all processes of the world share.
 //!
-//! A process computes between its reads. Where there are fewer processors than that, its burst begins when one is
-//! free, in the order in which bursts came:
+//! A process computes between its reads. Where there are fewer processors than that, its burst
+//! begins when one is free, in the order in which bursts came:
 //!
 //! ```text
 //! 2 processors     burst of A  |=====|
@@ -9,8 +9,8 @@
 //!                  burst of C        |====|        came with A's, waits until that is over
 //! ```
 //!
-//! Bursts are not interrupted: they are shorter than the time slice of an operating system (100 ms in Linux 2.6).
-//! Without a number each process has a processor of its own.
+//! Bursts are not interrupted: they are shorter than the time slice of an operating system (100 ms
+//! in Linux 2.6). Without a number each process has a processor of its own.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

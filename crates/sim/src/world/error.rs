@@ -18,7 +18,8 @@ pub enum WorldError {
     Count(usize),
     /// A file with more blocks than can be numbered; the file.
     FileSize(usize),
-    /// A layout whose strip is no multiple of the block size, or which is not made of so many devices.
+    /// A layout whose strip is no multiple of the block size, or which is not made of so many
+    /// devices.
     Striping(String, usize),
     /// A file in more pieces than are kept; the file.
     Fragments(usize),

@@ -2,8 +2,8 @@
 //!
 //! File i lies on device i modulo their number, or all files lie on one array of all devices. On a
 //! device files follow each other, each at a block boundary and with one block between, so that no
-//! read runs from one file into the next (packed ones with none); on an array each at a stripe, with one stripe
-//! between. Files are contiguous, unless an array is asked for fragments.
+//! read runs from one file into the next (packed ones with none); on an array each at a stripe,
+//! with one stripe between. Files are contiguous, unless an array is asked for fragments.
 
 use forerun_core::layout::{Array, LIST, Layout, LayoutMap, MappedExtent};
 use forerun_core::spec::{Choice, ChoiceError};

@@ -106,7 +106,8 @@ impl World<'_, '_> {
         one.state = State::Reading;
     }
 
-    /// The reader of its process that is at work, if it is not this one: the processor is that one's.
+    /// The reader of its process that is at work, if it is not this one: the processor is that
+    /// one's.
     pub(super) fn at_work(&self, reader: usize) -> usize {
         let is_away = |at: usize| matches!(self.readers[at].state, State::Away { .. });
         if !is_away(reader) {
@@ -160,8 +161,8 @@ impl World<'_, '_> {
         self.announce(self.workload.hints_at_open(reader))
     }
 
-    /// A process is done: the next one that waited for that begins, or the same one goes on with the next
-    /// file.
+    /// A process is done: the next one that waited for that begins, or the same one goes on with
+    /// the next file.
     fn open_next(&mut self, process: u32) -> Result<(), WorldError> {
         let next = self.opened;
         if self.walking.is_some() || next == self.readers.len() {

@@ -1,8 +1,8 @@
-//! Many readers in little memory: the table is as it stands in `golden/crowd.txt`, and no crowd is slower than
-//! fewer readers.
+//! Many readers in little memory: the table is as it stands in `golden/crowd.txt`, and no crowd is
+//! slower than fewer readers.
 //!
-//! All of it takes minutes: the example `crowd` writes it, and FORERUN_CROWD=all compares it whole. Otherwise
-//! an array with few readers.
+//! All of it takes minutes: the example `crowd` writes it, and FORERUN_CROWD=all compares it whole.
+//! Otherwise an array with few readers.
 
 mod table;
 

@@ -1,7 +1,7 @@
 //! Device time stays within 2 + beta times the optimum's on adversarial streams.
 //!
-//! The adversary sees each window before it decides where its stream ends. It trains the method with
-//! lengths, and then breaks with them.
+//! The adversary sees each window before it decides where its stream ends. It trains the method
+//! with lengths, and then breaks with them.
 
 use forerun_sim::random::Random;
 
@@ -70,8 +70,8 @@ impl Game {
         }
     }
 
-    /// At any moment, as if all streams that are open ended now. Percentages are rounded down: a byte
-    /// for each window and end.
+    /// At any moment, as if all streams that are open ended now. Percentages are rounded down: a
+    /// byte for each window and end.
     fn check(&mut self, phase: Phase) {
         let Player { spent, optimum, .. } = self.player;
         let bound = u128::from(optimum) * u128::from(200 + self.beta_percent) / 100;

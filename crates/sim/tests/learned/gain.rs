@@ -1,7 +1,7 @@
 //! Learned depth in the engine: rows of the table, all of which the example `learned_depth` writes.
 //!
-//! All of it takes a minute or two: FORERUN_LEARNED=all compares it whole. Otherwise the rows of short
-//! requests, one at a time and eight.
+//! All of it takes a minute or two: FORERUN_LEARNED=all compares it whole. Otherwise the rows of
+//! short requests, one at a time and eight.
 
 use crate::table::{self, COMPOSITIONS};
 

@@ -1,7 +1,7 @@
 //! A depth method without an engine: windows one after the other, as design note 0003 counts them.
 //!
-//! Each window costs one switch, D, and its bytes, read or not; the optimum pays one switch a stream and
-//! the bytes that it consumes. Streams may be open side by side.
+//! Each window costs one switch, D, and its bytes, read or not; the optimum pays one switch a
+//! stream and the bytes that it consumes. Streams may be open side by side.
 
 use forerun_core::depth::{self, Depth, DeviceFacts, Ended, Opened, Stake, StreamFacts};
 use forerun_core::spec::Choice;

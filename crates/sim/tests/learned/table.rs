@@ -1,5 +1,5 @@
-//! The rows of the table of learned depth: requests that read whole files or pieces of them, with the
-//! depth methods of the core in turn.
+//! The rows of the table of learned depth: requests that read whole files or pieces of them, with
+//! the depth methods of the core in turn.
 
 use forerun_core::spec::Choice;
 use forerun_core::{Bytes, Settings, depth, preset};

@@ -50,8 +50,8 @@ fn four(name: &str) -> Vec<Box<dyn Device>> {
 
 #[test]
 fn parity_and_copies_keep_most_of_what_the_disks_could_do() {
-    // One file of 256 MB for one reader, 16 MB each for more. Of RAID-5 each disk jumps over its parity,
-    // once in four rows: 192 KiB in 8 + 2.5 ms; of RAID-10 a reader has either copy.
+    // One file of 256 MB for one reader, 16 MB each for more. Of RAID-5 each disk jumps over its
+    // parity, once in four rows: 192 KiB in 8 + 2.5 ms; of RAID-10 a reader has either copy.
     for (level, least) in [
         ("raid5", [74.0, 60.0, 60.0]),
         ("raid6", [38.0, 38.0, 38.0]),

@@ -19,8 +19,8 @@ use crate::stage::{run_into, settings};
 /// Little enough that some workloads do not fit, so that reclaim is in the grid.
 const MEMORY: u64 = 16 << 20;
 
-/// Workloads that show more in another form, or in more than one, than with their defaults in a file
-/// of [`FILE_BYTES`]. One of the list that is not named here is in the grid in that form.
+/// Workloads that show more in another form, or in more than one, than with their defaults in a
+/// file of [`FILE_BYTES`]. One of the list that is not named here is in the grid in that form.
 const FORMS: [&str; 11] = [
     "sequential(file_bytes=20000000)",
     "sequential(file_bytes=20000000,read_bytes=10000,think_ns=500000)",

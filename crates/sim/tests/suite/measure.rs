@@ -177,7 +177,8 @@ fn a_device_that_changes_is_known_again_after_64_requests() {
     }
 }
 
-/// Eight servers, all the time with more to do than they can: now and then one request has them all.
+/// Eight servers, all the time with more to do than they can: now and then one request has them
+/// all.
 #[test]
 fn measuring_goes_on_at_a_fiftieth_of_the_throughput_at_most() {
     let name = "object_store(first_byte_ns=8000000,requests_in_flight=8)";

@@ -1,7 +1,7 @@
 //! The table of devices without a description is as it stands in `golden/unknown_devices.txt`.
 //!
-//! All of it takes minutes: the example `unknown_devices` writes it, and FORERUN_UNKNOWN=all compares it whole.
-//! Otherwise the rows of a disk, an old disk and a store.
+//! All of it takes minutes: the example `unknown_devices` writes it, and FORERUN_UNKNOWN=all
+//! compares it whole. Otherwise the rows of a disk, an old disk and a store.
 
 mod table;
 

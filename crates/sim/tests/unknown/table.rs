@@ -5,7 +5,8 @@ use forerun_core::{Bytes, Nanos, Profile, Settings, measure, preset};
 use forerun_sim::workload::many_readers::ManyReaders;
 use forerun_sim::{Report, Scene, device};
 
-/// Every device of the list that has costs, and those that were found to be slow when not described.
+/// Every device of the list that has costs, and those that were found to be slow when not
+/// described.
 pub(crate) const DEVICES: &[&str] = &[
     "hdd",
     "hp97560",

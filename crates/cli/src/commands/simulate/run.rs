@@ -88,7 +88,8 @@ impl Run<'_> {
         })
     }
 
-    /// When free disks are noticed, where anything is announced to a method that follows announcements.
+    /// When free disks are noticed, where anything is announced to a method that follows
+    /// announcements.
     fn notice(&self) -> Option<Notice> {
         let preset = &self.cell.preset;
         let looks = preset.is_hinted() && !preset.is_lru() && !self.disk.is_unit();

@@ -7,7 +7,8 @@
 //! ```
 //!
 //! A file has a line for each of its streams that is ahead of its reader or waited for, the one
-//! used last first. The busiest files come first, as many as fit; a narrow terminal has fewer columns.
+//! used last first. The busiest files come first, as many as fit; a narrow terminal has fewer
+//! columns.
 
 use ratatui::layout::{Constraint, Rect};
 use ratatui::style::Style;

@@ -16,8 +16,8 @@
 //!          81 %            1.05 MB  2.10 MB                  (another stream of it)
 //! ```
 //!
-//! The lines of the [devices] and of the [files] are their own. A line that does not fit ends in `…`. The
-//! last line of a terminal says which keys there are.
+//! The lines of the [devices] and of the [files] are their own. A line that does not fit ends in
+//! `…`. The last line of a terminal says which keys there are.
 
 use std::path::PathBuf;
 

@@ -12,7 +12,8 @@
 //! ```
 //!
 //! Some drives read on only once they see a run (`readahead_needs_run`): the first read of one is
-//! followed by nothing, and the second misses the cache. Some read on up to the limit even when a request waits (`readahead_yields = false`).
+//! followed by nothing, and the second misses the cache. Some read on up to the limit even when a
+//! request waits (`readahead_yields = false`).
 
 use serde::Deserialize;
 
@@ -43,7 +44,7 @@ pub(super) struct Ahead {
     pub(super) next: u64,
     /// When the heads are free to read it.
     pub(super) at: u64,
-    /// The condition that ends readahead.
+    /// The sector at which readahead stops.
     pub(super) limit: u64,
 }
 
