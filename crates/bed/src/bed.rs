@@ -1,8 +1,8 @@
-//! A bed as a TOML file: which disks, which file system, which files, which queue settings.
+//! A bed as a TOML file: its disks, file system, files and queue settings.
 //!
 //! Read by `up` and `table`, and copied into the state directory so that the daemon and `status`
-//! see the same. Units end the names, a key that is not known is refused, and everything that can
-//! be wrong is found here, before anything is made. `crates/bed/beds` has ready ones.
+//! see the same. Units end the names, an unknown key is refused, and every error in the
+//! file is found here, before anything is made. `crates/bed/beds` has ready ones.
 
 use std::path::Path;
 

@@ -1,8 +1,8 @@
 //! `changes`: readers of a mount beside writers of its source, every read checked.
 //!
 //! Called by `main`. Writers change files below SOURCE while readers open and read them whole below
-//! MOUNTPOINT. A [`history`] says which versions a file may have had between two moments; a read
-//! is right if all its bytes, and where it ends, are those of one version from between its open
+//! MOUNTPOINT. A [`history`] holds the versions a file may have had between two moments; a read
+//! is right if all its bytes, and its end, are those of one version from between its open
 //! and its end. SOURCE itself, read without a mount, passes:
 //!
 //! ```text

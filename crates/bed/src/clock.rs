@@ -1,4 +1,4 @@
-//! Real time for a modelled device: the clock, and waiting for a moment of it or for news.
+//! Real time for a modelled device: the clock, and waiting for a moment or for new work.
 //!
 //! Used by [`emulated`](crate::emulated). Moments are nanoseconds of CLOCK_MONOTONIC, and a wait is
 //! for an absolute moment: a wait that begins late still ends in time, and nothing adds up.

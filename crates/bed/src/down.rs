@@ -1,8 +1,8 @@
 //! `down`: undoes everything a bed made, from the last resource to the first.
 //!
-//! Called by `main`, by `up` when a step failed, and by `table` at its end. It goes on after a
-//! thing that cannot be undone, as the others may be; then the state stays, and `down` can be
-//! tried again when, say, the shell that stands in the file system has left it.
+//! Called by `main`, by `up` when a step failed, and by `table` at its end. A resource
+//! that cannot be undone does not stop it: the others are undone, the state stays, and `down` can
+//! be tried again when, for example, a shell has left the file system.
 
 use std::path::Path;
 

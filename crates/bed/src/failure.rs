@@ -1,7 +1,7 @@
-//! How a command ends: nothing to say, or one line and an exit code.
+//! The end of a command: success, or one line and an exit code.
 //!
 //! Every command returns `Result<(), Failure>`; `main` prints it. As in `forerun`: 0 done, 1 it was
-//! tried and failed, 2 it cannot be tried (a bad argument, a bad bed, something the machine lacks).
+//! tried and failed, 2 it cannot be tried (a bad argument, a bad bed, a machine without a need).
 
 use std::fmt::Display;
 use std::path::Path;

@@ -1,5 +1,4 @@
-//! `local`: how fast one large file of a local disk is read through `forerun mount`, by one
-//! command.
+//! `local`: rates of one large file of a local disk, on it and through `forerun mount`.
 //!
 //! Called by `main`. No bed: the disk is the one FOLDER is on, where nothing is to be gained. The
 //! candidates run in turns, each run begins with another one, and the median over the runs is

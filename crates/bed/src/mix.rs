@@ -1,4 +1,4 @@
-//! Media clips: their sizes, and which of them is asked for next.
+//! Media clips: their sizes, and the order of requests for them.
 //!
 //! A web server of media clips has many small files, a few large ones that hold most of the bytes,
 //! and a popularity that falls as one over the rank. The mix is that of the video and audio clips

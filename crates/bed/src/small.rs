@@ -1,4 +1,4 @@
-//! `small`: how long programs take over many small files, by one command.
+//! `small`: times of programs over many small files, by one command.
 //!
 //! Called by `main`. For each number of files it makes the bed, measures, and undoes the bed, also
 //! after a failure. All candidates run in turns, so that a slow minute of the machine falls on all
@@ -6,7 +6,7 @@
 //!
 //! ```text
 //! for each run: for each program: for each candidate:
-//!     unmount and mount the file system; start the side on it
+//!     unmount and mount the file system; start the candidate on it
 //!     run the program                                               cold
 //!     wait until attributes have expired; run it again              warm
 //! ```

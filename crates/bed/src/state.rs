@@ -1,4 +1,4 @@
-//! The state directory: which bed is up, and everything that was made for it, in order.
+//! The state directory: the bed that is up, and all its resources in the order of their making.
 //!
 //! ```text
 //! bed.toml      the bed, as it was read

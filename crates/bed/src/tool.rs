@@ -1,4 +1,4 @@
-//! Other people's programs: losetup, ionice and the mkfs family, nothing else.
+//! External programs: losetup, ionice and the mkfs family, nothing else.
 //!
 //! Run to their end without a shell; their complaints become the message. `needs` checks beforehand
 //! that they are there.

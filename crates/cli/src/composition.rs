@@ -1,7 +1,7 @@
-//! From a preset, a memory size and the methods put in place of the preset's, to settings.
+//! Settings from a preset, a memory size and the methods that replace the preset's.
 //!
-//! Called by `read`, `bench`, `mount` and `simulate` once a preset. Whether a combination is
-//! accepted is for `forerun-core` to say; here its refusal only gets the name of the flag.
+//! Called by `read`, `bench`, `mount` and `simulate` once a preset. `forerun-core` accepts or
+//! refuses a combination; here its refusal only gets the name of the flag.
 
 use forerun_core::Settings;
 use forerun_core::preset::Preset;

@@ -1,8 +1,8 @@
-//! The engine's estimate of a device: its costs, and where each of them comes from.
+//! The engine's estimate of a device: its costs, and the origin of each.
 //!
 //! Shown by `top`, the metrics, `bench` and `read --stats`, so that a depth that looks odd can be
-//! traced to the figures it was computed from. They are the figures in use, each from requests that
-//! completed or, until there were some that tell, from the device's prior: a profile or the
+//! traced to the figures it was computed from. They are the figures in use, each from completed
+//! requests or, until enough of them completed, from the device's prior: a profile or the
 //! emulation (`told`), the kind of device by the operating system (`system`), or nothing
 //! (`assumed`).
 //!

@@ -1,4 +1,4 @@
-//! Files of the user: is this one readable, and writing one whole or not at all.
+//! Files of the user: a check for reading, and writing one whole or not at all.
 //!
 //! Called by every command that takes a path. [`check`] looks at a file before any work starts, so
 //! that a missing last file stops a command before it printed the first; a file that goes away

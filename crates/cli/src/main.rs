@@ -1,5 +1,5 @@
 //! The `forerun` binary: reads the environment once, parses the arguments, runs the command and
-//! turns how it ended into an exit code. Everything else is in the library.
+//! turns its end into an exit code. Everything else is in the library.
 
 #![forbid(unsafe_code)]
 

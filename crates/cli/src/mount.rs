@@ -1,8 +1,8 @@
 //! The mount: any program reads ahead, unchanged.
 //!
-//! `forerun mount SOURCE MOUNTPOINT` shows SOURCE, read-only, at MOUNTPOINT. Programs' reads there
-//! come through the engine; bytes read stay in the kernel's page cache as for any file system, so
-//! the engine's memory holds bytes *not yet* read.
+//! `forerun mount SOURCE MOUNTPOINT` shows SOURCE, read-only, at MOUNTPOINT. Reads of programs
+//! there go through the engine. The kernel's page cache keeps bytes that were read, as for any file
+//! system, so the engine's memory holds bytes that were prefetched and *not yet* read.
 //!
 //! ```text
 //! program --> kernel: page cache --> fuse --> fs --> forerun-io: engine, backend --> SOURCE
@@ -16,12 +16,12 @@
 //! | [`fs`] | the file system, without FUSE |
 //! | [`fuse`] | requests of the kernel in, answers out |
 //! | [`lanes`] | calls to file systems that may not answer |
-//! | [`running`], [`ending`] | from a channel to a mount that works, and to its end |
+//! | [`running`], [`ending`] | start of a mount, and its end |
 //! | [`point`], [`attach`], [`options`] | mount point, `mount(2)`, `-o` |
-//! | [`limits`], [`budget`] | those of the process, and the division of `--memory` |
-//! | [`background`] | a daemon that was seen to work |
+//! | [`limits`], [`budget`] | limits of the process, and the division of `--memory` |
+//! | [`background`] | the mount as a daemon |
 //! | [`watch`], [`readahead`], [`trust`] | the kernel's caches |
-//! | [`announcements`] | reads that programs will do |
+//! | [`announcements`] | announced reads |
 //! | [`control`], [`sockets`], [`metrics`], [`read_times`], [`report`] | reports and limits |
 
 pub mod announcements;

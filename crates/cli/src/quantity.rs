@@ -8,7 +8,7 @@
 //!
 //! `kB`, `MB`, `GB` are powers of 1000; `KiB`, `MiB`, `GiB` powers of 1024; a bare `K`, `M`, `G`
 //! is a power of 1024 as in `dd` and `head`. Case does not matter. A number without a unit is
-//! bytes; a duration must have one, because nothing says which would be meant.
+//! bytes; a duration must have one, because no unit is usual.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! The terminal that standard output is, if it is one.
+//! The terminal behind standard output, if it is one.
 //!
 //! For tables that are fitted to it. Elsewhere lines have their own length, for programs.
 

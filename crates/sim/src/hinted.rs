@@ -3,6 +3,7 @@
 //! A [`Reads`] is a reference string: block numbers, the computing time before each reference, and
 //! the places of the blocks. It is fully known beforehand, as in Kimbrel et al. 1996, whose
 //! sections stand in brackets:
+//!
 //! ```text
 //! host      the engine over devices of any kind; compute, driver and stall time   (section 3)
 //! unit      the theory, a bare planner: 1 for a hit, F for a fetch                (section 2.1)

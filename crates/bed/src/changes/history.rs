@@ -1,4 +1,4 @@
-//! The history of a file: which versions it may have had between two moments.
+//! The history of a file: the versions it may have had between two moments.
 //!
 //! Written by the file's [`writer`](super::writer) before and after each change, asked by
 //! [`readers`](super::reader) after their calls. The moment at which a change takes effect lies

@@ -1,5 +1,4 @@
-//! A reader: opens and reads whole files below MOUNTPOINT, and asks the history whether that was
-//! right.
+//! A reader: opens and reads whole files below MOUNTPOINT, and compares them with the history.
 //!
 //! Started by [`changes`](super); every second one becomes another user first. Between an open and
 //! its first read it sometimes waits, so that changes fall there too. A file that was replaced

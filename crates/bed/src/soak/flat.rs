@@ -1,4 +1,4 @@
-//! Is memory flat? The slope of a least-squares line, not of two samples.
+//! The growth of memory: the slope of a least-squares line, not of two samples.
 //!
 //! A leak of a few hundred bytes for each reader hides in the noise of single samples and shows in
 //! the slope: 50,000 readers that leave 400 bytes each are 20 MB in ten minutes. The first half of

@@ -1,7 +1,7 @@
 //! A preset in real time: the readers' threads over one driver.
 //!
-//! Called by `commands::bench`. Every run has a driver, and so a memory, of its own: nothing a
-//! run read is there for the next. Files are opened before the clock starts; generated ones by
+//! Called by `commands::bench`. Every run has a driver, and so a memory, of its own: no block
+//! of a run is cached for the next. Files are opened before the clock starts; generated ones by
 //! index, so that readers of one index share a file.
 
 use std::io;

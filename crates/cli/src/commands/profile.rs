@@ -2,9 +2,9 @@
 //!
 //! The measuring is in `measure`; here is the output for people: a progress bar while it runs, two
 //! tables, the figures that follow from them with a word on each (the competitive depth is that of
-//! Li et al. 2004, section 2.1), and the `read_ahead_kb` that Linux would need to do as well with
-//! its one constant. That is advised only where it was tried against the present one and read
-//! faster: see [`read_ahead`]. The command changes nothing on the device.
+//! Li et al. 2004, section 2.1), and the `read_ahead_kb` with which Linux's one constant would do
+//! as well. It is advised only if a trial read faster with it than with the present value: see
+//! [`read_ahead`]. The command changes nothing on the device.
 
 use std::fmt::Write as _;
 use std::io::Write;

@@ -1,4 +1,4 @@
-//! `forerun reproduce`: measures the claims of a paper in the simulator and prints how they fared.
+//! `forerun reproduce`: measures the claims of a paper in the simulator and prints the verdicts.
 //!
 //! Measurements and verdicts are in `forerun_sim::reproduce`; here are the threads that make its
 //! runs, and the printing: a table for people, an object a line for programs, and with `-o` a page

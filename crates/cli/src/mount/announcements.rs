@@ -1,9 +1,10 @@
 //! Announced reads: which ranges of which files programs will read next.
 //!
-//! Called by the control socket for `forerun ctl MOUNT hint`. A sampler, a query plan or a playlist
-//! knows an order that no detector can guess; the engine's hinted policy fetches by it (see
-//! `docs/design/0007-live-hints.md`). The programs that read know nothing of it: a range belongs to
-//! its next reader, so the daemon opens the files itself and keeps them open meanwhile.
+//! Problem: a sampler, a query plan or a playlist knows an order of reads that no detector can
+//! guess. Mechanism: `forerun ctl MOUNT hint` sends ranges of files over the control socket, and
+//! the engine's hinted policy fetches them in that order (`docs/design/0007-live-hints.md`). The
+//! programs that read need no change: a range belongs to its next reader, so the daemon opens the
+//! files itself and keeps them open meanwhile.
 //!
 //! ```text
 //! control thread --> queue of 4 --> forerun-hint: open files --> engine --> answer
@@ -11,8 +12,8 @@
 //!                       at most 1024 files are kept open <-- until their ranges were read
 //! ```
 //!
-//! A thread of its own, begun with the first announcement: a file system that does not answer keeps
-//! later announcements waiting, and neither the control socket nor a reader.
+//! Announcements have a thread of their own, begun with the first: a file system that does not
+//! answer delays later announcements, and neither the control socket nor a reader.
 //!
 //! When a file may be closed: the engine takes one order, and a reader is at most a
 //! [window](ORDER_WINDOW) away from its place in it. With `ended` references of the order read,

@@ -1,8 +1,7 @@
 //! A mount in the background that is known to work before the command returns.
 //!
 //! Called by the command unless `--foreground`. A process with threads cannot fork, so the same
-//! binary is started once more with `--report-ready`, and says on its standard output how it
-//! went:
+//! binary is started once more with `--report-ready`, and reports its result on standard output:
 //!
 //! ```text
 //! forerun mount A B

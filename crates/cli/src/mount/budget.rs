@@ -1,15 +1,15 @@
-//! How `--memory` is divided: it bounds the whole daemon, not the engine alone.
+//! The division of `--memory`, which bounds the whole daemon, not the engine alone.
 //!
-//! Reckoned once, when a mount starts. The daemon's needs beside the engine are taken off first,
-//! each with a bound of its own that is enforced; the engine gets the rest:
+//! Computed once, when a mount starts. Each need of the daemon beside the engine has an enforced
+//! bound and is subtracted first; the engine gets the rest:
 //!
 //! ```text
-//! --memory = engine | room for answers | workers | tables | the process
+//! --memory = engine | reply buffers    | workers | tables | the process
 //!            blocks,  fuse::room,       fuse::    fs        stacks, request
 //!            index    last way          reads               buffers, allocator
 //! ```
 //!
-//! Two parts are not in it. The program's own code, 6 MiB, is the page cache's: shared, and the
+//! Two parts are not in it. The program's own code, 6 MiB, is in the page cache: shared, and the
 //! system's to drop. And tables grow with the kernel's cache of names: see [`TABLES_MOST`].
 
 use forerun_core::table::Table;

@@ -1,9 +1,9 @@
-//! The control socket: a line of JSON asks, a line of JSON answers.
+//! The control socket: one line of JSON is a request, one line of JSON its answer.
 //!
 //! Served for `forerun ctl` and `forerun top`, on one thread: an answer takes microseconds, and a
-//! client that connects without asking is dropped after a second. Announced reads have their files
-//! opened, which may take as long as a server likes: they are answered by
-//! [`announcements`](super::announcements). Only the mount's own user gets in.
+//! client that connects without asking is dropped after a second. Announcements open files, which
+//! may block for as long as a server does not answer, so [`announcements`](super::announcements)
+//! answers them. Only the mount's own user can connect.
 //!
 //! The kernel's readahead and the engine's part of its memory can be changed while a mount runs.
 //! Its methods cannot: its journal begins with its settings.

@@ -6,8 +6,8 @@
 //! ```text
 //! SIGTERM, SIGINT --> taken off its path --> session ends, or GRACE is over, or a second signal --\
 //! umount, fusermount3 -u -------------------------------------------------------------------------+
-//!   driver: no reads any more; what is in flight has LAST to end <--------------------------------/
-//!   all ended: journal, counters        not all: the connection is cut, so that nobody waits on it
+//!   driver: no reads any more; requests in flight have LAST to end <-----------------------------/
+//!   all ended: journal, counters        not all: the connection is cut, so that no program hangs
 //! ```
 //!
 //! A session that ends by itself with an error takes the mount off its path. A second signal ends

@@ -1,15 +1,15 @@
-//! FUSE's side of a mount: requests of the kernel in, answers out, nothing decided.
+//! The FUSE adapter of a mount: requests of the kernel in, answers out, no decisions.
 //!
 //! `fuser` parses requests on a few threads of its own, each with its own channel to the kernel,
-//! and calls in here; every operation is one call of [`SourceFs`](super::fs::SourceFs) and a translation
-//! of its result. A call asks the source, which may not answer, so it is made in the
-//! [lane](super::lanes) of its file system. Reads are done by [`reads`]: it sees to it that a blocked one
-//! never blocks another request, and that all of them together stay within their memory.
+//! and calls in here; every operation is one call of [`SourceFs`](super::fs::SourceFs) and a
+//! translation of its result. A call asks the source, which may not answer, so it is made in the
+//! [lane](super::lanes) of its file system. [`reads`] does the reads: a blocked read blocks no
+//! other request, and all reads together stay within their memory.
 //!
-//! The kernel is told: names and attributes are good for as long as the user [said](super::trust); data
-//! stays in its page cache until the file has another version (`FOPEN_KEEP_CACHE`, `AUTO_INVAL_DATA`, the
-//! watch); links are cached; access lists are checked by it (`POSIX_ACL` beside
-//! `default_permissions`); requests may be a mebibyte long and many at once.
+//! Settings sent to the kernel: names and attributes are valid for the user's
+//! [times](super::trust); data stays in its page cache until the file has another version
+//! (`FOPEN_KEEP_CACHE`, `AUTO_INVAL_DATA`, the watch); links are cached; it checks access lists
+//! (`POSIX_ACL` beside `default_permissions`); requests may be a mebibyte long and many at once.
 
 mod calls;
 mod host;

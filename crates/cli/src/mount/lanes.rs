@@ -15,7 +15,7 @@
 //! a third one:               1 hangs, on its own thread  here on has one thread beside them
 //! ```
 //!
-//! It bounds threads, not queued calls: that is one entry for each program that waits.
+//! The number of threads is bounded, not that of queued calls: one for each program that waits.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex};

@@ -1,9 +1,9 @@
-//! Limits of the process that a mount does not fit into, found before anything is mounted.
+//! Limits of the process that are too low for a mount, found before anything is mounted.
 //!
-//! Threads that take requests are started once the mount is visible, and each maps a buffer of 16
-//! MiB, of which it touches two pages. Under `ulimit -v` the process would be ended there and then
-//! (`memory allocation of 16781312 bytes failed`), and without descriptors the mount would hang. So
-//! the needed resources are taken here for a moment, and given back.
+//! Problem: the threads that take requests are started once the mount is visible, and each maps a
+//! buffer of 16 MiB, of which it touches two pages. Under `ulimit -v` the process would be killed
+//! there (`memory allocation of 16781312 bytes failed`), and without descriptors the mount would
+//! hang. Mechanism: the needed resources are allocated here for a moment, and given back.
 
 use std::fs::File;
 

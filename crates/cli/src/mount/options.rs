@@ -1,10 +1,15 @@
 //! Mount options as an fstab has them, turned into flags before anything is parsed.
 //!
-//! Called by `main` with the words of the command line. `mount(8)` runs `mount.forerun SOURCE
-//! MOUNTPOINT -o a,b=c`, which is this binary under another name; that becomes `forerun mount
-//! SOURCE MOUNTPOINT --a --b=c`. So every option has one place, one check and one message in both
-//! forms. Options for the kernel become `--flag`; those for `mount(8)` alone are dropped. A comma
-//! inside a value is written `:`, as in `emulate=switching=8ms:rate=80MB/s:servers=1`.
+//! Called by `main` with the words of the command line. `mount(8)` runs this binary under another
+//! name, and its arguments are rewritten:
+//!
+//! ```text
+//! mount.forerun SOURCE MOUNTPOINT -o a,b=c   ->   forerun mount SOURCE MOUNTPOINT --a --b=c
+//! ```
+//!
+//! So every option has one place, one check and one message in both forms. Options for the kernel
+//! become `--flag`; those for `mount(8)` alone are dropped. A comma inside a value is written `:`,
+//! as in `emulate=switching=8ms:rate=80MB/s:servers=1`.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};

@@ -1,11 +1,11 @@
-//! SOURCE and MOUNTPOINT before anything is mounted: are they what they should be?
+//! Checks of SOURCE and MOUNTPOINT before anything is mounted.
 //!
-//! Called once by the command. A mount whose daemon was killed stays in the way until it is
-//! unmounted (`ENOTCONN` for programs that look); if it was one of ours it is cleared away here, so
-//! that mounting again just works.
+//! Called once by the command. A mount whose daemon was killed stays in place until it is unmounted
+//! (`ENOTCONN` for every access); a dead mount of forerun is unmounted here, so that mounting again
+//! works.
 //!
-//! A mount point inside SOURCE is fine: the folder below it is kept as [`Covered`]. The other way
-//! round the mount would hide its own source, and most likely it is a slip: refused.
+//! A mount point inside SOURCE is accepted: the folder below it is kept as [`Covered`]. A SOURCE
+//! inside the mount point is refused, because the mount would hide its own source.
 
 use std::ffi::OsString;
 use std::fs;

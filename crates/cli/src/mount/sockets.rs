@@ -1,4 +1,4 @@
-//! Where the control sockets of mounts are, so that `forerun top` finds them by itself.
+//! Paths of the control sockets of mounts, by which `forerun top` finds them.
 //!
 //! Each daemon makes one in a folder of its user, named after its process, unless `--control` says
 //! otherwise. The folder is the user's alone (mode 0700), as the sockets are: a mount's report names

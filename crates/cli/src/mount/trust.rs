@@ -1,8 +1,8 @@
 //! How long the kernel may cache answers, without asking again.
 //!
-//! Chosen by the user for the whole mount, told to the kernel with each answer by the
-//! [adapter](super::fuse). A longer time saves a round trip for almost every `stat`, and is how long a
-//! change in SOURCE may go unnoticed.
+//! Chosen by the user for the whole mount, sent to the kernel with each answer by the
+//! [adapter](super::fuse). A longer time saves a round trip for almost every `stat`, and is the
+//! longest time that a change in SOURCE may go unnoticed.
 //!
 //! | cached | how long, by default |
 //! | --- | --- |
@@ -10,9 +10,8 @@
 //! | which file a name leads to | the same |
 //! | that there is no such name | not at all: programs wait for files to appear |
 //!
-//! Of a tree that does not change ([`Trust::unchanging`]) the kernel believes all of it for a day, and
-//! opens files and folders by itself: a file it has read before is read again without a word to the
-//! daemon.
+//! A tree that does not change ([`Trust::unchanging`]) is cached for a day, and the kernel opens
+//! its files and folders by itself: reading a file again sends no request to the daemon.
 
 use std::time::Duration;
 

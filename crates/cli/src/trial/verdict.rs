@@ -1,4 +1,4 @@
-//! From rates to words: does forerun help here?
+//! The verdict of a trial in words, from its rates.
 //!
 //! Rates on a machine that does other work move by tens of percent, so a difference counts only
 //! where the pairs agree: the median ratio beyond [`CLEAR`], and no pair on the other side of

@@ -1,8 +1,8 @@
 //! The host: a reference string read by one process, the engine, and an array of devices.
 //!
 //! The engine follows hints that are exact, over a plan of K blocks, in the [world](crate::world),
-//! The engine follows hints that are exact, over a plan of K blocks, in the [world](crate::world),
 //! under the conditions of Kimbrel et al. 1996, section 3:
+//!
 //! ```text
 //! disk d of the array     file d, device d: each block at its place
 //! the reference string    readers 0..d of one process, by turns; all of it announced beforehand

@@ -1,4 +1,4 @@
-//! Where a trace comes from: a file, a pipe, or standard input, which is written `-`.
+//! The source of a trace: a file, a pipe, or standard input, which is written `-`.
 //!
 //! Called by `forerun trace`, which reads it once, and by `forerun simulate`, whose runs may read
 //! it again. A pipe can be read once only; where that is not enough, its bytes are copied on the
@@ -11,7 +11,7 @@
 //! ```
 //!
 //! So memory stays as bounded as for a file, and the copy, which is as compressed as the trace is,
-//! goes away with the process, however that ends. It lies where temporary files do (`TMPDIR`).
+//! goes away with the process, also when it is killed. It lies where temporary files do (`TMPDIR`).
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};

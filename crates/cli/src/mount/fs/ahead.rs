@@ -1,8 +1,9 @@
 //! Files opened ahead of the programs that will open them.
 //!
-//! Part of the [file system](super). The engine names an entry of a listed folder; it is opened here as
-//! an open by a program would, and kept by [`walk`](super::walk) until its program comes. The daemon may
-//! open what the program may not: the program's own open is checked by its kernel, as always.
+//! Part of the [file system](super). The engine names an entry of a listed folder; the daemon opens
+//! it as a program would, and [`walk`](super::walk) keeps it until a program opens it. The daemon
+//! may open files that the program may not: the program's own open is checked by its kernel, as
+//! always.
 
 use std::ffi::OsStr;
 use std::sync::Arc;

@@ -1,10 +1,10 @@
 //! Files opened by the daemon for itself, because reads of them were announced.
 //!
 //! Part of the [file system](super). An announcement comes before any program opens the file, so no
-//! node of the kernel stands for it; and asking `nodes` for one would record attributes as told to
-//! the kernel that it never saw, by which [opens](super::opening) are compared. The path is walked
-//! from the root instead, one name at a time with [`beneath`]: no link is followed and nothing leads
-//! out of SOURCE.
+//! node of the kernel stands for it. Asking `nodes` for one would record attributes that the kernel
+//! never received, and [opens](super::opening) are compared with those records. So the path is
+//! walked from the root instead, one name at a time with [`beneath`]: no link is followed and
+//! nothing leads out of SOURCE.
 //!
 //! ```text
 //! a/b/c --> root -- open_child a -- open_child b -- open_child c --> Driver::open --> Reader

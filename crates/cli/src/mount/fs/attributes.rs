@@ -4,7 +4,7 @@
 //! says which file it is, the *version* (size and both change times) which content it has, and the
 //! time of birth tells a file from a later one that was given the same inode number.
 //!
-//! It knows no numbers but the source's; how files are numbered outside is `nodes`' business.
+//! The numbers here are the source's; [`nodes`](super::nodes) assigns the numbers of the mount.
 
 use std::os::fd::AsFd;
 

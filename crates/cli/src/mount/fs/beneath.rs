@@ -1,10 +1,11 @@
 //! Opening below SOURCE, one name at a time, so that nothing leads out of it.
 //!
 //! The only file of the mount that opens anything of the source. A name is one component, never `.`
-//! or `..`; it is opened relative to its folder's descriptor with `openat2(2)` and `RESOLVE_BENEATH
-//! | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_SYMLINKS`: the kernel refuses every path that would leave
-//! the folder, also during a rename. Links are opened as links (`O_PATH | O_NOFOLLOW`), never
-//! followed: following is the caller's kernel's work, in the caller's name space.
+//! or `..`; it is opened relative to its folder's descriptor by `openat2(2)` with
+//! `RESOLVE_BENEATH`, `RESOLVE_NO_MAGICLINKS` and `RESOLVE_NO_SYMLINKS`: the kernel refuses every
+//! path that would leave the folder, also during a rename. Links are opened as links (`O_PATH |
+//! O_NOFOLLOW`), never followed: following is the caller's kernel's work, in the caller's name
+//! space.
 //!
 //! Descriptors are `O_PATH`: they say which file, and neither read it nor wake a device.
 

@@ -1,8 +1,9 @@
 //! The folder that a mount point inside SOURCE hides.
 //!
-//! Made before the mount by the check of the mount point. A look-up of its name must be answered
-//! with the folder below the mount: asking the source for the folder there now would be asking
-//! ourselves, and wait for ever.
+//! Problem: a mount point inside SOURCE hides a folder of SOURCE, and asking the source for that
+//! name reaches this very mount, which would wait for itself for ever. Mechanism: the check of the
+//! mount point opens the folder before the mount, and look-ups of its name are answered from that
+//! descriptor.
 
 use std::ffi::OsString;
 use std::fs::File;

@@ -1,9 +1,9 @@
-//! The engine of a mount, until the mount ends: its driver, and the reports and limits of it.
+//! The engine of a mount until the mount ends: its driver, its reports and its limits.
 //!
 //! Held by the [file system](super), which opens files through the driver; reports, metrics,
 //! announcements and the control socket ask here. [`take`](EngineOfMount::take) ends it: later
-//! calls are told so (`None`, `ESHUTDOWN`), and an open that is under way may hold the driver for a
-//! while. No node, name or attribute is known here.
+//! calls get `None` or `ESHUTDOWN`, and an open that is under way may hold the driver for a while.
+//! No node, name or attribute is known here.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};

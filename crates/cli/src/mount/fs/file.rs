@@ -1,12 +1,13 @@
 //! An open file: the reader that owns its streams, and counts of its reads.
 //!
-//! One in [passthrough](super::passthrough) has a reader only once the kernel asks for bytes of it.
-//! Made and closed by the [file system](super); one for each `open(2)` of a program. Its [`Reader`]
-//! is the engine's owner: when the program closes the file or ends, in any way, the kernel releases
-//! the file, the reader is dropped, and the engine frees unread blocks fetched for it. A child that
-//! inherited the file still reads it, and keeps it alive: so the end of a process (a pidfd) says
-//! nothing that the release does not say better. Processor time, if that is asked for, is that of
-//! the thread of the last request ([`Reader::belongs_to`]).
+//! One for each `open(2)` of a program, made and closed by the [file system](super). One in
+//! [passthrough](super::passthrough) has a reader only once the kernel asks for bytes of it.
+//!
+//! The [`Reader`] is the owner of its prefetched blocks: when the program closes the file or ends,
+//! in any way, the kernel releases the file, the reader is dropped, and the engine frees blocks
+//! that were prefetched for it and not read. A child that inherited the file still reads it, and
+//! keeps it alive: so the release is a better signal than the end of a process (a pidfd). Processor
+//! time, if it is requested, is that of the thread of the last request ([`Reader::belongs_to`]).
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -14,9 +14,9 @@
 //! *cannot gain*. The rule holds for devices that
 //!
 //! - were measured: a device that is assumed (8 ms, 80 MB/s) or emulated may be anything;
-//! - are local block storage: hardware with a queue of its own, or device-mapper and RAID on nothing
-//!   else. Behind a loop device, a network block device or a file system without a device lies something
-//!   that the kernel's readahead does not know.
+//! - are local block storage: hardware with its own queue, or device-mapper and RAID on nothing
+//!   else. Behind a loop device, a network block device or a file system without a device, the
+//!   kernel's readahead does not see the real device.
 
 use std::collections::HashMap;
 use std::fs;

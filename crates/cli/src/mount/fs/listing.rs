@@ -1,9 +1,9 @@
 //! An open folder, listed from any position.
 //!
 //! Used by the [file system](super) for `readdir`. Positions are the source's own cookies, so a
-//! listing that goes on after a pause, or begins again, sees the same as one of the source,
-//! also while names come and go. Entries are read a buffer at a time; those that do not fit the
-//! kernel's answer wait for the next one.
+//! listing that goes on after a pause, or begins again, sees the same as one of the source, also
+//! while names come and go. Entries are read a buffer at a time; entries beyond the kernel's answer
+//! are kept for the next one.
 //!
 //! A listing from the first name to the last is also the input of [`walk`](super::walk): its
 //! regular files are gathered on the way, if they are wanted.

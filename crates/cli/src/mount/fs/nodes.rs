@@ -1,9 +1,10 @@
 //! The files in the kernel's cache: the count of their look-ups, which of them are open, and the
 //! attributes sent for each.
 //!
-//! Used by the [file system](super), which makes all system calls. A *node* is an inode of ours in
-//! the kernel; its number and place are the [table]'s, which this keeps behind a lock. A node ends
-//! when the kernel has forgotten it as often as it was told of it, and nothing has it open.
+//! Used by the [file system](super), which makes all system calls. A *node* is an inode of the
+//! mount in the kernel; its number and place are in the [table], which this keeps behind a lock. A
+//! node ends when the kernel has forgotten it as often as it was looked up, and nothing has it
+//! open.
 //!
 //! ```text
 //! named:  found .. told, compare .. forget          opened:  opened .. given, saw .. closed

@@ -4,12 +4,11 @@
 //! that is replaced all the time may be another one by then, and the second `ESTALE` would reach a
 //! program that did nothing wrong.
 //!
-//! Mechanism: while opens meet changes, files that are looked up stay at hand for [`CLAIM`]. A
-//! thread that was answered `ESTALE` gets the file it opens next from there, if that was looked up
-//! after its answer, also after its name changed. The file was the one of that name, with those
-//! rights, while the program's call was under way, which is all that `open(2)` says of any file.
-//! (It need not have been looked up for this thread: the kernel shares one look-up among all
-//! waiting threads.)
+//! Mechanism: while opens meet changes, files that are looked up stay at hand for [`CLAIM`]. After
+//! `ESTALE` the thread's next open gets its file from there, if it was looked up after that answer,
+//! even if the name leads to another file by then. That file had this name and these rights while
+//! the program's call was under way, which is all that `open(2)` guarantees. (It need not have been
+//! looked up for this thread: the kernel shares one look-up among all waiting threads.)
 //!
 //! ```text
 //! thread 7 opens a   --> ESTALE, expected(7)

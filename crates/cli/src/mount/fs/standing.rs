@@ -1,7 +1,8 @@
 //! Files and folders the kernel reads without opening them, of a tree that does not change.
 //!
-//! Part of the [file system](super). The kernel names a node and nothing else, so it is opened at the
-//! first request and stays open while more come: [`IDLE`], or until [`FILES_MAX`] others are.
+//! Part of the [file system](super). Such a request of the kernel names a node and no handle, so
+//! the file is opened at the first request and stays open for [`IDLE`] after the last, or until
+//! [`FILES_MAX`] others are open.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};

@@ -1,10 +1,10 @@
 //! Folders that programs walk, and the files of them that are open ahead of the walk.
 //!
-//! Part of the [file system](super): told which folders were listed and which files are opened, it
-//! tells the driver, whose engine expects the next ones; those are opened here, and handed to the
-//! programs that come for them. Nothing is handed out unseen: each open compares the file with its
-//! name and attributes as always, and takes the one that is open ahead only if it is that very file
-//! in that very version.
+//! Part of the [file system](super). Programs such as tar list a folder and open its files one
+//! after the other. Listings and opens are passed on to the driver, whose engine predicts the next
+//! opens; the predicted files are opened here, and handed to the programs that open them. Each open
+//! compares its file with the name and the attributes as always, and takes the one open ahead only
+//! if it is the same file in the same version.
 //!
 //! ```text
 //! listed --> Folder       open ahead: file, reader <-- driver: entry 17 comes next
@@ -12,9 +12,9 @@
 //! open(entry 17) <---------------------/   or no program comes: closed
 //! ```
 //!
-//! Bounds: a number of names of listed folders, the least recently walked forgotten first. Files are
-//! open ahead by the engine's leave only, and are closed when their folder was not walked for
-//! [`IDLE`], so that no deleted file keeps its space and no source stays busy.
+//! Bounds: a number of names of listed folders, the least recently walked forgotten first. Files
+//! are opened ahead only by request of the engine, and are closed when their folder was not walked
+//! for [`IDLE`], so that no deleted file keeps its space and no source stays busy.
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};

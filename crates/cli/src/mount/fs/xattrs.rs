@@ -1,7 +1,7 @@
 //! Extended attributes: those of the source, `trusted.*` for the privileged only.
 //!
-//! Part of the [file system](super). The kernel asks for access lists, too, and checks by them: its
-//! answers are noted.
+//! Part of the [file system](super). The kernel also requests access lists and checks by them, so
+//! the answers are recorded.
 
 use std::ffi::OsStr;
 

@@ -1,17 +1,17 @@
 //! Reads of a mount: their threads, their order, and their memory.
 //!
-//! Called by the adapter on the threads that take requests, and by the engine's side when blocks
-//! have come. A read that must wait for a device waits in the engine, as a few words: it gets a
-//! thread and a buffer only once its bytes are in memory.
+//! Called by the adapter on the threads that take requests, and by the engine's callbacks when
+//! blocks arrive. A read that must wait for a device is deferred in the engine as a few words: it
+//! gets a thread and a buffer only once its bytes are in memory.
 //!
 //! ```text
-//! request --> all there? --yes--> here: room, copied, answered
+//! request --> all there? --yes--> here: buffer, copied, answered
 //!                  \ no
 //!                   v
-//!             engine: fetched ...... there --> worker: room, copied, answered
+//!             engine: fetched ...... there --> worker: buffer, copied, answered
 //!                  ^                              \ gone again
 //!                  +---- some more times <--------+
-//!                                                 \--> lane of the device: a buffer, block by block
+//!                                                 \--> lane of the device: buffer, by block
 //! ```
 //!
 //! The last way is for memory too small to hold a read at once, and for errors; there is one such

@@ -1,7 +1,7 @@
 //! The session: threads that take the kernel's requests, from the first handshake to the unmount.
 //!
-//! Called once by the mount's start. How many threads and channels there are is decided here, by the
-//! descriptors the process may have.
+//! Called once by the mount's start. The number of threads and channels is set here, by the limit
+//! of descriptors of the process.
 
 use std::io;
 use std::os::fd::OwnedFd;

@@ -1,8 +1,8 @@
 //! Answers as `fuser` sends them: attributes, kinds, times and errors of the source, translated.
 //!
-//! Used by the [adapter](super). Nothing is added and nothing left out but what FUSE has no room
-//! for: the time of birth becomes the *generation*, which tells a file from a later one that was
-//! given the same inode number.
+//! Used by the [adapter](super). The answers hold every attribute of the source that FUSE has a
+//! field for; in place of the time of birth stands the *generation*, which tells a file from a
+//! later one with the same inode number.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 

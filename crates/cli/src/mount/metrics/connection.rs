@@ -1,7 +1,7 @@
 //! One connection to the metrics: a request within bounds, an answer, the end.
 //!
-//! Driven by the [server](super::server), which tells it when its socket may be read or written;
-//! it never waits. What it holds is bounded: a request of [`REQUEST_BYTES_MAX`], and one answer.
+//! Driven by the [server](super::server), which calls it when its socket is readable or writable;
+//! it never waits. Its memory is bounded: a request of [`REQUEST_BYTES_MAX`], and one answer.
 //!
 //! ```text
 //! reading --blank line--> answer chosen --> writing --all sent--> ended

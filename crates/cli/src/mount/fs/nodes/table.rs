@@ -1,11 +1,11 @@
 //! The numbers of files, where each was found, and the descriptors of folders in use.
 //!
-//! Kept by [`Nodes`](super::Nodes) behind its lock; nothing here waits or makes a system call, but for
-//! descriptors that are closed. On SOURCE's own device the number of a node is the source's inode
-//! number, so that `stat` shows the same as in the source; the root is 1, as FUSE wants, and a file of
-//! another device mounted below SOURCE is numbered from [`FOREIGN`] up. So is one that was made with the
-//! inode number of a deleted file which the kernel still remembers: of two files with one number it would
-//! take the one for the other, rights and bytes included.
+//! Kept by [`Nodes`](super::Nodes) behind its lock; nothing here waits or makes a system call, but
+//! for descriptors that are closed. On SOURCE's own device the number of a node is the source's
+//! inode number, so that `stat` shows the same as in the source; the root is 1, as FUSE requires.
+//! Two kinds of files are numbered from [`FOREIGN`] up: those of another device mounted below
+//! SOURCE, and one with the inode number of a deleted file which the kernel still remembers. With
+//! one number the kernel would take one for the other, rights and bytes included.
 //!
 //! ```text
 //! 1 (SOURCE)   2 .. FOREIGN: inode numbers of its device        FOREIGN ..: other devices, reused numbers
