@@ -1,8 +1,8 @@
 //! Announced: a workload whose readers hint their reads beforehand, truly or not.
 //!
-//! Wraps any workload. Its hints are its own reads in the order they come: by turns where readers
-//! take turns, else one of each reader after the other. A part of them can be wrong (another place
-//! of the same file) or missing, as a seed decides; the reads themselves stay as they are.
+//! Wraps any workload. Its hints are its own reads in their order: by turns if readers take turns,
+//! else one of each reader after the other. A percentage of them can be wrong (another place of the
+//! same file) or missing, drawn from a seed; the reads themselves stay as they are.
 
 use forerun_core::Bytes;
 

@@ -5,11 +5,11 @@
 //! bursts and with pauses, some adjacent and some not, and must
 //!
 //! - end each request exactly once, not before it was submitted, and in the order of time,
-//! - end everything, if it is asked again at the times it names,
-//! - name no event in the past of what it has already done,
+//! - end all requests, if it is advanced to the times of its events,
+//! - name no event before the last time it was advanced to,
 //! - count its requests, and work no more than its servers can in the time it took,
-//! - deliver nothing in less than the least time it names for that,
-//! - do it all again the same, from the same start.
+//! - deliver no bytes in less than its least time for them,
+//! - do the same again from the same start.
 
 use std::collections::BTreeMap;
 

@@ -1,8 +1,8 @@
 //! Devices: models of disks and other servers of requests, in virtual time.
 //!
-//! The world submits requests and asks when to come back; a device keeps its own queue, so it
-//! may reorder (schedulers) and serve several at once (arrays, flash, object stores). Time only
-//! moves where the world moves it:
+//! The world submits requests and advances the device to the time of its next event. A device keeps
+//! its own queue, so it may reorder (schedulers) and serve several at once (arrays, flash, object
+//! stores). Only the world moves time:
 //!
 //! ```text
 //! submit(now, request) ... next_event() -> t ... advance(t, &mut done) -> completions

@@ -1,4 +1,4 @@
-//! Phases: one device until some time, another from then on.
+//! Phases: one device up to a time, another from then on.
 //!
 //! For devices that change: a neighbour comes or goes, a volume's credits end, a member of an array
 //! degrades. A request is served by the device of the phase in which it is submitted, so those

@@ -1,7 +1,7 @@
 //! The one source of chance: splitmix64, from an explicit seed.
 //!
 //! Used by workloads, the fault wrapper and the tests; nothing in this crate draws a number any
-//! other way, so a seed decides a run completely on every machine. The generator is Steele, Lea
+//! other way, so a seed determines a run on every machine. The generator is Steele, Lea
 //! and Flood's splitmix64 (OOPSLA 2014): 64 bits of state, full period, passes BigCrush. It is
 //! not for secrets.
 

@@ -15,7 +15,7 @@
 //! bound      the least that any of them can take
 //! ```
 //!
-//! It decides nothing: methods, devices and clocks are elsewhere.
+//! Methods, devices and clocks are elsewhere.
 
 pub mod bound;
 pub mod lru;

@@ -1,7 +1,7 @@
 //! Validation of a drive: a measured trace replayed, and its response times compared.
 //!
-//! Each request of such a trace says how long the real drive took, and how long after its
-//! completion the next one was issued. The modelled drive gets the same requests with the same
+//! Each request of such a trace has the response time of the real drive, and the gap from its
+//! completion to the issue of the next. The modelled drive gets the same requests with the same
 //! gaps, one at a time, without a cache or a queue in front:
 //!
 //! ```text

@@ -1,6 +1,6 @@
 //! Workloads: readers, and the reads of each with their times.
 //!
-//! A workload says its files, its readers (open files) and, for each reader, a lazy sequence of
+//! A workload has files, readers (open files) and, for each reader, a lazy sequence of
 //! [`Step`]s; the [world](crate::world) runs every reader as one sequential process: think, read,
 //! think, read; or all of them as one process, where they take turns. A sequence is an iterator
 //! with bounded state, so a workload of any length takes no memory, and everything random in it

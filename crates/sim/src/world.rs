@@ -1,8 +1,8 @@
 //! The world: readers, one engine and devices, in one virtual time.
 //!
 //! [`Scene::run`] is the whole driver. It keeps a heap of wakings (readers that finished thinking
-//! or copying) and asks devices for their next event; the earliest happens next, devices before
-//! readers, otherwise in order of arrival. So the run is decided by the scene alone.
+//! or copying) and asks devices for their next event; the earliest comes next, devices before
+//! readers, otherwise in order of arrival. So the scene alone determines the run.
 //!
 //! ```text
 //!        wakings (heap)          devices (next_event)

@@ -1,7 +1,7 @@
 //! Wrappers: devices around a device, each with one addition.
 //!
-//! Any wrapper fits around any device or wrapper, because a [`Wrapped`] is itself a
-//! [`Device`]. Its facts are those of the device inside; its [`Layer`] sees requests and
+//! Any wrapper fits around any device or wrapper, because a [`Wrapped`] is itself a [`Device`]. It
+//! reports the profile and counters of the device inside; its [`Layer`] sees requests and
 //! completions, and may hold them, order them or change an outcome. The costs of a request are left
 //! to the device inside, and nothing ends sooner than there.
 //!

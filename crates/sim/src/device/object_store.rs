@@ -5,11 +5,11 @@
 //!            requests_in_flight   first_byte    min(stream, total / bodies) each
 //! ```
 //!
-//! At most so many requests are in flight; the others wait in order. Each waits for its first
-//! byte, then its body comes at the rate of one stream, unless the bodies under way would together
-//! pass the total rate: then they share it equally, in whole bytes a second. `shared` counts the
-//! bytes that *every* body has received since the start, in billionths of a byte, so a body ends
-//! when the count has grown by its own size, however many others came and went meanwhile.
+//! At most `requests_in_flight` requests are served; the others wait in order. Each waits for its
+//! first byte, then its body comes at the rate of one stream, unless the bodies under way would
+//! together pass the total rate: then they share it equally, in whole bytes a second. `shared`
+//! counts the bytes that *every* body has received since the start, in billionths of a byte, so a
+//! body ends when the count has grown by its own size, however many others came and went meanwhile.
 //!
 //! No position matters: nothing is adjacent, nothing cached. Deliberately absent: requests that
 //! are rarely much slower (wrap it in [`Fault`](crate::wrap::Fault) for delays), and prices.

@@ -15,13 +15,13 @@
 //! | | |
 //! | --- | --- |
 //! | memory of the kernel | 24 MB, the part of Linux 2.6 with its services that others cannot use |
-//! | memory of handlers | 1 MB each, as published, but no more than 80 % of the machine: beyond that Linux 2.6 (swappiness 60) takes their pages before those of files. Notes show what comes out if all of it is [swapped](Handlers) |
+//! | memory of handlers | 1 MB each, as published, but no more than 80 % of the machine: beyond that Linux 2.6 (swappiness 60) takes their pages before those of files. Notes show the result if all of it is [swapped](Handlers) |
 //! | detection | two windows (legacy), as in every Linux of that time |
 //! | processor time | that of the workloads, see [`workload::server`] |
 //! | place | the files lie one behind the other from the beginning of the disk on |
 //!
-//! A run is as long as its time, not its work, so that concurrency is the same until the end; throughput is what
-//! all handlers have read by then.
+//! A run is as long as its time, not its work, so that concurrency is the same until the end;
+//! throughput is the bytes of all handlers by then.
 
 use std::num::NonZeroU16;
 

@@ -10,16 +10,18 @@
 //!                                            anticipatory   10 11 12 ..    900 901 902 ..
 //! ```
 //!
-//! When the request that would be served is another process's, and farther away than the last
-//! process's next one is expected to be, the disk stays idle for as long as that process is
-//! expected to think, and at most `wait_ns` in all. Expected are, for each process, the decaying
-//! means of its *think time* (from the end of its last request here to its next) and of its *seek
-//! distance*. Underneath is an elevator that goes upwards, and back where a request lies close
-//! behind. A request older than `expire_ns` is served before any other, so that no process keeps a
-//! disk to itself. Requests that follow each other in the queue become one, as in a block layer.
+//! For each process T is the decaying mean of its think time (from the end of its last request here
+//! to its next), and D that of its seek distance. After a request of process A ended at `end`, with
+//! a request of another process next in the elevator:
 //!
-//! It tells processes apart by [`Process`]. Writes, which Linux gives batches of
-//! their own, do not occur.
+//! ```text
+//! T = 7/8 T + 1/8 t,  D = 7/8 D + 1/8 d          the first samples all weigh the same
+//! idle until end + wait_ns    if T <= wait_ns and D < |next - end of A|, or A is new
+//! ```
+//!
+//! The elevator goes upwards, and back to a request close behind. A request older than `expire_ns`
+//! is served first, so that no process keeps a disk to itself. Requests that follow each other in
+//! the queue become one, as in a block layer. Linux's batches of writes do not occur.
 
 use std::collections::BTreeMap;
 

@@ -1,6 +1,6 @@
-//! Where the blocks of a trace lie.
+//! Placement of the blocks of a trace on disks.
 //!
-//! Asked by everything that runs a trace, block by block, so that nothing has to be kept a block:
+//! Computed block by block for every run of a trace, so that no memory is needed for each block:
 //!
 //! ```text
 //! block (dense) -> number in the order that is laid out -> disk and place on it

@@ -1,7 +1,7 @@
 //! A trace as requests for blocks: the blocks, their disk, and the computing time before them.
 //!
-//! Stands between the records of a trace and its hosts, and is as much of a stream as the trace is:
-//! it keeps the numbers of the trace's devices and the request before, nothing else.
+//! A stream between the records of a trace and its hosts: it keeps the numbers of the trace's
+//! devices and the request before, nothing else.
 //!
 //! ```text
 //! Record, Record, ..  ->  [writes left out, devices numbered, gaps turned into computing]  ->  Request, ..

@@ -1,7 +1,7 @@
-//! CPUs that all processes of the world share.
+//! Processors shared by all processes of the world.
 //!
-//! A process computes between its reads. Where there are fewer processors than that, its burst
-//! begins when one is free, in the order in which bursts came:
+//! A process computes between its reads. With fewer processors than processes, a burst waits
+//! for a free one, first come first served:
 //!
 //! ```text
 //! 2 processors     burst of A  |=====|

@@ -1,4 +1,4 @@
-//! Why a run did not reach its end: a scene that makes no sense, or an engine that misbehaves.
+//! Errors that end a run: a scene that makes no sense, or an engine that breaks its contract.
 //!
 //! The second kind is a finding, not an accident: the world checks the engine while it drives it.
 

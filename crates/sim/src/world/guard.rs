@@ -1,8 +1,8 @@
 //! The guard: the rules of an engine, checked on every output.
 //!
 //! The world shows it each fetch, completion, answer and eviction. It keeps the extents in flight
-//! in an ordered map by (file, first block), so that overlap with the neighbours is all there is
-//! to look at. The rules:
+//! in an ordered map by (file, first block), so that only overlap with the neighbours needs a
+//! check. The rules:
 //!
 //! - a fetch has a free number, lies inside its file, on its file's device, in frames marked as
 //!   filling, and **no block is fetched twice at once**;

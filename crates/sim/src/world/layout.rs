@@ -1,4 +1,4 @@
-//! Where files lie: which devices, which positions.
+//! Layout: devices and positions of files.
 //!
 //! File i lies on device i modulo their number, or all files lie on one array of all devices. On a
 //! device files follow each other, each at a block boundary and with one block between, so that no

@@ -1,4 +1,4 @@
-//! Readers in the world: they think, take what the table has, ask the engine for the rest.
+//! Readers in the world: they think, take resident blocks, and ask the engine for the rest.
 //!
 //! Called by the event loop when a reader wakes. This half of the driver contract is the hit
 //! path: blocks that are plain hits are taken straight from the table; the first touch of a block

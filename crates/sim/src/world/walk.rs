@@ -8,7 +8,7 @@
 //!        OpenAhead --> Open of the next visit of that file --> Ahead
 //! ```
 //!
-//! An open takes no time. It decides nothing: that a visit is expected is the engine's opinion.
+//! An open takes no time. The engine predicts the visits.
 
 use std::collections::{BTreeMap, VecDeque};
 

@@ -1,8 +1,8 @@
-//! Fault: makes some requests fail, end short or end late, as a seed decides.
+//! Fault: makes some requests fail, end short or end late, drawn from a seed.
 //!
-//! The fate of a request is drawn when it is submitted, so it depends on the order of requests
-//! and the seed alone. A failed or short request takes the time it would have taken: the inner
-//! device does not know. A delayed one ends later than the inner device ended it, which lets
+//! The fate of a request is drawn when it is submitted, so it depends on the order of requests and
+//! the seed alone. A failed or short request takes as long as a complete one, because the inner
+//! device serves it in full. A delayed one ends later than the inner device ended it, which lets
 //! requests overtake each other as they do in real arrays and networks.
 //!
 //! ```text

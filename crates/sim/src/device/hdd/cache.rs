@@ -1,7 +1,7 @@
 //! The drive's cache: a few segments, each one run of sectors.
 //!
-//! The drive looks sectors up and records its reads; the segment that the heads are still filling
-//! is the drive's business. A segment holds the last sectors of its run up to its size; a new run
+//! The drive looks sectors up and records its reads; the drive also tracks the segment that the
+//! heads are still filling. A segment holds the last sectors of its run up to its size; a new run
 //! takes over the segment used longest ago. A write throws out the sectors it overlaps.
 
 /// One run of sectors held.

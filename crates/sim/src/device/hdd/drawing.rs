@@ -1,8 +1,8 @@
 //! Drawing: a drive in integers, and how its arm and platter move.
 //!
 //! Made by the [sheet](super::sheet), used by the [drive](super::drive). Rotation is tracked in
-//! absolute time: the platter's angle at a time is `time mod revolution`, so how long a request
-//! waits for its sector follows from when it comes, never from chance.
+//! absolute time: the platter's angle at a time is `time mod revolution`, so the
+//! rotational latency of a request follows from its time of arrival, never from chance.
 //!
 //! ```text
 //! ready                start                            end

@@ -11,9 +11,9 @@
 //! write, cached  overhead | bus                                              | end -> destage
 //! ```
 //!
-//! How far it reads on is in [`readahead`](super::readahead), and [`destage`] writes the blocks
-//! reported early. A read that overlaps the readahead under way waits for it without moving. The
-//! bus of a miss overlaps the surface: it starts once enough sectors are off and ends a sector
+//! The length of the readahead is in [`readahead`](super::readahead), and [`destage`] writes the
+//! blocks reported early. A read that overlaps the readahead under way waits for it without moving.
+//! The bus of a miss overlaps the surface: it starts once enough sectors are off and ends a sector
 //! after the last. Deliberately absent: reordering (that is [`scheduler`](crate::scheduler)).
 
 mod destage;

@@ -1,6 +1,6 @@
-//! Geometry: where a sector lies, by zone, cylinder, head and angle.
+//! Geometry: the zone, cylinder, head and angle of a sector.
 //!
-//! The drive's arithmetic; knows no time but the revolution. Sectors are numbered along a track,
+//! The drive's arithmetic; its only time is the revolution. Sectors are numbered along a track,
 //! then over the heads of a cylinder, then over the cylinders of a zone, outside in. Each track's
 //! first sector stands a *skew* after that of the track before, so that it comes by just when
 //! the head is there:

@@ -1,6 +1,6 @@
-//! Readahead of the drive itself: how far the heads read on after a read.
+//! Readahead of the drive itself: sectors that the heads read after a request.
 //!
-//! Reading on goes up to the smallest of three limits, if no request needs the arm before: so many
+//! If no request needs the arm before, readahead ends at the smallest of three limits: a number of
 //! bytes beyond the read, the end of the surface, and one that depends on the drive:
 //!
 //! ```text

@@ -1,6 +1,6 @@
-//! Seek: how long the arm takes for so many cylinders, as a table of integers.
+//! Seek: the time of the arm by distance in cylinders, as a table of integers.
 //!
-//! Built once from floating-point figures, read on every access. Four ways to say it:
+//! Built once from floating-point figures, read on every access. Four forms of input:
 //!
 //! ```text
 //! curve     t(d) = base + sqrt * sqrt(d) + linear * d     pieces by distance (Ruemmler, Wilkes)
@@ -14,7 +14,7 @@
 //!
 //! Three figures decide one curve of the first form exactly. The mean is taken over pairs of
 //! random *locations*, as benchmarks draw them, not over pairs of cylinders: outer cylinders hold
-//! more. It knows neither settling after a seek to write nor head switches.
+//! more. Settling after a seek to write, and head switches, are left out.
 
 use serde::Deserialize;
 

@@ -1,5 +1,4 @@
-//! Index search: queries of several keywords, answered from lists of postings that are read by
-//! turns.
+//! Index search: queries of several keywords, answered from lists of postings read by turns.
 //!
 //! Published are the files (a mapping file of 522 MB, 18.5 GB of index in 8 partitions), the binary
 //! search in the mapping file for each keyword, and that a query reads the lists of its keywords
