@@ -54,8 +54,8 @@ pub struct Disks {
     /// A device of the simulator, `name` or `name(param=value,..)`; or `local`: the disk that the
     /// state directory is on, as it is.
     pub device: String,
-    /// Whether the kernel is told that going elsewhere costs: bfq waits for a reader's next request
-    /// only then. The loop driver says no unless the file behind it lies on a disk that does.
+    /// The kernel's `rotational` flag: bfq waits for a reader's next request only if it is set. The
+    /// loop driver clears it unless the file behind it lies on a disk that has it.
     pub is_rotational: bool,
 }
 

@@ -14,7 +14,7 @@
 //! deadlines are absolute, so being late once delays nothing after it. How late it was is metered.
 //! The thread owns the device; there is no lock that a slower thread could hold against it.
 //!
-//! It moves no bytes and knows no files. A request once submitted cannot be taken back.
+//! It moves no bytes and has no files. A request once submitted cannot be taken back.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -150,7 +150,7 @@ struct Disk<'a, J, F> {
     device: Box<dyn Device>,
     waiting: HashMap<u64, J>,
     next_id: u64,
-    /// The latest moment the device was told of: its time must not run backwards.
+    /// The latest moment passed to the device: its time must not run backwards.
     last: Nanos,
     meter: &'a Meter,
     finish: F,

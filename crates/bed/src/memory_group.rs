@@ -2,7 +2,7 @@
 //!
 //! `table` makes one a run; the reading program joins it before it opens anything, so every page
 //! the kernel caches for it is charged to the limit. Version 1 where it is mounted, version 2 where
-//! the memory controller is; a machine with neither runs without, and the table says so.
+//! the memory controller is; a machine with neither runs without, and the table notes it.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -38,7 +38,7 @@ const LOOK: Timespec = Timespec {
 pub enum End {
     /// By SIGTERM.
     Signal,
-    /// By unmounting: it knows no signal.
+    /// By unmounting: it handles no signal.
     Unmount,
 }
 
@@ -112,7 +112,7 @@ impl Mounted {
         }
     }
 
-    /// The kernel says when the list of mounts changes.
+    /// The kernel signals changes of the list of mounts.
     fn wait(&mut self, log: &Path) -> Result<(), Failure> {
         let (name, path) = (&self.name, &self.path);
         let began = Instant::now();

@@ -175,7 +175,7 @@ pub(crate) fn unmount_once_free(path: &Path) -> rustix::io::Result<()> {
     once_free(LETTING_GO, || unmount(path, UnmountFlags::NOFOLLOW))
 }
 
-/// Does it as soon as nothing makes it busy, or says that something still does.
+/// Does it as soon as it is not busy, or fails because it still is.
 fn once_free(
     patience: Duration,
     mut action: impl FnMut() -> rustix::io::Result<()>,

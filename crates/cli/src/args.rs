@@ -232,7 +232,7 @@ pub struct Profile {
     pub output: Option<PathBuf>,
 }
 
-/// Of a command that reads the files it is given no method can say which comes next.
+/// No method can predict the next file of a command that reads the files of its arguments.
 fn without_walks(arg: Arg) -> Arg {
     match arg.get_id().as_str() {
         "next_file" => arg.hide(true),

@@ -65,7 +65,7 @@ pub enum SourceCache {
 }
 
 impl SourceCache {
-    /// In words; none where there is nothing to say.
+    /// In words; none without a remark.
     #[must_use]
     pub fn words(self) -> Option<&'static str> {
         match self {

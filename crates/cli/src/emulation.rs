@@ -73,7 +73,7 @@ pub enum EmulationError {
 }
 
 impl Emulation {
-    /// The device's costs as told to the engine.
+    /// The device's costs as given to the engine.
     #[must_use]
     pub fn profile(&self) -> Profile {
         // Checked when it was made, so the default is never taken.

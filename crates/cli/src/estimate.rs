@@ -145,7 +145,7 @@ impl Estimate {
             return self.basis.word().to_owned();
         }
         let requests = match self.requests {
-            // They told the number of servers alone.
+            // They measured the number of servers alone.
             0 => "requests".to_owned(),
             requests => counted(requests),
         };
@@ -316,7 +316,7 @@ mod tests {
                 samples(40, 0),
                 "12.0 ms? 220.0 MB/s 8? 2.64 MB | 40 requests, ? told",
             ),
-            // Requests that told the number of servers and no cost.
+            // Requests that measured the number of servers and no cost.
             (
                 of(3),
                 seen(samples(0, 0)),

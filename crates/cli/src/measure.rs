@@ -38,7 +38,7 @@ pub use direct::Direct;
 pub trait Subject {
     /// Its size.
     fn bytes(&self) -> Bytes;
-    /// Reads `count` bytes at `offset`, both multiples of [`UNIT`], and says how long it took.
+    /// Reads `count` bytes at `offset`, both multiples of [`UNIT`], and returns the time.
     ///
     /// # Errors
     /// Errors of the read.

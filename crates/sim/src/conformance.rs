@@ -90,7 +90,7 @@ impl Run<'_> {
         self.device.submit(self.now, request);
     }
 
-    /// Lets the device work until then, at the times it asks for.
+    /// Advances the device until then, at the times of its events.
     fn wait_until(&mut self, end: Nanos) -> Result<(), String> {
         while let Some(next) = self.device.next_event().filter(|next| *next <= end) {
             self.now = self.now.max(next);

@@ -13,7 +13,7 @@
 //! Wrappers around any device are in [`wrap`](crate::wrap). A device described by figures needs no
 //! file in `device/` but a TOML file: see [`model`].
 //!
-//! A device moves no bytes and knows no files, only positions on itself.
+//! A device moves no bytes and has no files, only positions on itself.
 
 pub mod array;
 pub mod hdd;
@@ -111,7 +111,7 @@ pub struct Request {
 pub struct Process(pub u32);
 
 impl Request {
-    /// A transfer that no process in particular asks for.
+    /// A transfer for no process in particular.
     #[must_use]
     pub fn new(id: u64, at: Bytes, bytes: Bytes) -> Self {
         let process = Process::default();
@@ -188,7 +188,7 @@ impl Usage {
 
 /// Something that serves requests in virtual time.
 pub trait Device: core::fmt::Debug {
-    /// The costs an engine is told about this device; `forerun profile` would measure the same.
+    /// The costs of this device for an engine; `forerun profile` would measure the same.
     fn profile(&self) -> Profile;
 
     /// Accepts a request. `now` never decreases from call to call, of this or of

@@ -42,7 +42,7 @@ pub struct Reads {
 pub struct Reference {
     /// The block: an index into [`Reads::places`].
     pub block: BlockNo,
-    /// How long the reader works on it before it asks for the next one.
+    /// Computing time of the reader on it, before the next one.
     pub compute: Nanos,
 }
 
@@ -103,7 +103,7 @@ impl Reads {
         self.references.iter().all(placed)
     }
 
-    /// Whether a planner of this setup can be told everything.
+    /// Whether a planner of this setup can hold all references.
     fn check_for(&self, setup: &Setup) -> Result<(), HostError> {
         if !self.check() {
             return Err(HostError::Unplaced);

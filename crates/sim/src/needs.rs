@@ -103,7 +103,7 @@ impl Needs {
         transfer_time(self.bytes(), rate)
     }
 
-    /// How many units of this size they touch, sectors or pages say.
+    /// Number of units of this size that they overlap, such as sectors or pages.
     #[must_use]
     pub fn touched(&self, unit: u64) -> u64 {
         let unit = unit.max(1);

@@ -10,7 +10,7 @@
 //! ```
 //!
 //! `idle -` may be written or left out: the next input says the same. A journal may stop in the
-//! middle of an input's outputs (the recorder was killed); the count says whether it did.
+//! middle of an input's outputs (the recorder was killed); the count shows it.
 //!
 //! It runs no device and no reader, and it treats journals of every recorder alike.
 
@@ -176,7 +176,7 @@ impl Player {
         }
     }
 
-    /// The journal says the engine was drained: by an input, or by the end.
+    /// The engine was drained by the journal: by an input, or by the end.
     fn drain<R: BufRead>(&mut self, lines: &Lines<R>) -> Result<(), ReplayError> {
         if self.drained {
             return Ok(());

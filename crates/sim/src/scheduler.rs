@@ -172,14 +172,14 @@ impl Waiting {
     }
 }
 
-/// The next action a scheduler asks for.
+/// The next action of a scheduler.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Next {
     /// Serve this request, one of those waiting.
     Serve(Key),
-    /// Take the arm there and ask again.
+    /// Take the arm there and pick again.
     Seek(Bytes),
-    /// Leave the device idle, and ask again at that time, or when a request comes before.
+    /// Leave the device idle, and pick again at that time, or when a request comes before.
     Wait(Nanos),
 }
 

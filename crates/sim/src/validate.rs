@@ -36,7 +36,7 @@ pub struct Measured {
     pub response: Nanos,
 }
 
-/// Why a trace says nothing about a drive.
+/// The reason why a trace cannot validate a drive.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum ValidateError {
@@ -98,7 +98,7 @@ impl core::error::Error for ValidateError {}
 /// Requests for a drive, of a trace.
 ///
 /// # Errors
-/// The first request that says too little, or is not one of this drive.
+/// The first request that lacks a field, or is not one of this drive.
 pub fn requests(
     records: impl IntoIterator<Item = Result<Record, TraceError>>,
     drawing: &Drawing,
@@ -162,7 +162,7 @@ pub struct Compared {
 }
 
 impl Compared {
-    /// Of the requests that `is_in` says, with the times of [`replay`].
+    /// Of the requests selected by `is_in`, with the times of [`replay`].
     #[must_use]
     pub fn new(requests: &[Measured], times: &[Nanos], is_in: impl Fn(&Measured) -> bool) -> Self {
         let pairs = requests.iter().zip(times).filter(|(one, _)| is_in(one));

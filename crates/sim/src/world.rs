@@ -77,7 +77,7 @@ pub struct Scene<'a> {
     /// Events of one time are planned for together, as by a driver that is told all of them; else
     /// one event after the other, as by a driver in real time, where no two are at one time.
     pub joins_instants: bool,
-    /// The costs told to the engine for every device, in place of its own profile.
+    /// The costs given to the engine for every device, in place of its own profile.
     pub told: Option<Profile>,
     /// Processors that all processes share; each has one of its own if there is no number.
     pub processors: Option<NonZeroU16>,
@@ -156,7 +156,7 @@ struct World<'a, 'r> {
     processors: Cpus,
     /// The reader whose turn it is, if readers take turns.
     turn: Option<usize>,
-    /// When the engine is told next how long readers computed.
+    /// Time of the next report of processor time to the engine.
     cpu_told: Nanos,
     /// The folders that the readers walk, if they are one process that does.
     walking: Option<Walking>,

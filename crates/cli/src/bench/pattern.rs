@@ -41,7 +41,7 @@ pub struct Pattern {
 pub struct Shape {
     /// Size of its file.
     pub file_bytes: u64,
-    /// Bytes a read asks for.
+    /// Bytes of each read.
     pub read_bytes: u64,
     /// Computing time before a read.
     pub think: Nanos,

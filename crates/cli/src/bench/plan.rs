@@ -85,7 +85,7 @@ pub struct Plan {
     pub pattern: Pattern,
     /// Its announcements.
     pub hints: Option<Hints>,
-    /// Bytes a read asks for.
+    /// Bytes of each read.
     pub read_bytes: u64,
     /// Computing time before a read.
     pub think: Nanos,

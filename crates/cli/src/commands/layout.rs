@@ -102,7 +102,7 @@ fn as_text(path: &Path, found: &Found) -> String {
     text
 }
 
-/// A block device has no extents to ask for.
+/// A block device has no extents.
 fn found_by(path: &Path, geometry: &Geometry) -> String {
     let is_device = path
         .metadata()

@@ -23,7 +23,7 @@ use source::Named;
 /// Runs the command.
 ///
 /// # Errors
-/// A trace that cannot be read, or cannot be said in the format wanted.
+/// A trace that cannot be read, or that the format cannot hold.
 pub fn run(args: &Trace, out: &mut dyn Write) -> Result<(), Failure> {
     match &args.what {
         TraceCommand::Info(args) => info(args, out),
@@ -31,7 +31,7 @@ pub fn run(args: &Trace, out: &mut dyn Write) -> Result<(), Failure> {
     }
 }
 
-/// A trace as the arguments say; its format is known then.
+/// The trace of the arguments; its format is known then.
 ///
 /// # Errors
 /// A file that cannot be read or is of no known format.
@@ -46,7 +46,7 @@ fn records(path: &Path, reading: &Reading) -> Result<Records, Failure> {
     records.map_err(|e| unreadable(&e))
 }
 
-/// How a trace is read, as the arguments say.
+/// The reader's options from the arguments.
 #[must_use]
 pub fn options(reading: &Reading) -> Options {
     Options {

@@ -27,7 +27,7 @@ const BESIDE: Duration = Duration::from_millis(500);
 /// turn, and 16 on a disk of 8 ms wait a second between two of theirs.
 const ONE_PERCENT: u32 = 30;
 
-/// The shortest run that says something.
+/// The shortest useful run.
 const RUN_MIN: Duration = Duration::from_millis(100);
 
 /// More of the files than this still resident, and a run is not a cold one.

@@ -27,7 +27,7 @@ use crate::failure::Failure;
 /// Where the system's log takes messages.
 const LOG: &str = "/dev/log";
 
-/// The word that says the mount works.
+/// The word for a mount that works.
 const READY: &str = "ready";
 
 /// Starts the mount this process was asked for in the background, and waits until it works.

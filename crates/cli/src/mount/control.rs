@@ -30,7 +30,7 @@ use crate::files::plain;
 /// client of ours.
 pub const REQUEST_BYTES_MAX: u64 = 64 << 10;
 
-/// How long a client may take to ask.
+/// Time limit of a client's request.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// How long a client waits for the answer.

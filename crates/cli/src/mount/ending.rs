@@ -51,7 +51,7 @@ pub enum Event {
     Ended(Result<(), String>),
 }
 
-/// Has signals told from now on; the second one ends the process in any case.
+/// Delivers signals from now on; the second one ends the process in any case.
 ///
 /// # Errors
 /// Signals cannot be caught.
@@ -79,7 +79,7 @@ pub fn catch_signals(tell: Sender<Event>) -> Result<(), Failure> {
         .map_err(cannot)
 }
 
-/// Has the end of the session told.
+/// Delivers the end of the session.
 ///
 /// # Errors
 /// No thread can be started.

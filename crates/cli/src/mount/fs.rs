@@ -66,7 +66,7 @@ use super::lanes::LaneOf;
 /// No name, link target or list of attributes is longer: `XATTR_SIZE_MAX` and `XATTR_LIST_MAX`.
 const XATTR_BYTES_MAX: usize = 64 * 1024;
 
-/// A file the kernel was told of.
+/// A file sent to the kernel.
 #[derive(Debug)]
 pub struct Found {
     /// Its number.
@@ -86,7 +86,8 @@ pub struct Opened {
     pub first: bool,
     /// The opened version.
     pub version: Version,
-    /// The attributes the kernel has of it are not, and must be dropped before it hears of the open.
+    /// The attributes the kernel has of it are not, and must be dropped before the open is
+    /// answered.
     pub resized: bool,
     /// The folder it is in, if that is to be listed by [`SourceFs::list_for_walk`].
     pub unlisted: Option<Node>,

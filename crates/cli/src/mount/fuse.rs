@@ -214,7 +214,7 @@ impl Filesystem for Adapter {
         let at = match (u64::try_from(offset), whence) {
             (Ok(offset), SEEK_DATA) => SeekFrom::Data(offset),
             (Ok(offset), SEEK_HOLE) => SeekFrom::Hole(offset),
-            // The kernel knows sizes and positions itself and asks for nothing else.
+            // The kernel has sizes and positions itself and requests nothing else.
             _ => return reply.error(Errno::EINVAL),
         };
         self.call(node, move |served| {
@@ -235,7 +235,7 @@ impl Filesystem for Adapter {
         _: bool,
         reply: ReplyEmpty,
     ) {
-        // To close a file of a server is to ask it.
+        // Closing a file of a server is a request to it.
         let Ok(lane) = self.served.fs.open_file(handle.0).map(|file| file.lane) else {
             return reply.ok();
         };

@@ -55,7 +55,7 @@ pub struct Report {
     pub block_bytes: u64,
     /// The engine's counters, under the names of the ledger.
     pub counters: serde_json::Map<String, serde_json::Value>,
-    /// Files the kernel knows of.
+    /// Files in the kernel's cache.
     pub known_files: usize,
     /// Which files the kernel reads from the source.
     #[serde(default)]
@@ -163,7 +163,7 @@ pub struct Limits {
     pub memory_limit_bytes: u64,
     /// How much of that is the engine's, for blocks; the rest is the daemon's beside it.
     pub engine_limit_bytes: u64,
-    /// How far the kernel reads ahead; can be set. None if the kernel does not say.
+    /// How far the kernel reads ahead; can be set. None if the kernel does not show it.
     pub kernel_readahead_bytes: Option<u64>,
 }
 

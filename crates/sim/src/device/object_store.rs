@@ -73,7 +73,7 @@ pub(super) const METHOD: Method<Built> = Method {
     },
 };
 
-/// A store, as its file says.
+/// The parameters of a store, as in its file.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Sheet {

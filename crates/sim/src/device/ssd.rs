@@ -86,7 +86,7 @@ pub(super) const METHOD: Method<Built> = Method {
     },
 };
 
-/// A drive, as its file says.
+/// The parameters of a drive, as in its file.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Sheet {

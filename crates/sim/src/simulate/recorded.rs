@@ -150,7 +150,7 @@ impl Recorded {
         self.requests
     }
 
-    /// Whether every request says at which address it reads.
+    /// Whether every request has an address.
     #[must_use]
     pub fn is_addressed(&self) -> bool {
         self.is_addressed
@@ -163,7 +163,7 @@ impl Recorded {
         u32::try_from(at).ok().map(BlockNo)
     }
 
-    /// How many disks it lies on if there were so many wanted.
+    /// Number of disks of a placement on so many.
     #[must_use]
     pub fn disks(&self, wanted: Option<u16>) -> u16 {
         wanted.unwrap_or(self.told.devices).max(1)

@@ -143,7 +143,7 @@ pub struct Told {
     pub writes: u64,
     /// Whether requests state the computing time before them.
     pub says_compute: bool,
-    /// Whether requests say when they arrived.
+    /// Whether requests have a time of arrival.
     pub says_arrival: bool,
 }
 
@@ -169,7 +169,7 @@ impl Source {
         Ok(Requests::new((self.open)()?, self.manner))
     }
 
-    /// Where the first request for a block stands, if its file says.
+    /// Position of the first request for a block, if its file has any.
     #[must_use]
     pub fn position_of(&self, device: u16, block: u64) -> Option<Position> {
         let is_asked = |r: &Request| r.device == device && (r.first..=r.last).contains(&block);

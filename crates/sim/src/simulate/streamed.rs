@@ -34,7 +34,7 @@ impl<'a> References<'a> {
     /// From the first one on.
     ///
     /// # Errors
-    /// The trace cannot be opened; each item says whether it still can be read.
+    /// The trace cannot be opened; each item is a request or the error.
     pub fn new(source: &Source, recorded: &'a Recorded) -> Result<Self, RequestsError> {
         Ok(Self {
             requests: source.requests()?,

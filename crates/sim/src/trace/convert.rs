@@ -132,7 +132,7 @@ impl Converted {
     }
 }
 
-/// A request as the format can say it: one, or one for each block.
+/// A request in the terms of the format: one, or one for each block.
 fn fit(
     record: &Record,
     holds: &Holds,

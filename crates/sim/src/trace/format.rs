@@ -45,7 +45,7 @@ pub static LIST: &[Format] = &[
     oracle_general::FORMAT,
 ];
 
-/// How much of the beginning of a file a guess looks at, in lines or records.
+/// Length of the beginning of a file for a guess, in lines or records.
 const GUESS_UNITS: usize = 64;
 
 /// A format: its name, its reader and its writer.
@@ -81,7 +81,7 @@ pub struct Holds {
     pub op: bool,
     /// When it was issued, in this unit.
     pub arrival_unit_ns: Option<u64>,
-    /// Whether every request must say when.
+    /// Whether every request must have a time.
     pub needs_arrival: bool,
     /// Computing before it.
     pub compute: bool,
@@ -91,7 +91,7 @@ pub struct Holds {
     pub label: bool,
 }
 
-/// Which kinds of place a format can say.
+/// Kinds of place that a format can hold.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Places {
     /// Numbers of blocks.
@@ -187,7 +187,7 @@ pub trait Encode {
     /// Appends a request, which has nothing the format does not hold.
     ///
     /// # Errors
-    /// The format cannot say this value.
+    /// The format cannot hold this value.
     fn put(&mut self, record: &Record, out: &mut Vec<u8>) -> Result<(), Cause>;
 
     /// Writes the text after the last request.

@@ -29,7 +29,7 @@ use crate::workload::Step;
 /// Ranges remembered that a reader awaited: the kernel has some requests of one under way.
 const AWAITED_MAX: usize = 64;
 
-/// Reads a journal as a trace; also says the settings it was recorded with.
+/// Reads a journal as a trace; also returns its settings.
 ///
 /// # Errors
 /// The first line that cannot be read.

@@ -29,7 +29,7 @@ pub struct Records {
     given: Option<Position>,
 }
 
-/// How far the reading is. The window is emptied before a failure is told.
+/// How far the reading is. The window is emptied before a failure is returned.
 enum State {
     Reading,
     Failing(TraceError),

@@ -24,7 +24,7 @@ pub enum Place {
 /// The direction of a request.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub enum Op {
-    /// It reads; also where a format does not say.
+    /// A read; also in a format without directions.
     #[default]
     Read,
     /// It writes.
@@ -81,7 +81,7 @@ impl Label {
 pub struct Record {
     /// Start position.
     pub place: Place,
-    /// How long it is; 0 where the format does not say, which counts as one block.
+    /// Its length; 0 in a format without lengths, which counts as one block.
     pub bytes: u32,
     /// The device, or the file where a format has files.
     pub device: u32,

@@ -168,7 +168,7 @@ fn damage(compression: Option<&'static str>, error: &io::Error) -> Cause {
 struct Ahead {
     start: Vec<u8>,
     taken: usize,
-    /// The error that ended reading ahead early; told once everything before it was taken.
+    /// The error that ended reading ahead early; returned once everything before it was taken.
     failed: Option<io::Error>,
     rest: Bytes,
 }

@@ -14,7 +14,7 @@ use crate::count::Numbering;
 pub struct Summary {
     /// Requests.
     pub requests: u64,
-    /// Of them, reads; also those of which the format does not say.
+    /// Of them, reads; also requests without a direction.
     pub reads: u64,
     /// And writes.
     pub writes: u64,
@@ -36,7 +36,7 @@ pub struct Summary {
     pub last_block: u64,
     /// Requests that begin where the one before on their device ended.
     pub sequential: u64,
-    /// Requests that say when they were issued.
+    /// Requests with a time of issue.
     pub timed: u64,
     /// The time of the first.
     pub first_ns: u64,
@@ -44,7 +44,7 @@ pub struct Summary {
     pub last_ns: u64,
     /// Computing between requests, added up.
     pub compute_ns: u64,
-    /// Requests that say how long they took.
+    /// Requests with a response time.
     pub answered: u64,
     /// How long these took, added up.
     pub response_ns: u64,

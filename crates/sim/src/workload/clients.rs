@@ -68,7 +68,7 @@ pub(super) const METHOD: Method<Box<dyn Workload>> = Method {
 pub struct Clients {
     /// Size of each file.
     pub file_bytes: u64,
-    /// Bytes a read asks for.
+    /// Bytes of each read.
     pub read_bytes: u64,
     /// How many.
     pub clients: usize,

@@ -87,7 +87,7 @@ pub(super) const METHOD: Method<Box<dyn Workload>> = Method {
 /// See the [module](self).
 #[derive(Clone, Copy, Debug)]
 pub struct Folders {
-    /// Bytes a read asks for.
+    /// Bytes of each read.
     pub read_bytes: u64,
     /// Computing time before each read.
     pub think_ns: u64,

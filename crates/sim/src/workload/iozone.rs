@@ -104,7 +104,7 @@ pub struct Iozone {
     pub total_bytes: u64,
     /// Processes, and files.
     pub streams: usize,
-    /// Bytes a read asks for.
+    /// Bytes of each read.
     pub read_bytes: u64,
     /// Computing time before each read.
     pub think_ns: u64,

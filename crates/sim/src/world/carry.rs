@@ -59,7 +59,7 @@ impl World<'_, '_> {
         }
     }
 
-    /// The engine wants a file opened or closed: it is, once it has said all.
+    /// The engine opens or closes a file: carried out after its last output.
     fn note(&mut self, errand: Errand, output: &Output) -> Result<(), WorldError> {
         match &mut self.walking {
             Some(walking) => walking.note(errand),

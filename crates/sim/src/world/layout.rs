@@ -50,7 +50,7 @@ pub struct Fragments {
     pub seed: u64,
 }
 
-/// Where files lie on an array, if a workload says so: offsets and addresses.
+/// Extents of files on an array, for workloads that have them: offsets and addresses.
 type Places = Vec<Vec<(Bytes, Bytes)>>;
 
 impl Striping {

@@ -216,7 +216,7 @@ impl World<'_, '_> {
         self.read(reader)
     }
 
-    /// Takes the blocks of an answer and gives them free; at once if the engine wants that. If the
+    /// Takes the blocks of an answer and gives them free; at once if the engine requires it. If the
     /// processor is still busy the rest of the read, or the thinking after it, begins later.
     fn take(&mut self, reader: usize, read: u32, blocks: u32) -> Result<(), WorldError> {
         self.taken(reader, u64::from(blocks));
@@ -232,14 +232,14 @@ impl World<'_, '_> {
         }
         let wake = one.wake;
         if wake > self.now || !self.joins_instants {
-            // In the other case devices may have something to say before it goes on.
+            // In the other case device events may come before it goes on.
             self.push(wake.max(self.now), reader);
             return Ok(());
         }
         self.read(reader)
     }
 
-    /// Moves a reader past blocks it took; says how many bytes it wanted of them.
+    /// Moves a reader past blocks it took; returns its bytes of them.
     fn taken(&mut self, reader: usize, blocks: u64) -> Bytes {
         let one = &mut self.readers[reader];
         let Some(reading) = &mut one.reading else {
@@ -370,7 +370,8 @@ impl World<'_, '_> {
         }
     }
 
-    /// The engine is told a reader's computing time if the driver's work hides that from the clock.
+    /// Reports a reader's computing time to the engine if the driver's work hides that from the
+    /// clock.
     fn tell_computed(&mut self, reader: usize) -> Result<(), WorldError> {
         let one = &self.readers[reader];
         if self.driver_per_fetch.0 == 0 || !self.engine.has_plan() {
@@ -380,7 +381,7 @@ impl World<'_, '_> {
         self.handle(Input::Computed { reader, time })
     }
 
-    /// The engine is told how much processor time readers have used, with each timer tick.
+    /// Reports the processor time of readers to the engine, with each timer tick.
     pub(super) fn tell_cpu_times(&mut self) -> Result<(), WorldError> {
         if self.now < self.cpu_told || !self.engine.uses_cpu_time() || self.walking.is_some() {
             return Ok(());

@@ -23,7 +23,7 @@ const PIECE: u64 = Engine::READ_MAX as u64;
 /// One application read under way; longer ones than the engine takes go in pieces.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Reading {
-    /// First byte wanted.
+    /// First byte of the read.
     pub(super) offset: u64,
     /// The byte after the last one that is taken.
     pub(super) stop: u64,
@@ -46,7 +46,7 @@ pub(super) struct Reading {
 }
 
 impl Reading {
-    /// The read a step asks for of a file of this size; `None` if nothing of it is in the file.
+    /// The read of a step in a file of this size; `None` if nothing of it is in the file.
     pub(super) fn begin(
         step: &Step,
         file: Bytes,
@@ -79,7 +79,7 @@ impl Reading {
         self.at >= self.stop_block
     }
 
-    /// Takes the next `blocks` blocks and says how many bytes of them were wanted.
+    /// Takes the next `blocks` blocks and returns the reader's bytes of them.
     pub(super) fn take(&mut self, blocks: u64, block_bytes: u64) -> u64 {
         let from = (self.at * block_bytes).max(self.offset);
         self.at += blocks;
@@ -105,7 +105,7 @@ impl Reading {
         u32::try_from(self.at - self.piece_begin).unwrap_or(u32::MAX)
     }
 
-    /// How many blocks to ask the engine for.
+    /// Number of blocks to ask the engine for.
     pub(super) fn wanted(&self) -> u32 {
         u32::try_from(self.piece_end - self.at).unwrap_or(u32::MAX)
     }
@@ -158,7 +158,7 @@ pub(super) struct Reader<'a> {
     waited: Nanos,
     /// Processor time of all its bursts, that under way included.
     bursts: Nanos,
-    /// Its processor time as the engine knows it.
+    /// Its processor time by the last report to the engine.
     pub(super) cpu_told: Nanos,
     pub(super) report: ReaderReport,
 }

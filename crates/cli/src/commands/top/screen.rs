@@ -17,7 +17,7 @@
 //! ```
 //!
 //! The lines of the [devices] and of the [files] are their own. A line that does not fit ends in
-//! `…`. The last line of a terminal says which keys there are.
+//! `…`. The last line of a terminal names the keys.
 
 use std::path::PathBuf;
 

@@ -46,7 +46,7 @@ pub enum Refused {
     /// The mount has ended.
     #[error("the mount has ended")]
     Ended,
-    /// The source says no.
+    /// The source refuses.
     #[error("{}", plain(&std::io::Error::from(*.0)))]
     Source(#[from] Errno),
 }
@@ -120,7 +120,7 @@ impl SourceFs {
         let driver = self.engine.driver().ok_or(Refused::Ended)?;
         match driver.hint(order) {
             Ok(taken) => Ok(taken),
-            // Not even one; how many fit depends on their lengths, so the number says little.
+            // Not even one; how many fit depends on their lengths, so the number is a guess.
             Err(DriverError::HintsFull { .. }) => Ok(0),
             Err(_) => Err(Refused::Ended),
         }

@@ -24,7 +24,7 @@ pub struct Key {
 }
 
 impl Key {
-    /// Device and inode as the driver knows them.
+    /// Device and inode in the driver's form.
     #[must_use]
     pub fn inode(&self) -> (u64, u64) {
         let (major, minor) = self.device;
@@ -69,7 +69,7 @@ pub struct Attributes {
     pub read_bytes: u32,
     /// When it was read last.
     pub accessed: Time,
-    /// When it was made; zero where the file system does not know.
+    /// When it was made; zero if the file system has no such time.
     pub born: Time,
     /// Major and minor number, if it is a device itself.
     pub names_device: (u32, u32),
@@ -86,7 +86,7 @@ impl Attributes {
         statx(folder, name, flags, WANTED).map(|stat| Self::from(&stat))
     }
 
-    /// Which version of which file, as the driver knows it.
+    /// Version and file in the driver's form.
     #[must_use]
     pub fn identity(&self) -> Identity {
         let time = |(seconds, nanoseconds): Time| (seconds, i64::from(nanoseconds));
@@ -100,7 +100,7 @@ impl Attributes {
     }
 }
 
-/// The device of an open file, as far as this kernel knows by itself: no server is asked.
+/// The device of an open file, from this kernel alone: no request to a server.
 ///
 /// # Errors
 /// Errors of `statx(2)`.

@@ -7,7 +7,7 @@
 //! O_NOFOLLOW`), never followed: following is the caller's kernel's work, in the caller's name
 //! space.
 //!
-//! Descriptors are `O_PATH`: they say which file, and neither read it nor wake a device.
+//! Descriptors are `O_PATH`: they name a file, and neither read it nor wake a device.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -101,7 +101,7 @@ fn openat2(
     let resolve = resolve | more;
     loop {
         match rustix::fs::openat2(&folder, name, flags, Mode::empty(), resolve) {
-            // A rename elsewhere made the kernel unsure; it asks to be asked again.
+            // A rename elsewhere interfered; the kernel answers EAGAIN.
             Err(Errno::AGAIN | Errno::INTR) => {}
             opened => return opened.map(File::from),
         }

@@ -32,7 +32,7 @@ pub struct Name {
     pub name: OsString,
     /// Its inode in the source.
     pub inode: u64,
-    /// Its kind, if the source's folder says so.
+    /// Its kind, if the source's folder holds it.
     pub kind: FileType,
     /// Position of the next name.
     pub next: u64,
@@ -147,7 +147,7 @@ impl Position {
         while let Some(name) = names.next() {
             let name = name?;
             let kind = match name.file_type() {
-                // Some file systems do not say; programs that walk trees want to know.
+                // Some file systems leave the kind out; programs that walk trees need it.
                 FileType::Unknown => Attributes::of(&self.folder, name.file_name())
                     .map_or(FileType::Unknown, |attributes| attributes.kind),
                 known => known,

@@ -93,7 +93,7 @@ pub struct Nodes {
 }
 
 impl Nodes {
-    /// A table that knows the root only.
+    /// A table of the root only.
     #[must_use]
     pub fn new(root: Arc<File>, attributes: &Attributes, on: FileSystem) -> Self {
         let place = Place {
@@ -112,7 +112,7 @@ impl Nodes {
         }
     }
 
-    /// The kernel is told of a file found here; its number.
+    /// Records a file found here for the kernel; its number.
     pub fn found(
         &self,
         parent: Node,
@@ -142,14 +142,14 @@ impl Nodes {
         Ok(known.place.clone())
     }
 
-    /// The kernel is told of a node's attributes.
+    /// Records attributes of a node sent to the kernel.
     pub fn told(&self, node: Node, attributes: &Attributes) {
         if let Some(known) = lock(&self.table).nodes.get_mut(&node.0) {
             known.told.add(attributes);
         }
     }
 
-    /// The kernel is told of a node's access list.
+    /// Records an access list of a node sent to the kernel.
     pub fn told_access_list(&self, node: Node, digest: u64) {
         if let Some(known) = lock(&self.table).nodes.get_mut(&node.0) {
             known.told.add_access_list(digest);
@@ -259,7 +259,7 @@ impl Nodes {
         }
         table.end_if_unused(node);
         drop(table);
-        // The kernel is told that the backing id ends, and a server that the file is closed.
+        // Ends the kernel's backing id, and closes the file at its server.
         drop(last);
     }
 
@@ -310,7 +310,7 @@ impl Nodes {
         lock(&self.table).path(node)
     }
 
-    /// How many files the kernel knows of.
+    /// Number of files in the kernel's cache.
     #[must_use]
     pub fn count(&self) -> usize {
         lock(&self.table).nodes.len()

@@ -11,7 +11,7 @@
 //! | another file of that name: key, time of birth or kind | the same |
 //!
 //! On `ESTALE` the kernel walks the path once more with fresh attributes and checks again. The file
-//! it is told of then it may open, see [`retries`](super::retries).
+//! found then may be opened, see [`retries`](super::retries).
 //!
 //! An open enters the [mode](super::io_mode) its file is open in. The mode of a file that is not
 //! open is [chosen](super::passthrough), and its reader or backing id made, before the table is

@@ -52,7 +52,7 @@ const PAGES_EACH: u64 = 16;
 
 const PAGE: u64 = 4096;
 
-/// A file as the kernel knows it for passthrough.
+/// The kernel's backing file for passthrough.
 pub type Backing = Arc<BackingId>;
 
 /// Makes a file known to the kernel.

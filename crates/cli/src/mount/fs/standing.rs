@@ -80,7 +80,7 @@ impl SourceFs {
         Ok(file)
     }
 
-    /// The same, if it stands: asks the source nothing.
+    /// The same, if it stands: no call to the source.
     #[must_use]
     pub fn stands(&self, node: Node) -> Option<Arc<OpenFile>> {
         used(&self.standing.files, node).and_then(|handle| self.files.get(handle).ok())

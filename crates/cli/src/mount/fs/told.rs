@@ -1,14 +1,14 @@
-//! The kernel's copy of a file's attributes, as far as the daemon told it.
+//! The kernel's cached attributes of a file, as recorded from the daemon's answers.
 //!
-//! Problem: the kernel believes attributes for [`TTL`](crate::mount::trust::TTL). It cuts reads at
-//! the size it believes and checks rights by the mode it believes, so a file that grew is read cut
-//! off, and one that was closed to others is opened by them.
+//! Problem: the kernel caches attributes for [`TTL`](crate::mount::trust::TTL). It cuts reads at
+//! the cached size and checks rights by the cached mode, so a file that grew is read cut off, and
+//! one that was closed to others is opened by them.
 //!
 //! Mechanism: each answer with attributes is noted here; each open compares the source with the
 //! note. Answers to two requests at once may reach the kernel in either order, and it keeps the
 //! first: two answers that differ leave the note *mixed*, which equals nothing. When the kernel is
-//! made to drop its copy the note is cleared *before* the notification, so that it never says less
-//! than the kernel believes.
+//! made to drop its copy the note is cleared *before* the notification, so that it never has
+//! less than the kernel's cache.
 //!
 //! ```text
 //! told (v1) -> one v1          open finds v1: as told

@@ -306,7 +306,7 @@ fn by_name(files: &[Listed]) -> Box<[u32]> {
     by_name
 }
 
-/// The files as the engine knows them. The kernel asks for attributes of a folder's first names,
+/// The files in the engine's form. The kernel asks for attributes of a folder's first names,
 /// and of others when they are looked up: an unknown size is taken to be the largest of the others.
 /// Where it is larger, its end is not fetched ahead; without it the engine would keep room for 256
 /// KiB.

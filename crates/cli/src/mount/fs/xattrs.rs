@@ -33,8 +33,8 @@ impl SourceFs {
         found
     }
 
-    /// The names of all extended attributes, each with a zero byte behind it, as whoever `may_see_all`
-    /// sees them in the source; others are not told of `trusted.*`.
+    /// The names of all extended attributes, each with a zero byte behind it, as whoever
+    /// `may_see_all` sees them in the source; others see no `trusted.*`.
     ///
     /// # Errors
     /// Errors of the source.

@@ -37,7 +37,7 @@ pub(super) struct Served {
     pub(super) fs: Arc<SourceFs>,
     pub(super) reads: Reads,
     pub(super) times: Arc<ReadTimes>,
-    /// Where the kernel is told to drop something; set before the first open.
+    /// Notifier for the kernel's cache; set before the first open.
     pub(super) kernel: OnceLock<Notifier>,
     /// How long the kernel may cache answers.
     pub(super) trust: Trust,

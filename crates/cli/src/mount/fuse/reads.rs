@@ -77,7 +77,7 @@ struct State {
     room: Room,
     ready: VecDeque<Job>,
     admission: Admission<Read>,
-    /// Threads that want room where they are.
+    /// Threads that wait for a buffer.
     wanting: usize,
     workers: usize,
     /// Workers that wait for something to do, or for room to do it in.

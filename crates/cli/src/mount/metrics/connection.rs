@@ -74,7 +74,7 @@ impl Connection {
         let went = self.receive(page).and_then(|()| self.send());
         match went {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-            // A client that went away has nothing to be told.
+            // A client that went away gets no answer.
             Err(_) => self.state = State::Ended,
             Ok(()) => {}
         }

@@ -346,7 +346,7 @@ impl Drive {
     }
 
     /// How long after its first byte a write may go to the surface: once as much of it has come
-    /// as the controller wants, and late enough that the surface does not overtake the bus.
+    /// as the controller requires, and late enough that the surface does not overtake the bus.
     fn held_back(&self, first: u64, sectors: u64) -> u64 {
         let drawing = &self.drawing;
         let wanted = (sectors * drawing.controller.write_media_start).div_ceil(100);

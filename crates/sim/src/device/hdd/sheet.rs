@@ -21,7 +21,7 @@ use super::surface::{SurfaceSheet, Times};
 /// Longest idle time accepted before dirty sectors go to the surface.
 const IDLE_MAX_MS: f64 = 3_600_000.0;
 
-/// A drive, as its file says.
+/// The parameters of a drive, as in its file.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Sheet {

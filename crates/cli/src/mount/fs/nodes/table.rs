@@ -25,7 +25,7 @@ use crate::mount::fs::passthrough::Backing;
 use crate::mount::fs::told::Told;
 use crate::mount::lanes::LaneOf;
 
-/// The number of a file as the kernel knows it.
+/// The kernel's number of a file.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct Node(pub u64);
 
@@ -113,7 +113,7 @@ impl Place {
 }
 
 impl Known {
-    /// Found, and not told of yet.
+    /// Found, and not sent to the kernel yet.
     fn new(place: Place) -> Self {
         Self {
             place,
@@ -128,7 +128,7 @@ impl Known {
 }
 
 impl Table {
-    /// One that knows the root only, on its device.
+    /// A table of the root only, on its device.
     pub(super) fn new(root: Place) -> Self {
         let device = root.key.device;
         let known = Known {
@@ -144,7 +144,7 @@ impl Table {
         }
     }
 
-    /// The kernel is told of a file found here; its number.
+    /// Records a file found here for the kernel; its number.
     pub(super) fn found(
         &mut self,
         parent: Node,
