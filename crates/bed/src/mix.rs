@@ -60,7 +60,7 @@ pub struct Popularity {
 }
 
 impl Popularity {
-    /// Of so many files.
+    /// Of a given number of files.
     #[must_use]
     pub fn new(seed: u64, count: u64) -> Self {
         let mut draws = Draws::new(seed);

@@ -63,7 +63,7 @@ pub struct Args {
     pub command: Command,
 }
 
-/// Which methods, and how much memory they get.
+/// Methods, and their memory.
 #[derive(Clone, Debug, Group)]
 #[command(next_help_heading = "Engine")]
 pub struct Composition {
@@ -121,7 +121,7 @@ pub struct Methods {
     pub measure: Option<Choice<Box<dyn measure::Measure>>>,
 }
 
-/// When a hinted method decides.
+/// The notice of a hinted method.
 #[derive(Clone, Copy, Debug, Group)]
 pub struct Noticing {
     /// When a hinted method notices that a fetch has ended: at once, or at reads (when one begins
@@ -144,26 +144,26 @@ pub struct Storage {
     #[arg(long, value_name = "FILE")]
     pub profile: Option<PathBuf>,
 
-    /// Take the profile's figures as they are, measure nothing
+    /// Use the profile's figures without measuring
     #[arg(long, requires = "profile", conflicts_with = "measure")]
     pub profile_fixed: bool,
 
-    /// Slow the device down to one of this cost, switching=8ms,rate=80MB/s[,servers=1], or to an
-    /// array of them, with disks=4,strip=64KiB behind it, and raid10, raid5 or raid6 if it is none
-    /// of RAID-0
+    /// Emulate a device of this cost: switching=8ms,rate=80MB/s[,servers=1]; with
+    /// disks=4,strip=64KiB an array of them, and with raid10, raid5 or raid6 one of another layout
+    /// than RAID-0
     #[arg(long, value_name = "COST")]
     pub emulate: Option<Emulation>,
 
-    /// The array the files lie on, where that is not found or is another: strip=64KiB,disks=4, with
-    /// raid10, raid5 or raid6 behind it
+    /// The array of the files, if it is not detected or differs: strip=64KiB,disks=4, with raid10,
+    /// raid5 or raid6 behind it
     #[arg(long, value_name = "ARRAY", conflicts_with = "emulate")]
     pub stripe: Option<Striping>,
 
-    /// How many of these devices there are, as `bench` was asked
+    /// Number of these devices, from the arguments of `bench`
     #[arg(skip = 1_u16)]
     pub disks: u16,
 
-    /// How to read from the device (see `forerun list backends`) [default: the best that works]
+    /// Backend that reads the device (see `forerun list backends`) [default: the best that works]
     #[arg(long, value_name = "NAME")]
     pub backend: Option<BackendChoice>,
 
@@ -189,15 +189,15 @@ pub struct Read {
     #[arg(value_name = "FILE", required = true)]
     pub files: Vec<PathBuf>,
 
-    /// Where to begin in each file; past its end is nothing, not an error
+    /// Offset of the first byte in each file; past its end is nothing, not an error
     #[arg(long, value_name = "SIZE", default_value = "0", value_parser = parse_size)]
     pub offset: Bytes,
 
-    /// How much to read of each file at most [default: to its end]
+    /// Bytes to read of each file at most [default: to its end]
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub length: Option<Bytes>,
 
-    /// Bytes asked for at once
+    /// Bytes of each request
     #[arg(long, value_name = "SIZE", default_value = "128KiB", value_parser = parse_read_bytes)]
     pub read_bytes: Bytes,
 
@@ -255,7 +255,7 @@ pub struct List {
     #[arg(value_enum, value_name = "WHAT")]
     pub what: Option<Listed>,
 
-    /// How to print it
+    /// Output format
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t = ListFormat::Table)]
     pub format: ListFormat,
 }
@@ -274,7 +274,7 @@ pub enum Listed {
     Formats,
 }
 
-/// How the list is printed.
+/// Output formats of the list.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum ListFormat {
     /// For people
@@ -283,7 +283,7 @@ pub enum ListFormat {
     Json,
 }
 
-/// Most bytes asked for at once: a reader holds a buffer of that size.
+/// Largest request: a reader holds a buffer of that size.
 const READ_BYTES_MAX: u64 = 1 << 30;
 
 fn parse_read_bytes(text: &str) -> Result<Bytes, String> {

@@ -38,7 +38,7 @@ use crate::failure::Failure;
 /// of four leaves out the best and the worst.
 pub const PAIRS: u32 = 4;
 
-/// Runs one workload: so many readers, each run for so long at most.
+/// Runs one workload with a number of readers, each run for a limited time.
 ///
 /// # Errors
 /// A file that cannot be read.

@@ -28,7 +28,7 @@ pub struct Lru {
 }
 
 impl Lru {
-    /// An empty cache for so many blocks.
+    /// An empty cache for a given number of blocks.
     #[must_use]
     pub fn new(capacity: usize) -> Self {
         Self {
@@ -123,8 +123,8 @@ impl Future {
     }
 }
 
-/// Misses of optimal demand fetching with a cache of so many blocks. The block that is fetched is
-/// always kept, so this is the optimum among caches that must go through their memory.
+/// Misses of optimal demand fetching with a cache of a given number of blocks. The block that is
+/// fetched is always kept, so this is the optimum among caches that must go through their memory.
 #[must_use]
 pub fn optimal_misses(future: &Future, capacity: usize) -> u64 {
     // The resident blocks, each as the position of its next use.

@@ -128,9 +128,9 @@ pub enum HostError {
     Setup(SetupError),
     /// A reference to a block that lies nowhere.
     Unplaced,
-    /// Blocks lie on so many disks, more than the setup has.
+    /// Blocks lie on this number of disks, more than the setup has.
     Disks(u16),
-    /// Only so many devices, fewer than disks.
+    /// This number of devices, fewer than disks.
     Devices(usize),
     /// So many references, or their blocks, are more than the setup allows.
     TooLong(usize),

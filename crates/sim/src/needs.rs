@@ -42,7 +42,7 @@ pub struct Needs {
 }
 
 impl Needs {
-    /// These bytes, in so many requests at least.
+    /// These bytes, in at least a given number of requests.
     #[must_use]
     pub fn new(mut runs: Vec<Run>, requests: u64) -> Self {
         runs.retain(|run| run.bytes.0 > 0);
@@ -96,8 +96,8 @@ impl Needs {
         Bytes(each.fold(0, u64::saturating_add))
     }
 
-    /// The time they take at so many bytes a second: rounding up request by request takes no less
-    /// in all.
+    /// The time they take at a given rate: rounding up request by request takes
+    /// no less in all.
     #[must_use]
     pub fn at_rate(&self, rate: u64) -> Nanos {
         transfer_time(self.bytes(), rate)

@@ -35,7 +35,7 @@ pub enum BehindError {
     Device(DeviceError),
     /// The device names this one.
     Own(String),
-    /// The device works on so many requests at once.
+    /// The device works on this number of requests at once.
     Servers(String, u32),
 }
 

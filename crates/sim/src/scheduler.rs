@@ -206,7 +206,7 @@ pub trait Scheduler: core::fmt::Debug {
     /// The device ended a request that was served.
     fn ended(&mut self, _now: Nanos, _request: &Request) {}
 
-    /// Waiting requests that follow each other become one, of at most so many bytes.
+    /// Waiting requests that follow each other become one, of at most a given number of bytes.
     fn merge_max(&self) -> Bytes {
         Bytes(0)
     }

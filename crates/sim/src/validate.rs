@@ -50,7 +50,7 @@ pub enum ValidateError {
     Response(u64),
     /// A request, counted from 1, that names a block and no place on a device.
     Place(u64),
-    /// A request, counted from 1, that does not end where a sector of so many bytes ends.
+    /// A request, counted from 1, that does not end where a sector of this size ends.
     Sector(u64, u64),
     /// A request, counted from 1, that ends at a byte past the drive's last one.
     PastEnd {

@@ -72,7 +72,7 @@ pub struct Scene<'a> {
     pub driver_per_fetch: Nanos,
     /// Bytes per second at which bytes are handed to readers; 0 if that takes no time.
     pub copy_bytes_per_second: u64,
-    /// The run ends in an error after so many events, because something runs in circles.
+    /// The run ends in an error after this number of events, against endless loops.
     pub events_max: u64,
     /// Events of one time are planned for together, as by a driver that is told all of them; else
     /// one event after the other, as by a driver in real time, where no two are at one time.
@@ -305,7 +305,7 @@ impl<'a, 'r> World<'a, 'r> {
         }
     }
 
-    /// How many readers the first so many processes have.
+    /// Number of readers of the first processes.
     fn readers_of(&self, processes: usize) -> usize {
         let all = self.readers.len();
         if processes == usize::MAX {

@@ -80,7 +80,7 @@ fn copy_files(from: &Path, to: &Path) -> Result<u64, Failure> {
     Ok(bytes)
 }
 
-/// Lets so many clients query the index below a folder, all in a memory group.
+/// Lets a given number of clients query the index below a folder, all in a memory group.
 ///
 /// # Errors
 /// The clients', or output that is none of theirs.

@@ -96,7 +96,7 @@ impl Program {
     }
 }
 
-/// Runs a program to its end, and checks how it ends and that it prints so many bytes.
+/// Runs a program to its end, and checks how it ends and that it prints a given number of bytes.
 fn drained(mut command: Command, code: i32, bytes_min: u64) -> Result<f64, Failure> {
     let name = command.get_program().to_string_lossy().into_owned();
     let failed = |why: String| Failure::Run(format!("{name}: {why}"));

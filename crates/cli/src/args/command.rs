@@ -13,11 +13,11 @@ use super::{
 pub enum Command {
     /// Measure with your own files whether forerun helps here
     Try(Try),
-    /// Mount a directory so that any program reads it ahead
+    /// Mount a directory whose files are read ahead for any program
     Mount(Box<Mount>),
     /// Take a mount off its path
     Umount(Umount),
-    /// Watch the mounts that run in the terminal
+    /// Watch running mounts in the terminal
     Top(Top),
     /// Ask a running mount, or change its limits
     Ctl(Ctl),
@@ -35,7 +35,7 @@ pub enum Command {
         forerun profile /dev/sdb -o disk.toml && forerun mount --profile disk.toml /data /fast"
     )]
     Profile(Profile),
-    /// Show on which devices a file lies, its strips and its extents
+    /// Show the devices, strips and extents of a file
     #[command(
         after_long_help = "On btrfs and on mapped devices it takes root. It reads no data and writes nothing.\n\n\
         Examples:\n  \
@@ -58,7 +58,7 @@ pub enum Command {
         forerun trace info requests.csv.zst\n  \
         forerun trace convert requests.csv --to plain -o requests.txt")]
     Trace(Trace),
-    /// Make the decisions of a journal again and compare them
+    /// Replay the decisions of a journal and compare them
     #[command(after_long_help = "Examples:\n  \
         forerun read --journal j big.log > /dev/null && forerun replay j")]
     Replay(Replay),
@@ -66,7 +66,7 @@ pub enum Command {
     #[command(after_long_help = "Examples:\n  \
         forerun reproduce kimbrel96 -o report")]
     Reproduce(Reproduce),
-    /// Show the presets, methods, devices, backends and trace formats there are
+    /// List presets, methods, devices, backends and trace formats
     #[command(after_long_help = "Examples:\n  \
         forerun list presets\n  \
         forerun list --format json | jq -r .presets[].name")]

@@ -66,18 +66,18 @@ pub struct Mount {
     #[arg(long, value_name = "[ADDR:]PORT", value_parser = address::parse)]
     pub metrics: Option<SocketAddr>,
 
-    /// Make the socket for `forerun top` and `forerun ctl` here, where they do not look by
-    /// themselves [default: in /run/forerun for root, else in $XDG_RUNTIME_DIR/forerun]
+    /// Path of the control socket; `forerun top` and `forerun ctl` then need it as an argument
+    /// [default: in /run/forerun for root, else in $XDG_RUNTIME_DIR/forerun]
     #[arg(long, value_name = "SOCKET")]
     pub control: Option<PathBuf>,
 
-    /// SOURCE does not change while it is mounted: the kernel opens files without asking, and keeps
-    /// names, attributes and bytes. A change is seen late or never
+    /// SOURCE does not change while it is mounted: the kernel caches names, attributes and bytes,
+    /// and opens files by itself. A change is seen late or never
     #[arg(long)]
     pub unchanging: bool,
 
-    /// Files the kernel reads from SOURCE by itself: always, never, or auto, which is those in
-    /// SOURCE's page cache and those of disks that need no prefetching. Needs root and Linux 6.9
+    /// Files the kernel reads from SOURCE by itself: always, never, or auto: files in SOURCE's page
+    /// cache, or on disks that need no prefetching. Needs root and Linux 6.9
     #[arg(
         long,
         value_name = "MODE",
@@ -87,19 +87,19 @@ pub struct Mount {
     )]
     pub passthrough: Mode,
 
-    /// How long attributes may be out of date [default: 1s, or a day if --unchanging]
+    /// Time that the kernel caches attributes [default: 1s, or a day if --unchanging]
     #[arg(long, value_name = "TIME", value_parser = believed)]
     pub attribute_timeout: Option<Duration>,
 
-    /// How long a name may lead to an earlier file [default: 1s, or a day]
+    /// Time that the kernel caches names [default: 1s, or a day]
     #[arg(long, value_name = "TIME", value_parser = believed)]
     pub entry_timeout: Option<Duration>,
 
-    /// How long a name that was not there is taken for missing [default: 0s, or a day]
+    /// Time that the kernel caches missing names [default: 0s, or a day]
     #[arg(long, value_name = "TIME", value_parser = believed)]
     pub negative_timeout: Option<Duration>,
 
-    /// How far the kernel reads ahead of programs on the mount; needs root [default: 256KiB]
+    /// Readahead of the kernel on the mount; needs root [default: 256KiB]
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub kernel_readahead: Option<Bytes>,
 
@@ -126,7 +126,7 @@ pub struct Mount {
 }
 
 impl Mount {
-    /// How long the kernel may cache answers.
+    /// Times that the kernel caches answers.
     #[must_use]
     pub fn trust(&self) -> Trust {
         Trust::of(
@@ -138,7 +138,7 @@ impl Mount {
     }
 }
 
-/// A time the kernel may believe something.
+/// A time that the kernel caches answers.
 fn believed(text: &str) -> Result<Duration, String> {
     const YEAR: Duration = Duration::from_secs(365 * 86_400);
     if matches!(text, "0" | "0s") {
@@ -176,11 +176,11 @@ pub(super) fn in_order(arg: Arg) -> Arg {
     forerun umount /fast\n  \
     forerun umount --lazy /fast     although programs have files open there")]
 pub struct Umount {
-    /// Where it is mounted
+    /// The mount point
     #[arg(value_name = "MOUNTPOINT")]
     pub mountpoint: PathBuf,
 
-    /// Take it off its path at once; programs that have files open keep them
+    /// Take it off its path at once; open files stay open
     #[arg(long, short = 'z')]
     pub lazy: bool,
 }
@@ -256,7 +256,7 @@ pub enum Order {
         forerun ctl /fast set --memory 128MiB\n  \
         forerun ctl /fast set --kernel-readahead 512KiB")]
     Set {
-        /// How far the kernel reads ahead of programs on the mount
+        /// Readahead of the kernel on the mount
         #[arg(long, value_name = "SIZE", value_parser = parse_size, group = "limit")]
         kernel_readahead: Option<Bytes>,
 

@@ -23,7 +23,7 @@ pub struct Reproduce {
     #[command(flatten)]
     pub noticing: Noticing,
 
-    /// How to print the claims; as JSON, one object a line
+    /// Output format of the claims; as JSON, one object a line
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t = ListFormat::Table)]
     pub format: ListFormat,
 

@@ -9,7 +9,7 @@ use forerun_core::Bytes;
 use super::parse_count;
 use crate::quantity::parse_size;
 
-/// Most readers of a trial: each is a thread, and more say nothing new.
+/// Most readers of a trial: each is a thread, and more give the same answer.
 const READERS_MAX: u32 = 1024;
 
 /// Longest trial: a minute gives the answer already.
@@ -31,12 +31,12 @@ pub struct Try {
     #[arg(value_name = "DIR|FILE")]
     pub path: PathBuf,
 
-    /// How many read at once in the second part
+    /// Number of readers in the second part
     #[arg(long, value_name = "N", default_value = "16")]
     #[arg(value_parser = |text: &str| parse_count(text, READERS_MAX))]
     pub readers: u32,
 
-    /// How long it may take in all
+    /// Time limit of the whole trial
     #[arg(long, value_name = "N", default_value = "50")]
     #[arg(value_parser = |text: &str| parse_count(text, SECONDS_MAX))]
     pub seconds: u32,

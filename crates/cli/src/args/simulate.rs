@@ -17,7 +17,7 @@ use super::trace::parse_block_bytes;
 use super::{Format, Methods, Noticing, Reading, parse_count};
 use crate::quantity::{parse_duration, parse_size};
 
-/// Flags that mean nothing where a drive is alone with its requests.
+/// Flags without a meaning for a drive that is alone with its requests.
 const ALONE: [&str; 11] = [
     "preset",
     "scheduler",
@@ -53,11 +53,11 @@ pub struct Simulate {
     #[arg(long, value_name = "A,B,..", default_value = "demand-lru,forestall")]
     pub preset: Presets,
 
-    /// Each disk, as name or name(param=value,..) (see `forerun list devices`), or `unit`
+    /// Model of each disk, as name or name(param=value,..) (see `forerun list devices`), or `unit`
     #[arg(long, value_name = "NAME", default_value = "hp97560")]
     pub device: String,
 
-    /// Each disk, from a file that describes it
+    /// Model of each disk, from a file that describes it
     #[arg(long, value_name = "TOML", conflicts_with = "device")]
     pub device_file: Option<PathBuf>,
 
@@ -84,11 +84,11 @@ pub struct Simulate {
     #[arg(long, value_name = "SIZE", default_value = "8KiB", value_parser = parse_block_bytes)]
     pub block_bytes: u32,
 
-    /// Most fetches a free disk gets at once [default: by the number of disks]
+    /// Largest batch of fetches for a free disk [default: by the number of disks]
     #[arg(long, value_name = "N")]
     pub batch: Option<u64>,
 
-    /// How far ahead to fetch, in references
+    /// Prefetch distance, in references
     #[arg(long, value_name = "N")]
     pub horizon: Option<u64>,
 
@@ -100,7 +100,7 @@ pub struct Simulate {
     #[arg(long, value_name = "TIME", value_parser = parse_computing)]
     pub think: Option<Nanos>,
 
-    /// Where blocks lie [default: at their address, or dense where they only have a number]
+    /// Placement of blocks [default: at their address, or dense where they only have a number]
     #[arg(long, value_enum, value_name = "WHERE")]
     pub place: Option<Where>,
 
@@ -108,12 +108,12 @@ pub struct Simulate {
     #[arg(long)]
     pub writes: bool,
 
-    /// With --device unit: how long a fetch takes [default: 4]
+    /// With --device unit: time of a fetch [default: 4]
     #[arg(long, value_name = "F")]
     #[arg(value_parser = |text: &str| parse_count(text, 1 << 20))]
     pub fetch_units: Option<u32>,
 
-    /// With --device unit: numbers of the blocks in the cache at the beginning
+    /// With --device unit: initial contents of the cache, as numbers of blocks
     #[arg(long, value_name = "A,B,..", value_delimiter = ',')]
     pub warm: Vec<u64>,
 
@@ -126,7 +126,7 @@ pub struct Simulate {
     #[arg(value_parser = |text: &str| parse_count(text, 1024))]
     pub threads: u32,
 
-    /// How to print the result
+    /// Output format
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t = Format::Table)]
     pub format: Format,
 
@@ -143,7 +143,7 @@ pub struct Simulate {
     pub methods: Methods,
 }
 
-/// Where blocks lie.
+/// Placements of blocks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum Where {
     /// At their number
@@ -171,7 +171,7 @@ pub enum Simulated {
 }
 
 impl Simulate {
-    /// How long a fetch takes in units.
+    /// Time of a fetch in units.
     #[must_use]
     pub fn fetch_units(&self) -> u64 {
         self.fetch_units.unwrap_or(4).into()

@@ -49,7 +49,7 @@ pub struct TraceInfo {
     #[arg(long, value_name = "SIZE", default_value = "8KiB", value_parser = parse_block_bytes)]
     pub block_bytes: u32,
 
-    /// How to print it
+    /// Output format
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t = ListFormat::Table)]
     pub format: ListFormat,
 }
@@ -69,16 +69,16 @@ pub struct TraceConvert {
     #[arg(long, value_name = "FORMAT", value_parser = |name: &str| format::parse(name))]
     pub to: &'static Format,
 
-    /// Where to write it [default: standard output]
+    /// File to write [default: standard output]
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
 
-    /// Size of a block, where one of the formats knows blocks and the other ranges
+    /// Size of a block, for conversions between blocks and byte ranges
     #[arg(long, value_name = "SIZE", default_value = "8KiB", value_parser = parse_block_bytes)]
     pub block_bytes: u32,
 }
 
-/// How a trace is read.
+/// Options of the reader of a trace.
 #[derive(Clone, Debug, Group)]
 #[command(next_help_heading = "Trace")]
 pub struct Reading {
@@ -86,7 +86,7 @@ pub struct Reading {
     #[arg(long, value_name = "FORMAT", value_parser = |name: &str| format::parse(name))]
     pub trace_format: Option<&'static Format>,
 
-    /// How many requests are put in order of time before one is given out
+    /// Size of the window that sorts requests by time, in requests
     #[arg(long, value_name = "N", default_value = "1024")]
     pub sort_window: u32,
 

@@ -46,7 +46,7 @@ fn pieces(bytes: Bytes, locations: u64) -> u64 {
     (bytes.0 / locations / PIECE_BYTES).clamp(*PIECES.start(), *PIECES.end())
 }
 
-/// Bytes per second at a location, of a device with so many servers.
+/// Bytes per second at a location, of a device with a given number of servers.
 pub(super) fn at(
     subject: &mut dyn Subject,
     location: u64,

@@ -111,7 +111,7 @@ pub struct SourceFs {
 }
 
 impl SourceFs {
-    /// The file system of a folder, which keeps so many names of folders that are walked.
+    /// The file system of a folder, which keeps a given number of names of folders that are walked.
     ///
     /// # Errors
     /// It is not there, not a folder, or not accessible.

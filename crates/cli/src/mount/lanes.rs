@@ -67,7 +67,7 @@ pub struct Lanes {
 }
 
 impl Lanes {
-    /// For so many threads that take requests.
+    /// For a given number of threads that take requests.
     #[must_use]
     pub fn new(threads: usize) -> Arc<Self> {
         Arc::new(Self {

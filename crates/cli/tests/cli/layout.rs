@@ -10,7 +10,7 @@ use super::{Folder, bytes, forerun, output_of};
 #[test]
 fn the_help() {
     forerun("layout -h").success().stdout_eq(str![[r#"
-Show on which devices a file lies, its strips and its extents
+Show the devices, strips and extents of a file
 
 Usage: forerun layout [OPTIONS] <FILE>
 

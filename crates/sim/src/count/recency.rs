@@ -37,7 +37,7 @@ const ABSENT: Link = Link {
 };
 
 impl Recency {
-    /// Nothing is resident, and at most so many blocks will be.
+    /// No resident blocks, and memory for a given number of them.
     #[must_use]
     pub fn new(capacity: usize) -> Self {
         Self {

@@ -77,7 +77,7 @@ pub struct Array {
 }
 
 impl Array {
-    /// These devices, in strips of so many bytes; of none, or in strips of nothing, one is made.
+    /// These devices, in strips of a given size; of none, or in strips of nothing, one is made.
     #[must_use]
     pub fn new(devices: Vec<Box<dyn Device>>, strip: Bytes) -> Self {
         Self {

@@ -23,8 +23,8 @@ pub const REFERENCES_MAX: usize = 14;
 /// Longest fetch time.
 pub const FETCH_UNITS_MAX: u64 = 15;
 
-/// The least elapsed time of an instance with a cache of so many blocks; `None` if it is too large
-/// to search, or its cache holds nothing.
+/// The least elapsed time of an instance with a cache of a given number of blocks; `None` if it is
+/// too large to search, or its cache holds nothing.
 #[must_use]
 pub fn optimum(instance: &Instance, cache_blocks: u32) -> Option<u64> {
     let reads = &instance.reads;

@@ -114,7 +114,7 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// The trace on an array of so many disks, striped by one block.
+    /// The trace on an array of a given number of disks, striped by one block.
     #[must_use]
     pub fn on(&self, disks: u16) -> Reads {
         let place = |address: &u64| Place::striped(*address, disks, BLOCK_BYTES);
@@ -197,7 +197,7 @@ fn placed(files: &[u32], random: &mut Random) -> Vec<u32> {
     files.iter().map(|blocks| place(*blocks)).collect()
 }
 
-/// The first free run of so many blocks from `from` on, then from the group's front.
+/// The first free run of a given number of blocks from `from` on, then from the group's front.
 fn gap(taken: &[bool], from: u32, blocks: u32) -> Option<u32> {
     let mut free = 0;
     let all = taken.len();

@@ -25,7 +25,7 @@ pub const CACHE_BLOCKS: u32 = 1280;
 /// Mean compute time between two reads.
 pub const MEAN_COMPUTE: Nanos = Nanos(1_000_000);
 
-/// The trace on an array of so many disks.
+/// The trace on an array of a given number of disks.
 #[must_use]
 pub fn synth(disks: u16, seed: u64) -> Reads {
     let mut random = Random::new(seed);

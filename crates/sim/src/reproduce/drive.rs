@@ -84,7 +84,7 @@ struct Fetches {
     all: Vec<Fetched>,
 }
 
-/// A workload behind so many bytes of the disk that it does not read.
+/// A workload behind a given number of bytes of the disk that it does not read.
 #[derive(Debug)]
 struct Behind {
     before: Bytes,

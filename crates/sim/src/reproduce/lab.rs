@@ -211,7 +211,7 @@ pub struct Lab {
 }
 
 impl Lab {
-    /// The run of this method, with its parameters, over a trace on so many disks.
+    /// The run of this method, with its parameters, over a trace on a given number of disks.
     pub fn run(&mut self, trace: &'static str, policy: &str, disks: u16) -> HostReport {
         self.under(Run {
             trace,

@@ -32,7 +32,7 @@ impl Answer {
     }
 }
 
-/// A number with so many places behind the point.
+/// A number with a given number of places behind the point.
 pub(super) fn rounded(value: f64, places: i32) -> f64 {
     let unit = 10f64.powi(places);
     (value * unit).round() / unit

@@ -56,7 +56,7 @@ pub struct Drawn {
     pub cache_blocks: u32,
 }
 
-/// Instance `number` of a seed, on at most so many disks.
+/// Instance `number` of a seed, on at most a given number of disks.
 #[must_use]
 pub fn draw(seed: u64, number: u64, disks_max: u16) -> Drawn {
     let mut random = Random::part(seed, number);
@@ -134,7 +134,7 @@ impl Drawn {
     }
 }
 
-/// Checks so many instances.
+/// Checks a given number of instances.
 ///
 /// # Errors
 /// See [`Broken`].

@@ -27,7 +27,7 @@ pub struct Reference {
 }
 
 /// Runs references over devices, one a disk, on which blocks lie at their places, with a cache of
-/// so many blocks. It is empty at first.
+/// a given number of blocks. It is empty at first.
 ///
 /// # Errors
 /// An error in the references. A disk without a device never answers, and counts as failed.

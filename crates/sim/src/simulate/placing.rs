@@ -45,7 +45,7 @@ enum Order {
 }
 
 impl<'a> Placing<'a> {
-    /// The blocks over so many disks.
+    /// The blocks over a given number of disks.
     #[must_use]
     pub fn new(
         recorded: &'a Recorded,

@@ -48,7 +48,7 @@ impl Room {
     /// Bytes of a distinct block; 41 are measured with one run.
     const BLOCK: u64 = 64;
 
-    /// Whether so many references to so many blocks fit.
+    /// Whether a given number of references to a given number of blocks fit.
     fn fits(self, references: u64, blocks: u64) -> bool {
         let planned = if self.plans { Self::PLANNED } else { 0 };
         let each = Self::KEPT + (Self::RUN + planned).saturating_mul(self.runs);
@@ -163,14 +163,14 @@ impl Recorded {
         u32::try_from(at).ok().map(BlockNo)
     }
 
-    /// Number of disks of a placement on so many.
+    /// The number of disks: as many as wanted, else the number of devices in the trace.
     #[must_use]
     pub fn disks(&self, wanted: Option<u16>) -> u16 {
         wanted.unwrap_or(self.told.devices).max(1)
     }
 
-    /// The first block that ends beyond so many bytes of its disk: its device, its number there,
-    /// and its end.
+    /// The first block that ends beyond a given number of bytes of its disk: its device, its number
+    /// there, and its end.
     #[must_use]
     pub fn beyond(&self, placing: &Placing<'_>, capacity: Bytes) -> Option<(u16, u64, u64)> {
         let is_beyond = |block: &u32| placing.end(*block) > capacity.0;

@@ -76,7 +76,7 @@ pub enum RequestsError {
     },
     /// More devices than there can be disks.
     Devices,
-    /// No read, only so many writes.
+    /// No read, only this number of writes.
     Nothing {
         /// Writes that were left out.
         writes: u64,

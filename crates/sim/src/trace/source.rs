@@ -119,7 +119,7 @@ impl Source {
         Ok(read > 0)
     }
 
-    /// Reads the next record of so many bytes; false at the end.
+    /// Reads the next record of a given size; false at the end.
     pub(super) fn next_record(&mut self, bytes: usize) -> Result<bool, Cause> {
         self.unit.clear();
         let read = (&mut self.bytes)

@@ -163,7 +163,7 @@ impl Iozone {
     }
 }
 
-/// Blocks of pointers of a file of so many blocks of data.
+/// Blocks of pointers of a file of a given number of blocks of data.
 fn pointer_blocks(data: u64) -> u64 {
     let pointed = data.saturating_sub(DIRECT);
     let to_pointers = pointed.saturating_sub(POINTERS);

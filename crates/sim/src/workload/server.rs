@@ -115,7 +115,7 @@ impl<D: Draw> Workload for Server<D> {
 /// Bytes of one read, as in the servers of Li and Shen.
 const READ: u64 = 64 << 10;
 
-/// Reads of so many bytes from the beginning of a file on.
+/// Reads of a given size from the beginning of a file on.
 fn blocks(bytes: u64, think: u64) -> impl Iterator<Item = Step> {
     super::run(0, bytes, READ).map(move |(offset, bytes)| Step::read(offset, bytes, think))
 }

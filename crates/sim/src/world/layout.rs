@@ -100,7 +100,7 @@ pub(crate) fn begins(sizes: &[Bytes], block_bytes: u64, is_packed: bool) -> Vec<
     begins.collect()
 }
 
-/// Lays the files out over so many devices, one by one or all on one array.
+/// Lays the files out over a given number of devices, one by one or all on one array.
 pub(super) fn place(
     sizes: &[Bytes],
     devices: usize,

@@ -202,7 +202,7 @@ mod tests {
     use crate::device::switching::Switching;
     use crate::scheduler;
 
-    /// Number, end and time of each of these requests of so many bytes at a time; all but the first
+    /// Number, end and time of each of these requests of a given size at a time; all but the first
     /// wait for that one.
     fn ends(requests: &[(u64, u64)], merge: u64) -> (Vec<(u64, u64)>, u64) {
         let profile = Profile::constant(Nanos(1_000), 1_000_000_000).unwrap();

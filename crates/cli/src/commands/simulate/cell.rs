@@ -269,7 +269,7 @@ fn check_files(
     )))
 }
 
-/// An engine with so many blocks of memory for everything.
+/// An engine with a given number of blocks of memory for everything.
 pub(super) fn settings(
     preset: &Preset,
     args: &Simulate,

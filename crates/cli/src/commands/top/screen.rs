@@ -34,7 +34,7 @@ use crate::mount::fs::passthrough::Mode;
 use crate::mount::report::Report;
 use crate::quantity::{rough_duration, rough_size};
 
-/// Draws a screen; with the keys if it is one of so many mounts in a terminal.
+/// Draws a screen; in a terminal with the keys, and with the number of mounts.
 pub(super) fn draw(
     report: &Report,
     rates: &Rates,

@@ -64,7 +64,8 @@ pub struct Listing {
 }
 
 impl Listing {
-    /// The listing of a folder that was opened for reading, which gathers so many files at most.
+    /// The listing of a folder that was opened for reading, which gathers a given number of files
+    /// at most.
     #[must_use]
     pub fn new(folder: File, gathers: usize) -> Self {
         let position = Position {

@@ -47,7 +47,8 @@ pub const BYTES_MIN: u64 = 64 << 10;
 /// to its last sixteenth is not taken for a whole one.
 const PLACES: u64 = 16;
 
-/// One for so many pages: so that a short file, which costs 16 us, costs half a microsecond more.
+/// One sample for this number of pages: so that a short file, which costs 16 us, costs half a
+/// microsecond more.
 const PAGES_EACH: u64 = 16;
 
 const PAGE: u64 = 4096;

@@ -106,7 +106,7 @@ pub(super) struct Walk {
 }
 
 impl Walk {
-    /// Keeps so many names, within [`NAMES_MAX`].
+    /// Keeps a given number of names, within [`NAMES_MAX`].
     pub(super) fn new(names_max: usize) -> Self {
         Self {
             state: Mutex::default(),
@@ -266,8 +266,8 @@ impl State {
         same.then(|| walked.folder.clone())
     }
 
-    /// Forgets this folder, and the folders walked least recently until so many names fit. Dropped
-    /// by the caller, without the lock.
+    /// Forgets this folder, and the folders walked least recently until a given number of names
+    /// fit. Dropped by the caller, without the lock.
     fn make_room(&mut self, node: Node, names: usize, names_max: usize) -> Vec<Walked> {
         let mut forgotten: Vec<Walked> = self.folders.remove(&node).into_iter().collect();
         let mut known: usize = self.folders.values().map(|walked| walked.names.len()).sum();

@@ -30,7 +30,7 @@ pub struct Room {
 }
 
 impl Room {
-    /// A pool of so many bytes, all free.
+    /// A pool of a given size, all free.
     #[must_use]
     pub fn new(bytes: usize) -> Self {
         Self {
@@ -63,7 +63,7 @@ impl Room {
         Ok(Some(buffer))
     }
 
-    /// Whether there is room for so many bytes now.
+    /// Whether the pool has a given number of bytes free now.
     #[must_use]
     pub fn has(&self, bytes: usize) -> bool {
         self.used + size_of_buffer(bytes) <= self.bytes

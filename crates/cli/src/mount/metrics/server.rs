@@ -174,7 +174,7 @@ mod tests {
     use super::super::connection::REQUEST_BYTES_MAX;
     use super::*;
 
-    /// A server with a page of so many bytes, which runs as long as the tests.
+    /// A server with a page of a given size, which runs as long as the tests.
     fn served(bytes: usize) -> SocketAddr {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();

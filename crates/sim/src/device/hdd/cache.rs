@@ -21,7 +21,7 @@ pub(super) struct Cache {
 }
 
 impl Cache {
-    /// So many segments of so many sectors; none of either is no cache.
+    /// A cache of segments, each of a number of sectors; zero of either is no cache.
     pub(super) fn new(segments: usize, sectors: u64) -> Self {
         let segments = if sectors == 0 { 0 } else { segments };
         Self {

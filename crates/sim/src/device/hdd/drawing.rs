@@ -143,7 +143,7 @@ impl Drawing {
         Nanos(self.revolution)
     }
 
-    /// The time of a seek over so many cylinders; over more than there are, the longest.
+    /// The time of a seek over a given number of cylinders; over more than there are, the longest.
     #[must_use]
     pub fn seek(&self, cylinders: u32) -> Nanos {
         let last = self.seek.len().saturating_sub(1);

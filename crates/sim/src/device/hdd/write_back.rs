@@ -50,7 +50,7 @@ impl WriteBack {
         }
     }
 
-    /// Whether a write of so many sectors is reported before it is on the surface.
+    /// Whether a write of a given number of sectors is reported before it is on the surface.
     pub(super) fn takes(&self, sectors: u64) -> bool {
         self.runs_max > 0 && sectors <= self.sectors_max
     }

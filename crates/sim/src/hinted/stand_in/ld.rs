@@ -74,7 +74,7 @@ fn accesses(trace: &StandIn, random: &mut Random) -> Accesses {
     Accesses::exponential(files, reads, random)
 }
 
-/// The blocks that hold a part of a file of so many blocks.
+/// The blocks that hold a part of a file of a given number of blocks.
 fn blocks_of(part: usize, blocks: u32) -> impl Iterator<Item = u32> {
     let begin = PARTS[part] * blocks / 100;
     let end = (PARTS[part + 1] * blocks).div_ceil(100);

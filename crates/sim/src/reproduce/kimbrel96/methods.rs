@@ -63,7 +63,7 @@ pub(super) fn arrays(lab: &Lab) -> &'static [u16] {
     }
 }
 
-/// The table's entry for so many disks; beyond the table its last entry.
+/// The table's entry for a given number of disks; beyond the table its last entry.
 fn of<T: Copy>(table: &[T], disks: u16, none: T) -> T {
     let row = usize::from(disks).saturating_sub(1);
     let last = table.len().saturating_sub(1);

@@ -100,7 +100,7 @@ impl Bench {
         runs.fold(DriveReport::default(), |all, run| all.and(&run))
     }
 
-    /// C_n: so many streams of 100 MB in one file, interleaved read by read.
+    /// C_n: a given number of streams of 100 MB in one file, interleaved read by read.
     pub(super) fn interleaved(&self, lab: &mut Lab, streams: u64) -> DriveReport {
         let reads = if self.is_whole { 0 } else { STREAM / PAGE };
         let is_drawn = streams > 1 && !self.is_by_turns;
@@ -130,7 +130,7 @@ impl Bench {
         )
     }
 
-    /// Network clients, one more each second, up to so many seconds.
+    /// Network clients, one more each second, up to a given number of seconds.
     pub(super) fn clients(&self, lab: &mut Lab, seconds: u64) -> DriveReport {
         let workload = format!("clients(file_bytes={STREAM},read_bytes={PAGE},clients={CLIENTS})");
         let until = Some(Nanos(seconds * 1_000_000_000));

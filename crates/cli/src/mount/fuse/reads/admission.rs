@@ -50,7 +50,8 @@ impl<R> Default for Waiting<R> {
 }
 
 impl<R> Admission<R> {
-    /// A read of so many bytes comes; returned if it enters, else kept until [`next`](Self::next) gives it.
+    /// A read of a given size comes; returned if it enters, else kept until [`next`](Self::next)
+    /// gives it.
     pub(super) fn enter(
         &mut self,
         device: u64,
