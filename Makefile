@@ -13,7 +13,10 @@ FORERUN = $${CARGO_TARGET_DIR:-target}/release/forerun
 DISK := switching=8ms,rate=80MB/s
 FUZZ_SECONDS ?= 60
 # Absolute, because each test program runs in its crate's folder.
-SKIPPED := $(abspath $(or $(CARGO_TARGET_DIR),target))/skipped.txt
+TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
+SKIPPED := $(TARGET)/skipped.txt
+# A crate outside the workspace, which adds methods as a user of the libraries would.
+OUTSIDE := --manifest-path examples/own-methods/Cargo.toml
 
 have = $(CARGO) $(1) --version >/dev/null 2>&1
 missing = echo "make: $(1) is missing, so $(2)"
@@ -33,7 +36,7 @@ test: format lint doc unit ## everything that must hold: format, lints, document
 
 .PHONY: format
 format: ## is the source formatted?
-	@if $(call have,fmt); then $(CARGO) fmt --all --check; \
+	@if $(call have,fmt); then $(CARGO) fmt --all --check && $(CARGO) fmt $(OUTSIDE) --check; \
 	else $(call missing,rustfmt,the format is not checked); fi
 
 .PHONY: lint
@@ -52,6 +55,7 @@ unit: ## all tests in release, the libraries' also with debug assertions; ends w
 	@mkdir -p "$(dir $(SKIPPED))" && : > "$(SKIPPED)"
 	$(CARGO) test --workspace --release
 	$(CARGO) test --workspace --exclude forerun --tests
+	$(CARGO) test $(OUTSIDE) --target-dir "$(TARGET)/own-methods"
 	@sort -u -o "$(SKIPPED)" "$(SKIPPED)"; if [ -s "$(SKIPPED)" ]; then \
 	  echo "$$(wc -l < "$(SKIPPED)") skipped:"; cat "$(SKIPPED)"; \
 	else echo "no test was skipped"; fi

@@ -138,6 +138,42 @@ pub const NEW_DEPTHS_MAX: u64 = 64;
 /// The engine asks for each window anew, once a stream is known, and guarantees that `asked` is at
 /// least a block and that location and profile are of the device on which the window will lie. It
 /// cuts the answer to the stream's share of memory and to what is left of the device's slice.
+///
+/// # Examples
+/// A method of another crate: half the competitive depth.
+///
+/// ```
+/// use forerun_core::depth::{Depth, DeviceFacts, StreamFacts};
+/// use forerun_core::spec::{Choice, Knows, Method, Spec};
+/// use forerun_core::{Bytes, Engine, preset};
+///
+/// #[derive(Debug)]
+/// struct Half;
+///
+/// impl Depth for Half {
+///     fn limit(&self, stream: &StreamFacts, device: &DeviceFacts<'_>) -> Bytes {
+///         Bytes(device.depth(stream.location).0 / 2).max(stream.asked)
+///     }
+/// }
+///
+/// static HALF: Method<Box<dyn Depth>> = Method {
+///     spec: Spec {
+///         name: "half",
+///         summary: "half of switching cost times transfer rate",
+///         source: "example",
+///         unfit: "long runs: two thirds of the time go to switching",
+///         knows: Knows::Online,
+///         params: &[],
+///     },
+///     build: |_| Box::new(Half),
+/// };
+///
+/// let mut settings = preset::default().settings(Bytes(1 << 20))?;
+/// settings.depth = Choice::of(&HALF);
+/// let engine = Engine::new(settings)?;
+/// assert_eq!(engine.settings().depth.to_string(), "half");
+/// # Ok::<(), forerun_core::settings::SettingsError>(())
+/// ```
 pub trait Depth: core::fmt::Debug + Send {
     /// The longest window, in bytes. The engine rounds up to blocks.
     ///

@@ -100,6 +100,33 @@ impl Access {
 }
 
 /// What a detector may look at beside its own state.
+///
+/// # Examples
+/// A stand-in for tests of a detector: nothing is cached.
+///
+/// ```
+/// use forerun_core::Block;
+/// use forerun_core::detect::Ahead;
+///
+/// struct Empty;
+///
+/// impl Ahead for Empty {
+///     fn limit(&self) -> u32 {
+///         32
+///     }
+///     fn async_size(&self, size: u32) -> u32 {
+///         size
+///     }
+///     fn cached(&self, _: Block) -> bool {
+///         false
+///     }
+///     fn unread(&self, _: Block) -> bool {
+///         false
+///     }
+/// }
+///
+/// assert_eq!(Empty.async_size(8), 8);
+/// ```
 pub trait Ahead {
     /// The longest window the depth stage and the memory allow, in blocks; at least 1.
     fn limit(&self) -> u32;
@@ -136,6 +163,37 @@ pub trait Ahead {
 /// The engine guarantees that it asks at missing and at marked blocks in the order in which the
 /// reader comes to them, that the mark stands where [`Window`] says, and that a window is fetched
 /// before the next question, as far as the memory allows.
+///
+/// # Examples
+/// A miss that continues the reader's last access fetches one block more than was asked for.
+///
+/// ```
+/// use forerun_core::Block;
+/// use forerun_core::detect::{Access, Ahead, Cause, Detect, Window};
+///
+/// #[derive(Debug)]
+/// struct OneMore;
+///
+/// impl Detect for OneMore {
+///     fn trigger(&mut self, cause: Cause, access: &Access, ahead: &dyn Ahead) -> Option<Window> {
+///         let asked = access.count.min(ahead.limit().saturating_sub(1));
+///         // Without blocks behind a mark there is no mark, and each window begins with a miss.
+///         let window = Window::forward(access.block, asked + 1, 0);
+///         (cause == Cause::Miss && access.is_sequential()).then_some(window)
+///     }
+/// }
+/// # struct Empty;
+/// # impl Ahead for Empty {
+/// #     fn limit(&self) -> u32 { 32 }
+/// #     fn async_size(&self, size: u32) -> u32 { size }
+/// #     fn cached(&self, _: Block) -> bool { false }
+/// #     fn unread(&self, _: Block) -> bool { false }
+/// # }
+///
+/// let read = Access { block: Block(8), head: 0, count: 2, previous: Some(Block(7)) };
+/// let window = OneMore.trigger(Cause::Miss, &read, &Empty);
+/// assert_eq!(window.map(|w| (w.start, w.size)), Some((Block(8), 3)));
+/// ```
 pub trait Detect: core::fmt::Debug + Send {
     /// Whether every read must be shown to [`Detect::read`]: the hit path is then closed. It MUST
     /// always be the same.

@@ -56,6 +56,34 @@ pub const SLICE_MAX: u64 = 1024;
 ///
 /// The engine guarantees that a fetch is named to [`next`](Dispatch::next) until it is chosen, always
 /// with the same position, and in the order of arrival.
+///
+/// # Examples
+/// Shortest seek first would starve a distant stream; this one serves the request that is due first.
+///
+/// ```
+/// use forerun_core::Bytes;
+/// use forerun_core::dispatch::{Dispatch, Head, Waiting};
+///
+/// #[derive(Debug)]
+/// struct EarliestDue;
+///
+/// impl Dispatch for EarliestDue {
+///     fn holds_back(&self) -> bool {
+///         true
+///     }
+///     fn slice(&self, depth: Bytes, _runs: usize) -> Bytes {
+///         depth
+///     }
+///     fn next(&self, _head: &Head, waiting: &mut dyn Iterator<Item = Waiting>) -> usize {
+///         let due = waiting.enumerate().min_by_key(|(at, one)| (one.due, *at));
+///         due.map_or(0, |(at, _)| at)
+///     }
+/// }
+///
+/// let head = Head { position: 0, run: Bytes(0), slice: Bytes(0) };
+/// let waiting = [(0, 90), (4096, 30), (8192, 30)].map(|(position, due)| Waiting { position, due });
+/// assert_eq!(EarliestDue.next(&head, &mut waiting.into_iter()), 1);
+/// ```
 pub trait Dispatch: core::fmt::Debug + Send {
     /// Whether the order is worth more than early hand-over: fetches then wait in our queue, and
     /// windows go out in at least two pieces, so that a reader can ask for the next window while

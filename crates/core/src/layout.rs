@@ -31,7 +31,7 @@ use alloc::vec::Vec;
 
 use crate::spec::{Choice, Method};
 use crate::units::{Bytes, DeviceId};
-pub use map::{LayoutMap, Place};
+pub use map::{LayoutMap, PlaceOnDevice};
 
 /// The layouts. One entry a method.
 pub static LIST: &[Method<Box<dyn Layout>>] = &[
@@ -54,6 +54,41 @@ pub struct Piece {
 }
 
 /// Maps the bytes of an array to members.
+///
+/// # Examples
+/// Members one behind the other, each with 1 GiB: a byte at 1.5 GiB is in the middle of the second.
+///
+/// ```
+/// use forerun_core::layout::{Layout, Piece};
+///
+/// const MEMBER: u64 = 1 << 30;
+///
+/// #[derive(Debug)]
+/// struct Concatenated;
+///
+/// impl Layout for Concatenated {
+///     fn piece(&self, offset: u64, members: usize) -> Piece {
+///         // The last member has no end.
+///         let last = members.saturating_sub(1);
+///         let member = usize::try_from(offset / MEMBER).map_or(last, |at| at.min(last));
+///         let within = offset - member as u64 * MEMBER;
+///         let bytes = match member == last {
+///             true => u64::MAX - offset.min(u64::MAX - 1),
+///             false => MEMBER - within,
+///         };
+///         Piece { member, offset: within, bytes }
+///     }
+///     fn unit(&self) -> u64 {
+///         1
+///     }
+///     fn accepts(&self, members: usize) -> bool {
+///         members >= 1
+///     }
+/// }
+///
+/// let piece = Concatenated.piece(3 << 29, 4);
+/// assert_eq!((piece.member, piece.offset), (1, 1 << 29));
+/// ```
 pub trait Layout: core::fmt::Debug + Send {
     /// Where the byte at this address of the array lies, of so many members.
     ///

@@ -76,6 +76,40 @@ impl Confidence {
 
 /// Estimates one device. The rules are checked by the suite `conformance` over every entry of
 /// [`LIST`].
+///
+/// # Examples
+/// The profile as it was told, whatever requests take.
+///
+/// ```
+/// use forerun_core::measure::{Confidence, Measure, Sample};
+/// use forerun_core::{Bytes, Nanos, Profile};
+///
+/// #[derive(Debug, Default)]
+/// struct Told(Profile);
+///
+/// impl Measure for Told {
+///     fn told(&mut self, profile: &Profile) {
+///         self.0 = profile.clone();
+///     }
+///     fn profile(&self) -> &Profile {
+///         &self.0
+///     }
+///     fn limit(&self) -> u32 {
+///         self.0.queue_max()
+///     }
+///     fn expected(&self, _distance: Bytes, _bytes: Bytes) -> Nanos {
+///         Nanos(0)
+///     }
+///     fn ended(&mut self, _: &Sample) {}
+///     fn lost(&mut self, _in_flight: u32) {}
+///     fn give_up(&mut self) {}
+///     fn confidence(&self) -> Confidence {
+///         Confidence::default()
+///     }
+/// }
+///
+/// assert!(Told::default().limit() >= 1);
+/// ```
 pub trait Measure: core::fmt::Debug + Send {
     /// A profile was given: before the first request, or anew.
     fn told(&mut self, profile: &Profile);

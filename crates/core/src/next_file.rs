@@ -92,6 +92,33 @@ pub struct Limits {
 ///
 /// The engine guarantees that every open of a known folder is shown once, in order, and that
 /// [`NextFile::forget`] comes before a folder is listed with other entries.
+///
+/// # Examples
+/// After any file comes the next one of the listing, from the first open on.
+///
+/// ```
+/// use forerun_core::folder::Folders;
+/// use forerun_core::next_file::{Limits, NextFile, Opened, Place, RunId, Step};
+/// use forerun_core::{Bytes, FolderId};
+///
+/// #[derive(Debug)]
+/// struct InOrder;
+///
+/// impl NextFile for InOrder {
+///     fn limits(&self) -> Limits {
+///         Limits { files: 8, bytes: Bytes(64 << 10) }
+///     }
+///     fn entered(&mut self, opened: &Opened, _: &Folders) -> Step {
+///         let run = RunId(u64::from(opened.place.folder.0));
+///         Step::Follows { run, carried: false }
+///     }
+///     fn next(&self, _: RunId, after: Place, folders: &Folders) -> Option<Place> {
+///         let next = Place { entry: after.entry.checked_add(1)?, ..after };
+///         folders.entry(next).map(|_| next)
+///     }
+///     fn forget(&mut self, _: FolderId) {}
+/// }
+/// ```
 pub trait NextFile: core::fmt::Debug + Send {
     /// How far it may be followed. It MUST always be the same.
     fn limits(&self) -> Limits;

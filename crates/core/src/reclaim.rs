@@ -30,8 +30,8 @@ use core::num::NonZeroU64;
 
 use crate::memory::{Arrivals, Held};
 use crate::spec::Method;
-use crate::table::{Frame, Links, NO_LINK, Table};
-use crate::units::{Block, Nanos, ReaderId};
+use crate::table::{Frame, Links, NO_LINK, Table, flag};
+use crate::units::{Block, FileId, Nanos, ReaderId};
 
 /// The reclaim methods. One entry a method.
 pub static LIST: &[Method<Box<dyn Reclaim>>] = &[
@@ -106,7 +106,51 @@ impl Cache<'_> {
     pub fn take_oldest(&mut self) -> Option<Frame> {
         self.arrivals.take(self.table, self.held)
     }
+
+    /// Appends a frame to a queue. It must be one that the method was given with
+    /// [`inserted`](Reclaim::inserted) and that stands in none of its queues.
+    pub fn push(&mut self, queue: &mut Queue, frame: Frame) {
+        queue.push(self.links, frame);
+    }
+
+    /// Takes the frame at the front of a queue.
+    pub fn pop(&mut self, queue: &mut Queue) -> Option<Frame> {
+        queue.pop(self.links)
+    }
+
+    /// Removes the frames for which `gone` holds, given each frame with its flags, and keeps the
+    /// order of the others.
+    pub fn sweep(&mut self, queue: &mut Queue, mut gone: impl FnMut(Frame, u8) -> bool) {
+        let table = self.table;
+        queue.sweep(self.links, |frame| gone(frame, table.flags(frame)));
+    }
+
+    /// The [flags](flag) of a frame.
+    #[must_use]
+    pub fn flags(&self, frame: Frame) -> u8 {
+        self.table.flags(frame)
+    }
+
+    /// The block in a frame of the method's queues: for methods that remember blocks given up.
+    #[must_use]
+    pub fn block(&self, frame: Frame) -> (FileId, Block) {
+        self.table.holds(frame)
+    }
+
+    /// Sets flags of a frame. Those outside [`METHOD_FLAGS`] belong to the engine and stay.
+    pub fn set(&self, frame: Frame, flags: u8) {
+        self.table.set(frame, flags & METHOD_FLAGS);
+    }
+
+    /// Clears flags of a frame. Those outside [`METHOD_FLAGS`] belong to the engine and stay.
+    pub fn clear(&self, frame: Frame, flags: u8) {
+        self.table.clear(frame, flags & METHOD_FLAGS);
+    }
 }
+
+/// The flags that a reclaim method may set and clear: its own two, and the request for a report of
+/// the next access.
+pub const METHOD_FLAGS: u8 = flag::REFERENCED | flag::ACTIVE | flag::ARMED;
 
 /// In which order blocks of the prefetch cache can be given up.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -128,6 +172,59 @@ pub enum Victim {
 }
 
 /// Decides what to give up.
+///
+/// # Examples
+/// First in, first out over all blocks, in one queue. Pinned blocks go to its end.
+///
+/// ```
+/// use forerun_core::reclaim::{Cache, Queue, Reclaim, Victim};
+/// use forerun_core::spec::{Choice, Knows, Method, Spec};
+/// use forerun_core::table::{Frame, flag};
+/// use forerun_core::{Bytes, Engine, preset};
+///
+/// #[derive(Debug, Default)]
+/// struct Oldest(Queue);
+///
+/// impl Reclaim for Oldest {
+///     fn inserted(&mut self, cache: &mut Cache<'_>, frame: Frame) {
+///         cache.push(&mut self.0, frame);
+///     }
+///     fn touched(&mut self, _: &mut Cache<'_>, _: Frame) {}
+///     fn victim(&mut self, cache: &mut Cache<'_>) -> Option<Victim> {
+///         for _ in 0..self.0.len() {
+///             let frame = cache.pop(&mut self.0)?;
+///             if cache.flags(frame) & flag::PINNED == 0 {
+///                 return Some(Victim::Frame(frame));
+///             }
+///             cache.push(&mut self.0, frame);
+///         }
+///         None
+///     }
+///     fn sweep(&mut self, cache: &mut Cache<'_>, gone: &dyn Fn(Frame) -> bool) {
+///         cache.sweep(&mut self.0, |frame, _| gone(frame));
+///     }
+///     fn len(&self) -> u32 {
+///         self.0.len()
+///     }
+/// }
+///
+/// static OLDEST: Method<Box<dyn Reclaim>> = Method {
+///     spec: Spec {
+///         name: "oldest",
+///         summary: "the block that arrived first goes first",
+///         source: "example",
+///         unfit: "blocks read again",
+///         knows: Knows::Online,
+///         params: &[],
+///     },
+///     build: |_| Box::new(Oldest::default()),
+/// };
+///
+/// let mut settings = preset::default().settings(Bytes(1 << 20))?;
+/// settings.reclaim = Choice::of(&OLDEST);
+/// assert!(Engine::new(settings).is_ok());
+/// # Ok::<(), forerun_core::settings::SettingsError>(())
+/// ```
 pub trait Reclaim: core::fmt::Debug + Send {
     /// The order of the prefetch cache. With one the memory is split ([`crate::split`] says where): the
     /// method has the ordinary cache in its queues, and hears of a block fetched ahead with its first

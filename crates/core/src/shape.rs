@@ -48,6 +48,40 @@ pub struct Strip {
 }
 
 /// A window to be shaped, and where its blocks lie.
+///
+/// # Examples
+/// A window of blocks 8 to 39 of a file without strips.
+///
+/// ```
+/// use forerun_core::shape::{Strip, Strips};
+/// use forerun_core::{Block, DeviceId};
+///
+/// struct Plain;
+///
+/// impl Strips for Plain {
+///     fn start(&self) -> Block {
+///         Block(8)
+///     }
+///     fn end(&self) -> u64 {
+///         40
+///     }
+///     fn wanted(&self) -> u64 {
+///         12
+///     }
+///     fn room(&self) -> u64 {
+///         100
+///     }
+///     fn array(&self) -> DeviceId {
+///         DeviceId(0)
+///     }
+///     fn spread(&self) -> u32 {
+///         1
+///     }
+///     fn strip(&self, _: Block) -> Option<Strip> {
+///         None
+///     }
+/// }
+/// ```
 pub trait Strips {
     /// First block of the window.
     fn start(&self) -> Block;
@@ -69,6 +103,22 @@ pub trait Strips {
 ///
 /// The engine asks for each window that goes forward without gaps, in the order in which they are opened,
 /// and tells the detector where it ends now.
+///
+/// # Examples
+/// Windows as they were decided.
+///
+/// ```
+/// use forerun_core::shape::{Shape, Strips};
+///
+/// #[derive(Debug)]
+/// struct Unchanged;
+///
+/// impl Shape for Unchanged {
+///     fn end(&mut self, window: &dyn Strips) -> u64 {
+///         window.end()
+///     }
+/// }
+/// ```
 pub trait Shape: core::fmt::Debug + Send {
     /// The block behind the last one to fetch.
     ///

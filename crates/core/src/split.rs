@@ -44,6 +44,25 @@ pub enum Miss {
 }
 
 /// Decides how the memory is split.
+///
+/// # Examples
+/// Half of the memory for blocks fetched ahead, whatever is missed.
+///
+/// ```
+/// use forerun_core::Nanos;
+/// use forerun_core::split::Split;
+///
+/// #[derive(Debug)]
+/// struct Half;
+///
+/// impl Split for Half {
+///     fn percent(&mut self, _now: Nanos) -> u8 {
+///         50
+///     }
+/// }
+///
+/// assert_eq!(Half.percent(Nanos(0)), 50);
+/// ```
 pub trait Split: core::fmt::Debug + Send {
     /// Whether misses are told. If so, the memory keeps an eviction history; if not, they change nothing.
     fn learns(&self) -> bool {

@@ -68,17 +68,13 @@ fn replay(text: &str) -> usize {
         count += 1;
         match line.parse().unwrap() {
             Entry::Input(now, input) => {
-                assert_eq!(
-                    engine.poll(),
-                    Output::Idle { until: None },
-                    "before line {count}"
-                );
+                assert_eq!(engine.poll(), Output::Idle, "before line {count}");
                 engine.handle(now, input);
             }
             Entry::Output(output) => assert_eq!(engine.poll(), output, "line {count}"),
         }
     }
-    assert_eq!(engine.poll(), Output::Idle { until: None });
+    assert_eq!(engine.poll(), Output::Idle);
     assert_eq!(engine.ledger().refused_inputs, 0);
     count
 }

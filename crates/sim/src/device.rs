@@ -187,6 +187,48 @@ impl Usage {
 }
 
 /// Something that serves requests in virtual time.
+///
+/// # Examples
+/// One request at a time, 10 ms each.
+///
+/// ```
+/// use forerun_core::{Bytes, Nanos, Profile};
+/// use forerun_sim::device::{Completion, Device, Outcome, Request, Usage};
+///
+/// #[derive(Clone, Debug, Default)]
+/// struct TenMs {
+///     ends: Vec<Completion>,
+///     usage: Usage,
+/// }
+///
+/// impl Device for TenMs {
+///     fn profile(&self) -> Profile {
+///         Profile::default()
+///     }
+///     fn submit(&mut self, now: Nanos, request: Request) {
+///         let begin = self.ends.last().map_or(now, |last| last.at.max(now));
+///         let at = Nanos(begin.0 + 10_000_000);
+///         self.usage.requests += 1;
+///         self.usage.switches += 1;
+///         self.usage.bytes.0 += request.bytes.0;
+///         self.usage.busy.0 += 10_000_000;
+///         self.ends.push(Completion { id: request.id, at, outcome: Outcome::Done });
+///     }
+///     fn next_event(&self) -> Option<Nanos> {
+///         self.ends.first().map(|end| end.at)
+///     }
+///     fn advance(&mut self, now: Nanos, done: &mut Vec<Completion>) {
+///         let ended = self.ends.iter().take_while(|end| end.at <= now).count();
+///         done.extend(self.ends.drain(..ended));
+///     }
+///     fn usage(&self) -> Usage {
+///         self.usage
+///     }
+/// }
+///
+/// forerun_sim::conformance::device(&|| Box::new(TenMs::default()), 1)?;
+/// # Ok::<(), String>(())
+/// ```
 pub trait Device: core::fmt::Debug {
     /// The costs of this device for an engine; `forerun profile` would measure the same.
     fn profile(&self) -> Profile;

@@ -18,6 +18,23 @@ use forerun_core::{Nanos, Output, Settings, protocol::Served};
 use crate::random::mix;
 
 /// Takes the entries of a journal as they come.
+///
+/// # Examples
+/// Counts the fetches of a run.
+///
+/// ```
+/// use forerun_core::Output;
+/// use forerun_core::journal::Entry;
+/// use forerun_sim::Record;
+///
+/// struct Fetches(u64);
+///
+/// impl Record for Fetches {
+///     fn entry(&mut self, entry: &Entry) {
+///         self.0 += u64::from(matches!(entry, Entry::Output(Output::Fetch(_))));
+///     }
+/// }
+/// ```
 pub trait Record {
     /// The run begins.
     fn begin(&mut self, _settings: &Settings) {}
@@ -117,9 +134,9 @@ impl Digest {
                 self.add(7);
                 self.add(u64::from(reader.0));
             }
-            Output::Idle { until } => {
+            Output::Idle => {
                 self.add(5);
-                self.add(until.map_or(u64::MAX, |until| until.0));
+                self.add(u64::MAX);
             }
         }
     }

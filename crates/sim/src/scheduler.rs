@@ -195,6 +195,22 @@ pub struct Head {
 }
 
 /// Decides which request is next.
+///
+/// # Examples
+/// First come, first served.
+///
+/// ```
+/// use forerun_sim::scheduler::{Head, Next, Scheduler, Waiting};
+///
+/// #[derive(Debug)]
+/// struct Oldest;
+///
+/// impl Scheduler for Oldest {
+///     fn pick(&mut self, waiting: &Waiting, _: Head) -> Option<Next> {
+///         waiting.oldest().map(Next::Serve)
+///     }
+/// }
+/// ```
 pub trait Scheduler: core::fmt::Debug {
     /// The next action; `None` only if no request waits. It seeks at most twice between two
     /// requests that it serves, and waits only for a time to come.

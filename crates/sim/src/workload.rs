@@ -163,6 +163,33 @@ pub struct Visit {
 }
 
 /// Files, readers, and their reads.
+///
+/// # Examples
+/// A reader that reads the first 4 KiB of each MiB of its file.
+///
+/// ```
+/// use forerun_core::{Bytes, preset};
+/// use forerun_sim::device::instant::Instant;
+/// use forerun_sim::workload::{Step, Steps, Workload};
+/// use forerun_sim::Scene;
+///
+/// #[derive(Debug)]
+/// struct Headers;
+///
+/// impl Workload for Headers {
+///     fn files(&self) -> Vec<Bytes> {
+///         vec![Bytes(64 << 20)]
+///     }
+///     fn steps(&self, _reader: usize) -> Steps<'_> {
+///         Box::new((0..64).map(|n| Step::read(n << 20, 4096, 0)))
+///     }
+/// }
+///
+/// let settings = preset::default().settings(Bytes(4 << 20))?;
+/// let report = Scene::new(settings, Instant::default(), &Headers).run(&mut ())?;
+/// assert_eq!(report.bytes, Bytes(64 * 4096));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub trait Workload: core::fmt::Debug {
     /// The sizes of the files.
     fn files(&self) -> Vec<Bytes>;

@@ -28,6 +28,30 @@ use crate::needs::Needs;
 
 /// The changes of a wrapper to the device inside. Functions left out pass on to it; the contract
 /// of each function is that of [`Device`].
+///
+/// # Examples
+/// Counts the requests that pass.
+///
+/// ```
+/// use forerun_core::{Bytes, Nanos};
+/// use forerun_sim::device::instant::Instant;
+/// use forerun_sim::device::{Device, Request};
+/// use forerun_sim::wrap::{Layer, Wrapped};
+///
+/// #[derive(Debug, Default)]
+/// struct Count(u64);
+///
+/// impl Layer for Count {
+///     fn submit<D: Device>(&mut self, inner: &mut D, now: Nanos, request: Request) {
+///         self.0 += 1;
+///         inner.submit(now, request);
+///     }
+/// }
+///
+/// let mut device = Wrapped::around(Count::default(), Instant::default());
+/// device.submit(Nanos(0), Request::new(0, Bytes(0), Bytes(4096)));
+/// assert_eq!(device.usage().requests, 1);
+/// ```
 pub trait Layer: core::fmt::Debug {
     /// A request comes in.
     fn submit<D: Device>(&mut self, inner: &mut D, now: Nanos, request: Request) {

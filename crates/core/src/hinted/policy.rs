@@ -19,7 +19,7 @@ pub mod reverse_aggressive;
 use alloc::boxed::Box;
 
 use super::board::{Board, Pair};
-use super::protocol::BlockNo;
+use super::interface::BlockNo;
 use crate::spec::{Method, Param};
 use crate::units::{DeviceId, Nanos};
 
@@ -34,6 +34,26 @@ pub static LIST: &[Method<Box<dyn Policy>>] = &[
 ];
 
 /// A hinted method.
+///
+/// # Examples
+/// Fetch the block behind the reader's position, and no more.
+///
+/// ```
+/// use forerun_core::hinted::board::{Board, Pair};
+/// use forerun_core::hinted::policy::Policy;
+/// use forerun_core::hinted::interface::Position;
+///
+/// #[derive(Debug)]
+/// struct OneAhead;
+///
+/// impl Policy for OneAhead {
+///     fn next(&mut self, board: &Board) -> Option<Pair> {
+///         let end = Position(board.here().0.saturating_add(1));
+///         let missing = board.soonest_missing().filter(|place| *place <= end)?;
+///         board.harmless_pair(missing)
+///     }
+/// }
+/// ```
 pub trait Policy: core::fmt::Debug + Send {
     /// References were added to the order.
     fn hinted(&mut self) {}

@@ -37,7 +37,7 @@ struct Members {
 
 /// Where a byte of a file lies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Place {
+pub struct PlaceOnDevice {
     /// On which device.
     pub device: DeviceId,
     /// Which of the file's devices that is.
@@ -90,7 +90,7 @@ impl LayoutMap {
 
     /// Where the byte at `offset` of the file lies, its first copy.
     #[must_use]
-    pub fn place(&self, offset: u64) -> Place {
+    pub fn place(&self, offset: u64) -> PlaceOnDevice {
         self.copy(offset, 0)
     }
 
@@ -103,7 +103,7 @@ impl LayoutMap {
 
     /// Where one of the copies lies; there must be so many.
     #[must_use]
-    pub fn copy(&self, offset: u64, copy: usize) -> Place {
+    pub fn copy(&self, offset: u64, copy: usize) -> PlaceOnDevice {
         let (array, address, left) = self.address(offset);
         let piece = array.layout.piece(address, array.members.len());
         let member = piece.member.saturating_add(copy);
@@ -112,7 +112,7 @@ impl LayoutMap {
             "a layout names a run on a member it was given, not {piece:?}"
         );
         let (member, begin) = array.members[member.min(array.members.len() - 1)];
-        Place {
+        PlaceOnDevice {
             device: self.devices[member],
             member,
             position: Bytes(begin.0.saturating_add(piece.offset)),
@@ -173,7 +173,7 @@ impl Members {
     fn new(array: &Array, block_bytes: u32, devices: &mut Vec<DeviceId>) -> Option<Self> {
         let layout = array.layout.build();
         let unit = layout.unit();
-        let is_whole = unit == 1 || unit % u64::from(block_bytes) == 0;
+        let is_whole = unit == 1 || unit.is_multiple_of(u64::from(block_bytes));
         let (count, copies) = (array.members.len(), layout.copies());
         let is_complete = count > 0 && layout.accepts(count) && (1..=count).contains(&copies);
         let mut member = |&(device, begin): &(DeviceId, Bytes)| {

@@ -55,7 +55,7 @@ struct Exclusive {
 
 impl Reclaim for Exclusive {
     fn inserted(&mut self, cache: &mut Cache<'_>, frame: Frame) {
-        self.queue.push(cache.links, frame);
+        cache.push(&mut self.queue, frame);
     }
 
     fn touched(&mut self, cache: &mut Cache<'_>, frame: Frame) {
@@ -63,8 +63,8 @@ impl Reclaim for Exclusive {
     }
 
     fn abandoned(&mut self, cache: &mut Cache<'_>, frame: Frame) {
-        if cache.table.flags(frame) & flag::REFERENCED == 0 {
-            cache.table.set(frame, flag::REFERENCED);
+        if cache.flags(frame) & flag::REFERENCED == 0 {
+            cache.set(frame, flag::REFERENCED);
             self.spent += 1;
         }
     }
@@ -80,26 +80,25 @@ impl Reclaim for Exclusive {
                 continue;
             }
             for _ in 0..self.queue.len() {
-                let frame = self.queue.pop(cache.links)?;
-                let flags = cache.table.flags(frame);
+                let frame = cache.pop(&mut self.queue)?;
+                let flags = cache.flags(frame);
                 if flags & wanted == wanted && flags & flag::PINNED == 0 {
                     let is_spent = flags & flag::REFERENCED != 0;
                     debug_assert!(!is_spent || self.spent > 0, "{frame:?} was not counted");
                     self.spent -= u32::from(flags & flag::REFERENCED != 0);
                     return Some(Victim::Frame(frame));
                 }
-                self.queue.push(cache.links, frame);
+                cache.push(&mut self.queue, frame);
             }
         }
         None
     }
 
     fn sweep(&mut self, cache: &mut Cache<'_>, gone: &dyn Fn(Frame) -> bool) {
-        let table = cache.table;
         let mut spent = 0;
-        self.queue.sweep(cache.links, |frame| {
+        cache.sweep(&mut self.queue, |frame, flags| {
             let gone = gone(frame);
-            spent += u32::from(!gone && table.flags(frame) & flag::REFERENCED != 0);
+            spent += u32::from(!gone && flags & flag::REFERENCED != 0);
             gone
         });
         self.spent = spent;

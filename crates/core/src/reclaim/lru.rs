@@ -44,27 +44,27 @@ impl TwoList {
     /// Keeps the active list from outgrowing the inactive one.
     fn balance(&mut self, cache: &mut Cache<'_>) {
         while self.active.len() > self.inactive.len() {
-            let Some(frame) = self.active.pop(cache.links) else {
+            let Some(frame) = cache.pop(&mut self.active) else {
                 debug_assert!(false, "the longer list is empty");
                 return;
             };
-            cache.table.clear(frame, flag::ACTIVE | flag::REFERENCED);
-            cache.table.set(frame, flag::ARMED);
-            self.inactive.push(cache.links, frame);
+            cache.clear(frame, flag::ACTIVE | flag::REFERENCED);
+            cache.set(frame, flag::ARMED);
+            cache.push(&mut self.inactive, frame);
         }
     }
 }
 
 impl Reclaim for TwoList {
     fn inserted(&mut self, cache: &mut Cache<'_>, frame: Frame) {
-        self.inactive.push(cache.links, frame);
+        cache.push(&mut self.inactive, frame);
     }
 
     fn touched(&mut self, cache: &mut Cache<'_>, frame: Frame) {
-        if cache.table.flags(frame) & flag::REFERENCED == 0 {
-            cache.table.set(frame, flag::REFERENCED | flag::ARMED);
+        if cache.flags(frame) & flag::REFERENCED == 0 {
+            cache.set(frame, flag::REFERENCED | flag::ARMED);
         } else {
-            cache.table.set(frame, flag::ACTIVE);
+            cache.set(frame, flag::ACTIVE);
         }
     }
 
@@ -74,12 +74,12 @@ impl Reclaim for TwoList {
         for _ in 0..2 {
             self.balance(cache);
             for _ in 0..self.inactive.len() {
-                let frame = self.inactive.pop(cache.links)?;
-                let flags = cache.table.flags(frame);
+                let frame = cache.pop(&mut self.inactive)?;
+                let flags = cache.flags(frame);
                 if flags & flag::ACTIVE != 0 {
-                    self.active.push(cache.links, frame);
+                    cache.push(&mut self.active, frame);
                 } else if flags & flag::PINNED != 0 {
-                    self.inactive.push(cache.links, frame);
+                    cache.push(&mut self.inactive, frame);
                 } else {
                     return Some(Victim::Frame(frame));
                 }
@@ -87,18 +87,18 @@ impl Reclaim for TwoList {
         }
         // The whole inactive list is pinned.
         for _ in 0..self.active.len() {
-            let frame = self.active.pop(cache.links)?;
-            if cache.table.flags(frame) & flag::PINNED == 0 {
+            let frame = cache.pop(&mut self.active)?;
+            if cache.flags(frame) & flag::PINNED == 0 {
                 return Some(Victim::Frame(frame));
             }
-            self.active.push(cache.links, frame);
+            cache.push(&mut self.active, frame);
         }
         None
     }
 
     fn sweep(&mut self, cache: &mut Cache<'_>, gone: &dyn Fn(Frame) -> bool) {
-        self.inactive.sweep(cache.links, gone);
-        self.active.sweep(cache.links, gone);
+        cache.sweep(&mut self.inactive, |frame, _| gone(frame));
+        cache.sweep(&mut self.active, |frame, _| gone(frame));
     }
 
     fn len(&self) -> u32 {

@@ -161,6 +161,31 @@ pub enum Unit {
 }
 
 /// Reads one format. Blank lines never reach it.
+///
+/// # Examples
+/// One block number a line.
+///
+/// ```
+/// use forerun_sim::trace::format::Decode;
+/// use forerun_sim::trace::{Cause, Record};
+///
+/// struct Numbers;
+///
+/// impl Decode for Numbers {
+///     fn take(&mut self, line: &[u8]) -> Result<Option<Record>, Cause> {
+///         let text = String::from_utf8_lossy(line);
+///         let number = text.trim().parse().map_err(|_| Cause::Field {
+///             field: "block",
+///             found: text.to_string(),
+///             accepted: "0 to 18446744073709551615",
+///         })?;
+///         Ok(Some(Record::block(number)))
+///     }
+/// }
+///
+/// assert_eq!(Numbers.take(b"17"), Ok(Some(Record::block(17))));
+/// assert!(Numbers.take(b"x").is_err());
+/// ```
 pub trait Decode {
     /// Its next unit.
     fn unit(&self) -> Unit {
@@ -183,6 +208,31 @@ pub trait Decode {
 }
 
 /// Writes one format.
+///
+/// # Examples
+/// One block number a line.
+///
+/// ```
+/// use forerun_sim::trace::format::Encode;
+/// use forerun_sim::trace::{Cause, Place, Record};
+///
+/// struct Numbers;
+///
+/// impl Encode for Numbers {
+///     fn put(&mut self, record: &Record, out: &mut Vec<u8>) -> Result<(), Cause> {
+///         let Place::Block(number) = record.place else {
+///             return Err(Cause::Field {
+///                 field: "place",
+///                 found: format!("{:?}", record.place),
+///                 accepted: "a block",
+///             });
+///         };
+///         out.extend_from_slice(format!("{number}
+/// ").as_bytes());
+///         Ok(())
+///     }
+/// }
+/// ```
 pub trait Encode {
     /// Appends a request, which has nothing the format does not hold.
     ///

@@ -164,7 +164,7 @@ fn files_in_pieces_are_read_as_they_lie_and_replay_line_by_line() {
         ] {
             for shape in shape::LIST {
                 let mut settings = settings("forerun", 8 << 20);
-                settings.shape = Choice::of(&shape);
+                settings.shape = Choice::of(shape);
                 for workload in SMALL {
                     let built = workload::parse(workload).unwrap();
                     let mut scene = Scene::new(settings.clone(), disk(DISK), &*built);

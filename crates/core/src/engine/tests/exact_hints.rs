@@ -19,7 +19,7 @@ fn rig(notice: Notice) -> Rig {
     let mut settings = preset.settings(Bytes(4 << 20)).unwrap();
     let mut policies = hinted::policy::LIST.iter();
     let aggressive = policies.find(|policy| policy.spec.name == "aggressive");
-    settings.hinted = aggressive.map(|policy| Choice::of(&policy));
+    settings.hinted = aggressive.map(Choice::of);
     settings.hinting = Hinting {
         notice,
         exact: true,
