@@ -79,7 +79,7 @@ enum Command {
 
 #[derive(Group, Debug)]
 struct StateFolder {
-    /// Where everything that is made is written down
+    /// The state directory
     #[arg(long, value_name = "DIR", default_value = state::DEFAULT)]
     state: PathBuf,
 }
@@ -88,13 +88,13 @@ struct StateFolder {
 struct ReadArgs {
     /// The folder
     folder: PathBuf,
-    /// How many readers
+    /// Number of readers
     #[arg(long, default_value = "1", value_parser = readers)]
     readers: usize,
     /// Size of one read
     #[arg(long, value_name = "SIZE", default_value = "128KiB", value_parser = read_bytes)]
     read_bytes: usize,
-    /// How much each reader reads [default: its whole file]
+    /// Bytes of each reader [default: its whole file]
     #[arg(long, value_name = "SIZE", value_parser = quantity::bytes)]
     bytes_per_reader: Option<u64>,
     /// Stop all readers after this time
@@ -209,12 +209,12 @@ struct LocalArgs {
 struct ChangesArgs {
     /// The folder where files are changed
     source: PathBuf,
-    /// Where they are read; SOURCE itself passes
+    /// Folder of the readers; SOURCE itself passes
     mountpoint: PathBuf,
     /// For how long
     #[arg(long, value_name = "TIME", default_value = "10min", value_parser = quantity::duration)]
     time: Duration,
-    /// How many readers, half of them another user
+    /// Number of readers, half of them another user
     #[arg(long, default_value = "16", value_parser = readers)]
     readers: usize,
     /// Seed of the changes and of the files read

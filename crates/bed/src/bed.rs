@@ -198,7 +198,7 @@ impl Kind {
         }
     }
 
-    /// How many disks it takes.
+    /// Number of disks it takes.
     fn disks(self) -> std::ops::RangeInclusive<usize> {
         match self {
             Self::Ext4 => 1..=1,
@@ -210,7 +210,7 @@ impl Kind {
         }
     }
 
-    /// Of how many disks the files can fill.
+    /// Number of disks that the files can fill.
     fn data_disks(self, disks: usize) -> usize {
         match self {
             Self::Ext4 | Self::BtrfsRaid0 => disks,

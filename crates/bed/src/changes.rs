@@ -47,9 +47,9 @@ const WRITERS: u64 = 4;
 const FILES_PER_WRITER: u64 = 12;
 /// Examples of each kind of violation.
 const EXAMPLES_MAX: usize = 3;
-/// For so long a read may take after the time is over: a machine that stands still takes less.
+/// Time limit of a read after the end: a machine that stands still takes less.
 const HANGS: Duration = Duration::from_secs(60);
-/// How often that is looked at.
+/// Interval of the checks for readers that hang.
 const LOOK: Duration = Duration::from_millis(10);
 /// The user ID `nobody`, which owns nothing here.
 const OTHER_USER: u32 = 65_534;
@@ -82,7 +82,7 @@ pub struct Counts {
     pub reads: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// Those during which the file was changed in place: each byte of some version.
+    /// Calls during which the file was changed in place: each byte of some version.
     pub reads_overlapping: u64,
     /// Opens and reads so slow that the versions of their time were forgotten.
     pub unchecked: u64,

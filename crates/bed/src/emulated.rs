@@ -250,7 +250,7 @@ mod tests {
         (done.iter().map(|one| one.at).collect(), device.usage())
     }
 
-    /// How much later is the machine's doing: `make bench` shows it.
+    /// A later end is the machine's doing: `make bench` shows it.
     #[test]
     fn no_request_ends_before_its_modelled_time_and_the_device_works_as_long_as_modelled() {
         let requests = requests(300);

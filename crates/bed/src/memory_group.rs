@@ -12,7 +12,7 @@ use crate::failure::{At, Failure};
 const V1: &str = "/sys/fs/cgroup/memory";
 const V2: &str = "/sys/fs/cgroup";
 
-/// Where groups are made, and the name of their limit.
+/// Folder of the groups, and the name of their limit.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Controller {
     root: PathBuf,
@@ -39,7 +39,7 @@ pub fn controller() -> Option<Controller> {
 }
 
 impl Controller {
-    /// Where the group of the bed in `folder` is made.
+    /// Path of the group of the bed in `folder`.
     #[must_use]
     pub fn path(&self, folder: &Path) -> PathBuf {
         self.root.join(format!(

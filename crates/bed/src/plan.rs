@@ -20,7 +20,7 @@ pub struct Place {
     pub export: Option<PathBuf>,
     /// Mount point of the file system.
     pub files: PathBuf,
-    /// Where `table` and `small` mount the candidates.
+    /// Mount point of the candidates of `table` and `small`.
     pub rival: PathBuf,
 }
 

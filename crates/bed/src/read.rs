@@ -27,13 +27,13 @@ pub const READERS_MAX: usize = 1_024;
 /// The files to read, and the manner.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Reading {
-    /// How many readers, each with a file of its own.
+    /// Number of readers, each with a file of its own.
     pub readers: usize,
     /// Size of one read.
     pub read_bytes: usize,
-    /// How much each reads; none: its whole file.
+    /// Bytes of each reader; none: its whole file.
     pub bytes_per_reader: Option<u64>,
-    /// When all stop.
+    /// Time at which all stop.
     pub time_max: Option<Duration>,
     /// The seed of the bed's files, to check arriving bytes.
     pub seed: Option<u64>,

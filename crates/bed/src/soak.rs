@@ -69,7 +69,7 @@ pub struct Soaking {
     pub files: u64,
     /// Size of each.
     pub file_bytes: u64,
-    /// Of content and lives.
+    /// Seed of content and lives.
     pub seed: u64,
 }
 
@@ -82,7 +82,7 @@ pub struct Report {
     pub memory_bytes: u64,
     /// The disk it emulated.
     pub emulate: String,
-    /// Of content and lives.
+    /// Seed of content and lives.
     pub seed: u64,
     /// How the readers ended.
     pub counts: Counts,
@@ -100,7 +100,7 @@ pub struct Report {
     pub samples: Vec<Sample>,
 }
 
-/// Where everything is; removed when dropped.
+/// The folder of the soak; removed when dropped.
 struct Place(PathBuf);
 
 impl Place {

@@ -25,7 +25,7 @@ use crate::failure::{At, Failure};
 use crate::servers;
 use crate::thing::Thing;
 
-/// Where the state is unless told otherwise.
+/// The default state directory.
 pub const DEFAULT: &str = "/run/forerun-bed";
 /// The daemon's complaints.
 pub const LOG: &str = "serve.log";

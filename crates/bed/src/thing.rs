@@ -159,7 +159,7 @@ fn unmount_ours(path: &Path, kind: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// How long a detached loop device may keep its file, and with it the mount the file is on.
+/// Time for a detached loop device to release its file, and with it the mount the file is on.
 ///
 /// The kernel lets go when the last program that has the device open closes it, and after that
 /// program's own close: udev and every `losetup` look into all devices for some milliseconds. No

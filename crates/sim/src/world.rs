@@ -149,7 +149,7 @@ struct World<'a, 'r> {
     due: Vec<Option<Nanos>>,
     files: Vec<File>,
     readers: Vec<Reader<'a>>,
-    /// How many of them have opened their file, where each is a process of its own.
+    /// Number of readers with an open file, where each is a process of its own.
     opened: usize,
     /// The order of turns, if readers take turns.
     turns: Option<Turns<'a>>,
@@ -366,7 +366,7 @@ impl<'a, 'r> World<'a, 'r> {
         (count > 0).then_some((ReaderId(announced.reader as u32), first, count))
     }
 
-    /// When something happens next.
+    /// Time of the next event.
     fn next(&self) -> Option<Nanos> {
         let waking = self.heap.peek().map(|Reverse((at, ..))| *at);
         self.due.iter().flatten().copied().chain(waking).min()

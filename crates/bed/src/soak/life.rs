@@ -92,7 +92,7 @@ impl Life {
         }
     }
 
-    /// When it is killed; never, if it exits by itself.
+    /// Time at which it is killed; never, if it exits by itself.
     pub(super) fn killed_after(&self) -> Option<Duration> {
         match self.end {
             End::Exits { .. } => None,

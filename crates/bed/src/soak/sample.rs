@@ -26,7 +26,7 @@ pub struct Sample {
     pub ledger: Ledger,
 }
 
-/// Of the engine's counters, those that go up and down; in bytes.
+/// Counters of the engine that go up and down; in bytes.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Ledger {
     /// Prefetched and not arrived.

@@ -49,11 +49,11 @@ const FILES_MAX: u64 = 1024;
 /// for those that programs have open.
 const DESCRIPTORS_PART: u64 = 4;
 
-/// How far readers may be from their place in the order: the engine's most
+/// Distance of readers from their place in the order: the engine's most
 /// (`docs/design/0007-live-hints.md`).
 const ORDER_WINDOW: u64 = 64;
 
-/// How often it is looked for files that may be closed.
+/// Interval of the search for files that may be closed.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// An announcement not begun for so long will not be read. A job that is queued behind another one
@@ -77,7 +77,7 @@ pub struct Range {
 pub struct Taken {
     /// Ranges that will be read ahead.
     pub taken: u64,
-    /// Those that will not, by reason.
+    /// Ranges that will not, by reason.
     pub refused: Vec<RefusedRanges>,
     /// There is no room for more before some of them were read.
     pub is_full: bool,
@@ -203,7 +203,7 @@ fn serve(watched: &Watched, jobs: &Receiver<Job>) {
     }
 }
 
-/// How far the order of announced references is.
+/// Progress of the order of announced references.
 #[derive(Clone, Copy, Debug)]
 struct Order {
     all: u64,

@@ -27,7 +27,7 @@ use crate::failure::Failure;
 /// The type of our mounts in `/proc/mounts`.
 pub const TYPE: &str = "fuse.forerun";
 
-/// Where the kernel's side of FUSE is.
+/// The kernel's device of FUSE.
 const DEVICE: &str = "/dev/fuse";
 
 /// Mounts and unmounts for those who are not root.

@@ -24,7 +24,7 @@ use rustix::io::Errno;
 use super::options::expand;
 use crate::failure::Failure;
 
-/// Where the system's log takes messages.
+/// The socket of the system's log.
 const LOG: &str = "/dev/log";
 
 /// The word for a mount that works.

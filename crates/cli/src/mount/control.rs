@@ -33,7 +33,7 @@ pub const REQUEST_BYTES_MAX: u64 = 64 << 10;
 /// Time limit of a client's request.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// How long a client waits for the answer.
+/// Time limit of an answer, for clients.
 const ANSWER_PATIENCE: Duration = Duration::from_secs(10);
 
 /// A request.

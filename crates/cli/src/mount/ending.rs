@@ -36,7 +36,7 @@ use crate::failure::Failure;
 /// within five seconds; systemd waits ninety before it kills, a person does not.
 const GRACE: Duration = Duration::from_secs(4);
 
-/// How long requests in flight at the end may take: many times a disk's time for one.
+/// Time limit of requests in flight at the end: many times a disk's time for one.
 const LAST: Duration = Duration::from_millis(500);
 
 /// The file system of FUSE connections, by `linux/magic.h`.

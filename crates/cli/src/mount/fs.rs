@@ -168,7 +168,7 @@ impl SourceFs {
         self.own.get().copied()
     }
 
-    /// Where calls about a node are made.
+    /// Lane of calls about a node.
     #[must_use]
     pub fn lane(&self, node: Node) -> LaneOf {
         self.nodes.lane(node)
@@ -245,7 +245,7 @@ impl SourceFs {
         }
     }
 
-    /// Where a symbolic link leads, as it is written there.
+    /// Target of a symbolic link, as it is written there.
     ///
     /// # Errors
     /// `EINVAL` if it is no link.
@@ -279,7 +279,7 @@ impl SourceFs {
         }
     }
 
-    /// Where the next bytes or the next hole of a file begin, from `at` on.
+    /// Start of the next bytes or the next hole of a file, from `at` on.
     ///
     /// # Errors
     /// `ENXIO` past the last, and those of the source.

@@ -32,9 +32,9 @@ const STACK_BYTES: usize = 256 << 10;
 /// Which calls wait for each other at most.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum LaneOf {
-    /// Those to the file system on this device.
+    /// Calls to the file system on this device.
     Device(u32, u32),
-    /// Those for a file system mounted on one name, whose device is not known yet.
+    /// Calls to a file system mounted on one name, whose device is not known yet.
     MountPoint(u64),
     /// Reads that must wait where they are, of files on this device.
     LastWay(u64),
@@ -61,7 +61,7 @@ struct State {
 
 /// See the [module](self).
 pub struct Lanes {
-    /// How many of the threads that take requests may be at a call.
+    /// Number of request threads that may be in a call.
     taken_max: usize,
     state: Mutex<State>,
 }

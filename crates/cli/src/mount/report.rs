@@ -26,7 +26,7 @@ use crate::stats;
 pub struct Watched {
     /// Its file system.
     pub fs: Arc<SourceFs>,
-    /// How long its reads take.
+    /// Times of its reads.
     pub times: Arc<ReadTimes>,
     /// Its source.
     pub source: PathBuf,
@@ -38,7 +38,7 @@ pub struct Watched {
     pub settings: Settings,
     /// How its memory is divided.
     pub budget: Budget,
-    /// When it began.
+    /// Time of its start.
     pub begun: Instant,
 }
 
@@ -121,7 +121,7 @@ pub struct StreamReport {
     pub window_at_bytes: u64,
     /// Its length.
     pub window_bytes: u64,
-    /// How much of it lies behind the mark at which the next one is fetched.
+    /// Its part behind the mark at which the next window is fetched.
     pub window_async_bytes: u64,
     /// Requests of the kernel that wait for bytes of it.
     pub waiting: u32,
@@ -159,11 +159,11 @@ pub struct Limits {
     pub preset: String,
     /// The daemon's memory; fixed as long as the mount lives.
     pub memory_bytes: u64,
-    /// How much of it is used at most; can be set.
+    /// Limit of its use; can be set.
     pub memory_limit_bytes: u64,
-    /// How much of that is the engine's, for blocks; the rest is the daemon's beside it.
+    /// The engine's part of that, for blocks; the rest is the daemon's beside it.
     pub engine_limit_bytes: u64,
-    /// How far the kernel reads ahead; can be set. None if the kernel does not show it.
+    /// Readahead of the kernel; can be set. None if the kernel does not show it.
     pub kernel_readahead_bytes: Option<u64>,
 }
 

@@ -138,7 +138,7 @@ impl Sockets {
             })
     }
 
-    /// Where it looks, for messages.
+    /// The folder, for messages.
     #[must_use]
     pub fn folder(&self) -> &Path {
         &self.folder

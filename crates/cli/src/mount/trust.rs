@@ -1,4 +1,4 @@
-//! How long the kernel may cache answers, without asking again.
+//! Times that the kernel caches answers, without asking again.
 //!
 //! Chosen by the user for the whole mount, sent to the kernel with each answer by the
 //! [adapter](super::fuse). A longer time saves a round trip for almost every `stat`, and is the
@@ -18,7 +18,7 @@ use std::time::Duration;
 /// A second: a change is noticed soon, and walking a tree costs one round trip a name.
 pub const TTL: Duration = Duration::from_secs(1);
 
-/// Of a tree that does not change: as good as for ever, and over when the mount is.
+/// For a tree that does not change: as good as for ever, and over when the mount is.
 const DAY: Duration = Duration::from_secs(86_400);
 
 /// See the [module](self).

@@ -18,7 +18,7 @@ use std::num::NonZeroU16;
 
 use forerun_core::Nanos;
 
-/// When each of them is free. See the [module](self).
+/// Times at which the processors are free. See the [module](self).
 #[derive(Debug)]
 pub(super) struct Cpus(Option<BinaryHeap<Reverse<Nanos>>>);
 
@@ -27,7 +27,7 @@ impl Cpus {
         Self(count.map(|count| (0..count.get()).map(|_| Reverse(Nanos(0))).collect()))
     }
 
-    /// When a burst begins that comes at this time and works so long.
+    /// The start of a burst that comes at this time and works so long.
     pub(super) fn begin(&mut self, at: Nanos, work: Nanos) -> Nanos {
         let Some(all) = self.0.as_mut().filter(|_| work.0 > 0) else {
             return at;

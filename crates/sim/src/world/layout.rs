@@ -24,11 +24,11 @@ pub(super) struct File {
     pub(super) last_reader: Option<usize>,
 }
 
-/// Where an extent lies, if one device holds it in one run.
+/// Location of an extent, if one device holds it in one run.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Run {
     pub(super) at: Bytes,
-    /// How many bytes of it there are: the last block of a file may be partial.
+    /// Its bytes: the last block of a file may be partial.
     pub(super) bytes: Bytes,
 }
 
@@ -68,7 +68,7 @@ impl Striping {
 }
 
 impl File {
-    /// Where on this device an extent lies. None if it is not one run of it.
+    /// Position of an extent on this device. None if it is not one run of it.
     pub(super) fn run_of(
         &self,
         extent: &Extent,
@@ -87,7 +87,7 @@ impl File {
     }
 }
 
-/// Where each file begins on a single device.
+/// Start of each file on a single device.
 pub(crate) fn begins(sizes: &[Bytes], block_bytes: u64, is_packed: bool) -> Vec<u64> {
     let mut next = 0u64;
     let begins = sizes.iter().map(|bytes| {

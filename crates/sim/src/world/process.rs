@@ -398,7 +398,7 @@ impl World<'_, '_> {
         Ok(())
     }
 
-    /// How much processor time the process of a reader has used by now; none once it is done.
+    /// Processor time of a reader's process by now; none once it is done.
     fn computed(&self, reader: usize) -> Option<Nanos> {
         let one = &self.readers[reader];
         let owner = &self.readers[self.workload.owner(reader)];

@@ -120,7 +120,7 @@ pub(super) enum State {
     Thinking(Step),
     /// Others have their turns, since then.
     Away {
-        /// When it ended its last step.
+        /// Time at which it ended its last step.
         since: Nanos,
     },
     /// Goes on with its read when it is woken.
@@ -148,11 +148,11 @@ pub(super) struct Reader<'a> {
     pub(super) previous: Option<Block>,
     /// Blocks hit on the hit path, not reported yet.
     pub(super) plain_hits: u64,
-    /// When the processor is done with the driver's work for this reader.
+    /// Time at which the processor is done with the driver's work for this reader.
     pub(super) free_at: Nanos,
-    /// When it goes on, unless it waits.
+    /// Time at which it goes on, unless it waits.
     pub(super) wake: Nanos,
-    /// How long it thought before the read it makes.
+    /// Think time before the read it makes.
     pub(super) thought: Nanos,
     /// Computing counted before it began.
     waited: Nanos,
@@ -243,7 +243,7 @@ impl<'a> Reader<'a> {
         self.wake = Nanos(begin.0.saturating_add(step.think.0));
     }
 
-    /// How much processor time it has used by now; none once it is done.
+    /// Its processor time by now; none once it is done.
     pub(super) fn computed(&self, now: Nanos) -> Option<Nanos> {
         let computed = self.report.compute.since(self.waited);
         let is_done = self.state == State::Done;

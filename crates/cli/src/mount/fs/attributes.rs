@@ -40,9 +40,9 @@ pub type Time = (i64, u32);
 pub struct Version {
     /// Its size.
     pub bytes: u64,
-    /// When its content changed last.
+    /// Time of the last change of its content.
     pub modified: Time,
-    /// When its inode changed last; programs cannot set this one back.
+    /// Time of the last change of its inode; programs cannot set this one back.
     pub changed: Time,
 }
 
@@ -67,9 +67,9 @@ pub struct Attributes {
     pub sectors: u64,
     /// The size of reads it likes.
     pub read_bytes: u32,
-    /// When it was read last.
+    /// Time of the last read.
     pub accessed: Time,
-    /// When it was made; zero if the file system has no such time.
+    /// Time of birth; zero if the file system has no such time.
     pub born: Time,
     /// Major and minor number, if it is a device itself.
     pub names_device: (u32, u32),

@@ -32,7 +32,7 @@ pub struct OpenFile {
     pub passthrough: bool,
     /// Reads it.
     reader: OnceLock<Reader>,
-    /// Where calls about it are made.
+    /// Lane of calls about it.
     pub lane: LaneOf,
     /// Times the kernel asked for bytes.
     requests: AtomicU64,

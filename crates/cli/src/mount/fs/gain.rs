@@ -35,7 +35,7 @@ const BELIEVED: Duration = Duration::from_secs(1);
 /// Devices on top of each other, most: as deep as the kernel's own stacks go.
 const LEVELS_MAX: u8 = 8;
 
-/// When a device was looked at, and its readahead if it is local storage.
+/// Time of a look at a device, and its readahead if it is local storage.
 type Known = (Instant, Option<Bytes>);
 
 /// See the [module](self).

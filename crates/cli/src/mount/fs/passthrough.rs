@@ -63,10 +63,10 @@ pub type Back<'a> = &'a dyn Fn(&File) -> io::Result<BackingId>;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
-    /// Those for which it is faster.
+    /// Files for which it is faster.
     #[default]
     Auto,
-    /// Those for which it is possible.
+    /// Files for which it is possible.
     Always,
     /// None.
     Never,

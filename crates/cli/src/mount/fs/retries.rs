@@ -33,10 +33,10 @@ use crate::mount::lock;
 /// with twenty programs at work.
 const CLAIM: Duration = Duration::from_secs(1);
 
-/// How long its attributes may be given out: rights that were taken away meanwhile would count.
+/// Time limit of giving out its attributes: rights that were taken away meanwhile would count.
 const AT_HAND: Duration = Duration::from_millis(100);
 
-/// How long after the last `ESTALE` files are kept at hand: files that change, change again.
+/// Time that files are kept at hand after the last `ESTALE`: files that change, change again.
 const HOT: Duration = Duration::from_secs(1);
 
 /// Files at hand, most; and threads, most. A thread that was answered `ESTALE` is let wait for a processor

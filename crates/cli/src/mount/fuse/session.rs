@@ -30,7 +30,7 @@ const DESCRIPTORS: u64 = 12;
 /// Descriptors a thread needs: its channel, and three for a call.
 const DESCRIPTORS_EACH: u64 = 4;
 
-/// How many threads take requests: fewer where the process may have few descriptors.
+/// Number of threads that take requests: fewer where the process may have few descriptors.
 #[must_use]
 pub fn threads() -> usize {
     let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);

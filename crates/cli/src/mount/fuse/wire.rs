@@ -27,7 +27,7 @@ pub(super) fn shown(node: Node, attributes: &Attributes) -> u64 {
     }
 }
 
-/// Of a file sent to the kernel.
+/// Attributes of a file sent to the kernel.
 pub(super) fn found_attr(found: &Found) -> FileAttr {
     attr(&found.attributes, found.node.0)
 }

@@ -33,7 +33,7 @@ pub(super) type Page = Arc<[u8]>;
 /// See the [module](self).
 pub(super) struct Connection {
     pub(super) stream: TcpStream,
-    /// When it is closed, however far it is.
+    /// Deadline at which it is closed in any state.
     pub(super) deadline: Instant,
     state: State,
 }

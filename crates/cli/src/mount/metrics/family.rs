@@ -25,7 +25,7 @@ pub(super) struct Family {
 pub(super) enum Values {
     Counters(Vec<Sample>),
     Gauges(Vec<Sample>),
-    /// How often which bound was kept, and the sum.
+    /// Count of each bound, and the sum.
     Histogram(Vec<(f64, u64)>, f64),
 }
 

@@ -38,12 +38,12 @@ const FOREIGN: u64 = 1 << 63;
 /// Folders between a node and SOURCE: a path has at most 4096 bytes, so 2048 names.
 pub const DEPTH_MAX: usize = 2048;
 
-/// Where a node was found, and its descriptor.
+/// Place of a node when it was found, and its descriptor.
 #[derive(Clone, Debug)]
 pub struct Place {
     /// Which file it must be.
     pub key: Key,
-    /// When that was made, and its kind: a later file may have the same key.
+    /// Time of birth of that, and its kind: a later file may have the same key.
     pub born: Time,
     /// See `born`.
     pub kind: FileType,
