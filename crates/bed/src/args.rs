@@ -1,4 +1,4 @@
-//! The command line: what a user types, and which module answers.
+//! The command line: words of the user, and the module of each.
 //!
 //! Called by `main`. Every default is here, with its reason in the help.
 
@@ -36,13 +36,13 @@ enum Command {
         bed: PathBuf,
         #[command(flatten)]
         state: StateFolder,
-        /// Print what would be made, and make nothing
+        /// Print the steps, and make nothing
         #[arg(long)]
         dry_run: bool,
     },
     /// Undo everything a bed made
     Down(StateFolder),
-    /// Show what of a bed is there, and what its disks have done
+    /// Show the existing parts of a bed, and the counters of its disks
     Status(StateFolder),
     /// Read files of a folder, one for each reader, and report rates as JSON
     Read(ReadArgs),
@@ -55,7 +55,8 @@ enum Command {
         #[command(subcommand)]
         server: ServersCommand,
     },
-    /// Compare how fast one large file of this machine's disk is read: cold and warm, on it and mounted
+    /// Compare how fast one large file of this machine's disk is read: cold and warm, on it and
+    /// mounted
     Local(LocalArgs),
     /// Change files of a folder while its mount is read, and check every read
     Changes(ChangesArgs),
@@ -78,7 +79,7 @@ enum Command {
 
 #[derive(Group, Debug)]
 struct StateFolder {
-    /// Where everything that is made is written down
+    /// The state directory
     #[arg(long, value_name = "DIR", default_value = state::DEFAULT)]
     state: PathBuf,
 }
@@ -87,13 +88,13 @@ struct StateFolder {
 struct ReadArgs {
     /// The folder
     folder: PathBuf,
-    /// How many readers
+    /// Number of readers
     #[arg(long, default_value = "1", value_parser = readers)]
     readers: usize,
     /// Size of one read
     #[arg(long, value_name = "SIZE", default_value = "128KiB", value_parser = read_bytes)]
     read_bytes: usize,
-    /// How much each reader reads [default: its whole file]
+    /// Bytes of each reader [default: its whole file]
     #[arg(long, value_name = "SIZE", value_parser = quantity::bytes)]
     bytes_per_reader: Option<u64>,
     /// Stop all readers after this time
@@ -138,7 +139,7 @@ struct TableArgs {
     /// Compare with forerun without the profile of the disks, too
     #[arg(long, requires = "forerun")]
     without_profile: bool,
-    /// Memory of either side
+    /// Memory of either candidate
     #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = quantity::bytes)]
     memory: u64,
     /// Size of one read
@@ -208,12 +209,12 @@ struct LocalArgs {
 struct ChangesArgs {
     /// The folder where files are changed
     source: PathBuf,
-    /// Where they are read; SOURCE itself passes
+    /// Folder of the readers; SOURCE itself passes
     mountpoint: PathBuf,
     /// For how long
     #[arg(long, value_name = "TIME", default_value = "10min", value_parser = quantity::duration)]
     time: Duration,
-    /// How many readers, half of them another user
+    /// Number of readers, half of them another user
     #[arg(long, default_value = "16", value_parser = readers)]
     readers: usize,
     /// Seed of the changes and of the files read

@@ -1,8 +1,8 @@
-//! A bed as a TOML file: which disks, which file system, which files, which queue settings.
+//! A bed as a TOML file: its disks, file system, files and queue settings.
 //!
 //! Read by `up` and `table`, and copied into the state directory so that the daemon and `status`
-//! see the same. Units end the names, a key that is not known is refused, and everything that can
-//! be wrong is found here, before anything is made. `crates/bed/beds` has ready ones.
+//! see the same. Units end the names, an unknown key is refused, and every error in the
+//! file is found here, before anything is made. `crates/bed/beds` has ready ones.
 
 use std::path::Path;
 
@@ -24,7 +24,7 @@ const FOLDERS_MAX: u64 = 1_000;
 const INODE_BYTES: u64 = 16 << 10;
 /// `disks.device` of a disk that is not emulated.
 pub const LOCAL: &str = "local";
-/// The smallest image both file systems take, and what mkfs.btrfs needs on each of several disks.
+/// The smallest image both file systems take; mkfs.btrfs needs as much on each of several disks.
 const IMAGE_BYTES_MIN: u64 = 128 << 20;
 /// A TOML is a page; this is an accident.
 const TEXT_BYTES_MAX: u64 = 64 << 10;
@@ -35,9 +35,9 @@ const TEXT_BYTES_MAX: u64 = 64 << 10;
 pub struct Bed {
     /// The emulated disks, all alike.
     pub disks: Disks,
-    /// What is made on them.
+    /// The file system on them.
     pub file_system: FileSystem,
-    /// What is put into it.
+    /// Its files.
     pub files: Files,
     /// How the kernel is set when the bed is up.
     pub queue: Queue,
@@ -54,8 +54,8 @@ pub struct Disks {
     /// A device of the simulator, `name` or `name(param=value,..)`; or `local`: the disk that the
     /// state directory is on, as it is.
     pub device: String,
-    /// Whether the kernel is told that going elsewhere costs: bfq waits for a reader's next request
-    /// only then. The loop driver says no unless the file behind it lies on a disk that does.
+    /// The kernel's `rotational` flag: bfq waits for a reader's next request only if it is set. The
+    /// loop driver clears it unless the file behind it lies on a disk that has it.
     pub is_rotational: bool,
 }
 
@@ -198,7 +198,7 @@ impl Kind {
         }
     }
 
-    /// How many disks it takes.
+    /// Number of disks it takes.
     fn disks(self) -> std::ops::RangeInclusive<usize> {
         match self {
             Self::Ext4 => 1..=1,
@@ -210,7 +210,7 @@ impl Kind {
         }
     }
 
-    /// Of how many disks the files can fill.
+    /// Number of disks that the files can fill.
     fn data_disks(self, disks: usize) -> usize {
         match self {
             Self::Ext4 | Self::BtrfsRaid0 => disks,
@@ -232,7 +232,7 @@ impl Kind {
 /// Reads a bed from the text of its file.
 ///
 /// # Errors
-/// What is wrong, with the value and what would be accepted.
+/// The fault, with the value and the accepted ones.
 pub fn parse(text: &str) -> Result<Bed, String> {
     let bed: Bed = toml::from_str(text).map_err(|e| e.to_string())?;
     check(&bed)?;
@@ -242,7 +242,7 @@ pub fn parse(text: &str) -> Result<Bed, String> {
 /// Reads the bed in a file of the user.
 ///
 /// # Errors
-/// A file that cannot be read or holds no bed; names the file and what is wrong.
+/// A file that cannot be read or holds no bed; names the file and the fault.
 pub fn load(path: &Path) -> Result<Bed, Failure> {
     let unusable = |why: String| Failure::Usage(format!("{}: {why}", path.display()));
     let length = std::fs::metadata(path)

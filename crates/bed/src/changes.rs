@@ -1,8 +1,8 @@
 //! `changes`: readers of a mount beside writers of its source, every read checked.
 //!
 //! Called by `main`. Writers change files below SOURCE while readers open and read them whole below
-//! MOUNTPOINT. A [`history`] says which versions a file may have had between two moments; a read
-//! is right if all its bytes, and where it ends, are those of one version from between its open
+//! MOUNTPOINT. A [`history`] holds the versions a file may have had between two moments; a read
+//! is right if all its bytes, and its end, are those of one version from between its open
 //! and its end. SOURCE itself, read without a mount, passes:
 //!
 //! ```text
@@ -11,10 +11,10 @@
 //! ```
 //!
 //! A change in place that overlaps a read call may tear it, on any file system: such a call is held
-//! to bytes of the versions there were, and counted apart (`reads_overlapping`). Half of the readers
-//! are another user: an open that succeeds though the file was closed to them throughout is a
-//! violation, and so is one that is refused though it was open to them for seconds, and a call that
-//! does not return within a minute of the end.
+//! to bytes of the versions there were, and counted apart (`reads_overlapping`). Half of the
+//! readers are another user: an open that succeeds though the file was closed to them throughout is
+//! a violation, and so is one that is refused though it was open to them for seconds, and a call
+//! that does not return within a minute of the end.
 //!
 //! The files are in a folder of their own below SOURCE, which is removed at the end.
 
@@ -42,14 +42,14 @@ use history::{Clock, History};
 const FOLDER: &str = "forerun-bed-changes";
 /// Each file has one writer, so changes of one file do not overlap.
 const WRITERS: u64 = 4;
-/// Some of a writer's files change every few milliseconds; the others every tenth of a second, so that
-/// their cached bytes are used.
+/// Some of a writer's files change every few milliseconds; the others every tenth of a second, so
+/// that their cached bytes are used.
 const FILES_PER_WRITER: u64 = 12;
 /// Examples of each kind of violation.
 const EXAMPLES_MAX: usize = 3;
-/// For so long a read may take after the time is over: a machine that stands still takes less.
+/// Time limit of a read after the end: a machine that stands still takes less.
 const HANGS: Duration = Duration::from_secs(60);
-/// How often that is looked at.
+/// Interval of the checks for readers that hang.
 const LOOK: Duration = Duration::from_millis(10);
 /// The user ID `nobody`, which owns nothing here.
 const OTHER_USER: u32 = 65_534;
@@ -57,13 +57,13 @@ const OTHER_USER: u32 = 65_534;
 /// A run: its folders, time, readers and seed.
 #[derive(Clone, Debug)]
 pub struct Changing {
-    /// Where files are changed.
+    /// Folder in which files are changed.
     pub source: PathBuf,
-    /// Where they are read.
+    /// Folder in which they are read.
     pub mountpoint: PathBuf,
-    /// For how long.
+    /// Duration.
     pub time: Duration,
-    /// How many read.
+    /// Number of readers.
     pub readers: usize,
     /// Decides the changes and the files read; the threads decide the order.
     pub seed: u64,
@@ -82,7 +82,7 @@ pub struct Counts {
     pub reads: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// Those during which the file was changed in place: each byte of some version.
+    /// Calls during which the file was changed in place: each byte of some version.
     pub reads_overlapping: u64,
     /// Opens and reads so slow that the versions of their time were forgotten.
     pub unchecked: u64,
@@ -99,11 +99,11 @@ pub struct Counts {
 /// A run, done.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
-    /// As given.
+    /// The argument.
     pub seed: u64,
-    /// As given.
+    /// The argument.
     pub seconds: f64,
-    /// As given; half are another user.
+    /// The argument; half are another user.
     pub readers: usize,
     /// Files that changed.
     pub files: u64,
@@ -119,7 +119,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// How many violations there were.
+    /// Number of violations.
     #[must_use]
     pub fn violations(&self) -> u64 {
         self.counts.violations.values().sum()

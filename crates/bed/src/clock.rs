@@ -1,4 +1,4 @@
-//! Real time for a modelled device: the clock, and waiting for a moment of it or for news.
+//! Real time for a modelled device: the clock, and waiting for a moment or for new work.
 //!
 //! Used by [`emulated`](crate::emulated). Moments are nanoseconds of CLOCK_MONOTONIC, and a wait is
 //! for an absolute moment: a wait that begins late still ends in time, and nothing adds up.
@@ -21,15 +21,16 @@ use thread_priority::unix::{
 };
 use thread_priority::{ThreadPriority, ThreadPriorityValue};
 
-/// Who goes before whom, all before ordinary programs and after the kernel's own threads, which
-/// start at 50.
+/// Priorities, all before ordinary programs and after the kernel's own threads, which start at 50.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Priority {
     /// The disks.
     Disk = 20,
-    /// Who receives for them: it copies, and a disk whose moment has come must not wait for that.
+    /// The receiver of requests: it copies, and a disk whose moment has come must not wait for
+    /// that.
     Export = 15,
-    /// What is measured: both sides, so that what else runs here is not measured with them.
+    /// The measured programs: both candidates, so that other programs here are not measured with
+    /// them.
     Measured = 10,
 }
 
@@ -49,7 +50,7 @@ fn timespec(at: Nanos) -> Timespec {
     }
 }
 
-/// Makes the calling thread, and what it starts from now on, punctual. Answers whether it got
+/// Makes the calling thread, and threads it starts from now on, punctual. Answers whether it got
 /// real-time priority.
 pub fn be_punctual(priority: Priority) -> bool {
     // The slack of real-time threads is 0 anyway; this is for where the priority is refused.
@@ -67,16 +68,17 @@ pub fn be_punctual(priority: Priority) -> bool {
 pub struct Bell(AtomicU32);
 
 impl Bell {
-    /// What [`wait`](Self::wait) compares with: taken before looking for work, no ring is missed.
+    /// The value that [`wait`](Self::wait) compares with: taken before looking for work, no ring is
+    /// missed.
     #[must_use]
     pub fn count(&self) -> u32 {
         self.0.load(Ordering::Acquire)
     }
 
-    /// Ends the wait of whoever waits, or of whoever is about to.
+    /// Wakes a waiter, also one that is about to wait.
     pub fn ring(&self) {
         self.0.fetch_add(1, Ordering::Release);
-        // Without a waiter there is nobody to wake: no error is possible on an own word.
+        // A wake without a waiter is fine: no error is possible on an own word.
         let _ = futex::wake(&self.0, futex::Flags::PRIVATE, 1);
     }
 

@@ -1,7 +1,7 @@
 //! The file system of a bed: mounted, unmounted, cold again, with other settings.
 //!
 //! Used by `up` and, before every single run, by `table`. Cold means unmounted and mounted: that
-//! drops every page, inode and block of this file system, and nothing of anybody else's, where
+//! drops every page, inode and block of this file system, and nothing of other file systems, where
 //! `drop_caches` would chill the whole machine. The images are in tmpfs and stay.
 
 use std::ffi::CString;
@@ -18,7 +18,7 @@ use crate::plan::Place;
 use crate::thing::unmount_once_free;
 use crate::up::loops;
 
-/// What a mount is for.
+/// The purpose of a mount.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mode {
     /// Writing the files.
@@ -57,7 +57,7 @@ pub fn mount(bed: &Bed, place: &Place, mode: Mode) -> Result<(), Failure> {
 /// Unmounts the file system.
 ///
 /// # Errors
-/// Somebody is in it.
+/// It is in use.
 pub fn unmount(place: &Place) -> Result<(), Failure> {
     unmount_once_free(&place.files).at(&place.files)
 }
@@ -65,7 +65,7 @@ pub fn unmount(place: &Place) -> Result<(), Failure> {
 /// Makes the file system cold, and sets it.
 ///
 /// # Errors
-/// Somebody is in it; a setting the kernel refuses.
+/// It is in use; a setting the kernel refuses.
 pub fn again(bed: &Bed, place: &Place, queue: &Queue) -> Result<(), Failure> {
     unmount(place)?;
     mount(bed, place, Mode::ToMeasure)?;

@@ -1,4 +1,4 @@
-//! What the files of a bed hold: blocks computed from a seed.
+//! Contents of the files of a bed: blocks computed from a seed.
 //!
 //! Written by [`fill`](crate::fill), checked by [`read`](crate::read). A block of 4 KiB begins with
 //! its *tag*, a word that depends on seed, file and place; all its other words follow from the tag.

@@ -1,8 +1,8 @@
-//! `down`: undoes everything a bed made, from the last thing to the first.
+//! `down`: undoes everything a bed made, from the last resource to the first.
 //!
-//! Called by `main`, by `up` when a step failed, and by `table` at its end. It goes on after a
-//! thing that cannot be undone, as the others may be; then the state stays, and `down` can be
-//! tried again when, say, the shell that stands in the file system has left it.
+//! Called by `main`, by `up` when a step failed, and by `table` at its end. A resource
+//! that cannot be undone does not stop it: the others are undone, the state stays, and `down` can
+//! be tried again when, for example, a shell has left the file system.
 
 use std::path::Path;
 
@@ -12,15 +12,15 @@ use crate::state::State;
 /// Takes down the bed of a state directory.
 ///
 /// # Errors
-/// No bed there; what could not be undone, one line each.
+/// No bed there; resources that could not be undone, one line each.
 pub fn run(folder: &Path) -> Result<(), Failure> {
     undo(State::open(folder)?)
 }
 
-/// Undoes the things of a state, the last first, and removes it.
+/// Undoes the resources of a state, the last first, and removes it.
 ///
 /// # Errors
-/// What could not be undone, one line each.
+/// Resources that could not be undone, one line each.
 pub fn undo(state: State) -> Result<(), Failure> {
     let things = state.things().iter().rev();
     let failures: Vec<String> = things

@@ -1,20 +1,20 @@
 //! An emulated disk: a device of `forerun-sim`, run in real time by one thread.
 //!
-//! The [`export`](crate::export) starts one per image and submits what the kernel asks for. The
-//! device decides when a request ends, exactly as in the simulator; the thread waits for that
-//! moment and calls `finish`:
+//! The [`export`](crate::export) starts one per image and submits the kernel's requests. The device
+//! decides when a request ends, exactly as in the simulator; the thread waits for that moment and
+//! calls `finish`:
 //!
 //! ```text
 //! submit (any thread): stamp with now -> queue -> ring
 //! the disk's thread:   drain the queue into the device, advance it to its next event if that has
-//!                      come, finish what ended; wait for the next event or for a ring
+//!                      come, finish ended ones; wait for the next event or for a ring
 //! ```
 //!
 //! A request counts from the moment it was submitted, not from when the thread saw it, and
 //! deadlines are absolute, so being late once delays nothing after it. How late it was is metered.
 //! The thread owns the device; there is no lock that a slower thread could hold against it.
 //!
-//! It moves no bytes and knows no files. A request once submitted cannot be taken back.
+//! It moves no bytes and has no files. A request once submitted cannot be taken back.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -27,7 +27,7 @@ use forerun_sim::device::{self, Completion, Device, Outcome, Request};
 
 use crate::clock::{self, Bell, Priority};
 
-/// What a disk has done, readable while it runs.
+/// Counters of a disk, readable while it runs.
 #[derive(Debug, Default)]
 pub struct Meter {
     /// Requests that ended.
@@ -53,7 +53,7 @@ struct Submitted<J> {
     job: J,
 }
 
-/// A running disk. Dropping it finishes what was submitted and ends its thread.
+/// A running disk. Dropping it finishes submitted requests and ends its thread.
 pub struct Emulated<J> {
     queue: Option<mpsc::Sender<Submitted<J>>>,
     bell: Arc<Bell>,
@@ -128,7 +128,7 @@ impl<J: Send + 'static> Emulated<J> {
         }
     }
 
-    /// What it has done.
+    /// Its counters.
     #[must_use]
     pub fn meter(&self) -> &Meter {
         &self.meter
@@ -150,7 +150,7 @@ struct Disk<'a, J, F> {
     device: Box<dyn Device>,
     waiting: HashMap<u64, J>,
     next_id: u64,
-    /// The latest moment the device was told of: its time must not run backwards.
+    /// The latest moment passed to the device: its time must not run backwards.
     last: Nanos,
     meter: &'a Meter,
     finish: F,
@@ -177,7 +177,7 @@ impl<J, F: FnMut(J, Outcome)> Disk<'_, J, F> {
         }
     }
 
-    /// Hands the device what was submitted. False once nothing more can come.
+    /// Hands submitted requests to the device. False once nothing more can come.
     fn drain(&mut self, submitted: &mpsc::Receiver<Submitted<J>>) -> bool {
         loop {
             match submitted.try_recv() {
@@ -239,7 +239,7 @@ mod tests {
             .collect()
     }
 
-    /// When each ends in virtual time, all submitted at 0, and what the device did.
+    /// When each ends in virtual time, all submitted at 0, and the device's counters.
     fn modelled(requests: &[Request]) -> (Vec<Nanos>, Usage) {
         let mut device = device::parse(DEVICE).unwrap();
         for request in requests {
@@ -250,7 +250,7 @@ mod tests {
         (done.iter().map(|one| one.at).collect(), device.usage())
     }
 
-    /// How much later is the machine's doing: `make bench` shows it.
+    /// A later end is the machine's doing: `make bench` shows it.
     #[test]
     fn no_request_ends_before_its_modelled_time_and_the_device_works_as_long_as_modelled() {
         let requests = requests(300);

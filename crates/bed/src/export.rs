@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! delay   "off" while file systems are made and filled, "on" to measure; written and read
-//! usage   what each disk has done, as JSON
+//! usage   counters of each disk, as JSON
 //! ```
 //!
 //! A read copies its bytes when it is asked and answers when the [`Emulated`] disk says that they
@@ -45,7 +45,7 @@ const DELAY: u64 = 2;
 const USAGE: u64 = 3;
 const FIRST_DISK: u64 = 4;
 
-/// A read on its way: where the answer goes, and what it is.
+/// A read on its way: the reply, and the bytes or the error.
 struct Pending(ReplyData, io::Result<Vec<u8>>);
 
 struct Image {
@@ -75,7 +75,7 @@ impl Export {
     /// Opens the images in `folder` and starts their disks, without delay.
     ///
     /// # Errors
-    /// Those of the folder; no more threads.
+    /// An image cannot be opened; no more threads.
     pub fn open(folder: &Path, disks: &Disks) -> io::Result<Self> {
         let image = |index| {
             let name = image_name(index);
@@ -94,7 +94,7 @@ impl Export {
         self.images.get(usize::try_from(index).ok()?)
     }
 
-    /// What a control file says at the moment.
+    /// The text of a control file at the moment.
     fn control(&self, inode: INodeNo) -> Option<String> {
         match inode.0 {
             DELAY if self.is_delayed.load(Ordering::Relaxed) => Some("on\n".into()),
@@ -202,7 +202,7 @@ impl Filesystem for Export {
     }
 
     fn open(&self, _: &Request, inode: INodeNo, _: OpenFlags, reply: ReplyOpen) {
-        // A control file's size is not what it was when last looked at.
+        // A control file's size changes after a look at it.
         let flags = if self.image(inode).is_some() {
             FopenFlags::empty()
         } else {

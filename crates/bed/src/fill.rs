@@ -25,9 +25,9 @@ use crate::mix;
 /// Bytes of one write: large enough to cost little, small enough to stay in the processor's cache.
 const WRITE_BYTES: usize = 256 * BLOCK_BYTES;
 
-/// What names are drawn from: no file has this block.
+/// The block that names are drawn from: no file has it.
 const NAMES: u64 = u64::MAX;
-/// What sizes are drawn from.
+/// The block that sizes are drawn from.
 const SIZES: u64 = u64::MAX - 1;
 
 /// The path of a file below the root of the bed.

@@ -1,7 +1,8 @@
-//! What the kernel says of mounts and loop devices, and the settings a bed turns.
+//! The kernel's view of mounts and loop devices, and the settings a bed turns.
 //!
-//! Reads /proc/self/mountinfo and /sys; writes `scheduler`, `read_ahead_kb` and `rotational` only, of
-//! devices its callers made. Formats are those of Linux 5.9 and later (`bdi` under /sys/fs/btrfs).
+//! Reads /proc/self/mountinfo and /sys; writes `scheduler`, `read_ahead_kb` and `rotational` only,
+//! of devices its callers made. Formats are those of Linux 5.9 and later (`bdi` under
+//! /sys/fs/btrfs).
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -82,7 +83,7 @@ pub fn loop_of(image: &Path) -> Result<Option<PathBuf>, Failure> {
 }
 
 /// Whether a loop device reads its file past the page cache. It does not where it cannot, and
-/// then what is read twice comes from memory.
+/// then a second read of the same bytes comes from memory.
 #[must_use]
 pub fn is_direct(device: &Path) -> bool {
     let block = Path::new("/sys/block").join(device.file_name().unwrap_or_default());

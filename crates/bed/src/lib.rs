@@ -1,23 +1,23 @@
 //! forerun-bed: emulated disks under the kernel's own page cache, readahead and scheduler.
 //!
-//! What a read costs is decided by a device of `forerun-sim`, run in real time; what is read and
-//! when is decided by the kernel. So the kernel's readahead and `forerun mount` meet on the same
-//! disk, with the same programs:
+//! A device of `forerun-sim`, run in real time, decides the cost of a read; the kernel decides the
+//! reads and their times. So the kernel's readahead and `forerun mount` meet on the same disk, with
+//! the same programs:
 //!
 //! ```text
 //! reader -> [forerun mount ->] ext4 or btrfs -> /dev/loopN (direct I/O) -> FUSE export
 //!                                                     -> emulated device -> image in tmpfs
 //! ```
 //!
-//! One way through the files: [`bed`] (the TOML) -> [`plan`] -> [`up`], which writes each
-//! [`thing`] into the [`state`] directory before it is made, and [`down`], which undoes them in
-//! reverse order. [`serve`] is the daemon: [`export`], [`emulated`], [`store`]. [`read`] is the
-//! program both sides run, [`mod@table`] the whole comparison, and [`small`] that of small files.
-//! [`changes`] needs no bed: it checks the reads of a mount while its source changes; nor does [`local`]:
-//! it compares the rates of one large file of a disk that is there.
+//! One way through the files: [`bed`] (the TOML) -> [`plan`] -> [`up`], which writes each [`thing`]
+//! into the [`state`] directory before it is made, and [`down`], which undoes them in reverse
+//! order. [`serve`] is the daemon: [`export`], [`emulated`], [`store`]. [`read`] is the program
+//! both candidates run, [`mod@table`] the whole comparison, and [`small`] that of small files.
+//! [`changes`] needs no bed: it checks the reads of a mount while its source changes; nor does
+//! [`local`]: it compares the rates of one large file of a disk that is there.
 //!
-//! It needs root, says what is missing where it cannot run, and touches no device or mount it did
-//! not make. It is a tool of the project, not part of what users install.
+//! It needs root, names the missing parts where it cannot run, and touches no device or mount it
+//! did not make. It is a tool of the project, not part of an installation.
 
 #![forbid(unsafe_code)]
 

@@ -1,18 +1,19 @@
-//! `local`: how fast one large file of a local disk is read through `forerun mount`, by one command.
+//! `local`: rates of one large file of a local disk, on it and through `forerun mount`.
 //!
-//! Called by `main`. No bed: the disk is the one FOLDER is on, where nothing is to be gained. The sides
-//! run in turns, each run begins with another one, and the median over the runs is shown:
+//! Called by `main`. No bed: the disk is the one FOLDER is on, where nothing is to be gained. The
+//! candidates run in turns, each run begins with another one, and the median over the runs is
+//! shown:
 //!
 //! ```text
-//! for each run: for each side (the source; a mount with --passthrough never, auto, always):
+//! for each run: for each candidate (the source; a mount with --passthrough never, auto, always):
 //!     empty the source's page cache of the file; mount; read in pieces of 128 KiB         cold
 //!     fill it again by buffered reads of 1 MiB; mount; read once;
 //!     then time a pass in pieces of 4 KiB, of 128 KiB and of 1 MiB                        warm
 //! ```
 //!
-//! How the cache is filled matters: buffered reads leave folios of many pages, `readahead(2)` and WILLNEED
-//! single pages, which are read at half the speed. So the source is filled by reads, and a pass is open,
-//! read to the end, close.
+//! How the cache is filled matters: buffered reads leave folios of many pages, `readahead(2)` and
+//! WILLNEED single pages, which are read at half the speed. So the source is filled by reads, and a
+//! pass is open, read to the end, close.
 //!
 //! It judges nothing, and leaves nothing behind in FOLDER.
 
@@ -30,7 +31,7 @@ use crate::failure::{At, Failure};
 use crate::table::{check_rival, median};
 use crate::tool;
 
-/// Reads of a cold pass, and of the one before a warm pass: what `cp` and `cat` ask for.
+/// Reads of a cold pass, and of the one before a warm pass: the size of `cp` and `cat`.
 const USUAL: usize = 128 << 10;
 
 /// Reads that fill the source's page cache.
@@ -39,7 +40,7 @@ const FILL: usize = 1 << 20;
 /// Reads of the warm passes.
 const WARM: [usize; 3] = [4 << 10, USUAL, 1 << 20];
 
-/// What is compared.
+/// A comparison.
 #[derive(Clone, Debug)]
 pub struct Comparison {
     /// A folder of the disk.
@@ -48,15 +49,15 @@ pub struct Comparison {
     pub forerun: PathBuf,
     /// Size of the file.
     pub bytes: u64,
-    /// What the mount is given.
+    /// The memory of the mount.
     pub memory_bytes: u64,
-    /// What the disk costs, if that was measured.
+    /// The disk's costs, if they were measured.
     pub profile: Option<PathBuf>,
     /// Runs of each.
     pub runs: u16,
 }
 
-/// Where the file is read.
+/// Folder in which the file is read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Side {
@@ -72,14 +73,14 @@ pub enum Side {
 
 const SIDES: [Side; 4] = [Side::Source, Side::Never, Side::Auto, Side::Always];
 
-/// One pass of one side.
+/// One pass of one candidate.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Row {
     /// Nothing of the file was cached.
     pub cold: bool,
     /// Size of one read.
     pub read_bytes: usize,
-    /// Which side.
+    /// Which candidate.
     pub side: Side,
     /// The median of the runs.
     pub bytes_per_second: f64,
@@ -94,15 +95,15 @@ pub struct Row {
 pub struct LocalTable {
     /// Size of the file.
     pub bytes: u64,
-    /// What the mount was given.
+    /// The memory of the mount.
     pub memory_bytes: u64,
-    /// By pass, then by side.
+    /// By pass, then by candidate.
     pub rows: Vec<Row>,
 }
 
 type Key = (bool, usize, Side);
 
-/// Measures. Says on `progress` what it does.
+/// Measures. Names each step on `progress`.
 ///
 /// # Errors
 /// The folder cannot be written, or the binary does not mount.
@@ -223,7 +224,7 @@ impl<'a> Bench<'a> {
 
 impl Drop for Bench<'_> {
     fn drop(&mut self) {
-        // Each by its name: what is mounted there must not be emptied.
+        // Each by its name: a file system mounted there must not be emptied.
         for path in ["source/file", "source", "point"] {
             let path = self.place.join(path);
             let _ = fs::remove_file(&path).or_else(|_| fs::remove_dir(&path));

@@ -1,8 +1,8 @@
-//! A memory cgroup: the same memory for both sides, page cache included.
+//! A memory cgroup: the same memory for both candidates, page cache included.
 //!
 //! `table` makes one a run; the reading program joins it before it opens anything, so every page
 //! the kernel caches for it is charged to the limit. Version 1 where it is mounted, version 2 where
-//! the memory controller is; a machine with neither runs without, and the table says so.
+//! the memory controller is; a machine with neither runs without, and the table notes it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use crate::failure::{At, Failure};
 const V1: &str = "/sys/fs/cgroup/memory";
 const V2: &str = "/sys/fs/cgroup";
 
-/// Where groups are made, and the name of their limit.
+/// Folder of the groups, and the name of their limit.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Controller {
     root: PathBuf,
@@ -39,7 +39,7 @@ pub fn controller() -> Option<Controller> {
 }
 
 impl Controller {
-    /// Where the group of the bed in `folder` is made.
+    /// Path of the group of the bed in `folder`.
     #[must_use]
     pub fn path(&self, folder: &Path) -> PathBuf {
         self.root.join(format!(

@@ -1,18 +1,18 @@
-//! Media clips: their sizes, and which of them is asked for next.
+//! Media clips: their sizes, and the order of requests for them.
 //!
-//! A web server of media clips has many small files, a few large ones that hold most of the bytes, and a
-//! popularity that falls as one over the rank. The mix is that of the video and audio clips of the World Cup
-//! 1998 site as Li and Shen 2004, section 5, give it: 24 KB to 1,418 KB, 152 KB on average, 9 % of
-//! the files large, drawn by Zipf's law. In between, each part is even:
+//! A web server of media clips has many small files, a few large ones that hold most of the bytes,
+//! and a popularity that falls as one over the rank. The mix is that of the video and audio clips
+//! of the World Cup 1998 site as Li et al. 2004, section 5, give it: 24 KB to 1,418 KB, 152 KB on
+//! average, 9 % of the files large, drawn by Zipf's law. In between, each part is even:
 //!
 //! ```text
 //! small   91 %     24,000 to    74,880 bytes, mean    49,440
 //! large    9 %    960,000 to 1,418,000 bytes, mean 1,189,000     together 152,000
 //! ```
 //!
-//! Used by [`fill`](crate::fill) for sizes and by `servers media` for requests. Integers only: a seed gives
-//! the same sizes and the same requests on every machine. Sizes and ranks are drawn apart, so the popular
-//! clips have the sizes of all, and lie anywhere on the disk.
+//! Used by [`fill`](crate::fill) for sizes and by `servers media` for requests. Integers only: a
+//! seed gives the same sizes and the same requests on every machine. Sizes and ranks are drawn
+//! apart, so the popular clips have the sizes of all, and lie anywhere on the disk.
 
 use crate::content::{self, Draws};
 
@@ -60,7 +60,7 @@ pub struct Popularity {
 }
 
 impl Popularity {
-    /// Of so many files.
+    /// Of a given number of files.
     #[must_use]
     pub fn new(seed: u64, count: u64) -> Self {
         let mut draws = Draws::new(seed);
@@ -131,7 +131,8 @@ mod tests {
         assert_eq!(files, drawn(3).1);
         assert_ne!(files, drawn(4).1);
         assert_eq!(files.len(), 20_000);
-        // The harmonic number of 1,000 is 7.485: rank 1 is 2,672 of 20,000, rank 10 a tenth of that.
+        // The harmonic number of 1,000 is 7.485: rank 1 is 2,672 of 20,000, rank 10 a tenth of
+        // that.
         let times = |rank: usize| {
             files
                 .iter()

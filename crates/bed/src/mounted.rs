@@ -27,7 +27,7 @@ use crate::thing::Thing;
 const START_MAX: Duration = Duration::from_secs(20);
 /// It has nothing to write back.
 const STOP_MAX: Duration = Duration::from_secs(10);
-/// How long to wait for a change of the mounts before looking whether the program still runs.
+/// Time to wait for a change of the mounts before looking whether the program still runs.
 const LOOK: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 100_000_000,
@@ -38,7 +38,7 @@ const LOOK: Timespec = Timespec {
 pub enum End {
     /// By SIGTERM.
     Signal,
-    /// By unmounting: it knows no signal.
+    /// By unmounting: it handles no signal.
     Unmount,
 }
 
@@ -99,7 +99,7 @@ impl Mounted {
             path: path.into(),
             end,
         };
-        // It has touched next to nothing yet: what it caches is charged to the group.
+        // It has touched next to nothing yet: its cache is charged to the group.
         let joined = group.map_or(Ok(()), |group| memory_group::add(group, mounted.child.id()));
         match joined.and_then(|()| mounted.wait(log)) {
             Ok(()) => Ok(mounted),
@@ -112,7 +112,7 @@ impl Mounted {
         }
     }
 
-    /// The kernel says when the list of mounts changes.
+    /// The kernel signals changes of the list of mounts.
     fn wait(&mut self, log: &Path) -> Result<(), Failure> {
         let (name, path) = (&self.name, &self.path);
         let began = Instant::now();

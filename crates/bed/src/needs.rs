@@ -1,7 +1,7 @@
-//! What a bed needs of the machine, checked before anything is made.
+//! Requirements of a bed, checked before any of it is made.
 //!
-//! Asked by `up`, `table`, `small` and `servers`. All that is missing is named at once, with its remedy;
-//! nothing is ever installed or loaded.
+//! Asked by `up`, `table`, `small` and `servers`. All that is missing is named at once, with its
+//! remedy; nothing is ever installed or loaded.
 
 use std::path::Path;
 

@@ -1,10 +1,10 @@
-//! A plain passthrough file system: what FUSE itself costs, with nothing read ahead.
+//! A plain passthrough file system: the cost of FUSE itself, with nothing read ahead.
 //!
-//! Mounted by [`small`](crate::small) beside `forerun mount`, so that a ratio between the two is the
-//! daemon's own part. As one writes such a thing: a path for each inode the kernel knows, a
-//! descriptor for each open file, names and attributes good for a second, pages kept from one
-//! open to the next, folders answered with attributes. It is read-only, open to all
-//! users if root mounts it, and knows nothing of changes: a measure, and the file system in which
+//! Mounted by [`small`](crate::small) beside `forerun mount`, so that a ratio between the two is
+//! the daemon's own part. The usual design: a path for each inode in the kernel, a descriptor
+//! for each open file, names and attributes good for a second, pages kept from one open to the
+//! next, folders answered with attributes. It is read-only, open to all users if root mounts it,
+//! and ignores changes: a reference, and the file system in which
 //! [`changes`](crate::changes) must find violations. Not one to use.
 //!
 //! ```text
@@ -48,7 +48,7 @@ struct Name {
 
 #[derive(Default)]
 struct Tables {
-    /// The path of each inode, and how often the kernel was told of it.
+    /// The path of each inode, and the number of its look-ups by the kernel.
     paths: HashMap<u64, (PathBuf, u64)>,
     files: HashMap<u64, std::sync::Arc<File>>,
     folders: HashMap<u64, std::sync::Arc<Vec<Name>>>,
@@ -138,7 +138,7 @@ impl Passthrough {
         known.ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 
-    /// Looks a name up; the kernel is told of it.
+    /// Looks a name up for the kernel.
     fn found(&self, path: PathBuf) -> io::Result<FileAttr> {
         let found = fs::symlink_metadata(&path)?;
         let mut tables = self.tables();
@@ -340,7 +340,7 @@ impl Filesystem for Passthrough {
 }
 
 impl Passthrough {
-    /// A name that did not fit the answer was not told.
+    /// A name that did not fit the answer was not sent.
     fn forget_one(&self, inode: u64) {
         if let Some((_, known)) = self.tables().paths.get_mut(&inode) {
             *known = known.saturating_sub(1);

@@ -1,4 +1,4 @@
-//! The plan: what making a bed takes, step by step, before anything is done.
+//! The plan: the steps of making a bed, before any of them is done.
 //!
 //! `up` carries it out in order; `up --dry-run` prints it. It is computed from the bed and the
 //! state directory alone, so it is the same on every machine; only which loop devices are free is
@@ -11,16 +11,16 @@ use crate::bed::{Bed, Disks, Kind, Queue};
 use crate::export::image_name;
 use crate::failure::{At, Failure};
 
-/// Where the parts of a bed are.
+/// Paths of the parts of a bed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Place {
     /// The images: in tmpfs, or, of local disks, in the state directory.
     pub images: PathBuf,
-    /// Where the export of emulated disks is mounted.
+    /// Mount point of the export of emulated disks.
     pub export: Option<PathBuf>,
-    /// Where the file system is mounted.
+    /// Mount point of the file system.
     pub files: PathBuf,
-    /// Where `table` and `small` mount what they compare.
+    /// Mount point of the candidates of `table` and `small`.
     pub rival: PathBuf,
 }
 
@@ -90,7 +90,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// What making this bed takes.
+    /// The steps of making this bed.
     #[must_use]
     pub fn new(bed: &Bed, place: &Place) -> Self {
         let folders = place.export.iter().chain([&place.files, &place.rival]);

@@ -1,8 +1,8 @@
 //! The profile of a bed's emulated disks, as `forerun mount --profile` takes it.
 //!
-//! Written by `table` and `small`, so that a mount knows of the disk what `forerun profile` would
-//! measure: switching costs and rates of the modelled device. Of several striped disks it is that of one: the
-//! mount finds them, and sends each its part. A local disk has none.
+//! Written by `table` and `small`, so that a mount has the figures of the disk that `forerun
+//! profile` would measure: switching costs and rates of the modelled device. Of several striped
+//! disks it is that of one: the mount finds them, and sends each its part. A local disk has none.
 
 use std::fs;
 use std::io::Write;
@@ -29,7 +29,7 @@ pub fn text(bed: &Bed) -> Result<Option<String>, Failure> {
     Ok(Some(write(&profile)))
 }
 
-/// The file of the profile in a state directory, if a mount is to be told.
+/// The file of the profile in a state directory, if a mount gets one.
 ///
 /// # Errors
 /// It cannot be written.

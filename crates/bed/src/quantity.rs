@@ -1,7 +1,7 @@
 //! Quantities as people type them: `128KiB`, `100MB`, `10s`, `250ms`.
 //!
-//! Used by the command line and by the table's headings. A number without a unit is refused: 128
-//! what? Powers of two end in `iB`, powers of ten in `B`, as in `forerun`.
+//! Used by the command line and by the table's headings. A number without a unit is refused, as
+//! ambiguous. Powers of two end in `iB`, powers of ten in `B`, as in `forerun`.
 
 use std::time::Duration;
 
@@ -50,7 +50,7 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     parsed.filter(|time| !time.is_zero()).ok_or_else(wanted)
 }
 
-/// A whole number of KiB: what the kernel's queue settings take.
+/// A whole number of KiB, the unit of the kernel's queue settings.
 ///
 /// # Errors
 /// No number. Zero is fine: it turns readahead off.

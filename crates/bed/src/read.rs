@@ -1,8 +1,8 @@
-//! `read`: the program both sides run. N readers, each reading a file of its own in order.
+//! `read`: the program both candidates run. N readers, each reading a file of its own in order.
 //!
 //! Called by `main`, and by `table` as a program of its own, inside a memory group. It uses nothing
-//! but open, fadvise and read, so that whatever reads ahead is below it: the kernel, or
-//! `forerun mount`. Files are opened before the clock starts, so what is timed is reading only.
+//! but open, fadvise and read, so that all reading ahead is below it: the kernel's, or
+//! `forerun mount`'s. Files are opened before the clock starts, so only reading is timed.
 //!
 //! Each reader stops after its bytes, at the end of its file, or when the time is over, whichever
 //! comes first. With a time, a reader that was favoured shows as a larger share; with bytes, as an
@@ -24,22 +24,22 @@ use crate::failure::{At, Failure};
 /// More threads than this measure the threads.
 pub const READERS_MAX: usize = 1_024;
 
-/// What is read, and how.
+/// The files to read, and the manner.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Reading {
-    /// How many readers, each with a file of its own.
+    /// Number of readers, each with a file of its own.
     pub readers: usize,
     /// Size of one read.
     pub read_bytes: usize,
-    /// How much each reads; none: its whole file.
+    /// Bytes of each reader; none: its whole file.
     pub bytes_per_reader: Option<u64>,
-    /// When all stop.
+    /// Time at which all stop.
     pub time_max: Option<Duration>,
-    /// The seed of the bed's files, to check what arrives.
+    /// The seed of the bed's files, to check arriving bytes.
     pub seed: Option<u64>,
 }
 
-/// What one reader got.
+/// The bytes and the time of one reader.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Share {
     /// Bytes that arrived.
@@ -50,10 +50,10 @@ pub struct Share {
     pub mb_per_second: f64,
 }
 
-/// What all readers got.
+/// The readings of all readers.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Readings {
-    /// How many readers.
+    /// Number of readers.
     pub readers: usize,
     /// Size of one read.
     pub read_bytes: usize,
@@ -72,7 +72,7 @@ pub struct Readings {
 /// Reads the first files of a folder, one for each reader.
 ///
 /// # Errors
-/// Too few files; an error of one; bytes that are not what was written.
+/// Too few files; an error of one; bytes that differ from those written.
 pub fn run(folder: &Path, reading: &Reading) -> Result<Readings, Failure> {
     let paths = files(folder, reading.readers)?;
     let opened: Vec<File> = paths
@@ -121,7 +121,7 @@ fn files(folder: &Path, count: usize) -> Result<Vec<PathBuf>, Failure> {
     Ok(paths)
 }
 
-/// Opens a file and asks the kernel to forget what it has of it.
+/// Opens a file and asks the kernel to drop its pages.
 fn open_cold(path: &Path) -> Result<File, Failure> {
     let file = File::open(path).at(path)?;
     fadvise(&file, 0, None, Advice::DontNeed).at(path)?;
@@ -168,7 +168,7 @@ fn rate(bytes: u64, seconds: f64) -> f64 {
     }
 }
 
-/// Compares what arrived with what was written, block by block.
+/// Compares the bytes read with those written, block by block.
 fn check(seed: u64, file: u64, at: u64, bytes: &[u8]) -> Result<(), String> {
     let size = BLOCK_BYTES as u64;
     let mut index = at / size;
@@ -177,7 +177,7 @@ fn check(seed: u64, file: u64, at: u64, bytes: &[u8]) -> Result<(), String> {
     while !rest.is_empty() {
         let (piece, after) = rest.split_at(rest.len().min(BLOCK_BYTES - skip));
         if !content::follows(content::tag(seed, file, index), skip, piece) {
-            return Err(format!("block {index} is not what was written"));
+            return Err(format!("block {index} differs from the bytes written"));
         }
         (index, skip, rest) = (index + 1, 0, after);
     }

@@ -2,7 +2,7 @@
 //!
 //! `up` starts it as `forerun-bed serve`, a command of its own so that it survives `up`. It reads
 //! the bed from the state directory, says `ready` on its output once the export is mounted, and
-//! ends when somebody unmounts it; there is no other way to stop it, and none is needed.
+//! ends when that is unmounted; there is no other way to stop it, and none is needed.
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::Path;
@@ -15,10 +15,10 @@ use crate::failure::{At, Failure};
 use crate::plan::Place;
 use crate::state;
 
-/// What the daemon says when the export is there.
+/// The daemon's line when the export is there.
 const READY: &str = "ready";
 
-/// What the kernel calls the type of the export, and of any FUSE mount made by root directly.
+/// The kernel's name for the type of the export, and of any FUSE mount made by root directly.
 pub const FILE_SYSTEM: &str = "fuse";
 
 /// Serves the bed whose state is in `folder`.
@@ -26,7 +26,7 @@ pub const FILE_SYSTEM: &str = "fuse";
 /// # Errors
 /// A state that cannot be read, an export that cannot be mounted or served.
 pub fn run(folder: &Path) -> Result<(), Failure> {
-    // Whoever ends the session of the terminal that ran `up` must not end the disks. It fails only
+    // The end of the session of the terminal that ran `up` must not end the disks. It fails only
     // where the daemon leads a session already.
     let _ = rustix::process::setsid();
     let bed = state::bed(folder)?;

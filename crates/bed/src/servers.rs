@@ -1,20 +1,22 @@
 //! `servers`: a real server on a bed, by one command a table.
 //!
-//! A program that reads files in order is the best case of every readahead. A server has requests of many
-//! clients in flight at once, many small files or several runs at a time, and is judged by requests a
-//! second and by its slowest answers. Two are compared, on the same disk and in the same memory:
+//! A program that reads files in order is the best case of every readahead. A server has requests
+//! of many clients in flight at once, many small files or several runs at a time, and is judged by
+//! requests a second and by its slowest answers. Two are compared, on the same disk and in the same
+//! memory:
 //!
 //! ```text
 //! servers media    nginx with media clips, wrk asks for them by Zipf's law
 //! servers search   Xapian with an index of generated documents, clients query it
 //!
-//! for each run: for each number of clients: for each side:
+//! for each run: for each number of clients: for each candidate:
 //!     unmount and mount the file system, set it                          (cold)
 //!     in a new memory group: [forerun mount,] the server; clients ask for --time
 //! ```
 //!
-//! A side is the kernel without a scheduler at each readahead, the kernel with each other scheduler that it
-//! has and the first readahead, or forerun. Called by the command line; see `docs/SERVERS.md`.
+//! A candidate is the kernel without a scheduler at each readahead, the kernel with each other
+//! scheduler that it has and the first readahead, or forerun. Called by the command line; see
+//! `docs/SERVERS.md`.
 
 pub mod command;
 pub mod media;
@@ -59,12 +61,12 @@ pub enum Server {
     Search {
         /// The folder that holds indexes from run to run.
         index: PathBuf,
-        /// How many documents are indexed.
+        /// Number of documents indexed.
         documents: u64,
     },
 }
 
-/// The sides of a comparison, and its loads.
+/// The candidates of a comparison, and its loads.
 #[derive(Clone, Debug)]
 pub struct Comparison {
     /// The server.
@@ -73,13 +75,13 @@ pub struct Comparison {
     pub clients: Vec<usize>,
     /// The kernel's readahead; the first is the default that ratios are to.
     pub read_ahead_kib: Vec<u64>,
-    /// The kernel's schedulers; with the first, every readahead is a side.
+    /// The kernel's schedulers; with the first, every readahead is a candidate.
     pub schedulers: Vec<String>,
     /// The binary of forerun, if it is compared.
     pub forerun: Option<PathBuf>,
     /// Its preset.
     pub preset: String,
-    /// Memory of either side.
+    /// Memory of either candidate.
     pub memory_bytes: u64,
     /// Time of one run.
     pub time: Duration,
@@ -104,10 +106,10 @@ pub struct Answers {
     pub errors: u64,
 }
 
-/// One side at one number of clients; medians of the runs.
+/// One candidate at one number of clients; medians of the runs.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Row {
-    /// How many clients.
+    /// Number of clients.
     pub clients: usize,
     /// `kernel none 128` or `forerun mount`.
     pub side: String,
@@ -146,9 +148,9 @@ pub struct ServerTable {
     pub bed: Bed,
     /// Bytes of the files or the index.
     pub served_bytes: u64,
-    /// Memory of either side.
+    /// Memory of either candidate.
     pub memory_bytes: u64,
-    /// Whether a memory group held both sides to it.
+    /// Whether a memory group held both candidates to it.
     pub is_memory_limited: bool,
     /// Time of one run.
     pub run_seconds: f64,
@@ -156,14 +158,14 @@ pub struct ServerTable {
     pub runs: u16,
     /// Schedulers that this kernel does not have.
     pub absent_schedulers: Vec<String>,
-    /// By clients, then by side.
+    /// By clients, then by candidate.
     pub rows: Vec<Row>,
 }
 
 /// Makes the bed, measures, undoes the bed. Names each step on `progress`.
 ///
 /// # Errors
-/// What is missing here; the bed's, a side's: nothing is shown then, and the bed is undone.
+/// Resources missing here; the bed's, a candidate's: nothing is shown then, and the bed is undone.
 pub fn run(
     bed: &Bed,
     folder: &Path,
@@ -196,7 +198,7 @@ fn prepare(
             sizes.sum()
         }
     };
-    // As `table` has it: other programs disturb all sides less.
+    // As `table` has it: other programs disturb all candidates less.
     if !clock::be_punctual(Priority::Measured) {
         let text = "no real-time priority: other programs disturb the runs";
         writeln!(progress, "{text}").at(&place.files)?;
@@ -296,7 +298,7 @@ fn measure(
         .collect())
 }
 
-/// The rows of one number of clients; `results` are the runs of each side.
+/// The rows of one number of clients; `results` are the runs of each candidate.
 fn rows(clients: usize, sides: &[Side], results: &[Vec<Measured>]) -> Vec<Row> {
     let rate = |runs: &[Measured]| median(runs.iter().map(Measured::per_second));
     let is_kernel = |side: &Side| matches!(side, Side::Kernel { .. });

@@ -1,20 +1,20 @@
-//! `small`: how long programs take over many small files, by one command.
+//! `small`: times of programs over many small files, by one command.
 //!
-//! Called by `main`. For each number of files it makes the bed, measures, and undoes the bed,
-//! whatever happened. All sides run in turns, so that a slow minute of the machine falls on all of
-//! them, and each run begins with another side:
+//! Called by `main`. For each number of files it makes the bed, measures, and undoes the bed, also
+//! after a failure. All candidates run in turns, so that a slow minute of the machine falls on all
+//! of them, and each run begins with another:
 //!
 //! ```text
-//! for each run: for each program: for each side:
-//!     unmount and mount the file system; start the side on it
+//! for each run: for each program: for each candidate:
+//!     unmount and mount the file system; start the candidate on it
 //!     run the program                                               cold
 //!     wait until attributes have expired; run it again              warm
 //! ```
 //!
-//! Sides: the file system itself, [`passthrough`](crate::passthrough) on it, `forerun mount`, and
-//! that with `--unchanging`. On an emulated disk the passes are cold only, and the programs those
-//! whose order of reading differs: a pass takes minutes there. What is shown is the median over
-//! the runs; ratios are of medians, to the source and to the passthrough.
+//! Candidates: the file system itself, [`passthrough`](crate::passthrough) on it, `forerun mount`,
+//! and that with `--unchanging`. On an emulated disk the passes are cold only, and the programs
+//! those whose order of reading differs: a pass takes minutes there. The table shows the median
+//! over the runs; ratios are of medians, to the source and to the passthrough.
 //!
 //! It judges nothing; the limits stand where they are asked for.
 
@@ -39,17 +39,17 @@ use crate::table::{check_rival, median};
 use crate::{clock, cold, down, needs, profile, tool, up};
 use program::Program;
 
-/// Attributes and names are good for a second, on all sides that are mounted.
+/// Attributes and names are good for a second, on all candidates that are mounted.
 const EXPIRED: Duration = Duration::from_millis(1_200);
 
-/// What is compared.
+/// A comparison.
 #[derive(Clone, Debug)]
 pub struct Comparison {
     /// Numbers of files; none: the bed's.
     pub files: Vec<u64>,
     /// The binary, if it is compared.
     pub forerun: Option<PathBuf>,
-    /// What it is given.
+    /// Its memory.
     pub memory_bytes: u64,
     /// Runs of each.
     pub runs: u16,
@@ -79,16 +79,16 @@ pub enum Pass {
     Warm,
 }
 
-/// One program on one side.
+/// One program on one candidate.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Row {
-    /// How many files.
+    /// Number of files.
     pub files: u64,
     /// Which program.
     pub program: Program,
     /// Which pass.
     pub pass: Pass,
-    /// Which side.
+    /// Which candidate.
     pub side: Side,
     /// The median of the runs; of `open`, of one file.
     pub seconds: f64,
@@ -103,18 +103,18 @@ pub struct Row {
 /// The comparison, done.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct SmallTable {
-    /// What it was measured on; the numbers of files are those of the rows.
+    /// The measured bed; the numbers of files are those of the rows.
     pub bed: Bed,
-    /// What `forerun mount` was given.
+    /// The memory of `forerun mount`.
     pub memory_bytes: u64,
-    /// By files, program and pass, then by side.
+    /// By files, program and pass, then by candidate.
     pub rows: Vec<Row>,
 }
 
-/// Makes the beds, measures, undoes the beds. Says on `progress` what it does.
+/// Makes the beds, measures, undoes the beds. Names each step on `progress`.
 ///
 /// # Errors
-/// A bed's, a side's; nothing is shown then, and the bed is undone.
+/// A bed's, a candidate's; nothing is shown then, and the bed is undone.
 pub fn run(
     bed: &Bed,
     folder: &Path,
@@ -196,7 +196,7 @@ impl Bench<'_> {
         Ok(())
     }
 
-    /// One program on one side, cold and, on a local disk, warm.
+    /// One program on one candidate, cold and, on a local disk, warm.
     fn run_one(&mut self, program: Program, side: Side) -> Result<(), Failure> {
         cold::again(self.bed, &self.place, &self.bed.queue)?;
         let mounted = self.start(side)?;
@@ -228,7 +228,7 @@ impl Bench<'_> {
         Ok(())
     }
 
-    /// Mounts a side, if it is one that is mounted.
+    /// Mounts a candidate, if it is one that is mounted.
     fn start(&mut self, side: Side) -> Result<Option<Mounted>, Failure> {
         let (source, path) = (&self.place.files, &self.place.rival);
         let (name, command) = match (side, &self.comparison.forerun) {

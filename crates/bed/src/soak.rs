@@ -1,9 +1,9 @@
 //! `soak`: readers that come, go, stall and die on a mount, and its memory stays flat.
 //!
-//! A mount that runs for weeks serves programs that never end well: killed in the middle of a read, stopped
-//! with a file open, gone before their bytes arrived. What each leaves behind must be given back. For
-//! `--time`, `--readers` processes read files of a mount with an emulated disk; each [`life`] ends in
-//! its own way and another begins:
+//! A mount that runs for weeks serves programs that never end well: killed in the middle of a read,
+//! stopped with a file open, gone before their bytes arrived. The resources of each must be given
+//! back. For `--time`, `--readers` processes read files of a mount with an emulated disk; each
+//! [`life`] ends in its own way and another begins:
 //!
 //! ```text
 //! make files below FOLDER, mount them
@@ -12,8 +12,9 @@
 //! kill all; wait until the ledger is at rest; unmount                         then the verdict
 //! ```
 //!
-//! It fails if memory grew ([`flat`]) or passed its bound, if a reader got an error or a wrong byte, or if the
-//! ledger does not come to rest. No bed, no privileges beyond those of a FUSE mount. Called by the command line.
+//! It fails if memory grew ([`flat`]) or passed its bound, if a reader got an error or a wrong
+//! byte, or if the ledger does not come to rest. No bed, no privileges beyond those of a FUSE
+//! mount. Called by the command line.
 
 pub mod command;
 mod crowd;
@@ -45,29 +46,30 @@ const PLACE: &str = "forerun-bed-soak";
 /// A look at a thousand processes costs milliseconds.
 const TICK: Duration = Duration::from_millis(50);
 const SAMPLE: Duration = Duration::from_secs(1);
-/// For so long the ledger may take to come to rest: what is in flight arrives, the kernel releases files.
+/// For so long the ledger may take to come to rest: fetches in flight arrive, the kernel releases
+/// files.
 const REST_MAX: Duration = Duration::from_secs(30);
 
 /// A soak.
 #[derive(Clone, Debug)]
 pub struct Soaking {
-    /// Where its files are made.
+    /// Folder of its files.
     pub folder: PathBuf,
     /// The binary.
     pub forerun: PathBuf,
     /// Readers at a time.
     pub readers: usize,
-    /// For how long.
+    /// Duration.
     pub time: Duration,
     /// Memory limit of the mount.
     pub memory_bytes: u64,
     /// The disk it emulates.
     pub emulate: String,
-    /// How many files.
+    /// Number of files.
     pub files: u64,
     /// Size of each.
     pub file_bytes: u64,
-    /// Of content and lives.
+    /// Seed of content and lives.
     pub seed: u64,
 }
 
@@ -80,7 +82,7 @@ pub struct Report {
     pub memory_bytes: u64,
     /// The disk it emulated.
     pub emulate: String,
-    /// Of content and lives.
+    /// Seed of content and lives.
     pub seed: u64,
     /// How the readers ended.
     pub counts: Counts,
@@ -98,7 +100,7 @@ pub struct Report {
     pub samples: Vec<Sample>,
 }
 
-/// Where everything is; removed when dropped.
+/// The folder of the soak; removed when dropped.
 struct Place(PathBuf);
 
 impl Place {
@@ -132,7 +134,8 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        // A mount that could not be taken off must not be emptied: its folder is removed by name, or stays.
+        // A mount that could not be taken off must not be emptied: its folder is removed by name,
+        // or stays.
         let _ = fs::remove_dir(self.point());
         let _ = fs::remove_dir_all(self.source());
         let _ = fs::remove_file(self.log());

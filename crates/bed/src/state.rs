@@ -1,18 +1,18 @@
-//! The state directory: which bed is up, and everything that was made for it, in order.
+//! The state directory: the bed that is up, and all its resources in the order of their making.
 //!
 //! ```text
 //! bed.toml      the bed, as it was read
-//! made.jsonl    one Thing a line, each written before it is made; the lock of up, down and table
-//! serve.log     what the daemon complained about
-//! mount.toml, mount.log     of what table and small mount: its profile, its complaints
+//! made.jsonl    one resource a line, each written before it is made; the lock of up, down and table
+//! serve.log     complaints of the daemon
+//! mount.toml, mount.log     of a mount of table and small: its profile, its complaints
 //! export/ files/ mount/     where the images, the file system and that are mounted
 //! nginx.*, requests.*, search.py    of servers: configuration, log, requests, clients
 //! images/       of a bed with local disks, in place of export/
 //! ```
 //!
-//! A line is one write, so after a kill the last may be torn; then what it names was not made yet,
-//! and it is left out. Things are undone from the last to the first: what stands on something goes
-//! before it. A directory that holds anything else is never used, and never removed.
+//! A line is one write, so after a kill the last may be torn; then its resource was not made yet,
+//! and it is left out. Resources are undone from the last to the first: a mount goes before the
+//! device under it. A directory that holds anything else is never used, and never removed.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -25,18 +25,18 @@ use crate::failure::{At, Failure};
 use crate::servers;
 use crate::thing::Thing;
 
-/// Where the state is unless told otherwise.
+/// The default state directory.
 pub const DEFAULT: &str = "/run/forerun-bed";
 /// The daemon's complaints.
 pub const LOG: &str = "serve.log";
-/// The rival's complaints.
+/// Complaints of the mount.
 pub const RIVAL_LOG: &str = "mount.log";
-/// The rival's profile of the disk.
+/// The mount's profile of the disk.
 pub const PROFILE: &str = "mount.toml";
 const BED: &str = "bed.toml";
 const MADE: &str = "made.jsonl";
 
-/// The state of a bed that is up, or half up; nobody else has it open.
+/// The state of a bed that is up, or half up; open in one process only.
 #[derive(Debug)]
 pub struct State {
     folder: PathBuf,
@@ -81,7 +81,7 @@ impl State {
     /// Opens the state of a bed that was begun.
     ///
     /// # Errors
-    /// No bed there; one that somebody else has open.
+    /// No bed there; one that another process has open.
     pub fn open(folder: &Path) -> Result<Self, Failure> {
         let path = folder.join(MADE);
         let made = OpenOptions::new().read(true).append(true).open(&path);
@@ -95,7 +95,7 @@ impl State {
         let mut text = String::new();
         made.read_to_string(&mut text).at(&path)?;
         let whole = text.rfind('\n').map_or(0, |last| last + 1);
-        // What follows a torn line must not be taken for its end.
+        // Bytes after a torn line must not be taken for its end.
         made.set_len(whole as u64).at(&path)?;
         Ok(Self {
             folder: fs::canonicalize(folder).at(folder)?,
@@ -104,19 +104,19 @@ impl State {
         })
     }
 
-    /// Where it is.
+    /// Its path.
     #[must_use]
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// What was made, or was about to be, in order.
+    /// Resources made, or about to be made, in order.
     #[must_use]
     pub fn things(&self) -> &[Thing] {
         &self.things
     }
 
-    /// Writes down what is about to be made. What is on the list already keeps its place.
+    /// Writes down a resource before it is made. One on the list already keeps its place.
     ///
     /// # Errors
     /// It could not be written; then it must not be made.
@@ -154,7 +154,7 @@ fn parse(text: &str) -> Result<Vec<Thing>, serde_json::Error> {
     text.lines().map(serde_json::from_str).collect()
 }
 
-/// The things of a bed, without opening its state: somebody may be at work on it.
+/// The resources of a bed, without opening its state: another process may be at work on it.
 ///
 /// # Errors
 /// No bed there.

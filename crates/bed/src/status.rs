@@ -1,7 +1,7 @@
-//! `status`: what of a bed is there, and what its disks have done.
+//! `status`: the existing parts of a bed, and the counters of its disks.
 //!
-//! Called by `main`. Looks at the list of things made and at the export's `usage`; changes nothing,
-//! and works on half a bed too, and while `table` is at work.
+//! Called by `main`. Looks at the list of resources made and at the export's `usage`; changes
+//! nothing, and works on half a bed too, and while `table` is at work.
 
 use std::io::Write;
 use std::path::Path;
@@ -14,7 +14,7 @@ use crate::failure::{At, Failure};
 use crate::plan::Place;
 use crate::state;
 
-/// What a disk has done since the delay was turned on.
+/// Counters of a disk since the delay was turned on.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct DiskUsage {
     /// Requests that ended.
@@ -49,7 +49,7 @@ impl DiskUsage {
     }
 }
 
-/// What the emulated disks of a bed have done; local ones count nothing.
+/// Counters of the emulated disks of a bed; local ones count nothing.
 ///
 /// # Errors
 /// The export does not answer.

@@ -10,7 +10,7 @@
 //!
 //! tmpfs, because the image must not compete for the page cache it is there to test: dropping
 //! caches would drop an image on disk too, and the next read would be late. A block never written
-//! reads as zeros. Takes no time beyond the copying; what a read costs is not decided here.
+//! reads as zeros. Takes no time beyond the copying; the cost of a read is not decided here.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -54,10 +54,10 @@ impl Store {
         self.bytes
     }
 
-    /// Reads from `at`; at the end of the disk, what there is.
+    /// Reads from `at`; at the end of the disk, up to the end.
     ///
     /// # Errors
-    /// Those of the files.
+    /// Errors of the files.
     pub fn read(&self, at: u64, length: usize) -> io::Result<Vec<u8>> {
         let left = usize::try_from(self.bytes.saturating_sub(at)).unwrap_or(usize::MAX);
         let length = length.min(left);
@@ -92,7 +92,7 @@ impl Store {
     /// Writes at `at`. A block written in part is read, changed and written.
     ///
     /// # Errors
-    /// Those of the files; a write beyond the end of the disk.
+    /// Errors of the files; a write beyond the end of the disk.
     pub fn write(&self, at: u64, bytes: &[u8]) -> io::Result<()> {
         if at
             .checked_add(bytes.len() as u64)

@@ -1,17 +1,19 @@
 //! `table`: the whole comparison on a bed, by one command.
 //!
-//! Called by `main`. Makes the bed, runs every side for every number of readers, alternately, so
-//! that a slow minute of the machine falls on all of them, and undoes the bed, whatever happened:
+//! Called by `main`. Makes the bed, runs every candidate for every number of readers, alternately,
+//! so that a slow minute of the machine falls on all of them, and undoes the bed, also after a
+//! failure:
 //!
 //! ```text
-//! for each run: for each number of readers: for each side:
+//! for each run: for each number of readers: for each candidate:
 //!     unmount and mount the file system, set it     (cold)
 //!     in a new memory group: [start forerun mount on it], read
 //! ```
 //!
-//! A side is the kernel with one scheduler and readahead, or forerun with one preset. Both read
-//! with the same program, in the same memory, at the same real-time priority. What is shown is the
-//! median over the runs; ratios are of medians: to the first kernel setting listed, and to the kernel's best.
+//! A candidate is the kernel with one scheduler and readahead, or forerun with one preset. Both
+//! read with the same program, in the same memory, at the same real-time priority. The table shows
+//! the median over the runs; ratios are of medians: to the first kernel setting listed, and to the
+//! kernel's best.
 //!
 //! It judges nothing; the limits stand where they are asked for.
 
@@ -33,7 +35,7 @@ use crate::state::State;
 use crate::{clock, down, memory_group, up};
 use side::{Bench, Measured, Side};
 
-/// What is compared.
+/// A comparison.
 #[derive(Clone, Debug)]
 pub struct Comparison {
     /// Numbers of readers.
@@ -42,13 +44,13 @@ pub struct Comparison {
     pub read_ahead_kib: Vec<u64>,
     /// The kernel's schedulers.
     pub schedulers: Vec<String>,
-    /// The binary of the rival, if there is one.
+    /// The forerun binary, if there is one.
     pub forerun: Option<PathBuf>,
     /// Its presets.
     pub presets: Vec<String>,
-    /// Whether each is a side without the profile of the disks, too.
+    /// Whether each is a candidate without the profile of the disks, too.
     pub without_profile: bool,
-    /// Memory of either side.
+    /// Memory of either candidate.
     pub memory_bytes: u64,
     /// Size of one read.
     pub read_bytes: usize,
@@ -58,10 +60,10 @@ pub struct Comparison {
     pub runs: u16,
 }
 
-/// One side at one number of readers.
+/// One candidate at one number of readers.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Row {
-    /// How many readers.
+    /// Number of readers.
     pub readers: usize,
     /// `kernel none 128` or `forerun forerun`.
     pub side: String,
@@ -88,24 +90,24 @@ pub struct Row {
 /// The comparison, done.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Table {
-    /// What it was measured on.
+    /// The measured bed.
     pub bed: Bed,
-    /// Memory of either side.
+    /// Memory of either candidate.
     pub memory_bytes: u64,
-    /// Whether a memory group held both sides to it.
+    /// Whether a memory group held both candidates to it.
     pub is_memory_limited: bool,
     /// Size of one read.
     pub read_bytes: usize,
     /// Time of one run.
     pub run_seconds: f64,
-    /// By readers, then by side.
+    /// By readers, then by candidate.
     pub rows: Vec<Row>,
 }
 
-/// Makes the bed, measures, undoes the bed. Says on `progress` what it does.
+/// Makes the bed, measures, undoes the bed. Names each step on `progress`.
 ///
 /// # Errors
-/// The bed's, a side's; nothing is shown then, and the bed is undone.
+/// The bed's, a candidate's; nothing is shown then, and the bed is undone.
 pub fn run(
     bed: &Bed,
     folder: &Path,
@@ -114,7 +116,7 @@ pub fn run(
 ) -> Result<Table, Failure> {
     check_rival(comparison.forerun.as_deref())?;
     let mut state = up::run(bed, folder, progress)?;
-    // The reading programs and the rival inherit it. Without it, ten readers at 128 KiB varied from
+    // The reading programs and the mount inherit it. Without it, ten readers at 128 KiB varied from
     // 16.7 to 21 MB/s with fourteen compilers beside them; with it, three runs gave 23.0.
     let is_punctual = clock::be_punctual(Priority::Measured);
     if !is_punctual {
@@ -209,7 +211,7 @@ fn sides(comparison: &Comparison) -> Vec<Side> {
     kernel.chain(forerun).collect()
 }
 
-/// The rows of one number of readers; `results` are the runs of each side.
+/// The rows of one number of readers; `results` are the runs of each candidate.
 fn rows(readers: usize, sides: &[Side], results: &[Vec<Measured>]) -> Vec<Row> {
     let rate = |runs: &[Measured]| median(runs.iter().map(|r| r.mb_per_second));
     let kernel = sides

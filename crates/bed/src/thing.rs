@@ -1,10 +1,10 @@
-//! A thing a bed made outside its state directory's own files, and how to undo it.
+//! A resource that a bed made outside its state directory's own files, and how to undo it.
 //!
-//! `up` and `table` write each into the [`state`](crate::state) before they make it, so a thing on
-//! the list may exist or not; [`undo`](Thing::undo) asks the kernel. It takes down only what it can
-//! tell is ours: a loop device by the image behind it, a mount by its place and type, a folder by
-//! being empty. So undoing twice is as good as once, and after a kill at any moment nothing of ours
-//! is left and nothing of others is touched.
+//! `up` and `table` write each into the [`state`](crate::state) before they make it, so a resource
+//! on the list may exist or not; [`undo`](Thing::undo) asks the kernel. It takes down only what it
+//! can tell is ours: a loop device by the image behind it, a mount by its place and type, a folder
+//! by being empty. So undoing twice is as good as once, and after a kill at any moment nothing of
+//! ours is left and nothing of others is touched.
 
 use std::fs;
 use std::io;
@@ -53,7 +53,7 @@ pub enum Thing {
         image: PathBuf,
         /// The setting's name under `queue`.
         name: String,
-        /// What it was.
+        /// The value before.
         before: String,
     },
     /// A memory cgroup.
@@ -90,7 +90,7 @@ impl Thing {
     pub fn exists(&self) -> Result<bool, Failure> {
         Ok(match self {
             Self::Folder { path } | Self::Images { path, .. } | Self::Group { path } => {
-                // Below a mount whose daemon is gone, nothing can be looked at, but it is there.
+                // Below a mount whose daemon is gone, no file can be looked at, but it is there.
                 !matches!(fs::symlink_metadata(path), Err(e) if e.kind() == io::ErrorKind::NotFound)
             }
             Self::Mount { path, kind } => kernel::mounts_on(path)?
@@ -132,7 +132,7 @@ impl Thing {
     }
 }
 
-/// What is not there need not be removed.
+/// A resource that is not there need not be removed.
 fn gone(result: io::Result<()>) -> io::Result<()> {
     match result {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -151,7 +151,7 @@ fn unmount_ours(path: &Path, kind: &str) -> Result<(), Failure> {
             return Err(Failure::broken(path, found));
         }
         match unmount_once_free(path) {
-            // A dead FUSE mount cannot be in orderly use: whoever is in there gets errors already.
+            // A dead FUSE mount cannot be in orderly use: programs in there get errors already.
             Err(Errno::NOTCONN) => unmount(path, UnmountFlags::DETACH).at(path)?,
             result => result.at(path)?,
         }
@@ -159,15 +159,15 @@ fn unmount_ours(path: &Path, kind: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// How long a detached loop device may keep its file, and with it the mount the file is on.
+/// Time for a detached loop device to release its file, and with it the mount the file is on.
 ///
 /// The kernel lets go when the last program that has the device open closes it, and after that
-/// program's own close: udev and every `losetup` look into all devices for some milliseconds. It
-/// says so to nobody: the change event is sent before the file is put.
+/// program's own close: udev and every `losetup` look into all devices for some milliseconds. No
+/// event tells that moment: the change event is sent before the file is put.
 const LETTING_GO: Duration = Duration::from_secs(2);
 
-/// Unmounts as soon as nothing holds it: the kernel closes the files of an io_uring some time after the
-/// process is gone, later on a loaded machine.
+/// Unmounts as soon as nothing holds it: the kernel closes the files of an io_uring some time after
+/// the process is gone, later on a loaded machine.
 ///
 /// # Errors
 /// Something still holds it.
@@ -175,7 +175,7 @@ pub(crate) fn unmount_once_free(path: &Path) -> rustix::io::Result<()> {
     once_free(LETTING_GO, || unmount(path, UnmountFlags::NOFOLLOW))
 }
 
-/// Does it as soon as nothing makes it busy, or says that something still does.
+/// Does it as soon as it is not busy, or fails because it still is.
 fn once_free(
     patience: Duration,
     mut action: impl FnMut() -> rustix::io::Result<()>,

@@ -1,7 +1,7 @@
-//! Other people's programs: losetup, ionice and the mkfs family, nothing else.
+//! External programs: losetup, ionice and the mkfs family, nothing else.
 //!
-//! Run to their end without a shell; what they complain about becomes the message. `needs` checks
-//! beforehand that they are there.
+//! Run to their end without a shell; their complaints become the message. `needs` checks beforehand
+//! that they are there.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 
 use crate::failure::Failure;
 
-/// Runs a program and gives what it printed, without the last line break.
+/// Runs a program and returns its output, without the last line break.
 ///
 /// # Errors
 /// It cannot be run, or failed; with its first lines of complaint.

@@ -1,6 +1,6 @@
-//! `up`: carries out the plan of a bed, each thing written down before it is made.
+//! `up`: carries out the plan of a bed, each resource written down before it is made.
 //!
-//! Called by `main` and by `table`. If a step fails, what was made is undone at once and the
+//! Called by `main` and by `table`. If a step fails, the steps before are undone at once and the
 //! failure is the step's. If `up` itself is killed, `down` finds the list.
 
 use std::fs;
@@ -20,7 +20,7 @@ use crate::{down, fill, kernel, needs, serve, tool};
 /// Makes the bed; each step is printed when it begins.
 ///
 /// # Errors
-/// What is missing on this machine, or the step that failed.
+/// Resources missing on this machine, or the step that failed.
 pub fn run(bed: &Bed, folder: &Path, out: &mut dyn Write) -> Result<State, Failure> {
     needs::check(bed)?;
     let mut state = State::create(folder, bed)?;
@@ -76,7 +76,7 @@ fn make_private(path: &Path) -> Result<(), Failure> {
     fs::DirBuilder::new().mode(0o755).create(path).at(path)
 }
 
-/// The folder is outside of the state directory, so one that is there is somebody else's.
+/// The folder is outside of the state directory, so an existing one is not ours.
 fn make_images(path: &Path, bed: &Bed, state: &mut State) -> Result<(), Failure> {
     if fs::symlink_metadata(path).is_ok() {
         return Err(Failure::broken(

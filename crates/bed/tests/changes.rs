@@ -2,8 +2,8 @@
 //! does not.
 //!
 //! Needs root, because half of the readers are another user, and for the mount FUSE. A run of three
-//! seconds has some thousand changes; a machine that is slow has fewer, which changes no outcome: the
-//! passthrough keeps bytes and attributes for a second, so the first changes are enough.
+//! seconds has some thousand changes; a machine that is slow has fewer, which changes no outcome:
+//! the passthrough keeps bytes and attributes for a second, so the first changes are enough.
 
 #[path = "../../skipped.rs"]
 mod skipped;

@@ -1,7 +1,7 @@
 //! `servers` and `soak`, small: a table of each server, and readers on a mount that is no forerun.
 //!
-//! Runs the binary as users do. Where the machine lacks something the binary names it and ends with 2, and
-//! the test is skipped with that reason. Nothing here is about speed.
+//! Runs the binary as users do. Where the machine lacks something the binary names it and ends with
+//! 2, and the test is skipped with that reason. Nothing here is about speed.
 
 #[path = "../../skipped.rs"]
 mod skipped;

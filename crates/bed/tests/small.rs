@@ -1,8 +1,8 @@
-//! `small` on a tiny bed: every side and program runs, and nothing is left behind.
+//! `small` on a tiny bed: every candidate and program runs, and nothing is left behind.
 //!
 //! Runs the binary as users do; where the machine cannot make beds, the binary says so and the test
-//! is skipped with its reason. In place of `forerun` stands a script that serves the passthrough and
-//! ends on SIGTERM: how long anything takes is not asked here.
+//! is skipped with its reason. In place of `forerun` stands a script that serves the passthrough
+//! and ends on SIGTERM: how long anything takes is not asked here.
 
 #[path = "../../skipped.rs"]
 mod skipped;
@@ -84,7 +84,7 @@ fn on_a_local_disk_every_program_runs_cold_and_warm_on_every_side() {
         return;
     };
     let rows = table["rows"].as_array().unwrap();
-    // Four programs twice and one once, on four sides.
+    // Four programs twice and one once, on four candidates.
     assert_eq!(rows.len(), 9 * 4);
     assert!(
         rows.iter()
@@ -135,7 +135,7 @@ fn a_local_bed_is_taken_down_by_another_program_and_twice() {
         "{status}"
     );
     assert_eq!(fs::read_dir(state.join("files/d001")).unwrap().count(), 8);
-    // As after a kill between any two steps: what was undone already is no obstacle.
+    // As after a kill between any two steps: a step undone already is no obstacle.
     let files = Command::new("umount").arg(state.join("files")).status();
     assert!(files.unwrap().success());
     let down = run(&["down"]);

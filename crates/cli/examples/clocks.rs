@@ -2,8 +2,8 @@
 //! `cargo run --release -p forerun --example clocks`.
 //!
 //! The same runs in both clocks, real and virtual in turns, medians; for each the ratio of the two.
-//! An idle machine keeps within a twentieth. A program and no test, because what else the machine
-//! does is in every figure: beside busy loops the same run takes twice as long.
+//! An idle machine keeps within a twentieth. A program and no test, because the machine's other
+//! work is in every figure: beside busy loops the same run takes twice as long.
 
 use std::error::Error;
 use std::io::Write;

@@ -3,8 +3,8 @@
 //! `main` parses into [`Args`]; each command gets its own struct from here and no other input.
 //! Values are checked as they are parsed: sizes, durations and rates by `quantity`, presets and
 //! methods against the lists in `forerun-core`, so a new method shows up in the help and among
-//! the accepted values with no edit here. What needs more than one flag to decide (memory against
-//! block size, `kernel` against `--emulate`) is checked where the command starts.
+//! the accepted values with no edit here. Checks that involve several flags (memory against block
+//! size, `kernel` against `--emulate`) are done where the command starts.
 
 mod bench;
 mod command;
@@ -47,7 +47,7 @@ use crate::papers::in_words;
 use crate::quantity::parse_size;
 use crate::striping::Striping;
 
-/// Makes slow storage read fast: mounts a directory so that what reads there is read ahead.
+/// Makes slow storage read fast: mounts a directory whose files are read ahead.
 #[derive(Debug, Parser)]
 #[command(
     name = "forerun",
@@ -58,20 +58,20 @@ use crate::striping::Striping;
 #[command(
     after_help = "Sizes: 64KiB, 1MiB, 100MB (KiB = 1024, kB = 1000). Durations: 8ms. Rates: 80MB/s.\n\
     Exit codes: 0 done, 1 tried and failed, 2 cannot be tried.\n\
-    FORERUN_LOG=debug in the environment shows what happens, on stderr.\n\n\
+    FORERUN_LOG=debug in the environment logs details on stderr.\n\n\
     To begin with:\n  \
     forerun try /data              does it help with these files?\n  \
     forerun mount /data /fast      then read below /fast\n  \
-    forerun top                    what it does\n  \
+    forerun top                    watch it work\n  \
     forerun umount /fast"
 )]
 pub struct Args {
-    /// What to do.
+    /// The command.
     #[command(subcommand)]
     pub command: Command,
 }
 
-/// Which methods, and how much memory they get.
+/// Methods, and their memory.
 #[derive(Clone, Debug, Group)]
 #[command(next_help_heading = "Engine")]
 pub struct Composition {
@@ -129,11 +129,11 @@ pub struct Methods {
     pub measure: Option<Choice<Box<dyn measure::Measure>>>,
 }
 
-/// When a hinted method decides.
+/// The notice of a hinted method.
 #[derive(Clone, Copy, Debug, Group)]
 pub struct Noticing {
-    /// When a hinted method notices that a fetch has ended: at once, or at reads (when one begins or
-    /// waits, as the simulator of Kimbrel et al. 1996) [default: at-once]
+    /// When a hinted method notices that a fetch has ended: at once, or at reads (when one begins
+    /// or waits, as the simulator of Kimbrel et al. 1996) [default: at-once]
     #[arg(long, value_name = "WHEN")]
     #[arg(value_parser = PossibleValuesParser::new(Notice::LIST.map(|(name, _)| name))
         .try_map(|name| name.parse::<Notice>()))]
@@ -144,7 +144,7 @@ pub struct Noticing {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Hinted(pub Option<Choice<Box<dyn forerun_core::hinted::policy::Policy>>>);
 
-/// What lies under the engine.
+/// The storage under the engine.
 #[derive(Clone, Debug, Group)]
 #[command(next_help_heading = "Storage")]
 pub struct Storage {
@@ -152,25 +152,26 @@ pub struct Storage {
     #[arg(long, value_name = "FILE")]
     pub profile: Option<PathBuf>,
 
-    /// Take the profile's figures as they are, measure nothing
+    /// Use the profile's figures without measuring
     #[arg(long, requires = "profile", conflicts_with = "measure")]
     pub profile_fixed: bool,
 
-    /// Slow the device down to one of this cost, switching=8ms,rate=80MB/s[,servers=1], or to an array of them,
-    /// with disks=4,strip=64KiB behind it, and raid10, raid5 or raid6 if it is none of RAID-0
+    /// Emulate a device of this cost: switching=8ms,rate=80MB/s[,servers=1]; with
+    /// disks=4,strip=64KiB an array of them, and with raid10, raid5 or raid6 one of another layout
+    /// than RAID-0
     #[arg(long, value_name = "COST")]
     pub emulate: Option<Emulation>,
 
-    /// The array the files lie on, where that is not found or is another: strip=64KiB,disks=4, with raid10,
+    /// The array of the files, if it is not detected or differs: strip=64KiB,disks=4, with raid10,
     /// raid5 or raid6 behind it
     #[arg(long, value_name = "ARRAY", conflicts_with = "emulate")]
     pub stripe: Option<Striping>,
 
-    /// How many of these devices there are, as `bench` was asked
+    /// Number of these devices, from the arguments of `bench`
     #[arg(skip = 1_u16)]
     pub disks: u16,
 
-    /// How to read from the device (see `forerun list backends`) [default: the best that works]
+    /// Backend that reads the device (see `forerun list backends`) [default: the best that works]
     #[arg(long, value_name = "NAME")]
     pub backend: Option<BackendChoice>,
 
@@ -192,23 +193,24 @@ impl Storage {
 #[derive(Debug, Group)]
 #[command(mut_args(|arg| without_walks(in_order(arg))))]
 pub struct Read {
-    /// What to read, one after the other
+    /// The files to read, one after the other
     #[arg(value_name = "FILE", required = true)]
     pub files: Vec<PathBuf>,
 
-    /// Where to begin in each file; past its end is nothing, not an error
+    /// Offset of the first byte in each file; past its end is nothing, not an error
     #[arg(long, value_name = "SIZE", default_value = "0", value_parser = parse_size)]
     pub offset: Bytes,
 
-    /// How much to read of each file at most [default: to its end]
+    /// Bytes to read of each file at most [default: to its end]
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub length: Option<Bytes>,
 
-    /// Bytes asked for at once
+    /// Bytes of each request
     #[arg(long, value_name = "SIZE", default_value = "128KiB", value_parser = parse_read_bytes)]
     pub read_bytes: Bytes,
 
-    /// Print the counters to standard error at the end; blocks of 4 KiB unless the name says otherwise
+    /// Print the counters to standard error at the end; blocks of 4 KiB unless the name says
+    /// otherwise
     #[arg(long)]
     pub stats: bool,
 
@@ -276,11 +278,11 @@ pub struct Replay {
 /// `forerun list`.
 #[derive(Debug, Group)]
 pub struct List {
-    /// What to show [default: everything]
+    /// The part to show [default: everything]
     #[arg(value_enum, value_name = "WHAT")]
     pub what: Option<Listed>,
 
-    /// How to print it
+    /// Output format
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t = ListFormat::Table)]
     pub format: ListFormat,
 }
@@ -299,7 +301,7 @@ pub enum Listed {
     Formats,
 }
 
-/// How the list is printed.
+/// Output formats of the list.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum ListFormat {
     /// For people
@@ -308,7 +310,7 @@ pub enum ListFormat {
     Json,
 }
 
-/// Most bytes asked for at once: a reader holds a buffer of that size.
+/// Largest request: a reader holds a buffer of that size.
 const READ_BYTES_MAX: u64 = 1 << 30;
 
 fn parse_read_bytes(text: &str) -> Result<Bytes, String> {

@@ -1,4 +1,4 @@
-//! The bench: one workload, several contenders, in turns, on one device.
+//! The bench: one workload, several candidates, in turns, on one device.
 //!
 //! ```text
 //! args -> plan ------> content (files made or generated)
@@ -8,11 +8,11 @@
 //!           +-> modelled a preset in virtual time, in forerun-sim   /
 //! ```
 //!
-//! What a reader reads comes from `forerun-sim`'s workloads in all three, so a run in real time
-//! and one in virtual time are the same run. `readers` holds the threads of the two that need any.
+//! The readers' steps come from `forerun-sim`'s workloads in all three, so a run in real time and
+//! one in virtual time are the same run. `readers` holds the threads of the two that need any.
 //!
 //! It measures whole runs as an application sees them. It does not profile, and does not judge:
-//! what is good enough stands in the tests that call it.
+//! limits stand in the tests that call it.
 
 pub mod content;
 pub mod engine;
@@ -27,16 +27,16 @@ use forerun_core::{Ledger, Nanos};
 
 use crate::estimate::DeviceEstimate;
 
-/// One run of one contender.
+/// One run of one candidate.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Measured {
     /// From the start of all readers to the end of the last.
     pub elapsed: Nanos,
-    /// How long each reader took.
+    /// Elapsed time of each reader.
     pub readers: Vec<Nanos>,
     /// Bytes the readers got.
     pub bytes: u64,
-    /// What the device was asked.
+    /// Requests and bytes of the device.
     pub device: Option<DeviceUse>,
     /// The engine's counters; the kernel shows none.
     pub ledger: Option<Ledger>,
@@ -48,9 +48,9 @@ pub struct Measured {
     pub source_cache: SourceCache,
 }
 
-/// How the files of a run were cached by the system. It is said with each result, because a page cache
-/// filled by `readahead(2)`, which nothing here uses, is read at half the speed of one filled by
-/// buffered reads: its pages are small.
+/// How the files of a run were cached by the system. It is said with each result, because a page
+/// cache filled by `readahead(2)`, which nothing here uses, is read at half the speed of one filled
+/// by buffered reads: its pages are small.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SourceCache {
@@ -65,19 +65,19 @@ pub enum SourceCache {
 }
 
 impl SourceCache {
-    /// In words; none where there is nothing to say.
+    /// In words; none without a remark.
     #[must_use]
     pub fn words(self) -> Option<&'static str> {
         match self {
             Self::Direct => Some("read directly, past the page cache"),
-            Self::Buffered => Some("read through the page cache, with what was in it"),
+            Self::Buffered => Some("read through the page cache, with its contents"),
             Self::Dropped => Some("dropped from the page cache before each run"),
             Self::None => None,
         }
     }
 }
 
-/// What a device was asked during a run.
+/// Requests and bytes of a device during a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DeviceUse {
     /// Requests.

@@ -1,5 +1,5 @@
-//! The commands, one file each. A command takes its arguments and two streams, and returns how it
-//! ended; it prints nothing but through those streams and never exits by itself.
+//! The commands, one file each. A command takes its arguments and two streams, and returns its
+//! result; it prints through those streams alone and never exits by itself.
 
 pub mod bench;
 pub mod completions;

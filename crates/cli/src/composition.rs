@@ -1,7 +1,7 @@
-//! From a preset, a memory size and the methods put in place of the preset's, to settings.
+//! Settings from a preset, a memory size and the methods that replace the preset's.
 //!
-//! Called by `read`, `bench`, `mount` and `simulate` once a preset. Whether a combination is accepted is for
-//! `forerun-core` to say; here its refusal only gets the name of the flag.
+//! Called by `read`, `bench`, `mount` and `simulate` once a preset. `forerun-core` accepts or
+//! refuses a combination; here its refusal only gets the name of the flag.
 
 use forerun_core::Settings;
 use forerun_core::preset::Preset;
@@ -11,7 +11,7 @@ use crate::args::{Composition, Methods};
 use crate::failure::Failure;
 use crate::quantity::{size, typed};
 
-/// The settings of a preset with what the user put in place of its parts.
+/// The settings of a preset with the user's parts in place of its own.
 ///
 /// # Errors
 /// Memory the engine cannot work with; the message names the limit.
@@ -74,7 +74,7 @@ pub fn name_the_flag(error: SettingsError) -> Failure {
         SettingsError::MemoryAbove { given, maximum } => Failure::Usage(format!(
             "--memory {}: must be at most {}",
             typed(given),
-            // Rounded down: what the message names must be accepted.
+            // Rounded down: the named limit must be accepted.
             size((maximum.0 >> 30 << 30).into())
         )),
         split @ SettingsError::Split { .. } => Failure::Usage(format!("--{split} (--reclaim)")),

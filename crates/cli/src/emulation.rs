@@ -1,10 +1,10 @@
-//! The device a user asks for with `--emulate switching=8ms,rate=80MB/s`, or with `,servers=8` behind it;
-//! `,disks=4,strip=64KiB` makes an [array](crate::striping) of such devices.
+//! The device a user asks for with `--emulate switching=8ms,rate=80MB/s`, or with `,servers=8`
+//! behind it; `,disks=4,strip=64KiB` makes an [array](crate::striping) of such devices.
 //!
-//! Parsed by `args`, handed to the throttle in real time and to a device of the simulator in virtual
-//! time ([`bench::modelled`](crate::bench::modelled)). One switching cost whatever the distance, one
-//! rate everywhere, which several servers share; a measured profile goes to `--profile` instead, which
-//! slows nothing down.
+//! Parsed by `args`, handed to the throttle in real time and to a device of the simulator in
+//! virtual time ([`bench::modelled`](crate::bench::modelled)). One switching cost at every
+//! distance, one rate everywhere, which several servers share; a measured profile goes to
+//! `--profile` instead, which slows nothing down.
 
 use std::fmt;
 use std::ops::{Deref, RangeInclusive};
@@ -16,8 +16,8 @@ use forerun_core::{Nanos, Profile};
 use crate::quantity::{self, QuantityError};
 use crate::striping::{Parts, Striping, StripingError};
 
-/// One server pays a switch unless a request continues where the last one ended; of several each pays
-/// for each request.
+/// One server pays a switch unless a request continues where the last one ended; of several each
+/// pays for each request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Emulation {
     /// One device.
@@ -29,8 +29,8 @@ pub struct Emulation {
 /// Servers that can be emulated: those a profile may state.
 const SERVERS: RangeInclusive<u32> = 1..=SERVERS_MAX;
 
-/// Slowest rate that several servers share: then each of them has a thousand bytes a second, the least that a
-/// profile may state.
+/// Slowest rate that several servers share: then each of them has a thousand bytes a second, the
+/// least that a profile may state.
 const SHARED_RATE_MIN: u64 = 1_000_000;
 
 /// Why a device cannot be emulated.
@@ -73,7 +73,7 @@ pub enum EmulationError {
 }
 
 impl Emulation {
-    /// What the engine is told of such a device.
+    /// The device's costs as given to the engine.
     #[must_use]
     pub fn profile(&self) -> Profile {
         // Checked when it was made, so the default is never taken.
@@ -90,7 +90,7 @@ impl Deref for Emulation {
 }
 
 impl Default for Emulation {
-    /// The device of `Profile::default`, of one server: what is taken for one that nobody measured.
+    /// The device of `Profile::default`, of one server: the assumption for a device not measured.
     fn default() -> Self {
         let device = forerun_io::Emulation {
             switching: Nanos(8_000_000),

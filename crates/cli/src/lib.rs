@@ -6,8 +6,8 @@
 //!
 //! `args` holds every flag, `commands` one file a command, `failure` the exit codes. The parsers
 //! (`quantity`, `emulation`, `profile_file`) and the methods behind a command (`measure`,
-//! `bench`, `trial`) do not know the command line. Decisions about reading ahead are none of this crate's:
-//! it builds settings, hands them to a driver, and shows what came out.
+//! `bench`, `trial`) do not know the command line. Decisions about reading ahead are none of this
+//! crate's: it builds settings, hands them to a driver, and shows the result.
 
 #![forbid(unsafe_code)]
 
@@ -37,7 +37,7 @@ pub use forerun_surface::{environment, estimate, failure, files, quantity, stats
 #[cfg(feature = "mount")]
 use mount::sockets::Sockets;
 
-/// Runs a command with its output going to `out`, whatever the environment.
+/// Runs a command with its output going to `out`, in any environment.
 ///
 /// # Errors
 /// See [`Failure`].

@@ -1,5 +1,5 @@
 //! The `forerun` binary: reads the environment once, parses the arguments, runs the command and
-//! turns how it ended into an exit code. Everything else is in the library.
+//! turns its end into an exit code. Everything else is in the library.
 
 #![forbid(unsafe_code)]
 
@@ -15,8 +15,8 @@ use forerun::environment::Environment;
 use forerun::failure::Failure;
 use tracing_subscriber::EnvFilter;
 
-/// What is worth a line unless the user says otherwise. `fuser` warns of every request that is left
-/// to the kernel's default, and takes a reader that was killed for an error.
+/// The default log filter. `fuser` warns of every request that is left to the kernel's default, and
+/// takes a reader that was killed for an error.
 const LOG: &str = "warn,fuser=error,fuser::reply=off";
 
 #[allow(
@@ -44,7 +44,7 @@ fn main() -> ExitCode {
     let args = match Args::try_parse_from(words) {
         Ok(args) => args,
         Err(error) => {
-            // A closed pipe behind --help is nobody's error.
+            // A closed pipe behind --help is no error.
             let _ = error.print();
             let asked_for = matches!(
                 error.kind(),

@@ -1,7 +1,7 @@
-//! What a device costs, measured: transfer rate by location and switching cost by distance.
+//! The costs of a device, measured: transfer rate by location and switching cost by distance.
 //!
 //! Called by `forerun profile` with a file or block device opened for direct reads, and by tests
-//! with a modelled one. The method is li04 section 3.1's, made robust:
+//! with a modelled one. The method is that of Li et al. 2004, section 3.1, made robust:
 //!
 //! ```text
 //! servers    random reads of 4 and of 128 KiB with 1, 2, 4, .. of them at once: the smallest
@@ -15,7 +15,7 @@
 //!
 //! Medians, because other users of the device make some reads slower and a cache in the device
 //! makes a few faster. For a store reached over a network the switching cost is the request's
-//! latency, and the rate that of one stream as it is read ahead: what the competitive depth wants.
+//! latency, and the rate that of one stream as it is read ahead: the competitive depth needs these.
 //! Every step has a deadline; all together end within two minutes unless a single read hangs.
 //!
 //! A file's offsets stand for places on its device: right for a large file that lies in few
@@ -38,15 +38,15 @@ pub use direct::Direct;
 pub trait Subject {
     /// Its size.
     fn bytes(&self) -> Bytes;
-    /// Reads `count` bytes at `offset`, both multiples of [`UNIT`], and says how long it took.
+    /// Reads `count` bytes at `offset`, both multiples of [`UNIT`], and returns the time.
     ///
     /// # Errors
-    /// Those of the read.
+    /// Errors of the read.
     fn read(&mut self, offset: u64, count: usize) -> io::Result<Nanos>;
     /// The same at several places in their order, so many at once; how long all took together.
     ///
     /// # Errors
-    /// Those of one of the reads.
+    /// Errors of one of the reads.
     fn read_together(&mut self, offsets: &[u64], count: usize, at_once: u32) -> io::Result<Nanos>;
 }
 
@@ -173,7 +173,7 @@ mod tests {
             assert!(end <= self.bytes && offset.is_multiple_of(UNIT) && end.is_multiple_of(UNIT));
             self.reads += 1;
             let cost = Self::cost(self.head.abs_diff(offset));
-            // Every seventh read, somebody else's request was in the way.
+            // Every seventh read, another program's request was in the way.
             let noise = if self.reads.is_multiple_of(7) {
                 20_000_000
             } else {
@@ -224,7 +224,7 @@ mod tests {
         fn read_together(&mut self, at: &[u64], count: usize, at_once: u32) -> io::Result<Nanos> {
             let busy = u64::from(at_once.min(self.count));
             let time = (self.latency + count as u64) * (at.len() as u64).div_ceil(busy);
-            // Somebody else has half of it in every third round, and 3 % come and go.
+            // Another program has half of it in every third round, and 3 % come and go.
             self.rounds += 1;
             let others = if self.rounds.is_multiple_of(3) { 2 } else { 1 };
             Ok(Nanos(time * others * (97 + self.rounds * 7 % 6) / 100))
@@ -254,7 +254,8 @@ mod tests {
 
     #[test]
     fn the_rate_of_a_stream_is_that_of_several_requests_where_they_are_served() {
-        // 80 us and 1 ns a byte: 1 MiB takes 1.13 ms alone, and four at once are four times as fast.
+        // 80 us and 1 ns a byte: 1 MiB takes 1.13 ms alone, and four at once are four times as
+        // fast.
         let profile = measure(&mut Servers::of(8, 80_000), &mut || {}).unwrap();
         let alone = (1u64 << 20) * 1_000_000_000 / (80_000 + (1 << 20));
         let rate = profile.rate(Bytes(0));

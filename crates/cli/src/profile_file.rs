@@ -1,7 +1,7 @@
 //! The profile of a device as a TOML file: written by `forerun profile`, taken by `--profile`.
 //!
 //! ```toml
-//! # what was measured, and how, as a comment
+//! # the measurement, and its method, as a comment
 //! [[switching]]
 //! distance_bytes = 65536
 //! switching_ns = 8000000
@@ -33,7 +33,7 @@ const WHY_MAX: usize = 200;
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Document {
-    /// How many requests the device works on at once: 1 for a disk, left out if many.
+    /// Number of requests the device works on at once: 1 for a disk, left out if many.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     servers: Option<u32>,
     switching: Vec<SwitchingPoint>,
@@ -136,7 +136,7 @@ pub fn print(profile: &Profile, comment: &str) -> Result<String, toml::ser::Erro
 /// Reads the profile in a file of the user.
 ///
 /// # Errors
-/// A file that cannot be read or holds no profile; names the file and what is wrong.
+/// A file that cannot be read or holds no profile; names the file and the fault.
 pub fn load(path: &Path) -> Result<Profile, Failure> {
     let text = files::read_text(path, FILE_BYTES_MAX)?;
     parse(&text).map_err(|e| Failure::unusable(path, format!("not a profile: {e}")))

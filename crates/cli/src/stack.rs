@@ -1,7 +1,7 @@
-//! A driver in real time, what lies under it, and the journal it writes.
+//! A driver in real time, its storage, and the journal it writes.
 //!
 //! Built by `read` and `bench` from settings and the storage flags. The journal gets its name
-//! when the run has ended, also when it ended in a failure: that is the run one wants to look at.
+//! when the run has ended, also when it ended in a failure: that run is the most interesting.
 
 use forerun_core::engine::view::DeviceView;
 use forerun_core::spec::Choice;
@@ -83,7 +83,7 @@ impl Stack {
     }
 }
 
-/// What a driver is built from, but for the journal.
+/// The parts of a driver, but for the journal.
 ///
 /// # Errors
 /// A profile that cannot be read.

@@ -1,7 +1,8 @@
-//! The array a user describes: `strip=64KiB,disks=4`, with the layout behind it if it is another than RAID-0.
+//! The array a user describes: `strip=64KiB,disks=4`, with the layout behind it if it is another
+//! than RAID-0.
 //!
-//! Parsed by `args` for `--stripe`, and as a part of `--emulate`. Which layouts there are, and what strips they
-//! take, says the core's list.
+//! Parsed by `args` for `--stripe`, and as a part of `--emulate`. The layouts, and the strips they
+//! take, come from the core's list.
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -13,7 +14,8 @@ use forerun_core::spec::{Choice, Method};
 
 use crate::quantity::{self, QuantityError};
 
-/// Disks of an array: as many as a hinted method plans for, and each is a thread when it is emulated.
+/// Disks of an array: as many as a hinted method plans for, and each is a thread when it is
+/// emulated.
 pub const DISKS: RangeInclusive<u16> = 2..=64;
 
 /// See the [module](self).
@@ -24,7 +26,7 @@ pub struct Striping {
     disks: u16,
 }
 
-/// What was given of one so far.
+/// The parts given so far.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Parts {
     strip: Option<Bytes>,
@@ -60,7 +62,7 @@ pub enum StripingError {
         given = quantity::size(*strip), max = quantity::size(Bytes(raid0::STRIP_MAX))
     )]
     Strip {
-        /// What was given.
+        /// The given strip.
         strip: Bytes,
     },
     /// A layout that is not made of so many.
@@ -78,7 +80,8 @@ pub enum StripingError {
     Quantity(#[from] QuantityError),
 }
 
-/// Blocks are so long where the user cannot say otherwise, and the page of every machine divides them.
+/// Blocks are so long where the user cannot say otherwise, and the page of every machine divides
+/// them.
 const BLOCK_BYTES: u64 = 4096;
 
 fn striped() -> impl Iterator<Item = &'static Method<Box<dyn Layout>>> {
@@ -153,7 +156,7 @@ impl Striping {
         choice.with("strip_bytes", self.strip.0).ok()
     }
 
-    /// How many disks it has.
+    /// Number of disks.
     #[must_use]
     pub fn disks(&self) -> u16 {
         self.disks

@@ -1,4 +1,4 @@
-//! The terminal that standard output is, if it is one.
+//! The terminal behind standard output, if it is one.
 //!
 //! For tables that are fitted to it. Elsewhere lines have their own length, for programs.
 
@@ -16,8 +16,8 @@ pub fn size() -> Option<(u16, u16)> {
     (size.ws_col > 0).then_some((size.ws_col, size.ws_row))
 }
 
-/// A table without lines between cells. In a terminal it is as wide as that but for `spare` columns, and no
-/// narrower than `narrowest`; elsewhere it is as wide as its cells.
+/// A table without lines between cells. In a terminal it is as wide as that but for `spare`
+/// columns, and no narrower than `narrowest`; elsewhere it is as wide as its cells.
 #[must_use]
 pub fn table(spare: u16, narrowest: u16) -> Table {
     let mut table = Table::new();

@@ -1,7 +1,8 @@
 //! A trial: the user's own files, read cold through the kernel and through forerun in turns.
 //!
-//! Called by `forerun try`. The question is not how fast a disk is but whether forerun helps *here*,
-//! so both sides read the same bytes with the same readers, and the answer is their ratio:
+//! Called by `forerun try`. The question is not how fast a disk is but whether forerun helps
+//! *here*, so both candidates read the same bytes with the same readers, and the answer is their
+//! ratio:
 //!
 //! ```text
 //! one reader    kernel forerun | forerun kernel | kernel forerun | ..   median of the ratios
@@ -9,12 +10,12 @@
 //! ```
 //!
 //! Each pair begins at another place of the files, so a cache in the device serves neither from the
-//! pair before; who goes first changes, so what the first leaves in such a cache favours each as
-//! often. A run ends after its share of the time, which bounds the whole.
+//! pair before; the order changes, so the contents of such a cache favour each as often. A run ends
+//! after its share of the time, which bounds the whole.
 //!
-//! | module | what it does |
+//! | module | purpose |
 //! | --- | --- |
-//! | [`files`] | which files, and who reads which part of them |
+//! | [`files`] | the files, and the parts of each reader |
 //! | [`cold`] | out of the page cache, and whether they are |
 //! | [`side`] | the kernel's path to a file, a mount's, or the engine's |
 //! | [`readers`] | threads that read until the time is over |
@@ -33,11 +34,11 @@ use self::side::Side;
 use self::verdict::Pair;
 use crate::failure::Failure;
 
-/// Pairs of runs a workload: an even number, so that each side goes first as often. The median of
-/// four leaves out the best and the worst.
+/// Pairs of runs a workload: an even number, so that each candidate goes first as often. The median
+/// of four leaves out the best and the worst.
 pub const PAIRS: u32 = 4;
 
-/// Runs one workload: so many readers, each run for so long at most.
+/// Runs one workload with a number of readers, each run for a limited time.
 ///
 /// # Errors
 /// A file that cannot be read.

@@ -1,6 +1,6 @@
-//! Installing: what `make install` and `make package` make is installed in a copy of this system's
-//! root and used there (`packaging/try.sh`). Where there is no root, no overlayfs or no `/dev/fuse`
-//! the script says so, and the test passes.
+//! Installing: the output of `make install` and `make package` is installed in a copy of this
+//! system's root and used there (`packaging/try.sh`). Where there is no root, no overlayfs or no
+//! `/dev/fuse` the script says so, and the test passes.
 //!
 //! The binary is the one that the tests run; that it builds statically is seen by `make package`.
 

@@ -2,9 +2,9 @@
 //!
 //! The simulated world runs it on a device that answers at once; the real-time driver runs it on
 //! generated content, which arrives at once too, one read at a time on one thread. Times are left
-//! out: nothing is decided by them, but by forestall, which is told F, and by coldest, which is left
-//! out. What concurrency adds is covered by replaying journals of concurrent runs (`cli/journal.rs`
-//! and the bench tests).
+//! out: nothing is decided by them, but by forestall, which is told F, and by coldest, which is
+//! left out. Concurrent runs are covered by replaying their journals (`cli/journal.rs` and the
+//! bench tests).
 
 use std::collections::VecDeque;
 use std::io::Write;
@@ -151,7 +151,7 @@ fn assert_equal(what: &str, sim: &str, io: &str) {
 }
 
 /// The decisions of a run over several files. The world announces all files before it opens any
-/// and lays them closer together, so what comes before the first hint is left out.
+/// and lays them closer together, so lines before the first hint are left out.
 fn from_first_hint(journal: &str) -> &str {
     let at = journal
         .lines()
@@ -190,7 +190,8 @@ fn both_drivers_reach_the_same_decisions_with_hints() {
     }
 }
 
-/// Coldest ranks streams by the time of their use, which a device that answers at once stands still for.
+/// Coldest ranks streams by the time of their use, which a device that answers at once stands still
+/// for.
 #[test]
 fn both_drivers_reach_the_same_decisions_on_every_preset_and_workload() {
     let by_time = ["coldest", "coldest-cpu"];

@@ -59,7 +59,7 @@ fn named(entry: &str) -> Vec<&str> {
     quoted.filter(|word| word.contains("::")).collect()
 }
 
-/// What is wrong with the promises.
+/// Faults of the promises.
 fn complaints(text: &str, tests: &BTreeSet<String>) -> Vec<String> {
     let mut complaints = Vec::new();
     for entry in entries(text, "Promises") {

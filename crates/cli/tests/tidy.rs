@@ -18,7 +18,7 @@ const HEADER_LINES_MAX: usize = 25;
 /// Beyond this a file has more than one purpose.
 const FILE_LINES_MAX: usize = 600;
 
-/// Names that say nothing about what is inside.
+/// Names that do not tell a file's contents.
 const NAMELESS: &[&str] = &[
     "manager",
     "helper",
@@ -36,7 +36,7 @@ const UNSAFE_CRATES: &[&str] = &["crates/io/", "crates/preload/"];
 /// Crate roots in which the compiler itself refuses unsafe code.
 const FORBID_ROOTS: &[&str] = &["crates/core/src/lib.rs", "crates/sim/src/lib.rs"];
 
-/// Who may depend on which crate of this workspace, and who on nothing else but the listed ones.
+/// The dependencies allowed between crates, and the crates that may depend on listed ones only.
 struct Allowed {
     manifest: &'static str,
     ours: &'static [&'static str],
@@ -216,7 +216,7 @@ fn dependencies(files: &Files) -> Vec<String> {
             .and_then(|p| p.strip_suffix("/Cargo.toml"));
         let listed = DEPENDENCIES.iter().any(|allowed| allowed.manifest == path);
         if inside.is_some_and(|name| !name.contains('/')) && !listed {
-            complaints.push(format!("{path}: tidy does not say what it may depend on"));
+            complaints.push(format!("{path}: tidy has no dependencies listed for it"));
         }
     }
     for Allowed {
@@ -371,7 +371,7 @@ fn unsafe_code(files: &Files) -> Vec<String> {
     complaints
 }
 
-/// No path of somebody's machine.
+/// No path of a developer's machine.
 fn home_paths(files: &Files) -> Vec<String> {
     let homes = [["/ho", "me/"], ["/ro", "ot/"], ["/Us", "ers/"]].map(|halves| halves.concat());
     let mut complaints = Vec::new();
@@ -385,7 +385,7 @@ fn home_paths(files: &Files) -> Vec<String> {
     complaints
 }
 
-/// A file or folder is named after what is inside.
+/// A file or folder is named after its contents.
 fn file_names(files: &Files) -> Vec<String> {
     let nameless = |path: &&String| {
         path.split('/').any(|part| {
@@ -401,7 +401,7 @@ fn file_names(files: &Files) -> Vec<String> {
         .collect()
 }
 
-/// What the documents name exists: relative links, and paths in backticks under `docs/` or
+/// Targets named in the documents exist: relative links, and paths in backticks under `docs/` or
 /// `crates/`.
 fn document_paths(files: &Files, exists: &dyn Fn(&str) -> bool) -> Vec<String> {
     let mut complaints = Vec::new();

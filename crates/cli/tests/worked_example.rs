@@ -1,9 +1,9 @@
 //! The worked examples of CONTRIBUTING.md still fit the source.
 //!
-//! An example in a document grows old in silence. This reads their diffs and checks that what it
-//! takes away or stands beside is there, and that what it adds is one file, one `mod` line and one
-//! entry. It does not build the result: that was done when it was written, and the lines around it
-//! are those that would break it.
+//! An example in a document grows old in silence. This reads their diffs and checks that removed
+//! and context lines are there, and that added lines are one file, one `mod` line and one entry. It
+//! does not build the result: that was done when it was written, and the lines around it are those
+//! that would break it.
 
 use std::fs;
 use std::path::Path;

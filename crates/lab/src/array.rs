@@ -1,15 +1,18 @@
-//! Runs on a striped array: one workload, one preset, five disks of one model, each behind its scheduler.
+//! Runs on a striped array: one workload, one preset, five disks of one model, each with a
+//! scheduler.
 //!
-//! The conditions of baek09 section 5.1, as far as they are known: Cheetah 15K.4, RAID-0, the anticipatory
-//! scheduler per disk, ext3 on Linux 2.6.18 with 1 GB of memory. The members are devices of the engine, so
-//! windows are split at strips as md splits them, and each part is there when its disk has it:
+//! The conditions of Baek and Park 2009, section 5.1, as far as they are known: Cheetah 15K.4,
+//! RAID-0, the anticipatory scheduler per disk, ext3 on Linux 2.6.18 with 1 GB of memory. The
+//! members are devices of the engine, so windows are split at strips as md splits them, and each
+//! part is complete when its disk has read it:
 //!
 //! ```text
 //! reader -> legacy windows -> [shape] -> pieces at strips -> anticipatory, merging -> drive, cache
 //! ```
 //!
-//! A run is as long as its time, not its work, so that no reader is left alone at the end: bandwidth is what
-//! all readers took by then. IOzone stops its clock the same way, when the first process is done.
+//! A run is as long as its time, not its work, so that no reader is left alone at the end:
+//! bandwidth is the bytes of all readers by then. IOzone also stops its clock when the first
+//! process is done.
 
 use forerun_core::spec::Choice;
 use forerun_core::{Bytes, Nanos, Settings, depth, preset, shape};
@@ -25,8 +28,8 @@ use forerun_sim::{Scene, workload};
 /// Disks of the array.
 pub const DISKS: u16 = 5;
 
-/// The page cache of section 5.1. The 512 MB of the RAID driver, in which MSP keeps its stripes, are no
-/// cache of their own here: what MSP has ahead is 8 stripes at most, half a hundredth of this.
+/// The page cache of section 5.1. The 512 MB of the RAID driver, in which MSP keeps its stripes,
+/// are no cache of their own here: MSP has at most 8 stripes ahead, half a hundredth of this.
 const MEMORY: Bytes = Bytes(1 << 30);
 
 /// How long a run is: a thousand requests of each disk and more.
@@ -45,7 +48,7 @@ const BEHIND_EACH_OTHER: Fragments = Fragments {
 /// The line of the model that has it read on by itself.
 const READING_ON: &str = "readahead_bytes";
 
-/// What stands in for the disks of the paper and their schedulers.
+/// Models in place of the paper's disks and their schedulers.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
 pub enum Host {
     /// Anticipatory, requests up to 512 KiB merged.
@@ -99,11 +102,11 @@ pub struct ArrayRun {
     pub host: Host,
     /// Files begin at rows of strips; else one right behind the other, wherever that is.
     pub is_aligned: bool,
-    /// How long it is.
+    /// Length.
     pub time: Nanos,
 }
 
-/// What came of it.
+/// Its result.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct ArrayReport {
     /// Taken by all readers.

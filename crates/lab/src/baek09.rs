@@ -1,12 +1,13 @@
-//! baek09: windows on a striped array, with and without regard to its strips.
+//! Baek and Park 2009: windows on a striped array, with and without regard to its strips.
 //!
-//! Four combinations: SEQP is the readahead of Linux 2.6.18, SASEQP cuts its windows at strips, MSP widens
-//! them to whole stripes while one reader is at work. Bandwidth on five disks, from 1 reader to 256.
+//! Four combinations: SEQP is the readahead of Linux 2.6.18, SASEQP cuts its windows at strips, MSP
+//! widens them to whole stripes while one reader is at work. Bandwidth on five disks, from 1 reader
+//! to 256.
 //!
-//! The paper leaves open how its RAID driver asks the disks (it is the authors' own, with a cache of 512 MB),
-//! how their drives are set, and where its files lie. Here all of that is Linux's md, with the
-//! anticipatory scheduler as it was published, on drives by their figures: nothing was looked for. What
-//! another choice would give is in the notes of the claims that differ.
+//! The paper leaves open how its RAID driver asks the disks (it is the authors' own, with a cache
+//! of 512 MB), how their drives are set, and where its files lie. Here all of that is Linux's md,
+//! with the anticipatory scheduler as it was published, on drives by their figures: no value was
+//! searched for. Results of other choices are in the notes of the claims that differ.
 //!
 //! ```text
 //! exact    B1 and B2                        scenes    the runs by the paper's names

@@ -1,8 +1,8 @@
 //! A claim of a paper, and whether a measurement meets it.
 //!
 //! Claims are facts, so they stand in a TOML file beside the code (`claims/`) and not in it; here
-//! one is read and judged. What is measured for it, and what is to be said about the difference,
-//! is the paper's own module.
+//! one is read and judged. Its measurement, and the remark on a difference, are the paper's own
+//! module.
 
 use std::fmt;
 
@@ -44,7 +44,7 @@ pub enum Kind {
     Shape,
 }
 
-/// What a paper says.
+/// A statement of a paper.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Claim {
@@ -90,7 +90,7 @@ impl Verdict {
         self != Self::Differs
     }
 
-    /// What becomes of it where something was fitted: a claim that does not hold stays one.
+    /// The verdict if something was fitted: a claim that does not hold stays one.
     #[must_use]
     pub fn fitted(self, is_fitted: bool) -> Self {
         match self {
@@ -167,7 +167,7 @@ impl Claim {
     }
 
     /// Whether these numbers meet it. An order or a shape has no numbers to be compared with;
-    /// whoever measured it says whether it holds.
+    /// its measurement says whether it holds.
     #[must_use]
     pub fn judge(&self, measured: &Figures) -> Verdict {
         let pairs = measured.all().iter().enumerate();

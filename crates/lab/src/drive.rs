@@ -1,8 +1,8 @@
 //! Runs on a single disk: one workload, one preset, one drive behind a queue that merges.
 //!
-//! Linux 2.6.22 or 2.6.24 over a Hitachi T7K250, whose own readahead is on or off, behind an elevator that
-//! merges. Conditions that a paper leaves open are fields of [`DriveRun`]; the paper's module says which values it
-//! assumes and why.
+//! Linux 2.6.22 or 2.6.24 over a Hitachi T7K250, whose own readahead is on or off, behind an
+//! elevator that merges. Conditions that a paper leaves open are fields of [`DriveRun`]; the
+//! paper's module says which values it assumes and why. assumes and why.
 //!
 //! ```text
 //! reader -> windows -> requests up to a size -> elevator, merging -> drive, its readahead on or off
@@ -48,7 +48,7 @@ pub struct DriveRun {
     pub until: Option<Nanos>,
 }
 
-/// What came of it.
+/// Its result.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct DriveReport {
     /// Taken by all readers.
@@ -70,7 +70,7 @@ pub struct DriveReport {
 /// A fetch of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Fetched {
-    /// The block whose read it followed.
+    /// The block after whose read it was sent.
     pub at: u32,
     /// Its first block.
     pub first: u32,
@@ -84,7 +84,7 @@ struct Fetches {
     all: Vec<Fetched>,
 }
 
-/// A workload behind so many bytes of the disk that it does not read.
+/// A workload behind a given number of bytes of the disk that it does not read.
 #[derive(Debug)]
 struct Behind {
     before: Bytes,
@@ -141,7 +141,7 @@ impl DriveRun {
         Ok(DriveReport::of(&report, self.until))
     }
 
-    /// What it asked the drive for, in order.
+    /// Its requests to the drive, in order.
     ///
     /// # Errors
     /// As [`perform`](Self::perform).
@@ -205,7 +205,7 @@ impl DriveReport {
         }
     }
 
-    /// What came after another report, of the same run up to an earlier time.
+    /// The difference to an earlier report of the same run.
     #[must_use]
     pub fn since(&self, before: &Self) -> Self {
         Self {

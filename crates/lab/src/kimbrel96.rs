@@ -1,5 +1,5 @@
-//! kimbrel96: what it says about `synth`, its theorems, and its comparison of five methods over
-//! ten traces and eleven arrays.
+//! Kimbrel et al. 1996: its claims about `synth`, its theorems, and its comparison of five methods
+//! over ten traces and eleven arrays.
 //!
 //! Nine of the traces are lost; [stand-ins](forerun_sim::hinted::stand_in) take their place, so their
 //! claims are checked as orders and shapes, and every such note says so.
@@ -16,7 +16,7 @@
 //! methods   which parameters a method has where       notes        K1 to K10 and K18
 //! tables    tables 2, 4, 5, 7, 8                      comparisons  K11 to K13
 //! figures   figures 2 to 10                           loads        K14 to K17
-//! stand_ins what of each was fitted
+//! stand_ins fits of each
 //! ```
 
 mod comparisons;

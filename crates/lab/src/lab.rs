@@ -1,17 +1,18 @@
 //! The lab: traces under one method on so many modelled disks, each run made once.
 //!
-//! The conditions of a [`Run`] are those of kimbrel96 section 3: an HP 97560 a disk, CSCAN, striping by one
-//! block, the cache the trace was run with, half a millisecond of processor a fetch. When a free
-//! disk is noticed the paper does not say; the lab has one [`Notice`] at a time. A measurement asks for the runs it needs as if they were there. One that is not is noted, and answered with
-//! nothing at all; what was noted is then made, by whoever has the threads for it, and the
+//! The conditions of a [`Run`] are those of Kimbrel et al. 1996, section 3: an HP 97560 a disk,
+//! CSCAN, striping by one block, the cache the trace was run with, half a millisecond of processor
+//! a fetch. The paper does not say when a free disk is noticed; the lab has one [`Notice`] at a
+//! time. A measurement asks for the runs it needs as if they were there. A missing one is noted,
+//! and answered with zeroes; the noted runs are then made, on the caller's threads, and the
 //! measurement is made again, until nothing is missing:
 //!
 //! ```text
-//! measure -> missing jobs -> done, in any order -> measure -> .. -> nothing missing: what it says
+//! measure -> missing jobs -> done, in any order -> measure -> .. -> nothing missing: the result
 //! ```
 //!
-//! So a measurement says nowhere what it is going to need, and may choose by results what to ask
-//! for next. A job depends on nothing but itself and the traces.
+//! So a measurement declares no runs in advance, and may choose its next runs by results. A job
+//! depends on nothing but itself and the traces.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
@@ -42,7 +43,7 @@ pub const CSCOPE_3_EVEN: &str = "cscope3, even";
 /// The paper's disk and scheduler, as notes name them.
 pub const DISK: &str = "CSCAN, HP 97560 by its published figures (hp97560)";
 
-/// What stands in for the paper's disk.
+/// Models in place of the paper's disk.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
 pub enum Disk {
     /// By its published figures alone, behind CSCAN.
@@ -92,7 +93,7 @@ pub enum Job {
     },
 }
 
-/// What came of it.
+/// Its result.
 #[derive(Clone, Debug)]
 pub enum Done {
     /// Of a run.
@@ -210,7 +211,7 @@ pub struct Lab {
 }
 
 impl Lab {
-    /// The run of this method, with its parameters, over a trace on so many disks.
+    /// The run of this method, with its parameters, over a trace on a given number of disks.
     pub fn run(&mut self, trace: &'static str, policy: &str, disks: u16) -> HostReport {
         self.under(Run {
             trace,
@@ -258,7 +259,7 @@ impl Lab {
         })
     }
 
-    /// What aggressive takes for figure 1, and the optimum.
+    /// Units of aggressive for figure 1, and the optimum.
     pub fn figure_1(&mut self) -> [u64; 2] {
         self.figure_1.unwrap_or_else(|| {
             self.missing.insert(Job::Figure1);
@@ -266,7 +267,7 @@ impl Lab {
         })
     }
 
-    /// What came of random instances.
+    /// Results of random instances.
     pub fn theorems(&mut self, seed: u64, instances: u64) -> Bounds {
         let known = self.theorems.get(&(seed, instances)).copied();
         known.unwrap_or_else(|| {
@@ -275,7 +276,7 @@ impl Lab {
         })
     }
 
-    /// What was asked for and is not there.
+    /// The requested jobs that are missing.
     #[must_use]
     pub fn missing(&mut self) -> Vec<Job> {
         std::mem::take(&mut self.missing).into_iter().collect()

@@ -1,8 +1,9 @@
-//! li04: competitive prefetching against Linux's readahead and an aggressive one, on a server with one disk.
+//! Li et al. 2004: competitive prefetching against Linux's readahead and an aggressive one.
 //!
-//! Three kernels differ in how far they read ahead: 128 KiB, 1 MiB (AP), and what the disk could transfer during
-//! a switch (CP). Four microbenchmarks and two servers, from one request at a time to 64; without anticipatory
-//! scheduling (Figure 3) and with it. The machine is that of [`server`](super::server).
+//! A server with one disk. Three kernels differ in how far they read ahead: 128 KiB, 1 MiB (AP),
+//! and the bytes that the disk could transfer during a switch (CP). Four microbenchmarks and two
+//! servers, from one request at a time to 64; without anticipatory scheduling (Figure 3) and with
+//! it. The machine is that of [`server`](super::server).
 //!
 //! ```text
 //! drive        C1, C2     the depth and the estimates of the optimum, on the modelled drive

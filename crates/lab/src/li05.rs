@@ -1,9 +1,10 @@
-//! li05: pages fetched ahead kept apart from the others, and which of them go first when memory is short.
+//! Li and Shen 2005: a prefetch cache apart from other pages, and its order of reclaim.
 //!
-//! Six kernels differ in reclaim alone: one list for all pages (AccessHistory), a prefetch cache given up in the order of arrival
-//! (PC-AccessHistory), from the longest stream, the one not accessed for longest, the one whose owner computed most since then
-//! (PC-Coldest+), and with announcements (the approximated optimum). 512 MB, up to 1,000 requests at a time. The
-//! machine is that of [`server`](super::server).
+//! Six kernels differ in reclaim alone: one list for all pages (AccessHistory), a prefetch cache
+//! given up in the order of arrival (PC-AccessHistory), from the longest stream, the one not
+//! accessed for longest, the one whose owner computed most since then (PC-Coldest+), and with
+//! announcements (the approximated optimum). 512 MB, up to 1,000 requests at a time. The machine is
+//! that of [`server`](super::server).
 //!
 //! ```text
 //! requests      P3 to P6, P8, P10   the microbenchmarks

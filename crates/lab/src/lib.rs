@@ -1,8 +1,8 @@
-//! What the papers report, measured again.
+//! Experiments of the papers, measured again.
 //!
 //! A [`Paper`] is a file of [claims](claim), a function that measures one, and the paper's tables
-//! and figures as [`Exhibit`]s. What comes out is a [`Reproduction`]: a [`Finding`] a claim, in
-//! the order of the claims, and what the exhibits show.
+//! and figures as [`Exhibit`]s. The result is a [`Reproduction`]: a [`Finding`] a claim, in the
+//! order of the claims, and the contents of the exhibits.
 //!
 //! ```text
 //! claims/kimbrel96.toml -> measure -> judge -> findings \
@@ -70,15 +70,15 @@ pub struct Paper {
     pub has_notices: bool,
 }
 
-/// What was measured for a claim.
+/// The measurement of a claim.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Answer {
     /// The numbers.
     pub measured: Figures,
     /// Whether the claim holds, where the numbers alone do not say so.
     pub holds: Option<bool>,
-    /// What was fitted to which published figure, and the figure without the fit. None where nothing was
-    /// taken from the figures that are compared.
+    /// Each parameter fitted to a published figure, and the figure without the fit. None if nothing
+    /// was taken from the figures that are compared.
     pub fitted: Option<String>,
     /// How it was measured, and why it differs.
     pub note: String,
@@ -89,9 +89,9 @@ pub struct Answer {
 pub struct Exhibit {
     /// As the paper counts it: `table-2`.
     pub id: &'static str,
-    /// What it is.
+    /// Its title.
     pub title: &'static str,
-    /// What to know when reading it.
+    /// A remark for its readers.
     pub note: &'static str,
     /// Measures it and adds its tables and charts.
     pub draw: fn(&mut Lab, &mut Shown),
@@ -100,14 +100,14 @@ pub struct Exhibit {
 /// One claim, measured.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Finding {
-    /// What the paper says.
+    /// The claim of the paper.
     pub claim: Claim,
-    /// What came out here, for each moment at which a free disk can be noticed; the one that was
-    /// asked for first.
+    /// The measurements, one for each moment at which a free disk can be noticed; the requested one
+    /// first.
     pub measured: Vec<Measured>,
 }
 
-/// What came out for a claim.
+/// A measurement for a claim.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Measured {
     /// When free disks were noticed.
@@ -116,14 +116,14 @@ pub struct Measured {
     pub figures: Figures,
     /// Whether they agree with the paper's.
     pub verdict: Verdict,
-    /// What was fitted to which published figure, and the figure without the fit.
+    /// Each parameter fitted to a published figure, and the figure without the fit.
     pub fitted: Option<String>,
     /// How they were measured, and why they differ.
     pub note: String,
 }
 
 impl Measured {
-    /// What was fitted to which published figure, and the figure without the fit.
+    /// Each parameter fitted to a published figure, and the figure without the fit.
     #[must_use]
     pub fn fit(&self) -> Option<&str> {
         self.fitted.as_deref()
@@ -131,7 +131,7 @@ impl Measured {
 }
 
 impl Finding {
-    /// What came out with free disks noticed then.
+    /// The measurement with free disks noticed then.
     #[must_use]
     pub fn at(&self, notice: Notice) -> Option<&Measured> {
         self.measured.iter().find(|one| one.notice == notice)
@@ -146,12 +146,12 @@ impl Finding {
     }
 }
 
-/// What an exhibit shows.
+/// The content of an exhibit.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Shown {
-    /// What it is.
+    /// Its title.
     pub title: String,
-    /// What to know when reading it.
+    /// A remark for its readers.
     pub note: String,
     /// In numbers.
     pub tables: Vec<Table>,
@@ -162,7 +162,7 @@ pub struct Shown {
 /// A table of the report.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Table {
-    /// What it shows.
+    /// Its title.
     pub title: String,
     /// Heads of the columns.
     pub head: Vec<String>,
@@ -175,20 +175,20 @@ pub struct Table {
 pub enum Chart {
     /// Elapsed time in its three parts, a group of bars for each number of disks.
     Bars {
-        /// What it shows.
+        /// Its title.
         title: String,
         /// By disks, then in the order of the legend.
         bars: Vec<Bar>,
     },
     /// Something over a parameter, drawn on a logarithmic axis.
     Lines {
-        /// What it shows.
+        /// Its title.
         title: String,
-        /// What is measured, with its unit.
+        /// The measured quantity, with its unit.
         measured: String,
         /// The parameter.
         over: String,
-        /// A name a line, and its points: parameter, what is measured.
+        /// A name a line, and its points: parameter, measured value.
         lines: Vec<(String, Vec<(f64, f64)>)>,
     },
 }
@@ -208,7 +208,7 @@ pub struct Bar {
     pub stall: Nanos,
 }
 
-/// What of a paper is wanted.
+/// The selected parts of a paper.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Wanted {
     /// When free disks are noticed, in the order in which that is shown: exhibits have the first.
@@ -250,7 +250,7 @@ pub enum Broken {
     Host(HostError),
     /// The counters of a run do not add up.
     Books,
-    /// Jobs that nobody did.
+    /// Jobs that were not done.
     Undone,
 }
 
@@ -304,7 +304,7 @@ pub fn one_by_one(traces: &Traces, jobs: Vec<Job>) -> Result<Vec<(Job, Done)>, B
 }
 
 impl Exhibit {
-    /// What it shows, as far as the lab has what it needs.
+    /// Its content, as far as the lab has the runs for it.
     fn show(&self, lab: &mut Lab) -> Shown {
         let mut shown = Shown {
             title: self.title.to_owned(),
@@ -343,7 +343,7 @@ impl Paper {
         Ok(claims.chain(exhibits).collect())
     }
 
-    /// Measures what is wanted; `perform` makes the runs.
+    /// Measures the selected parts; `perform` makes the runs.
     ///
     /// # Errors
     /// See [`Broken`].
@@ -368,7 +368,7 @@ impl Paper {
         }
     }
 
-    /// What the runs there are say.
+    /// The findings from the runs made so far.
     fn measured(&self, claims: &Claims, wanted: &Wanted, lab: &mut Lab) -> Reproduction {
         let named = |id: &str| wanted.only.iter().any(|name| name == id);
         let all = wanted.only.is_empty();

@@ -25,14 +25,14 @@ pub(super) fn judged(holds: bool, numbers: Vec<f64>, note: impl Into<String>) ->
 }
 
 impl Answer {
-    /// The same, of which this was fitted: what, to which published figure, and the figure without.
+    /// The same with its fit: the parameter, the published figure, and the figure without.
     pub(super) fn fitted(mut self, fit: impl Into<String>) -> Self {
         self.fitted = Some(fit.into());
         self
     }
 }
 
-/// A number with so many places behind the point.
+/// A number with a given number of places behind the point.
 pub(super) fn rounded(value: f64, places: i32) -> f64 {
     let unit = 10f64.powi(places);
     (value * unit).round() / unit

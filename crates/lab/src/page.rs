@@ -44,7 +44,7 @@ pub fn html(paper: &str, source: &str, all: &Reproduction) -> Result<String, Fai
     Ok(page)
 }
 
-/// What the parts of a bar are.
+/// The meanings of the parts of a bar.
 fn legend(page: &mut String) {
     *page += "<p>Bars:";
     for (name, plotters::style::RGBColor(r, g, b)) in svg::PARTS {

@@ -1,7 +1,7 @@
 //! Runs of a server: request handlers on shared processors, a page cache, a disk scheduler, one drive.
 //!
-//! The machine of Li et al. 2004 and of Li and Shen 2005: two Xeons of 2 GHz, 2 GB of memory or less, an IBM drive
-//! of 36.4 GB behind Linux 2.6. Every part is the simulator's own:
+//! The machine of Li et al. 2004 and of Li and Shen 2005: two Xeons of 2 GHz, 2 GB of memory or
+//! less, an IBM drive of 36.4 GB behind Linux 2.6. Every part is the simulator's own:
 //!
 //! ```text
 //! requests -> processors -> readahead (the engine: its detector, its depth) -> page cache (the engine's memory)
@@ -14,14 +14,14 @@
 //!
 //! | | |
 //! | --- | --- |
-//! | memory of the kernel | 24 MB, what Linux 2.6 with its services leaves unused by others |
-//! | memory of handlers | 1 MB each, as published, but no more than 80 % of the machine: beyond that Linux 2.6 (swappiness 60) takes their pages before those of files. Notes show what comes out if all of it is [swapped](Handlers) |
+//! | memory of the kernel | 24 MB, the part of Linux 2.6 with its services that others cannot use |
+//! | memory of handlers | 1 MB each, as published, but no more than 80 % of the machine: beyond that Linux 2.6 (swappiness 60) takes their pages before those of files. Notes show the result if all of it is [swapped](Handlers) |
 //! | detection | two windows (legacy), as in every Linux of that time |
 //! | processor time | that of the workloads, see [`workload::server`] |
 //! | place | the files lie one behind the other from the beginning of the disk on |
 //!
-//! A run is as long as its time, not its work, so that concurrency is the same until the end; throughput is what
-//! all handlers have read by then.
+//! A run is as long as its time, not its work, so that concurrency is the same until the end;
+//! throughput is the bytes of all handlers by then.
 
 use std::num::NonZeroU16;
 
@@ -65,15 +65,15 @@ pub struct ServerRun {
     pub depth: Option<&'static str>,
     /// Memory of the machine.
     pub memory: Bytes,
-    /// What handlers have of it.
+    /// Memory of handlers.
     pub private: Handlers,
     /// The disk scheduler.
     pub scheduler: &'static str,
-    /// How long it is.
+    /// Length.
     pub time: Nanos,
 }
 
-/// What came of it.
+/// Its result.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct ServerReport {
     /// Read by all handlers.
@@ -88,12 +88,12 @@ pub struct ServerReport {
     pub thrashed: u64,
     /// Bytes fetched from the disk.
     pub fetched: Bytes,
-    /// What the engine kept beside blocks in the end, and the memory it had.
+    /// The engine's memory beside blocks in the end, and the memory it had.
     pub bookkeeping: (Bytes, Bytes),
 }
 
 impl ServerRun {
-    /// What the page cache has of the memory.
+    /// The page cache's part of the memory.
     fn cache(&self) -> Bytes {
         let handlers = match self.private {
             Handlers::Resident => self.handlers.saturating_mul(HANDLER),

@@ -1,9 +1,8 @@
-//! Plots of the report: elapsed time by number of disks, or what is measured by a parameter.
+//! Plots of the report: elapsed time by number of disks, or a measured quantity by a parameter.
 //!
-//! Bars are what the paper's figures are made of: what the reader computed, on top of it what
-//! fetches cost the processor, and on top of that what it waited; a group of bars for each number
-//! of disks, a bar for each method. SVG text, drawn by `plotters`; no fonts and no bitmaps are
-//! needed.
+//! The paper's figures are made of bars: the reader's computing time, on top of it the processor
+//! time of fetches, and on top of that the waiting time; a group of bars for each number of disks,
+//! a bar for each method. SVG text, drawn by `plotters`; no fonts and no bitmaps are needed.
 
 use crate::{Bar, Chart};
 use plotters::prelude::*;
@@ -68,7 +67,7 @@ const NAMES: f64 = 0.16;
 
 type Drawn = Result<String, Box<dyn std::error::Error>>;
 
-/// Where each part of a bar ends, in seconds.
+/// The end of each part of a bar, in seconds.
 fn ends(bar: &Bar) -> [f64; 3] {
     let mut end = 0.0;
     [bar.compute, bar.driver, bar.stall].map(|part| {

@@ -1,4 +1,4 @@
-//! The theorems of kimbrel96 on small random instances, each against the exhaustive optimum.
+//! The theorems of Kimbrel et al. 1996 on small random instances, against the exhaustive optimum.
 //!
 //! An instance has at most 8 blocks, 3 disks and 14 references; half of them start with a full
 //! cache, as the theory has it. The test `hinted_theory` draws the same ones and looks closer. With
@@ -11,8 +11,8 @@
 //! every method         never below the optimum
 //! ```
 //!
-//! The bounds are so wide that fixed horizon, of which no theorem speaks, keeps them as well. The sum of
-//! what each takes, over the sum of the optima, tells them apart.
+//! The bounds are so wide that fixed horizon, of which no theorem speaks, keeps them as well. The
+//! sum of each method's times, over the sum of the optima, tells them apart.
 
 use forerun_core::hinted::{BlockNo, Setup};
 use forerun_core::{Bytes, DeviceId, Nanos};
@@ -26,7 +26,7 @@ use forerun_sim::random::Random;
 /// Most disks of an instance.
 const DISKS_MAX: u16 = 3;
 
-/// What came of the instances.
+/// Result of the instances.
 #[derive(Clone, Copy, PartialEq, Default, Debug)]
 pub struct Bounds {
     /// Instances that were checked.
@@ -35,17 +35,17 @@ pub struct Bounds {
     pub broken: u64,
     /// Sum of the optima.
     pub optimum_units: u64,
-    /// Sum of what aggressive took.
+    /// Sum of the units of aggressive.
     pub aggressive_units: u64,
-    /// Sum of what reverse aggressive took.
+    /// Sum of the units of reverse aggressive.
     pub reverse_units: u64,
-    /// Sum of what fixed horizon took, its horizon F.
+    /// Sum of the units of fixed horizon, its horizon F.
     pub horizon_units: u64,
     /// Times that fixed horizon broke a bound of the two theorems.
     pub horizon_broken: u64,
 }
 
-/// An instance, and what it is run on.
+/// An instance, and its run's parameters.
 #[derive(Clone, Debug)]
 pub struct Drawn {
     /// References, places and F.
@@ -56,7 +56,7 @@ pub struct Drawn {
     pub cache_blocks: u32,
 }
 
-/// Instance `number` of a seed, on at most so many disks.
+/// Instance `number` of a seed, on at most a given number of disks.
 #[must_use]
 pub fn draw(seed: u64, number: u64, disks_max: u16) -> Drawn {
     let mut random = Random::part(seed, number);
@@ -134,7 +134,7 @@ impl Drawn {
     }
 }
 
-/// Checks so many instances.
+/// Checks a given number of instances.
 ///
 /// # Errors
 /// See [`Broken`].
@@ -171,7 +171,7 @@ pub fn figure_1() -> Drawn {
     }
 }
 
-/// What aggressive takes for it, and the optimum.
+/// Units of aggressive for it, and the optimum.
 ///
 /// # Errors
 /// See [`Broken`].

@@ -1,7 +1,7 @@
 //! The runs of a paper on all processors.
 //!
-//! Jobs depend on nothing but themselves, so each thread takes the next one that nobody has. What
-//! comes out does not depend on who did what.
+//! Jobs depend on nothing but themselves, so each thread takes the next free one. The result does
+//! not depend on the assignment.
 
 use std::num::NonZero;
 use std::sync::atomic::{AtomicUsize, Ordering};

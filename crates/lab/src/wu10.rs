@@ -1,14 +1,15 @@
-//! wu10: readahead of Linux 2.6.24 (on-demand) beside that of 2.6.22 (legacy), on one disk.
+//! Wu 2010: readahead of Linux 2.6.24 (on-demand) beside that of 2.6.22 (legacy), on one disk.
 //!
-//! Windows of at most 1 MB on a Hitachi T7K250 whose own readahead is off, where not said otherwise. What the
-//! paper leaves open is assumed here, once for all claims; the notes have what other values give:
+//! Windows of at most 1 MB on a Hitachi T7K250 whose own readahead is off, where not said
+//! otherwise. Conditions that the paper leaves open are assumed here, once for all claims; the
+//! notes have the results of other values:
 //!
 //! | assumed | value | because |
 //! | --- | --- | --- |
 //! | where files lie | from the middle of the capacity on | nothing is said; 28.72 MB/s follows from it |
 //! | longest request | 512 KiB | Linux's `max_sectors_kb` |
 //! | order of interleaved streams | one at random each time | by turns no window would ever open (W4) |
-//! | what is read of them | 100 MB in all | the title of Figure 14; 3.44 s of waiting at 21.78 MB/s leave no more |
+//! | bytes read of them | 100 MB in all | title of Figure 14; 3.44 s at 21.78 MB/s leave no more |
 //! | processor time of a read | 26 us | follows from Figures 13 and 14, see W7 |
 //! | how far the drive reads on | 128 KiB where on | fitted, see W6 |
 //! | memory for pages of 128 MB | 100 MiB | the kernel and its tables take the rest |

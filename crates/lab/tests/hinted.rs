@@ -1,7 +1,7 @@
-//! The claims of kimbrel96 that need no disk model, and how the methods fare on a constant one.
+//! The claims of Kimbrel et al. 1996 that need no disk model, and the methods on a constant one.
 //!
 //! K1 (Figure 1), K2 and K3 (fetches on `synth`) are exact. The shape of Figure 3 is tested on
-//! disks of one time, where it must show as well: who stalls, who fetches more.
+//! disks of one time, where it must show as well: which methods stall, and which fetch more.
 
 use forerun_core::Nanos;
 use forerun_core::hinted::{Setup, policy};
@@ -122,7 +122,7 @@ fn synth_shows_who_stalls_and_who_fetches_more() {
     assert!(elapsed("fixed-horizon", 1) < elapsed("demand-opt", 1));
     assert!(elapsed("aggressive", 1) < elapsed("fixed-horizon", 1));
     assert!(elapsed("forestall", 1).0 <= elapsed("aggressive", 1).0 * 102 / 100);
-    // Compute bound: nobody stalls, and aggressive fetches every block for every reference.
+    // Compute bound: no method stalls, and aggressive fetches every block for every reference.
     for disks in [3, 4, 8, 16] {
         let [horizon, aggressive, forestall] = ["fixed-horizon", "aggressive", "forestall"]
             .map(|policy| on_synth(policy, disks, SERVICE));

@@ -1,11 +1,11 @@
-//! The theorems of kimbrel96 and what else must always hold, over seeded instances of the unit
-//! model, each against the exhaustive optimum (K18).
+//! The theorems of Kimbrel et al. 1996 and invariants of all methods, over seeded instances of the
+//! unit model, each against the exhaustive optimum (K18).
 //!
 //! - aggressive on one disk: at most min(1 + F/K, 2) times the optimum (Cao et al. 1995);
 //! - aggressive on d disks: at most d (1 + F/K) times (Theorem 1);
 //! - reverse aggressive: at most 1 + F d/K times (Theorem 2);
-//! - nobody: below the optimum;
-//! - nobody but reverse aggressive, whose point it is: does harm;
+//! - every method: never below the optimum;
+//! - every method but reverse aggressive, whose point it is: does no harm;
 //! - every method: the sums of elapsed time over all instances are those below. The bounds are so
 //!   wide that fixed horizon keeps both theorems; the means over the optimum tell methods apart.
 //! - every run: adds up, and can be replayed to the same schedule.

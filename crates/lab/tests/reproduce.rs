@@ -1,9 +1,8 @@
 //! The claims of the papers as `forerun reproduce` measures them, as far as they are quick: those
-//! that depend on no disk are met exactly, what was searched for says so, nothing is left out.
-//!
+//! that depend on no disk are met exactly, values found by search are marked, nothing is left out.
 //! All of them, over every trace and array, are minutes of computing: `forerun reproduce
-//! kimbrel96`. Here is a sample of that grid ([`Wanted`]), in which every claim has the verdict it has
-//! on the whole, which `docs/REPRODUCE.md` lists.
+//! kimbrel96`. Here is a sample of that grid ([`Wanted`]), in which every claim has the verdict it
+//! has on the whole, which `docs/REPRODUCE.md` lists.
 //!
 //! In release alone: four minutes with debug assertions, under which `suite` runs the same code.
 
@@ -35,7 +34,7 @@ fn measured(only: &[&str]) -> Reproduction {
     paper.reproduce(&wanted, &mut one_by_one).unwrap()
 }
 
-/// What was measured under the paper's moment.
+/// The measurement under the paper's moment.
 fn at_reads<'a>(findings: &'a [Finding], id: &str) -> &'a Measured {
     finding(findings, id).at(Notice::AtReads).unwrap()
 }
@@ -59,7 +58,7 @@ fn every_claim_and_every_exhibit_of_kimbrel96_has_a_name() {
     assert_eq!(items[18..], exhibits);
 }
 
-/// All claims of kimbrel96 at both moments, in a sample, measured once for all tests.
+/// All claims of Kimbrel et al. 1996 at both moments, in a sample, measured once for all tests.
 fn kimbrel96() -> &'static [Finding] {
     static FINDINGS: OnceLock<Vec<Finding>> = OnceLock::new();
     FINDINGS.get_or_init(|| {
@@ -138,7 +137,7 @@ fn every_stand_in_is_listed_with_its_fits_and_both_figures() {
     }
 }
 
-/// K11 and what K12 is about, on two arrays.
+/// K11 and the subject of K12, on two arrays.
 #[test]
 fn on_every_trace_prefetching_beats_demand_fetching() {
     let traces = [
@@ -173,8 +172,8 @@ fn on_every_trace_prefetching_beats_demand_fetching() {
     }
 }
 
-/// Every other read of an index join misses, so the horizon rule always has a fetch under way. By the
-/// published rule a disk that is never free gets no batch.
+/// Every other read of an index join misses, so the horizon rule always has a fetch under way. By
+/// the published rule a disk that is never free gets no batch.
 #[test]
 fn horizon_fetches_keep_forestalls_batches_away_only_by_the_published_rule() {
     let traces = reproduce::lab::Traces::default();
@@ -356,7 +355,8 @@ fn all_claims_of_wu10_fare_as_docs_reproduce_says() {
     }
 }
 
-/// Figure 11: of the same reads, legacy makes many more requests, because its ramp begins anew each time.
+/// Figure 11: of the same reads, legacy makes many more requests, because its ramp begins anew each
+/// time.
 #[test]
 fn random_reads_in_between_interrupt_legacy_readahead_alone() {
     let all = of_wu10(&["figure-11"]);

@@ -1,9 +1,10 @@
 //! Announced reads: which ranges of which files programs will read next.
 //!
-//! Called by the control socket for `forerun ctl MOUNT hint`. A sampler, a query plan or a playlist
-//! knows an order that no detector can guess; the engine's hinted policy fetches by it (see
-//! `docs/design/0007-live-hints.md`). The programs that read know nothing of it: a range is theirs
-//! who read it next, so the daemon opens the files itself and keeps them open meanwhile.
+//! Problem: a sampler, a query plan or a playlist knows an order of reads that no detector can
+//! guess. Mechanism: `forerun ctl MOUNT hint` sends ranges of files over the control socket, and
+//! the engine's hinted policy fetches them in that order (`docs/design/0007-live-hints.md`). The
+//! programs that read need no change: a range belongs to its next reader, so the daemon opens the
+//! files itself and keeps them open meanwhile.
 //!
 //! ```text
 //! control thread --> queue of 4 --> forerun-hint: open files --> engine --> answer
@@ -11,8 +12,8 @@
 //!                       at most 1024 files are kept open <-- until their ranges were read
 //! ```
 //!
-//! A thread of its own, begun with the first announcement: a file system that does not answer keeps
-//! later announcements waiting, and neither the control socket nor a reader.
+//! Announcements have a thread of their own, begun with the first: a file system that does not
+//! answer delays later announcements, and neither the control socket nor a reader.
 //!
 //! When a file may be closed: the engine takes one order, and a reader is at most a
 //! [window](ORDER_WINDOW) away from its place in it. With `ended` references of the order read,
@@ -40,7 +41,7 @@ use super::report::Watched;
 /// Announcements that wait for their turn; a client has one at a time.
 const QUEUE_MAX: usize = 4;
 
-/// Files kept open for announcements: what a data loader's epoch over large shards has, and a
+/// Files kept open for announcements: as many as a data loader's epoch over large shards has, and a
 /// megabyte of tables.
 const FILES_MAX: u64 = 1024;
 
@@ -48,15 +49,15 @@ const FILES_MAX: u64 = 1024;
 /// for those that programs have open.
 const DESCRIPTORS_PART: u64 = 4;
 
-/// How far readers may be from their place in the order: the engine's most
+/// Distance of readers from their place in the order: the engine's most
 /// (`docs/design/0007-live-hints.md`).
 const ORDER_WINDOW: u64 = 64;
 
-/// How often it is looked for files that may be closed.
+/// Interval of the search for files that may be closed.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// Announced and not begun for so long: nobody will. A job that is queued behind another one or
-/// computes between two epochs has begun by then.
+/// An announcement not begun for so long will not be read. A job that is queued behind another one
+/// or computes between two epochs has begun by then.
 const IDLE_MAX: Duration = Duration::from_secs(15 * 60);
 
 /// A range of a file that will be read.
@@ -65,18 +66,18 @@ const IDLE_MAX: Duration = Duration::from_secs(15 * 60);
 pub struct Range {
     /// Below the mount point.
     pub path: String,
-    /// Where it begins.
+    /// Start position.
     pub offset: u64,
     /// Its length; to the end of the file if there is none.
     pub bytes: Option<u64>,
 }
 
-/// What became of announced ranges.
+/// The fate of announced ranges.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Taken {
     /// Ranges that will be read ahead.
     pub taken: u64,
-    /// Those that will not, by reason.
+    /// Ranges that will not, by reason.
     pub refused: Vec<RefusedRanges>,
     /// There is no room for more before some of them were read.
     pub is_full: bool,
@@ -202,7 +203,7 @@ fn serve(watched: &Watched, jobs: &Receiver<Job>) {
     }
 }
 
-/// How far the order of announced references is.
+/// Progress of the order of announced references.
 #[derive(Clone, Copy, Debug)]
 struct Order {
     all: u64,
@@ -221,7 +222,7 @@ impl Order {
 /// An announced file.
 #[derive(Debug)]
 struct File<R> {
-    /// What is announced of a file is forgotten when its last reader goes.
+    /// Announcements of a file are forgotten when its last reader goes.
     _reader: R,
     /// The references that were announced up to its last range.
     last: u64,
@@ -247,7 +248,7 @@ impl<R> Files<R> {
         }
     }
 
-    /// How long to wait for the next announcement.
+    /// Time to wait for the next announcement.
     fn patience(&self) -> Duration {
         if self.open.is_empty() {
             Duration::MAX
@@ -256,7 +257,7 @@ impl<R> Files<R> {
         }
     }
 
-    /// Closes those whose ranges are over, and all when nobody reads what was announced.
+    /// Closes those whose ranges are over, and all when announced ranges are no longer read.
     fn close_over(&mut self, order: &Order, now: Instant) {
         let has_moved = self.moved.is_none_or(|(ended, _)| ended != order.ended);
         let since = match self.moved {
@@ -320,7 +321,7 @@ fn announce(
             );
         }
     }
-    // What is announced now is not idle.
+    // A new announcement is not idle.
     files.moved = None;
     Ok(taken)
 }

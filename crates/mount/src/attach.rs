@@ -1,9 +1,9 @@
 //! Attaching a channel to a mount point, and taking a mount off again.
 //!
-//! Called when a mount starts and ends. Root does both with `mount(2)` and `umount2(2)`; anybody
-//! else asks `fusermount3`, which is set-user-id root and passes the channel back over a socket.
-//! It is done here and not by `fuser`, which unmounts a path again when its session ends: by
-//! then somebody else may have mounted something there.
+//! Called when a mount starts and ends. Root does both with `mount(2)` and `umount2(2)`; other
+//! users ask `fusermount3`, which is set-user-id root and passes the channel back over a socket. It
+//! is done here and not by `fuser`, which unmounts a path again when its session ends: by then
+//! another program may have mounted something there.
 
 use std::ffi::CString;
 use std::io::{self, IoSliceMut};
@@ -24,10 +24,10 @@ use rustix::process::{getgid, getuid};
 
 use crate::failure::Failure;
 
-/// What `/proc/mounts` shows as the type of our mounts.
+/// The type of our mounts in `/proc/mounts`.
 pub const TYPE: &str = "fuse.forerun";
 
-/// Where the kernel's side of FUSE is.
+/// The kernel's device of FUSE.
 const DEVICE: &str = "/dev/fuse";
 
 /// Mounts and unmounts for those who are not root.

@@ -1,8 +1,7 @@
 //! A mount in the background that is known to work before the command returns.
 //!
 //! Called by the command unless `--foreground`. A process with threads cannot fork, so the same
-//! binary is started once more with `--report-ready`, and says on its standard output how it
-//! went:
+//! binary is started once more with `--report-ready`, and reports its result on standard output:
 //!
 //! ```text
 //! forerun mount A B
@@ -25,16 +24,16 @@ use rustix::io::Errno;
 use super::options::expand;
 use crate::failure::Failure;
 
-/// Where the system's log takes messages.
+/// The socket of the system's log.
 const LOG: &str = "/dev/log";
 
-/// The word that says the mount works.
+/// The word for a mount that works.
 const READY: &str = "ready";
 
 /// Starts the mount this process was asked for in the background, and waits until it works.
 ///
 /// # Errors
-/// What went wrong there.
+/// The error of that process.
 pub fn start() -> Result<(), Failure> {
     let cannot = |e: io::Error| Failure::Run(format!("cannot start the mount: {e}"));
     let words = expand(std::env::args_os());
@@ -67,13 +66,13 @@ pub fn start() -> Result<(), Failure> {
     }
 }
 
-/// Leaves the session of whoever started this: its terminal's signals are not for us.
+/// Leaves the session of the starting program: its terminal's signals are not for us.
 pub fn leave_session() {
     // It fails for the leader of a process group, which a child just started is not.
     let _ = rustix::process::setsid();
 }
 
-/// Says that the mount works, and lets go of everything that belongs to whoever started this.
+/// Says that the mount works, and lets go of all descriptors of the starting program.
 ///
 /// # Errors
 /// They are gone already.
@@ -88,8 +87,7 @@ pub fn report_ready() -> io::Result<()> {
     Ok(rustix::process::chdir("/")?)
 }
 
-/// Says what went wrong later: nobody waits for this process or reads what it prints, but the system
-/// keeps a log.
+/// Logs a later failure: no terminal shows this process's output, but the system keeps a log.
 pub fn log_failure(failure: &Failure) {
     const DAEMON_ERROR: u32 = 3 << 3 | 3;
     let said = format!("<{DAEMON_ERROR}>forerun[{}]: {failure}", std::process::id());
@@ -99,7 +97,7 @@ pub fn log_failure(failure: &Failure) {
     }
 }
 
-/// Says what went wrong instead.
+/// Reports a failure instead.
 pub fn report_failure(failure: &Failure) {
     let code = if matches!(failure, Failure::Usage(_)) {
         2

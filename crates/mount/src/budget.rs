@@ -1,16 +1,16 @@
-//! How `--memory` is divided: it bounds the whole daemon, not the engine alone.
+//! The division of `--memory`, which bounds the whole daemon, not the engine alone.
 //!
-//! Reckoned once, when a mount starts. What the daemon needs beside the engine is taken off first,
-//! each part with a bound of its own that somebody keeps; the engine gets what is left:
+//! Computed once, when a mount starts. Each need of the daemon beside the engine has an enforced
+//! bound and is subtracted first; the engine gets the rest:
 //!
 //! ```text
-//! --memory = engine | room for answers | workers | tables | the process
+//! --memory = engine | reply buffers    | workers | tables | the process
 //!            blocks,  fuse::room,       fuse::    fs        stacks, request
 //!            index    last way          reads               buffers, allocator
 //! ```
 //!
-//! Two things are not in it. The program's own code, 6 MiB, is the page cache's: shared, and the
-//! system's to drop. And tables grow with what the kernel knows of: see [`TABLES_MOST`].
+//! Two parts are not in it. The program's own code, 6 MiB, is in the page cache: shared, and the
+//! system's to drop. And tables grow with the kernel's cache of names: see [`TABLES_MOST`].
 
 use forerun_core::table::Table;
 use forerun_core::{Bytes, Settings};
@@ -24,20 +24,20 @@ use crate::quantity::size;
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 
-/// The process before anything is read: 16 threads that take requests with two pages each of a
-/// buffer and 12 KiB of stack, the other threads, what the loader relocates, the allocator's pools.
-/// Measured 2.2 MiB; the rest is for requests on their way, journal and reports.
+/// The process before any read: 16 threads that take requests with two pages each of a buffer and
+/// 12 KiB of stack, the other threads, pages the loader relocates, the allocator's pools. Measured
+/// 2.2 MiB; the rest is for requests on their way, journal and reports.
 const PROCESS: u64 = 4 * MIB;
 
-/// A thread that answers: what was measured of its stack and of the allocator's pool for it.
+/// A thread that answers: its measured stack and allocator pool.
 const WORKER: u64 = 24 * KIB;
 
 /// Room for answers while they are copied and sent: eight of the usual 256 KiB, more than
 /// processors that copy at a time, and two of the longest.
 const READY: u64 = 2 * MIB;
 
-/// A buffer for a read that takes block by block what it waits for: one of the longest. There is one
-/// such read at a time for each device; those of a second device at the same time are not in here.
+/// A buffer for a read that takes block by block: one of the longest. There is one such read at a
+/// time for each device; those of a second device at the same time are not in here.
 const WAITING: u64 = REQUEST_BYTES_MAX as u64;
 
 /// Tables, most: at 450 bytes a name the kernel knows and 710 an open file (measured with 50 000
@@ -45,7 +45,7 @@ const WAITING: u64 = REQUEST_BYTES_MAX as u64;
 /// of a file is three times as large, and it decides when both go.
 const TABLES_MOST: u64 = 8 * MIB;
 
-/// What the engine needs at least: some windows, so that reading ahead means something.
+/// The engine's minimum: some windows, so that reading ahead means something.
 const ENGINE_LEAST: u64 = MIB;
 
 /// See the [module](self).
@@ -61,7 +61,7 @@ pub struct Budget {
     pub names: usize,
 }
 
-/// What is taken off so much memory.
+/// The part of so much memory that is not the engine's.
 fn beside(memory: u64) -> u64 {
     let tables = (memory / 32).min(TABLES_MOST);
     PROCESS + WORKERS as u64 * WORKER + READY + WAITING + tables + names(memory)
@@ -100,13 +100,13 @@ impl Budget {
         Bytes((1..64).find(enough).unwrap_or(64) * MIB)
     }
 
-    /// What the daemon needs beside the engine.
+    /// The daemon's needs beside the engine.
     #[must_use]
     pub fn beside(&self) -> Bytes {
         Bytes(self.whole.0 - self.engine.0)
     }
 
-    /// What the engine may use while the daemon is to stay within so much.
+    /// The engine's memory while the daemon is to stay within so much.
     ///
     /// # Errors
     /// Less than is needed or more than there is, in words.

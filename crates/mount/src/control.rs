@@ -1,12 +1,12 @@
-//! The control socket: a line of JSON asks, a line of JSON answers.
+//! The control socket: one line of JSON is a request, one line of JSON its answer.
 //!
-//! Served for `forerun ctl` and `forerun top`, on one thread: an answer takes microseconds, and
-//! whoever connects without asking is dropped after a second. Announced reads have their files opened,
-//! which may take as long as a server likes: they are answered by
-//! [`announcements`](super::announcements). Only the mount's own user gets in.
+//! Served for `forerun ctl` and `forerun top`, on one thread: an answer takes microseconds, and a
+//! client that connects without asking is dropped after a second. Announcements open files, which
+//! may block for as long as a server does not answer, so [`announcements`](super::announcements)
+//! answers them. Only the mount's own user can connect.
 //!
-//! What can be changed while a mount runs is the kernel's readahead, and how much of its memory the
-//! engine uses. Its methods cannot: its journal begins with its settings.
+//! The kernel's readahead and the engine's part of its memory can be changed while a mount runs.
+//! Its methods cannot: its journal begins with its settings.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -26,30 +26,30 @@ use super::report::{Limits, Report, Watched};
 use crate::failure::Failure;
 use crate::files::plain;
 
-/// A request is a few words, or a part of a list of announced reads; whoever sends more is no client
-/// of ours.
+/// A request is a few words, or a part of a list of announced reads; a longer request is from no
+/// client of ours.
 pub const REQUEST_BYTES_MAX: u64 = 64 << 10;
 
-/// How long a client may take to ask.
+/// Time limit of a client's request.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// How long a client waits for the answer.
+/// Time limit of an answer, for clients.
 const ANSWER_PATIENCE: Duration = Duration::from_secs(10);
 
-/// What is asked.
+/// A request.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Question {
-    /// What the mount did so far.
+    /// The mount's counters so far.
     Stats,
-    /// What holds.
+    /// The limits in force.
     Limits,
-    /// Let the kernel read this far ahead; answered with what holds then.
+    /// Let the kernel read this far ahead; answered with the limits in force then.
     SetKernelReadahead {
         /// How far.
         bytes: u64,
     },
-    /// Let the engine use this much memory; answered with what holds then.
+    /// Let the engine use this much memory; answered with the limits in force then.
     SetMemory {
         /// How much.
         bytes: u64,
@@ -61,7 +61,7 @@ pub enum Question {
     },
 }
 
-/// What is answered.
+/// An answer.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Answer {
@@ -127,7 +127,7 @@ fn clear(path: &Path) -> Result<(), Failure> {
             }
             std::fs::remove_file(path).map_err(|e| Failure::unusable(path, plain(&e)))
         }
-        // Nothing there, or binding will say what is wrong.
+        // Nothing there, or binding will give the error.
         Err(_) => Ok(()),
     }
 }
@@ -172,7 +172,7 @@ pub(super) fn reply(mut client: &UnixStream, answer: &Answer) -> io::Result<()> 
 /// Asks a running mount.
 ///
 /// # Errors
-/// Nobody listens, or what listens is no mount.
+/// No process listens, or the listener is no mount.
 pub fn ask(path: &Path, question: &Question) -> Result<Answer, Failure> {
     let failed = |e: io::Error| match e.kind() {
         io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {

@@ -6,12 +6,12 @@
 //! ```text
 //! SIGTERM, SIGINT --> taken off its path --> session ends, or GRACE is over, or a second signal --\
 //! umount, fusermount3 -u -------------------------------------------------------------------------+
-//!   driver: no reads any more; what is in flight has LAST to end <--------------------------------/
-//!   all ended: journal, counters        not all: the connection is cut, so that nobody waits on it
+//!   driver: no reads any more; requests in flight have LAST to end <-----------------------------/
+//!   all ended: journal, counters        not all: the connection is cut, so that no program hangs
 //! ```
 //!
-//! A session that ends by itself with an error takes the mount off its path. A second signal ends the
-//! process after [`LAST`] whatever it is at.
+//! A session that ends by itself with an error takes the mount off its path. A second signal ends
+//! the process after [`LAST`] in any state.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -36,7 +36,7 @@ use crate::failure::Failure;
 /// within five seconds; systemd waits ninety before it kills, a person does not.
 const GRACE: Duration = Duration::from_secs(4);
 
-/// How long requests that are in flight at the end may take: many times what a disk needs for one.
+/// Time limit of requests in flight at the end: many times a disk's time for one.
 const LAST: Duration = Duration::from_millis(500);
 
 /// The file system of FUSE connections, by `linux/magic.h`.
@@ -51,7 +51,7 @@ pub enum Event {
     Ended(Result<(), String>),
 }
 
-/// Has signals told from now on; the second one ends the process in any case.
+/// Delivers signals from now on; the second one ends the process in any case.
 ///
 /// # Errors
 /// Signals cannot be caught.
@@ -79,7 +79,7 @@ pub fn catch_signals(tell: Sender<Event>) -> Result<(), Failure> {
         .map_err(cannot)
 }
 
-/// Has the end of the session told.
+/// Delivers the end of the session.
 ///
 /// # Errors
 /// No thread can be started.
@@ -90,7 +90,7 @@ pub fn tell_of_end(session: BackgroundSession, tell: Sender<Event>) -> io::Resul
             Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => Ok(()),
             ended => ended.map_err(|error| error.to_string()),
         };
-        // Nobody listens if the mount ended already.
+        // The receiver is gone if the mount ended already.
         let _ = tell.send(Event::Ended(ended));
     };
     thread::Builder::new()
@@ -144,7 +144,7 @@ pub fn wait(
     failed.map_or(Ok(ledger), Err)
 }
 
-/// Takes the mount off its path. On a thread of its own: somebody on the way to the path may not
+/// Takes the mount off its path. On a thread of its own: a server on the way to the path may not
 /// answer either.
 fn take_off(mountpoint: &Path) {
     let path = mountpoint.to_owned();
@@ -173,8 +173,8 @@ impl Connection {
         entry.ok().map(Self)
     }
 
-    /// Has the kernel end what waits for this mount. It would do so when the process is gone, but the
-    /// process is not gone while one of its threads waits for a server.
+    /// Has the kernel end requests that wait for this mount. It would do so when the process is
+    /// gone, but the process is not gone while one of its threads waits for a server.
     fn cut(&self) {
         let flags = OFlags::WRONLY | OFlags::CLOEXEC;
         let cut = openat(&self.0, "abort", flags, Mode::empty())
@@ -188,8 +188,7 @@ impl Connection {
     }
 }
 
-/// The kernel's folder of FUSE connections: where it usually is, or by a mount of our own that nobody
-/// sees.
+/// The kernel's folder of FUSE connections: at its usual place, or by a private mount of our own.
 fn connections() -> Result<OwnedFd, Errno> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let usual = open("/sys/fs/fuse/connections", flags, Mode::empty());

@@ -12,9 +12,9 @@
 //! changed         --> open files whose source has another version by now
 //! ```
 //!
-//! Whether a caller may do something is decided by the caller's kernel from mode, owner and access
-//! lists (`default_permissions`, POSIX ACLs), never by what the daemon may do. There is no
-//! operation that writes: the mount is read-only, and the kernel says `EROFS` before anyone asks.
+//! The caller's kernel checks its rights by mode, owner and access lists (`default_permissions`,
+//! POSIX ACLs); the daemon's own rights never count. There is no operation that writes: the mount
+//! is read-only, and the kernel answers `EROFS` first.
 
 mod ahead;
 pub mod announced;
@@ -66,7 +66,7 @@ use super::lanes::LaneOf;
 /// No name, link target or list of attributes is longer: `XATTR_SIZE_MAX` and `XATTR_LIST_MAX`.
 const XATTR_BYTES_MAX: usize = 64 * 1024;
 
-/// A file the kernel was told of.
+/// A file sent to the kernel.
 #[derive(Debug)]
 pub struct Found {
     /// Its number.
@@ -84,9 +84,10 @@ pub struct Opened {
     pub unchanged: bool,
     /// It has none, and may be given some: see [`SourceFs::open_to_give`].
     pub first: bool,
-    /// What was opened.
+    /// The opened version.
     pub version: Version,
-    /// The attributes the kernel has of it are not, and must be dropped before it hears of the open.
+    /// The attributes the kernel has of it are not, and must be dropped before the open is
+    /// answered.
     pub resized: bool,
     /// The folder it is in, if that is to be listed by [`SourceFs::list_for_walk`].
     pub unlisted: Option<Node>,
@@ -110,7 +111,7 @@ pub struct SourceFs {
 }
 
 impl SourceFs {
-    /// The file system of a folder, which keeps so many names of folders that are walked.
+    /// The file system of a folder, which keeps a given number of names of folders that are walked.
     ///
     /// # Errors
     /// It is not there, not a folder, or not accessible.
@@ -167,7 +168,7 @@ impl SourceFs {
         self.own.get().copied()
     }
 
-    /// Where calls about a node are made.
+    /// Lane of calls about a node.
     #[must_use]
     pub fn lane(&self, node: Node) -> LaneOf {
         self.nodes.lane(node)
@@ -177,7 +178,7 @@ impl SourceFs {
     /// [`forget`](Self::forget) it. None if something is mounted there.
     ///
     /// # Errors
-    /// `ENOENT`, and whatever else the source says.
+    /// `ENOENT`, and other errors of the source.
     pub fn lookup_here(&self, parent: Node, name: &OsStr) -> Result<Option<Found>, Errno> {
         beneath::check_name(name)?;
         let child = self.child(parent, name)?;
@@ -186,10 +187,10 @@ impl SourceFs {
             .transpose()
     }
 
-    /// Finds a name in a folder, and what is mounted there if something is.
+    /// Finds a name in a folder, and the root of a file system mounted there.
     ///
     /// # Errors
-    /// `ENOENT`, `ELOOP` if it is this mount, and whatever else the source says.
+    /// `ENOENT`, `ELOOP` if it is this mount, and other errors of the source.
     pub fn lookup(&self, parent: Node, name: &OsStr) -> Result<Found, Errno> {
         if let Some(found) = self.lookup_here(parent, name)? {
             return Ok(found);
@@ -244,7 +245,7 @@ impl SourceFs {
         }
     }
 
-    /// Where a symbolic link leads, as it is written there.
+    /// Target of a symbolic link, as it is written there.
     ///
     /// # Errors
     /// `EINVAL` if it is no link.
@@ -264,7 +265,7 @@ impl SourceFs {
     /// Reads of an open file: see [`OpenFile::read`].
     ///
     /// # Errors
-    /// Those of the source.
+    /// Errors of the source.
     pub fn read(&self, handle: u64, buffer: &mut [u8], offset: u64) -> Result<usize, Errno> {
         self.files.get(handle)?.read(buffer, offset, true)
     }
@@ -278,7 +279,7 @@ impl SourceFs {
         }
     }
 
-    /// Where the next bytes or the next hole of a file begin, from `at` on.
+    /// Start of the next bytes or the next hole of a file, from `at` on.
     ///
     /// # Errors
     /// `ENXIO` past the last, and those of the source.
@@ -293,7 +294,7 @@ impl SourceFs {
     /// The file system a node is on.
     ///
     /// # Errors
-    /// Those of the source.
+    /// Errors of the source.
     pub fn space(&self, node: Node) -> Result<StatVfs, Errno> {
         rustix::fs::fstatvfs(self.descriptor(node)?)
     }

@@ -1,15 +1,15 @@
-//! FUSE's side of a mount: requests of the kernel in, answers out, nothing decided.
+//! The FUSE adapter of a mount: requests of the kernel in, answers out, no decisions.
 //!
 //! `fuser` parses requests on a few threads of its own, each with its own channel to the kernel,
-//! and calls in here; every operation is one call of [`SourceFs`](super::fs::SourceFs) and a translation
-//! of its result. A call asks the source, which may not answer, so it is made in the
-//! [lane](super::lanes) of its file system. Reads are done by [`reads`]: it sees to it that a blocked one
-//! never blocks another request, and that all of them together stay within their memory.
+//! and calls in here; every operation is one call of [`SourceFs`](super::fs::SourceFs) and a
+//! translation of its result. A call asks the source, which may not answer, so it is made in the
+//! [lane](super::lanes) of its file system. [`reads`] does the reads: a blocked read blocks no
+//! other request, and all reads together stay within their memory.
 //!
-//! The kernel is told: names and attributes are good for as long as the user [said](super::trust); data
-//! stays in its page cache until the file has another version (`FOPEN_KEEP_CACHE`, `AUTO_INVAL_DATA`, the
-//! watch); links are cached; access lists are checked by it (`POSIX_ACL` beside
-//! `default_permissions`); requests may be a mebibyte long and many at once.
+//! Settings sent to the kernel: names and attributes are valid for the user's
+//! [times](super::trust); data stays in its page cache until the file has another version
+//! (`FOPEN_KEEP_CACHE`, `AUTO_INVAL_DATA`, the watch); links are cached; it checks access lists
+//! (`POSIX_ACL` beside `default_permissions`); requests may be a mebibyte long and many at once.
 
 mod calls;
 mod host;
@@ -42,7 +42,7 @@ use super::lanes::{LaneOf, Lanes};
 pub(super) const REQUEST_BYTES_MAX: u32 = 1 << 20;
 
 /// Reads the kernel may have under way that no program waits for yet. Beyond this its readahead
-/// stops for everyone; 256 readers with two windows each stay below.
+/// stops for all programs; 256 readers with two windows each stay below.
 const BACKGROUND_MAX: u16 = 1024;
 
 /// The kernel's numbers for the two kinds of seeking a file system must help with.
@@ -71,7 +71,7 @@ impl Adapter {
 
 impl Filesystem for Adapter {
     fn init(&mut self, _: &Request, config: &mut KernelConfig) -> io::Result<()> {
-        // What the kernel does not have is only slower, or checked once more.
+        // A missing ability of the kernel is only slower, or checked once more.
         for wanted in [
             InitFlags::FUSE_PARALLEL_DIROPS,
             InitFlags::FUSE_AUTO_INVAL_DATA,
@@ -99,7 +99,7 @@ impl Filesystem for Adapter {
             match here.with_descriptors(|fs| fs.lookup_here(parent_node, &name)) {
                 Ok(Some(found)) => here.lookup(Ok(found), reply),
                 Err(error) => here.lookup(Err(error), reply),
-                // What is mounted there may not answer, and this lane is its folder's.
+                // The file system mounted there may not answer, and this lane is its folder's.
                 Ok(None) => lanes.later(mount_point(parent, &name), move || {
                     let found = served.with_descriptors(|fs| fs.lookup(parent_node, &name));
                     served.lookup(found, reply);
@@ -214,7 +214,7 @@ impl Filesystem for Adapter {
         let at = match (u64::try_from(offset), whence) {
             (Ok(offset), SEEK_DATA) => SeekFrom::Data(offset),
             (Ok(offset), SEEK_HOLE) => SeekFrom::Hole(offset),
-            // The kernel knows sizes and positions itself and asks for nothing else.
+            // The kernel has sizes and positions itself and requests nothing else.
             _ => return reply.error(Errno::EINVAL),
         };
         self.call(node, move |served| {
@@ -235,7 +235,7 @@ impl Filesystem for Adapter {
         _: bool,
         reply: ReplyEmpty,
     ) {
-        // To close a file of a server is to ask it.
+        // Closing a file of a server is a request to it.
         let Ok(lane) = self.served.fs.open_file(handle.0).map(|file| file.lane) else {
             return reply.ok();
         };

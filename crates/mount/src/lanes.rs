@@ -15,7 +15,7 @@
 //! a third one:               1 hangs, on its own thread  here on has one thread beside them
 //! ```
 //!
-//! It bounds threads, not what is queued: that is one entry for each program that waits.
+//! The number of threads is bounded, not that of queued calls: one for each program that waits.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex};
@@ -26,15 +26,15 @@ use super::lock;
 /// Threads that take requests which may be at it in one lane: half of them.
 const RUNNING_MAX: usize = 8;
 
-/// The stack of a lane's own thread: what a request needs is a few KiB.
+/// The stack of a lane's own thread: a request needs a few KiB.
 const STACK_BYTES: usize = 256 << 10;
 
 /// Which calls wait for each other at most.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum LaneOf {
-    /// Those to the file system on this device.
+    /// Calls to the file system on this device.
     Device(u32, u32),
-    /// Those for what is mounted on one name, whose device is not known yet.
+    /// Calls to a file system mounted on one name, whose device is not known yet.
     MountPoint(u64),
     /// Reads that must wait where they are, of files on this device.
     LastWay(u64),
@@ -61,13 +61,13 @@ struct State {
 
 /// See the [module](self).
 pub struct Lanes {
-    /// How many of the threads that take requests may be at a call.
+    /// Number of request threads that may be in a call.
     taken_max: usize,
     state: Mutex<State>,
 }
 
 impl Lanes {
-    /// For so many threads that take requests.
+    /// For a given number of threads that take requests.
     #[must_use]
     pub fn new(threads: usize) -> Arc<Self> {
         Arc::new(Self {
@@ -114,7 +114,7 @@ impl Lanes {
         }
     }
 
-    /// Carries out what is queued, until nothing is.
+    /// Carries out queued calls, until none is left.
     fn go_on(&self, of: LaneOf) {
         let mut state = lock(&self.state);
         loop {

@@ -1,8 +1,8 @@
 //! The mount: any program reads ahead, unchanged.
 //!
-//! `forerun mount SOURCE MOUNTPOINT` shows SOURCE, read-only, at MOUNTPOINT. What programs read
-//! there comes through the engine; what they have read stays in the kernel's page cache as for any
-//! file system, so the engine's memory holds what is *not yet* read.
+//! `forerun mount SOURCE MOUNTPOINT` shows SOURCE, read-only, at MOUNTPOINT. Reads of programs
+//! there go through the engine. The kernel's page cache keeps bytes that were read, as for any file
+//! system, so the engine's memory holds bytes that were prefetched and *not yet* read.
 //!
 //! ```text
 //! program --> kernel: page cache --> fuse --> fs --> forerun-io: engine, backend --> SOURCE
@@ -11,18 +11,18 @@
 //!                     (pages of changed files)        metrics <-- Prometheus
 //! ```
 //!
-//! | module | what it does |
+//! | module | purpose |
 //! | --- | --- |
 //! | [`fs`] | the file system, without FUSE |
 //! | [`fuse`] | requests of the kernel in, answers out |
 //! | [`lanes`] | calls to file systems that may not answer |
-//! | [`running`], [`ending`] | from a channel to a mount that works, and to its end |
+//! | [`running`], [`ending`] | start of a mount, and its end |
 //! | [`point`], [`attach`], [`options`] | mount point, `mount(2)`, `-o` |
-//! | [`limits`], [`budget`] | those of the process, and who gets how much of `--memory` |
-//! | [`background`] | a daemon that was seen to work |
+//! | [`limits`], [`budget`] | limits of the process, and the division of `--memory` |
+//! | [`background`] | the mount as a daemon |
 //! | [`watch`], [`readahead`], [`trust`] | the kernel's caches |
-//! | [`announcements`] | reads that programs will do |
-//! | [`control`], [`sockets`], [`metrics`], [`read_times`], [`report`] | what it does, and what can be changed |
+//! | [`announcements`] | announced reads |
+//! | [`control`], [`sockets`], [`metrics`], [`read_times`], [`report`] | reports and limits |
 
 #![forbid(unsafe_code)]
 
@@ -50,7 +50,7 @@ pub mod watch;
 use forerun_surface::{environment, estimate, failure, files, quantity, stats};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Locks; what is behind our locks is right after every single step, so a panic spoils nothing.
+/// Locks; data behind our locks is right after every single step, so a panic spoils nothing.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,9 +1,9 @@
-//! Limits of the process that a mount does not fit into, found before anything is mounted.
+//! Limits of the process that are too low for a mount, found before anything is mounted.
 //!
-//! Threads that take requests are started once the mount is visible, and each maps a buffer of 16 MiB,
-//! of which it touches two pages. Under `ulimit -v` the process would be ended there and then
-//! (`memory allocation of 16781312 bytes failed`), and without descriptors the mount would hang. So
-//! what will be needed is taken here for a moment, and given back.
+//! Problem: the threads that take requests are started once the mount is visible, and each maps a
+//! buffer of 16 MiB, of which it touches two pages. Under `ulimit -v` the process would be killed
+//! there (`memory allocation of 16781312 bytes failed`), and without descriptors the mount would
+//! hang. Mechanism: the needed resources are allocated here for a moment, and given back.
 
 use std::fs::File;
 
@@ -15,11 +15,11 @@ use crate::failure::Failure;
 use crate::quantity::size;
 use forerun_core::Bytes;
 
-/// Address space of a thread that takes requests: its buffer, its stack, and what the allocator takes.
+/// Address space of a thread that takes requests: its buffer, its stack, and the allocator's part.
 const THREAD_BYTES: usize = (16 << 20) + (2 << 20) + (2 << 20);
 
-/// Of all other threads together, the allocator's arenas, which are few under a limit, and what is
-/// allocated while files are read.
+/// Of all other threads together, the allocator's arenas, which are few under a limit, and
+/// allocations while files are read.
 const OTHERS_BYTES: usize = 256 << 20;
 
 /// Descriptors that must be left: a few calls at a time, a few open files.

@@ -1,8 +1,8 @@
 //! The counters of a mount for Prometheus, over HTTP.
 //!
-//! A page that anybody may ask for must not cost the mount its memory, threads or descriptors. So
-//! one thread serves a bounded number of connections ([`server`]), each with a bounded request and a
-//! bounded time ([`connection`]), and makes the page ([`page`]) at most ten times a second.
+//! A page that any program may ask for must not cost the mount its memory, threads or descriptors.
+//! So one thread serves a bounded number of connections ([`server`]), each with a bounded request
+//! and a bounded time ([`connection`]), and makes the page ([`page`]) at most ten times a second.
 //!
 //! ```text
 //! forerun-metrics: poll --> accept --> request <= 8 KiB, 5 s --> page --> answer, close

@@ -1,11 +1,15 @@
 //! Mount options as an fstab has them, turned into flags before anything is parsed.
 //!
-//! Called by `main` with the words of the command line. `mount(8)` runs
-//! `mount.forerun SOURCE MOUNTPOINT -o a,b=c`, which is this binary under another name; that
-//! becomes `forerun mount SOURCE MOUNTPOINT --a --b=c`. So every option has one place, one check
-//! and one message, whichever way it came. What is for the kernel becomes `--flag`; what is for
-//! `mount(8)` alone is dropped. A comma inside a value is written `:`, as in
-//! `emulate=switching=8ms:rate=80MB/s:servers=1`.
+//! Called by `main` with the words of the command line. `mount(8)` runs this binary under another
+//! name, and its arguments are rewritten:
+//!
+//! ```text
+//! mount.forerun SOURCE MOUNTPOINT -o a,b=c   ->   forerun mount SOURCE MOUNTPOINT --a --b=c
+//! ```
+//!
+//! So every option has one place, one check and one message in both forms. Options for the kernel
+//! become `--flag`; those for `mount(8)` alone are dropped. A comma inside a value is written `:`,
+//! as in `emulate=switching=8ms:rate=80MB/s:servers=1`.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -17,7 +21,7 @@ use rustix::mount::MountFlags;
 /// The name under which `mount(8)` runs us.
 const FSTAB_NAME: &str = "mount.forerun";
 
-/// Options that are `mount(8)`'s own business, or say what is so anyway.
+/// Options that are `mount(8)`'s own business, or hold in any case.
 const IGNORED: &[&str] = &[
     "defaults",
     "ro",
@@ -44,10 +48,10 @@ const IGNORED: &[&str] = &[
     "default_permissions",
 ];
 
-/// Short flags `mount(8)` may pass to whoever mounts; none changes what we do.
+/// Short flags `mount(8)` may pass to a helper; none changes the mount.
 const IGNORED_SHORT: &[&str] = &["-n", "-s", "-v", "-r", "-w"];
 
-/// What the kernel is told beside the file system.
+/// Options for the kernel beside the file system.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum Flag {
     /// Devices below SOURCE are devices here too.

@@ -1,11 +1,11 @@
-//! SOURCE and MOUNTPOINT before anything is mounted: are they what they should be?
+//! Checks of SOURCE and MOUNTPOINT before anything is mounted.
 //!
-//! Called once by the command. A mount whose daemon was killed stays in the way until somebody
-//! unmounts it (`ENOTCONN` for whoever looks); if it was one of ours it is cleared away here, so
-//! that mounting again just works.
+//! Called once by the command. A mount whose daemon was killed stays in place until it is unmounted
+//! (`ENOTCONN` for every access); a dead mount of forerun is unmounted here, so that mounting again
+//! works.
 //!
-//! A mount point inside SOURCE is fine: what was there is kept as [`Covered`]. The other way
-//! round the mount would hide what it reads, and most likely it is a slip: refused.
+//! A mount point inside SOURCE is accepted: the folder below it is kept as [`Covered`]. A SOURCE
+//! inside the mount point is refused, because the mount would hide its own source.
 
 use std::ffi::OsString;
 use std::fs;
@@ -26,18 +26,18 @@ const STALE_MAX: usize = 16;
 /// Both, checked, absolute and free of links.
 #[derive(Debug)]
 pub struct Checked {
-    /// What is read.
+    /// The source.
     pub source: PathBuf,
-    /// Where it appears.
+    /// The mount point.
     pub mountpoint: PathBuf,
-    /// What the mount point hides of SOURCE.
+    /// The folder of SOURCE that the mount point hides.
     pub covered: Option<Covered>,
 }
 
 /// Checks both, and clears away dead mounts of ours.
 ///
 /// # Errors
-/// Says which of them is not what it should be.
+/// The path that cannot be mounted, and why.
 pub fn check(source: &Path, mountpoint: &Path, nonempty: bool) -> Result<Checked, Failure> {
     let source_path = folder(source)?;
     let path = cleared(mountpoint)?;
@@ -46,7 +46,7 @@ pub fn check(source: &Path, mountpoint: &Path, nonempty: bool) -> Result<Checked
         return Err(refused("is not a directory"));
     }
     if source_path == path {
-        let why = "is SOURCE and MOUNTPOINT: the mount would hide what it reads";
+        let why = "is SOURCE and MOUNTPOINT: the mount would hide its own source";
         return Err(Failure::unusable(source, why));
     }
     if source_path.starts_with(&path) {
@@ -102,7 +102,7 @@ pub fn device_at(path: &Path) -> Option<(u32, u32)> {
     Some(on_path.device)
 }
 
-/// Whether a device is what a path leads to, by the kernel's list.
+/// Whether a path leads to a device, by the kernel's list.
 #[must_use]
 pub fn is_mounted(path: &Path, device: (u32, u32)) -> bool {
     device_at(path) == Some(device)
@@ -128,7 +128,7 @@ fn missing(path: &Path, error: &io::Error) -> Failure {
 /// The real path of a mount point, once no dead mount of ours is on it.
 fn cleared(mountpoint: &Path) -> Result<PathBuf, Failure> {
     for _ in 0..STALE_MAX {
-        // Unlike attributes, the kernel never answers this one from what it was told before.
+        // Unlike attributes, the kernel never answers this one from its cache.
         match rustix::fs::statfs(mountpoint) {
             Err(Errno::NOTCONN) => clear(mountpoint)?,
             // It is dying: this question was under way when its daemon went.

@@ -1,4 +1,4 @@
-//! How long reads take: a histogram of the daemon's answers to the kernel's `READ` requests.
+//! Times of reads: a histogram of the daemon's answers to the kernel's `READ` requests.
 //!
 //! Problem: an average hides the reads that programs notice. A mount that answers 99 of 100 requests
 //! from memory and one after a second has a mean of ten milliseconds.
@@ -44,7 +44,7 @@ pub const BOUNDS: [Duration; 17] = [
     Duration::from_secs(10),
 ];
 
-/// Those of the bounds, and one for what takes longer.
+/// Buckets of the bounds, and one for longer reads.
 const BUCKETS: usize = BOUNDS.len() + 1;
 
 /// See the [module](self).

@@ -1,9 +1,9 @@
-//! How far the kernel itself reads ahead on the mount.
+//! The kernel's own readahead on the mount.
 //!
-//! It does not decide what the disk does, the engine does; but a program that reads 4 KiB at a
-//! time should not cost a round trip to the daemon for each, and two windows of the kernel keep
-//! bytes on the way while the program works. FUSE mounts get 128 KiB unless somebody with the right
-//! to do so writes another value under `/sys/class/bdi`. Where that is refused, it stays so.
+//! The engine alone decides the disk's requests. But a program that reads 4 KiB at a time should
+//! not cost a round trip to the daemon for each read, and two windows of the kernel keep bytes on
+//! the way while the program works. FUSE mounts have 128 KiB unless a privileged user writes
+//! another value under `/sys/class/bdi`. Without that right the value stays.
 
 use std::path::PathBuf;
 use std::{fs, io};
@@ -26,7 +26,7 @@ pub fn set(device: Device, bytes: Bytes) -> io::Result<()> {
     fs::write(setting(device)?, format!("{}\n", bytes.0 >> 10))
 }
 
-/// What it is for the file system of this device.
+/// The value for the file system of this device.
 ///
 /// # Errors
 /// `/sys` is not there.

@@ -1,7 +1,7 @@
-//! What a running mount does, as one value: for the control socket, the metrics and `top`.
+//! The state of a running mount, as one value: for the control socket, the metrics and `top`.
 //!
-//! Filled from the file system and the engine's ledger whenever somebody asks; nothing is sampled
-//! in between. Units end the names. Counters only grow, so rates are the reader's to compute.
+//! Filled from the file system and the engine's ledger for each request; nothing is sampled in
+//! between. Units end the names. Counters only grow, so rates are the reader's to compute.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -20,16 +20,16 @@ use super::readahead;
 use crate::estimate::{Estimate, device_name};
 use crate::stats;
 
-/// A mount and what it was started with.
+/// A mount and its options.
 #[derive(Debug)]
 pub struct Watched {
     /// Its file system.
     pub fs: Arc<SourceFs>,
-    /// How long its reads take.
+    /// Times of its reads.
     pub times: Arc<ReadTimes>,
-    /// What it reads.
+    /// Its source.
     pub source: PathBuf,
-    /// Where it appears.
+    /// The mount point.
     pub mountpoint: PathBuf,
     /// The preset of its engine.
     pub preset: &'static str,
@@ -37,11 +37,11 @@ pub struct Watched {
     pub settings: Settings,
     /// How its memory is divided.
     pub budget: Budget,
-    /// When it began.
+    /// Time of its start.
     pub begun: Instant,
 }
 
-/// What a mount did so far.
+/// The counters of a mount.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Report {
     /// Its source.
@@ -50,23 +50,23 @@ pub struct Report {
     pub mountpoint: String,
     /// Time since it began.
     pub elapsed_ns: u64,
-    /// Bytes in a block, which is what the counters count.
+    /// Bytes in a block, the unit of the counters.
     pub block_bytes: u64,
     /// The engine's counters, under the names of the ledger.
     pub counters: serde_json::Map<String, serde_json::Value>,
-    /// Files the kernel knows of.
+    /// Files in the kernel's cache.
     pub known_files: usize,
     /// Which files the kernel reads from the source.
     #[serde(default)]
     pub passthrough: PassthroughReport,
-    /// Open files, each with who opened it.
+    /// Open files, each with its opener.
     pub open_files: Vec<OpenFileReport>,
-    /// What the emulated device was asked for, if there is one.
+    /// Counters of the emulated device, if there is one.
     pub device: Option<DeviceReport>,
     /// Why the journal ends before the mount does; none if it does not.
     #[serde(default)]
     pub journal_error: Option<String>,
-    /// The devices files are on, and what they have to do now.
+    /// The devices files are on, and their queues.
     pub queues: Vec<QueueReport>,
 }
 
@@ -98,9 +98,9 @@ pub struct OpenFileReport {
     pub requests: u64,
     /// Bytes given to the kernel.
     pub read_bytes: u64,
-    /// Where the last read ended.
+    /// End of the last read.
     pub at_bytes: u64,
-    /// The kernel reads it from the source; what it reads is not counted here.
+    /// The kernel reads it from the source; such reads are not counted here.
     #[serde(default)]
     pub passthrough: bool,
     /// Its streams, the one used last at the end.
@@ -110,23 +110,23 @@ pub struct OpenFileReport {
 /// A stream of an open file: a run that is fetched ahead.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct StreamReport {
-    /// Where it began.
+    /// Start position.
     pub begin_bytes: u64,
-    /// Where its reader is.
+    /// Position of its reader.
     pub at_bytes: u64,
     /// Bytes from there on that were fetched, or are on the way.
     pub ahead_bytes: u64,
-    /// Where its last window begins.
+    /// Start of its last window.
     pub window_at_bytes: u64,
-    /// How long that is.
+    /// Its length.
     pub window_bytes: u64,
-    /// How much of it lies behind the mark at which the next one is fetched.
+    /// Its part behind the mark at which the next window is fetched.
     pub window_async_bytes: u64,
     /// Requests of the kernel that wait for bytes of it.
     pub waiting: u32,
 }
 
-/// A device and what it has to do.
+/// A device and its queue.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct QueueReport {
     /// Its number, as in `8:1`, or `emulated`.
@@ -151,23 +151,23 @@ pub struct DeviceReport {
     pub busy_ns: u64,
 }
 
-/// What a mount was started with, and what holds now.
+/// A mount's options, and the limits in force.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Limits {
     /// The preset; fixed as long as the mount lives.
     pub preset: String,
     /// The daemon's memory; fixed as long as the mount lives.
     pub memory_bytes: u64,
-    /// How much of it is used at most; can be set.
+    /// Limit of its use; can be set.
     pub memory_limit_bytes: u64,
-    /// How much of that is the engine's, for blocks; the rest is what the daemon needs beside it.
+    /// The engine's part of that, for blocks; the rest is the daemon's beside it.
     pub engine_limit_bytes: u64,
-    /// How far the kernel reads ahead; can be set. None if the kernel does not say.
+    /// Readahead of the kernel; can be set. None if the kernel does not show it.
     pub kernel_readahead_bytes: Option<u64>,
 }
 
 impl Watched {
-    /// What it did so far; none once it has ended.
+    /// Its counters so far; none once it has ended.
     #[must_use]
     pub fn report(&self) -> Option<Report> {
         let (ledger, device) = self.fs.engine().counters()?;

@@ -1,8 +1,7 @@
-//! A mount from its start on.
+//! A running mount, from its start on.
 //!
-//! Called by the command once SOURCE and MOUNTPOINT are checked. Everything that can fail is begun
-//! before the mount is attached, so a mount that is visible works. How it ends is in
-//! [`ending`].
+//! Called by the command once SOURCE and MOUNTPOINT are checked. Every step that can fail comes
+//! before the mount is attached, so a mount that is visible works. Its end is in [`ending`].
 
 use std::fs::File;
 use std::net::SocketAddr;

@@ -1,4 +1,4 @@
-//! Where the control sockets of mounts are, so that `forerun top` finds them by itself.
+//! Paths of the control sockets of mounts, by which `forerun top` finds them.
 //!
 //! Each daemon makes one in a folder of its user, named after its process, unless `--control` says
 //! otherwise. The folder is the user's alone (mode 0700), as the sockets are: a mount's report names
@@ -9,8 +9,8 @@
 //! other users    $XDG_RUNTIME_DIR/forerun/4711.sock, or /run/user/UID/forerun/4711.sock
 //! ```
 //!
-//! A daemon that was killed leaves its socket behind; who finds nobody behind one removes it. A mount
-//! works without such a folder; it just cannot be watched then.
+//! A daemon that was killed leaves its socket behind; a client that gets no connection to it
+//! removes it. A mount works without such a folder; it just cannot be watched then.
 
 use std::ffi::OsString;
 use std::fs;
@@ -63,7 +63,7 @@ impl Sockets {
         Ok(self.folder.join(format!("{}.sock", std::process::id())))
     }
 
-    /// Somebody else's folder could hold somebody else's socket.
+    /// A folder of another user could hold another user's socket.
     fn check(&self) -> io::Result<()> {
         let there = fs::symlink_metadata(&self.folder)?;
         let ours = there.uid() == rustix::process::geteuid().as_raw();
@@ -102,7 +102,7 @@ impl Sockets {
     pub fn find(&self, wanted: &Path) -> Result<PathBuf, Failure> {
         let absolute =
             std::path::absolute(wanted).map_err(|e| Failure::unusable(wanted, plain(&e)))?;
-        // First by name alone: who asks a mount that hangs for its attributes hangs with it.
+        // First by name alone: a query of the attributes of a mount that hangs would hang with it.
         let by_name = |path: &Path| {
             let path: PathBuf = path.components().collect();
             let found = self.running().into_iter();
@@ -130,14 +130,14 @@ impl Sockets {
             })
     }
 
-    /// Where it looks, for messages.
+    /// The folder, for messages.
     #[must_use]
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 }
 
-/// Whether nobody listens there any more; the file is then removed.
+/// Whether the socket has no listener any more; the file is then removed.
 fn is_left_over(path: &Path) -> bool {
     match UnixStream::connect(path) {
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {

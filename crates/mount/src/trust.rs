@@ -1,25 +1,24 @@
-//! How long the kernel may believe what it was told, without asking again.
+//! Times that the kernel caches answers, without asking again.
 //!
-//! Chosen by the user for the whole mount, told to the kernel with each answer by the
-//! [adapter](super::fuse). A longer time saves a round trip for almost every `stat`, and is how long a
-//! change in SOURCE may go unnoticed.
+//! Chosen by the user for the whole mount, sent to the kernel with each answer by the
+//! [adapter](super::fuse). A longer time saves a round trip for almost every `stat`, and is the
+//! longest time that a change in SOURCE may go unnoticed.
 //!
-//! | what is believed | how long, by default |
+//! | cached | how long, by default |
 //! | --- | --- |
 //! | attributes | a second, as network file systems have it |
 //! | which file a name leads to | the same |
 //! | that there is no such name | not at all: programs wait for files to appear |
 //!
-//! Of a tree that does not change ([`Trust::unchanging`]) the kernel believes all of it for a day, and
-//! opens files and folders by itself: a file it has read before is read again without a word to the
-//! daemon.
+//! A tree that does not change ([`Trust::unchanging`]) is cached for a day, and the kernel opens
+//! its files and folders by itself: reading a file again sends no request to the daemon.
 
 use std::time::Duration;
 
 /// A second: a change is noticed soon, and walking a tree costs one round trip a name.
 pub const TTL: Duration = Duration::from_secs(1);
 
-/// Of a tree that does not change: as good as for ever, and over when the mount is.
+/// For a tree that does not change: as good as for ever, and over when the mount is.
 const DAY: Duration = Duration::from_secs(86_400);
 
 /// See the [module](self).

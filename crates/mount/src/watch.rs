@@ -1,14 +1,15 @@
-//! Looks whether open files changed in the source, and has the kernel drop what it has of them.
+//! The watch: finds open files that changed in the source, and has the kernel drop its cache of
+//! them.
 //!
-//! The kernel asks for attributes again by itself when a program reads, but not for a mapped file; and
-//! what it reads right after a change may still come from the engine's memory. Both are settled here:
-//! once in [`TTL`] every open file is looked at (`statx`, a microsecond each); for one that changed
-//! the engine drops the old version first, then the kernel its pages. A file that is not open needs
-//! none of this: opening it compares.
+//! Problem: the kernel asks for attributes again when a program reads, but not for a mapped file;
+//! and its reads right after a change may still come from the engine's memory. Mechanism: once in
+//! [`TTL`] every open file is checked (`statx`, a microsecond each); for one that changed the
+//! engine drops the old version first, then the kernel its pages. A file that is not open needs no
+//! check: the next open compares.
 //!
-//! A look waits for the server of the file system if it has one, and dropping pages waits for reads of
-//! them to end. So each device is looked after by a thread of its own, for as long as one pass takes;
-//! one that does not answer has no second pass, and keeps no other from having one.
+//! A check waits for the server of the file system if it has one, and dropping pages waits for
+//! reads of them to end. So each device has a thread of its own for each pass; a device that does
+//! not answer has no second pass, and delays no other.
 
 use std::collections::HashSet;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -80,7 +81,7 @@ fn watch(fs: &Arc<SourceFs>, kernel: &Notifier, ended: &Receiver<()>) {
     }
 }
 
-/// Closes what was opened in advance and nobody uses, on a thread that may wait for a server.
+/// Closes unused files that were opened in advance, on a thread that may wait for a server.
 fn close_idle(fs: &Arc<SourceFs>) {
     let ahead = fs.idle_ahead();
     if ahead.is_empty() && !fs.has_idle() {
@@ -93,7 +94,7 @@ fn close_idle(fs: &Arc<SourceFs>) {
         fs.close_idle();
     });
     if let Err(error) = close {
-        tracing::warn!("files that nobody reads stay open: {error}");
+        tracing::warn!("unused files stay open: {error}");
     }
 }
 

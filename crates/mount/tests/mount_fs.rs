@@ -1,4 +1,4 @@
-//! The mount's file system without a kernel: what it says of a tree is what `std::fs` says of it.
+//! The mount's file system without a kernel: its view of a tree is that of `std::fs`.
 //!
 //! Trees are made from a seed by proptest: folders, files, sparse files and links, under names of
 //! any bytes. Each is walked through [`SourceFs`] as the kernel would, and compared.

@@ -1,14 +1,15 @@
-//! Many readers in little memory: the table of `docs/DEVICES.md`, a row a device, memory and number of
-//! readers.
+//! Many readers in little memory: the table of `docs/DEVICES.md`, a row a device, memory and number
+//! of readers.
 //!
 //! ```text
 //! cargo run --release -p forerun-sim --example crowd
 //! ```
 //!
-//! Each reader reads a file of its own, for ever, in pieces of 64 KiB; the bytes of as many
-//! seconds of device time as went before are counted. `none` fetches nothing ahead; `lru` opens windows as long as
-//! forerun's and gives up the block used longest ago; MB/s of each. `of fewer` is forerun's over its best with fewer readers in the same memory. Words
-//! behind the command choose rows by the device's name.
+//! Each reader reads a file of its own, for ever, in pieces of 64 KiB; the bytes of as many seconds
+//! of device time as went before are counted. `none` fetches nothing ahead; `lru` opens windows as
+//! long as forerun's and gives up the block used longest ago; MB/s of each. `of fewer` is forerun's
+//! over its best with fewer readers in the same memory. Words behind the command choose rows by the
+//! device's name.
 
 #![allow(clippy::print_stdout, reason = "a program that prints a table")]
 

@@ -59,7 +59,7 @@ fn run(name: &str, device: &mut dyn Device) {
     ));
 }
 
-#[expect(clippy::print_stdout, reason = "what the program is for")]
+#[expect(clippy::print_stdout, reason = "the program's output")]
 fn report(line: &str) {
     println!("{line}");
 }

@@ -5,9 +5,10 @@
 //! cargo run --release -p forerun-sim --example learned_depth
 //! ```
 //!
-//! Requests read whole files, or pieces anywhere in long files, on a disk of 8 ms and 80 MB/s; D is 640 kB.
-//! In each composition the depth method is exchanged and nothing else. MB/s are those of the 200 requests
-//! after the first 200. Words behind the command choose rows that hold one of them.
+//! Requests read whole files, or pieces anywhere in long files, on a disk of 8 ms and 80 MB/s; D is
+//! 640 kB. In each composition the depth method is exchanged and nothing else. MB/s are those of
+//! the 200 requests after the first 200. Words behind the command choose rows that hold one of
+//! them.
 
 #![allow(clippy::print_stdout, reason = "a program that prints a table")]
 

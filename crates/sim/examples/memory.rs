@@ -26,7 +26,7 @@ use forerun_sim::simulate::streamed::{References, Streamed};
 use forerun_sim::simulate::{bound, engine, hinted, lru};
 use forerun_sim::trace::{Record, TraceError};
 
-/// What a distinct block may take beyond the trace.
+/// Memory of a distinct block beyond the trace, at most.
 const BYTES_MAX: f64 = 64.0;
 
 /// Few blocks, and many: just past a power of two, where tables that double are emptiest.
@@ -36,8 +36,8 @@ const SHORT: u64 = MANY;
 const LONG: u64 = 2 * MANY;
 
 const BLOCK: u32 = 8192;
-/// Few frames, so that all loops miss alike: what a plan takes for each fetch is no matter of how
-/// many different blocks there are.
+/// Few frames, so that all loops miss alike: the memory of a plan for each fetch does not depend on
+/// the number of different blocks.
 const CACHE: u32 = 1_000;
 
 const PRESETS: [&str; 9] = [
@@ -99,7 +99,7 @@ fn measured(preset: &str, references: u64, blocks: u64) -> Option<f64> {
     (kib > 0.0).then_some(kib * 1024.0)
 }
 
-/// What the kernel says this process took at most, in KiB.
+/// Peak memory of this process by the kernel's account, in KiB.
 fn peak_kib() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
@@ -125,7 +125,7 @@ fn source(references: u64, blocks: u64) -> Source {
     Source { open, manner }
 }
 
-/// What `forerun simulate` does for one preset, its bound included.
+/// One preset as `forerun simulate` runs it, its bound included.
 fn simulate(preset: &str, references: u64, blocks: u64) -> Option<()> {
     let source = source(references, blocks);
     let engine_preset = preset::find(preset).ok();
@@ -168,7 +168,7 @@ fn simulate(preset: &str, references: u64, blocks: u64) -> Option<()> {
     Some(())
 }
 
-#[expect(clippy::print_stdout, reason = "what the program is for")]
+#[expect(clippy::print_stdout, reason = "the program's output")]
 fn report(line: &str) {
     println!("{line}");
 }

@@ -1,13 +1,13 @@
-//! Servers with too little memory for what they fetch ahead: the table of design note 0009, a row a
+//! Servers whose memory is too small for their prefetches: the table of design note 0009, a row a
 //! load, number of requests, memory and think time.
 //!
 //! ```text
 //! cargo run --release -p forerun-sim --example prefetch_memory [LOAD]..
 //! ```
 //!
-//! Rates are those of 20 s of virtual time on one disk, in MB/s. The last column compares the preset `forerun`
-//! with the best of its row, the system that is told what requests will read included. Words behind the
-//! command choose loads.
+//! Rates are those of 20 s of virtual time on one disk, in MB/s. The last column compares the
+//! preset `forerun` with the best of its row, including the system with announced requests. Words
+//! after the command choose loads.
 
 #![allow(clippy::print_stdout, reason = "a program that prints a table")]
 

@@ -1,6 +1,6 @@
 //! How fast simulations are on this machine: `cargo run --release -p forerun-sim --example speed`.
 //!
-//! Three figures, each against what it must be, and an exit code of 1 if one is not:
+//! Three figures, each against its limit, and an exit code of 1 if one misses it:
 //!
 //! ```text
 //! LRU       references a second through demand-lru on `instant`, one thread
@@ -8,9 +8,9 @@
 //! synth     seconds for every hinted method on the paper's loop, 1 to 16 disks, two threads
 //! ```
 //!
-//! The first two are whole runs, from records on: numbering blocks, LRU, host, device; they count the
-//! time in which the processor worked for them, in the best of some rounds. A program and no test, because machines differ;
-//! `hdd_speed` has the disks alone.
+//! The first two are whole runs, from records on: numbering blocks, LRU, host, device; they count
+//! the time in which the processor worked for them, in the best of some rounds. A program and no
+//! test, because machines differ; `hdd_speed` has the disks alone.
 
 use std::process::ExitCode;
 use std::sync::{LazyLock, Mutex};
@@ -30,7 +30,7 @@ use forerun_sim::simulate::streamed::References;
 use forerun_sim::simulate::{hinted, lru};
 use forerun_sim::trace::{Record, TraceError};
 
-/// What each figure must be: at least so many reads and disk requests a second, at most so long.
+/// The limit of each figure: at least so many reads and disk requests a second, at most so long.
 const READS: f64 = 5e6;
 const REQUESTS: f64 = 1e6;
 const SECONDS: f64 = 20.0;
@@ -186,7 +186,7 @@ fn now() -> Instant {
     Instant::now()
 }
 
-#[expect(clippy::print_stdout, reason = "what the program is for")]
+#[expect(clippy::print_stdout, reason = "the program's output")]
 fn report(line: &str) {
     println!("{line}");
 }

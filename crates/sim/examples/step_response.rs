@@ -4,9 +4,10 @@
 //! cargo run --release -p forerun-sim --example step_response > docs/step_response.svg
 //! ```
 //!
-//! Ten readers on a disk of 8 ms and 80 MB/s whose switches turn ten times dearer after 15 s, and which is a
-//! volume of 30 ms and 300 MB/s after 30 s. Lines: bytes delivered in each half second, as a part of what the device can
-//! transfer, by a run that measures and one that keeps to the first device's profile.
+//! Ten readers on a disk of 8 ms and 80 MB/s whose switches turn ten times dearer after 15 s, and
+//! which is a volume of 30 ms and 300 MB/s after 30 s. Lines: bytes delivered in each half second,
+//! relative to the device's transfer rate, by a run that measures and one that keeps to the first
+//! device's profile.
 
 #![allow(clippy::print_stdout, reason = "a program that prints a plot")]
 

@@ -1,8 +1,8 @@
-//! Announced: a workload whose readers say beforehand what they will read, truly or not.
+//! Announced: a workload whose readers hint their reads beforehand, truly or not.
 //!
-//! Wraps any workload. Its hints are its own reads in the order they come: by turns where readers
-//! take turns, else one of each reader after the other. A part of them can be wrong (another place
-//! of the same file) or missing, as a seed decides; the reads themselves stay as they are.
+//! Wraps any workload. Its hints are its own reads in their order: by turns if readers take turns,
+//! else one of each reader after the other. A percentage of them can be wrong (another place of the
+//! same file) or missing, drawn from a seed; the reads themselves stay as they are.
 
 use forerun_core::Bytes;
 
@@ -12,9 +12,9 @@ use crate::workload::{Announcement, Announcements, Steps, Turns, Walk, Workload}
 /// See the [module](self).
 #[derive(Debug)]
 pub struct Announced<'a> {
-    /// What is read.
+    /// The reads.
     pub workload: &'a dyn Workload,
-    /// How many of a hundred hints name another place of their file.
+    /// Percentage of hints that name another place of their file.
     pub wrong_percent: u8,
     /// How many of a hundred reads are not announced.
     pub missing_percent: u8,
@@ -63,7 +63,7 @@ impl Workload for Announced<'_> {
         let sizes: Vec<u64> = readers.iter().map(|file| files[*file].0).collect();
         let mut random = Random::new(self.seed);
         let hints = in_order(self.workload).filter_map(move |hint| {
-            // Drawn in any case, so that one percentage does not move what the other hits.
+            // Drawn in any case, so that one percentage does not move the targets of the other.
             let (wrong, missing) = (random.below(100), random.below(100));
             let place = random.below(sizes[hint.reader].saturating_sub(hint.bytes.0) + 1);
             if missing < u64::from(self.missing_percent) {
@@ -104,7 +104,7 @@ fn in_order(workload: &dyn Workload) -> impl Iterator<Item = Announcement> + '_ 
     })
 }
 
-/// Everyone in turn, until nobody has had anything in a whole round.
+/// Readers in turn, until a whole round is idle.
 struct Round {
     at: usize,
     idle: usize,

@@ -1,15 +1,15 @@
-//! Conformance: what every device must do, whatever it models.
+//! Conformance: rules that every device keeps, independent of its model.
 //!
 //! Run over all of [`device::LIST`](crate::device::LIST) and all wrappers by the tests; a new
 //! device is in it by being listed. A device under test gets a seeded stream of requests, in
 //! bursts and with pauses, some adjacent and some not, and must
 //!
 //! - end each request exactly once, not before it was submitted, and in the order of time,
-//! - end everything, if it is asked again at the times it names,
-//! - name no event in the past of what it has already done,
-//! - count what it was given, and work no more than its servers can in the time it took,
-//! - deliver nothing in less than the least time it names for that,
-//! - do it all again the same, from the same start.
+//! - end all requests, if it is advanced to the times of its events,
+//! - name no event before the last time it was advanced to,
+//! - count its requests, and work no more than its servers can in the time it took,
+//! - deliver no bytes in less than its least time for them,
+//! - do the same again from the same start.
 
 use std::collections::BTreeMap;
 
@@ -77,7 +77,7 @@ fn exercise(
 struct Run<'a> {
     device: &'a mut dyn Device,
     open: BTreeMap<u64, Nanos>,
-    /// By number, when each request was submitted and what it asked for.
+    /// By number, the time at which each request was submitted, and the request.
     asked: Vec<(Nanos, Request)>,
     all: Vec<Completion>,
     now: Nanos,
@@ -90,7 +90,7 @@ impl Run<'_> {
         self.device.submit(self.now, request);
     }
 
-    /// Lets the device work until then, at the times it asks for.
+    /// Advances the device until then, at the times of its events.
     fn wait_until(&mut self, end: Nanos) -> Result<(), String> {
         while let Some(next) = self.device.next_event().filter(|next| *next <= end) {
             self.now = self.now.max(next);
@@ -137,7 +137,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// What was delivered took no less than the device says it must, as it was at first.
+    /// The delivery took no less than the least time of the device in its first state.
     fn check_least(&self, fresh: &dyn Device) -> Result<(), String> {
         let done = self.all.iter().filter(|one| one.outcome == Outcome::Done);
         let runs: Vec<needs::Run> = done
@@ -153,7 +153,9 @@ impl Run<'_> {
         let end = self.all.last().map_or(begin, |one| one.at);
         if end.since(begin) < least {
             let taken = end.since(begin);
-            return Err(format!("delivers in {taken} what takes {least} at least"));
+            return Err(format!(
+                "delivers in {taken}, below its least time of {least}"
+            ));
         }
         Ok(())
     }

@@ -1,8 +1,8 @@
 //! Caches that only count: exact LRU, and Belady's optimal demand fetching.
 //!
-//! They say what any simulation of the same references must reproduce: published counts are
-//! compared with these, and the engine with both. References are block numbers; a miss fetches
-//! the block and, in a full cache, gives one up. No time, no prefetching, no writes.
+//! Reference values for any simulation of the same references: published counts are compared with
+//! these, and the engine with both. References are block numbers; a miss fetches the block and, in
+//! a full cache, gives one up. No time, no prefetching, no writes.
 //!
 //! * [`Lru`] is a stream: one reference at a time, a table lookup and two moves in the list of
 //!   [`Recency`] each.
@@ -28,7 +28,7 @@ pub struct Lru {
 }
 
 impl Lru {
-    /// An empty cache for so many blocks.
+    /// An empty cache for a given number of blocks.
     #[must_use]
     pub fn new(capacity: usize) -> Self {
         Self {
@@ -110,21 +110,21 @@ impl Future {
         Self { next, distinct }
     }
 
-    /// How many references there are.
+    /// Number of references.
     #[must_use]
     pub fn references(&self) -> usize {
         self.next.len()
     }
 
-    /// How many different blocks.
+    /// Number of distinct blocks.
     #[must_use]
     pub fn distinct(&self) -> usize {
         self.distinct
     }
 }
 
-/// Misses of optimal demand fetching with a cache of so many blocks. The block that is fetched is
-/// always kept, so this is the optimum among caches that must go through their memory.
+/// Misses of optimal demand fetching with a cache of a given number of blocks. The block that is
+/// fetched is always kept, so this is the optimum among caches that must go through their memory.
 #[must_use]
 pub fn optimal_misses(future: &Future, capacity: usize) -> u64 {
     // The resident blocks, each as the position of its next use.

@@ -1,8 +1,8 @@
-//! Devices: what a disk, or anything that serves requests, does with them in virtual time.
+//! Devices: models of disks and other servers of requests, in virtual time.
 //!
-//! The world submits requests and asks when to come back; a device keeps its own queue, so it
-//! may reorder (schedulers) and serve several at once (arrays, flash, object stores). Time only
-//! moves where the world moves it:
+//! The world submits requests and advances the device to the time of its next event. A device keeps
+//! its own queue, so it may reorder (schedulers) and serve several at once (arrays, flash, object
+//! stores). Only the world moves time:
 //!
 //! ```text
 //! submit(now, request) ... next_event() -> t ... advance(t, &mut done) -> completions
@@ -13,7 +13,7 @@
 //! Wrappers around any device are in [`wrap`](crate::wrap). A device described by figures needs no
 //! file in `device/` but a TOML file: see [`model`].
 //!
-//! A device moves no bytes and knows no files, only positions on itself.
+//! A device moves no bytes and has no files, only positions on itself.
 
 pub mod array;
 pub mod hdd;
@@ -102,16 +102,16 @@ pub struct Request {
     pub at: Bytes,
     /// How much to transfer; of nothing, the arm of a disk goes there.
     pub bytes: Bytes,
-    /// Who asks, as far as an operating system tells askers apart.
+    /// The process that asks, as far as an operating system tells processes apart.
     pub process: Process,
 }
 
-/// A process of the host, to schedulers that go by who asks; 0 where nothing is said.
+/// A process of the host, to schedulers that distinguish processes; 0 if the request names none.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub struct Process(pub u32);
 
 impl Request {
-    /// A transfer that no process in particular asks for.
+    /// A transfer for no process in particular.
     #[must_use]
     pub fn new(id: u64, at: Bytes, bytes: Bytes) -> Self {
         let process = Process::default();
@@ -164,7 +164,7 @@ pub struct Completion {
     pub outcome: Outcome,
 }
 
-/// What a device has done so far.
+/// Counters of a device so far.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Usage {
     /// Requests accepted.
@@ -173,7 +173,7 @@ pub struct Usage {
     pub bytes: Bytes,
     /// Requests that did not continue where the one before ended.
     pub switches: u64,
-    /// Time its servers worked, or will work on what was accepted, added up over servers.
+    /// Time its servers worked, or will work on accepted requests, added up over servers.
     pub busy: Nanos,
 }
 
@@ -230,7 +230,7 @@ impl Usage {
 /// # Ok::<(), String>(())
 /// ```
 pub trait Device: core::fmt::Debug {
-    /// What an engine is told about this device; what `forerun profile` would measure on it.
+    /// The costs of this device for an engine; `forerun profile` would measure the same.
     fn profile(&self) -> Profile;
 
     /// Accepts a request. `now` never decreases from call to call, of this or of
@@ -244,21 +244,21 @@ pub trait Device: core::fmt::Debug {
     /// Each request ends exactly once.
     fn advance(&mut self, now: Nanos, done: &mut Vec<Completion>);
 
-    /// What it did so far.
+    /// The counters so far.
     fn usage(&self) -> Usage;
 
-    /// How many requests it can work on at once: `busy` grows at most this much faster than time.
+    /// Number of requests it can work on at once: `busy` grows at most this much faster than time.
     fn servers(&self) -> u32 {
         1
     }
 
-    /// How many bytes it has, if it has an end: what lies beyond fails.
+    /// Its size in bytes, if it has an end: reads beyond it fail.
     fn capacity(&self) -> Option<Bytes> {
         None
     }
 
-    /// A time below which this, as it is before the first request, cannot deliver what is needed,
-    /// counted from that request's submission. Zero where nothing is known.
+    /// A lower bound on the time to deliver `needs`, from the first request's submission, for this
+    /// device in its present state. Zero for an unknown bound.
     fn least(&self, _needs: &Needs) -> Nanos {
         Nanos(0)
     }

@@ -1,7 +1,8 @@
 //! Hinted prefetching in virtual time: hosts for the planner, inputs for them, and the optimum.
 //!
-//! A [`Reads`] is a reference string: which block, how long the reader computes before it asks for
-//! it, and where the blocks lie. It is fully known beforehand, as in kimbrel96:
+//! A [`Reads`] is a reference string: block numbers, the computing time before each reference, and
+//! the places of the blocks. It is fully known beforehand, as in Kimbrel et al. 1996, whose
+//! sections stand in brackets:
 //!
 //! ```text
 //! host      the engine over devices of any kind; compute, driver and stall time   (section 3)
@@ -41,11 +42,11 @@ pub struct Reads {
 pub struct Reference {
     /// The block: an index into [`Reads::places`].
     pub block: BlockNo,
-    /// How long the reader works on it before it asks for the next one.
+    /// Computing time of the reader on it, before the next one.
     pub compute: Nanos,
 }
 
-/// Where a block lies.
+/// Location of a block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Place {
     /// On which disk.
@@ -54,11 +55,11 @@ pub struct Place {
     pub at: Bytes,
 }
 
-/// Size of a block in kimbrel96.
+/// Size of a block in Kimbrel et al. 1996.
 pub const BLOCK_BYTES: u64 = 8192;
 
 impl Place {
-    /// Block `number` of an array striped by one block (kimbrel96 section 3.2).
+    /// Block `number` of an array striped by one block (Kimbrel et al. 1996, section 3.2).
     #[must_use]
     pub fn striped(number: u64, disks: u16, block_bytes: u64) -> Self {
         let disks = u64::from(disks.max(1));
@@ -78,7 +79,7 @@ impl Reads {
         self.references.iter().filter_map(hint).collect()
     }
 
-    /// What a planner is told about a block.
+    /// A block's facts for a planner.
     #[must_use]
     pub fn hint(&self, block: BlockNo) -> Option<Hint> {
         let place = self.places.get(block.0 as usize)?;
@@ -102,7 +103,7 @@ impl Reads {
         self.references.iter().all(placed)
     }
 
-    /// Whether a planner of this setup can be told everything.
+    /// Whether a planner of this setup can hold all references.
     fn check_for(&self, setup: &Setup) -> Result<(), HostError> {
         if !self.check() {
             return Err(HostError::Unplaced);
@@ -127,9 +128,9 @@ pub enum HostError {
     Setup(SetupError),
     /// A reference to a block that lies nowhere.
     Unplaced,
-    /// Blocks lie on so many disks, more than the setup has.
+    /// Blocks lie on this number of disks, more than the setup has.
     Disks(u16),
-    /// Only so many devices, fewer than disks.
+    /// This number of devices, fewer than disks.
     Devices(usize),
     /// So many references, or their blocks, are more than the setup allows.
     TooLong(usize),

@@ -1,7 +1,7 @@
 //! forerun-sim: the engine driven in virtual time, over modelled devices.
 //!
 //! The [`world`] plays the driver: it runs the readers of a [`workload`] (or a [`trace`]) as
-//! processes that think and read, hands what they want to one [`forerun_core::Engine`], and lets
+//! processes that think and read, hands their reads to one [`forerun_core::Engine`], and lets
 //! [`device`]s take virtual time to fetch. No clock, no thread, no byte of data: a run is decided
 //! by its [`Scene`] and ends in the same [`Report`] on every machine.
 //!
@@ -19,9 +19,9 @@
 //! count                     hits without time                  validate   a drive against measured responses
 //! ```
 //!
-//! Because the engine here is the engine that reads real files, what the simulator says about a
-//! policy is what production does; and [`replay`] takes the journal of a real run and checks
-//! decision for decision that the engine still decides so.
+//! The engine here is the engine that reads real files, so a policy decides the same in the
+//! simulator and in production; and [`replay`] takes the journal of a real run and checks decision
+//! for decision that the engine still decides so.
 
 #![forbid(unsafe_code)]
 

@@ -1,6 +1,6 @@
 //! Lines of a text, one at a time, in bounded memory.
 //!
-//! Used by whoever reads journals. A line that is not UTF-8 or longer than any line of a journal
+//! Used by readers of journals. A line that is not UTF-8 or longer than any line of a journal
 //! can be is an error with its number, not a reason to read on.
 
 use std::io::{self, BufRead, Read};

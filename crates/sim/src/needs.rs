@@ -1,17 +1,17 @@
-//! What must be delivered, and so the least that a device can take for it.
+//! Needs: the bytes and requests a run must get, and so the least time of a device for them.
 //!
-//! Whoever compares a run with a lower bound says what the run needs of a device: different bytes,
-//! each of which must leave the surface, the cells or the wire at least once, in at least so many
-//! requests. The device answers with a time that no order of requests, no scheduler and no policy
-//! can go below ([`Device::least`](crate::device::Device::least)):
+//! A comparison with a lower bound states the run's needs of a device: different bytes, each of
+//! which must leave the surface, the cells or the wire at least once, in at least so many requests.
+//! The device answers with a time that no order of requests, no scheduler and no policy can go
+//! below ([`Device::least`](crate::device::Device::least)):
 //!
 //! ```text
-//! runs       [====]   [==]  [========]      ascending, apart      what is needed
+//! runs       [====]   [==]  [========]      ascending, apart      bytes needed
 //! answer     max(every byte passes once, every request is served)  each model knows its own
 //! ```
 //!
-//! A bound leaves out what a lucky run may be spared (distances, rotation, waiting) and keeps what
-//! none is. What a device does not know of itself is zero.
+//! A bound leaves out each cost that a lucky run may avoid (distances, rotation, waiting) and keeps
+//! the costs that every run has. A cost that a device does not model is zero.
 
 use forerun_core::{Bytes, Nanos};
 
@@ -34,7 +34,7 @@ impl Run {
     }
 }
 
-/// What a device must deliver.
+/// Bytes and requests a device must deliver.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Needs {
     runs: Vec<Run>,
@@ -42,7 +42,7 @@ pub struct Needs {
 }
 
 impl Needs {
-    /// These bytes, in so many requests at least.
+    /// These bytes, in at least a given number of requests.
     #[must_use]
     pub fn new(mut runs: Vec<Run>, requests: u64) -> Self {
         runs.retain(|run| run.bytes.0 > 0);
@@ -89,21 +89,21 @@ impl Needs {
         self.runs.is_empty()
     }
 
-    /// How many bytes there are.
+    /// Number of bytes.
     #[must_use]
     pub fn bytes(&self) -> Bytes {
         let each = self.runs.iter().map(|run| run.bytes.0);
         Bytes(each.fold(0, u64::saturating_add))
     }
 
-    /// The time they take at so many bytes a second: what rounds up request by request takes no
-    /// less in all.
+    /// The time they take at a given rate: rounding up request by request takes
+    /// no less in all.
     #[must_use]
     pub fn at_rate(&self, rate: u64) -> Nanos {
         transfer_time(self.bytes(), rate)
     }
 
-    /// How many units of this size they touch, sectors or pages say.
+    /// Number of units of this size that they overlap, such as sectors or pages.
     #[must_use]
     pub fn touched(&self, unit: u64) -> u64 {
         let unit = unit.max(1);

@@ -1,15 +1,15 @@
-//! Phases: one device until some time, another from then on.
+//! Phases: one device up to a time, another from then on.
 //!
 //! For devices that change: a neighbour comes or goes, a volume's credits end, a member of an array
-//! degrades. A request is served by the device of the phase in which it is submitted, so those under way
-//! at the change end as they would have.
+//! degrades. A request is served by the device of the phase in which it is submitted, so those
+//! under way at the change end as they would have.
 //!
 //! ```text
 //! phases  0 s: 8 ms, 80 MB/s        10 s: 80 ms, 8 MB/s
 //! submit at 9.99 s -> the first     submit at 10.01 s -> the second
 //! ```
 //!
-//! Its profile is that of the first phase: nobody knows the future.
+//! Its profile is that of the first phase: the future is unknown.
 
 use forerun_core::{Bytes, Nanos, Profile};
 

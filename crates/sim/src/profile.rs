@@ -1,15 +1,15 @@
 //! Profiling: the two maps of a competitive depth, measured on a device in virtual time.
 //!
-//! What `forerun profile` does to a real device, done to a modelled one; a device's own
+//! `forerun profile` measures a real device, this a modelled one; a device's own
 //! [`profile`](Device::profile) says the same from its parameters, and a test holds the two
-//! together. li04 section 3.1 measures a drive this way.
+//! together. Li et al. 2004, section 3.1, measures a drive this way.
 //!
 //! ```text
 //! rate at a location     (large - small) / (time of the large read - time of the small one)
 //! switching by distance  mean time of a small read so far from the last one, less its bytes
 //! ```
 //!
-//! Each rate comes from two new devices in equal states, so that whatever comes before the bytes
+//! Each rate comes from two new devices in equal states, so that any time before the bytes
 //! cancels. Switching is a mean over random places and times, because rotation is met by chance.
 //! It asks nothing a user could not ask: reads, one at a time.
 
@@ -27,7 +27,7 @@ const LARGE: u64 = 32 << 20;
 const LOCATIONS: u64 = 16;
 /// Reads at each distance: the mean of so many half revolutions is good to 2 %.
 const READS: u64 = 400;
-/// What is taken for the size of a device that has no end.
+/// The assumed size of a device that has no end.
 const ENDLESS: u64 = 64 << 30;
 /// Longest pause between two reads, longer than the slowest revolution of a disk.
 const PAUSE_MAX: u64 = 50_000_000;

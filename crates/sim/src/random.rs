@@ -1,7 +1,7 @@
 //! The one source of chance: splitmix64, from an explicit seed.
 //!
 //! Used by workloads, the fault wrapper and the tests; nothing in this crate draws a number any
-//! other way, so a seed decides a run completely on every machine. The generator is Steele, Lea
+//! other way, so a seed determines a run on every machine. The generator is Steele, Lea
 //! and Flood's splitmix64 (OOPSLA 2014): 64 bits of state, full period, passes BigCrush. It is
 //! not for secrets.
 
@@ -16,7 +16,7 @@ impl Random {
         Self(seed)
     }
 
-    /// An independent stream for part number `part` of what `seed` decides.
+    /// An independent stream for part number `part` of the draws of `seed`.
     #[must_use]
     pub fn part(seed: u64, part: u64) -> Self {
         let mut source = Self(seed ^ part.wrapping_mul(0xd1b5_4a32_d192_ed03));
@@ -30,7 +30,7 @@ impl Random {
     }
 
     /// A number below `bound`; 0 if `bound` is 0. The bias of the multiplication is below
-    /// `bound / 2^64`, invisible for what is drawn here.
+    /// `bound / 2^64`, invisible for the bounds drawn here.
     pub fn below(&mut self, bound: u64) -> u64 {
         ((u128::from(self.number()) * u128::from(bound)) >> 64) as u64
     }

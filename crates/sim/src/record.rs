@@ -1,4 +1,4 @@
-//! Recording: where the journal of a run goes, and the digest that stands for it.
+//! Recording: the sink of a run's journal, and the digest that stands for it.
 //!
 //! The world shows every input and output of the engine to a [`Record`]. `()` keeps nothing, a
 //! `Vec<Entry>` keeps everything, [`Text`] writes the journal format of

@@ -1,7 +1,7 @@
 //! Replay: a journal is fed to a fresh engine, which must take the same decisions again.
 //!
 //! Called with the journal of a run, simulated or real. The head gives the settings; every input
-//! line is handed to the engine, every output line compared with what the engine says next. The
+//! line is handed to the engine, every output line compared with the engine's next output. The
 //! text is read line by line, so a journal of any length takes no memory beyond the engine's.
 //!
 //! ```text
@@ -10,9 +10,9 @@
 //! ```
 //!
 //! `idle -` may be written or left out: the next input says the same. A journal may stop in the
-//! middle of an input's outputs (the recorder was killed); the count says whether it did.
+//! middle of an input's outputs (the recorder was killed); the count shows it.
 //!
-//! It runs no device and no reader, and it knows nothing of who recorded the journal.
+//! It runs no device and no reader, and it treats journals of every recorder alike.
 
 use std::io::{self, BufRead};
 
@@ -21,7 +21,7 @@ use forerun_core::{Engine, Nanos, Output, Settings};
 
 use crate::lines::{Lines, LinesError};
 
-/// What was replayed.
+/// Counters of a replay.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Replayed {
     /// Inputs handed to the engine.
@@ -39,9 +39,9 @@ pub struct Replayed {
 pub struct Difference {
     /// The line of the journal, from 1.
     pub line: u64,
-    /// What the journal says there; an input line where it says the engine was drained.
+    /// The journal's line there; an input line if by the journal the engine was drained.
     pub expected: String,
-    /// What the engine says.
+    /// The engine's output.
     pub got: String,
     /// The input that caused it.
     pub input: String,
@@ -59,7 +59,7 @@ pub enum ReplayError {
     Line {
         /// Its number, from 1.
         line: u64,
-        /// What is wrong with it.
+        /// The fault in it.
         error: LineError,
     },
     /// A line that is too long, or not text.
@@ -176,7 +176,7 @@ impl Player {
         }
     }
 
-    /// The journal says the engine was drained: by an input, or by the end.
+    /// The engine was drained by the journal: by an input, or by the end.
     fn drain<R: BufRead>(&mut self, lines: &Lines<R>) -> Result<(), ReplayError> {
         if self.drained {
             return Ok(());
@@ -224,7 +224,7 @@ impl Player {
     }
 }
 
-/// Replays any bytes at all; for fuzzing. Must return, whatever they are.
+/// Replays any bytes at all; for fuzzing. Must return on every input.
 pub fn replay_bytes(bytes: &[u8]) -> Result<Replayed, ReplayError> {
     replay(bytes)
 }

@@ -1,4 +1,4 @@
-//! Reports: what a run came to.
+//! Reports: the results of a run.
 //!
 //! The [`Report`] holds everything in integers; the [`Summary`] is its one line for tables and
 //! JSON, with the names `forerun bench` uses, so that a simulated and a real run can be laid side
@@ -11,7 +11,7 @@ use forerun_core::{Bytes, Ledger, Nanos, Profile};
 
 use crate::device::Usage;
 
-/// What a run came to.
+/// The results of a run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Report {
     /// The engine's counters.
@@ -20,13 +20,13 @@ pub struct Report {
     pub elapsed: Nanos,
     /// When the last fetch was done, too.
     pub quiet: Nanos,
-    /// What the engine kept beside blocks, in the end.
+    /// The engine's memory beside blocks, in the end.
     pub bookkeeping: Bytes,
     /// Bytes taken by all readers.
     pub bytes: Bytes,
-    /// Each reader's own account.
+    /// Each reader's own times.
     pub readers: Vec<ReaderReport>,
-    /// What each device did.
+    /// Counters of each device.
     pub devices: Vec<DeviceReport>,
     /// Stands for all decisions and their times: equal runs have equal digests.
     pub digest: u64,
@@ -36,7 +36,7 @@ pub struct Report {
     pub block_bytes: u32,
 }
 
-/// One reader's account; `elapsed = compute + driver + stall`.
+/// One reader's times; `elapsed = compute + driver + stall`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ReaderReport {
     /// When it opened its file.
@@ -69,16 +69,16 @@ impl ReaderReport {
     }
 }
 
-/// What a device did.
+/// Counters of a device.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DeviceReport {
     /// Its counters.
     pub usage: Usage,
-    /// How many requests it can work on at once.
+    /// Number of requests it can work on at once.
     pub servers: u32,
-    /// What the engine took its costs to be in the end.
+    /// The engine's estimate of its costs in the end.
     pub estimate: Profile,
-    /// What that rests on.
+    /// The confidence of that estimate.
     pub confidence: Confidence,
 }
 
@@ -153,10 +153,7 @@ impl Report {
 
 /// A run on one line; [`Display`](fmt::Display) is one JSON object.
 #[derive(Clone, PartialEq, Eq, Debug)]
-#[expect(
-    missing_docs,
-    reason = "each name says what it is and ends in its unit"
-)]
+#[expect(missing_docs, reason = "each name is a quantity and ends in its unit")]
 pub struct Summary {
     pub preset: String,
     pub readers: u64,

@@ -1,6 +1,6 @@
-//! Devices by name, and what stands around them: arrays, and a scheduler in front of each disk.
+//! Devices by name, and the wrappers around them: arrays, and a scheduler in front of each disk.
 //!
-//! A name is a device with what is around it, outermost first:
+//! A name is a device with the wrappers around it, outermost first:
 //!
 //! ```text
 //! array(disks=4) : cscan : hp97560          [array(disks=4), cscan] around hp97560
@@ -35,7 +35,7 @@ pub enum BehindError {
     Device(DeviceError),
     /// The device names this one.
     Own(String),
-    /// The device works on so many requests at once.
+    /// The device works on this number of requests at once.
     Servers(String, u32),
 }
 
@@ -61,7 +61,7 @@ impl fmt::Display for BehindError {
 
 impl core::error::Error for BehindError {}
 
-/// What stands around a device.
+/// The wrappers around a device.
 #[derive(Debug)]
 enum Around<'a> {
     Array(Choice<Built>),

@@ -1,9 +1,9 @@
-//! Schedulers: in which order a device that serves one request at a time gets those that wait.
+//! Schedulers: the order in which waiting requests reach a device that serves one at a time.
 //!
-//! The wrapper [`Queued`](crate::wrap::Queued) holds what is submitted to a device and asks the
-//! [`Scheduler`] for the next whenever the device is free. A request of no bytes takes a disk's
-//! arm somewhere; a scheduler may ask for that too. It is what an operating system does, which
-//! knows positions but neither arm nor angle.
+//! The wrapper [`Queued`](crate::wrap::Queued) holds the submitted requests of a device and asks
+//! the [`Scheduler`] for the next whenever the device is free. A request of no bytes takes a disk's
+//! arm somewhere; a scheduler may ask for that too. It acts like an operating system, which knows
+//! positions but neither arm nor angle.
 //!
 //! Each scheduler is one file in `scheduler/`, one `mod` line and one entry in [`LIST`]; it says
 //! only where to go from where the last request ended, so it keeps no queue of its own. Picks are
@@ -64,8 +64,9 @@ struct Arrival {
     at: Nanos,
 }
 
-/// Stale arrivals beside as many live ones before all are looked through. Each look is then paid for
-/// by as many requests; and a request that is never served keeps no more entries than that behind it.
+/// Stale arrivals beside as many live ones before all are looked through. Each look is then paid
+/// for by as many requests; and a request that is never served keeps no more entries than that
+/// behind it.
 const STALE_MIN: usize = 64;
 
 impl Waiting {
@@ -116,15 +117,15 @@ impl Waiting {
         key
     }
 
-    /// What waits under a name.
+    /// The waiting request of a name.
     #[must_use]
     pub fn get(&self, key: Key) -> Option<&Request> {
         self.by_position.get(&key)
     }
 
-    /// The waiting request that ends where this one begins, or begins where it ends, takes it in if both
-    /// together are no longer than that; the name by which it waits from now on. It keeps its place
-    /// in the order of arrival, and its asker.
+    /// The waiting request that ends where this one begins, or begins where it ends, takes it in if
+    /// both together are no longer than that; the name by which it waits from now on. It keeps its
+    /// place in the order of arrival, and its asker.
     pub(crate) fn merge(&mut self, request: &Request, most: Bytes) -> Option<Key> {
         let fits = |other: &Request| other.bytes.0.saturating_add(request.bytes.0) <= most.0;
         let back = self.before(request.at);
@@ -171,14 +172,14 @@ impl Waiting {
     }
 }
 
-/// What a scheduler wants done next.
+/// The next action of a scheduler.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Next {
     /// Serve this request, one of those waiting.
     Serve(Key),
-    /// Take the arm there and ask again.
+    /// Take the arm there and pick again.
     Seek(Bytes),
-    /// Leave the device idle, and ask again at that time, or when a request comes before.
+    /// Leave the device idle, and pick again at that time, or when a request comes before.
     Wait(Nanos),
 }
 
@@ -211,8 +212,8 @@ pub struct Head {
 /// }
 /// ```
 pub trait Scheduler: core::fmt::Debug {
-    /// What to do; `None` only if none waits. It seeks at most twice between two that it serves, and
-    /// waits for a time to come.
+    /// The next action; `None` only if no request waits. It seeks at most twice between two
+    /// requests that it serves, and waits only for a time to come.
     fn pick(&mut self, waiting: &Waiting, head: Head) -> Option<Next>;
 
     /// A request came; it is not among the waiting ones yet.
@@ -221,7 +222,7 @@ pub trait Scheduler: core::fmt::Debug {
     /// The device ended a request that was served.
     fn ended(&mut self, _now: Nanos, _request: &Request) {}
 
-    /// Waiting requests that follow each other become one, of at most so many bytes.
+    /// Waiting requests that follow each other become one, of at most a given number of bytes.
     fn merge_max(&self) -> Bytes {
         Bytes(0)
     }
@@ -276,7 +277,7 @@ mod tests {
             while list.len() > 1 && random.chance(600) {
                 let leaves = match random.chance(900) {
                     true => random.between(1, list.len() as u64 - 1),
-                    // Once it goes after all, so does what is stale behind it.
+                    // Once it goes after all, so do the stale requests behind it.
                     false => u64::from(id < 10_000),
                 };
                 let key = list.remove(leaves as usize);

@@ -1,7 +1,7 @@
-//! Server: one request at a time, first come, first served; what devices with one have in common.
+//! Server: one request at a time, first come, first served; shared by devices with one.
 //!
-//! A device says how long a request works and how it ends; when that is, and what was done so far,
-//! follows:
+//! A device gives the work of a request and its outcome; the times of its end, and the device's
+//! counters, follow:
 //!
 //! ```text
 //! begin = max(now, end of the request before)      end = begin + work
@@ -18,7 +18,7 @@ use crate::device::{Completion, Outcome, Request, Usage};
 /// See the [module](self).
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Server {
-    /// What was accepted and not taken yet, in the order of its ends.
+    /// Requests accepted and not taken yet, in the order of their ends.
     ends: VecDeque<Completion>,
     free_at: Nanos,
     head: Option<Bytes>,
@@ -31,7 +31,7 @@ impl Server {
         now.max(self.free_at)
     }
 
-    /// Where the last request ended; `None` before the first, which always switches.
+    /// End of the last request; `None` before the first, which always switches.
     pub(crate) fn head(&self) -> Option<Bytes> {
         self.head
     }
@@ -52,7 +52,7 @@ impl Server {
         self.ends.front().map(|first| first.at)
     }
 
-    /// Appends what has ended by `now`.
+    /// Appends the requests that have ended by `now`.
     pub(crate) fn advance(&mut self, now: Nanos, done: &mut Vec<Completion>) {
         // One at a time: nearly always one has ended, and a range to drain costs more than that.
         while let Some(first) = self.ends.front().filter(|first| first.at <= now) {
@@ -61,7 +61,7 @@ impl Server {
         }
     }
 
-    /// What it did so far.
+    /// Its counters so far.
     pub(crate) fn usage(&self) -> Usage {
         self.usage
     }

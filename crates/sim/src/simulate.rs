@@ -1,8 +1,7 @@
-//! One run of a preset in virtual time, whichever kind of preset and clock it is.
+//! One run of a preset in virtual time, for every kind of preset and clock.
 //!
-//! Called by `forerun simulate`. Three hosts answer with different reports; an [`Outcome`] is what
-//! they have in common, so that a hinted method, an engine preset and the theory stand in one
-//! table:
+//! Called by `forerun simulate`. Three hosts answer with different reports; an [`Outcome`] is their
+//! common part, so that a hinted method, an engine preset and the theory stand in one table:
 //!
 //! ```text
 //! requests   a trace as requests for blocks, a stream that can be opened again
@@ -16,7 +15,7 @@
 //! bound      the least that any of them can take
 //! ```
 //!
-//! It decides nothing: methods, devices and clocks are elsewhere.
+//! Methods, devices and clocks are elsewhere.
 
 pub mod bound;
 pub mod lru;
@@ -37,7 +36,7 @@ use crate::world::Striping;
 use crate::wrap::Meter;
 use crate::{Scene, WorldError};
 
-/// What a run came to. Times are in nanoseconds, or in units where the run was in units.
+/// The result of a run. Times are in nanoseconds, or in units for a run in units.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Outcome {
     /// References to blocks.
@@ -50,21 +49,21 @@ pub struct Outcome {
     pub misses: u64,
     /// Blocks fetched.
     pub fetches: u64,
-    /// Of these, the ones nobody waited for when they started.
+    /// Of these, the prefetches: no reader waited for them when they started.
     pub prefetched: u64,
     /// Prefetched and given up unused.
     pub evicted_unused: u64,
     /// From the first request to the end of the last computation.
     pub elapsed: u64,
-    /// What readers computed, added up over readers.
+    /// Computing time of readers, added up over readers.
     pub compute: u64,
-    /// What fetches cost the processor.
+    /// Processor time of fetches.
     pub driver: u64,
-    /// What readers waited.
+    /// Waiting time of readers.
     pub stall: u64,
     /// Mean time from submission to completion; none in units.
     pub response_mean: Option<u64>,
-    /// How long each disk worked, for each thing it can work on at once.
+    /// Busy time of each disk, for each request it can work on at once.
     pub busy: Vec<u64>,
     /// The longest computation of one reader.
     pub compute_longest: u64,

@@ -37,7 +37,7 @@ use crate::workload::{Step, Steps, Workload};
 /// One recorded access.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Access {
-    /// Who: an index into the trace's readers.
+    /// The reader: an index into the trace's readers.
     pub reader: usize,
     /// Where in its file.
     pub offset: u64,

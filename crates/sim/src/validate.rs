@@ -1,7 +1,7 @@
 //! Validation of a drive: a measured trace replayed, and its response times compared.
 //!
-//! Each request of such a trace says how long the real drive took, and how long after its
-//! completion the next one was issued. The modelled drive gets the same requests with the same
+//! Each request of such a trace has the response time of the real drive, and the gap from its
+//! completion to the issue of the next. The modelled drive gets the same requests with the same
 //! gaps, one at a time, without a cache or a queue in front:
 //!
 //! ```text
@@ -36,7 +36,7 @@ pub struct Measured {
     pub response: Nanos,
 }
 
-/// Why a trace says nothing about a drive.
+/// The reason why a trace cannot validate a drive.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum ValidateError {
@@ -50,7 +50,7 @@ pub enum ValidateError {
     Response(u64),
     /// A request, counted from 1, that names a block and no place on a device.
     Place(u64),
-    /// A request, counted from 1, that does not end where a sector of so many bytes ends.
+    /// A request, counted from 1, that does not end where a sector of this size ends.
     Sector(u64, u64),
     /// A request, counted from 1, that ends at a byte past the drive's last one.
     PastEnd {
@@ -58,7 +58,7 @@ pub enum ValidateError {
         request: u64,
         /// Where it ends.
         end: u64,
-        /// How many bytes the drive holds.
+        /// Capacity of the drive.
         capacity: u64,
     },
 }
@@ -98,7 +98,7 @@ impl core::error::Error for ValidateError {}
 /// Requests for a drive, of a trace.
 ///
 /// # Errors
-/// The first request that says too little, or is not one of this drive.
+/// The first request that lacks a field, or is not one of this drive.
 pub fn requests(
     records: impl IntoIterator<Item = Result<Record, TraceError>>,
     drawing: &Drawing,
@@ -162,7 +162,7 @@ pub struct Compared {
 }
 
 impl Compared {
-    /// Of the requests that `is_in` says, with the times of [`replay`].
+    /// Of the requests selected by `is_in`, with the times of [`replay`].
     #[must_use]
     pub fn new(requests: &[Measured], times: &[Nanos], is_in: impl Fn(&Measured) -> bool) -> Self {
         let pairs = requests.iter().zip(times).filter(|(one, _)| is_in(one));
@@ -173,7 +173,7 @@ impl Compared {
         Self { measured, modelled }
     }
 
-    /// How many requests.
+    /// Number of requests.
     #[must_use]
     pub fn requests(&self) -> usize {
         self.measured.len()

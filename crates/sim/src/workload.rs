@@ -1,6 +1,6 @@
-//! Workloads: which readers there are, and what each of them reads, when.
+//! Workloads: readers, and the reads of each with their times.
 //!
-//! A workload says its files, its readers (open files) and, for each reader, a lazy sequence of
+//! A workload has files, readers (open files) and, for each reader, a lazy sequence of
 //! [`Step`]s; the [world](crate::world) runs every reader as one sequential process: think, read,
 //! think, read; or all of them as one process, where they take turns. A sequence is an iterator
 //! with bounded state, so a workload of any length takes no memory, and everything random in it
@@ -75,12 +75,13 @@ pub struct Step {
     pub think: Nanos,
     /// Where in the file it begins.
     pub offset: Bytes,
-    /// How many bytes are asked for. What lies past the end of the file is not read.
+    /// Bytes asked for. Bytes past the end of the file are not read.
     pub bytes: Bytes,
     /// How many bytes are taken before the read returns: all of them, or fewer where the
     /// application cannot take more (a full socket) and comes back later for the rest.
     pub take: Bytes,
-    /// It begins no earlier than this, from the beginning of the run: a client that takes bytes at a rate.
+    /// It begins no earlier than this, from the beginning of the run: a client that takes bytes at
+    /// a rate.
     pub not_before: Nanos,
     /// Another reader that makes it, in place of this one: one [beside](Workload::owner) it.
     pub on: Option<usize>,
@@ -122,7 +123,7 @@ impl Step {
     }
 }
 
-/// What one reader does, in order.
+/// The steps of one reader, in order.
 pub type Steps<'a> = Box<dyn Iterator<Item = Step> + 'a>;
 
 /// The readers of one process, in the order in which they make their steps.
@@ -131,22 +132,22 @@ pub type Turns<'a> = Box<dyn Iterator<Item = usize> + 'a>;
 /// A read that is announced.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Announcement {
-    /// Who will read.
+    /// The reader.
     pub reader: usize,
     /// Where in its file.
     pub offset: Bytes,
-    /// How many bytes.
+    /// Number of bytes.
     pub bytes: Bytes,
 }
 
-/// What is announced, in the order in which it will be read.
+/// Announced reads, in the order in which they will come.
 pub type Announcements<'a> = Box<dyn Iterator<Item = Announcement> + 'a>;
 
 /// A process that walks folders: each reader opens its file when its turn comes, and closes it.
 #[derive(Clone, Debug)]
 pub struct Walk {
-    /// What each folder holds, in the order of its listing. It is listed when its first file is
-    /// opened after one of another folder.
+    /// The contents of each folder, in the order of its listing. It is listed when its first file
+    /// is opened after one of another folder.
     pub listings: Vec<Arc<[Entry]>>,
     /// The file of each reader.
     pub visits: Vec<Visit>,
@@ -161,7 +162,7 @@ pub struct Visit {
     pub entry: u32,
 }
 
-/// Files, readers, and what they read.
+/// Files, readers, and their reads.
 ///
 /// # Examples
 /// A reader that reads the first 4 KiB of each MiB of its file.
@@ -197,16 +198,18 @@ pub trait Workload: core::fmt::Debug {
     fn readers(&self) -> Vec<usize> {
         vec![0]
     }
-    /// What a reader does. The same sequence whenever it is asked for.
+    /// The steps of a reader. The same sequence at each call.
     fn steps(&self, reader: usize) -> Steps<'_>;
-    /// Whose step is next, where all readers are one process that reads several files; a turn of
-    /// a reader that has no step left is passed over. `None`: each reader is a process of its own.
+    /// The reader of the next step, if all readers are one process that reads several files; a turn
+    /// of a reader that has no step left is passed over. `None`: each reader is a process of its
+    /// own.
     fn turns(&self) -> Option<Turns<'_>> {
         None
     }
-    /// Whose process a reader belongs to: its own, unless it is there for [steps](Step::on) of another
-    /// one and has none itself. It then opens and closes its file with that one. Where not all are open [at
-    /// once](Workload::at_once), those of one process follow on it.
+    /// The reader whose process a reader belongs to: itself, unless it is there for
+    /// [steps](Step::on) of another one and has none itself. It then opens and closes its file with
+    /// that one. Where not all are open [at once](Workload::at_once), those of one process follow
+    /// on it.
     fn owner(&self, reader: usize) -> usize {
         reader
     }
@@ -215,13 +218,14 @@ pub trait Workload: core::fmt::Debug {
     fn places(&self) -> Option<Vec<Vec<(Bytes, Bytes)>>> {
         None
     }
-    /// How many readers with steps of their own are open at a time, where each is a process: the next one opens its
-    /// file when one has closed, as the requests of a server. All of them, unless a workload says otherwise.
+    /// How many readers with steps of their own are open at a time, where each is a process: the
+    /// next one opens its file when one has closed, as the requests of a server. All of them,
+    /// unless a workload says otherwise.
     fn at_once(&self) -> usize {
         usize::MAX
     }
-    /// Whether a reader that opens its file when one has closed is a new process; else the same one goes
-    /// on.
+    /// Whether a reader that opens its file when one has closed is a new process; else the same one
+    /// goes on.
     fn ends_processes(&self) -> bool {
         false
     }
@@ -234,7 +238,7 @@ pub trait Workload: core::fmt::Debug {
     fn walk(&self) -> Option<Walk> {
         None
     }
-    /// What readers announce before they begin; [`crate::announce`] makes this for any workload.
+    /// Announcements of readers before they begin; [`crate::announce`] makes this for any workload.
     fn hints(&self) -> Announcements<'_> {
         Box::new(core::iter::empty())
     }
@@ -252,7 +256,7 @@ pub fn parse(text: &str) -> Result<Box<dyn Workload>, ChoiceError> {
     Choice::parse("workload", LIST, text).map(|choice| choice.build())
 }
 
-/// The largest file a workload may have: what 32-bit block numbers reach at 512-byte blocks.
+/// The largest file of a workload: the reach of 32-bit block numbers at 512-byte blocks.
 const FILE_MAX: u64 = 1 << 41;
 
 pub(crate) const FILE_BYTES: Param = Param {

@@ -1,8 +1,8 @@
 //! The world: readers, one engine and devices, in one virtual time.
 //!
 //! [`Scene::run`] is the whole driver. It keeps a heap of wakings (readers that finished thinking
-//! or copying) and asks devices for their next event; the earliest happens next, devices before
-//! readers, otherwise in order of arrival. So the run is decided by the scene alone.
+//! or copying) and asks devices for their next event; the earliest comes next, devices before
+//! readers, otherwise in order of arrival. So the scene alone determines the run.
 //!
 //! ```text
 //!        wakings (heap)          devices (next_event)
@@ -65,23 +65,23 @@ pub struct Scene<'a> {
     pub devices: Vec<Box<dyn Device + 'a>>,
     /// Every file lies on one array of all devices instead.
     pub striping: Option<Striping>,
-    /// Who reads what.
+    /// The readers and their reads.
     pub workload: &'a dyn Workload,
     /// Processor time the driver takes from a reader for each fetch, at once and before anything
     /// else; the request is at the device from the beginning of that. Zero if the driver is free.
     pub driver_per_fetch: Nanos,
     /// Bytes per second at which bytes are handed to readers; 0 if that takes no time.
     pub copy_bytes_per_second: u64,
-    /// The run ends in an error after so many events, because something runs in circles.
+    /// The run ends in an error after this number of events, against endless loops.
     pub events_max: u64,
-    /// What happens at one time is planned for together, as by a driver that is told all of it; else
+    /// Events of one time are planned for together, as by a driver that is told all of them; else
     /// one event after the other, as by a driver in real time, where no two are at one time.
     pub joins_instants: bool,
-    /// What the engine is told of every device, in place of its own profile.
+    /// The costs given to the engine for every device, in place of its own profile.
     pub told: Option<Profile>,
     /// Processors that all processes share; each has one of its own if there is no number.
     pub processors: Option<NonZeroU16>,
-    /// The run stops at this time, whatever is under way then.
+    /// The run stops at this time, also with requests under way.
     pub until: Option<Nanos>,
 }
 
@@ -149,18 +149,18 @@ struct World<'a, 'r> {
     due: Vec<Option<Nanos>>,
     files: Vec<File>,
     readers: Vec<Reader<'a>>,
-    /// How many of them have opened their file, where each is a process of its own.
+    /// Number of readers with an open file, where each is a process of its own.
     opened: usize,
-    /// Who is next, if readers take turns.
+    /// The order of turns, if readers take turns.
     turns: Option<Turns<'a>>,
     processors: Cpus,
-    /// Whose turn it is, if readers take turns.
+    /// The reader whose turn it is, if readers take turns.
     turn: Option<usize>,
-    /// When the engine is told next how long readers computed.
+    /// Time of the next report of processor time to the engine.
     cpu_told: Nanos,
     /// The folders that the readers walk, if they are one process that does.
     walking: Option<Walking>,
-    /// What the driver did before anybody's turn, up to when.
+    /// The driver's work before any reader's turn, up to when.
     owed: Nanos,
     /// Something was taken or closed since the last decision.
     is_taken: bool,
@@ -170,7 +170,7 @@ struct World<'a, 'r> {
     workload: &'a dyn Workload,
     /// Touches and releases on their way to the engine.
     later: VecDeque<Input>,
-    /// Who waits under each read number.
+    /// The reader that waits under each read number.
     reads: Vec<Option<usize>>,
     free_reads: BTreeSet<u32>,
     driver_per_fetch: Nanos,
@@ -305,7 +305,7 @@ impl<'a, 'r> World<'a, 'r> {
         }
     }
 
-    /// How many readers the first so many processes have.
+    /// Number of readers of the first processes.
     fn readers_of(&self, processes: usize) -> usize {
         let all = self.readers.len();
         if processes == usize::MAX {
@@ -327,7 +327,7 @@ impl<'a, 'r> World<'a, 'r> {
         next.unwrap_or(self.readers.len())
     }
 
-    /// The engine hears what readers will read, as much of it as it takes.
+    /// The readers' announcements go to the engine, as many as it takes.
     fn announce(&mut self, hints: Announcements<'_>) -> Result<(), WorldError> {
         let mut last = None;
         for announcement in hints {
@@ -366,7 +366,7 @@ impl<'a, 'r> World<'a, 'r> {
         (count > 0).then_some((ReaderId(announced.reader as u32), first, count))
     }
 
-    /// When something happens next.
+    /// Time of the next event.
     fn next(&self) -> Option<Nanos> {
         let waking = self.heap.peek().map(|Reverse((at, ..))| *at);
         self.due.iter().flatten().copied().chain(waking).min()
@@ -390,8 +390,8 @@ impl<'a, 'r> World<'a, 'r> {
         }
     }
 
-    /// An event is over. Where it is an instant of its own that is to be decided about, but for an
-    /// answer whose release is wanted at once: that belongs to it.
+    /// An event is over. If it is an instant of its own, the engine decides now; except after an
+    /// answer whose release must be immediate, which belongs to it.
     fn end_event(&mut self) -> Result<(), WorldError> {
         let is_released_at_once = std::mem::take(&mut self.is_answered);
         let goes_on = is_released_at_once && self.engine.wants_releases();
@@ -432,7 +432,7 @@ impl<'a, 'r> World<'a, 'r> {
         rule.or_else(|rule| self.rule(rule))
     }
 
-    /// In the end nobody waits, nothing is under way, and all accounts add up.
+    /// In the end no reader waits, nothing is under way, and all counters add up.
     fn check(&self) -> Result<(), WorldError> {
         let now = self.now;
         if now.0 == u64::MAX {

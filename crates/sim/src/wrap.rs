@@ -1,9 +1,9 @@
-//! Wrappers: devices around a device, each adding one thing.
+//! Wrappers: devices around a device, each with one addition.
 //!
-//! Any wrapper fits around any device or wrapper, because a [`Wrapped`] is itself a
-//! [`Device`]. What it tells of itself is what the device inside tells; its [`Layer`] sees what
-//! goes in and what comes out, and may hold it, order it or change how it ends. What a request
-//! costs is left to the device inside, and nothing ends sooner than there.
+//! Any wrapper fits around any device or wrapper, because a [`Wrapped`] is itself a [`Device`]. It
+//! reports the profile and counters of the device inside; its [`Layer`] sees requests and
+//! completions, and may hold them, order them or change an outcome. The costs of a request are left
+//! to the device inside, and nothing ends sooner than there.
 //!
 //! ```text
 //! submit -> layer -> device inside -> layer -> completions
@@ -26,7 +26,7 @@ use forerun_core::{Bytes, Nanos, Profile};
 use crate::device::{Completion, Device, Request, Usage};
 use crate::needs::Needs;
 
-/// What a wrapper adds to the device inside. What it leaves out passes on as it is; the contract
+/// The changes of a wrapper to the device inside. Functions left out pass on to it; the contract
 /// of each function is that of [`Device`].
 ///
 /// # Examples
@@ -68,12 +68,12 @@ pub trait Layer: core::fmt::Debug {
         inner.advance(now, done);
     }
 
-    /// What it tells of itself.
+    /// The profile it reports.
     fn profile<D: Device>(&self, inner: &D) -> Profile {
         inner.profile()
     }
 
-    /// What was done, seen from outside.
+    /// Its counters, seen from outside.
     fn usage<D: Device>(&self, inner: &D) -> Usage {
         inner.usage()
     }

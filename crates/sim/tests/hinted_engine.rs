@@ -3,11 +3,11 @@
 //!
 //! The planner runs in [`unit`], the theory's clock; the engine is driven here in that same clock,
 //! through the inputs and outputs of any driver: files are opened, reads announced, blocks asked
-//! for, served and released. So what differs between `forerun simulate --device unit` and all other
-//! runs is the clock.
+//! for, served and released. So `forerun simulate --device unit` differs from all other runs only
+//! in its clock.
 //!
 //! ```text
-//! each unit    Release of what was read   Completed   Read   Decide   -> Evict, Fetch .. Serve
+//! each unit    Release of the last read   Completed   Read   Decide   -> Evict, Fetch .. Serve
 //! ```
 
 use std::collections::{BTreeMap, VecDeque};
@@ -30,7 +30,7 @@ use forerun_sim::trace::{Op, Options, open};
 
 const BLOCK_BYTES: u64 = 8192;
 
-/// A fetch, and what was given up for it.
+/// A fetch, and the block given up for it.
 type Pair = (BlockNo, Option<BlockNo>);
 
 /// The engine in the theory's clock.
@@ -169,7 +169,7 @@ impl<'a> Driver<'a> {
         });
     }
 
-    /// What ends by now has arrived.
+    /// Fetches that end by now arrive.
     fn land(&mut self) {
         for disk in 0..self.disks.len() {
             while let Some((_, request)) = self.disks[disk]

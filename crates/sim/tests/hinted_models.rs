@@ -188,7 +188,7 @@ fn round(planner: &mut Planner, coming: &mut std::collections::VecDeque<BlockNo>
 #[test]
 fn misses_on_a_loop_have_a_closed_form() {
     // L blocks, K < L: LRU misses always. With optimal replacement a pass misses L - K times after
-    // the first, and what it misses moves back by one place a pass.
+    // the first, and the missed blocks move back by one place a pass.
     for (loop_of, cache_blocks, passes) in [(10, 4, 4), (40, 39, 20), (100, 64, 8)] {
         let blocks: Vec<u32> = (0..loop_of)
             .cycle()

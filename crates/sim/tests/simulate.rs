@@ -1,4 +1,4 @@
-//! What `simulate` promises over any trace, device, scheduler and preset: a run that streams is the
+//! Promises of `simulate` over any trace, device, scheduler and preset: a run that streams is the
 //! run that keeps everything, and no run is quicker than the least that is possible.
 //!
 //! Traces, devices and requests are random; proptest prints and keeps a failing case.

@@ -1,7 +1,7 @@
 //! Traces of every format: written and read again, damaged, mistaken for each other, streamed.
 //!
 //! Everything here is generated, over all entries of the list of formats, so a new format is
-//! tested by being in it. What is random comes from proptest or from a printed seed.
+//! tested by being in it. Random choices come from proptest or from a printed seed.
 
 use std::collections::BTreeMap;
 use std::io::{Cursor, Read, Write};
@@ -88,8 +88,8 @@ fn all(format: &'static Format, bytes: Vec<u8>) -> (Vec<Record>, Option<TraceErr
     (good, error)
 }
 
-/// What happens to files: bits flip, bytes and lines go, come twice or from elsewhere, and numbers
-/// grow beyond what fits.
+/// Damage to files: bits flip, bytes and lines go, come twice or from elsewhere, and numbers
+/// grow beyond their range.
 fn damaged(mut bytes: Vec<u8>, random: &mut Random) -> Vec<u8> {
     for _ in 0..random.between(1, 4) {
         let length = bytes.len() as u64;
@@ -233,7 +233,7 @@ proptest! {
             let (good, error) = all(format, bytes[..cut].to_vec());
             prop_assert!(error.is_some(), "{name} cut at {cut} of {}", bytes.len());
             prop_assert!(error.unwrap().position().is_some());
-            // What came before the damage is right; the line it cut may have lost its end.
+            // The requests before the damage are right; the line it cut may have lost its end.
             prop_assert!(good.len() <= wanted.len());
             let sure = good.len().saturating_sub(1);
             prop_assert_eq!(&good[..sure], &wanted[..sure]);
@@ -271,7 +271,7 @@ fn many_empty_frames_take_no_stack() {
 
 #[test]
 fn every_format_read_as_another_is_an_error_that_names_the_right_one() {
-    // A list of numbers is of both formats, and plain is what it looks like without a `*`.
+    // A list of numbers is of both formats, and without a `*` it looks like plain.
     let same = |a: &str, b: &str| matches!((a, b), ("lirs", "plain"));
     for format in LIST {
         let bytes = written(format, &requests(format, 9, 300));

@@ -1,22 +1,23 @@
-//! The engine's estimate of a device: its costs, and where each of them comes from.
+//! The engine's estimate of a device: its costs, and the origin of each.
 //!
 //! Shown by `top`, the metrics, `bench` and `read --stats`, so that a depth that looks odd can be
-//! traced to the figures it was computed from. They are the figures in use, each from requests that
-//! completed or, until there were some that tell, from the device's prior: a profile or the emulation
-//! (`told`), the kind of device by the operating system (`system`), or nothing (`assumed`).
+//! traced to the figures it was computed from. They are the figures in use, each from completed
+//! requests or, until enough of them completed, from the device's prior: a profile or the
+//! emulation (`told`), the kind of device by the operating system (`system`), or nothing
+//! (`assumed`).
 //!
 //! ```text
 //! 12.0 ms?  220.0 MB/s  1? server  depth 2.64 MB  (1,204 requests, ? told)
-//! |         |           |          |              +-- the rate is of so many requests; "?" marks what was told
+//! |         |           |          |              +-- requests behind the rate; "?" marks the prior
 //! |         |           |          +-- switching cost times transfer rate: the competitive depth
 //! |         |           +-- requests worked on at once; "?" alone while that is unknown
 //! |         +-- transfer rate at the beginning of the device
 //! +-- switching cost at the largest distance that is known; one sequential reader pays none
 //! ```
 //!
-//! The engine does not tell whether requests confirmed a number of servers or left it as it was: a number that
-//! is the prior's counts as the prior's. At the end of a run fewer than [`REQUESTS_MIN`] requests say
-//! so instead of figures.
+//! The engine does not tell whether requests confirmed a number of servers or left it as it was: a
+//! number that is the prior's counts as the prior's. At the end of a run fewer than
+//! [`REQUESTS_MIN`] requests say so instead of figures.
 
 use std::fmt;
 
@@ -30,7 +31,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::quantity::{rough_duration, rough_size};
 
-/// Requests from which on the figures are near those of the device: [`Confidence::is_enough`] takes as many.
+/// Requests from which on the figures are near those of the device: [`Confidence::is_enough`] takes
+/// as many.
 const REQUESTS_MIN: u64 = 32;
 
 /// The origin of a figure.
@@ -63,7 +65,8 @@ pub struct Estimate {
     pub basis: Basis,
     /// Completed requests the switching cost and the rate rest on.
     pub requests: u64,
-    /// Of these, requests that continued no other; with none the switching cost is still the prior's.
+    /// Of these, requests that continued no other; with none the switching cost is still the
+    /// prior's.
     #[serde(default)]
     pub switches: u64,
     /// The origin of each figure; a mount of an older version does not tell.
@@ -93,7 +96,8 @@ pub struct DeviceEstimate {
 }
 
 impl Estimate {
-    /// The figures of a profile with their confidence; `prior` is the origin of those that no request told.
+    /// The figures of a profile with their confidence; `prior` is the origin of those that no
+    /// request told.
     #[must_use]
     pub fn new(profile: &Profile, confidence: Confidence, prior: Basis) -> Self {
         let (farthest, start) = (Bytes(u64::MAX), Bytes(0));
@@ -122,8 +126,8 @@ impl Estimate {
         }
     }
 
-    /// Switching cost, transfer rate, servers and depth in words, a question mark behind those that are
-    /// the prior's though others are not.
+    /// Switching cost, transfer rate, servers and depth in words, a question mark behind those that
+    /// are the prior's though others are not.
     #[must_use]
     pub fn costs(&self) -> [String; 4] {
         let [switching, rate, servers] = self.doubts().map(|is| if is { "?" } else { "" });
@@ -143,7 +147,7 @@ impl Estimate {
             return self.basis.word().to_owned();
         }
         let requests = match self.requests {
-            // They told the number of servers alone.
+            // They measured the number of servers alone.
             0 => "requests".to_owned(),
             requests => counted(requests),
         };
@@ -322,7 +326,7 @@ mod tests {
                 samples(40, 0),
                 "12.0 ms? 220.0 MB/s 8? 2.64 MB | 40 requests, ? told",
             ),
-            // Requests that told the number of servers and no cost.
+            // Requests that measured the number of servers and no cost.
             (
                 of(3),
                 seen(samples(0, 0)),

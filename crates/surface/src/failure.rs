@@ -1,11 +1,11 @@
-//! How a command ends: nothing to say, or a message and an exit code.
+//! The end of a command: success, or a message and an exit code.
 //!
 //! Every command returns `Result<(), Failure>`; `main` prints it and leaves. The three codes:
 //!
 //! ```text
-//! 0  done; also when whoever reads our output closed it, as in `forerun read big | head`
+//! 0  done; also when the reader of our output closed it, as in `forerun read big | head`
 //! 1  it was tried and failed: an I/O error, wrong bytes, a journal that replays differently
-//! 2  it cannot be tried: a bad argument, a missing file, a file that is not what it should be
+//! 2  it cannot be tried: a bad argument, a missing file, a file of the wrong kind
 //! ```
 
 use std::fmt::Display;
@@ -15,10 +15,10 @@ use std::process::ExitCode;
 
 use forerun_core::settings::SettingsError;
 
-/// Why a command did not do what it was asked for.
+/// The reason of a failed command.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
-    /// It cannot be tried. The message names the value and what would be accepted.
+    /// It cannot be tried. The message names the value and the accepted ones.
     #[error("{0}")]
     Usage(String),
     /// This machine lacks something; each line names one thing and its remedy.
@@ -27,7 +27,7 @@ pub enum Failure {
     /// It was tried and failed.
     #[error("{0}")]
     Run(String),
-    /// Whoever reads our output went away: not an error.
+    /// The reader of our output went away: not an error.
     #[error("output closed")]
     OutputClosed,
 }

@@ -1,4 +1,4 @@
-//! Files of the user: is this one readable, and writing one whole or not at all.
+//! Files of the user: a check for reading, and writing one whole or not at all.
 //!
 //! Called by every command that takes a path. [`check`] looks at a file before any work starts, so
 //! that a missing last file stops a command before it printed the first; a file that goes away
@@ -29,7 +29,7 @@ pub fn check(path: &Path) -> Result<(), Failure> {
     if kind.is_dir() {
         return Err(Failure::unusable(path, "is a directory"));
     }
-    // Opening a pipe or a terminal would wait for somebody, and neither can be read ahead.
+    // Opening a pipe or a terminal would wait for its other end, and neither can be read ahead.
     if !kind.is_file() && !kind.is_block_device() {
         return Err(Failure::unusable(
             path,
@@ -53,8 +53,8 @@ pub fn open_stream(path: &Path) -> Result<File, Failure> {
     Ok(file)
 }
 
-/// A small text file of the user, whole. Text has no control characters but tabs and line ends, so a
-/// message may quote it on a terminal.
+/// A small text file of the user, whole. Text has no control characters but tabs and line ends, so
+/// a message may quote it on a terminal.
 ///
 /// # Errors
 /// It cannot be read, is larger than `bytes_max` or is not text.
@@ -149,7 +149,7 @@ impl NewFile {
             Ok(there) if there.is_dir() => {
                 return Err(Failure::unusable(target, "is a directory"));
             }
-            // Nobody means to write a few lines over the beginning of a disk.
+            // A few lines over the beginning of a disk are surely a mistake.
             Ok(there) if there.file_type().is_block_device() => {
                 return Err(Failure::unusable(target, "is a block device"));
             }
@@ -206,7 +206,7 @@ impl NewFile {
         self.finish()
     }
 
-    /// Gives the file its name. What was written through [`NewFile::writer`] must be flushed.
+    /// Gives the file its name. Bytes written through [`NewFile::writer`] must be flushed.
     ///
     /// # Errors
     /// It cannot be renamed.

@@ -2,19 +2,19 @@
 //!
 //! Called by `args` to parse option values and by the reports to print them. One parser serves
 //! all three kinds: a decimal number, then a unit from the kind's table. Arithmetic is exact, in
-//! integers: `1.5KiB` is 1536 bytes, `0.3B` is refused rather than rounded, and what does not fit
-//! 64 bits is refused rather than wrapped. Parsing what [`size`] or [`duration`] printed gives the
+//! integers: `1.5KiB` is 1536 bytes, `0.3B` is refused rather than rounded, and a value beyond
+//! 64 bits is refused rather than wrapped. Parsing the output of [`size`] or [`duration`] gives the
 //! same value back.
 //!
 //! `kB`, `MB`, `GB` are powers of 1000; `KiB`, `MiB`, `GiB` powers of 1024; a bare `K`, `M`, `G`
 //! is a power of 1024 as in `dd` and `head`. Case does not matter. A number without a unit is
-//! bytes; a duration must have one, because nothing says which would be meant.
+//! bytes; a duration must have one, because no unit is usual.
 
 use std::fmt;
 
 use forerun_core::{Bytes, Nanos};
 
-/// A kind of quantity: how it is called, what it looks like and its units.
+/// A kind of quantity: its name, an example and its units.
 #[derive(Debug, PartialEq, Eq)]
 struct Kind {
     name: &'static str,
@@ -64,35 +64,35 @@ pub enum QuantityError {
     /// It does not begin with a decimal number.
     #[error("{text:?} is not a {kind}: write a number and a unit, as in {example}")]
     Number {
-        /// What was given.
+        /// The given text.
         text: String,
-        /// What was wanted.
+        /// The expected kind.
         kind: &'static str,
-        /// What it looks like.
+        /// An example.
         example: &'static str,
     },
     /// There is no unit, and none goes without saying.
     #[error("{text:?} has no unit: write it as in {example}")]
     NoUnit {
-        /// What was given.
+        /// The given text.
         text: String,
-        /// What it looks like.
+        /// An example.
         example: &'static str,
     },
     /// The unit is unknown.
     #[error("{unit:?} is not a unit of {kind}: write it as in {example}")]
     Unit {
-        /// What was given.
+        /// The given unit.
         unit: String,
-        /// What was wanted.
+        /// The expected kind.
         kind: &'static str,
-        /// What it looks like.
+        /// An example.
         example: &'static str,
     },
     /// Not a whole number of the smallest unit.
     #[error("{text:?} is not a whole number of {smallest}")]
     Fraction {
-        /// What was given.
+        /// The given text.
         text: String,
         /// The smallest unit.
         smallest: &'static str,
@@ -100,7 +100,7 @@ pub enum QuantityError {
     /// More than 64 bits hold.
     #[error("{text:?} is too large: at most {max} {smallest}", max = u64::MAX)]
     TooLarge {
-        /// What was given.
+        /// The given text.
         text: String,
         /// The smallest unit.
         smallest: &'static str,
@@ -203,7 +203,7 @@ fn scale_fraction(fraction: &str, scale: u64) -> Option<u64> {
     if fraction.is_empty() {
         return Some(0);
     }
-    // Digits that do not fit 128 bits with their scale are more than anybody means: refused.
+    // Digits that do not fit 128 bits with their scale are surely a mistake: refused.
     let denominator = 10_u128.checked_pow(u32::try_from(fraction.len()).ok()?)?;
     let product = fraction
         .parse::<u128>()

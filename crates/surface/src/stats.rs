@@ -1,8 +1,8 @@
 //! The counters of a run for people and programs: one `name value` a line, units in the names.
 //!
 //! Printed to standard error by `read --stats`. The names are the ledger's own, so the identities
-//! written there (`reads = hits + late_hits + misses`) can be checked by eye. After them stands a line for
-//! each device with the engine's [estimate](crate::estimate) of its costs.
+//! written there (`reads = hits + late_hits + misses`) can be checked by eye. After them stands a
+//! line for each device with the engine's [estimate](crate::estimate) of its costs.
 
 use std::fmt::Write;
 
@@ -10,7 +10,7 @@ use forerun_core::{Ledger, Nanos};
 
 use crate::estimate::DeviceEstimate;
 
-/// How many counters a ledger has.
+/// Number of counters of a ledger.
 const COUNTERS: usize = 31;
 
 /// The lines, for a run that took this long and gave this many bytes.

@@ -1,4 +1,4 @@
-//! The history of a file: which versions it may have had between two moments.
+//! The history of a file: the versions it may have had between two moments.
 //!
 //! Written by the file's [`writer`](super::writer) before and after each change, asked by
 //! [`readers`](super::reader) after their calls. The moment at which a change takes effect lies
@@ -10,8 +10,8 @@
 //! version 7                |--------------------------
 //! ```
 //!
-//! A reader therefore never finds a violation where there is none. What ended a minute ago is
-//! forgotten, and a reader that is slower than that is told so.
+//! A reader therefore never finds a violation where there is none. Versions that ended a minute ago
+//! are forgotten, and a reader that is slower than that is told so.
 
 use std::collections::VecDeque;
 use std::io;
@@ -59,9 +59,9 @@ pub(super) struct Version {
     pub(super) incarnation: u32,
     /// Which bytes; 0: none are written.
     pub(super) content: u32,
-    /// Where they end; after it are zeros.
+    /// Their end; after it are zeros.
     pub(super) written: u64,
-    /// Where the file ends.
+    /// End of the file.
     pub(super) length: u64,
     /// Whether other users may read it.
     pub(super) is_public: bool,
@@ -123,7 +123,7 @@ impl History {
             .unwrap_or_default()
     }
 
-    /// How many contents there were.
+    /// Number of contents.
     pub(super) fn contents(&self) -> u64 {
         u64::from(self.periods().contents)
     }

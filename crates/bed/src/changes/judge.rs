@@ -1,4 +1,4 @@
-//! Whether what a read call gave is one version of its file.
+//! Judges a read call: whether its bytes are one version of its file.
 //!
 //! Called by [`reader`](super::reader), and by [`writer`](super::writer) for the bytes. Every block
 //! of 4 KiB begins with its content's number, its file and its place; all else in it follows from
@@ -8,9 +8,9 @@
 //! | content 4 B | file 4 B | block 8 B | words that follow from the three and the seed .. |
 //! ```
 //!
-//! A call of 12 KiB at 0 gave blocks of contents 7, 7, 8: *mixed*. It gave 9,000 bytes of content 7,
-//! whose end is at 20,000: *cut*, or *beyond* if the file ends earlier. All of content 5, which had
-//! ended before the open: *stale*. Zeros where no version has a hole, as behind the end of a
+//! A call of 12 KiB at 0 gave blocks of contents 7, 7, 8: *mixed*. It gave 9,000 bytes of content
+//! 7, whose end is at 20,000: *cut*, or *beyond* if the file ends earlier. All of content 5, which
+//! had ended before the open: *stale*. Zeros where no version has a hole, as behind the end of a
 //! shorter version in its last page: *zeros*. Blocks of another file of this run: *other_file*.
 //! Anything else: *foreign*.
 
@@ -80,7 +80,7 @@ fn fill_block(seed: u64, file: u64, content: u32, index: u64, block: &mut [u8; B
 }
 
 impl Call<'_> {
-    /// Whether the call gave what it should of a file that had this version all the time.
+    /// Whether the call is right for a file that had this version all the time.
     pub(super) fn is_of(&self, version: &Version) -> bool {
         let left = version.length.saturating_sub(self.offset);
         if self.bytes.len() as u64 != left.min(self.asked as u64) {
@@ -110,8 +110,9 @@ impl Call<'_> {
         expected == piece
     }
 
-    /// Whether a file that was changed in place during the call, among these versions, can give this:
-    /// each byte is one of theirs or was not written yet, and the end is not beyond all of theirs.
+    /// Whether a file that was changed in place during the call, among these versions, can give
+    /// this: each byte is one of theirs or was not written yet, and the end is not beyond all of
+    /// theirs.
     pub(super) fn is_torn_between(&self, versions: &[Version]) -> bool {
         let end = self.offset + self.bytes.len() as u64;
         let longest = versions.iter().map(|v| v.length).max().unwrap_or(0);
@@ -207,7 +208,7 @@ impl Call<'_> {
     }
 }
 
-/// Where a block comes from.
+/// Origin of a block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Found {
     Content(u32),

@@ -1,9 +1,8 @@
-//! A reader: opens and reads whole files below MOUNTPOINT, and asks the history whether that was
-//! right.
+//! A reader: opens and reads whole files below MOUNTPOINT, and compares them with the history.
 //!
 //! Started by [`changes`](super); every second one becomes another user first. Between an open and
-//! its first read it sometimes waits, so that changes fall there too. A file that was replaced after
-//! the open is still the one that was opened, so its reads are held to versions of that one.
+//! its first read it sometimes waits, so that changes fall there too. A file that was replaced
+//! after the open is still the one that was opened, so its reads are held to versions of that one.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
@@ -21,7 +20,8 @@ use super::history::{Period, Version};
 use super::judge::Call;
 use super::{Counts, FILES_PER_WRITER, OTHER_USER, Shared, WRITERS};
 
-/// Sizes of read calls: a page, a `stdio` buffer, the kernel's readahead, and the whole file at once.
+/// Sizes of read calls: a page, a `stdio` buffer, the kernel's readahead, and the whole file at
+/// once.
 const READ_BYTES: [usize; 4] = [4 << 10, 16 << 10, 128 << 10, 1 << 20];
 /// For so long a right that was given may be unknown to the kernel: it keeps attributes for a
 /// second, and this is a loaded machine.

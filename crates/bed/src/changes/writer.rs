@@ -88,7 +88,7 @@ impl Change<'_> {
         match self.draws.below(7) {
             0 => self.grow(current),
             1 => self.shrink(current),
-            // What is appended comes right after what was written.
+            // Appended bytes come right after the written ones.
             2 if current.written == current.length && current.length < LENGTH_MAX => {
                 self.append(current)
             }

@@ -25,10 +25,10 @@ pub(crate) enum ServersCommand {
     Search {
         #[command(flatten)]
         compared: Compared,
-        /// Where indexes are kept from run to run; one of 500,000 documents takes minutes
+        /// Folder of the indexes, kept from run to run; one of 500,000 documents takes minutes
         #[arg(long, value_name = "DIR", default_value = "/var/tmp/forerun-bed")]
         index: PathBuf,
-        /// How many documents are indexed: 1.8 KB of index each
+        /// Number of documents: 1.8 KB of index each
         #[arg(long, default_value = "500000",
             value_parser = clap::value_parser!(u64).range(2..=20_000_000))]
         documents: u64,
@@ -40,7 +40,7 @@ pub(crate) enum ServersCommand {
 pub(crate) struct Compared {
     /// The bed
     bed: PathBuf,
-    /// Where everything that is made is written down
+    /// The state directory
     #[arg(long, value_name = "DIR", default_value = state::DEFAULT)]
     state: PathBuf,
     /// Numbers of clients
@@ -59,7 +59,7 @@ pub(crate) struct Compared {
     /// Its preset
     #[arg(long, default_value = "mount", requires = "forerun")]
     preset: String,
-    /// Memory of either side, server included
+    /// Memory of either candidate, server included
     #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = quantity::bytes)]
     memory: u64,
     /// Time of one run

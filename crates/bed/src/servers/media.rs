@@ -1,12 +1,14 @@
 //! nginx with media clips, and the list of requests that wrk walks.
 //!
-//! nginx is configured as its manual advises for files larger than memory: `sendfile` from a pool of threads
-//! (`aio threads`), because a worker that reads by itself serves no other client meanwhile. Opening a file still
-//! blocks its worker, so there are 16 workers, not one a processor. The rest is Debian's
-//! default. Its port is one that was free a moment before; its pid file, logs and list are in the state directory.
+//! nginx is configured as its manual advises for files larger than memory: `sendfile` from a pool
+//! of threads (`aio threads`), because a worker that reads by itself serves no other client
+//! meanwhile. Opening a file still blocks its worker, so there are 16 workers, not one a processor.
+//! The rest is Debian's default. Its port is one that was free a moment before; its pid file, logs
+//! and list are in the state directory.
 //!
-//! Requests are drawn by Zipf's law from the bed's seed and written as records of one length, so that a client of
-//! wrk finds its next one without holding a list: client c of n begins at record c / n of the list.
+//! Requests are drawn by Zipf's law from the bed's seed and written as records of one length, so
+//! that a client of wrk finds its next one without holding a list: client c of n begins at record c
+//! / n of the list.
 
 use std::fs;
 use std::io;
@@ -36,7 +38,7 @@ pub(super) const REQUESTS_COUNT: usize = 262_144;
 pub(super) const REQUEST_BYTES: usize = 32;
 /// nginx listens within milliseconds; this is for a machine that stands still.
 const START_MAX: Duration = Duration::from_secs(20);
-/// How long to wait before looking whether it listens.
+/// Time to wait before looking whether it listens.
 const LOOK: Duration = Duration::from_millis(5);
 
 /// Writes the list of requests and wrk's script into the state directory.
@@ -61,9 +63,10 @@ fn requests(files: &Files, count: usize) -> String {
     text
 }
 
-/// Looks at the attributes of every clip below a folder, from inside the memory group and without delay: a
-/// server that has run for a while knows its names, and data is what is measured. Without it, with 40,000 clips, two
-/// in three requests of the disks were for folders and inodes for as long as a run lasts.
+/// Looks at the attributes of every clip below a folder, from inside the memory group and without
+/// delay: a server that has run for a while knows its names, and the measurement is of data.
+/// Without it, with 40,000 clips, two in three requests of the disks were for folders and inodes
+/// for as long as a run lasts.
 ///
 /// # Errors
 /// The walk's.

@@ -1,7 +1,8 @@
-//! One run of one side: cold, set, in its memory, a server asked by clients.
+//! One run of one candidate: cold, set, in its memory, a server asked by clients.
 //!
-//! Called by [`servers`](super). The server is in the memory group, with `forerun mount` where that is
-//! the side; wrk stands for other machines and is not. Counters of the disks before and after say what reached them.
+//! Called by [`servers`](super). The server is in the memory group, with `forerun mount` where that
+//! is the candidate; wrk stands for other machines and is not. Counters of the disks before and
+//! after give the requests that reached them.
 
 use std::path::{Path, PathBuf};
 
@@ -20,8 +21,8 @@ use crate::{cold, servers::media, servers::search};
 
 use super::{Answers, Comparison, Server};
 
-/// Memory of a server for each client, beside the page cache: nginx copies by 64 KiB; a client of Xapian is a
-/// process of 1.6 MB.
+/// Memory of a server for each client, beside the page cache: nginx copies by 64 KiB; a client of
+/// Xapian is a process of 1.6 MB.
 const NGINX_BYTES: usize = 64 << 10;
 const XAPIAN_BYTES: usize = 2 << 20;
 

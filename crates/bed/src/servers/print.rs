@@ -1,4 +1,4 @@
-//! The table of a server as text: a block for each number of clients, a line for each side.
+//! The table of a server as text: a block for each number of clients, a line for each candidate.
 //!
 //! Called by the command line; `--format json` prints the [`ServerTable`] itself.
 

@@ -1,9 +1,10 @@
 //! Xapian with an index of generated documents, and processes that query it.
 //!
-//! The index is built once and kept, because that takes minutes: `index-<documents>-<seed>` in a folder of the
-//! user's. Before a comparison it is copied onto the bed's file system, while the disks do not delay. The script
-//! `search.py` builds it and is the clients; see its header for the queries. It runs on Debian's Python, whose
-//! module `xapian` is the package python3-xapian; other Pythons do not have it.
+//! The index is built once and kept, because that takes minutes: `index-<documents>-<seed>` in a
+//! folder of the user's. Before a comparison it is copied onto the bed's file system, while the
+//! disks do not delay. The script `search.py` builds it and is the clients; see its header for the
+//! queries. It runs on Debian's Python, whose module `xapian` is the package python3-xapian; other
+//! Pythons do not have it.
 
 use std::fs;
 use std::io::Write;
@@ -79,7 +80,7 @@ fn copy_files(from: &Path, to: &Path) -> Result<u64, Failure> {
     Ok(bytes)
 }
 
-/// Lets so many clients query the index below a folder, all in a memory group.
+/// Lets a given number of clients query the index below a folder, all in a memory group.
 ///
 /// # Errors
 /// The clients', or output that is none of theirs.

@@ -1,4 +1,4 @@
-//! The table of small files as text: a block for each program and pass, a line for each side.
+//! The table of small files as text: a block for each program and pass, a line for each candidate.
 //!
 //! Called by the command line; `--format json` prints the [`SmallTable`] itself.
 
@@ -56,8 +56,8 @@ impl fmt::Display for SmallTable {
         writeln!(
             f,
             "\ntime: median of the runs; s, of `open` us a file. x source, x passthrough: to that \
-             side's median.\ncold: the file system was mounted anew before. warm: what the cold pass \
-             cached, by its own reads."
+             side's median.\ncold: the file system was mounted anew before. warm: from the cold \
+             pass's cache."
         )
     }
 }

@@ -1,11 +1,11 @@
 //! The programs that `small` times, and that each has read every file.
 //!
-//! Called by [`small`](super). `tar`, `grep` and `find` are the machine's, with their output drained
-//! through a pipe (tar reads nothing for `/dev/null`). `random` and `open` are threads of this
-//! process that know all paths from the bed, so they list nothing.
+//! Called by [`small`](super). `tar`, `grep` and `find` are the machine's, with their output
+//! drained through a pipe (tar reads nothing for `/dev/null`). `random` and `open` are threads of
+//! this process that know all paths from the bed, so they list nothing.
 //!
-//! A side that answers with errors would be fast: exit codes, and the number of bytes or names, are
-//! checked.
+//! A candidate that answers with errors would be fast: exit codes, and the number of bytes or
+//! names, are checked.
 
 use std::fmt;
 use std::fs::File;
@@ -69,7 +69,7 @@ impl Program {
     /// Runs over all files below `root`, and gives the seconds it took.
     pub(super) fn run(self, root: &Path, files: &Files) -> Result<f64, Failure> {
         let mut command = Command::new(self.to_string());
-        // Bytes are compared as bytes, whatever the user's language.
+        // Bytes are compared as bytes, in every language of the user.
         command.env("LC_ALL", "C");
         match self {
             Self::Tar => {
@@ -96,7 +96,7 @@ impl Program {
     }
 }
 
-/// Runs a program to its end, and checks how it ends and that it prints so many bytes.
+/// Runs a program to its end, and checks how it ends and that it prints a given number of bytes.
 fn drained(mut command: Command, code: i32, bytes_min: u64) -> Result<f64, Failure> {
     let name = command.get_program().to_string_lossy().into_owned();
     let failed = |why: String| Failure::Run(format!("{name}: {why}"));

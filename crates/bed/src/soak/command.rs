@@ -23,10 +23,10 @@ pub(crate) struct SoakArgs {
     /// The forerun binary
     #[arg(long, value_name = "PATH")]
     forerun: PathBuf,
-    /// How many readers at a time, each a process
+    /// Number of readers at a time, each a process
     #[arg(long, default_value = "1000", value_parser = readers)]
     readers: usize,
-    /// For how long
+    /// Duration
     #[arg(long, value_name = "TIME", default_value = "10min", value_parser = quantity::duration)]
     time: Duration,
     /// Memory of the mount
@@ -35,7 +35,7 @@ pub(crate) struct SoakArgs {
     /// The disk that the mount emulates
     #[arg(long, value_name = "COST", default_value = "switching=8ms,rate=80MB/s")]
     emulate: String,
-    /// How many files; several readers read one
+    /// Number of files; several readers read one
     #[arg(long, default_value = "64", value_parser = clap::value_parser!(u64).range(1..=10_000))]
     files: u64,
     /// Size of each

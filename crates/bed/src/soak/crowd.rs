@@ -1,7 +1,8 @@
-//! The readers of a soak: so many at a time, each a process, replaced when it has ended or was killed.
+//! The readers of a soak: so many at a time, each a process, replaced when it has ended or was
+//! killed.
 //!
-//! Driven by [`soak`](super) with one call a tick. A reader that ends by itself with an error is a complaint; one
-//! that was killed is not. At most 25 readers are started a tick, because a busy
+//! Driven by [`soak`](super) with one call a tick. A reader that ends by itself with an error is a
+//! complaint; one that was killed is not. At most 25 readers are started a tick, because a busy
 //! machine takes up to 30 ms for a process and memory is to be looked at meanwhile.
 
 use std::fs::{self, File};

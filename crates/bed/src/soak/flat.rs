@@ -1,15 +1,17 @@
-//! Is memory flat? The slope of a least-squares line, not of two samples.
+//! The growth of memory: the slope of a least-squares line, not of two samples.
 //!
-//! A leak of a few hundred bytes for each reader hides in the noise of single samples and shows in the
-//! slope: 50,000 readers that leave 400 bytes each are 20 MB in ten minutes. The first half of the
-//! time does not count, as the engine's memory fills then.
+//! A leak of a few hundred bytes for each reader hides in the noise of single samples and shows in
+//! the slope: 50,000 readers that leave 400 bytes each are 20 MB in ten minutes. The first half of
+//! the time does not count, as the engine's memory fills then.
 
 use super::sample::Sample;
 
-/// Growth that passes, over the whole time: pages of the allocator come and go by hundreds of kilobytes.
+/// Growth that passes, over the whole time: pages of the allocator come and go by hundreds of
+/// kilobytes.
 const GROWTH_MAX_BYTES: u64 = 2 << 20;
 
-/// The growth of resident memory over the time that counts, by the slope of the line through its samples.
+/// The growth of resident memory over the time that counts, by the slope of the line through its
+/// samples.
 #[must_use]
 pub(super) fn growth_bytes(samples: &[Sample]) -> i64 {
     let counted = counted(samples);
@@ -45,7 +47,7 @@ pub(super) fn violations(samples: &[Sample], limit_bytes: u64) -> Vec<String> {
     if growth > GROWTH_MAX_BYTES as i64 {
         wrong.push(format!("resident memory grew by {growth} bytes"));
     }
-    // Code, stacks and what the kernel's names take: docs/MOUNT.md allows 32 MiB.
+    // Code, stacks and the kernel's names: docs/MOUNT.md allows 32 MiB.
     let bound = limit_bytes + (32 << 20);
     let most = samples.iter().map(|s| s.resident_bytes).max().unwrap_or(0);
     if most > bound {

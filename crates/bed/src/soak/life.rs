@@ -1,7 +1,7 @@
-//! The life of one reader of a soak: which file, how much, and how it ends.
+//! The life of one reader of a soak: its file, its bytes, and its end.
 //!
-//! Drawn from the seed and the reader's number alone, so that the reader (a process) and the crowd that kills
-//! it know the same without a word between them. Of a hundred readers:
+//! Drawn from the seed and the reader's number alone, so that the reader (a process) and the crowd
+//! that kills it know the same without a word between them. Of a hundred readers:
 //!
 //! ```text
 //! 55   read parts of up to 16 files in order, one after the other, and exit
@@ -10,10 +10,11 @@
 //! 15   read until they are killed, in the middle of a read
 //! ```
 //!
-//! One in ten reads at random. All check every byte, and drop from the kernel's page cache what they have read:
-//! the files fit into it, and after half a minute the mount would have nothing to do. Several readers have one
-//! file, at places and in sizes of their own, as no two programs read alike. A life is tens of seconds when a
-//! thousand share a disk: a busy machine starts some tens of processes a second.
+//! One in ten reads at random. All check every byte, and drop from the kernel's page cache what
+//! they have read: the files fit into it, and after half a minute the mount would have nothing to
+//! do. Several readers have one file, at places and in sizes of their own, as no two programs read
+//! alike. A life is tens of seconds when a thousand share a disk: a busy machine starts some tens
+//! of processes a second.
 
 use std::fs::File;
 use std::num::NonZeroU64;
@@ -29,7 +30,7 @@ use crate::content::{self, BLOCK_BYTES, Draws};
 use crate::failure::{At, Failure};
 use crate::fill;
 
-/// Sizes of reads: a page, what `cp` and `cat` ask for, and more.
+/// Sizes of reads: a page, those of `cp` and `cat`, and more.
 const READ_BYTES: [usize; 4] = [4 << 10, 64 << 10, 128 << 10, 512 << 10];
 
 /// How a reader ends.
@@ -91,7 +92,7 @@ impl Life {
         }
     }
 
-    /// When it is killed; never, if it exits by itself.
+    /// Time at which it is killed; never, if it exits by itself.
     pub(super) fn killed_after(&self) -> Option<Duration> {
         match self.end {
             End::Exits { .. } => None,
@@ -103,7 +104,7 @@ impl Life {
 /// Lives.
 ///
 /// # Errors
-/// An error of a read; a byte that is not what was written.
+/// An error of a read; a byte that differs from the one written.
 pub(crate) fn live(folder: &Path, files: &Files, number: u64) -> Result<(), Failure> {
     let life = Life::of(files, number);
     let mut draws = Draws::new(number);
@@ -175,11 +176,11 @@ impl Reading {
     }
 }
 
-/// Compares bytes that begin at a block with what was written.
+/// Compares bytes that begin at a block with those written.
 fn check(seed: u64, file: u64, at: u64, bytes: &[u8]) -> Result<(), String> {
     for (index, block) in (at / BLOCK_BYTES as u64..).zip(bytes.chunks(BLOCK_BYTES)) {
         if !content::follows(content::tag(seed, file, index), 0, block) {
-            return Err(format!("block {index} is not what was written"));
+            return Err(format!("block {index} differs from the bytes written"));
         }
     }
     Ok(())
@@ -227,6 +228,6 @@ mod tests {
         let said = live(folder.path(), &files, numbers[0])
             .unwrap_err()
             .to_string();
-        assert!(said.contains("is not what was written"), "{said}");
+        assert!(said.contains("differs from the bytes written"), "{said}");
     }
 }

@@ -1,8 +1,8 @@
 //! One look at a mount: memory of the process, and the engine's ledger.
 //!
-//! Called by [`soak`](super) once a second. The kernel's side is `/proc/PID/status`; the engine's is
-//! `forerun ctl MOUNTPOINT stats`, whose counters are blocks. Counters that are missing are an error: a
-//! soak that sees zeros because a name changed would pass for ever.
+//! Called by [`soak`](super) once a second. The kernel's side is `/proc/PID/status`; the engine's
+//! is `forerun ctl MOUNTPOINT stats`, whose counters are blocks. Counters that are missing are an
+//! error: a soak that sees zeros because a name changed would pass for ever.
 
 use std::fs;
 use std::path::Path;
@@ -26,7 +26,7 @@ pub struct Sample {
     pub ledger: Ledger,
 }
 
-/// Of the engine's counters, those that go up and down; in bytes.
+/// Counters of the engine that go up and down; in bytes.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Ledger {
     /// Prefetched and not arrived.
@@ -41,7 +41,8 @@ pub struct Ledger {
     pub reads_waiting: u64,
     /// Requests queued for the devices, or carried out by them.
     pub requests: u64,
-    /// `prefetched` minus all it may have become, in blocks, and `reads` minus its parts: 0, or the ledger is wrong.
+    /// `prefetched` minus all it may have become, in blocks, and `reads` minus its parts: 0, or the
+    /// ledger is wrong.
     pub unexplained: i64,
 }
 

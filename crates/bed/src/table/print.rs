@@ -1,4 +1,4 @@
-//! The table as text: one block for each number of readers, one line a side.
+//! The table as text: one block for each number of readers, one line a candidate.
 //!
 //! Called by the command line; `--format json` prints the [`Table`] itself.
 

@@ -1,7 +1,8 @@
-//! The rival of the kernel: a `forerun mount` on the bed's file system, for one run.
+//! The candidate beside the kernel: a `forerun mount` on the bed's file system, for one run.
 //!
-//! Called by [`side`](super::side) and by [`servers`](crate::servers). Given the [`profile`](crate::profile) of the modelled device and its share of the
-//! memory both sides have; [`Mounted`] starts and ends it.
+//! Called by [`side`](super::side) and by [`servers`](crate::servers). Given the
+//! [`profile`](crate::profile) of the modelled device and its share of the memory both candidates
+//! have; [`Mounted`] starts and ends it.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -13,8 +14,8 @@ use crate::tool;
 
 use super::side::Bench;
 
-/// What a reader of a FUSE mount needs beside the daemon: two requests of the kernel under way,
-/// 256 KiB each, whose pages cannot be given up, and 32 KiB for its thread. Its buffer comes on top.
+/// Memory of a reader of a FUSE mount beside the daemon: two requests of the kernel under way, 256
+/// KiB each, whose pages cannot be given up, and 32 KiB for its thread. Its buffer comes on top.
 const READER_BYTES: u64 = (512 + 32) << 10;
 
 /// Starts it on the bed's files, and waits until it is mounted.
@@ -58,9 +59,9 @@ pub(crate) fn command(
     command
 }
 
-/// What `forerun mount` is given of the memory both sides have: three quarters, because the kernel
-/// keeps pages of what its readers were given, as it does for its own, or less where those need
-/// more.
+/// The memory of `forerun mount` out of that of a candidate: three quarters, because the kernel
+/// keeps pages of the bytes its readers were given, as it does for its own, or less where those
+/// need more.
 pub(crate) fn share(memory: u64, read_bytes: usize, readers: usize) -> u64 {
     let reader = READER_BYTES.saturating_add(read_bytes as u64);
     let needed = reader.saturating_mul(readers as u64);

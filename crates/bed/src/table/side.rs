@@ -1,8 +1,9 @@
-//! One run of one side: cold, set, in its memory, measured.
+//! One run of one candidate: cold, set, in its memory, measured.
 //!
 //! Called by the [`table`](super). The reading program is this binary again, as a process, because
-//! a memory group holds processes. What reads ahead for it is in the group too: the kernel's pages
-//! are charged to the reader, and `forerun mount` is a member. The disks' own counters before and after say what reached them.
+//! a memory group holds processes. Its prefetcher is in the group too: the kernel's pages are
+//! charged to the reader, and `forerun mount` is a member. The disks' own counters before and after
+//! give the requests that reached them.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -24,7 +25,7 @@ use crate::tool;
 use super::Comparison;
 use super::rival;
 
-/// Who reads ahead.
+/// The prefetcher.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Side {
     /// The kernel, with this scheduler and readahead.
@@ -58,7 +59,7 @@ impl fmt::Display for Side {
 }
 
 impl Side {
-    /// A rival finds the bed as its TOML sets it.
+    /// A mount finds the bed as its TOML sets it.
     pub(crate) fn queue(&self, bed: &Bed) -> Queue {
         match self {
             Self::Kernel {
@@ -73,7 +74,7 @@ impl Side {
     }
 }
 
-/// What one run showed.
+/// The figures of one run.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Measured {
     pub(super) mb_per_second: f64,
@@ -84,7 +85,7 @@ pub(super) struct Measured {
     pub(super) resident_max_bytes: Option<u64>,
 }
 
-/// A bed that is up, and what is compared on it.
+/// A bed that is up, and the candidates on it.
 pub(super) struct Bench<'a> {
     pub(super) bed: &'a Bed,
     pub(super) place: &'a Place,

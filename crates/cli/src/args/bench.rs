@@ -1,7 +1,7 @@
 //! Flags of `forerun bench`: the presets, the clock, and the readers with their files.
 //!
-//! Part of `args`, apart because it is long. What stands below the engine (`Storage`) and which methods it
-//! has (`Composition`) are flags of several commands and stay there.
+//! Part of `args`, apart because it is long. The storage below the engine (`Storage`) and its
+//! methods (`Composition`) are flags of several commands and stay there.
 
 use std::path::PathBuf;
 
@@ -27,7 +27,7 @@ pub struct Bench {
     #[arg(long, value_name = "A,B,..", value_delimiter = ',', default_value = preset::DEFAULT)]
     pub preset: Vec<Contender>,
 
-    /// How often to run each preset; they take turns, and the median run is printed
+    /// Runs of each preset, in turns; the median run is printed
     #[arg(long, value_name = "N", default_value = "1")]
     #[arg(value_parser = |text: &str| parse_count(text, RUNS_MAX))]
     pub runs: u32,
@@ -36,16 +36,17 @@ pub struct Bench {
     #[arg(long, value_enum, value_name = "CLOCK", default_value_t = Clock::Real)]
     pub clock: Clock,
 
-    /// How to print the result
+    /// Output format
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t = Format::Table)]
     pub format: Format,
 
-    /// How many of the emulated devices there are; files lie on them round and round
+    /// Number of emulated devices; files lie on them in turn
     #[arg(long, value_name = "N", default_value = "1", requires = "emulate")]
     #[arg(value_parser = |text: &str| parse_count(text, DISKS_MAX.into()).map(|n| n as u16))]
     pub disks: u16,
 
-    /// What follows hints in place of the preset's, as name or name(param=value,..), or none
+    /// The method that follows hints in place of the preset's, as name or name(param=value,..), or
+    /// none
     #[arg(long, value_name = "METHOD", long_help = methods_help("hinted", hinted::policy::LIST))]
     #[arg(value_parser = |text: &str| settings::parse_hinted(text).map(Hinted))]
     pub hinted: Option<Hinted>,
@@ -71,8 +72,8 @@ pub struct Bench {
 #[derive(Debug, Group)]
 #[command(next_help_heading = "Workload")]
 pub struct Workload {
-    /// How many readers at once, each with an open file of its own [default: one a FILE, with
-    /// --hints one a disk]
+    /// Number of readers, each with an open file of its own [default: one a FILE, with --hints one
+    /// a disk]
     #[arg(long, value_name = "N")]
     #[arg(value_parser = |text: &str| parse_count(text, READERS_MAX))]
     pub readers: Option<u32>,
@@ -85,7 +86,7 @@ pub struct Workload {
     #[arg(long, value_name = "SIZE", default_value = "100MB", value_parser = parse_size)]
     pub file_bytes: Bytes,
 
-    /// Bytes asked for at once
+    /// Bytes of each read
     #[arg(long, value_name = "SIZE", default_value = "64KiB", value_parser = parse_read_bytes)]
     pub read_bytes: Bytes,
 
@@ -98,12 +99,12 @@ pub struct Workload {
     #[arg(long)]
     pub hints: bool,
 
-    /// How many of a hundred hints are wrong: another place of the same file
+    /// Percentage of hints that name another place of the same file
     #[arg(long, value_name = "N", default_value = "0", requires = "hints")]
     #[arg(value_parser = clap::value_parser!(u8).range(0..=100))]
     pub wrong_percent: u8,
 
-    /// How many of a hundred reads are not announced
+    /// Percentage of reads without a hint
     #[arg(long, value_name = "N", default_value = "0", requires = "hints")]
     #[arg(value_parser = clap::value_parser!(u8).range(0..=100))]
     pub missing_percent: u8,
@@ -112,12 +113,12 @@ pub struct Workload {
     #[arg(long, value_name = "TIME", default_value = "0ns", value_parser = parse_duration)]
     pub think: Nanos,
 
-    /// Decides the generated content and the random patterns
+    /// Seed of the generated content and the random patterns
     #[arg(long, value_name = "N", default_value = "1")]
     pub seed: u64,
 }
 
-/// Which clock a bench runs by.
+/// The clock of a bench.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 #[allow(missing_docs)]
 pub enum Clock {
@@ -125,7 +126,7 @@ pub enum Clock {
     Virtual,
 }
 
-/// How a bench prints its result.
+/// Output formats of a bench.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum Format {
     /// For people
@@ -142,5 +143,5 @@ const DISKS_MAX: u16 = 1024;
 /// Most readers of a bench: each is a thread, and this many still start within a second.
 const READERS_MAX: u32 = 16_384;
 
-/// Most runs of a bench: the median of more would say nothing new.
+/// Most runs of a bench: the median of more would be the same.
 const RUNS_MAX: u32 = 1_000;

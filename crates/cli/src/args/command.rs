@@ -1,5 +1,5 @@
-//! The commands, in the order of the overview: those of every day, then those for research. Each has
-//! examples in its long help.
+//! The commands, in the order of the overview: those of every day, then those for research. Each
+//! has examples in its long help.
 
 use clap::Subcommand;
 
@@ -11,7 +11,7 @@ use super::{Bench, Completions, Layout, List, Man, Profile, Read, Replay, Simula
 #[cfg(feature = "mount")]
 use super::{Ctl, Mount, Try, Umount};
 
-/// What to do.
+/// The command.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     #[cfg(feature = "mount")]
@@ -43,7 +43,7 @@ pub enum Command {
         forerun profile /dev/sdb -o disk.toml && forerun mount --profile disk.toml /data /fast"
     )]
     Profile(Profile),
-    /// Show on which devices a file lies, its strips and its extents
+    /// Show the devices, strips and extents of a file
     #[command(
         after_long_help = "On btrfs and on mapped devices it takes root. It reads no data and writes nothing.\n\n\
         Examples:\n  \
@@ -66,7 +66,7 @@ pub enum Command {
         forerun trace info requests.csv.zst\n  \
         forerun trace convert requests.csv --to plain -o requests.txt")]
     Trace(Trace),
-    /// Make the decisions of a journal again and compare them
+    /// Replay the decisions of a journal and compare them
     #[command(after_long_help = "Examples:\n  \
         forerun read --journal j big.log > /dev/null && forerun replay j")]
     Replay(Replay),
@@ -75,12 +75,12 @@ pub enum Command {
     #[command(after_long_help = "Examples:\n  \
         forerun reproduce kimbrel96 -o report")]
     Reproduce(Reproduce),
-    /// Show the presets, methods, devices, backends and trace formats there are
+    /// List presets, methods, devices, backends and trace formats
     #[command(after_long_help = "Examples:\n  \
         forerun list presets\n  \
         forerun list --format json | jq -r .presets[].name")]
     List(List),
-    /// Print what a shell needs to complete forerun's words
+    /// Print a completion script for a shell
     Completions(Completions),
     /// Print a manual page
     Man(Man),

@@ -1,6 +1,6 @@
 //! Flags of `forerun mount`, `umount`, `top` and `ctl`.
 //!
-//! Part of `args`, apart because it is long. What stands behind `-o` in an fstab is turned into
+//! Part of `args`, apart because it is long. The options behind `-o` in an fstab are turned into
 //! these flags before they are parsed; see `mount::options`. Arguments stand in the order in which
 //! they are typed, then the flags of every day, then those for research.
 
@@ -22,17 +22,17 @@ use crate::quantity::{parse_duration, parse_size};
 #[derive(Clone, Debug, Group)]
 #[command(
     mut_args(in_order),
-    after_help = "-o takes what an fstab has: these flags without dashes, as in\n\
+    after_help = "-o takes the options of an fstab: these flags without dashes, as in\n\
     -o memory=1GiB,allow-other, and dev, suid, noexec, noatime, nonempty. A mount is read-only.\n\
     It ends with `forerun umount MOUNTPOINT`, `umount MOUNTPOINT` or SIGTERM.",
-    after_long_help = "-o takes what an fstab has: these flags without dashes, as in\n\
+    after_long_help = "-o takes the options of an fstab: these flags without dashes, as in\n\
     -o memory=1GiB,allow-other, and dev, suid, noexec, noatime, nonempty. A mount is read-only.\n\
     It ends with `forerun umount MOUNTPOINT`, `umount MOUNTPOINT` or SIGTERM.\n\n\
     Examples:\n  \
       forerun try /data                                 does it help here?\n  \
       forerun mount /data /fast                         then read below /fast\n  \
       forerun mount --allow-other --memory 1GiB --metrics 9898 /data /fast\n  \
-      forerun top                                       what it does\n\n\
+      forerun top                                       watch it work\n\n\
     In /etc/fstab:\n  \
       /data  /fast  forerun  memory=1GiB,allow_other,_netdev  0 0"
 )]
@@ -65,18 +65,18 @@ pub struct Mount {
     #[arg(long, value_name = "[ADDR:]PORT", value_parser = address::parse)]
     pub metrics: Option<SocketAddr>,
 
-    /// Make the socket for `forerun top` and `forerun ctl` here, where they do not look by themselves
+    /// Path of the control socket; `forerun top` and `forerun ctl` then need it as an argument
     /// [default: in /run/forerun for root, else in $XDG_RUNTIME_DIR/forerun]
     #[arg(long, value_name = "SOCKET")]
     pub control: Option<PathBuf>,
 
-    /// SOURCE does not change while it is mounted: the kernel opens files without asking, and keeps names,
-    /// attributes and bytes. A change is seen late or never
+    /// SOURCE does not change while it is mounted: the kernel caches names, attributes and bytes,
+    /// and opens files by itself. A change is seen late or never
     #[arg(long)]
     pub unchanging: bool,
 
-    /// Files the kernel reads from SOURCE by itself: always, never, or auto, which is those in SOURCE's
-    /// page cache and those of disks that need no prefetching. Needs root and Linux 6.9
+    /// Files the kernel reads from SOURCE by itself: always, never, or auto: files in SOURCE's page
+    /// cache, or on disks that need no prefetching. Needs root and Linux 6.9
     #[arg(
         long,
         value_name = "MODE",
@@ -86,19 +86,19 @@ pub struct Mount {
     )]
     pub passthrough: Mode,
 
-    /// How long attributes may be out of date [default: 1s, or a day if --unchanging]
+    /// Time that the kernel caches attributes [default: 1s, or a day if --unchanging]
     #[arg(long, value_name = "TIME", value_parser = believed)]
     pub attribute_timeout: Option<Duration>,
 
-    /// How long a name may lead to what was there before [default: 1s, or a day]
+    /// Time that the kernel caches names [default: 1s, or a day]
     #[arg(long, value_name = "TIME", value_parser = believed)]
     pub entry_timeout: Option<Duration>,
 
-    /// How long a name that was not there is taken for missing [default: 0s, or a day]
+    /// Time that the kernel caches missing names [default: 0s, or a day]
     #[arg(long, value_name = "TIME", value_parser = believed)]
     pub negative_timeout: Option<Duration>,
 
-    /// How far the kernel reads ahead of programs on the mount; needs root [default: 256KiB]
+    /// Readahead of the kernel on the mount; needs root [default: 256KiB]
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub kernel_readahead: Option<Bytes>,
 
@@ -119,13 +119,13 @@ pub struct Mount {
     #[arg(long, hide = true)]
     pub flag: Vec<Flag>,
 
-    /// Tell whoever started this, on standard output, when the mount works
+    /// Tell the starting program, on standard output, when the mount works
     #[arg(long, hide = true)]
     pub report_ready: bool,
 }
 
 impl Mount {
-    /// How long the kernel may believe what it is told.
+    /// Times that the kernel caches answers.
     #[must_use]
     pub fn trust(&self) -> Trust {
         Trust::of(
@@ -137,7 +137,7 @@ impl Mount {
     }
 }
 
-/// A time the kernel may believe something.
+/// A time that the kernel caches answers.
 fn believed(text: &str) -> Result<Duration, String> {
     const YEAR: Duration = Duration::from_secs(365 * 86_400);
     if matches!(text, "0" | "0s") {
@@ -157,11 +157,11 @@ fn believed(text: &str) -> Result<Duration, String> {
     forerun umount /fast\n  \
     forerun umount --lazy /fast     although programs have files open there")]
 pub struct Umount {
-    /// Where it is mounted
+    /// The mount point
     #[arg(value_name = "MOUNTPOINT")]
     pub mountpoint: PathBuf,
 
-    /// Take it off its path at once; programs that have files open keep them
+    /// Take it off its path at once; open files stay open
     #[arg(long, short = 'z')]
     pub lazy: bool,
 }
@@ -172,7 +172,7 @@ pub struct Umount {
     Examples:\n  \
     forerun top                  the mounts that run\n  \
     forerun top --list           one line for each\n  \
-    forerun top --once /fast     print what happens during a second, and end")]
+    forerun top --once /fast     print the rates of a second, and end")]
 pub struct Top {
     /// A mount point, or the socket of its --control [default: every mount that runs]
     #[arg(value_name = "MOUNTPOINT|SOCKET")]
@@ -192,18 +192,18 @@ pub struct Top {
 #[command(after_long_help = "Examples:\n  \
     forerun ctl /fast stats\n  \
     forerun ctl /fast set --memory 128MiB\n  \
-    forerun ctl /fast hint epoch.txt     read ahead what this list names")]
+    forerun ctl /fast hint epoch.txt     read the files of this list ahead")]
 pub struct Ctl {
     /// A mount point, or the socket of its --control
     #[arg(value_name = "MOUNTPOINT|SOCKET")]
     pub mount: PathBuf,
 
-    /// What to do
+    /// The request
     #[command(subcommand)]
     pub order: Order,
 }
 
-/// What a running mount can be told.
+/// Requests to a running mount.
 #[derive(Clone, Debug, Subcommand)]
 pub enum Order {
     /// Print the counters and the open files, as JSON
@@ -211,11 +211,11 @@ pub enum Order {
         forerun ctl /fast stats | jq .counters\n  \
         forerun ctl /fast stats | jq -r .open_files[].path")]
     Stats,
-    /// Print what the mount was started with and which limits hold, as JSON
+    /// Print the mount's options and the limits in force, as JSON
     #[command(after_long_help = "Examples:\n  \
         forerun ctl /fast limits | jq .memory_limit_bytes")]
     Limits,
-    /// Announce what programs will read next, to have it read ahead in that order
+    /// Announce future reads of programs, to have them read ahead in that order
     #[command(
         after_long_help = "A line of the list is PATH, for a whole file, or PATH OFFSET LENGTH, for a part. PATH \
         begins at\nthe mount point; if it has blanks, tabs stand between the three. The order is that of \
@@ -237,11 +237,11 @@ pub enum Order {
         forerun ctl /fast set --memory 128MiB\n  \
         forerun ctl /fast set --kernel-readahead 512KiB")]
     Set {
-        /// How far the kernel reads ahead of programs on the mount
+        /// Readahead of the kernel on the mount
         #[arg(long, value_name = "SIZE", value_parser = parse_size, group = "limit")]
         kernel_readahead: Option<Bytes>,
 
-        /// Memory the daemon uses, up to what the mount was started with
+        /// Memory the daemon uses, up to the mount's --memory
         #[arg(long, value_name = "SIZE", value_parser = parse_size, group = "limit")]
         memory: Option<Bytes>,
     },

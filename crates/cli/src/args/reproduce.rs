@@ -14,7 +14,8 @@ pub struct Reproduce {
     #[arg(value_name = "PAPER", required = true, value_parser = |name: &str| forerun_lab::find(name))]
     pub papers: Vec<&'static Paper>,
 
-    /// Only these claims, tables and figures: K1,table-2,figure-6,runs or B3,figure-8; a table or a figure needs -o
+    /// Only these claims, tables and figures: K1,table-2,figure-6,runs or B3,figure-8; a table or a
+    /// figure needs -o
     #[arg(long, value_name = "ID,..", value_delimiter = ',')]
     pub only: Vec<String>,
 
@@ -22,11 +23,12 @@ pub struct Reproduce {
     #[command(flatten)]
     pub noticing: Noticing,
 
-    /// How to print the claims; as JSON, one object a line
+    /// Output format of the claims; as JSON, one object a line
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t = ListFormat::Table)]
     pub format: ListFormat,
 
-    /// Write report.html, with the paper's tables and figures, into this directory; of several papers a page each, li04.html and so on
+    /// Write report.html, with the paper's tables and figures, into this directory; of several
+    /// papers a page each, li04.html and so on
     #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
 }

@@ -17,7 +17,7 @@ use super::trace::parse_block_bytes;
 use super::{Format, Methods, Noticing, Reading, parse_count};
 use crate::quantity::{parse_duration, parse_size};
 
-/// Flags that mean nothing where a drive is alone with its requests.
+/// Flags without a meaning for a drive that is alone with its requests.
 const ALONE: [&str; 11] = [
     "preset",
     "scheduler",
@@ -57,11 +57,11 @@ pub struct Simulate {
     #[arg(long, value_name = "NAME", default_value = "hdd")]
     pub device: String,
 
-    /// Each disk, from a file that describes it
+    /// Model of each disk, from a file that describes it
     #[arg(long, value_name = "TOML", conflicts_with = "device")]
     pub device_file: Option<PathBuf>,
 
-    /// In which order each disk gets what waits [default: cscan, or the device's own]
+    /// The order in which each disk gets waiting requests [default: cscan, or the device's own]
     #[arg(long, value_name = "NAME", value_parser = parse_scheduler)]
     pub scheduler: Option<String>,
 
@@ -84,11 +84,11 @@ pub struct Simulate {
     #[arg(long, value_name = "SIZE", value_parser = parse_block_bytes)]
     pub block_bytes: Option<u32>,
 
-    /// Most fetches a free disk gets at once [default: by the number of disks]
+    /// Largest batch of fetches for a free disk [default: by the number of disks]
     #[arg(long, value_name = "N")]
     pub batch: Option<u64>,
 
-    /// How far ahead to fetch, in references
+    /// Prefetch distance, in references
     #[arg(long, value_name = "N")]
     pub horizon: Option<u64>,
 
@@ -96,7 +96,7 @@ pub struct Simulate {
     #[arg(long, value_name = "TIME", default_value = "25us", value_parser = parse_computing)]
     pub driver: Nanos,
 
-    /// Time computed before each request but the first, in place of what the trace says
+    /// Time computed before each request but the first, in place of the trace's
     #[arg(long, value_name = "TIME", value_parser = parse_computing)]
     pub think: Option<Nanos>,
 
@@ -109,7 +109,7 @@ pub struct Simulate {
     #[arg(long)]
     pub writes: bool,
 
-    /// With --device unit: how long a fetch takes [default: 4]
+    /// With --device unit: time of a fetch [default: 4]
     #[arg(long, value_name = "F")]
     #[arg(value_parser = |text: &str| parse_count(text, 1 << 20))]
     pub fetch_units: Option<u32>,
@@ -129,7 +129,7 @@ pub struct Simulate {
     #[arg(value_parser = |text: &str| parse_count(text, 1024))]
     pub threads: u32,
 
-    /// How to print the result
+    /// Output format
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t = Format::Table)]
     pub format: Format,
 
@@ -146,7 +146,7 @@ pub struct Simulate {
     pub methods: Methods,
 }
 
-/// Where blocks lie.
+/// Placements of blocks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum Where {
     /// At their number
@@ -174,7 +174,7 @@ pub enum Simulated {
 }
 
 impl Simulate {
-    /// How long a fetch takes in units.
+    /// Time of a fetch in units.
     #[must_use]
     pub fn fetch_units(&self) -> u64 {
         self.fetch_units.unwrap_or(4).into()
@@ -239,7 +239,7 @@ fn simulated(text: &str) -> Result<Simulated, String> {
     })
 }
 
-/// What computing before one request may take: a workload's `think_ns` ends there, too.
+/// The longest computing time before a request: a workload's `think_ns` ends there, too.
 const COMPUTING_MAX: Nanos = Nanos(3_600_000_000_000);
 
 fn parse_computing(text: &str) -> Result<Nanos, String> {

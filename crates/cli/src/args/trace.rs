@@ -16,15 +16,15 @@ use crate::quantity::parse_size;
 /// `forerun trace`.
 #[derive(Debug, Group)]
 pub struct Trace {
-    /// What to do with it.
+    /// The command.
     #[command(subcommand)]
     pub what: TraceCommand,
 }
 
-/// What `forerun trace` does.
+/// Commands of `forerun trace`.
 #[derive(Debug, Subcommand)]
 pub enum TraceCommand {
-    /// Count what is in a trace
+    /// Count the requests and blocks of a trace
     #[command(after_long_help = "Examples:\n  forerun trace info requests.csv.zst")]
     Info(TraceInfo),
     /// Write a trace in another format
@@ -73,24 +73,24 @@ pub struct TraceConvert {
     #[arg(long, value_name = "FORMAT", value_parser = |name: &str| format::parse(name))]
     pub to: &'static Format,
 
-    /// Where to write it [default: standard output]
+    /// File to write [default: standard output]
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
 
-    /// Size of a block, where one of the formats knows blocks and the other ranges
+    /// Size of a block, for conversions between blocks and byte ranges
     #[arg(long, value_name = "SIZE", default_value = "8KiB", value_parser = parse_block_bytes)]
     pub block_bytes: u32,
 }
 
-/// How a trace is read.
+/// Options of the reader of a trace.
 #[derive(Clone, Debug, Group)]
 #[command(next_help_heading = "Trace")]
 pub struct Reading {
-    /// Format of the trace (see `forerun list formats`) [default: what it looks like]
+    /// Format of the trace (see `forerun list formats`) [default: guessed]
     #[arg(long, value_name = "FORMAT", value_parser = |name: &str| format::parse(name))]
     pub trace_format: Option<&'static Format>,
 
-    /// How many requests are put in order of time before one is given out
+    /// Size of the window that sorts requests by time, in requests
     #[arg(long, value_name = "N", default_value = "1024")]
     pub sort_window: u32,
 
@@ -99,7 +99,7 @@ pub struct Reading {
     pub columns: Option<Columns>,
 }
 
-/// A cache of smaller blocks is larger than what it caches; of larger ones, no trace has any.
+/// A cache of smaller blocks is larger than its contents; of larger ones, no trace has any.
 const BLOCK_BYTES_MAX: u64 = 1 << 30;
 
 fn parse_columns(text: &str) -> Result<Columns, String> {

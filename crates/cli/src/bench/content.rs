@@ -1,9 +1,9 @@
 //! The files of a bench: given, made in a directory, or generated as they are read.
 //!
 //! Made and generated files hold the same bytes, a function of the seed, the file's index and the
-//! position, so whoever reads them can check every byte. A directory's files are named after what
-//! they hold and are made once; later benches find them there. Files the user gives are read but
-//! not checked: nobody knows what should be in them. Nothing is deleted.
+//! position, so a reader can check every byte. A directory's files are named after their contents
+//! and are made once; later benches find them there. Files the user gives are read but not checked:
+//! their contents are unknown. Nothing is deleted.
 
 use std::fs::{self, File};
 use std::io::{self, Seek, SeekFrom, Write};

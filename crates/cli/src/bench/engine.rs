@@ -1,7 +1,7 @@
 //! A preset in real time: the readers' threads over one driver.
 //!
-//! Called by `commands::bench`. Every run has a driver, and so a memory, of its own: nothing a
-//! run read is there for the next. Files are opened before the clock starts; generated ones by
+//! Called by `commands::bench`. Every run has a driver, and so a memory, of its own: no block
+//! of a run is cached for the next. Files are opened before the clock starts; generated ones by
 //! index, so that readers of one index share a file.
 
 use std::io;
@@ -62,7 +62,7 @@ pub fn run(plan: &Plan, settings: &Settings, bar: &ProgressBar) -> Result<Measur
     })
 }
 
-/// Tells the engine what will be read, as much of it as it takes.
+/// Announces reads to the engine, as many as it takes.
 fn announce(driver: &Driver, plan: &Plan, readers: &[Reader]) -> Result<(), Failure> {
     let workload = plan.workload()?;
     let Some(announced) = plan.announced(&*workload) else {

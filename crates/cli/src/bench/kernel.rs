@@ -1,11 +1,11 @@
-//! The contender `kernel`: plain buffered `pread(2)` on a cold page cache, Linux's own readahead.
+//! The candidate `kernel`: plain buffered `pread(2)` on a cold page cache, Linux's own readahead.
 //!
 //! Called by `commands::bench`. Before a run the pages of each file are dropped with
 //! `POSIX_FADV_DONTNEED`, which needs no privilege and leaves other files alone. Requests and
 //! bytes are the block device's own counters over the run, so other users of the device are in
 //! them; hits, waste and memory are not shown by the kernel and stay empty.
 //!
-//! It does not set `read_ahead_kb`: what is measured is the system as it stands.
+//! It does not set `read_ahead_kb`: it measures the system as it stands.
 
 use std::fs::{self, File};
 use std::io;
@@ -20,7 +20,7 @@ use super::{DeviceUse, Measured, SourceCache};
 use crate::failure::Failure;
 use crate::files::plain;
 
-/// Sectors in `/sys/dev/block/*/stat` are of this size whatever the device's are.
+/// Sectors in `/sys/dev/block/*/stat` are of this size on every device.
 const SECTOR_BYTES: u64 = 512;
 
 impl Source for File {
@@ -80,8 +80,8 @@ fn device_of(file: &File) -> Option<u64> {
     })
 }
 
-/// What a block device has been asked since the system started, if it says so: file systems that
-/// lie on none, or on several, do not.
+/// Counters of a block device since the system started, if it has any: file systems that lie on
+/// none, or on several, do not.
 fn counters(device: u64) -> Option<DeviceUse> {
     let path = format!("/sys/dev/block/{}:{}/stat", major(device), minor(device));
     parse_counters(&fs::read_to_string(path).ok()?)

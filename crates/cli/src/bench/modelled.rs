@@ -1,11 +1,11 @@
 //! A preset in virtual time: the same plan, in the simulator, on the emulated devices.
 //!
 //! Called by `commands::bench` for `--clock virtual`. The device is `forerun-sim`'s switching
-//! device with the costs of `--emulate` (with several servers its object store, whose requests share the
-//! rate as those of the throttle do), or with a measured `--profile` as a whole; without
-//! either, the device nobody measured. With both, the device has the one's costs and the engine
-//! believes the other's, as in real time. The driver is free and copying takes no time: what
-//! differs from a run in real time is the machine, not the decisions.
+//! device with the costs of `--emulate` (with several servers its object store, whose requests
+//! share the rate as those of the throttle do), or with a measured `--profile` as a whole; without
+//! either, the default device. With both, the device has the one's costs and the engine is given
+//! the other's, as in real time. The driver is free and copying takes no time: a run in real time
+//! differs by the machine, not by the decisions.
 
 use std::fmt;
 use std::fs::File;
@@ -112,7 +112,7 @@ impl fmt::Write for Utf8 {
     }
 }
 
-/// A device of which the engine is told something else.
+/// A device with costs other than those given to the engine.
 #[derive(Debug)]
 struct Believed {
     device: Box<dyn Device>,

@@ -36,24 +36,24 @@ pub struct Pattern {
     text: String,
 }
 
-/// What decides one reader's steps beside the pattern.
+/// Parameters of one reader's steps beside the pattern.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Shape {
     /// Size of its file.
     pub file_bytes: u64,
-    /// Bytes a read asks for.
+    /// Bytes of each read.
     pub read_bytes: u64,
     /// Computing time before a read.
     pub think: Nanos,
     /// Decides everything random.
     pub seed: u64,
-    /// How many files there are, for a pattern of one process that reads them all.
+    /// Number of files, for a pattern of one process that reads them all.
     pub files: u64,
 }
 
-/// The workloads of a single reader: how many there are is for `--readers` to say. Those that take
-/// less than they ask for are left out, too: `pread` cannot be given up half way. So are those
-/// whose file is as large as it is, whatever `--file-bytes` says.
+/// The workloads of a single reader: `--readers` sets the number of readers. Those that take less
+/// than they ask for are left out, too: `pread` cannot be given up half way. So are those whose
+/// file size does not follow `--file-bytes`.
 fn single() -> impl Iterator<Item = &'static Method<Box<dyn Workload>>> {
     let unfit = |p: &Param| ["readers", "take_bytes"].contains(&p.name);
     let is_sized = |p: &Param| p.name == "file_bytes";

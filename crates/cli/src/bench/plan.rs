@@ -1,8 +1,8 @@
-//! What a bench will do, checked as a whole before anything is made or read.
+//! The plan of a bench, checked as a whole before any file is made or read.
 //!
 //! Built from the arguments by `commands::bench`; the runs take everything from here. The checks
-//! are those that need more than one flag: what cannot be combined is refused with the reason and
-//! what to do instead.
+//! are those that need more than one flag: combinations that cannot work are refused with the
+//! reason and an alternative.
 
 use std::str::FromStr;
 
@@ -22,7 +22,7 @@ use crate::files;
 /// Steps counted for the progress bar at most: a tenth of a second's worth.
 const STEPS_COUNTED: u64 = 10_000_000;
 
-/// Who reads.
+/// The reader of the files.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Contender {
     /// Plain buffered reads through the page cache, cold.
@@ -33,7 +33,7 @@ pub enum Contender {
     Hinted(&'static Method<Box<dyn forerun_core::hinted::policy::Policy>>),
 }
 
-/// A contender, ready to run.
+/// A candidate, ready to run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Entrant {
     /// Plain buffered reads.
@@ -73,9 +73,9 @@ impl FromStr for Contender {
 /// See the [module](self).
 #[derive(Debug)]
 pub struct Plan {
-    /// Who takes part.
+    /// The candidates.
     pub entrants: Vec<Entrant>,
-    /// What lies under the engine.
+    /// The storage under the engine.
     pub storage: Storage,
     /// The files.
     pub content: Content,
@@ -83,13 +83,13 @@ pub struct Plan {
     pub readers: Vec<usize>,
     /// Order of reads.
     pub pattern: Pattern,
-    /// What of it is announced.
+    /// Its announcements.
     pub hints: Option<Hints>,
-    /// Bytes a read asks for.
+    /// Bytes of each read.
     pub read_bytes: u64,
     /// Computing time before a read.
     pub think: Nanos,
-    /// Runs of each contender.
+    /// Runs of each candidate.
     pub runs: u32,
     /// Which time.
     pub clock: Clock,
@@ -100,14 +100,14 @@ pub struct Plan {
 /// Reads are announced, not all of them truly.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Hints {
-    /// How many of a hundred are wrong.
+    /// Percentage of wrong ones.
     pub wrong_percent: u8,
-    /// How many of a hundred reads are left out.
+    /// Percentage of reads left out.
     pub missing_percent: u8,
 }
 
 impl Plan {
-    /// Checks the arguments and makes what they ask for; files are made by [`Content::make`].
+    /// Checks the arguments and makes the plan; files are made by [`Content::make`].
     ///
     /// # Errors
     /// Arguments that cannot be combined, or used at all.
@@ -168,7 +168,7 @@ impl Plan {
         Ok(plan)
     }
 
-    /// What one reader does, as a workload of its own.
+    /// The steps of one reader, as a workload of its own.
     ///
     /// # Errors
     /// A value out of the pattern's range.
@@ -200,7 +200,7 @@ impl Plan {
         Ok(())
     }
 
-    /// What all readers do, for the simulator.
+    /// The steps of all readers, for the simulator.
     ///
     /// # Errors
     /// A value out of the pattern's range.
@@ -221,7 +221,7 @@ impl Plan {
         }))
     }
 
-    /// The same with what is announced of it.
+    /// The same with its announcements.
     #[must_use]
     pub fn announced<'a>(&self, workload: &'a dyn Workload) -> Option<Announced<'a>> {
         let Hints {
@@ -274,7 +274,7 @@ impl Workload for Together {
     }
 }
 
-/// A contender with its settings.
+/// A candidate with its settings.
 fn entrant(contender: &Contender, args: &Bench) -> Result<Entrant, Failure> {
     let (name, preset) = match contender {
         Contender::Kernel => return Ok(Entrant::Kernel),

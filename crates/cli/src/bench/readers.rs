@@ -2,7 +2,7 @@
 //!
 //! Called by `engine` and `kernel` with an open file for each reader. Readers wait at a gate until
 //! all of them exist; the clock starts when it opens. The first failure, or wrong byte, stops all
-//! of them and is what the run returns.
+//! of them and is the run's error.
 
 use std::io;
 use std::sync::RwLock;
@@ -27,11 +27,11 @@ pub trait Source: Send {
     /// As `pread(2)`.
     ///
     /// # Errors
-    /// Those of the read.
+    /// Errors of the read.
     fn read_at(&mut self, buffer: &mut [u8], offset: u64) -> io::Result<usize>;
 }
 
-/// How long it took.
+/// Elapsed time.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Times {
     /// From the opening of the gate to the end of the last reader.
@@ -42,7 +42,7 @@ pub struct Times {
     pub bytes: u64,
 }
 
-/// What all threads share.
+/// Shared state of all threads.
 struct Race<'a> {
     plan: &'a Plan,
     bar: &'a ProgressBar,
@@ -50,7 +50,7 @@ struct Race<'a> {
     stopped: AtomicBool,
 }
 
-/// What one reader came to: its time and its bytes.
+/// The result of one reader: its time and its bytes.
 type End = Result<(Nanos, u64), Failure>;
 
 /// Runs a reader over each source, in the plan's order of readers.
@@ -181,7 +181,7 @@ impl Race<'_> {
         Ok(())
     }
 
-    /// Fills the buffer from `offset` on and checks what came.
+    /// Fills the buffer from `offset` on and checks the bytes.
     fn read(
         &self,
         reader: usize,

@@ -1,8 +1,8 @@
 //! What a bench prints: a row a contender, as tables, CSV or JSON lines.
 //!
-//! Called by `commands::bench` with the runs of each contender. The row is the run of median
+//! Called by `commands::bench` with the runs of each candidate. The row is the run of median
 //! elapsed time as a whole, not a median of each number by itself: so its counters still add up.
-//! Fields that a contender cannot know (the kernel's hits) are empty, or `null`.
+//! Fields that a candidate does not have (the kernel's hits) are empty, or `null`.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
@@ -19,7 +19,7 @@ use crate::failure::Failure;
 use crate::quantity::{rough_duration, rough_size};
 use crate::terminal;
 
-/// One contender's result. Blocks are counted in `block_bytes`; units end the other names.
+/// One candidate's result. Blocks are counted in `block_bytes`; units end the other names.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 #[allow(missing_docs)]
 pub struct Row {
@@ -56,7 +56,7 @@ pub struct Row {
 }
 
 impl Row {
-    /// The row of a contender from its runs, of which there is at least one.
+    /// The row of a candidate from its runs, of which there is at least one.
     #[must_use]
     pub fn new(preset: &'static str, plan: &Plan, runs: &mut [Measured]) -> Option<Self> {
         let elapsed = |run: Option<&Measured>| run.map_or(0, |run| run.elapsed.0);

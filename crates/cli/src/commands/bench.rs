@@ -1,8 +1,8 @@
-//! `forerun bench`: runs a plan's entrants in turns and prints a row for each.
+//! `forerun bench`: runs a plan's candidates in turns and prints a row for each.
 //!
 //! In turns, because a machine that is busy for a minute should not fall on one of them alone.
-//! What a run is, is decided in `bench`; here is the order of things, the progress bar and which
-//! kind of run each needs.
+//! A run is defined in `bench`; here is the order of things, the progress bar and which kind of run
+//! each needs.
 
 use std::io::Write;
 
@@ -57,7 +57,7 @@ pub fn run(args: &Bench, out: &mut dyn Write) -> Result<(), Failure> {
     }
 }
 
-/// What the hints were, below a table that has no room for it.
+/// The hints of the runs, below a table that has no room for them.
 fn announce(plan: &Plan, hints: Hints, out: &mut dyn Write) -> Result<(), Failure> {
     let Hints {
         wrong_percent,
@@ -80,7 +80,7 @@ fn one(plan: &Plan, entrant: &Entrant, bar: &ProgressBar) -> Result<Measured, Fa
 }
 
 /// A reader of its own file needs a descriptor; the soft limit is often 1024 where thousands are
-/// allowed. What is still too many is reported by the open that fails.
+/// allowed. A number that is still too large is reported by the open that fails.
 fn raise_descriptor_limit() {
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;

@@ -1,4 +1,4 @@
-//! `forerun completions`: what a shell needs to complete its words, from the definition itself.
+//! `forerun completions`: a completion script for a shell, from the definition of the arguments.
 
 use std::io::Write;
 

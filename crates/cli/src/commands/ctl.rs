@@ -1,6 +1,6 @@
-//! `forerun ctl`: asks a running mount, or changes what can be changed, over its control socket.
+//! `forerun ctl`: asks a running mount, or changes its limits, over its control socket.
 //!
-//! Prints one JSON object, for people and programs alike. What a mount answers stands in
+//! Prints one JSON object, for people and programs alike. Answers of a mount are defined in
 //! [`crate::mount::report`]; lists of announced reads are taken apart in [`hint`].
 
 mod hint;
@@ -17,7 +17,7 @@ use crate::mount::sockets::Sockets;
 /// Runs the command.
 ///
 /// # Errors
-/// Nobody listens, or it could not be done.
+/// No mount listens, or the request failed.
 pub fn run(args: &Ctl, sockets: &Sockets, out: &mut dyn Write) -> Result<(), Failure> {
     let question = match &args.order {
         Order::Hint { list } => return hint::run(&args.mount, list, sockets, out),

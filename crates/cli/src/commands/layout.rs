@@ -1,12 +1,13 @@
-//! `forerun layout`: on which devices a file lies, how it is striped, and how fragmented it is.
+//! `forerun layout`: a file's devices, its striping, and its fragmentation.
 //!
-//! Asks [`geometry`](forerun_io::geometry) once and prints the answer, for people or as JSON. A file whose
-//! geometry is not known can be read like any other, so that is no failure: the reason is printed in the place
-//! of the layout. Neither the file's data nor anything on the device is read or written.
+//! Asks [`geometry`](forerun_io::geometry) once and prints the answer, for people or as JSON. A
+//! file whose geometry is not known can be read like any other, so that is no failure: the reason
+//! is printed in the place of the layout. Neither the file's data nor anything on the device is
+//! read or written.
 //!
-//! The figures: an *extent* is a run of the file that is one run of an array; a strip is *cut* if an extent
-//! begins or ends inside of it, so that reading the strip takes two requests; the *share* of a device is
-//! the part of the mapped bytes that can be read from it, and copies count for each.
+//! The figures: an *extent* is a run of the file that is one run of an array; a strip is *cut* if
+//! an extent begins or ends inside of it, so that reading the strip takes two requests; the *share*
+//! of a device is the part of the mapped bytes that can be read from it, and copies count for each.
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -101,7 +102,7 @@ fn as_text(path: &Path, found: &Found) -> String {
     text
 }
 
-/// A block device has no extents to ask for.
+/// A block device has no extents.
 fn found_by(path: &Path, geometry: &Geometry) -> String {
     let is_device = path
         .metadata()

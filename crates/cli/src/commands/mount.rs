@@ -16,7 +16,7 @@ use crate::stack;
 /// Runs the command.
 ///
 /// # Errors
-/// Says what is not as it should be, or what went wrong.
+/// An argument that cannot be mounted, or a failure to mount.
 pub fn run(args: &Mount, sockets: &Sockets) -> Result<(), Failure> {
     // In the words of the user, before a part of it is taken off.
     if let Err(error @ SettingsError::MemoryAbove { .. }) =

@@ -1,10 +1,10 @@
-//! `forerun profile`: measures a device, prints what it found, and writes it down for `--profile`.
+//! `forerun profile`: measures a device, prints its costs, and writes them down for `--profile`.
 //!
-//! The measuring is in `measure`; here is what a person sees: a progress bar while it runs, two
-//! tables, the figures that follow from them with a word on each (the competitive depth is that of Li
-//! and Shen 2004, section 2.1), and the `read_ahead_kb` that Linux would need to do as well with its
-//! one constant. That is advised only where it was tried against the present one and read
-//! faster: see [`read_ahead`]. The command changes nothing on the device.
+//! The measuring is in `measure`; here is the output for people: a progress bar while it runs, two
+//! tables, the figures that follow from them with a word on each (the competitive depth is that of
+//! Li et al. 2004, section 2.1), and the `read_ahead_kb` with which Linux's one constant would do
+//! as well. It is advised only if a trial read faster with it than with the present value: see
+//! [`read_ahead`]. The command changes nothing on the device.
 
 use std::fmt::Write as _;
 use std::io::Write;
@@ -79,7 +79,7 @@ fn report(path: &Path, bytes: Bytes, profile: &Profile) -> String {
         "
 switching cost     {switching}: from a read elsewhere ({far} away) to its first byte
 transfer rate      {rate}/s: one stream, from there on
-competitive depth  {depth}: what it transfers during a switch, the least worth fetching ahead
+competitive depth  {depth}: the bytes it transfers during a switch, the least worth fetching ahead
 requests at once   {servers}: more than these bring nothing
 
 With --profile mount, read and bench fetch ahead at least so deep and send so many requests at once,
@@ -89,7 +89,7 @@ and bench --clock virtual models the device; simulate takes its devices by --dev
     text
 }
 
-/// The depth of a profile as Linux takes it, if that reads a file faster than what is set now.
+/// The depth of a profile as Linux takes it, if that reads a file faster than the present value.
 fn advice(path: &Path, bytes: Bytes, profile: &Profile) -> String {
     let depth = profile.competitive_depth(mean_distance(bytes), Bytes(bytes.0 / 2));
     let Some(setting) = ReadAhead::of(path) else {

@@ -2,7 +2,7 @@
 //!
 //! All files are checked before the first byte is printed; one that fails later stops the command
 //! there, with the bytes before it written. A range past the end of a file is empty. Writing to a
-//! pipe nobody reads any more ends the command quietly. `--stats` prints the ledger and the time,
+//! pipe whose reader is gone ends the command quietly. `--stats` prints the ledger and the time,
 //! whether or not the reading succeeded.
 
 use std::io::{Write, stderr};

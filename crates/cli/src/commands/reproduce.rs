@@ -1,4 +1,4 @@
-//! `forerun reproduce`: measures the claims of a paper in the simulator and prints how they fared.
+//! `forerun reproduce`: measures the claims of a paper in the simulator and prints the verdicts.
 //!
 //! What is measured and judged is in `forerun_lab`; here are the threads that make its
 //! runs, and the printing: a table for people, an object a line for programs, and with `-o` a page
@@ -70,7 +70,7 @@ fn broken(error: &Broken) -> Failure {
     Failure::Run(error.to_string())
 }
 
-/// Measures what is wanted of a paper.
+/// Measures the selected parts of a paper.
 fn measured(
     args: &Reproduce,
     paper: &Paper,
@@ -95,8 +95,8 @@ fn measured(
     all.map_err(|e| broken(&e))
 }
 
-/// The papers, and of each the claims and exhibits that were named; of which there must be such in one of
-/// them. A paper of which none was named is left out where others have some.
+/// The papers, and of each the claims and exhibits that were named; of which there must be such in
+/// one of them. A paper of which none was named is left out where others have some.
 fn papers(args: &Reproduce) -> Result<Vec<(&'static Paper, Vec<String>)>, Failure> {
     let mut papers = Vec::new();
     let mut known = Vec::new();

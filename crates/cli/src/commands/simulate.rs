@@ -1,12 +1,12 @@
 //! `forerun simulate`: presets over a trace or a workload, on modelled disks, in virtual time.
 //!
 //! ```text
-//! args -> input (references, or the engine's workload) -> grid of cells -> threads -> rows
+//! args -> input (references, or the engine's workload) -> grid of runs -> threads -> rows
 //! ```
 //!
-//! The grid is presets by disks by cache sizes; cells share nothing but the input, so as many run
+//! The grid is presets by disks by cache sizes; runs share nothing but the input, so as many go
 //! at once as there are threads, and the rows come in the order of the grid. A run is
-//! `forerun-sim`'s; what is wrong with the input is found before the first one.
+//! `forerun-sim`'s; errors of the input are found before the first one.
 
 mod cell;
 mod disk;
@@ -76,7 +76,7 @@ pub fn run(args: &Simulate, out: &mut dyn Write) -> Result<(), Failure> {
     row::print(&rows, args.format, out)
 }
 
-/// The next cell that nobody runs yet.
+/// The next run that no thread has taken yet.
 fn take<'a>(next: &AtomicUsize, cells: &'a [Cell]) -> Option<(usize, &'a Cell)> {
     let at = next.fetch_add(1, Ordering::Relaxed);
     cells.get(at).map(|cell| (at, cell))

@@ -1,9 +1,9 @@
 //! `forerun top`: running mounts in the terminal, once a second.
 //!
 //! Without a name it shows every mount whose socket it finds, one at a time; Tab goes to the next.
-//! Asks the control socket, computes rates from two answers, and has the [screen] drawn. A
-//! mount that ends while it is watched ends the command. With `--once` one screen a mount is printed
-//! as text, with the rates of one second, as of `vmstat 1 2` the second line: an average since a mount
+//! Asks the control socket, computes rates from two answers, and has the [screen] drawn. A mount
+//! that ends while it is watched ends the command. With `--once` one screen a mount is printed as
+//! text, with the rates of one second, as of `vmstat 1 2` the second line: an average since a mount
 //! began says little of one that has run for a week. With `--list` one line a mount.
 
 mod devices;
@@ -33,7 +33,7 @@ const TEXT_SIZE: (u16, u16) = (120, 24);
 /// A mount and where it answers.
 type Watched = (PathBuf, Report);
 
-/// What the user asked for with a key, or nothing within the period.
+/// The user's request by a key, or none within the period.
 enum Wish {
     Leave,
     Next,
@@ -43,7 +43,7 @@ enum Wish {
 /// Runs the command.
 ///
 /// # Errors
-/// Nobody listens, or the output is no terminal.
+/// No mount listens, or the output is no terminal.
 pub fn run(args: &Top, sockets: &Sockets, out: &mut dyn Write) -> Result<(), Failure> {
     let mounts = mounts(args.mount.as_deref(), sockets)?;
     let text = if args.list {
@@ -61,8 +61,8 @@ pub fn run(args: &Top, sockets: &Sockets, out: &mut dyn Write) -> Result<(), Fai
         .map_err(|e| Failure::output(&e))
 }
 
-/// A screen for each mount, with the rates of a second from now on. One that ends meanwhile is left out,
-/// unless all do.
+/// A screen for each mount, with the rates of a second from now on. One that ends meanwhile is left
+/// out, unless all do.
 fn once(mounts: &[Watched]) -> Result<String, Failure> {
     std::thread::sleep(PERIOD);
     let screen = |(socket, before): &Watched| {

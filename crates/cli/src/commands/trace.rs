@@ -1,8 +1,8 @@
-//! `forerun trace`: what is in a trace, and the same trace in another format.
+//! `forerun trace`: the contents of a trace, and the same trace in another format.
 //!
-//! Reading, counting and converting are `forerun-sim`'s; here is what a user sees of them. Whatever
-//! is wrong with a trace is exit code 2 with file and line, because nothing was tried with it yet.
-//! What a conversion loses is told on standard error, never in the output.
+//! Reading, counting and converting are `forerun-sim`'s; here is their output. Every error of a
+//! trace is exit code 2 with file and line, because nothing was tried with it yet. Losses of a
+//! conversion are told on standard error, never in the output.
 
 pub mod source;
 
@@ -24,7 +24,7 @@ use source::Named;
 /// Runs the command.
 ///
 /// # Errors
-/// A trace that cannot be read, or cannot be said in the format wanted.
+/// A trace that cannot be read, or that the format cannot hold.
 pub fn run(args: &Trace, out: &mut dyn Write) -> Result<(), Failure> {
     match &args.what {
         TraceCommand::Info(args) => info(args, out),
@@ -32,7 +32,7 @@ pub fn run(args: &Trace, out: &mut dyn Write) -> Result<(), Failure> {
     }
 }
 
-/// A trace as the arguments say; its format is known then.
+/// The trace of the arguments; its format is known then.
 ///
 /// # Errors
 /// A file that cannot be read or is of no known format.
@@ -47,7 +47,7 @@ fn records(path: &Path, reading: &Reading) -> Result<Records, Failure> {
     records.map_err(|e| unreadable(&e))
 }
 
-/// How a trace is read, as the arguments say.
+/// The reader's options from the arguments.
 #[must_use]
 pub fn options(reading: &Reading) -> Options {
     Options {
@@ -57,7 +57,7 @@ pub fn options(reading: &Reading) -> Options {
     }
 }
 
-/// What is wrong with a trace, as the command's end.
+/// An error of a trace, as the command's end.
 #[must_use]
 pub fn unreadable(error: &TraceError) -> Failure {
     Failure::Usage(error.to_string())
@@ -177,7 +177,7 @@ fn write(
     })
 }
 
-/// What a conversion left out, a line each.
+/// The losses of a conversion, a line each.
 fn losses(done: &Converted) -> Vec<String> {
     let all = [
         (done.lost_writes, "are writes, which became reads"),
@@ -214,7 +214,7 @@ impl Watched<'_> {
 impl Write for Watched<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let written = self.out.write(bytes);
-        // An interrupted write is tried again by whoever wrote.
+        // The caller tries an interrupted write again.
         match written {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => Err(error),
             other => self.keep(other),

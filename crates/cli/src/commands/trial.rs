@@ -1,7 +1,7 @@
-//! `forerun try`: does it help here, with the user's own files?
+//! `forerun try`: a comparison with the kernel on the user's own files.
 //!
-//! Chooses a sample, looks whether it can be read cold, runs both sides in turns, and says the
-//! answer in words with the command to use. What a trial is stands in [`crate::trial`].
+//! Chooses a sample, looks whether it can be read cold, runs both candidates in turns, and says the
+//! answer in words with the command to use. A trial is [`crate::trial`].
 
 use std::io::Write;
 use std::os::unix::fs::MetadataExt;
@@ -20,14 +20,14 @@ use crate::trial::side::{Engine, Kernel, Mount, Side};
 use crate::trial::verdict::{self, Row};
 use crate::trial::{PAIRS, cold, pairs};
 
-/// What a run costs beside its reading: dropping pages, and a mount that comes and goes.
+/// The cost of a run beside its reading: dropping pages, and a mount that comes and goes.
 const BESIDE: Duration = Duration::from_millis(500);
 
 /// How much of the time one reader gets. Windows of many readers take longer to grow: each has its
 /// turn, and 16 on a disk of 8 ms wait a second between two of theirs.
 const ONE_PERCENT: u32 = 30;
 
-/// The shortest run that says something.
+/// The shortest useful run.
 const RUN_MIN: Duration = Duration::from_millis(100);
 
 /// More of the files than this still resident, and a run is not a cold one.
@@ -49,7 +49,7 @@ pub fn run(args: &Try, out: &mut dyn Write) -> Result<(), Failure> {
     let resident = cold::resident_percent(&chosen);
     if resident > RESIDENT_MAX {
         let why = format!(
-            "{resident} % of it stays in memory although nobody reads it: it is on a file system in \
+            "{resident} % of it stays in memory without a reader: it is on a file system in \
              memory, or in use by a program. forerun makes reading from storage fast; here is nothing \
              to be gained"
         );

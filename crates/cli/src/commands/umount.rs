@@ -1,7 +1,7 @@
 //! `forerun umount`: takes a mount off its path.
 //!
-//! Root does so with `umount2(2)`, others ask `fusermount3`, as when mounting. A mount that is in use
-//! stays where it is, unless `--lazy`. Mounts of anything else are left alone: that is for
+//! Root does so with `umount2(2)`, others ask `fusermount3`, as when mounting. A mount that is in
+//! use stays where it is, unless `--lazy`. Mounts of anything else are left alone: that is for
 //! `umount(8)`.
 
 use std::io;
@@ -33,7 +33,7 @@ pub fn run(args: &Umount) -> Result<(), Failure> {
         Err(Errno::BUSY) => Err(Failure::broken(
             given,
             "is in use: programs have files open there, or it is their working directory. \
-             `forerun umount --lazy` takes it off its path, and they keep what they have open",
+             `forerun umount --lazy` takes it off its path, and their open files stay open",
         )),
         Err(Errno::PERM) => {
             let mut command = Command::new(FUSERMOUNT);

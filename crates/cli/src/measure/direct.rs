@@ -1,6 +1,6 @@
 //! A file or block device read around the page cache, with a clock beside it.
 //!
-//! Made by `forerun profile`. Direct reads want their memory and their positions aligned; the
+//! Made by `forerun profile`. Direct reads require aligned memory and positions; the
 //! buffer is taken larger than needed and used from its first aligned byte on, so no `unsafe` is.
 
 use std::fs::File;

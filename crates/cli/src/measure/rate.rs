@@ -4,9 +4,9 @@
 //! dropped. The median of the others' times, not their sum, so that one interruption does not lower
 //! the rate.
 //!
-//! A device with several servers gets several pieces at once, as a stream that is read ahead does: one
-//! at a time, each waits for the latency of the one before, and a fast disk seemed to be half as fast
-//! as it was. There it is the median of groups of pieces.
+//! A device with several servers gets several pieces at once, as a stream that is read ahead does:
+//! one at a time, each waits for the latency of the one before, and a fast disk seemed to be half
+//! as fast as it was. There it is the median of groups of pieces.
 
 use std::time::{Duration, Instant};
 
@@ -46,7 +46,7 @@ fn pieces(bytes: Bytes, locations: u64) -> u64 {
     (bytes.0 / locations / PIECE_BYTES).clamp(*PIECES.start(), *PIECES.end())
 }
 
-/// Bytes per second at a location, of a device with so many servers.
+/// Bytes per second at a location, of a device with a given number of servers.
 pub(super) fn at(
     subject: &mut dyn Subject,
     location: u64,

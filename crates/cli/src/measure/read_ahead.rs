@@ -1,13 +1,13 @@
 //! Linux's own readahead with the setting it has, and with another one.
 //!
-//! Called by `forerun profile` before it advises a `read_ahead_kb`. The competitive depth is right for
-//! a device that serves one request at a time; on a fast one it was 64 kB where 8 MiB read 5 to 9
-//! times as fast. So both are tried: a part of the file, cold, in reads of 128 KiB through the
+//! Called by `forerun profile` before it advises a `read_ahead_kb`. The competitive depth is right
+//! for a device that serves one request at a time; on a fast one it was 64 kB where 8 MiB read 5 to
+//! 9 times as fast. So both are tried: a part of the file, cold, in reads of 128 KiB through the
 //! page cache, in turns.
 //!
-//! The setting is a device's, but the kernel copies it into each file as it is opened. So it is changed
-//! for as long as an open takes, some microseconds, and put back before the first read: neither an
-//! error nor a signal during the minutes of measuring leaves it changed.
+//! The setting is a device's, but the kernel copies it into each file as it is opened. So it is
+//! changed for as long as an open takes, some microseconds, and put back before the first read:
+//! neither an error nor a signal during the minutes of measuring leaves it changed.
 
 use std::fs::{self, File};
 use std::io;
@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 use forerun_core::Bytes;
 use rustix::fs::{Advice, fadvise, major, minor};
 
-/// What a program that copies files asks for.
+/// The read size of programs that copy files.
 const READ_BYTES: usize = 128 << 10;
 
 /// How much is read each time: eight windows of the largest setting that is usual (8 MiB).
@@ -38,7 +38,7 @@ const DEADLINE: Duration = Duration::from_secs(3);
 #[derive(Debug)]
 pub struct ReadAhead {
     path: PathBuf,
-    /// What it is now, in KiB.
+    /// The present value, in KiB.
     pub present: u64,
 }
 
@@ -61,7 +61,8 @@ impl Rates {
         (middle(present), middle(other))
     }
 
-    /// Whether the other one is faster: in all parts but one, and by [`GAIN_PERCENT`] in the middle.
+    /// Whether the other one is faster: in all parts but one, and by [`GAIN_PERCENT`] in the
+    /// middle.
     #[must_use]
     pub fn other_is_better(&self) -> bool {
         let faster = self.pairs.iter().filter(|(present, other)| other > present);
@@ -119,7 +120,7 @@ impl ReadAhead {
             let room = bytes.0.saturating_sub(PART.0);
             let start = room / ROUNDS * round / READ_BYTES as u64 * READ_BYTES as u64;
             let turn = |kib| rate(&self.open(file, kib)?, start);
-            // Whoever is first must not always be the same.
+            // The order changes: the first must not always be the same.
             let pair = if round % 2 == 0 {
                 (turn(self.present)?, turn(kib)?)
             } else {

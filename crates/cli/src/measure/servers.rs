@@ -1,4 +1,4 @@
-//! How many requests at once does the device work on?
+//! The number of requests at once that a device works on.
 //!
 //! Called by `measure`. Random reads with 1, 2, 4, .. of them at once, small ones and larger ones:
 //! throughput grows up to the number of channels, arms or connections and stays there. The answer
@@ -10,9 +10,9 @@
 //! reads/s   12 k  24 k  47 k  94 k  95 k  95 k  -> 8, after two doublings that gained nothing
 //! ```
 //!
-//! A disk reorders what waits and gains some by it, but it has one arm: what is slow alone and never
-//! gains twofold has one server. What still gains at [`AT_ONCE_MAX`], as a store over a network, is
-//! said to have so many.
+//! A disk reorders waiting requests and gains some by it, but it has one arm: a device that is slow
+//! alone and never gains twofold has one server. A device that still gains at [`AT_ONCE_MAX`], as a
+//! store over a network, counts as having so many.
 
 use std::time::{Duration, Instant};
 
@@ -21,16 +21,16 @@ use forerun_core::{Bytes, Nanos};
 
 use super::{MeasureError, Subject, UNIT, median, together};
 
-/// A block, and about what a reader of files asks for.
+/// A block, and about the size of a read by programs that read files.
 const SIZES: [u64; 2] = [UNIT, 128 << 10];
 
-/// Below the number that stands for "nobody knows", and no more threads than that.
+/// Below the number that stands for "unknown", and no more threads than that.
 const AT_ONCE_MAX: u32 = SERVERS_MAX / 2;
 
 /// Medians of five rounds are within a few per cent of each other: closer to the best is the best.
 const ENOUGH_PERCENT: u64 = 95;
 
-/// What answers faster than a millisecond has no arm.
+/// A device that answers faster than a millisecond has no arm.
 const ARM_MIN: Nanos = Nanos(1_000_000);
 
 /// Rounds at each number.
@@ -39,7 +39,8 @@ const ROUNDS: std::ops::RangeInclusive<u32> = 3..=5;
 /// A round lasts about so long, because threads take some ten microseconds each to start.
 const ROUND: Nanos = Nanos(20_000_000);
 
-/// Reads of a thread in a round: two even where one takes as long, and at most what 20 ms hold.
+/// Reads of a thread in a round: two even where one takes as long, and at most as many as 20 ms
+/// hold.
 const READS: std::ops::RangeInclusive<u64> = 2..=256;
 
 /// For each size. A disk whose queue helps a little up to the end takes all of it.

@@ -28,7 +28,7 @@ const DEADLINE: Duration = Duration::from_secs(6);
 pub(super) fn distances(bytes: Bytes) -> Vec<u64> {
     let longest = bytes.0 / 2 / UNIT * UNIT;
     let grown = std::iter::successors(Some(DISTANCE_MIN), |d| d.checked_mul(GROWTH));
-    // The last one is half the subject: a step that comes close to it would say nothing new.
+    // The last one is half the subject: a step close to it would be redundant.
     grown
         .take_while(|d| *d <= longest / 2)
         .chain([longest])

@@ -1,8 +1,8 @@
 //! Files out of the page cache, and whether they are.
 //!
-//! `POSIX_FADV_DONTNEED` drops the clean pages of a file that no program has mapped. On a file system
-//! that is memory (tmpfs) nothing is dropped, and a trial would compare copying; so a sample of places
-//! is asked for with `RWF_NOWAIT`, which succeeds only where the page is still there.
+//! `POSIX_FADV_DONTNEED` drops the clean pages of a file that no program has mapped. On a file
+//! system that is memory (tmpfs) nothing is dropped, and a trial would compare copying; so a sample
+//! of places is asked for with `RWF_NOWAIT`, which succeeds only where the page is still there.
 
 use std::collections::BTreeSet;
 use std::fs::File;

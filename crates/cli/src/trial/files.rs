@@ -1,8 +1,9 @@
-//! Which of the user's files are read, and who reads which part of them.
+//! The sample: files of the user, and the parts of each reader.
 //!
-//! A directory is walked until there are enough files for a sample; links and other file systems are
-//! left out. Readers take whole files in turn. Where there are fewer files than readers, files are cut
-//! into as many segments as it takes, as when several programs read different places of one file.
+//! A directory is walked until there are enough files for a sample; links and other file systems
+//! are left out. Readers take whole files in turn. Where there are fewer files than readers, files
+//! are cut into as many segments as it takes, as when several programs read different places of one
+//! file.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -16,7 +17,7 @@ use crate::files::{self, plain};
 /// A sample: more files are not read within a minute, and each is dropped from the cache by name.
 const FILES_MAX: usize = 4_000;
 
-/// A walk takes no longer than that: what was found is the sample.
+/// A walk takes no longer than that: the files found by then are the sample.
 const WALK_MAX: Duration = Duration::from_secs(3);
 
 /// The least there must be to read: less is read before a window has grown.
@@ -25,7 +26,7 @@ const BYTES_MIN: u64 = 4 << 20;
 /// A segment of a file is not shorter: shorter ones are random reads.
 const SEGMENT_MIN: u64 = 1 << 20;
 
-/// What is read.
+/// The files of a trial.
 #[derive(Debug)]
 pub struct Chosen {
     /// The directory that is mounted.
@@ -41,14 +42,14 @@ pub struct Chosen {
 pub struct Part {
     /// The file, by its place in the list.
     pub file: PathBuf,
-    /// Where it begins.
+    /// Start position.
     pub offset: u64,
-    /// How long it is.
+    /// Length.
     pub bytes: u64,
 }
 
 impl Chosen {
-    /// Finds out what there is.
+    /// Looks for files.
     ///
     /// # Errors
     /// It cannot be read, or there is too little.
@@ -86,7 +87,7 @@ impl Chosen {
         self.files.iter().map(|(_, bytes)| bytes).sum()
     }
 
-    /// How many may read at once: not more than there are segments for.
+    /// Limit of concurrent readers: not more than there are segments for.
     #[must_use]
     pub fn readers_max(&self) -> u32 {
         let segments = |(_, bytes): &(PathBuf, u64)| (bytes / SEGMENT_MIN).max(1);
@@ -94,7 +95,7 @@ impl Chosen {
         u32::try_from(all).unwrap_or(u32::MAX)
     }
 
-    /// What each reader reads, in its order. Each round begins elsewhere.
+    /// The reads of each reader, in its order. Each round begins elsewhere.
     #[must_use]
     pub fn divide(&self, readers: u32, round: u32, rounds: u32) -> Vec<Vec<Part>> {
         let mut parts = self.segments(readers);

@@ -9,10 +9,10 @@ use super::files::Part;
 use crate::failure::Failure;
 use crate::files::plain;
 
-/// What `cat` and `cp` ask for at once.
+/// The read size of `cat` and `cp`.
 const READ_BYTES: usize = 128 << 10;
 
-/// An open file of a side.
+/// An open file of a candidate.
 pub type Open = Box<dyn FnMut(&mut [u8], u64) -> io::Result<usize> + Send>;
 
 /// Reads with one thread for each list of parts; bytes a second, in all.

@@ -1,8 +1,8 @@
-//! The two sides of a trial, and what stands in for a mount where none can be made.
+//! The two candidates of a trial, and a substitute for a mount where none can be made.
 //!
-//! The kernel reads the files where they are. forerun mounts their directory on a temporary one, anew
-//! for each run, so that nothing is left of the run before: that is what programs would get, with
-//! what FUSE costs. Without the right to mount, its engine reads as `forerun read` does.
+//! The kernel reads the files where they are. forerun mounts their directory on a temporary one,
+//! anew for each run, so that nothing is left of the run before: programs would get the same, with
+//! the cost of FUSE. Without the right to mount, its engine reads as `forerun read` does.
 
 use std::fs::File;
 use std::io;

@@ -1,17 +1,17 @@
-//! From rates to words: does forerun help here?
+//! The verdict of a trial in words, from its rates.
 //!
 //! Rates on a machine that does other work move by tens of percent, so a difference counts only
-//! where the pairs agree: the median ratio beyond [`CLEAR`], and no pair on the other side of one. A
-//! median near one is "about as fast"; one beyond, with pairs that disagree, is no answer.
+//! where the pairs agree: the median ratio beyond [`CLEAR`], and no pair on the other side of
+//! one. A median near one is "about as fast"; one beyond, with pairs that disagree, is no answer.
 
 use std::fmt::Write;
 
 use crate::quantity::rough_size;
 
-/// From here on a difference is worth a mount: less is what two runs of the same side differ by.
+/// From here on a difference is worth a mount: two runs of one candidate differ by less.
 const CLEAR: f64 = 1.2;
 
-/// One turn of both sides over the same bytes, in bytes a second.
+/// One turn of both candidates over the same bytes, in bytes a second.
 #[derive(Clone, Copy, Debug)]
 pub struct Pair {
     /// Through the kernel.
@@ -36,7 +36,7 @@ pub enum Outcome {
 /// A workload, and how it went.
 #[derive(Clone, Debug)]
 pub struct Row {
-    /// How many read at once.
+    /// Number of concurrent readers.
     pub readers: u32,
     /// The pairs of runs; at least one.
     pub pairs: Vec<Pair>,
@@ -103,7 +103,7 @@ fn readers(count: u32) -> String {
 }
 
 /// The table of all workloads, the answer, and the command to use, which is `command` unless
-/// nothing is gained. `is_rotational` is what the kernel says of the device.
+/// nothing is gained. `is_rotational` is the kernel's flag of the device.
 #[must_use]
 pub fn text(rows: &[Row], command: &str, is_rotational: Option<bool>) -> String {
     let mut text = format!("{:<14}{:>12}  {:>12}\n", "", "kernel", "forerun");

@@ -1,4 +1,4 @@
-//! Bad input: each a message that names the value and what would be accepted, and exit code 2.
+//! Bad input: each a message that names the value and the accepted ones, and exit code 2.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -10,8 +10,8 @@ use snapbox::{assert_data_eq, str};
 
 use super::{Folder, forerun};
 
-/// What the binary says to each of these: a table of commands and answers. Each is refused with code
-/// 2, and nothing goes to stdout. The end that all messages about arguments have is left out.
+/// The binary's answers to each of these, as a table of commands and answers. Each is refused with
+/// code 2, and nothing goes to stdout. The end that all messages about arguments have is left out.
 fn refused(commands: &[&str]) -> String {
     const HELP: &str = "\n\nFor more information, try '--help'.\n";
     let mut table = String::new();
@@ -88,8 +88,8 @@ forerun: /dev/null: is neither a regular file nor a block device
     );
 }
 
-/// Root may read everything, so as root the binary runs as nobody; where nobody cannot reach the
-/// binary, the test says so and uses a name that leads to itself, which nobody at all can open.
+/// Root may read everything, so as root the binary runs as the user `nobody`; if that user cannot
+/// reach the binary, the test says so and uses a name that leads to itself, which no user can open.
 #[test]
 fn an_unreadable_file() {
     let folder = Folder::new();
@@ -107,7 +107,7 @@ fn an_unreadable_file() {
             assert_eq!(output.status.code(), Some(2));
             assert!(output.stdout.is_empty());
         }
-        Err(e) => println!("not tried as nobody, who cannot run the binary: {e}"),
+        Err(e) => println!("not tried as nobody, a user that cannot run the binary: {e}"),
     }
     let circle = folder.name("circle");
     std::os::unix::fs::symlink(&circle, &circle).unwrap();

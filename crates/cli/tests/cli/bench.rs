@@ -253,8 +253,8 @@ fn the_engine_believes_the_profile_and_the_device_costs_what_is_emulated() {
     }
 }
 
-/// How far the two clocks are apart depends on what else the machine does: `make bench` shows it.
-/// What holds on any machine is that no run is shorter than its device takes.
+/// The distance of the two clocks depends on the machine's other work: `make bench` shows it. On
+/// any machine no run is shorter than its device takes.
 #[test]
 fn no_clock_is_faster_than_the_emulated_device() {
     let run = "--emulate switching=4ms,rate=80MB/s --file-bytes 4MB --readers 8 --memory 32MiB";

@@ -1,4 +1,5 @@
-//! `--emulate` with several servers: the same device in both clocks, and wherever the flag is taken.
+//! `--emulate` with several servers: the same device in both clocks, and wherever the flag is
+//! taken.
 
 use super::{Folder, bytes, forerun, output_of};
 

@@ -1,4 +1,4 @@
-//! What a newcomer types: examples, manual pages, completions, and answers instead of riddles.
+//! A newcomer's commands: examples, manual pages, completions, and answers instead of riddles.
 
 use std::fs;
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! Help texts: what a user reads first, so a change to them should be seen.
+//! Help texts: read first by users, so a change to them should be seen.
 
 use snapbox::str;
 
@@ -7,26 +7,26 @@ use super::{forerun, output_of};
 #[test]
 fn the_overview() {
     forerun("--help").success().stdout_eq(str![[r#"
-Makes slow storage read fast: mounts a directory so that what reads there is read ahead
+Makes slow storage read fast: mounts a directory whose files are read ahead
 
 Usage: forerun <COMMAND>
 
 Commands:
   try          Measure with your own files whether forerun helps here
-  mount        Mount a directory so that any program reads it ahead
+  mount        Mount a directory whose files are read ahead for any program
   umount       Take a mount off its path
-  top          Watch the mounts that run in the terminal
-  ctl          Ask a running mount, or change what can be changed
+  top          Watch running mounts in the terminal
+  ctl          Ask a running mount, or change its limits
   read         Write files to standard output, read ahead
   profile      Measure the switching cost and transfer rate of a device
-  layout       Show on which devices a file lies, its strips and its extents
+  layout       Show the devices, strips and extents of a file
   bench        Compare presets, and the kernel, on a workload
   simulate     Run presets over a trace or a workload on modelled disks, in virtual time
   trace        Look into a trace, or write it in another format
-  replay       Make the decisions of a journal again and compare them
-  reproduce    Measure again what a paper reports
-  list         Show the presets, methods, devices, backends and trace formats there are
-  completions  Print what a shell needs to complete forerun's words
+  replay       Replay the decisions of a journal and compare them
+  reproduce    Measure the claims of a paper again
+  list         List presets, methods, devices, backends and trace formats
+  completions  Print a completion script for a shell
   man          Print a manual page
   help         Print this message or the help of the given subcommand(s)
 
@@ -36,12 +36,12 @@ Options:
 
 Sizes: 64KiB, 1MiB, 100MB (KiB = 1024, kB = 1000). Durations: 8ms. Rates: 80MB/s.
 Exit codes: 0 done, 1 tried and failed, 2 cannot be tried.
-FORERUN_LOG=debug in the environment shows what happens, on stderr.
+FORERUN_LOG=debug in the environment logs details on stderr.
 
 To begin with:
   forerun try /data              does it help with these files?
   forerun mount /data /fast      then read below /fast
-  forerun top                    what it does
+  forerun top                    watch it work
   forerun umount /fast
 
 "#]]);
@@ -60,19 +60,19 @@ Write files to standard output, read ahead
 Usage: forerun read [OPTIONS] <FILE>...
 
 Arguments:
-  <FILE>...  What to read, one after the other
+  <FILE>...  The files to read, one after the other
 
 Options:
       --memory <SIZE>      Memory for everything: blocks, buffers in flight and bookkeeping
                            [default: 256MiB]
-      --offset <SIZE>      Where to begin in each file; past its end is nothing, not an error
-                           [default: 0]
-      --length <SIZE>      How much to read of each file at most [default: to its end]
+      --offset <SIZE>      Offset of the first byte in each file; past its end is nothing, not an
+                           error [default: 0]
+      --length <SIZE>      Bytes to read of each file at most [default: to its end]
       --profile <FILE>     Profile of the device to begin with, as `forerun profile` writes it
-      --profile-fixed      Take the profile's figures as they are, measure nothing
-      --stripe <ARRAY>     The array the files lie on, where that is not found or is another:
+      --profile-fixed      Use the profile's figures without measuring
+      --stripe <ARRAY>     The array of the files, if it is not detected or differs:
                            strip=64KiB,disks=4, with raid10, raid5 or raid6 behind it
-      --read-bytes <SIZE>  Bytes asked for at once [default: 128KiB]
+      --read-bytes <SIZE>  Bytes of each request [default: 128KiB]
       --stats              Print the counters to standard error at the end; blocks of 4 KiB unless
                            the name says otherwise
   -h, --help               Print help (see more with '--help')
@@ -86,11 +86,10 @@ Research:
       --reclaim <METHOD>   Reclaim method in place of the preset's, as name or name(param=value,..)
       --split <METHOD>     Split method in place of the preset's, as name or name(param=value,..)
       --measure <METHOD>   Measure method in place of the preset's, as name or name(param=value,..)
-      --emulate <COST>     Slow the device down to one of this cost,
-                           switching=8ms,rate=80MB/s[,servers=1], or to an array of them, with
-                           disks=4,strip=64KiB behind it, and raid10, raid5 or raid6 if it is none
-                           of RAID-0
-      --backend <NAME>     How to read from the device (see `forerun list backends`) [default: the
+      --emulate <COST>     Emulate a device of this cost: switching=8ms,rate=80MB/s[,servers=1];
+                           with disks=4,strip=64KiB an array of them, and with raid10, raid5 or
+                           raid6 one of another layout than RAID-0
+      --backend <NAME>     Backend that reads the device (see `forerun list backends`) [default: the
                            best that works]
       --journal <FILE>     Record every decision to this file, for `forerun replay`
 
@@ -128,15 +127,12 @@ Arguments:
 Options:
       --preset <A,B,..>  Presets to compare, with commas between; `kernel` is plain buffered reads,
                          cold [default: forerun]
-      --runs <N>         How often to run each preset; they take turns, and the median run is
-                         printed [default: 1]
+      --runs <N>         Runs of each preset, in turns; the median run is printed [default: 1]
       --clock <CLOCK>    Real time, or the simulator's virtual time on the emulated device [default:
                          real] [possible values: real, virtual]
-      --format <FORMAT>  How to print the result [default: table] [possible values: table, csv,
-                         json]
-      --disks <N>        How many of the emulated devices there are; files lie on them round and
-                         round [default: 1]
-      --hinted <METHOD>  What follows hints in place of the preset's, as name or
+      --format <FORMAT>  Output format [default: table] [possible values: table, csv, json]
+      --disks <N>        Number of emulated devices; files lie on them in turn [default: 1]
+      --hinted <METHOD>  The method that follows hints in place of the preset's, as name or
                          name(param=value,..), or none
       --notice <WHEN>    When a hinted method notices that a fetch has ended: at once, or at reads
                          (when one begins or waits, as the simulator of Kimbrel et al. 1996)
@@ -144,20 +140,20 @@ Options:
   -h, --help             Print help (see more with '--help')
 
 Workload:
-      --readers <N>          How many readers at once, each with an open file of its own [default:
-                             one a FILE, with --hints one a disk]
+      --readers <N>          Number of readers, each with an open file of its own [default: one a
+                             FILE, with --hints one a disk]
       --shared               All readers read the same file instead of one each
       --file-bytes <SIZE>    Size of each file, where it is not given by a FILE [default: 100MB]
-      --read-bytes <SIZE>    Bytes asked for at once [default: 64KiB]
+      --read-bytes <SIZE>    Bytes of each read [default: 64KiB]
       --pattern <NAME>       Order in which a reader reads its file, as name or
                              name(param=value,..); `shuffled` is one process that reads all files
                              [default: sequential, with --hints shuffled]
       --hints                Announce all reads, in their order, before the first
-      --wrong-percent <N>    How many of a hundred hints are wrong: another place of the same file
-                             [default: 0]
-      --missing-percent <N>  How many of a hundred reads are not announced [default: 0]
+      --wrong-percent <N>    Percentage of hints that name another place of the same file [default:
+                             0]
+      --missing-percent <N>  Percentage of reads without a hint [default: 0]
       --think <TIME>         Time a reader computes between two reads [default: 0ns]
-      --seed <N>             Decides the generated content and the random patterns [default: 1]
+      --seed <N>             Seed of the generated content and the random patterns [default: 1]
 
 Engine:
       --memory <SIZE>      Memory for everything: blocks, buffers in flight and bookkeeping
@@ -172,15 +168,14 @@ Engine:
 
 Storage:
       --profile <FILE>  Profile of the device to begin with, as `forerun profile` writes it
-      --profile-fixed   Take the profile's figures as they are, measure nothing
-      --emulate <COST>  Slow the device down to one of this cost,
-                        switching=8ms,rate=80MB/s[,servers=1], or to an array of them, with
-                        disks=4,strip=64KiB behind it, and raid10, raid5 or raid6 if it is none of
-                        RAID-0
-      --stripe <ARRAY>  The array the files lie on, where that is not found or is another:
+      --profile-fixed   Use the profile's figures without measuring
+      --emulate <COST>  Emulate a device of this cost: switching=8ms,rate=80MB/s[,servers=1]; with
+                        disks=4,strip=64KiB an array of them, and with raid10, raid5 or raid6 one of
+                        another layout than RAID-0
+      --stripe <ARRAY>  The array of the files, if it is not detected or differs:
                         strip=64KiB,disks=4, with raid10, raid5 or raid6 behind it
-      --backend <NAME>  How to read from the device (see `forerun list backends`) [default: the best
-                        that works]
+      --backend <NAME>  Backend that reads the device (see `forerun list backends`) [default: the
+                        best that works]
       --journal <FILE>  Record every decision to this file, for `forerun replay`
 
 "#]]);
@@ -189,7 +184,7 @@ Storage:
 #[test]
 fn replay() {
     forerun("replay -h").success().stdout_eq(str![[r#"
-Make the decisions of a journal again and compare them
+Replay the decisions of a journal and compare them
 
 Usage: forerun replay <JOURNAL>
 
@@ -205,16 +200,16 @@ Options:
 #[test]
 fn list() {
     forerun("list -h").success().stdout_eq(str![[r#"
-Show the presets, methods, devices, backends and trace formats there are
+List presets, methods, devices, backends and trace formats
 
 Usage: forerun list [OPTIONS] [WHAT]
 
 Arguments:
-  [WHAT]  What to show [default: everything] [possible values: presets, methods, devices, backends,
-          hinted, schedulers, workloads, formats]
+  [WHAT]  The part to show [default: everything] [possible values: presets, methods, devices,
+          backends, hinted, schedulers, workloads, formats]
 
 Options:
-      --format <FORMAT>  How to print it [default: table] [possible values: table, json]
+      --format <FORMAT>  Output format [default: table] [possible values: table, json]
   -h, --help             Print help (see more with '--help')
 
 "#]]);

@@ -1,4 +1,4 @@
-//! Journals: what `read` and `bench` record, `replay` decides again.
+//! Journals: `replay` decides again every run that `read` and `bench` record.
 
 use std::fs;
 

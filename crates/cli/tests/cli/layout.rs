@@ -1,4 +1,4 @@
-//! `forerun layout`: the geometry of a file here, a reason where there is none, and what it refuses.
+//! `forerun layout`: the geometry of a file here, a reason where there is none, and refusals.
 
 use std::process::Command;
 
@@ -10,7 +10,7 @@ use super::{Folder, bytes, forerun, output_of};
 #[test]
 fn the_help() {
     forerun("layout -h").success().stdout_eq(str![[r#"
-Show on which devices a file lies, its strips and its extents
+Show the devices, strips and extents of a file
 
 Usage: forerun layout [OPTIONS] <FILE>
 

@@ -1,4 +1,4 @@
-//! The command line as a user meets it: the binary is run, and what it prints and how it ends is
+//! The command line as a user meets it: the binary is run, and its output and exit code are
 //! compared with the text written here. `SNAPSHOTS=overwrite cargo test -p forerun` writes the
 //! texts anew after a change that is meant.
 
@@ -36,7 +36,7 @@ fn forerun(arguments: &str) -> OutputAssert {
         .assert()
 }
 
-/// What the binary printed, where it must be looked into; it must have ended well.
+/// The binary's output, where it must be looked into; it must have ended well.
 fn output_of(arguments: &str) -> String {
     let Output {
         stdout,

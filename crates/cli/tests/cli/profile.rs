@@ -1,4 +1,4 @@
-//! `forerun profile`: a real measurement of a small file, and what stops one.
+//! `forerun profile`: a real measurement of a small file, and errors that stop one.
 
 use std::fs::{self, File};
 use std::process::Command;

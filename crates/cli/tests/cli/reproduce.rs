@@ -1,4 +1,4 @@
-//! `forerun reproduce`: what it prints, and the report it writes.
+//! `forerun reproduce`: its output, and the report it writes.
 
 use std::fs;
 use std::process::{Command, Stdio};

@@ -9,7 +9,7 @@ use super::skipped::skipped;
 use super::trace::piped;
 use super::{Folder, forerun, output_of};
 
-/// Figure 1 of kimbrel96: six blocks on two disks.
+/// Figure 1 of Kimbrel et al. 1996: six blocks on two disks.
 const FIGURE_1: &[u8] = b"0 0\n1 1\n2 0\n3 1\n4 0\n5 0\n";
 
 pub(super) fn rows(arguments: &str) -> Vec<Value> {
@@ -364,7 +364,7 @@ fn what_cannot_be_simulated_is_refused() {
         ),
         (
             format!("--trace {trace} --notice at-reads --preset demand-lru,forerun"),
-            "--notice: no preset named looks ahead",
+            "--notice: no preset named follows announced reads",
         ),
         (
             format!("--trace {trace} --notice soon"),

@@ -1,4 +1,4 @@
-//! `forerun trace`: counts of made-up traces, conversions, and what is wrong with bad ones.
+//! `forerun trace`: counts of made-up traces, conversions, and errors of bad ones.
 
 use std::process::Command;
 

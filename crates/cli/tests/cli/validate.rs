@@ -15,8 +15,8 @@ seek.curve = [{ from_cylinders = 1, base_ms = 0 }]
 bus.read_bytes_per_second = 1_000_000_000_000
 ";
 
-/// The drive takes 10 ms (sectors 0 to 99 from angle 0), and after a gap of 4.9 ms, at angle 49, 0.2 ms
-/// for sector 50.
+/// The drive takes 10 ms (sectors 0 to 99 from angle 0), and after a gap of 4.9 ms, at angle 49,
+/// 0.2 ms for sector 50.
 const TRACE: &[u8] = b"R Miss 0 100 10000 4900\nR Miss 50 1 3200 0\n";
 
 #[test]

@@ -1,4 +1,4 @@
-//! Announced reads: `forerun ctl MOUNT hint` has them read ahead, and refuses what it cannot.
+//! Announced reads: `forerun ctl MOUNT hint` has them read ahead, and refuses bad lists.
 
 use std::ffi::OsStr;
 use std::fmt::Write as _;
@@ -106,7 +106,7 @@ fn announced_ranges_are_there_or_on_their_way_when_they_are_read() {
     assert!(missed * 10 <= reads, "{told_report}");
     assert_eq!(count(&told_report, "hints_read"), READS as u64);
     assert_eq!(count(&untold_report, "hints"), 0);
-    // Nobody needs the file any more.
+    // The file is not needed any more.
     let descriptors = format!("/proc/{}/fd", told.daemon.id());
     eventually("the daemon closes the file", || {
         let open = fs::read_dir(&descriptors).unwrap().flatten();

@@ -203,7 +203,7 @@ fn nothing_can_be_written() {
     assert_eq!(fs::read(mounted.source("a")).unwrap(), b"a");
 }
 
-/// What a user without rights gets to see of a file; none if there is no way to be one.
+/// A file's attributes as a user without rights sees them; none if there is no way to be one.
 fn as_nobody(path: &Path) -> Option<bool> {
     let mut command = Command::new("setpriv");
     command

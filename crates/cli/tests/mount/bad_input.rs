@@ -1,4 +1,4 @@
-//! What cannot be mounted is refused with code 2 and a line that says why, in the background and
+//! A mount that cannot work is refused with code 2 and a line that says why, in the background and
 //! in the foreground, and leaves nothing behind.
 
 use std::fs;

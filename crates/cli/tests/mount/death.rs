@@ -84,7 +84,7 @@ fn a_killed_daemon_leaves_readers_an_error_and_can_be_started_again() {
         );
     };
     gone(file.read_at(&mut [0; 10], 1_000_000).unwrap_err());
-    // What the kernel was told of names and attributes holds for another second.
+    // The kernel's cache of names and attributes holds for another second.
     eventually("the attributes go", || {
         fs::metadata(mounted.point("a")).is_err()
     });
@@ -203,8 +203,8 @@ fn a_source_that_was_unmounted_lazily_is_served_on() {
     assert_eq!(fs::read(mounted.point("a")).unwrap(), b"a");
 }
 
-/// The source of one mount is another one, whose daemon dies: what a network file system does when
-/// its server is gone for good.
+/// The source of one mount is another one, whose daemon dies, like a network file system whose
+/// server is gone for good.
 #[test]
 fn a_source_that_died_gives_errors_and_never_the_end_of_a_file() {
     let below = folder();

@@ -1,7 +1,8 @@
-//! A source that is taken away by force while programs read: its disk goes, or its server is cut off.
+//! A source that is taken away by force while programs read: its disk goes, or its server is cut
+//! off.
 //!
-//! What holds in every case: nobody hangs, readers get the bytes before the fault and then its
-//! error, the daemon goes on with other files, and afterwards everything can be taken down.
+//! In every case no program hangs, readers get the bytes before the fault and then its error, the
+//! daemon goes on with other files, and afterwards everything can be taken down.
 
 use std::fs::{self, File};
 use std::io::{ErrorKind, Read};
@@ -20,12 +21,12 @@ use super::silent::file_attributes;
 use super::wait::PATIENCE;
 use super::{Mounted, bytes, can_mount, folder, is_mounted, run, skipped, take_off, wait};
 
-/// Files on what goes away. Together they are three times the memory of a mount.
+/// Files on the lost mount. Together they are three times the memory of a mount.
 const FILES: u64 = 4;
 const FILE_BYTES: usize = 24 << 20;
 
-/// A source with a file of its own, `other`, and something mounted on its folder `lost`. What
-/// refers to it must be gone before it is dropped.
+/// A source with a file of its own, `other`, and a mount on its folder `lost`. References to it
+/// must be gone before it is dropped.
 fn source_with_a_mount_point() -> TempDir {
     let place = tempfile::tempdir().unwrap();
     fs::create_dir_all(place.path().join("source/lost")).unwrap();
@@ -36,8 +37,8 @@ fn source_with_a_mount_point() -> TempDir {
 /// A disk slow enough that most readers wait for it when the fault comes.
 const SLOW: &[&str] = &["--emulate", "switching=1ms,rate=40MB/s"];
 
-/// No reader goes further before the fault: what is behind it is more than the mount and the kernel
-/// read ahead, so the fault is met, however late it comes.
+/// No reader goes further before the fault: the bytes behind it are more than the mount and the
+/// kernel read ahead, so the fault is met, however late it comes.
 const UNTIL_THE_FAULT: usize = FILE_BYTES / 8 * 5;
 
 fn mount_of(place: &Path, flags: &[&str]) -> Option<Mounted> {
@@ -73,9 +74,9 @@ fn ends_cleanly(mut mounted: Mounted) {
     assert!(!is_mounted(&point));
 }
 
-/// Reads a file as it is, calls `begun` after the first pieces, which waits until all readers are there,
-/// and `fault` most of the way on, which waits until the fault is there, and goes on to what ends it;
-/// the bytes before that are compared.
+/// Reads a file as it is, calls `begun` after the first pieces, which waits until all readers are
+/// there, and `fault` most of the way on, which waits until the fault is there, and goes on to the
+/// error or the end; the bytes before that are compared.
 fn read_to_the_fault(
     path: &Path,
     content: &[u8],
@@ -107,8 +108,8 @@ fn read_to_the_fault(
     }
 }
 
-/// Has the first files of `lost` read at a time, and does something once all readers have begun; the
-/// errors they end with. A reader that hangs is left behind, so that the test ends.
+/// Has the first files of `lost` read at a time, and does something once all readers have begun;
+/// the errors they end with. A reader that hangs is left behind, so that the test ends.
 fn while_read(mounted: &Mounted, files: u64, fault: impl FnOnce()) -> Vec<std::io::Error> {
     let (tell, told) = channel();
     let (end, ended) = channel();
@@ -182,7 +183,7 @@ impl Disk {
     }
 
     /// Whether the kernel has let go of the image. It does so after the last close of the device,
-    /// that of any program which looked into it too, and tells nobody.
+    /// that of any program which looked into it too, without a notice.
     fn is_let_go(&self) -> bool {
         let mut blocks = fs::read_dir("/sys/block").unwrap();
         !blocks.any(|block| {
@@ -205,7 +206,7 @@ impl Drop for Disk {
     }
 }
 
-/// What a program printed; none, and the test is skipped, if it cannot do it here.
+/// A program's output; none, and the test is skipped, if it cannot run here.
 #[track_caller]
 fn done(program: &str, arguments: &[&std::ffi::OsStr]) -> Option<String> {
     let output = Command::new(program).args(arguments).output();
@@ -220,7 +221,7 @@ fn done(program: &str, arguments: &[&std::ffi::OsStr]) -> Option<String> {
     None
 }
 
-/// The disk ends in the middle of its files: what is read of it gives `EIO`, as of a disk that was
+/// The disk ends in the middle of its files: reads of it give `EIO`, as of a disk that was
 /// pulled out.
 fn cut_short(disk: &Disk) {
     let image = File::options().write(true).open(disk.image()).unwrap();
@@ -251,11 +252,11 @@ fn a_lost_disk(fault: fn(&Disk)) {
         assert_eq!(Errno::from_io_error(&error), Some(Errno::IO), "{error}");
     }
     other_files_are_served(&mounted);
-    // Whatever a name and a file are now, asking for them ends, and never with wrong bytes.
+    // A call on a changed name or file ends, and never with wrong bytes.
     let again = fs::read(mounted.point("lost/0"));
     assert!(again.is_err(), "a file without a disk was read to its end");
     ends_cleanly(mounted);
-    // Nobody holds the disk any more: it goes without force.
+    // The disk is not in use any more: it goes without force.
     if is_mounted(&disk.lost()) {
         wait::eventually("the disk is free", || {
             run("umount", &[disk.lost().as_ref()]).status.success()
@@ -358,7 +359,7 @@ impl Drop for CutOff<'_> {
 
 #[test]
 fn readers_of_a_server_that_is_cut_off_while_they_wait_get_an_error() {
-    // Whatever else is read may wait for the silent server: see `Limits` in MOUNT.md.
+    // Other reads may wait for the silent server: see `Limits` in MOUNT.md.
     a_lost_server(&[], FILES, false);
 }
 
@@ -408,7 +409,7 @@ fn a_lost_server(flags: &[&str], readers: u64, others_go_on: bool) {
     let gone = File::open(mounted.point("lost/1")).and_then(|mut f| f.read(&mut [0; 10]));
     assert_ne!(gone.unwrap_err().kind(), ErrorKind::NotFound);
     ends_cleanly(mounted);
-    // Nobody holds the source any more: it goes without force.
+    // The source is not in use any more: it goes without force.
     let output = run("umount", &[lost.as_ref()]);
     assert!(output.status.success() && !is_mounted(&lost), "still held");
     drop(served);

@@ -1,5 +1,5 @@
-//! Limits of the daemon's process: few descriptors, little address space, a full disk for the journal.
-//! The mount works with what it has, or says what it lacks before anything is mounted.
+//! Limits of the daemon's process: few descriptors, little address space, a full disk for the
+//! journal. The mount works within them, or names the missing resource before it mounts.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -198,7 +198,7 @@ fn a_file_larger_than_blocks_can_be_numbered_is_refused_as_too_large() {
     run("umount", &["-l".as_ref(), source.as_ref()]);
 }
 
-/// A journal on a file system of a few pages, and a mount in the background, which nobody hears.
+/// A journal on a file system of a few pages, and a mount in the background, without a terminal.
 #[test]
 fn a_journal_whose_disk_is_full_is_reported_by_a_mount_in_the_background() {
     let folder = folder();

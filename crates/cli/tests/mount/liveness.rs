@@ -1,5 +1,5 @@
-//! One file system that does not answer holds up nobody else: not other files, not the control
-//! socket, not the end of the mount.
+//! One file system that does not answer delays no other: not its files, not the control socket, not
+//! the end of the mount.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -12,7 +12,7 @@ use rustix::process::Signal;
 use super::silent::{FILE_BYTES, PATIENCE, Silent, apart, content};
 use super::{eventually, forerun, wait};
 
-/// Reads a file piece by piece to its end; what is wrong with it.
+/// Reads a file piece by piece to its end; whether a byte is wrong.
 fn read_through(path: &Path, file: u64) -> std::io::Result<bool> {
     let open = File::open(path)?;
     let mut buffer = vec![0; 64 << 10];
@@ -191,7 +191,7 @@ while m[5000] == was:
 }
 
 /// Whether the daemon has ended as far as the kernel lets it: a thread that waits for a FUSE server
-/// which has its request cannot be ended by anybody, and the process is a zombie as long.
+/// which has its request cannot be killed, and the process is a zombie as long.
 fn has_ended(silent: &Silent) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{}/stat", silent.mounted.daemon.id()));
     stat.map_or(true, |stat| stat.contains(") Z "))
@@ -235,8 +235,8 @@ fn a_signal_ends_a_mount_though_its_readers_hang() {
 
 #[test]
 fn a_second_signal_ends_a_mount_at_once() {
-    // Four seconds are what the first signal alone gives to programs; a machine that stands still
-    // for as long does not do so three times.
+    // The first signal alone gives programs four seconds; a machine that stands still for as long
+    // does not do so three times.
     for _ in 0..3 {
         let Some(lived) = ended_after(2) else {
             return;

@@ -58,7 +58,7 @@ struct Mounted {
     daemon: Child,
 }
 
-/// What lies below a folder that others may enter.
+/// A tree below a folder that others may enter.
 fn folder() -> TempDir {
     use std::os::unix::fs::PermissionsExt;
     let folder = tempfile::tempdir().unwrap();
@@ -156,7 +156,7 @@ fn is_mounted(point: &Path) -> bool {
         .any(|line| line.split(' ').nth(4) == Some(point))
 }
 
-/// Runs a program; its output, whatever its end.
+/// Runs a program; its output, on success and failure.
 fn run(program: &str, arguments: &[&OsStr]) -> Output {
     Command::new(program)
         .args(arguments)
@@ -164,7 +164,7 @@ fn run(program: &str, arguments: &[&OsStr]) -> Output {
         .unwrap_or_else(|e| panic!("{program}: {e}"))
 }
 
-/// Whether `fusermount3` is installed, by which those who are not root mount.
+/// Whether `fusermount3` is installed, by which users other than root mount.
 fn has_fusermount() -> bool {
     Command::new("fusermount3")
         .arg("--version")
@@ -180,7 +180,7 @@ fn take_off(point: &Path) -> Output {
     }
 }
 
-/// Runs forerun; its exit code and what it said.
+/// Runs forerun; its exit code and its messages.
 fn forerun(arguments: &[&OsStr]) -> (i32, String) {
     let output = run(cargo_bin!("forerun").to_str().unwrap(), arguments);
     let said = [output.stdout, output.stderr].concat();

@@ -10,7 +10,7 @@ use rustix::fs::OFlags;
 
 use super::{Mounted, bytes, folder, forerun};
 
-/// What comes on top of `--memory`: the program's own code, 6 MiB, which is the page cache's and
+/// Memory on top of `--memory`: the program's own code, 6 MiB, which is the page cache's and
 /// shared, and a little for it to grow.
 const CODE: u64 = 8 << 20;
 
@@ -19,7 +19,7 @@ fn peak(mounted: &Mounted) -> u64 {
     memory(mounted, "VmHWM:")
 }
 
-/// What the daemon has in memory.
+/// The daemon's resident memory.
 fn resident(mounted: &Mounted) -> u64 {
     memory(mounted, "VmRSS:")
 }
@@ -93,16 +93,16 @@ fn readers_stay_within_the_least_memory_there_can_be() {
 
 #[test]
 fn a_few_readers_use_what_they_were_given_and_no_more() {
-    // 96 MB in all: no frame stays untouched, whatever the order of reads, if blocks that were read may stay
-    // as long as there is memory. The rest is for buffers and answers, which these readers need little of.
+    // 96 MB in all: no frame stays untouched in any order of reads, if read blocks may stay as long
+    // as there is memory. The rest is for buffers and answers, which these readers need little of.
     let memory = 64 << 20;
     let keep = ["--reclaim", "exclusive"];
     let peak = crowd(memory, 16, 6_000_000, &keep);
     assert!(peak.is_none_or(|peak| peak > memory / 4 * 3), "{peak:?}");
 }
 
-/// Reads here and there until it is told to stop, past the page cache, so that the daemon reads, and
-/// compares; how many reads there were.
+/// Reads here and there until it is told to stop, past the page cache, so that the daemon reads,
+/// and compares; how many reads there were.
 fn read_anywhere(path: &Path, content: &[u8], seed: u64, ended: &AtomicBool) -> u64 {
     let flags = OFlags::DIRECT.bits().cast_signed();
     let options = File::options().read(true).custom_flags(flags).clone();
@@ -143,7 +143,7 @@ fn a_mount_told_to_use_less_gives_its_memory_back_while_reads_go_on() {
     let socket = folder.path().join("control");
     let said = before.to_string();
     let control = socket.to_str().unwrap();
-    // What was read stays as long as there is memory.
+    // Read blocks stay as long as there is memory.
     let flags = [
         "--memory",
         &said,

@@ -19,7 +19,7 @@ const HEADER_BYTES: usize = 300_000_000;
 const THREADS_MAX: u64 = 8;
 const MEMORY_MAX_KIB: u64 = 8 << 10;
 
-/// An address nobody listens at.
+/// An address without a listener.
 pub(super) fn address() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     listener.local_addr().unwrap()
@@ -181,7 +181,7 @@ fn a_read_is_counted_in_the_bucket_of_the_time_it_took() {
     for (bound, counted) in &buckets {
         assert_eq!(*counted, f64::from(*bound >= of_it), "{bound}");
     }
-    // What the page cache answers never comes here.
+    // Reads that the page cache answers never come here.
     fs::read(mounted.point("a")).unwrap();
     assert_eq!(read_times(&made_now(address)).2, 1.0);
 }
@@ -326,7 +326,8 @@ fn without_descriptors_the_metrics_wait_and_work_again_afterwards() {
 fn an_address_that_others_reach_is_warned_about() {
     let folder = folder();
     let (source, point) = (folder.path().join("missing"), folder.path().join("point"));
-    // The warning comes with the mount, which needs the right to mount; the address itself does not.
+    // The warning comes with the mount, which needs the right to mount; the address itself does
+    // not.
     let (code, said) = super::forerun(&[
         "mount".as_ref(),
         "--metrics=nonsense".as_ref(),

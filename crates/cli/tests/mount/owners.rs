@@ -15,8 +15,8 @@ fn ticks(process: u32) -> u64 {
     field(11) + field(12)
 }
 
-/// A shell opens a file, reads a line and computes for a second with the file open; what the mount's journal then
-/// says of its processor time, and whether the file was closed before the mount ended.
+/// A shell opens a file, reads a line and computes for a second with the file open; its processor
+/// time by the mount's journal, and whether the file was closed before the mount ended.
 fn noted(preset: &str) -> Option<(Vec<u64>, bool)> {
     let folder = folder();
     fs::write(folder.path().join("source/a"), bytes(3_000_000, 1)).unwrap();
@@ -45,7 +45,8 @@ fn noted(preset: &str) -> Option<(Vec<u64>, bool)> {
     Some((times.collect(), is_closed))
 }
 
-/// Coldest+ is told of the time that the program computed; other methods have no use for it, and nothing asks.
+/// Coldest+ is told of the time that the program computed; other methods have no use for it, and
+/// nothing asks.
 #[test]
 fn a_programs_processor_time_reaches_a_method_that_asks_and_its_end_closes_its_files() {
     let Some((times, is_closed)) = noted("pc-coldest+") else {

@@ -1,5 +1,5 @@
-//! The bytes, sizes and rights of files that the kernel reads from the source by itself are those of the
-//! source, whatever happens to them.
+//! The bytes, sizes and rights of files that the kernel reads from the source by itself are those
+//! of the source, after every kind of change.
 
 use std::fs::{self, File, Permissions};
 use std::io::Write;
@@ -13,7 +13,7 @@ use super::passthrough::{BYTES, cool, mounted, passing, warm};
 use super::reading::reads_are_right;
 use super::{bytes, eventually, skipped};
 
-/// Nobody in particular.
+/// Any user.
 const STRANGER: u32 = 54_321;
 
 #[test]

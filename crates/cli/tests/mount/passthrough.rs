@@ -226,8 +226,8 @@ fn opens_in_both_modes_at_once_from_many_threads_never_fail_and_read_right() {
         let readers: Vec<_> = (0..THREADS)
             .map(|thread| scope.spawn(move || read(thread)))
             .collect();
-        // The last page alone comes and goes, within microseconds: two opens at once differ in what
-        // they want.
+        // The last page alone comes and goes, within microseconds: two opens at once may ask for
+        // different modes.
         let ended = &ended;
         for source in &all {
             scope.spawn(move || {
@@ -357,7 +357,8 @@ fn a_server_that_does_not_answer_holds_up_no_other_file_in_passthrough_either() 
     assert!(failed.expect("the read ends"));
 }
 
-/// Mounts and reads as root of a name space of its own, which has no right to administer the system.
+/// Mounts and reads as root of a name space of its own, which has no right to administer the
+/// system.
 const WITHOUT_THE_RIGHT: &str = r#"
 set -e
 "$2" mount --passthrough always --memory 32MiB --control "$1/control" "$1/source" "$1/point"

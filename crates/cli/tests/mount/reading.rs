@@ -1,4 +1,4 @@
-//! Bytes: whatever way a program reads them, they are those of the source.
+//! Bytes: read in any way, they are those of the source.
 //!
 //! In the manner of `fsx`: random reads of every kind from many threads for FORERUN_FSX_SECONDS
 //! (ten unless given), each compared. Memory for the engine is small, so that blocks are given up
@@ -85,7 +85,7 @@ fn by_readv(file: &mut File, at: u64, length: usize) -> Vec<u8> {
     joined
 }
 
-/// `sendfile` into a file that has a name for nobody.
+/// `sendfile` into a file without a name.
 fn by_sendfile(file: &File, at: u64, length: usize) -> Vec<u8> {
     let to = tempfile::tempfile().unwrap();
     let mut offset = at;
@@ -98,8 +98,8 @@ fn by_sendfile(file: &File, at: u64, length: usize) -> Vec<u8> {
     content_of(to)
 }
 
-/// What copying programs do: `copy_file_range`, which the kernel refuses between different file
-/// systems, and then what is left.
+/// As copying programs do: `copy_file_range`, which the kernel refuses between different file
+/// systems, and then the fallback.
 fn by_copying(mut file: &File, at: u64, length: usize) -> Vec<u8> {
     let mut to = tempfile::tempfile().unwrap();
     file.seek(SeekFrom::Start(at)).unwrap();
@@ -225,7 +225,7 @@ pub(crate) fn reads_are_right(flags: &[&str]) {
                 check_once(&mut random, &path, &contents_ref[number]);
                 reads += 1;
                 if random.u32(0..200) == 0 {
-                    // What the kernel has is read again from us.
+                    // Pages of the kernel are read again from us.
                     let file = File::open(&path).unwrap();
                     let _ = rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed);
                 }
@@ -305,7 +305,7 @@ fn five_thousand_files_are_open_at_once() {
     }
 }
 
-/// Cuts a mount's daemon off when dropped, so that whoever waits for it goes on with an error.
+/// Cuts a mount's daemon off when dropped, so that programs waiting for it go on with an error.
 struct CutOff<'a>(&'a Mounted);
 
 impl Drop for CutOff<'_> {
@@ -314,8 +314,8 @@ impl Drop for CutOff<'_> {
     }
 }
 
-/// Every first read takes the disk more than a minute, one after the other: an hour for all, of which
-/// the test needs the first moments, and half of the readers still wait after half of it.
+/// Every first read takes the disk more than a minute, one after the other: an hour for all, of
+/// which the test needs the first moments, and half of the readers still wait after half of it.
 #[test]
 fn reads_that_wait_for_the_disk_do_not_hold_up_other_files() {
     let folder = folder();
@@ -334,7 +334,8 @@ fn reads_that_wait_for_the_disk_do_not_hold_up_other_files() {
         for i in 0..64 {
             let path = mounted.point(i.to_string());
             scope.spawn(move || {
-                // Ends with the daemon, most likely in an error; who comes late cannot open it any more.
+                // Ends with the daemon, most likely in an error; a late program cannot open it any
+                // more.
                 let _ = File::open(path).and_then(|mut file| file.read_to_end(&mut Vec::new()));
             });
         }

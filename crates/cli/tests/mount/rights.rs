@@ -9,12 +9,12 @@ use std::process::{Command, Stdio};
 
 use super::{Mounted, can_mount, folder};
 
-/// Nobody in particular.
+/// Any user.
 const STRANGER: u32 = 54_321;
 
 const ROUNDS: u32 = 12;
 
-/// What a stranger reads there; none if refused.
+/// A stranger's bytes of a file; none if refused.
 fn read_by_stranger(path: &Path) -> Option<Vec<u8>> {
     let output = Command::new("cat")
         .arg(path)
@@ -51,7 +51,7 @@ fn is_refused_at_once(close: impl Fn(&Path)) {
     let (source, point) = (mounted.source("a"), mounted.point("a"));
     for round in 0..ROUNDS {
         publish(&source);
-        // What was closed a moment ago the kernel refuses by itself, from the attributes it has.
+        // The kernel itself refuses a file closed a moment ago, by its cached attributes.
         super::eventually("a published file", || {
             read_by_stranger(&point).is_some_and(|content| content == b"public")
         });

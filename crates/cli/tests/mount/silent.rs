@@ -25,7 +25,7 @@ const FIRST: u64 = 2;
 /// Enough for a reader to be in the middle of one.
 pub(crate) const FILE_BYTES: u64 = 8 << 20;
 
-/// What the server does from now on.
+/// The server's behaviour from now on.
 #[derive(Default)]
 pub(crate) struct Orders {
     /// Nothing is answered.
@@ -39,7 +39,7 @@ pub(crate) struct Orders {
 }
 
 impl Orders {
-    /// What waits is answered after all.
+    /// Waiting requests are answered after all.
     pub(crate) fn held_go(&mut self) {
         self.silent = false;
         self.no_reads_from = None;
@@ -149,7 +149,8 @@ impl fuser::Filesystem for Server {
     }
 }
 
-/// A mount of a source with a file of its own, `good`, and a silent server below. Cut off at the end.
+/// A mount of a source with a file of its own, `good`, and a silent server below. Cut off at the
+/// end.
 pub(crate) struct Silent {
     pub(crate) mounted: Mounted,
     pub(crate) orders: Arc<Mutex<Orders>>,
@@ -198,7 +199,7 @@ impl Silent {
 
     /// The other file is read whole, from the source, not from the kernel's cache.
     pub(crate) fn good_is_read(&self) {
-        // A new time: the kernel drops what it has.
+        // A new time: the kernel drops its cache.
         let file = fs::File::options()
             .write(true)
             .open(self.mounted.source("good"));
@@ -212,7 +213,7 @@ impl Silent {
         assert_eq!(listed.recv_timeout(PATIENCE), Ok(2), "the root is listed");
     }
 
-    /// Ends the server's mount: whatever waits for it fails.
+    /// Ends the server's mount: requests that wait for it fail.
     pub(crate) fn cut_off(&self) {
         run("umount", &["-f".as_ref(), self.slow.as_ref()]);
         self.orders().silent = false;

@@ -1,5 +1,5 @@
-//! Small files: opened ahead of whoever walks their folder, believed for as long as was said, and of a
-//! tree that does not change read without the daemon.
+//! Small files: opened ahead of programs that walk their folder, believed for as long as was said,
+//! and of a tree that does not change read without the daemon.
 
 use std::fs::{self, File, Permissions};
 use std::os::unix::ffi::OsStrExt;
@@ -13,7 +13,7 @@ use super::{Mounted, bytes, eventually, folder, forerun};
 /// Enough for a run to be seen, and for its window to grow.
 const FILES: u32 = 200;
 
-/// What a file of this number holds: from nothing to some blocks, in versions.
+/// The content of a file of this number: from nothing to some blocks, in versions.
 fn content(number: u32, version: u32) -> Vec<u8> {
     let length = (number * 977) % 60_000 * u32::from(!number.is_multiple_of(50));
     bytes(
@@ -166,7 +166,7 @@ fn a_file_that_was_removed_after_it_was_opened_ahead_is_gone() {
     }
 }
 
-/// Nobody in particular.
+/// Any user.
 const STRANGER: u32 = 54_321;
 
 fn is_read_by_stranger(path: &Path) -> bool {
@@ -261,7 +261,7 @@ fn a_tree_that_does_not_change_is_read_without_the_daemon() {
         fs::metadata(walk.source(3)).unwrap().ino()
     );
     drop(file);
-    // The daemon is held: whatever needs it waits for ever.
+    // The daemon is held: requests to it wait for ever.
     let reads = walk.count("reads");
     walk.mounted.signal(rustix::process::Signal::STOP);
     let all: Vec<PathBuf> = (0..FILES).map(|number| walk.point(number)).collect();

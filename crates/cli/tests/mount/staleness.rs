@@ -1,5 +1,6 @@
-//! A file that changed is seen whole by the next open: all bytes of the new version, none cut off at
-//! the size of another, however its size changed and whatever the kernel was told just before.
+//! A file that changed is seen whole by the next open: all bytes of the new version, none cut off
+//! at the size of another, for every change of size and after every answer to the kernel just
+//! before.
 
 use std::fs::{self, File};
 use std::io::{Read, Write};

@@ -1,6 +1,6 @@
-//! Waiting, as far as possible for the kernel's own word: a change of its list of mounts, the end of
-//! a process. What only looking can tell is looked at again and again, the processor given to whoever
-//! else wants it in between.
+//! Waiting, as far as possible for the kernel's own event: a change of its list of mounts, the end
+//! of a process. A condition without an event is looked at again and again, and the processor is
+//! given to other threads in between.
 
 use std::fs::File;
 use std::os::fd::OwnedFd;
@@ -11,10 +11,10 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 /// After so long a wait is one for ever. No test passes sooner or later by it: ten minutes are a
-/// hundred times what the slowest wait takes beside six busy loops on two processors.
+/// hundred times the slowest wait beside six busy loops on two processors.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(600);
 
-/// What is left of it; panics when that is nothing.
+/// The rest of it; panics when that is nothing.
 fn left(what: &str, begun: Instant) -> Timespec {
     let left = PATIENCE.checked_sub(begun.elapsed());
     let left = left.unwrap_or_else(|| panic!("never: {what}"));
@@ -30,7 +30,7 @@ pub(crate) fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// Waits until something holds of what is mounted; looks again whenever that changes.
+/// Waits for a condition on the list of mounts; looks again whenever that changes.
 pub(crate) fn mounts(what: &str, holds: impl FnMut() -> bool) {
     mounts_or_end(what, None, holds);
 }
@@ -54,7 +54,7 @@ fn mounts_or_end(what: &str, process: Option<&Child>, mut holds: impl FnMut() ->
     }
 }
 
-/// What becomes readable when a process ends.
+/// A descriptor that becomes readable when a process ends.
 fn end_of(process: &Child) -> OwnedFd {
     let pid = Pid::from_raw(process.id().cast_signed()).unwrap();
     pidfd_open(pid, PidfdFlags::empty()).unwrap()

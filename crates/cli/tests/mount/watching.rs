@@ -1,4 +1,4 @@
-//! What a running mount tells, and what it can be told: control socket, metrics, `top`, fstab.
+//! Reports and requests of a running mount: control socket, metrics, `top`, fstab.
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -61,7 +61,7 @@ fn counters_add_up_and_open_files_are_listed() {
 #[test]
 fn streams_windows_and_device_queues_are_seen_while_a_slow_read_goes_on() {
     let folder = folder();
-    // A quarter of an hour at this disk's rate, so what is seen is the middle of it.
+    // A quarter of an hour at this disk's rate, so the test sees the middle of it.
     let long = File::create(folder.path().join("source/a")).unwrap();
     long.set_len(1 << 30).unwrap();
     let socket = folder.path().join("control");
@@ -141,7 +141,8 @@ fn the_costs_of_a_disk_are_estimated_from_its_requests_and_shown() {
     for figure in ["switching_ns", "rate_bytes_per_second", "depth_bytes"] {
         assert!(estimate[figure].as_u64() > Some(0), "{figure}: {report}");
     }
-    // The emulation tells that it is a disk, and requests that wait for each other may have shown it too.
+    // The emulation tells that it is a disk, and requests that wait for each other may have shown
+    // it too.
     assert_eq!(estimate["servers"], 1, "{report}");
     for (figure, origins) in [
         ("switching", &["requests"][..]),

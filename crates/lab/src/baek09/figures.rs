@@ -1,5 +1,5 @@
-//! Figures 8, 9 and 10, as tables and charts. The paper's own are pictures: nothing stands beside them but
-//! what its text says.
+//! Figures 8, 9 and 10, as tables and charts. The paper's own are pictures, so only numbers from
+//! its text stand beside them.
 
 use super::super::array::ArrayReport;
 use super::super::lab::Lab;
@@ -38,7 +38,7 @@ const THRESHOLDS: [u64; 5] = [38, 30, 20, 10, 5];
 /// Strips of Figure 10c.
 const STRIPS_KB: [u64; 4] = [32, 64, 128, 256];
 
-/// What is taken from a run.
+/// The quantity taken from a run.
 type Measure = fn(&ArrayReport) -> f64;
 
 /// A line of a scheme over the number of streams.
@@ -104,7 +104,7 @@ fn figure_9(lab: &mut Lab, shown: &mut Shown) {
     shown.tables.push(Table::new(title, head, twice.to_vec()));
 }
 
-/// What a web server measures, over a parameter, of both schemes.
+/// The quantities of a web server, over a parameter, of both schemes.
 fn served(
     over: &[u64],
     mut run: impl FnMut(&'static str, u64) -> ArrayReport,

@@ -16,7 +16,7 @@ const TOTAL: u64 = 8 << 30;
 const SEEDS: u64 = 10;
 const SEEDS_OF_SAMPLE: u64 = 3;
 
-/// What is asked of the array: scheme, prefetch and strip.
+/// A load on the array: scheme, prefetch and strip.
 #[derive(Clone, Debug)]
 pub(super) struct Scheme {
     pub(super) preset: &'static str,
@@ -68,7 +68,7 @@ impl Scheme {
     }
 }
 
-/// IOzone: so many streams over 8 GB.
+/// IOzone: a given number of streams over 8 GB.
 pub(super) fn iozone(lab: &mut Lab, scheme: &Scheme, streams: u64) -> ArrayReport {
     // MSP works on the array's blocks: its stripes hold the pointers too, while it is at work.
     let metadata = match scheme.preset {
@@ -105,7 +105,8 @@ pub(super) fn web(lab: &mut Lab, scheme: &Scheme, mean_kb: u64) -> ArrayReport {
     lab.array(scheme.run(lab, workload))
 }
 
-/// Direct reads of so many strips by so many threads, aligned: MB/s, the mean over where they begin.
+/// Direct reads of a given number of strips by a given number of threads, aligned: MB/s, the mean
+/// over where they begin.
 pub(super) fn direct(lab: &mut Lab, threads: u64, strips: u64, strip_kb: u64) -> f64 {
     let bytes = strips * (strip_kb << 10);
     let requests = TOTAL / threads / bytes;

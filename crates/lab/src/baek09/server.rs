@@ -69,7 +69,7 @@ pub(super) fn b9(lab: &mut Lab) -> Answer {
     let note = format!(
         "SASEQP over SEQP, files of 64, 128 and 256 KB on average; of 512 KB to 4 MB {}. Sizes have a gamma \
          distribution, so of a mean of 256 KB a ninth of the files, with a third of the bytes, is longer than four strips; \
-         what SASEQP gains is that the two halves of a strip are one access, which a file of one strip has already",
+         SASEQP's gain is one access for the two halves of a strip, which a file of one strip has already",
         shown(&gains[few.len()..])
     );
     judged(holds, few, note)

@@ -8,7 +8,7 @@ use super::methods::{
 };
 use super::numbers::{judged, rounded, service_ms, slower_percent};
 
-/// What every note of a comparison begins with.
+/// The beginning of every note of a comparison.
 pub(super) const STOOD_IN: &str = "nine of ten traces are stand-ins";
 
 /// The most that forestall may be slower (K12).
@@ -60,7 +60,7 @@ fn forestall(lab: &mut Lab, policy: &str) -> (f64, f64, Vec<(&'static str, u16, 
     (worst, best, above)
 }
 
-/// One place where forestall is too slow: with F' = F, and what its accesses take.
+/// One place where forestall is too slow: with F' = F, and the time of its accesses.
 fn explained(lab: &mut Lab, (trace, disks, slower): (&'static str, u16, f64)) -> String {
     let plain = lab.run(trace, "forestall(slow_factor=1)", disks);
     let better = better(lab, trace, disks);
@@ -103,8 +103,8 @@ pub(super) fn k12(lab: &mut Lab) -> Answer {
     };
     let note = format!(
         "{STOOD_IN}; per cent slower than the better one, most and least over {} traces and {} \
-         arrays, all in Table 6's batches (the paper: 2 to -5.8). Forestall's batches here do not wait for what \
-         its horizon rule has under way; by the published rule, a batch for a free disk only \
+         arrays, all in Table 6's batches (the paper: 2 to -5.8). Forestall's batches here do not wait for \
+         the fetches of its horizon rule; by the published rule, a batch for a free disk only \
          ({FORESTALL_FREE}), it is {free_worst:.1} and {free_best:.1}, above {FORESTALL_PERCENT} {free}{reason}",
         TRACES.len(),
         arrays(lab).len(),

@@ -1,7 +1,6 @@
-//! Figures 2 to 10 of the paper: what each shows, on the traces and arrays it shows it for.
+//! Figures 2 to 10 of the paper, each on the traces and arrays that the paper shows it for.
 //!
-//! The paper's own figures are pictures, so there is nothing beside them to print but what the
-//! text says of them.
+//! The paper's own figures are pictures, so only numbers from its text can be printed beside them.
 
 use super::super::lab::{Lab, SELECT_TENTH};
 use super::super::{Bar, Chart, Exhibit, Shown, Table};
@@ -123,7 +122,7 @@ fn searched_chart(lab: &mut Lab) -> Chart {
     }
 }
 
-/// Elapsed time over a parameter, a line for each number of disks, and what the runs did.
+/// Elapsed time over a parameter, a line for each number of disks, and facts of the runs.
 fn over(
     lab: &mut Lab,
     trace: &'static str,

@@ -1,4 +1,4 @@
-//! K14 to K17: what scheduling, batches, the horizon and the methods do to the disks.
+//! K14 to K17: effects of scheduling, batches, the horizon and the methods on the disks.
 
 use super::super::Answer;
 use super::super::lab::{Disk, Lab, Run, SELECT_TENTH};
@@ -199,7 +199,7 @@ pub(super) fn k17(lab: &mut Lab) -> Answer {
     };
     let (printed, tenth) = (all(lab, SELECT), all(lab, SELECT_TENTH));
     let (broken, tenth_broken) = (disorder(lab, SELECT), disorder(lab, SELECT_TENTH));
-    // What demand fetching that keeps its one disk busy for the share of Table 4 takes for a fetch.
+    // Time of a fetch if demand fetching keeps its one disk busy for the share of Table 4.
     let demand = lab.run(SELECT, DEMAND, 1);
     let fetches = demand.fetches().max(1) as f64;
     let computing = demand.compute.0 as f64 / 1e6 / fetches;

@@ -43,15 +43,15 @@ pub(super) const FORESTALL_FREE: &str = "forestall(free_disk=1)";
 /// found by search: they make the published counts. Forwards the batch is 40.
 pub(super) const SYNTH_REVERSE: [(u32, u32); 3] = [(400, 40), (800, 40), (4000, 4)];
 
-/// F for reverse aggressive, per cent, to choose from: what section 5 tries for forestall, from the
-/// fastest disks up. The paper does not say what it tried; 1 and 2 were best for one array of 110.
+/// Candidates of F for reverse aggressive, per cent: the values that section 5 tries for forestall,
+/// from the fastest disks up. The paper's own are unknown; 1 and 2 were best for one array of 110.
 const FETCH_PERCENTS: [u32; 5] = [400, 800, 1500, 3000, 6000];
 /// Batches to choose from, either way: the ends of Table 6 and its middle.
 const REVERSE_BATCHES: [u32; 3] = [4, 16, 80];
 
 /// Arrays of a sample: one disk, below and about where most traces stop waiting, the largest.
 const ARRAYS_OF_SAMPLE: [u16; 4] = [1, 3, 5, 16];
-/// F for reverse aggressive in a sample, and its batches: what is fastest on one disk and on many.
+/// F for reverse aggressive in a sample, and its batches: the fastest on one disk and on many.
 const FETCH_PERCENTS_OF_SAMPLE: [u32; 3] = [400, 1500, 6000];
 const REVERSE_BATCHES_OF_SAMPLE: [u32; 2] = [4, 80];
 
@@ -63,7 +63,7 @@ pub(super) fn arrays(lab: &Lab) -> &'static [u16] {
     }
 }
 
-/// What is tabled for so many disks; beyond the table its last entry.
+/// The table's entry for a given number of disks; beyond the table its last entry.
 fn of<T: Copy>(table: &[T], disks: u16, none: T) -> T {
     let row = usize::from(disks).saturating_sub(1);
     let last = table.len().saturating_sub(1);

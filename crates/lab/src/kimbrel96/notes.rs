@@ -1,4 +1,4 @@
-//! K1 to K10 and K18: the claims about `synth` and the theory, and what is to be said of each.
+//! K1 to K10 and K18: the claims about `synth` and the theory, and a remark on each.
 
 use forerun_core::settings::Notice;
 
@@ -17,8 +17,8 @@ use forerun_sim::hinted::host::HostReport;
 /// Instances of K18; the test `hinted_theory` has ten times as many.
 const INSTANCES: u64 = 2_000;
 const INSTANCES_SEED: u64 = 18;
-/// The most that a mean over the optimum may be: half as much again as was measured, and below what fixed
-/// horizon takes.
+/// The most that a mean over the optimum may be: half as much again as was measured, and below the
+/// mean of fixed horizon.
 const MEAN_MOST: f64 = 1.01;
 
 pub(super) fn answer(claim: &Claim, lab: &mut Lab) -> Answer {

@@ -1,8 +1,8 @@
-//! The stand-ins: what of each was fitted to a figure of the paper, and that figure without the fit.
+//! The stand-ins: fits of each to a figure of the paper, and that figure without the fit.
 //!
-//! Reads, distinct blocks and compute time of all nine are those of Table 3, exactly, and their structure is
-//! that of section 3.1. What neither says was chosen; where it was chosen so that another published figure
-//! comes out, that figure is no test any more, and stands here with the fit and without:
+//! Reads, distinct blocks and compute time of all nine are those of Table 3, exactly, and their
+//! structure is that of section 3.1. The rest was chosen; a figure that a choice was fitted to is
+//! no test any more, and stands here with the fit and without:
 //!
 //! ```text
 //! cscope1    a loop of 1067 blocks    4959, 8535 fetches    with it ..    all blocks in the loop ..
@@ -17,7 +17,7 @@ use forerun_sim::hinted::stand_in::{cscope, glimpse, postgres, xds};
 
 pub(super) const STAND_INS: Exhibit = Exhibit {
     id: "stand-ins",
-    title: "Stand-ins: what was fitted to which figure",
+    title: "Stand-ins: parameters fitted to a published figure",
     note: "Reads, distinct blocks and compute time of each are those of Table 3, and their structure that of section \
            3.1. A figure that a choice was fitted to is no test of that trace: it is shown with the choice \
            and without it. A crossover is the least number of disks from which on fixed horizon is no \

@@ -1,4 +1,4 @@
-//! Tables 2, 4, 5, 7 and 8 of the paper with what was measured beside them, and every run.
+//! Tables 2, 4, 5, 7 and 8 of the paper beside the measured values, and every run.
 
 use super::super::lab::{Lab, Run, SELECT_TENTH};
 use super::super::{Exhibit, Shown, Table};

@@ -1,4 +1,4 @@
-//! C9 to C11: index search and media clips. Their inputs are lost; stand-ins have what is published of them.
+//! C9 to C11: index search and media clips. Stand-ins take the place of their lost inputs.
 
 use super::super::Answer;
 use super::super::lab::Lab;

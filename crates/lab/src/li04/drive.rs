@@ -1,4 +1,4 @@
-//! C1 and C2: what the modelled drive says before any server runs.
+//! C1 and C2: figures of the modelled drive before any server runs.
 
 use forerun_core::{Bytes, Nanos};
 

@@ -1,5 +1,5 @@
-//! Figures 2 to 8, as tables and charts. The paper's own are pictures: nothing stands beside them but what its
-//! text says.
+//! Figures 2 to 8, as tables and charts. The paper's own are pictures, so only numbers from its
+//! text stand beside them.
 
 use forerun_core::Bytes;
 

@@ -9,7 +9,7 @@ use super::scenes::{
     TWO_RAND, rates, ratios,
 };
 
-/// What the estimate of C2 gives a benchmark.
+/// The estimate of C2 for a benchmark.
 fn estimate(benchmark: Benchmark) -> f64 {
     let block = 64 << 10;
     match benchmark {

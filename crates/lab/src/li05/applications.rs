@@ -1,6 +1,6 @@
 //! P1, P2, P7, P9: index search and media clips; P11: bookkeeping.
 //!
-//! The inputs of both applications are lost; stand-ins have what is published of them.
+//! Stand-ins take the place of both applications' lost inputs.
 
 use super::super::Answer;
 use super::super::lab::Lab;

@@ -110,7 +110,7 @@ fn figure_14(lab: &mut Lab, shown: &mut Shown) {
     plotted(shown, "14", "streams", "s for 100 MB", lines);
 }
 
-/// What is taken from ten seconds.
+/// The quantity taken from ten seconds.
 type Measure = fn(&DriveReport) -> f64;
 
 fn figure_15(lab: &mut Lab, shown: &mut Shown) {

@@ -26,8 +26,9 @@ const WINDOW: Bytes = Bytes(1 << 20);
 const REQUEST: Bytes = Bytes(512 << 10);
 /// The middle of 160 GB.
 const LOCATION: Bytes = Bytes(80_000_000_000);
-/// Processor time of a read of 4 KB: what Figures 13 and 14 leave between the time of a run and its waiting.
-/// 100 MB at 28.32 MB/s less 2.89 s, and at 24.95 less 3.36: 0.64 and 0.65 s for 24,414 reads.
+/// Processor time of a read of 4 KB: the difference in Figures 13 and 14 between the time of a run
+/// and its waiting. 100 MB at 28.32 MB/s less 2.89 s, and at 24.95 less 3.36: 0.64 and 0.65 s for
+/// 24,414 reads.
 const THINK_NS: u64 = 26_000;
 /// How far the drive reads on where that is switched on: the least of three that were tried, see W6.
 const READING_ON: Bytes = Bytes(128 << 10);
@@ -37,11 +38,11 @@ pub(super) const MEMORY: Bytes = Bytes(100 << 20);
 const PLENTY: Bytes = Bytes(2 << 30);
 /// Runs of a random order.
 const SEEDS: u64 = 10;
-/// Bytes of a stream, and of what is read of all together.
+/// Bytes of a stream, and bytes read of all together.
 const STREAM: u64 = 100_000_000;
 const PAGE: u64 = 4096;
 
-/// A kernel on the drive. [`new`](Self::new) is what is assumed; notes change one thing at a time.
+/// A kernel on the drive. [`new`](Self::new) has the assumptions; notes change one value at a time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bench {
     pub(super) preset: &'static str,
@@ -93,13 +94,13 @@ impl Bench {
         }
     }
 
-    /// Runs that differ by what is drawn, added up.
+    /// Runs that differ by their random draws, added up.
     fn drawn(&self, lab: &mut Lab, seeds: u64, workload: impl Fn(u64) -> String) -> DriveReport {
         let runs = (1..=seeds).map(|seed| lab.drive(self.run(workload(seed))));
         runs.fold(DriveReport::default(), |all, run| all.and(&run))
     }
 
-    /// C_n: so many streams of 100 MB in one file, interleaved read by read.
+    /// C_n: a given number of streams of 100 MB in one file, interleaved read by read.
     pub(super) fn interleaved(&self, lab: &mut Lab, streams: u64) -> DriveReport {
         let reads = if self.is_whole { 0 } else { STREAM / PAGE };
         let is_drawn = streams > 1 && !self.is_by_turns;
@@ -129,7 +130,7 @@ impl Bench {
         )
     }
 
-    /// Network clients, one more each second, up to so many seconds.
+    /// Network clients, one more each second, up to a given number of seconds.
     pub(super) fn clients(&self, lab: &mut Lab, seconds: u64) -> DriveReport {
         let workload = format!("clients(file_bytes={STREAM},read_bytes={PAGE},clients={CLIENTS})");
         let until = Some(Nanos(seconds * 1_000_000_000));

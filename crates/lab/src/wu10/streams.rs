@@ -17,7 +17,7 @@ const LEGACY_AT_10: f64 = 0.81;
 /// One assumption changed.
 type Change = fn(Bench) -> Bench;
 
-/// What the notes change, one thing at a time.
+/// The changes of the notes, one at a time.
 const CHANGES: [(&str, Change); 5] = [
     ("4 us of processor a read", |bench| Bench {
         think_ns: 4_000,
@@ -185,7 +185,7 @@ pub(super) fn w7(lab: &mut Lab) -> Answer {
     let others = otherwise(lab, &CHANGES[1..], delays);
     let without = otherwise(lab, &CHANGES[..1], delays);
     let fit = format!(
-        "the processor time of a read, 26 us, is what these figures leave of the run times of Figure 13: 100 MB at 28.32 \
+        "the processor time of a read, 26 us, is the difference of these figures to the run times of Figure 13: 100 MB at 28.32 \
          MB/s less 2.89 s, and at 24.95 less 3.36, are 0.64 and 0.65 s. With a system call's and a copy's, {without}"
     );
     answer(measured, format!("seconds for each 100 MB. {others}")).fitted(fit)

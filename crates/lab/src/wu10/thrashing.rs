@@ -27,7 +27,7 @@ fn bench(preset: &'static str, memory: Bytes) -> Bench {
     }
 }
 
-/// What happened in each ten seconds, and when they end.
+/// Counts of each ten seconds, and when they end.
 pub(super) fn series(
     lab: &mut Lab,
     preset: &'static str,

@@ -1,8 +1,9 @@
 //! Files opened ahead of the programs that will open them.
 //!
-//! Part of the [file system](super). The engine names an entry of a listed folder; it is opened here as
-//! an open by a program would, and kept by [`walk`](super::walk) until its program comes. The daemon may
-//! open what the program may not: the program's own open is checked by its kernel, as always.
+//! Part of the [file system](super). The engine names an entry of a listed folder; the daemon opens
+//! it as a program would, and [`walk`](super::walk) keeps it until a program opens it. The daemon
+//! may open files that the program may not: the program's own open is checked by its kernel, as
+//! always.
 
 use std::ffi::OsStr;
 use std::sync::Arc;
@@ -59,7 +60,7 @@ impl SourceFs {
         kept.map(|()| id).map_err(|_| Errno::EXIST)
     }
 
-    /// The file that is open ahead, if it is what a program opens now.
+    /// The file that is open ahead, if a program opens it now.
     pub(super) fn taken_ahead(&self, place: &Place) -> Result<Option<Opening>, Errno> {
         let Some(ahead) = self.walk.take(&place.key) else {
             return Ok(None);
@@ -73,14 +74,14 @@ impl SourceFs {
         Ok(Some((opened, attributes, Some(reader))))
     }
 
-    /// Nobody comes for a file that was opened ahead: what is to be dropped.
+    /// No program comes for a file that was opened ahead: the handles to be dropped.
     #[must_use]
     pub fn not_ahead(&self, reader: ReaderId) -> Option<impl Send + use<>> {
         self.walk.take_reader(reader)
     }
 
-    /// Files that are open ahead in folders nobody walks any more: to be dropped by somebody who may
-    /// wait for their server.
+    /// Files that are open ahead in folders that are not walked any more: to be dropped on a thread
+    /// that may wait for their server.
     #[must_use]
     pub fn idle_ahead(&self) -> Vec<impl Send + use<>> {
         self.walk.take_idle()

@@ -1,19 +1,19 @@
 //! Files opened by the daemon for itself, because reads of them were announced.
 //!
 //! Part of the [file system](super). An announcement comes before any program opens the file, so no
-//! node of the kernel stands for it; and asking `nodes` for one would record attributes as told to
-//! the kernel that it never saw, by which [opens](super::opening) are compared. The path is walked
-//! from the root instead, one name at a time with [`beneath`]: no link is followed and nothing leads
-//! out of SOURCE.
+//! node of the kernel stands for it. Asking `nodes` for one would record attributes that the kernel
+//! never received, and [opens](super::opening) are compared with those records. So the path is
+//! walked from the root instead, one name at a time with [`beneath`]: no link is followed and
+//! nothing leads out of SOURCE.
 //!
 //! ```text
 //! a/b/c --> root -- open_child a -- open_child b -- open_child c --> Driver::open --> Reader
 //!                        |
-//!                        +-- the mount point itself: what it covers; another mount: enters it
+//!                        +-- the mount point itself: the covered folder; another mount: enters it
 //! ```
 //!
-//! The caller's rights are those of the daemon: the control socket lets nobody else in. Calls here
-//! wait as long as the source does, so they are made on the thread of the announcements.
+//! The caller's rights are those of the daemon: the control socket admits its user alone. Calls
+//! here wait as long as the source does, so they are made on the thread of the announcements.
 
 use std::fs::File;
 use std::os::fd::AsFd;
@@ -46,7 +46,7 @@ pub enum Refused {
     /// The mount has ended.
     #[error("the mount has ended")]
     Ended,
-    /// The source says no.
+    /// The source refuses.
     #[error("{}", plain(&std::io::Error::from(*.0)))]
     Source(#[from] Errno),
 }
@@ -120,7 +120,7 @@ impl SourceFs {
         let driver = self.engine.driver().ok_or(Refused::Ended)?;
         match driver.hint(order) {
             Ok(taken) => Ok(taken),
-            // Not even one; how many fit depends on their lengths, so the number says little.
+            // Not even one; how many fit depends on their lengths, so the number is a guess.
             Err(DriverError::HintsFull { .. }) => Ok(0),
             Err(_) => Err(Refused::Ended),
         }

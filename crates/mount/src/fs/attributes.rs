@@ -1,10 +1,10 @@
-//! What a file is, as `statx(2)` tells it: its key, its version, its attributes.
+//! A file as `statx(2)` tells it: its key, its version, its attributes.
 //!
 //! Taken by the [file system](super) for every answer about a file. The *key* (device and inode)
 //! says which file it is, the *version* (size and both change times) which content it has, and the
 //! time of birth tells a file from a later one that was given the same inode number.
 //!
-//! It knows no numbers but the source's; how files are numbered outside is `nodes`' business.
+//! The numbers here are the source's; [`nodes`](super::nodes) assigns the numbers of the mount.
 
 use std::os::fd::AsFd;
 
@@ -24,7 +24,7 @@ pub struct Key {
 }
 
 impl Key {
-    /// Device and inode as the driver knows them.
+    /// Device and inode in the driver's form.
     #[must_use]
     pub fn inode(&self) -> (u64, u64) {
         let (major, minor) = self.device;
@@ -40,9 +40,9 @@ pub type Time = (i64, u32);
 pub struct Version {
     /// Its size.
     pub bytes: u64,
-    /// When its content changed last.
+    /// Time of the last change of its content.
     pub modified: Time,
-    /// When its inode changed last; this one nobody can set back.
+    /// Time of the last change of its inode; programs cannot set this one back.
     pub changed: Time,
 }
 
@@ -67,9 +67,9 @@ pub struct Attributes {
     pub sectors: u64,
     /// The size of reads it likes.
     pub read_bytes: u32,
-    /// When it was read last.
+    /// Time of the last read.
     pub accessed: Time,
-    /// When it was made; zero where the file system does not know.
+    /// Time of birth; zero if the file system has no such time.
     pub born: Time,
     /// Major and minor number, if it is a device itself.
     pub names_device: (u32, u32),
@@ -80,13 +80,13 @@ impl Attributes {
     /// empty.
     ///
     /// # Errors
-    /// Those of `statx(2)`.
+    /// Errors of `statx(2)`.
     pub fn of(folder: impl AsFd, name: impl rustix::path::Arg) -> Result<Self, Errno> {
         let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::EMPTY_PATH | AtFlags::NO_AUTOMOUNT;
         statx(folder, name, flags, WANTED).map(|stat| Self::from(&stat))
     }
 
-    /// Which version of which file, as the driver knows it.
+    /// Version and file in the driver's form.
     #[must_use]
     pub fn identity(&self) -> Identity {
         let time = |(seconds, nanoseconds): Time| (seconds, i64::from(nanoseconds));
@@ -100,10 +100,10 @@ impl Attributes {
     }
 }
 
-/// The device of an open file, as far as this kernel knows by itself: no server is asked.
+/// The device of an open file, from this kernel alone: no request to a server.
 ///
 /// # Errors
-/// Those of `statx(2)`.
+/// Errors of `statx(2)`.
 pub fn device_of(file: impl AsFd) -> Result<(u32, u32), Errno> {
     let flags = AtFlags::EMPTY_PATH | AtFlags::NO_AUTOMOUNT | AtFlags::STATX_DONT_SYNC;
     let stat = statx(file, "", flags, StatxFlags::empty())?;

@@ -1,13 +1,13 @@
 //! Opening below SOURCE, one name at a time, so that nothing leads out of it.
 //!
-//! The only file of the mount that opens anything of the source. A name is one component, never
-//! `.` or `..`; it is opened relative to its folder's descriptor with `openat2(2)` and
-//! `RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_SYMLINKS`: the kernel refuses whatever
-//! would leave the folder, also when somebody renames things at the same moment. Links are opened
-//! as links (`O_PATH | O_NOFOLLOW`), never followed: following is the caller's kernel's work, in
-//! the caller's name space.
+//! The only file of the mount that opens anything of the source. A name is one component, never `.`
+//! or `..`; it is opened relative to its folder's descriptor by `openat2(2)` with
+//! `RESOLVE_BENEATH`, `RESOLVE_NO_MAGICLINKS` and `RESOLVE_NO_SYMLINKS`: the kernel refuses every
+//! path that would leave the folder, also during a rename. Links are opened as links (`O_PATH |
+//! O_NOFOLLOW`), never followed: following is the caller's kernel's work, in the caller's name
+//! space.
 //!
-//! Descriptors are `O_PATH`: they say which file, and neither read it nor wake a device.
+//! Descriptors are `O_PATH`: they name a file, and neither read it nor wake a device.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -22,13 +22,13 @@ use rustix::io::Errno;
 /// The folder that is SOURCE. Here links are followed: the user named them.
 ///
 /// # Errors
-/// Those of `open(2)`.
+/// Errors of `open(2)`.
 pub fn open_root(path: &Path) -> Result<File, Errno> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     rustix::fs::open(path, flags, Mode::empty()).map(File::from)
 }
 
-/// Whatever has this name in the folder, links as links, on the folder's file system.
+/// The entry of this name in the folder, links as links, on the folder's file system.
 ///
 /// # Errors
 /// `EINVAL` for a name that is not one component, `EXDEV` if something is mounted there, else those
@@ -38,7 +38,7 @@ pub fn open_child(folder: impl AsFd, name: &OsStr) -> Result<File, Errno> {
     openat2(folder, name, CHILD, ResolveFlags::NO_XDEV)
 }
 
-/// The same, and what is mounted there if something is.
+/// The same, and the root of a file system mounted there.
 ///
 /// # Errors
 /// The same, without `EXDEV`.
@@ -51,7 +51,7 @@ pub fn open_mounted(folder: impl AsFd, name: &OsStr) -> Result<File, Errno> {
 /// not waited for: something else may have its name by now.
 ///
 /// # Errors
-/// Those of [`open_child`].
+/// Errors of [`open_child`].
 pub fn open_to_read(folder: impl AsFd, name: &OsStr) -> Result<(File, bool), Errno> {
     check_name(name)?;
     direct_if_possible(|flags| {
@@ -63,7 +63,7 @@ pub fn open_to_read(folder: impl AsFd, name: &OsStr) -> Result<(File, bool), Err
 /// The same for a file that a descriptor stands for.
 ///
 /// # Errors
-/// Those of `open(2)`.
+/// Errors of `open(2)`.
 pub fn open_again(standing: &File) -> Result<(File, bool), Errno> {
     let path = path_of(standing);
     direct_if_possible(|flags| rustix::fs::open(&path, flags, Mode::empty()).map(File::from))
@@ -85,7 +85,7 @@ const CHILD: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC
 /// A folder for listing, from its `O_PATH` descriptor.
 ///
 /// # Errors
-/// Those of `openat2(2)`.
+/// Errors of `openat2(2)`.
 pub fn open_for_listing(folder: impl AsFd) -> Result<File, Errno> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     openat2(folder, OsStr::new("."), flags, ResolveFlags::empty())
@@ -101,7 +101,7 @@ fn openat2(
     let resolve = resolve | more;
     loop {
         match rustix::fs::openat2(&folder, name, flags, Mode::empty(), resolve) {
-            // A rename elsewhere made the kernel unsure; it asks to be asked again.
+            // A rename elsewhere interfered; the kernel answers EAGAIN.
             Err(Errno::AGAIN | Errno::INTR) => {}
             opened => return opened.map(File::from),
         }
@@ -121,8 +121,8 @@ pub fn check_name(name: &OsStr) -> Result<(), Errno> {
     Ok(())
 }
 
-/// The path by which this process reaches what the descriptor stands for, whatever its name is by
-/// now, or if it has none any more.
+/// The path by which this process reaches the descriptor's file, under its present name, or if it
+/// has none any more.
 #[must_use]
 pub fn path_of(descriptor: &File) -> PathBuf {
     format!("/proc/self/fd/{}", descriptor.as_raw_fd()).into()

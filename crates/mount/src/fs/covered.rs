@@ -1,8 +1,9 @@
-//! What a mount point inside SOURCE hides.
+//! The folder that a mount point inside SOURCE hides.
 //!
-//! Made before the mount by the check of the mount point. Whoever comes by its name must be shown
-//! what was there before: asking the source for what is there now would be asking ourselves, and
-//! wait for ever.
+//! Problem: a mount point inside SOURCE hides a folder of SOURCE, and asking the source for that
+//! name reaches this very mount, which would wait for itself for ever. Mechanism: the check of the
+//! mount point opens the folder before the mount, and look-ups of its name are answered from that
+//! descriptor.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -29,7 +30,7 @@ pub struct Covered {
 /// A descriptor for something that is about to be covered; see [`Covered`].
 ///
 /// # Errors
-/// Those of the source.
+/// Errors of the source.
 pub fn covered(mountpoint: &Path) -> Result<Covered, Errno> {
     let (Some(parent), Some(name)) = (mountpoint.parent(), mountpoint.file_name()) else {
         return Err(Errno::INVAL);

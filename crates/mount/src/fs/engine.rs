@@ -1,9 +1,9 @@
-//! The engine of a mount, until the mount ends: its driver, and the reports and limits of it.
+//! The engine of a mount until the mount ends: its driver, its reports and its limits.
 //!
-//! Held by the [file system](super), which opens files through the driver; reports, metrics, announcements
-//! and the control socket ask here. [`take`](EngineOfMount::take) ends it: whatever asks afterwards is told
-//! so (`None`, `ESHUTDOWN`), and an open that is under way may hold the driver for a while. No node, name or
-//! attribute is known here.
+//! Held by the [file system](super), which opens files through the driver; reports, metrics,
+//! announcements and the control socket ask here. [`take`](EngineOfMount::take) ends it: later
+//! calls get `None` or `ESHUTDOWN`, and an open that is under way may hold the driver for a while.
+//! No node, name or attribute is known here.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -22,7 +22,7 @@ pub type UnderWay = (Vec<StreamView>, Vec<(Option<u64>, DeviceView)>);
 pub struct EngineOfMount {
     /// None once the mount has ended.
     driver: RwLock<Option<Arc<Driver>>>,
-    /// How many bytes may be awaited at once.
+    /// Limit of bytes awaited at once.
     awaited_max: AtomicU64,
 }
 
@@ -40,14 +40,14 @@ impl EngineOfMount {
         driver.clone()
     }
 
-    /// The counters, and what the emulated device was asked for; none once the mount has ended.
+    /// The counters, and those of the emulated device; none once the mount has ended.
     #[must_use]
     pub fn counters(&self) -> Option<(Ledger, Option<DeviceUse>)> {
         let driver = self.driver()?;
         Some((driver.ledger(), driver.device_use()))
     }
 
-    /// Streams, and devices with what they have to do; none once the mount has ended.
+    /// Streams, and devices with their queues; none once the mount has ended.
     #[must_use]
     pub fn under_way(&self) -> Option<UnderWay> {
         let driver = self.driver()?;
@@ -87,7 +87,7 @@ impl EngineOfMount {
         Ok(())
     }
 
-    /// How many bytes may be awaited at once, asked for often.
+    /// Limit of bytes awaited at once, asked for often.
     #[must_use]
     pub fn awaited_max(&self) -> u64 {
         self.awaited_max.load(Ordering::Relaxed)
@@ -104,7 +104,7 @@ impl EngineOfMount {
     }
 }
 
-/// How many bytes may be awaited at once.
+/// Limit of bytes awaited at once.
 fn awaited_max(driver: &Driver) -> u64 {
     driver.awaited_max().map_or(u64::MAX, |bytes| bytes.0)
 }

@@ -1,11 +1,13 @@
-//! An open file: the reader that owns its streams, and counts of what was read of it.
+//! An open file: the reader that owns its streams, and counts of its reads.
 //!
-//! One in [passthrough](super::passthrough) has a reader only once the kernel asks for bytes of it. Made and closed by the [file system](super); one for each `open(2)` of a program. Its
-//! [`Reader`] is the engine's owner: when the program closes the file or ends, however it ends, the
-//! kernel releases the file, the reader is dropped, and the engine frees what was fetched for it
-//! and not read. A child that inherited the file still reads it, and keeps it alive: so the end of a
-//! process (a pidfd) says nothing that the release does not say better. Whose processor time counts, if
-//! that is asked for, is the thread of the last request ([`Reader::belongs_to`]).
+//! One for each `open(2)` of a program, made and closed by the [file system](super). One in
+//! [passthrough](super::passthrough) has a reader only once the kernel asks for bytes of it.
+//!
+//! The [`Reader`] is the owner of its prefetched blocks: when the program closes the file or ends,
+//! in any way, the kernel releases the file, the reader is dropped, and the engine frees blocks
+//! that were prefetched for it and not read. A child that inherited the file still reads it, and
+//! keeps it alive: so the release is a better signal than the end of a process (a pidfd). Processor
+//! time, if it is requested, is that of the thread of the last request ([`Reader::belongs_to`]).
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,7 +24,7 @@ use crate::lanes::LaneOf;
 pub struct OpenFile {
     /// Which file.
     pub node: Node,
-    /// The thread that opened it, which is what FUSE tells.
+    /// The thread that opened it, as FUSE tells it.
     pub thread: u32,
     /// Its size when it was opened.
     pub size: u64,
@@ -30,13 +32,13 @@ pub struct OpenFile {
     pub passthrough: bool,
     /// Reads it.
     reader: OnceLock<Reader>,
-    /// Where calls about it are made.
+    /// Lane of calls about it.
     pub lane: LaneOf,
     /// Times the kernel asked for bytes.
     requests: AtomicU64,
     /// Bytes given to the kernel.
     bytes: AtomicU64,
-    /// Where the last read ended.
+    /// End of the last read.
     at: AtomicU64,
 }
 
@@ -72,7 +74,7 @@ impl OpenFile {
         drop(self.reader.set(reader));
     }
 
-    /// A thread asks for bytes: what it computes from now on tells whether it comes to the next ones.
+    /// A thread asks for bytes: its computing from now on tells whether it comes to the next ones.
     pub fn asked_by(&self, thread: u32) {
         if let Some(reader) = self.reader() {
             reader.belongs_to(thread);
@@ -87,11 +89,11 @@ impl OpenFile {
 
     /// Reads all bytes asked for, or those up to the end of the file. If some of them cannot be had
     /// the whole read fails, because the kernel takes a short answer for the end of the file; it
-    /// then asks again page by page, and programs get what comes before the bad one. `fresh` says
-    /// that nobody awaited these bytes before ([`Reader::when_resident`]).
+    /// then asks again page by page, and programs get the bytes before the bad one. `fresh` says
+    /// that these bytes were not awaited before ([`Reader::when_resident`]).
     ///
     /// # Errors
-    /// Those of the source.
+    /// Errors of the source.
     pub fn read(&self, buffer: &mut [u8], offset: u64, fresh: bool) -> Result<usize, Errno> {
         let reader = self.reader().ok_or(Errno::BADF)?;
         let mut filled = 0;

@@ -15,7 +15,7 @@ impl SourceFs {
     /// Opens a folder.
     ///
     /// # Errors
-    /// Those of [`SourceFs::open`].
+    /// Errors of [`SourceFs::open`].
     pub fn open_folder(&self, node: Node, thread: u32) -> Result<u64, Errno> {
         let claimed = self.retries.claimed(thread, node);
         let is_claimed = claimed.is_some();
@@ -34,7 +34,7 @@ impl SourceFs {
     /// is not taken.
     ///
     /// # Errors
-    /// Those of the source.
+    /// Errors of the source.
     pub fn read_folder(
         &self,
         node: Node,
@@ -52,7 +52,7 @@ impl SourceFs {
     /// and for `.` and `..`, which the kernel looks up by itself.
     ///
     /// # Errors
-    /// Those of the source.
+    /// Errors of the source.
     pub fn read_folder_found(
         &self,
         node: Node,

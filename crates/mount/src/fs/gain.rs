@@ -1,8 +1,8 @@
 //! Whether prefetching by the engine can gain anything over the kernel's own readahead.
 //!
-//! Asked by [`passthrough`](super::passthrough) for the device of a file. The engine wins by fetching
-//! more at once than the kernel does, so that a switch of the device is paid for by a longer transfer.
-//! How much that must be is the competitive depth of Li and Shen 2004, section 2.1:
+//! Asked by [`passthrough`](super::passthrough) for the device of a file. The engine wins by
+//! fetching more at once than the kernel does, so that a switch of the device is paid for by a
+//! longer transfer. How much that must be is the competitive depth of Li et al. 2004, section 2.1:
 //!
 //! ```text
 //! depth = switching cost * transfer rate              8 ms *  80 MB/s = 640 kB     a disk
@@ -14,9 +14,9 @@
 //! *cannot gain*. The rule holds for devices that
 //!
 //! - were measured: a device that is assumed (8 ms, 80 MB/s) or emulated may be anything;
-//! - are local block storage: hardware with a queue of its own, or device-mapper and RAID on nothing
-//!   else. Behind a loop device, a network block device or a file system without a device lies something
-//!   that the kernel's readahead does not know.
+//! - are local block storage: hardware with its own queue, or device-mapper and RAID on nothing
+//!   else. Behind a loop device, a network block device or a file system without a device, the
+//!   kernel's readahead does not see the real device.
 
 use std::collections::HashMap;
 use std::fs;
@@ -35,7 +35,7 @@ const BELIEVED: Duration = Duration::from_secs(1);
 /// Devices on top of each other, most: as deep as the kernel's own stacks go.
 const LEVELS_MAX: u8 = 8;
 
-/// When a device was looked at, and its readahead if it is local storage.
+/// Time of a look at a device, and its readahead if it is local storage.
 type Known = (Instant, Option<Bytes>);
 
 /// See the [module](self).
@@ -45,7 +45,7 @@ pub(super) struct Gain {
 }
 
 impl Gain {
-    /// Whether prefetching from this device cannot gain. `measured` is what it costs, if known.
+    /// Whether prefetching from this device cannot gain. `measured` is its costs, if known.
     pub(super) fn cannot(&self, device: (u32, u32), measured: Option<&Profile>) -> bool {
         let Some(profile) = measured else {
             return false;

@@ -14,7 +14,7 @@
 //!                                               --enter(passthrough 9)--> 7; 9 is dropped
 //! ```
 
-/// See the [module](self). `B` stands for a file as the kernel knows it: a backing id.
+/// See the [module](self). `B` is the kernel's name for a backing file: a backing id.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub enum IoMode<B> {
     /// Bytes come from the daemon, and stay in the kernel's page cache of the mount.

@@ -1,12 +1,12 @@
 //! An open folder, listed from any position.
 //!
 //! Used by the [file system](super) for `readdir`. Positions are the source's own cookies, so a
-//! listing that goes on after a pause, or begins again, sees what it would see in the source,
-//! also while names come and go. Entries are read a buffer at a time; what does not fit the
-//! kernel's answer waits for the next one.
+//! listing that goes on after a pause, or begins again, sees the same as one of the source, also
+//! while names come and go. Entries are read a buffer at a time; entries beyond the kernel's answer
+//! are kept for the next one.
 //!
-//! A listing from the first name to the last is also what [`walk`](super::walk) wants to know: its
-//! regular files are gathered on the way, if somebody wants them.
+//! A listing from the first name to the last is also the input of [`walk`](super::walk): its
+//! regular files are gathered on the way, if they are wanted.
 
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
@@ -32,16 +32,16 @@ pub struct Name {
     pub name: OsString,
     /// Its inode in the source.
     pub inode: u64,
-    /// What it is, if the source's folder says so.
+    /// Its kind, if the source's folder holds it.
     pub kind: FileType,
-    /// Where the next name is.
+    /// Position of the next name.
     pub next: u64,
 }
 
 #[derive(Debug)]
 struct Position {
     folder: File,
-    /// The position of the first of `ahead`, or of what is read next.
+    /// The position of the first of `ahead`, or of the next read.
     at: u64,
     ahead: VecDeque<Name>,
 }
@@ -50,7 +50,7 @@ struct Position {
 #[derive(Debug, Default)]
 struct Gathered {
     files: Vec<Listed>,
-    /// Where the listing has come to.
+    /// Position of the listing.
     next: u64,
 }
 
@@ -58,13 +58,14 @@ struct Gathered {
 #[derive(Debug)]
 pub struct Listing {
     position: Mutex<Position>,
-    /// None where nobody wants them, or not any more.
+    /// None if they are not wanted, or not any more.
     gathered: Mutex<Option<Gathered>>,
     gathered_max: usize,
 }
 
 impl Listing {
-    /// The listing of a folder that was opened for reading, which gathers so many files at most.
+    /// The listing of a folder that was opened for reading, which gathers a given number of files
+    /// at most.
     #[must_use]
     pub fn new(folder: File, gathers: usize) -> Self {
         let position = Position {
@@ -101,7 +102,7 @@ impl Listing {
         }
     }
 
-    /// The last name was given: what was gathered, if that is all, and once.
+    /// The last name was given: the gathered files, if those are all, and once.
     pub(super) fn all_gathered(&self) -> Option<Vec<Listed>> {
         lock(&self.gathered).take().map(|gathered| gathered.files)
     }
@@ -110,7 +111,7 @@ impl Listing {
     /// there are no more; whether there are no more.
     ///
     /// # Errors
-    /// Those of `getdents64(2)`.
+    /// Errors of `getdents64(2)`.
     pub fn read(&self, from: u64, take: &mut dyn FnMut(u64, &Name) -> bool) -> Result<bool, Errno> {
         let mut position = lock(&self.position);
         position.go_to(from)?;
@@ -147,7 +148,7 @@ impl Position {
         while let Some(name) = names.next() {
             let name = name?;
             let kind = match name.file_type() {
-                // Some file systems do not say; programs that walk trees want to know.
+                // Some file systems leave the kind out; programs that walk trees need it.
                 FileType::Unknown => Attributes::of(&self.folder, name.file_name())
                     .map_or(FileType::Unknown, |attributes| attributes.kind),
                 known => known,

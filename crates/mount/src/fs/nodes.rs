@@ -1,9 +1,10 @@
-//! The files the kernel knows of: how often they were named, which of them are open, and what the kernel
-//! was told of each.
+//! The files in the kernel's cache: the count of their look-ups, which of them are open, and the
+//! attributes sent for each.
 //!
-//! Used by the [file system](super), which makes all system calls. A *node* is what the kernel calls an
-//! inode of ours; its number and place are the [table]'s, which this keeps behind a lock. A node ends when
-//! the kernel has forgotten it as often as it was told of it, and nothing has it open.
+//! Used by the [file system](super), which makes all system calls. A *node* is an inode of the
+//! mount in the kernel; its number and place are in the [table], which this keeps behind a lock. A
+//! node ends when the kernel has forgotten it as often as it was looked up, and nothing has it
+//! open.
 //!
 //! ```text
 //! named:  found .. told, compare .. forget          opened:  opened .. given, saw .. closed
@@ -43,7 +44,7 @@ const FOLDERS_MAX: usize = 1024;
 /// the rest is for open files.
 const FOLDERS_PART: u64 = 8;
 
-/// A file that is open, for whoever looks whether it changed.
+/// A file that is open, for the check for changes.
 #[derive(Clone, Debug)]
 pub struct Held {
     /// Which file.
@@ -56,7 +57,7 @@ pub struct Held {
     pub seen: Version,
 }
 
-/// What an open that entered the mode of its file found.
+/// The state that an open found when it entered the mode of its file.
 #[derive(Clone, Debug)]
 pub struct Entered {
     /// The version before, whose bytes the kernel may have.
@@ -86,13 +87,13 @@ impl From<NotEntered> for Errno {
 #[derive(Debug)]
 pub struct Nodes {
     table: Mutex<Table>,
-    /// Somebody has given the kernel the bytes of a file.
+    /// The bytes of a file were given to the kernel.
     given: Condvar,
     folders_max: usize,
 }
 
 impl Nodes {
-    /// A table that knows the root only.
+    /// A table of the root only.
     #[must_use]
     pub fn new(root: Arc<File>, attributes: &Attributes, on: FileSystem) -> Self {
         let place = Place {
@@ -111,7 +112,7 @@ impl Nodes {
         }
     }
 
-    /// The kernel is told of a file found here; its number.
+    /// Records a file found here for the kernel; its number.
     pub fn found(
         &self,
         parent: Node,
@@ -131,7 +132,7 @@ impl Nodes {
         table.end_if_unused(node);
     }
 
-    /// Where a node is.
+    /// Location of a node.
     ///
     /// # Errors
     /// `ESTALE` if it is none of ours.
@@ -141,14 +142,14 @@ impl Nodes {
         Ok(known.place.clone())
     }
 
-    /// The kernel is told of a node's attributes.
+    /// Records attributes of a node sent to the kernel.
     pub fn told(&self, node: Node, attributes: &Attributes) {
         if let Some(known) = lock(&self.table).nodes.get_mut(&node.0) {
             known.told.add(attributes);
         }
     }
 
-    /// The kernel is told of a node's access list.
+    /// Records an access list of a node sent to the kernel.
     pub fn told_access_list(&self, node: Node, digest: u64) {
         if let Some(known) = lock(&self.table).nodes.get_mut(&node.0) {
             known.told.add_access_list(digest);
@@ -195,10 +196,10 @@ impl Nodes {
         known.is_some_and(|known| known.opens > 0 && known.io.backing().is_some())
     }
 
-    /// A file was opened, by this descriptor and in this version, to be read in this mode. Its opener,
-    /// if that wants to, may give the kernel the bytes now: it has none, and nobody else has the file
-    /// open. Others wait until that was [done](Nodes::given), or bytes given late would come after those
-    /// of a later version.
+    /// A file was opened, by this descriptor and in this version, to be read in this mode. Its
+    /// opener, if that wants to, may give the kernel the bytes now: it has none, and the file is
+    /// open nowhere else. Others wait until that was [done](Nodes::given), or bytes given late
+    /// would come after those of a later version.
     ///
     /// # Errors
     /// It is open in the other mode, and this open was not counted; it is none of ours.
@@ -258,7 +259,7 @@ impl Nodes {
         }
         table.end_if_unused(node);
         drop(table);
-        // The kernel is told that the backing id ends, and a server that the file is closed.
+        // Ends the kernel's backing id, and closes the file at its server.
         drop(last);
     }
 
@@ -309,7 +310,7 @@ impl Nodes {
         lock(&self.table).path(node)
     }
 
-    /// How many files the kernel knows of.
+    /// Number of files in the kernel's cache.
     #[must_use]
     pub fn count(&self) -> usize {
         lock(&self.table).nodes.len()

@@ -1,4 +1,4 @@
-//! Opening a file or a folder: is it what the kernel took it for, and may its caller?
+//! Opening a file or a folder: a check that the kernel's attributes still hold.
 //!
 //! Part of the [file system](super). The kernel checks rights and sizes by attributes that may be as
 //! old as [`TTL`](crate::trust::TTL), so each open compares them with the source:
@@ -10,12 +10,12 @@
 //! | other rights, access list included | it drops them, and `ESTALE` |
 //! | another file of that name: key, time of birth or kind | the same |
 //!
-//! On `ESTALE` the kernel walks the path once more with fresh attributes and checks again. What it is
-//! told then it may open, see [`retries`](super::retries).
+//! On `ESTALE` the kernel walks the path once more with fresh attributes and checks again. The file
+//! found then may be opened, see [`retries`](super::retries).
 //!
-//! An open enters the [mode](super::io_mode) its file is open in. Of a file that nobody has open the mode
-//! is [chosen](super::passthrough), and its reader or backing id made, before the table is asked: where
-//! another open came first with the other mode, that one is entered instead.
+//! An open enters the [mode](super::io_mode) its file is open in. The mode of a file that is not
+//! open is [chosen](super::passthrough), and its reader or backing id made, before the table is
+//! asked: if another open came first with the other mode, that one is entered instead.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -59,7 +59,7 @@ impl SourceFs {
         self.open_for(node, thread, Some(back))
     }
 
-    /// What was to be given of a file that was opened has been given; whether it is still right.
+    /// Bytes were given for an opened file; whether the open is still right.
     #[must_use]
     pub fn given(&self, node: Node, opened: &Opened) -> bool {
         self.nodes.given(node, opened.version)
@@ -71,7 +71,7 @@ impl SourceFs {
         let driver = self.engine.driver().ok_or(Errno::SHUTDOWN)?;
         let place = self.nodes.place(node)?;
         let glance = driver.glance(place.key.inode());
-        // What is found there must be of this kind, too.
+        // The file found there must be of this kind, too.
         match place.kind {
             FileType::RegularFile => {}
             FileType::Directory => return Err(Errno::ISDIR),
@@ -136,7 +136,7 @@ impl SourceFs {
         })
     }
 
-    /// The mode for a file that nobody has open.
+    /// The mode for a file that is not open.
     fn wanted_mode(
         &self,
         driver: &Driver,
@@ -165,7 +165,7 @@ impl SourceFs {
     /// on. Asks the source.
     ///
     /// # Errors
-    /// Those of the source.
+    /// Errors of the source.
     pub fn begin_reader(&self, file: &OpenFile) -> Result<(), Errno> {
         let driver = self.engine.driver().ok_or(Errno::SHUTDOWN)?;
         let place = self.nodes.place(file.node)?;
@@ -184,7 +184,7 @@ impl SourceFs {
         self.retries.expected(thread);
     }
 
-    /// What is opened: the folder this thread was told of a moment ago, or the one of that name.
+    /// The folder to open: the one this thread was told of a moment ago, or the one of that name.
     pub(super) fn folder_as(
         &self,
         node: Node,
@@ -197,8 +197,8 @@ impl SourceFs {
         Ok((file, attributes))
     }
 
-    /// Compares with what the kernel was told; `ESTALE` if its check of rights may not hold. Of a
-    /// file that was looked up for this very open it does.
+    /// Compares with the attributes sent to the kernel; `ESTALE` if its check of rights may not
+    /// hold. For a file that was looked up for this very open it holds.
     pub(super) fn compare(
         &self,
         node: Node,

@@ -37,21 +37,23 @@ use super::beneath;
 use super::gain::Gain;
 use super::io_mode::IoMode;
 
-/// Files below this are left to the daemon. Open, read, close of a file that both page caches have, us, with
-/// and without passthrough: 4 KiB 14.3 and 13.3, 64 KiB 16.0 and 16.7, 256 KiB 26 and 27, 4 MiB 235 and 366.
-/// Of a file that only the source's has, 64 KiB 26 and 177. What is smaller is opened ahead in hundreds.
+/// Files below this are left to the daemon. Open, read, close of a file that both page caches have,
+/// us, with and without passthrough: 4 KiB 14.3 and 13.3, 64 KiB 16.0 and 16.7, 256 KiB 26 and 27,
+/// 4 MiB 235 and 366. Of a file that only the source's has, 64 KiB 26 and 177. Smaller files are
+/// opened ahead in hundreds.
 pub const BYTES_MIN: u64 = 64 << 10;
 
 /// Pages of a file that are looked for in the page cache, most: 0.24 us each, and a file that is cached up
 /// to its last sixteenth is not taken for a whole one.
 const PLACES: u64 = 16;
 
-/// One for so many pages: so that a short file, which costs 16 us, costs half a microsecond more.
+/// One sample for this number of pages: so that a short file, which costs 16 us, costs half a
+/// microsecond more.
 const PAGES_EACH: u64 = 16;
 
 const PAGE: u64 = 4096;
 
-/// A file as the kernel knows it for passthrough.
+/// The kernel's backing file for passthrough.
 pub type Backing = Arc<BackingId>;
 
 /// Makes a file known to the kernel.
@@ -61,10 +63,10 @@ pub type Back<'a> = &'a dyn Fn(&File) -> io::Result<BackingId>;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
-    /// Those for which it is faster.
+    /// Files for which it is faster.
     #[default]
     Auto,
-    /// Those for which it is possible.
+    /// Files for which it is possible.
     Always,
     /// None.
     Never,
@@ -118,7 +120,7 @@ impl Passthrough {
         }
     }
 
-    /// What was asked for.
+    /// The request.
     #[must_use]
     pub fn mode(&self) -> Mode {
         self.mode
@@ -130,7 +132,7 @@ impl Passthrough {
         !self.is_off.load(Ordering::Relaxed)
     }
 
-    /// How many opens were in passthrough.
+    /// Number of opens in passthrough.
     #[must_use]
     pub fn opens(&self) -> u64 {
         self.opens.load(Ordering::Relaxed)
@@ -147,7 +149,7 @@ impl Passthrough {
         self.opens.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Whether a file that is not open is to be opened so. `measured` is what its device costs, if known.
+    /// Whether a closed file is to be opened so. `measured` is its device's costs, if known.
     pub(super) fn wants(
         &self,
         candidate: &Candidate<'_>,

@@ -1,4 +1,4 @@
-//! From a node to a descriptor that stands for it, however the source was changed meanwhile.
+//! From a node to a descriptor for it, also after changes of the source.
 //!
 //! Part of the [file system](super). A node is reached from the nearest folder above it whose
 //! descriptor is kept, one name at a time; each step must find the very file that was found there
@@ -24,7 +24,7 @@ use super::nodes::{DEPTH_MAX, FileSystem, Node, Place, ROOT};
 use super::passthrough::Candidate;
 use super::{SourceFs, beneath};
 
-/// What a name led to.
+/// The target of a name.
 #[derive(Debug)]
 pub(super) struct Child {
     pub(super) file: Arc<File>,
@@ -154,7 +154,7 @@ impl SourceFs {
         Ok((folder, last))
     }
 
-    /// What a name leads to, on the folder's own file system; none if something is mounted there.
+    /// The target of a name, on the folder's own file system; none if something is mounted there.
     pub(super) fn child(&self, parent: Node, name: &OsStr) -> Result<Option<Child>, Errno> {
         let place = self.nodes.place(parent)?;
         let on = FileSystem {
@@ -177,8 +177,8 @@ impl SourceFs {
         }))
     }
 
-    /// What is mounted on a name. This mount itself is never looked into: its requests would be ours
-    /// to answer, while we wait.
+    /// The root of a file system mounted on a name. This mount itself is never looked into: its
+    /// requests would be ours to answer, while we wait.
     pub(super) fn mounted_child(&self, parent: Node, name: &OsStr) -> Result<Child, Errno> {
         let file = Arc::new(beneath::open_mounted(self.descriptor(parent)?, name)?);
         if self.own.get() == Some(&device_of(&file)?) {

@@ -1,23 +1,23 @@
 //! Opens that were answered `ESTALE` and that the kernel is about to try again.
 //!
-//! Problem: the kernel tries once more, by looking the path up and opening what it was told. A file that
-//! is replaced all the time may be another one by then, and the second `ESTALE` would reach a program
-//! that did nothing wrong.
+//! Problem: the kernel tries once more, by looking the path up and opening the file found. A file
+//! that is replaced all the time may be another one by then, and the second `ESTALE` would reach a
+//! program that did nothing wrong.
 //!
-//! Mechanism: while opens meet changes, files that are looked up stay at hand for [`CLAIM`]. A thread
-//! that was answered `ESTALE` gets the file it opens next from there, whatever the name leads to by
-//! then, if that was looked up after its answer. The file was the one of that name, with those rights,
-//! while the program's call was under way, which is all that `open(2)` says of any file. (It need not
-//! have been looked up for this thread: the kernel has one look-up serve all who wait for it.)
+//! Mechanism: while opens meet changes, files that are looked up stay at hand for [`CLAIM`]. After
+//! `ESTALE` the thread's next open gets its file from there, if it was looked up after that answer,
+//! even if the name leads to another file by then. That file had this name and these rights while
+//! the program's call was under way, which is all that `open(2)` guarantees. (It need not have been
+//! looked up for this thread: the kernel shares one look-up among all waiting threads.)
 //!
 //! ```text
 //! thread 7 opens a   --> ESTALE, expected(7)
 //! a is looked up     --> file X, kept                    meanwhile: a is replaced by Y
-//! thread 7 opens X   --> X                               the next open of anybody: Y
+//! thread 7 opens X   --> X                               the next open by any thread: Y
 //! ```
 //!
 //! A file at hand also keeps its inode number: were that given to a new file and looked up, the
-//! kernel would give up its inode of the old one, and whoever opens it would be answered `EIO`.
+//! kernel would give up its inode of the old one, and its next open would fail with `EIO`.
 
 use std::collections::{HashMap, VecDeque};
 use std::fs::File;
@@ -33,10 +33,10 @@ use crate::lock;
 /// with twenty programs at work.
 const CLAIM: Duration = Duration::from_secs(1);
 
-/// How long anybody may be told its attributes: rights that were taken away meanwhile would count.
+/// Time limit of giving out its attributes: rights that were taken away meanwhile would count.
 const AT_HAND: Duration = Duration::from_millis(100);
 
-/// How long after the last `ESTALE` files are kept at hand: somebody who changes files goes on.
+/// Time that files are kept at hand after the last `ESTALE`: files that change, change again.
 const HOT: Duration = Duration::from_secs(1);
 
 /// Files at hand, most; and threads, most. A thread that was answered `ESTALE` is let wait for a processor
@@ -99,7 +99,7 @@ impl Retries {
         (*at >= since && at.elapsed() < CLAIM).then(|| file.clone())
     }
 
-    /// A file that was looked up a moment ago, whoever asks for its attributes.
+    /// A file that was looked up a moment ago, for any request of its attributes.
     pub(super) fn at_hand(&self, node: Node) -> Option<Arc<File>> {
         if !self.hot.load(Ordering::Relaxed) {
             return None;
@@ -110,7 +110,7 @@ impl Retries {
         (at.elapsed() < AT_HAND).then(|| file.clone())
     }
 
-    /// Lets go of files that nobody may claim any more; called now and then.
+    /// Lets go of files whose claims are over; called now and then.
     pub(super) fn prune(&self) {
         if self.hot.load(Ordering::Relaxed) {
             let mut state = lock(&self.state);

@@ -1,8 +1,8 @@
-//! Numbers for open files and folders: a number for a thing, and the thing for a number.
+//! Numbers for open files and folders: a number for each, and the entry of a number.
 //!
-//! Used by the [file system](super) for what FUSE calls file handles. The smallest free number is
-//! given, so numbers stay small; a look-up takes a shared lock and clones a pointer, so that a
-//! file can be closed while it is read.
+//! Used by the [file system](super) for FUSE's file handles. The smallest free number is given, so
+//! numbers stay small; a look-up takes a shared lock and clones a pointer, so that a file can be
+//! closed while it is read.
 
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -32,7 +32,7 @@ impl<T> Default for Slots<T> {
 }
 
 impl<T> Slots<T> {
-    /// Gives a thing a number.
+    /// Gives an entry a number.
     pub fn add(&self, thing: T) -> u64 {
         let mut inner = self.slots.write().unwrap_or_else(PoisonError::into_inner);
         let thing = Some(Arc::new(thing));
@@ -49,7 +49,7 @@ impl<T> Slots<T> {
         number as u64
     }
 
-    /// The thing with this number.
+    /// The entry with this number.
     ///
     /// # Errors
     /// `EBADF` if there is none.
@@ -61,7 +61,7 @@ impl<T> Slots<T> {
         thing.ok_or(Errno::BADF)
     }
 
-    /// Takes the thing with this number out; the number is free again.
+    /// Takes the entry with this number out; the number is free again.
     pub fn remove(&self, number: u64) -> Option<Arc<T>> {
         let mut inner = self.slots.write().unwrap_or_else(PoisonError::into_inner);
         let number = usize::try_from(number).ok()?;
@@ -70,7 +70,7 @@ impl<T> Slots<T> {
         Some(thing)
     }
 
-    /// All things, by number.
+    /// All entries, by number.
     #[must_use]
     pub fn all(&self) -> Vec<Arc<T>> {
         let inner = self.slots.read().unwrap_or_else(PoisonError::into_inner);

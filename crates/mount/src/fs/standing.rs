@@ -1,7 +1,8 @@
 //! Files and folders the kernel reads without opening them, of a tree that does not change.
 //!
-//! Part of the [file system](super). The kernel names a node and nothing else, so it is opened at the
-//! first request and stays open while more come: [`IDLE`], or until [`FILES_MAX`] others are.
+//! Part of the [file system](super). Such a request of the kernel names a node and no handle, so
+//! the file is opened at the first request and stays open for [`IDLE`] after the last, or until
+//! [`FILES_MAX`] others are open.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -14,8 +15,8 @@ use super::file::OpenFile;
 use super::nodes::Node;
 use crate::lock;
 
-/// How long after its last request something stays open: programs pause less between two of them, and a
-/// file that is opened again costs what an open costs.
+/// How long after its last request something stays open: programs pause less between two of them,
+/// and a file that is opened again costs a whole open.
 const IDLE: Duration = Duration::from_secs(2);
 
 /// Most files, and most folders, that stand: more than programs read at a time.
@@ -38,8 +39,8 @@ fn used(handles: &Mutex<Handles>, node: Node) -> Option<u64> {
     Some(*handle)
 }
 
-/// A node stands from now on. What is to be released instead: its own handle if it stood already, the
-/// one used least recently if there are too many.
+/// A node stands from now on. Returns the handle to release instead: its own if it stood already,
+/// the one used least recently if there are too many.
 fn stands(handles: &Mutex<Handles>, node: Node, handle: u64) -> Option<u64> {
     let mut handles = lock(handles);
     if handles.contains_key(&node) {
@@ -66,7 +67,7 @@ impl SourceFs {
     /// The file a read without a handle is of, opened if it does not stand.
     ///
     /// # Errors
-    /// Those of [`SourceFs::open`].
+    /// Errors of [`SourceFs::open`].
     pub fn standing(&self, node: Node, thread: u32) -> Result<Arc<OpenFile>, Errno> {
         if let Some(file) = self.stands(node) {
             return Ok(file);
@@ -79,7 +80,7 @@ impl SourceFs {
         Ok(file)
     }
 
-    /// The same, if it stands: asks the source nothing.
+    /// The same, if it stands: no call to the source.
     #[must_use]
     pub fn stands(&self, node: Node) -> Option<Arc<OpenFile>> {
         used(&self.standing.files, node).and_then(|handle| self.files.get(handle).ok())
@@ -88,7 +89,7 @@ impl SourceFs {
     /// The handle for a listing without one.
     ///
     /// # Errors
-    /// Those of [`SourceFs::open_folder`].
+    /// Errors of [`SourceFs::open_folder`].
     pub fn standing_folder(&self, node: Node, thread: u32) -> Result<u64, Errno> {
         if let Some(handle) = used(&self.standing.folders, node) {
             return Ok(handle);
@@ -111,7 +112,7 @@ impl SourceFs {
         any(&self.standing.files) || any(&self.standing.folders)
     }
 
-    /// Closes what was not used for a while. Asks the source, which may not answer.
+    /// Closes handles that were not used for a while. Asks the source, which may not answer.
     pub fn close_idle(&self) {
         for handle in idle(&self.standing.files) {
             self.release(handle);

@@ -1,4 +1,4 @@
-//! The kernel's copy of a file's attributes, as far as the daemon told it.
+//! The kernel's cached attributes of a file, as recorded from the daemon's answers.
 //!
 //! Problem: the kernel believes attributes for [`TTL`](crate::trust::TTL). It cuts reads at
 //! the size it believes and checks rights by the mode it believes, so a file that grew is read cut
@@ -7,8 +7,8 @@
 //! Mechanism: each answer with attributes is noted here; each open compares the source with the
 //! note. Answers to two requests at once may reach the kernel in either order, and it keeps the
 //! first: two answers that differ leave the note *mixed*, which equals nothing. When the kernel is
-//! made to drop its copy the note is cleared *before* the notification, so that it never says less
-//! than the kernel believes.
+//! made to drop its copy the note is cleared *before* the notification, so that it never has
+//! less than the kernel's cache.
 //!
 //! ```text
 //! told (v1) -> one v1          open finds v1: as told
@@ -24,7 +24,7 @@ type Content = (u64, Time);
 /// Mode, owner and group.
 type Rights = (u16, u32, u32);
 
-/// What was told of one aspect.
+/// The last answer on one aspect.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 enum Note<T> {
     #[default]
@@ -43,7 +43,7 @@ impl<T: PartialEq + Copy> Note<T> {
     }
 }
 
-/// How the source compares with what the kernel was told.
+/// The source compared with the kernel's attributes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verdict {
     /// The kernel is right.

@@ -1,20 +1,20 @@
 //! Folders that programs walk, and the files of them that are open ahead of the walk.
 //!
-//! Part of the [file system](super): told which folders were listed and which files are opened, it tells
-//! the driver, whose engine expects the next ones; those are opened here, and handed to the programs
-//! that come for them. Nothing is handed out unseen: whoever opens a file compares it with its name and
-//! attributes as always, and takes the one that is open ahead only if it is that very file in that very
-//! version.
+//! Part of the [file system](super). Programs such as tar list a folder and open its files one
+//! after the other. Listings and opens are passed on to the driver, whose engine predicts the next
+//! opens; the predicted files are opened here, and handed to the programs that open them. Each open
+//! compares its file with the name and the attributes as always, and takes the one open ahead only
+//! if it is the same file in the same version.
 //!
 //! ```text
 //! listed --> Folder       open ahead: file, reader <-- driver: entry 17 comes next
 //! entered(entry 16) -->                |
-//! open(entry 17) <---------------------/   or nobody comes: closed
+//! open(entry 17) <---------------------/   or no program comes: closed
 //! ```
 //!
-//! Bounds: a number of names of listed folders, the least recently walked forgotten first. Files are
-//! open ahead by the engine's leave only, and are closed when their folder was not walked for
-//! [`IDLE`], so that no deleted file keeps its space and no source stays busy.
+//! Bounds: a number of names of listed folders, the least recently walked forgotten first. Files
+//! are opened ahead only by request of the engine, and are closed when their folder was not walked
+//! for [`IDLE`], so that no deleted file keeps its space and no source stays busy.
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
@@ -31,7 +31,7 @@ use super::attributes::{Attributes, Key};
 use super::nodes::Node;
 use crate::lock;
 
-/// What a name takes: itself, its place in two orders, and the allocator's part.
+/// Bytes of a name: itself, its place in two orders, and the allocator's part.
 pub const NAME_BYTES: u64 = 96;
 
 /// Names kept over all folders, most: as many as the engine takes of one folder.
@@ -41,15 +41,15 @@ pub const NAMES_MAX: usize = Engine::FOLDER_MAX;
 /// programs open more than they walk.
 const DESCRIPTORS_PART: u64 = 4;
 
-/// How long files stay open ahead in a folder that nobody walks: longer than a program pauses between
+/// How long files stay open ahead in a folder after its walk: longer than a program pauses between
 /// two files it opens.
 const IDLE: Duration = Duration::from_secs(10);
 
-/// Files opened in a folder that nobody listed before it is listed for them: a program that has its
-/// names from elsewhere, in an order that may be one of the folder's.
+/// Files opened in an unlisted folder before it is listed for them: a program that has its names
+/// from elsewhere, in an order that may be one of the folder's.
 const UNLISTED: u8 = 4;
 
-/// Folders that nobody listed, most.
+/// Unlisted folders, most.
 const UNLISTED_MAX: usize = 64;
 
 /// A regular file of a listed folder.
@@ -57,7 +57,7 @@ const UNLISTED_MAX: usize = 64;
 pub(super) struct Listed {
     pub(super) name: OsString,
     pub(super) inode: u64,
-    /// Zero if nobody asked.
+    /// Zero if unknown.
     pub(super) bytes: u64,
 }
 
@@ -106,7 +106,7 @@ pub(super) struct Walk {
 }
 
 impl Walk {
-    /// Keeps so many names, within [`NAMES_MAX`].
+    /// Keeps a given number of names, within [`NAMES_MAX`].
     pub(super) fn new(names_max: usize) -> Self {
         Self {
             state: Mutex::default(),
@@ -114,7 +114,7 @@ impl Walk {
         }
     }
 
-    /// How many names it keeps.
+    /// Number of names kept.
     pub(super) fn names_max(&self) -> usize {
         self.names_max
     }
@@ -144,7 +144,7 @@ impl Walk {
         let mut state = lock(&self.state);
         state.unlisted.remove(&node);
         state.nodes.insert(id, node);
-        // Somebody else listed it at the same time.
+        // Another thread listed it at the same time.
         let other = state.folders.insert(node, walked);
         if let Some(other) = &other {
             state.nodes.remove(&other.folder.id());
@@ -153,7 +153,7 @@ impl Walk {
         drop(other);
     }
 
-    /// A program opened a file. True if its folder is to be listed, because nobody did.
+    /// A program opened a file. True if its folder is unlisted and to be listed.
     pub(super) fn entered(&self, parent: Node, name: &OsStr, reader: &Reader, opener: u64) -> bool {
         let mut state = lock(&self.state);
         let Some(walked) = state.folders.get_mut(&parent) else {
@@ -169,7 +169,7 @@ impl Walk {
         false
     }
 
-    /// Where an entry is to be found, and what to answer to.
+    /// Where an entry is to be found, and the folder to answer to.
     pub(super) fn place(&self, id: FolderId, entry: u32) -> Option<(Node, OsString, Arc<Folder>)> {
         let state = lock(&self.state);
         let node = *state.nodes.get(&id)?;
@@ -219,7 +219,7 @@ impl Walk {
         state.files.remove(&key)
     }
 
-    /// Files whose folders nobody walks: the caller's, to be closed.
+    /// Files of folders that are not walked any more: the caller's, to be closed.
     pub(super) fn take_idle(&self) -> Vec<Ahead> {
         let mut state = lock(&self.state);
         let State {
@@ -266,8 +266,8 @@ impl State {
         same.then(|| walked.folder.clone())
     }
 
-    /// Forgets this folder, and what was walked least recently until so many names fit. Dropped by
-    /// the caller, without the lock.
+    /// Forgets this folder, and the folders walked least recently until a given number of names
+    /// fit. Dropped by the caller, without the lock.
     fn make_room(&mut self, node: Node, names: usize, names_max: usize) -> Vec<Walked> {
         let mut forgotten: Vec<Walked> = self.folders.remove(&node).into_iter().collect();
         let mut known: usize = self.folders.values().map(|walked| walked.names.len()).sum();
@@ -288,7 +288,7 @@ impl State {
         forgotten
     }
 
-    /// Counts an open in a folder that nobody listed; true once it is worth while.
+    /// Counts an open in an unlisted folder; true once it is worth while.
     fn entered_unlisted(&mut self, parent: Node) -> bool {
         if self.unlisted.len() >= UNLISTED_MAX && !self.unlisted.contains_key(&parent) {
             self.unlisted.clear();
@@ -306,9 +306,10 @@ fn by_name(files: &[Listed]) -> Box<[u32]> {
     by_name
 }
 
-/// The files as the engine knows them. The kernel asks for attributes of a folder's first names, and of
-/// others when they are looked up: a size that nobody asked for is taken to be the largest of the others.
-/// Where it is larger, its end is not fetched ahead; without it the engine would keep room for 256 KiB.
+/// The files in the engine's form. The kernel asks for attributes of a folder's first names,
+/// and of others when they are looked up: an unknown size is taken to be the largest of the others.
+/// Where it is larger, its end is not fetched ahead; without it the engine would keep room for 256
+/// KiB.
 fn entries(files: &[Listed]) -> Arc<[Entry]> {
     let largest = files.iter().map(|file| file.bytes).max().unwrap_or(0);
     let mut entries: Vec<Entry> = files

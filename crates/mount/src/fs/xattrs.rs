@@ -1,7 +1,7 @@
 //! Extended attributes: those of the source, `trusted.*` for the privileged only.
 //!
-//! Part of the [file system](super). The kernel asks for access lists, too, and checks by them: what it
-//! was told of them is noted.
+//! Part of the [file system](super). The kernel also requests access lists and checks by them, so
+//! the answers are recorded.
 
 use std::ffi::OsStr;
 
@@ -33,11 +33,11 @@ impl SourceFs {
         found
     }
 
-    /// The names of all extended attributes, each with a zero byte behind it, as whoever `may_see_all`
-    /// sees them in the source; others are not told of `trusted.*`.
+    /// The names of all extended attributes, each with a zero byte behind it, as whoever
+    /// `may_see_all` sees them in the source; others see no `trusted.*`.
     ///
     /// # Errors
-    /// Those of the source.
+    /// Errors of the source.
     pub fn xattrs(&self, node: Node, may_see_all: bool) -> Result<Vec<u8>, Errno> {
         let descriptor = self.descriptor(node)?;
         let mut names = vec![0; XATTR_BYTES_MAX];

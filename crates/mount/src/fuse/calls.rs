@@ -1,6 +1,6 @@
-//! Calls on the file system, with what the kernel must be told around them.
+//! Calls on the file system, with the notices to the kernel around them.
 //!
-//! Used by the [adapter](super), on whatever thread a call is made.
+//! Used by the [adapter](super), on the thread of the call.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -31,15 +31,15 @@ const TRIES: u32 = 16;
 /// be as long, and another round trip.
 const WITH_OPEN_MAX: u64 = 128 << 10;
 
-/// What calls need, on whatever thread they are made.
+/// Needs of calls, on any thread.
 #[derive(Debug)]
 pub(super) struct Served {
     pub(super) fs: Arc<SourceFs>,
     pub(super) reads: Reads,
     pub(super) times: Arc<ReadTimes>,
-    /// Where the kernel is told to drop something; set before the first open.
+    /// Notifier for the kernel's cache; set before the first open.
     pub(super) kernel: OnceLock<Notifier>,
-    /// How long the kernel may believe what it is told.
+    /// How long the kernel may cache answers.
     pub(super) trust: Trust,
 }
 
@@ -79,8 +79,8 @@ impl Served {
         }
     }
 
-    /// The kernel drops what it believes of a file's attributes. Unlike dropping pages this waits
-    /// for nothing, so a thread that serves may do it; a reply sent afterwards comes after it.
+    /// The kernel drops its cached attributes of a file. Unlike dropping pages this waits for
+    /// nothing, so a thread that serves may do it; a reply sent afterwards comes after it.
     fn drop_attributes(&self, node: INodeNo) {
         const ATTRIBUTES_ONLY: i64 = -1;
         if let Some(kernel) = self.kernel.get()
@@ -109,7 +109,7 @@ impl Served {
         errno(error)
     }
 
-    /// Answers with what was found under a name.
+    /// Answers with the file found under a name.
     pub(super) fn lookup(&self, found: Result<Found, rustix::io::Errno>, reply: ReplyEntry) {
         let Trust {
             attributes,
@@ -176,13 +176,13 @@ impl Served {
         }
     }
 
-    /// Gives the kernel all bytes of a file that was opened. Nobody else has it open, so no page of it
-    /// is locked by a read of ours.
+    /// Gives the kernel all bytes of a file that was opened. The file is open nowhere else, so no
+    /// page of it is locked by a read of ours.
     fn gives(&self, node: INodeNo, opened: &Opened) -> bool {
         let gave = self.give(node, opened.handle);
         let right = self.fs.given(Node(node.0), opened);
         if gave && !right {
-            // It changed meanwhile, and who found that has had the kernel drop what it had before.
+            // It changed meanwhile, and the thread that noticed has had the kernel drop its pages.
             self.drop_pages(node);
         }
         gave && right
@@ -230,8 +230,8 @@ pub(super) fn mount_point(parent: INodeNo, name: &OsStr) -> LaneOf {
     LaneOf::MountPoint(hasher.finish())
 }
 
-/// Whether a thread has the right to administer the system (`CAP_SYS_ADMIN`), which is asked of those
-/// who would see attributes named `trusted.*`.
+/// Whether a thread has the right to administer the system (`CAP_SYS_ADMIN`), which a thread needs
+/// to see attributes named `trusted.*`.
 pub(super) fn is_privileged(thread: u32) -> bool {
     const SYS_ADMIN: u32 = 21;
     let status = std::fs::read_to_string(format!("/proc/{thread}/status")).unwrap_or_default();

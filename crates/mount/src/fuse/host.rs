@@ -1,8 +1,8 @@
-//! Who opens files ahead when the engine asks for it: threads of lanes, never the one that asked.
+//! Opens files ahead for the engine, on threads of lanes, never on the one that asked.
 //!
-//! Called by the driver on any thread. A folder has a lane, so its files are opened in the order asked for,
-//! which is that of the disk: opened four at a time they were fetched in no order, and each cost a switch.
-//! A server that does not answer holds up this folder's files alone.
+//! Called by the driver on any thread. Each folder has one lane, so its files are opened in the
+//! order of the requests, which is that of the disk: opened four at a time they were fetched in no
+//! order, and each cost a switch. A server that does not answer delays this folder's files alone.
 
 use std::sync::{Arc, Weak};
 

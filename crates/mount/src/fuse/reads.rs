@@ -1,22 +1,22 @@
-//! Who does a read, when, and with which memory.
+//! Reads of a mount: their threads, their order, and their memory.
 //!
-//! Called by the adapter on the threads that take requests, and by the engine's side when blocks
-//! have come. A read that must wait for a device waits in the engine, as a few words: it gets a
-//! thread and a buffer only once its bytes are in memory.
+//! Called by the adapter on the threads that take requests, and by the engine's callbacks when
+//! blocks arrive. A read that must wait for a device is deferred in the engine as a few words: it
+//! gets a thread and a buffer only once its bytes are in memory.
 //!
 //! ```text
-//! request --> all there? --yes--> here: room, copied, answered
+//! request --> all there? --yes--> here: buffer, copied, answered
 //!                  \ no
 //!                   v
-//!             engine: fetched ...... there --> worker: room, copied, answered
+//!             engine: fetched ...... there --> worker: buffer, copied, answered
 //!                  ^                              \ gone again
 //!                  +---- some more times <--------+
-//!                                                 \--> lane of the device: a buffer, block by block
+//!                                                 \--> lane of the device: buffer, by block
 //! ```
 //!
-//! The last way is for memory too small to hold a read at once, and for errors; there is one such read
-//! at a time for each device. No deadlock: room is held only while bytes are copied, and the engine
-//! brings a read of which each block is taken as it comes to an end with a single frame.
+//! The last way is for memory too small to hold a read at once, and for errors; there is one such
+//! read at a time for each device. No deadlock: a buffer is held only while bytes are copied, and a
+//! read that takes each block as it arrives completes with a single frame.
 //!
 //! A device that does not answer holds up nobody but its own reads: what waits is counted by device
 //! ([admission]), and whatever asks the source of a [served](forerun_io::served) file is done in its
@@ -43,8 +43,8 @@ use crate::lanes::{LaneOf, Lanes};
 use crate::lock;
 use crate::read_times::TimedReply;
 
-/// Threads that answer what has come, most. They copy and never wait: more than copy at once on most
-/// machines. One is always there; another begins when all that are there have something to do.
+/// Threads that answer completed reads, most. They copy and never wait: more than copy at once on
+/// most machines. One is always there; another begins when all of them are busy.
 pub const WORKERS: usize = 8;
 
 /// The stack of a worker; 24 KiB of it are ever touched.
@@ -55,16 +55,16 @@ const STACK_BYTES: usize = 256 << 10;
 const IDLE: Duration = Duration::from_secs(10);
 
 /// How often a read whose blocks were gone again waits for them anew. Once or twice happens where
-/// memory is short; what fails eight times does not fit.
+/// memory is short; a read that fails eight times does not fit.
 const ROUNDS_MAX: u32 = 8;
 
 /// Tells how many bytes may be awaited at once now.
 pub type AwaitedMax = Box<dyn Fn() -> u64 + Send + Sync>;
 
-/// What is to be done with a buffer; without one the system has no memory left.
+/// Work on a buffer; without one the system has no memory left.
 type Work = Box<dyn FnOnce(Option<&mut [u8]>) -> Next + Send>;
 
-/// What follows once the buffer is given back.
+/// The step after the buffer is given back.
 type Next = Option<Box<dyn FnOnce() + Send>>;
 
 /// Something to be done once there is room.
@@ -77,7 +77,7 @@ struct State {
     room: Room,
     ready: VecDeque<Job>,
     admission: Admission<Read>,
-    /// Threads that want room where they are.
+    /// Threads that wait for a buffer.
     wanting: usize,
     workers: usize,
     /// Workers that wait for something to do, or for room to do it in.
@@ -86,7 +86,7 @@ struct State {
 }
 
 struct Shared {
-    /// How many bytes may be awaited at once, which can change.
+    /// Limit of bytes awaited at once, which can change.
     awaited_max: AwaitedMax,
     lanes: Arc<Lanes>,
     state: Mutex<State>,
@@ -109,7 +109,7 @@ pub struct Read {
     pub offset: u64,
     /// So many bytes.
     pub bytes: usize,
-    /// Where the answer goes.
+    /// Destination of the answer.
     pub reply: TimedReply,
 }
 
@@ -191,7 +191,7 @@ impl Read {
         reader.and_then(Reader::device).unwrap_or_default()
     }
 
-    /// Copies what is in memory and answers; the read itself if not all of it is.
+    /// Copies the bytes in memory and answers; the read itself if some are missing.
     fn copy(self, buffer: Option<&mut [u8]>, fresh: bool) -> Option<Self> {
         let Some(buffer) = buffer else {
             self.reply.error(Errno::ENOMEM);
@@ -329,7 +329,7 @@ impl Shared {
             .map(drop)
     }
 
-    /// Copies what is in memory on this thread; it waits for room at most as long as others copy.
+    /// Copies the bytes in memory on this thread; it waits for room at most as long as others copy.
     fn here(self: &Arc<Self>, read: Read) {
         let bytes = read.bytes;
         let mut state = lock(&self.state);
@@ -354,7 +354,7 @@ impl Shared {
         drop(self.carry_out(buffer, bytes, work));
     }
 
-    /// Does something with a buffer, takes that back, and does what follows.
+    /// Carries out work with a buffer, takes that back, and does the step after it.
     fn carry_out(
         &self,
         buffer: io::Result<Option<Pages>>,

@@ -1,14 +1,14 @@
-//! Memory for answers to reads: so much and no more.
+//! Buffer pool for answers to reads, of a fixed size.
 //!
 //! Used by [`reads`](super::reads), behind its lock. An answer leaves in one piece, so a read needs
-//! a buffer of its whole length from when its bytes are copied until the kernel has them. Nobody has
-//! one while waiting for a device.
+//! a buffer of its whole length from when its bytes are copied until the kernel has them. No read
+//! holds one while it waits for a device.
 //!
-//! Buffers are mappings of their own, of a power of two bytes. What is given back last is taken
+//! Buffers are mappings of their own, of a power of two bytes. The buffer given back last is taken
 //! first: it is still in the processor's cache. A few are kept, the rest goes back to the system at
-//! once; used and kept ones together never exceed the room.
+//! once; used and kept ones together never exceed the pool's size.
 //!
-//! It does not wait: a read that finds no room asks again later.
+//! It does not wait: a read that gets no buffer asks again later.
 
 use std::io;
 
@@ -30,7 +30,7 @@ pub struct Room {
 }
 
 impl Room {
-    /// Room of so many bytes that nobody uses yet.
+    /// A pool of a given size, all free.
     #[must_use]
     pub fn new(bytes: usize) -> Self {
         Self {
@@ -63,7 +63,7 @@ impl Room {
         Ok(Some(buffer))
     }
 
-    /// Whether there is room for so many bytes now.
+    /// Whether the pool has a given number of bytes free now.
     #[must_use]
     pub fn has(&self, bytes: usize) -> bool {
         self.used + size_of_buffer(bytes) <= self.bytes
@@ -82,7 +82,7 @@ impl Room {
     }
 }
 
-/// Powers of two, so that a buffer given back fits most of those who come next.
+/// Powers of two, so that a buffer given back fits most of the next reads.
 fn size_of_buffer(bytes: usize) -> usize {
     bytes.next_power_of_two().max(SMALLEST)
 }

@@ -1,7 +1,7 @@
 //! The session: threads that take the kernel's requests, from the first handshake to the unmount.
 //!
-//! Called once by the mount's start. How many threads and channels there are is decided here, by the
-//! descriptors the process may have.
+//! Called once by the mount's start. The number of threads and channels is set here, by the limit
+//! of descriptors of the process.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -19,7 +19,7 @@ use crate::lanes::Lanes;
 use crate::read_times::ReadTimes;
 use crate::trust::Trust;
 
-/// Threads that take requests, and answer what is in memory: as many as can be busy at once on most
+/// Threads that take requests, and answer from memory: as many as can be busy at once on most
 /// machines.
 const THREADS: usize = 16;
 
@@ -30,7 +30,7 @@ const DESCRIPTORS: u64 = 12;
 /// Descriptors a thread needs: its channel, and three for a call.
 const DESCRIPTORS_EACH: u64 = 4;
 
-/// How many threads take requests: fewer where the process may have few descriptors.
+/// Number of threads that take requests: fewer where the process may have few descriptors.
 #[must_use]
 pub fn threads() -> usize {
     let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);

@@ -1,8 +1,8 @@
 //! Answers as `fuser` sends them: attributes, kinds, times and errors of the source, translated.
 //!
-//! Used by the [adapter](super). Nothing is added and nothing left out but what FUSE has no room
-//! for: the time of birth becomes the *generation*, which tells a file from a later one that was
-//! given the same inode number.
+//! Used by the [adapter](super). The answers hold every attribute of the source that FUSE has a
+//! field for; in place of the time of birth stands the *generation*, which tells a file from a
+//! later one with the same inode number.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -27,7 +27,7 @@ pub(super) fn shown(node: Node, attributes: &Attributes) -> u64 {
     }
 }
 
-/// Of a file the kernel is told of.
+/// Attributes of a file sent to the kernel.
 pub(super) fn found_attr(found: &Found) -> FileAttr {
     attr(&found.attributes, found.node.0)
 }
@@ -97,7 +97,7 @@ fn time((seconds, nanoseconds): Time) -> SystemTime {
     begun + Duration::from_nanos(u64::from(nanoseconds))
 }
 
-/// What a file is.
+/// The kind of a file.
 pub(super) fn kind(kind: Kind) -> FileType {
     match kind {
         Kind::Directory => FileType::Directory,

@@ -1,7 +1,7 @@
 //! Where the counters are served: `--metrics 9898`, `127.0.0.1:9898`, `[::1]:9898`.
 //!
 //! A port alone is a port of loopback. Another address must be written out, and is warned about:
-//! the page has no password, names the mount's paths, and anybody who reaches it may read it.
+//! the page has no password, names the mount's paths, and every host that reaches it may read it.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 

@@ -1,7 +1,7 @@
 //! One connection to the metrics: a request within bounds, an answer, the end.
 //!
-//! Driven by the [server](super::server), which tells it when its socket may be read or written;
-//! it never waits. What it holds is bounded: a request of [`REQUEST_BYTES_MAX`], and one answer.
+//! Driven by the [server](super::server), which calls it when its socket is readable or writable;
+//! it never waits. Its memory is bounded: a request of [`REQUEST_BYTES_MAX`], and one answer.
 //!
 //! ```text
 //! reading --blank line--> answer chosen --> writing --all sent--> ended
@@ -17,7 +17,7 @@ use std::net::{Shutdown, TcpStream};
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Prometheus sends 300 bytes; a bearer token may be some thousands. What is longer is no scrape.
+/// Prometheus sends 300 bytes; a bearer token may be some thousands. A longer request is no scrape.
 pub(super) const REQUEST_BYTES_MAX: usize = 8 << 10;
 
 /// The OpenMetrics text format.
@@ -33,7 +33,7 @@ pub(super) type Page = Arc<[u8]>;
 /// See the [module](self).
 pub(super) struct Connection {
     pub(super) stream: TcpStream,
-    /// When it is closed, however far it is.
+    /// Deadline at which it is closed in any state.
     pub(super) deadline: Instant,
     state: State,
 }
@@ -74,7 +74,7 @@ impl Connection {
         let went = self.receive(page).and_then(|()| self.send());
         match went {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-            // A client that went away has nothing to be told.
+            // A client that went away gets no answer.
             Err(_) => self.state = State::Ended,
             Ok(()) => {}
         }

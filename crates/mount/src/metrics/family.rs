@@ -1,8 +1,8 @@
 //! Families of metrics: a name with its help and its samples, and how they are encoded.
 //!
-//! [`page`](super::page) says which there are; a [`Page`] collects them, and [`Families`] hands them to
-//! Prometheus' own encoder, which ends names with their unit and counters with `_total`. Nothing here
-//! knows a mount.
+//! A [`Page`] collects the families that [`page`](super::page) lists, and [`Families`] hands them
+//! to Prometheus' own encoder, which ends names with their unit and counters with `_total`. Nothing
+//! here refers to a mount.
 
 use std::fmt;
 
@@ -25,7 +25,7 @@ pub(super) struct Family {
 pub(super) enum Values {
     Counters(Vec<Sample>),
     Gauges(Vec<Sample>),
-    /// How often which bound was kept, and the sum.
+    /// Count of each bound, and the sum.
     Histogram(Vec<(f64, u64)>, f64),
 }
 

@@ -297,8 +297,8 @@ fn estimates(page: &mut Page, watched: &Watched, queues: &[(Option<u64>, DeviceV
     );
 }
 
-/// What every process tells, under the names Prometheus' own libraries use; what the kernel does
-/// not say is left out.
+/// Values of every process, under the names Prometheus' own libraries use; those that the kernel
+/// does not give are left out.
 fn of_process() -> Vec<Family> {
     let mut page = Page::default();
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();

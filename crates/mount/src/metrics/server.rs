@@ -1,6 +1,6 @@
 //! The server of the metrics: one thread, a bounded number of connections.
 //!
-//! Anybody on the machine can connect, so every resource has a limit. Of [`CONNECTIONS_MAX`]
+//! Any program on the machine can connect, so every resource has a limit. Of [`CONNECTIONS_MAX`]
 //! connections the next one takes the place of the one that is longest without asking: 5,000 idle
 //! clients cost 32 descriptors and do not keep Prometheus out, which asks as it connects. No
 //! connection lives longer than [`PATIENCE`]. Where the process has no descriptor left, the server
@@ -47,7 +47,7 @@ pub(super) struct Server<F> {
 }
 
 impl<F: FnMut() -> Page> Server<F> {
-    /// Serves what `page` makes.
+    /// Serves the output of `page`.
     pub(super) fn new(listener: TcpListener, page: F) -> io::Result<Self> {
         listener.set_nonblocking(true)?;
         Ok(Self {
@@ -174,7 +174,7 @@ mod tests {
     use super::super::connection::REQUEST_BYTES_MAX;
     use super::*;
 
-    /// A server with a page of so many bytes, which runs as long as the tests.
+    /// A server with a page of a given size, which runs as long as the tests.
     fn served(bytes: usize) -> SocketAddr {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
@@ -208,7 +208,7 @@ mod tests {
     fn a_request_without_end_is_refused_at_its_limit() {
         let address = served(1000);
         let mut stream = TcpStream::connect(address).unwrap();
-        // The server closes in the middle of it: what it does not read may come back as an error.
+        // The server closes in the middle of it: unread bytes may come back as an error.
         let _ = stream.write_all(&vec![b'a'; 2 * REQUEST_BYTES_MAX]);
         let _ = stream.shutdown(Shutdown::Write);
         let mut answer = Vec::new();

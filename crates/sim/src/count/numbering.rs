@@ -1,11 +1,11 @@
 //! Dense numbers for block numbers, in the order of first use.
 //!
-//! Used by the counting caches, by whoever simulates a trace and by the writer of
-//! `oracle-general`, whose arrays are by number. An open hash table with linear probing over the
-//! mixer of splitmix64: the same on every machine, never walked in its own order, and several times
-//! faster than a tree. A slot is four bytes and at most three quarters are used, so an entry costs
-//! 14 to 19 bytes with its number; two more where there are several *spaces*, devices say, that
-//! number their blocks each for itself.
+//! Used by the counting caches, by simulations of traces and by the writer of `oracle-general`,
+//! whose arrays are by number. An open hash table with linear probing over the mixer of
+//! splitmix64: the same on every machine, never walked in its own order, and several times faster
+//! than a tree. A slot is four bytes and at most three quarters are used, so an entry costs 14 to
+//! 19 bytes with its number; two more for several *spaces*, such as devices that number their
+//! blocks each for itself.
 
 use crate::random::mix;
 
@@ -23,7 +23,7 @@ impl Numbering {
     /// The least number of slots.
     const SLOTS_MIN: usize = 64;
 
-    /// How many different ones there were.
+    /// Number of different ones.
     #[must_use]
     pub fn len(&self) -> usize {
         self.ids.len()
@@ -35,14 +35,14 @@ impl Numbering {
         self.ids.is_empty()
     }
 
-    /// What was numbered, by number.
+    /// The numbered blocks, by number.
     #[must_use]
     pub fn ids(&self) -> &[u64] {
         &self.ids
     }
 
-    /// Gives the table for looking up back, once all numbers are given out: nothing is
-    /// [found](Self::find) any more, and what is numbered after costs the table again.
+    /// Frees the lookup table, once all numbers are given out: nothing is [found](Self::find) any
+    /// more, and a further numbering costs the table again.
     pub fn forget_lookup(&mut self) {
         self.slots = Vec::new();
     }

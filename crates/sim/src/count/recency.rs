@@ -3,11 +3,11 @@
 //! A doubly linked list in one array by block number, eight bytes a block:
 //!
 //! ```text
-//! oldest <-> .. <-> .. <-> newest      what is not resident is in no list
+//! oldest <-> .. <-> .. <-> newest      a block that is not resident is in no list
 //!   given up             used last
 //! ```
 //!
-//! Used by the counting cache and by the host that streams; it knows numbers only, which must be
+//! Used by the counting cache and by the host that streams; it has numbers only, which must be
 //! dense, because the array reaches to the largest.
 
 /// No block.
@@ -37,7 +37,7 @@ const ABSENT: Link = Link {
 };
 
 impl Recency {
-    /// Nothing is resident, and at most so many blocks will be.
+    /// No resident blocks, and memory for a given number of them.
     #[must_use]
     pub fn new(capacity: usize) -> Self {
         Self {
@@ -81,7 +81,7 @@ impl Recency {
         is_resident
     }
 
-    /// Gives up the block used last: what was to come did not.
+    /// Gives up the block used last: its fetch failed.
     pub fn forget_newest(&mut self) {
         if self.newest != NONE {
             self.unlink(self.newest);

@@ -5,9 +5,9 @@
 //! device     0   1   2   0   1   2 ...       position on it: strip / devices * strip_bytes
 //! ```
 //!
-//! A request is cut at strips; what falls on one device is one run there and one request of it,
+//! A request is cut at strips; its strips on one device are one run there and one request of it,
 //! because the strips of a device follow each other. It ends with its last part, as badly as its
-//! worst part. Strips of one block stripe blocks, as kimbrel96 does.
+//! worst part. Strips of one block stripe blocks, as in Kimbrel et al. 1996.
 //!
 //! The list has it over `hp97560`; over anything else it is written `array(disks=4):name`, see
 //! [`parse`](super::parse). It stores no parity and survives no failure.
@@ -20,7 +20,7 @@ use forerun_core::{Bytes, Nanos, Profile, profile};
 use super::{Built, Completion, Device, Outcome, Request, Usage};
 use crate::needs::{Needs, Run};
 
-/// How many devices, and what lies on one before the next one's turn.
+/// Number of devices, and bytes on one before the next one's turn.
 const PARAMS: &[Param] = &[
     Param {
         name: "disks",
@@ -31,7 +31,7 @@ const PARAMS: &[Param] = &[
     },
     Param {
         name: "strip_bytes",
-        summary: "contiguous on one device; 8 KiB is a block of kimbrel96",
+        summary: "contiguous on one device; 8 KiB is a block of Kimbrel et al. 1996",
         default: 8_192,
         min: 512,
         max: 1_073_741_824,
@@ -50,7 +50,7 @@ pub(crate) const METHOD: Method<Built> = Method {
     build: |values| Array::boxed(values, &|| super::parse(LISTED_PART)),
 };
 
-/// What the listed one is an array of.
+/// The members of the listed array.
 pub(crate) const LISTED_PART: &str = "hp97560";
 
 /// A request whose parts are under way.
@@ -69,7 +69,7 @@ pub struct Array {
     /// Requests under way, by our own number for them.
     open: BTreeMap<u64, Open>,
     next: u64,
-    /// Where the last request ended; `None` before the first.
+    /// End of the last request; `None` before the first.
     head: Option<Bytes>,
     usage: Usage,
     /// Parts that ended, between two uses of it; kept to be filled again.
@@ -77,7 +77,7 @@ pub struct Array {
 }
 
 impl Array {
-    /// These devices, in strips of so many bytes; of none, or in strips of nothing, one is made.
+    /// These devices, in strips of a given size; of none, or in strips of nothing, one is made.
     #[must_use]
     pub fn new(devices: Vec<Box<dyn Device>>, strip: Bytes) -> Self {
         Self {
@@ -98,7 +98,7 @@ impl Array {
         Ok(Box::new(Self::new(parts, Bytes(strip))))
     }
 
-    /// The position on a device up to which it holds what lies before `at`.
+    /// The position on a device that corresponds to `at`: the bytes before it lie below.
     fn before(&self, device: u64, at: u64) -> u64 {
         let count = self.devices.len() as u64;
         let (strip, within) = (at / self.strip, at % self.strip);
@@ -113,7 +113,7 @@ impl Array {
 }
 
 impl Device for Array {
-    /// One switch costs what it costs one device, at a distance its share of the array's; bytes
+    /// A switch costs as much as on one device, at a distance its share of the array's; bytes
     /// come at the rates of all together.
     fn profile(&self) -> Profile {
         let Some(one) = self.devices.first().map(Device::profile) else {
@@ -219,7 +219,7 @@ impl Device for Array {
         Some(Bytes(whole.saturating_mul(self.devices.len() as u64)))
     }
 
-    /// What the slowest part takes for its share, which is at least one request if there is any.
+    /// The time of the slowest part for its share, at least one request if there is any.
     fn least(&self, needs: &Needs) -> Nanos {
         let share = |at: u64| {
             let runs = needs.runs().iter().map(|run| {

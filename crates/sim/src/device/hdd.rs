@@ -1,8 +1,8 @@
 //! Hard disks: arm, platter, zones, controller, bus and cache, served first come first served.
 //!
-//! What decides how long a disk takes, after Ruemmler and Wilkes ("An introduction to disk drive
-//! modeling", IEEE Computer 27(3), 1994): the place of the arm, the angle of the platter at that
-//! very time, and what the drive has read on by itself. Parameters come from a TOML file (see
+//! The time of an access depends on three things (Ruemmler and Wilkes, "An introduction to disk
+//! drive modeling", IEEE Computer 27(3), 1994): the place of the arm, the angle of the platter at
+//! that very time, and the sectors the drive has read ahead. Parameters come from a TOML file (see
 //! [`model`](super::model)) through a [`Sheet`]; the listed `hdd` is a drive by its figures alone.
 //!
 //! ```text
@@ -43,7 +43,7 @@ use super::{Built, Completion, Device, DeviceError, Outcome, Request, Usage};
 use crate::needs::Needs;
 use crate::server::Server;
 
-/// What a read past the end gets: EIO.
+/// The error of a read past the end: EIO.
 pub const PAST_END: ErrorCode = ErrorCode(5);
 
 pub(super) const METHOD: Method<Built> = Method {
@@ -63,7 +63,7 @@ pub(super) const METHOD: Method<Built> = Method {
             },
             Param {
                 name: "capacity_bytes",
-                summary: "what it holds",
+                summary: "capacity",
                 default: 160_000_000_000,
                 min: 1_000_000_000,
                 max: 2_000_000_000_000,
@@ -106,8 +106,8 @@ pub(super) const METHOD: Method<Built> = Method {
     },
 };
 
-/// The sheet of the listed drive. It has as many heads as keep it below 150,000 cylinders, what
-/// drives of the time had.
+/// The sheet of the listed drive. It has as many heads as keep it below 150,000 cylinders, the
+/// number in drives of the time.
 fn by_figures(values: &[u64]) -> Sheet {
     let [rpm, capacity, outer, inner_percent, seek, cache] =
         [0, 1, 2, 3, 4, 5].map(|at| values.get(at).copied().unwrap_or_default());

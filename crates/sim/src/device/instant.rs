@@ -1,7 +1,7 @@
 //! Instant: every request ends the moment it is submitted.
 //!
-//! What is left of a run on it is the policy alone: no stall, no late hit by waiting, the
-//! requests in the order decided. Good for counting fetches; says nothing about time.
+//! A run on it shows the policy alone: no stall, no late hit by waiting, the requests in the
+//! order decided. Good for counting fetches; says nothing about time.
 
 use forerun_core::profile::RATE_RANGE;
 use forerun_core::spec::{Knows, Method, Spec};

@@ -30,7 +30,7 @@ pub enum ModelError {
     Toml {
         /// In which line, from 1; none where a key is missing in all of it.
         line: Option<usize>,
-        /// What is wrong there, in one line.
+        /// The fault there, in one line.
         reason: String,
     },
     /// A `kind` there is not.
@@ -39,7 +39,7 @@ pub enum ModelError {
     Range {
         /// The parameter.
         param: &'static str,
-        /// What was given, or follows from what was.
+        /// The given value, or one derived from given values.
         value: f64,
         /// Smallest accepted value.
         low: f64,
@@ -48,7 +48,7 @@ pub enum ModelError {
     },
     /// Parts that exclude or need each other, in words.
     Choose(&'static str),
-    /// What follows from the parameters is beyond what a profile may state.
+    /// A value derived from the parameters is beyond the range of a profile.
     Profile(ProfileError),
 }
 
@@ -76,7 +76,7 @@ impl fmt::Display for ModelError {
 
 impl core::error::Error for ModelError {}
 
-/// What `kind` may say.
+/// The values of `kind`.
 const KINDS: &[&str] = &["hdd", "ssd", "object_store", "switching"];
 
 /// A checked device description.

@@ -5,11 +5,11 @@
 //!            requests_in_flight   first_byte    min(stream, total / bodies) each
 //! ```
 //!
-//! At most so many requests are in flight; the others wait in order. Each waits for its first
-//! byte, then its body comes at the rate of one stream, unless the bodies under way would together
-//! pass the total rate: then they share it equally, in whole bytes a second. `shared` counts what
-//! *every* body has received since the start, in billionths of a byte, so a body ends when the
-//! count has grown by its own size, whoever came and went meanwhile.
+//! At most `requests_in_flight` requests are served; the others wait in order. Each waits for its
+//! first byte, then its body comes at the rate of one stream, unless the bodies under way would
+//! together pass the total rate: then they share it equally, in whole bytes a second. `shared`
+//! counts the bytes that *every* body has received since the start, in billionths of a byte, so a
+//! body ends when the count has grown by its own size, however many others came and went meanwhile.
 //!
 //! No position matters: nothing is adjacent, nothing cached. Deliberately absent: requests that
 //! are rarely much slower (wrap it in [`Fault`](crate::wrap::Fault) for delays), and prices.
@@ -73,7 +73,7 @@ pub(super) const METHOD: Method<Built> = Method {
     },
 };
 
-/// A store, as its file says.
+/// The parameters of a store, as in its file.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Sheet {
@@ -134,7 +134,7 @@ pub struct ObjectStore {
     first_bytes: VecDeque<(Nanos, Open)>,
     /// Bodies under way, by the count at which each ends.
     bodies: BTreeSet<(u128, Open)>,
-    /// What every body received, in billionths of a byte, up to `now`.
+    /// Bytes that every body received, in billionths of a byte, up to `now`.
     shared: u128,
     now: Nanos,
     done: VecDeque<Completion>,
@@ -161,7 +161,7 @@ impl ObjectStore {
         (self.first_bytes.len() + self.bodies.len()) as u64
     }
 
-    /// What each body gets.
+    /// The rate of each body.
     fn share(&self) -> u64 {
         let bodies = self.bodies.len().max(1) as u64;
         self.parameters

@@ -9,7 +9,7 @@
 //! A small read costs one page time wherever it lies, a large one the host link's rate, and many
 //! small ones together as many channels as they fall on. A page read once more is read anew.
 //! Deliberately absent: writes, wear and garbage collection, and the drive's own memory. The two
-//! figures that matter, latency of a page and rate of the link, are what a data sheet prints.
+//! figures that matter, latency of a page and rate of the link, are printed in data sheets.
 
 use std::collections::BTreeSet;
 
@@ -66,7 +66,7 @@ pub(super) const METHOD: Method<Built> = Method {
             },
             Param {
                 name: "command_ns",
-                summary: "what each request costs besides",
+                summary: "time of each request besides",
                 default: 20_000,
                 min: 0,
                 max: 1_000_000_000,
@@ -86,7 +86,7 @@ pub(super) const METHOD: Method<Built> = Method {
     },
 };
 
-/// A drive, as its file says.
+/// The parameters of a drive, as in its file.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Sheet {
@@ -102,7 +102,7 @@ pub struct Sheet {
     pub channel_mb_s: f64,
     /// Rate of the link to the host, in units of 10^6 bytes a second.
     pub host_mb_s: f64,
-    /// What each request costs besides.
+    /// Time of each request besides.
     pub command_ms: f64,
 }
 
@@ -140,10 +140,10 @@ pub struct Parameters {
 #[derive(Debug)]
 pub struct Ssd {
     parameters: Parameters,
-    /// When each channel has done what it was given.
+    /// The time at which each channel is free.
     channels: Vec<Nanos>,
     link: Nanos,
-    /// What is under way, by end and then by number of acceptance.
+    /// Requests under way, by end and then by number of acceptance.
     open: BTreeSet<(Nanos, u64, u64)>,
     head: Option<Bytes>,
     usage: Usage,

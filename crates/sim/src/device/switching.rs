@@ -6,8 +6,8 @@
 //! deadline = start + (0 if adjacent, else switching(distance)) + bytes / rate(position)
 //! ```
 //!
-//! This is the cost model of li04 section 2.1 made into a device. Deadlines are absolute, so the
-//! same rule run in real time gives the same times.
+//! This is the cost model of Li et al. 2004, section 2.1, made into a device. Deadlines are
+//! absolute, so the same rule run in real time gives the same times.
 //! Any [`Profile`] works: cost by distance, rate by position; the listed form is one of each.
 //!
 //! Adjacent means the position on the device, also when requests of other streams lie between in
@@ -62,10 +62,10 @@ pub struct Switching {
 }
 
 impl Switching {
-    /// A device that costs what the profile says.
+    /// A device with the costs of the profile.
     #[must_use]
     pub fn new(profile: Profile) -> Self {
-        // One server, whatever the profile was made for. 1 is in range; the costs stay in any case.
+        // One server, also for a profile of several. 1 is in range; the costs stay in any case.
         let one_server = profile.clone().with_servers(1);
         Self {
             profile: one_server.unwrap_or(profile),

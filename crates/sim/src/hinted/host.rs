@@ -1,7 +1,7 @@
 //! The host: a reference string read by one process, the engine, and an array of devices.
 //!
 //! The engine follows hints that are exact, over a plan of K blocks, in the [world](crate::world),
-//! under the conditions of kimbrel96 section 3:
+//! under the conditions of Kimbrel et al. 1996, section 3:
 //!
 //! ```text
 //! disk d of the array     file d, device d: each block at its place
@@ -9,8 +9,8 @@
 //! a fetch                 half a millisecond of processor, at once; at its device from then on
 //! ```
 //!
-//! The process takes a block, computes for as long as the trace says, and asks for the next. What
-//! the processor does is work in one queue, so its time splits without rest:
+//! The process takes a block, computes for as long as the trace says, and asks for the next. Work
+//! of the processor is in one queue, so its time splits without rest:
 //!
 //! ```text
 //! elapsed = compute + driver + stall
@@ -35,10 +35,10 @@ use crate::workload::{Announcement, Announcements, Step, Steps, Turns, Workload}
 use crate::wrap::{Layer, Meter, Wrapped};
 use crate::{Report, Scene, WorldError};
 
-/// What a fetch costs the processor (kimbrel96 section 3.1, a DECstation 5000/200).
+/// Processor time of a fetch (Kimbrel et al. 1996, section 3.1, a DECstation 5000/200).
 pub const DRIVER_OVERHEAD: Nanos = Nanos(500_000);
 
-/// What the host is like.
+/// Parameters of the host.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Host {
     /// When the engine notices that a fetch ended.
@@ -60,18 +60,18 @@ impl Default for Host {
     }
 }
 
-/// What came of a run.
+/// Result of a run.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct HostReport {
     /// The engine's counters.
     pub ledger: Ledger,
     /// From the first request to the end of the last computation.
     pub elapsed: Nanos,
-    /// What the reader computed.
+    /// Computing time of the reader.
     pub compute: Nanos,
-    /// What fetches cost the processor.
+    /// Processor time of the fetches.
     pub driver: Nanos,
-    /// What the processor waited.
+    /// Waiting time of the processor.
     pub stall: Nanos,
     /// Sum over fetches that ended of the time from submission to completion.
     pub response: Nanos,
@@ -79,7 +79,7 @@ pub struct HostReport {
     pub completed: u64,
     /// Of these, the ones that failed.
     pub failed: u64,
-    /// How long each device worked.
+    /// Busy time of each device.
     pub busy: Vec<Nanos>,
 }
 
@@ -178,9 +178,9 @@ fn told(report: &Report, reads: &Reads, meters: &[Meter]) -> HostReport {
     }
 }
 
-/// An engine that only follows exact hints, over a plan of K blocks. Its memory has room for what
-/// else it keeps, so that K is what the setup says: a reserve for reads that were not announced, of
-/// which there are none, and bookkeeping.
+/// An engine that only follows exact hints, over a plan of K blocks. Its memory exceeds K by the
+/// rest of its needs, so that K is as the setup says: a reserve for reads that were not announced,
+/// of which there are none, and bookkeeping.
 ///
 /// # Errors
 /// A block size or a cache that no engine has.
@@ -216,7 +216,7 @@ const SPARE: Bytes = Bytes(IN_FLIGHT_MAX as u64 * 256);
 /// The largest batch.
 const IN_FLIGHT_MAX: u32 = 1 << 16;
 
-/// A device that takes what it is given and orders it itself.
+/// A device that takes every request at once and orders them itself.
 #[derive(Debug)]
 struct AllAtOnce;
 
@@ -236,7 +236,7 @@ struct Process<'a> {
 }
 
 impl Process<'_> {
-    /// The disk and place of each reference, and what is computed before it.
+    /// The disk and place of each reference, and the computing time before it.
     fn references(&self) -> impl Iterator<Item = (usize, Bytes, Nanos)> {
         let mut before = Nanos(0);
         self.reads.references.iter().map(move |reference| {
@@ -246,7 +246,7 @@ impl Process<'_> {
         })
     }
 
-    /// Who computes last, and for how long.
+    /// The reader that computes last, and for how long.
     fn last(&self) -> Option<(usize, Nanos)> {
         let last = self.reads.references.last()?;
         let place = self.reads.places[last.block.0 as usize];

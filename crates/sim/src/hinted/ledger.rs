@@ -36,7 +36,7 @@ pub struct Ledger {
     pub prefetched: u64,
     /// Prefetched and then read.
     pub used: u64,
-    /// Prefetched and given up before anybody read it.
+    /// Prefetched and given up unread.
     pub evicted_unused: u64,
     unread: BTreeSet<BlockNo>,
 }

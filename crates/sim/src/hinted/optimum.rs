@@ -2,11 +2,11 @@
 //!
 //! For tests of bounds and for telling how far a method is from perfect, on instances so small
 //! that every schedule can be tried: 8 blocks, 3 disks, 14 references. A state is the cursor, the
-//! blocks in the cache, and for each disk what it fetches and for how much longer; a step is one
-//! unit of [`unit`](super::unit)'s time. Steps that serve a reference are free and steps that stall
-//! cost one, so states are visited in the order of stall (a queue with two ends, each state once).
+//! blocks in the cache, and for each disk its fetch under way and the units left of it; a step is
+//! one unit of [`unit`](super::unit)'s time. Steps that serve a reference are free and steps that
+//! stall cost one, so states are visited in the order of stall (a deque, each state once).
 //!
-//! Only what cannot help is left out: fetching a block that is not used again, evicting while a
+//! Only useless steps are left out: fetching a block that is not used again, evicting while a
 //! frame is empty, and evicting a block that is used again while there is one that is not. The
 //! paper's rules are not assumed: with several disks they do not hold (section 2.2).
 
@@ -23,8 +23,8 @@ pub const REFERENCES_MAX: usize = 14;
 /// Longest fetch time.
 pub const FETCH_UNITS_MAX: u64 = 15;
 
-/// The least elapsed time of an instance with a cache of so many blocks; `None` if it is too large
-/// to search, or its cache holds nothing.
+/// The least elapsed time of an instance with a cache of a given number of blocks; `None` if it is
+/// too large to search, or its cache holds nothing.
 #[must_use]
 pub fn optimum(instance: &Instance, cache_blocks: u32) -> Option<u64> {
     let reads = &instance.reads;
@@ -42,7 +42,7 @@ struct State {
     cursor: u8,
     /// A bit for each block in the cache.
     resident: u8,
-    /// What each disk fetches, and units until it arrives; nothing if those are 0.
+    /// The block under way from each disk, and units until it arrives; none if those are 0.
     coming: [(u8, u8); DISKS_MAX],
 }
 
@@ -141,7 +141,7 @@ impl Search {
         state.resident.count_ones() + coming as u32
     }
 
-    /// What is worth trying to evict.
+    /// The blocks worth evicting.
     fn victims(&self, state: State) -> u8 {
         let unneeded = state.resident & !self.needed[usize::from(state.cursor)];
         if self.occupied(state) < self.frames {

@@ -1,9 +1,9 @@
-//! Stand-ins for the nine traces of kimbrel96 that are lost.
+//! Stand-ins for the nine traces of Kimbrel et al. 1996 that are lost.
 //!
 //! Each is generated from a seed, with the reads, distinct blocks and compute time that Table 3
-//! prints, exactly, and with the structure that section 3.1 tells of its application. What is
-//! known and what is assumed stands at the head of each file. [`LIST`] names them; the lab of
-//! `reproduce` runs them.
+//! prints, exactly, and with the structure that section 3.1 tells of its application. Known facts
+//! and assumptions stand at the head of each file. [`LIST`] names them; the lab of `reproduce`
+//! runs them.
 //!
 //! ```text
 //! application -> files, reads of (file, block), weights of compute times
@@ -13,7 +13,7 @@
 //! Files are placed as the paper placed those of its traces that it knew by file and offset
 //! (section 3.2): each begins at random within one group of 8550 blocks, which are 100 cylinders
 //! of its disk. Here a file that would lie on another moves up to the next gap; the paper does
-//! not say what it did. Some of the lost traces had real block numbers; which is not known.
+//! not tell its own rule. Some of the lost traces had real block numbers; which is not known.
 //!
 //! A stand-in can show whether an order or a shape holds for reads of that kind. It cannot give
 //! back the published seconds.
@@ -45,8 +45,8 @@ pub static LIST: &[StandIn] = &[
     xds::XDS,
 ];
 
-/// Of those that were fitted to an outcome the paper prints, what they are without. The lab runs them so
-/// that a report can show the figure without the fit.
+/// Each stand-in that was fitted to a printed outcome, without the fit. The lab runs them so that a
+/// report can show the figure both ways.
 pub static WITHOUT_FIT: &[StandIn] = &[
     cscope::CSCOPE_1_WHOLE,
     cscope::CSCOPE_2_SINGLE,
@@ -64,7 +64,7 @@ pub const GROUP_BLOCKS: u32 = 8550;
 pub struct StandIn {
     /// The lost trace.
     pub name: &'static str,
-    /// What it reads, in a line.
+    /// Its reads, in a line.
     pub summary: &'static str,
     /// Reads of it, as Table 3 prints.
     pub reads: u32,
@@ -72,11 +72,11 @@ pub struct StandIn {
     pub distinct: u32,
     /// Compute time of all of it.
     pub compute: Nanos,
-    /// What its application does.
+    /// The accesses of its application.
     accesses: fn(&StandIn, &mut Random) -> Accesses,
 }
 
-/// What an application does.
+/// Accesses of an application.
 #[derive(Debug, Default)]
 struct Accesses {
     /// Blocks of each file.
@@ -114,7 +114,7 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// The trace on an array of so many disks, striped by one block.
+    /// The trace on an array of a given number of disks, striped by one block.
     #[must_use]
     pub fn on(&self, disks: u16) -> Reads {
         let place = |address: &u64| Place::striped(*address, disks, BLOCK_BYTES);
@@ -197,7 +197,7 @@ fn placed(files: &[u32], random: &mut Random) -> Vec<u32> {
     files.iter().map(|blocks| place(*blocks)).collect()
 }
 
-/// The first free run of so many blocks from `from` on, then from the group's front.
+/// The first free run of a given number of blocks from `from` on, then from the group's front.
 fn gap(taken: &[bool], from: u32, blocks: u32) -> Option<u32> {
     let mut free = 0;
     let all = taken.len();
@@ -228,7 +228,7 @@ fn scaled(weights: &[u64], total: Nanos) -> Vec<Nanos> {
     weights.iter().map(&mut share).collect()
 }
 
-/// How many of `extra` things fall to visit `at` of `visits`, spread evenly.
+/// How many of `extra` reads fall to visit `at` of `visits`, spread evenly.
 fn spread(extra: u64, at: u64, visits: u64) -> u64 {
     extra * (at + 1) / visits - extra * at / visits
 }

@@ -1,9 +1,9 @@
-//! `synth`: 50 passes over 2000 sequential blocks, the one trace of kimbrel96 that is not lost.
+//! `synth`: 50 passes over 2000 sequential blocks, the one trace of Kimbrel et al. 1996 not lost.
 //!
 //! Compute times between reads are exponential with mean 1 ms ("according to a Poisson
 //! distribution", section 3.1), from a seed. Blocks are striped over the disks one by one. With the
 //! paper's cache of 1280 blocks, demand fetching must make 37,280 fetches and fixed horizon 38,000
-//! whatever the disks are like: neither depends on time.
+//! on disks of any kind: neither depends on time.
 //!
 //! Exponential variates come from von Neumann's comparison method, exact and without logarithms,
 //! so that a seed gives the same trace on every machine: the length of the first descending run
@@ -25,7 +25,7 @@ pub const CACHE_BLOCKS: u32 = 1280;
 /// Mean compute time between two reads.
 pub const MEAN_COMPUTE: Nanos = Nanos(1_000_000);
 
-/// The trace on an array of so many disks.
+/// The trace on an array of a given number of disks.
 #[must_use]
 pub fn synth(disks: u16, seed: u64) -> Reads {
     let mut random = Random::new(seed);

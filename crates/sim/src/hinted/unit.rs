@@ -1,4 +1,4 @@
-//! The unit model: the theory's clock, exact (kimbrel96 section 2.1).
+//! The unit model: the theory's clock, exact (Kimbrel et al. 1996, section 2.1).
 //!
 //! A hit takes one time unit, a fetch F, fetches on one disk follow each other and those on
 //! several run side by side. Time is whole units. At each of them, in this order:
@@ -7,14 +7,14 @@
 //! 1  a reference that began one unit ago is done, and the cursor moves
 //! 2  fetches that began F ago arrive
 //! 3  the reader asks for the block at the cursor, if it is not at work on one
-//! 4  the planner decides; what it starts evicts at once
+//! 4  the planner decides; a fetch that starts evicts at once
 //! 5  a block that is resident is referenced from now to the next unit, else one unit is stall
 //! ```
 //!
-//! So a block is given up at the earliest when its reference is over, and what arrives at a unit
-//! serves the reference that begins there. The engine decides the same in this clock: a test
-//! (`hinted_engine`) drives it so over the same instances and compares fetch by fetch. Elapsed time is references plus stall, as in the
-//! paper; Figure 1's schedules cost 7 and 6.
+//! So a block is given up at the earliest when its reference is over, and a block that arrives at a
+//! unit serves the reference that begins there. The engine decides the same in this clock: a test
+//! (`hinted_engine`) drives it so over the same instances and compares fetch by fetch. Elapsed time
+//! is references plus stall, as in the paper; Figure 1's schedules cost 7 and 6.
 
 use std::collections::VecDeque;
 
@@ -42,20 +42,20 @@ pub struct Fetch {
     pub at: u64,
     /// The cursor then.
     pub cursor: u32,
-    /// What was fetched.
+    /// The fetched block.
     pub block: BlockNo,
-    /// What was given up.
+    /// The block given up for it.
     pub evict: Option<BlockNo>,
 }
 
-/// What came of a run.
+/// Result of a run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct UnitReport {
     /// Time from the first reference's request to the last one's end.
     pub elapsed_units: u64,
     /// Units in which no reference was served.
     pub stall_units: u64,
-    /// What became of references and fetches.
+    /// Counters of references and fetches.
     pub ledger: Ledger,
     /// Inputs that made no sense to the planner: none, or there is a defect.
     pub refused: u64,
@@ -98,7 +98,7 @@ pub fn run(setup: &Setup, instance: &Instance) -> Result<UnitReport, HostError> 
 struct World {
     planner: Planner,
     fetch_units: u64,
-    /// What is under way on each disk, by when it ends.
+    /// Fetches under way on each disk, by the time of their end.
     disks: Vec<VecDeque<(u64, BlockNo)>>,
     now: u64,
     served: u64,
@@ -128,7 +128,7 @@ impl World {
         Ok(())
     }
 
-    /// What ends by now has arrived.
+    /// Fetches that end by now arrive.
     fn land(&mut self) {
         for disk in 0..self.disks.len() {
             while let Some((end, block)) = self.disks[disk].front().copied() {

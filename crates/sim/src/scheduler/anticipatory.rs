@@ -1,24 +1,27 @@
-//! Anticipatory: a disk waits a little for the process it served last, whose next read is likely near.
+//! Anticipatory: an idle disk waits a little for its last process, whose next read is likely near.
 //!
-//! A process that reads synchronously asks for its next block only when it has the last one. A scheduler
-//! that never waits serves somebody else in between, and pays two seeks for each read; it takes the
-//! process for idle that only thinks ("deceptive idleness", Iyer and Druschel, SOSP 2001):
+//! A process that reads synchronously asks for its next block only when it has the last one. A
+//! scheduler that never waits serves another process in between, and pays two seeks for each read;
+//! it takes the process for idle that only thinks ("deceptive idleness", Iyer and Druschel, SOSP
+//! 2001):
 //!
 //! ```text
 //! A reads 10, B reads 900, A reads 11 ..     look           10 900  11 901  12 902 ..
 //!                                            anticipatory   10 11 12 ..    900 901 902 ..
 //! ```
 //!
-//! When the request that would be served is another process's, and farther away than the last process's next
-//! one is expected to be, the disk stays idle for as long as that process is expected to think, and at
-//! most `wait_ns` in all. Expected are, for each process, the decaying means of its *think time* (from the
-//! end of its last request here to its next) and of its *seek distance*. Underneath is an elevator that
-//! goes upwards, and back where a request lies close behind. A request older than
-//! `expire_ns` is served before any other, so that no process keeps a disk to itself. Requests that follow each
-//! other in the queue become one, as in a block layer.
+//! For each process T is the decaying mean of its think time (from the end of its last request here
+//! to its next), and D that of its seek distance. After a request of process A ended at `end`, with
+//! a request of another process next in the elevator:
 //!
-//! It tells processes apart by [`Process`]. Writes, which Linux gives batches of
-//! their own, do not occur.
+//! ```text
+//! T = 7/8 T + 1/8 t,  D = 7/8 D + 1/8 d          the first samples all weigh the same
+//! idle until end + wait_ns    if T <= wait_ns and D < |next - end of A|, or A is new
+//! ```
+//!
+//! The elevator goes upwards, and back to a request close behind. A request older than `expire_ns`
+//! is served first, so that no process keeps a disk to itself. Requests that follow each other in
+//! the queue become one, as in a block layer. Linux's batches of writes do not occur.
 
 use std::collections::BTreeMap;
 
@@ -71,8 +74,8 @@ const PARAMS: &[Param] = &[
     },
 ];
 
-/// The weight of what is new in a mean, as a shift: an eighth, so that three or four reads say what a
-/// process does now.
+/// The weight of a new value in a mean, as a shift: an eighth, so that three or four reads show the
+/// present behaviour of a process.
 const WEIGHT: u32 = 3;
 
 /// Processes that are remembered: beyond these, the one that asked longest ago is forgotten.
@@ -81,7 +84,7 @@ const PROCESSES_MAX: usize = 1024;
 /// A request so close behind the head is as good as one twice as far ahead of it.
 const BACK_MAX: u64 = 1 << 20;
 
-/// What is known of a process on this disk.
+/// Statistics of a process on this disk.
 #[derive(Clone, Copy, Debug, Default)]
 struct Habits {
     /// Requests of it that have not ended.
@@ -121,7 +124,8 @@ impl Anticipatory {
         }
     }
 
-    /// The elevator: the next one upwards, unless one lies close behind; else from the lowest again.
+    /// The elevator: the next one upwards, unless one lies close behind; else from the lowest
+    /// again.
     fn elevator(&self, waiting: &Waiting, head: Bytes) -> Option<Key> {
         let ahead = waiting.at_or_after(head);
         let behind = waiting.before(head);
@@ -134,7 +138,8 @@ impl Anticipatory {
         }
     }
 
-    /// Until when to wait for the process served last, if it may ask for something nearer than this.
+    /// Until when to wait for the process served last, if it may ask for something nearer than
+    /// this.
     fn waits(&self, next: &Request, head: &Head) -> Option<Nanos> {
         let last = self.last.filter(|last| *last != next.process)?;
         let habits = self.processes.get(&last)?;

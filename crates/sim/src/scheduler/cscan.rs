@@ -1,9 +1,9 @@
 //! CSCAN: sweep upwards, return to the lowest request, and again.
 //!
 //! Always upwards, so every position waits equally long, and sequential streams are served in
-//! their direction, which a disk's readahead rewards; kimbrel96 (section 3.2) chose it over SCAN
-//! for that. It turns at the last request and returns to the first, as drivers do and as we
-//! assume of the paper; with `to_edge=1` the arm goes to the end of the device and to its
+//! their direction, which a disk's readahead rewards; Kimbrel et al. 1996 (section 3.2) chose it
+//! over SCAN for that. It turns at the last request and returns to the first, as drivers do and as
+//! we assume of the paper; with `to_edge=1` the arm goes to the end of the device and to its
 //! beginning in between, as textbooks have it.
 
 use forerun_core::Bytes;

@@ -1,8 +1,8 @@
 //! Deadline: an elevator that goes upwards in batches, and back to requests that wait too long.
 //!
-//! An elevator serves the nearest request ahead, so a stream that always has one more starves a request
-//! behind the head. Here a request has a deadline, `expire_ns` after it came, and the elevator is
-//! interrupted at most once a batch to look at it:
+//! An elevator serves the nearest request ahead, so a stream that always has one more starves a
+//! request behind the head. Here a request has a deadline, `expire_ns` after it came, and the
+//! elevator is interrupted at most once a batch to look at it:
 //!
 //! ```text
 //! batch under way, shorter than fifo_batch, a request lies ahead  -> that request
@@ -11,9 +11,9 @@
 //!       none does                                                 -> the lowest one, a new batch
 //! ```
 //!
-//! With `fifo_batch = 2`, the head at 50, and request 10 past its deadline: 60, 70 end the batch, then 10, then 80.
-//! Requests that follow each other in the queue become one, as in a block layer. Writes, which have a
-//! queue and a longer deadline of their own in Linux, do not occur.
+//! With `fifo_batch = 2`, the head at 50, and request 10 past its deadline: 60, 70 end the batch,
+//! then 10, then 80. Requests that follow each other in the queue become one, as in a block layer.
+//! Writes, which have a queue and a longer deadline of their own in Linux, do not occur.
 
 use forerun_core::Bytes;
 use forerun_core::spec::{Knows, Method, Param, Spec};
@@ -132,8 +132,8 @@ mod tests {
 
     #[test]
     fn an_expired_request_waits_for_the_end_of_a_batch_and_begins_one() {
-        // The one at 500 ends after 10 ms and is the first of a batch of 4. After three more, at 40 ms,
-        // that at 100 is past 25 ms; the batch from there goes on upwards.
+        // The one at 500 ends after 10 ms and is the first of a batch of 4. After three more, at 40
+        // ms, that at 100 is past 25 ms; the batch from there goes on upwards.
         let asked = [100, 600, 620, 640, 660, 680, 110];
         let found = order("deadline(expire_ns=25000000,fifo_batch=4)", &asked);
         assert_eq!(ids(&found), [600, 620, 640, 100, 110, 660, 680]);

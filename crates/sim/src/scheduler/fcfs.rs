@@ -1,6 +1,6 @@
-//! First come, first served: the order of arrival, whatever the positions.
+//! First come, first served: the order of arrival, at any positions.
 //!
-//! What a device does without a scheduler. Fair, and the baseline for the others.
+//! The order of a device without a scheduler. Fair, and the baseline for the others.
 
 use forerun_core::spec::{Knows, Method, Spec};
 

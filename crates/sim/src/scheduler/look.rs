@@ -20,7 +20,7 @@ pub(super) const METHOD: Method<Box<dyn Scheduler>> = Method {
     build: |_| Box::new(Look::default()),
 };
 
-/// The direction of a sweep, and what lies in it.
+/// The direction of a sweep, and the requests in it.
 #[derive(Debug, Default)]
 pub(super) struct Look {
     pub(super) is_downward: bool,

@@ -1,6 +1,6 @@
 //! Shortest seek time first: the request nearest to where the last one ended.
 //!
-//! Nearest by position, which is all an operating system knows. Of two equally near the one ahead
+//! Nearest by position, the only measure of an operating system. Of two equally near the one ahead
 //! is taken. Requests far from where others keep coming can wait without bound.
 
 use forerun_core::spec::{Knows, Method, Spec};

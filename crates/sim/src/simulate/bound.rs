@@ -1,4 +1,4 @@
-//! The least time that a run can take: what its result is measured against.
+//! The least time of a run: the bound that its result is compared with.
 //!
 //! In units, tiny instances are searched for the optimum. Otherwise it is a lower bound that no
 //! schedule can go below, and that none need reach:
@@ -9,7 +9,7 @@
 //! ```
 //!
 //! The fewest fetches are those of optimal demand fetching, or one for each block where references
-//! are not kept. What a disk takes at least is its model's to say: [`Device::least`].
+//! are not kept. The least time of a disk comes from its model: [`Device::least`].
 
 use forerun_core::{Bytes, Nanos};
 
@@ -24,7 +24,7 @@ use crate::needs::{Needs, Run};
 use crate::workload::Workload;
 use crate::world::begins;
 
-/// A bound and what it is.
+/// A bound and its kind.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Bound {
     /// The time, in nanoseconds or units.
@@ -34,7 +34,7 @@ pub struct Bound {
 }
 
 impl Bound {
-    /// The larger of what the processor does and what the devices do.
+    /// The larger of the processor's time and the devices' time.
     #[must_use]
     pub fn of(processor: u64, kind: &'static str, devices: Nanos) -> Self {
         if processor >= devices.0 {
@@ -46,7 +46,7 @@ impl Bound {
     }
 }
 
-/// What no method that fetches block by block can beat on these devices, one a disk, if this is
+/// A lower bound for methods that fetch block by block on these devices, one a disk, if this is
 /// computed in all.
 #[must_use]
 pub fn by_block(
@@ -76,8 +76,8 @@ fn fewest_fetches(recorded: &Recorded, cache_blocks: u32) -> (u64, &'static str)
     (misses, "compute + driver")
 }
 
-/// What no engine can beat on this array, if one reader computes so long: it may fetch many blocks
-/// for the price of one, so its driver costs nothing here.
+/// A lower bound for engines on this array, if one reader computes so long: an engine may fetch
+/// many blocks for the price of one, so its driver costs nothing here.
 #[must_use]
 pub fn by_extent(compute_longest: u64, needs: &Needs, array: &dyn Device, readers: usize) -> Bound {
     let kind = match readers {
@@ -87,8 +87,8 @@ pub fn by_extent(compute_longest: u64, needs: &Needs, array: &dyn Device, reader
     Bound::of(compute_longest, kind, array.least(needs))
 }
 
-/// What an array must deliver for a workload whose files lie on it as the world lays them out: all
-/// blocks that any of its readers takes something of, as far as their file goes.
+/// The needs of a workload whose files lie on an array as the world lays them out: all blocks that
+/// any of its readers takes a byte of, as far as their file goes.
 #[must_use]
 pub fn needs_of(workload: &dyn Workload, block_bytes: u32) -> Needs {
     let (block, sizes) = (u64::from(block_bytes.max(1)), workload.files());
@@ -124,7 +124,7 @@ pub fn needs_of(workload: &dyn Workload, block_bytes: u32) -> Needs {
 /// How many runs are collected before those that touch are made one: 16 MiB.
 const RUNS_MAX: usize = 1 << 20;
 
-/// What no schedule of an instance can beat.
+/// A lower bound for every schedule of an instance.
 #[must_use]
 pub fn in_units(instance: &Instance, cache_blocks: u32) -> Bound {
     if let Some(least) = optimum(instance, cache_blocks).filter(|least| *least < u64::MAX) {

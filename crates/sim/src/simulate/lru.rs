@@ -1,8 +1,8 @@
 //! Demand fetching with LRU replacement, from a stream: for traces of any length.
 //!
-//! Does what the [host](crate::hinted::host) does with the planner's `demand-lru`, event for event
-//! (a test compares them), but needs no reference in advance: the blocks by last use are all it
-//! keeps, eight bytes a block. One fetch is under way at a time, as the reader waits for it:
+//! Equals the [host](crate::hinted::host) with the planner's `demand-lru`, event for event (a test
+//! compares them), but needs no reference in advance: it keeps only the blocks by last use, eight
+//! bytes a block. One fetch is under way at a time, as the reader waits for it:
 //!
 //! ```text
 //! processor  | compute |driver|  stall  | compute | compute | ..
@@ -22,16 +22,15 @@ use crate::hinted::host::Host;
 pub struct Reference {
     /// Its number, dense.
     pub block: u32,
-    /// What is computed before it.
+    /// The computing time before it.
     pub compute: Nanos,
 }
 
-/// Runs references over devices, one a disk, on which blocks lie at their places, with a cache of so
-/// many blocks. It is empty at first.
+/// Runs references over devices, one a disk, on which blocks lie at their places, with a cache of
+/// a given number of blocks. It is empty at first.
 ///
 /// # Errors
-/// Whatever the references end in. A disk there is no device for is one that never answers, and
-/// counts as failed.
+/// An error in the references. A disk without a device never answers, and counts as failed.
 pub fn run<E>(
     host: &Host,
     cache_blocks: u32,
@@ -107,11 +106,11 @@ impl Reader<'_> {
                 self.recency.forget_newest();
             }
         }
-        // What is left of the wait once the driver is done is stall.
+        // The rest of the wait once the driver is done is stall.
         self.work(Nanos(0));
     }
 
-    /// The processor gets work; what it waited for that is stall.
+    /// The processor gets work; its waiting time before that is stall.
     fn work(&mut self, time: Nanos) {
         let idle = self.now.since(self.processor).0;
         self.outcome.stall = self.outcome.stall.saturating_add(idle);

@@ -1,6 +1,6 @@
-//! Where the blocks of a trace lie.
+//! Placement of the blocks of a trace on disks.
 //!
-//! Asked by everything that runs a trace, block by block, so that nothing has to be kept a block:
+//! Computed block by block for every run of a trace, so that no memory is needed for each block:
 //!
 //! ```text
 //! block (dense) -> number in the order that is laid out -> disk and place on it
@@ -16,7 +16,7 @@ use super::recorded::Recorded;
 use crate::hinted::Place;
 use crate::needs::{Needs, Run};
 
-/// Where blocks lie.
+/// Placement of blocks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Layout {
     /// At their number.
@@ -45,7 +45,7 @@ enum Order {
 }
 
 impl<'a> Placing<'a> {
-    /// The blocks over so many disks.
+    /// The blocks over a given number of disks.
     #[must_use]
     pub fn new(
         recorded: &'a Recorded,
@@ -89,7 +89,7 @@ impl<'a> Placing<'a> {
         matches!(self.order, Order::Number)
     }
 
-    /// Where a block lies.
+    /// Location of a block.
     #[must_use]
     pub fn place(&self, block: u32) -> Place {
         let (number, bytes) = (self.number(block), u64::from(self.block_bytes));
@@ -109,7 +109,7 @@ impl<'a> Placing<'a> {
         at.saturating_add(self.block_bytes.into())
     }
 
-    /// What each disk must deliver, each block in a request of its own if `is_by_block`.
+    /// The needs of each disk, each block in a request of its own if `is_by_block`.
     #[must_use]
     pub fn needs(&self, is_by_block: bool) -> Vec<Needs> {
         let disks = self.recorded.disks(self.disks);
@@ -127,7 +127,7 @@ impl<'a> Placing<'a> {
             .collect()
     }
 
-    /// What an array must deliver of a file that holds all blocks in this order.
+    /// The needs of an array for a file that holds all blocks in this order.
     #[must_use]
     pub fn file_needs(&self) -> Needs {
         let block = u64::from(self.block_bytes);

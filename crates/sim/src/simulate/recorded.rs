@@ -1,4 +1,4 @@
-//! What is in a trace: its blocks, numbered in the order of first use, and its references if they
+//! A trace's contents: its blocks, numbered in the order of first use, and its references if they
 //! are kept.
 //!
 //! ```text
@@ -6,9 +6,9 @@
 //!                                                    \-> Placing: where each block lies
 //! ```
 //!
-//! A request counts once for each block it touches. A method that must know what comes needs all
-//! references in memory, 16 bytes each; one that does not is run from the trace itself, of which
-//! only the blocks are kept: 14 to 19 bytes a block, two more where the trace has several devices.
+//! A request counts once for each block it touches. A method that must know future references needs
+//! all of them in memory, 16 bytes each; any other is run from the trace itself, of which only the
+//! blocks are kept: 14 to 19 bytes a block, two more where the trace has several devices.
 
 use forerun_core::hinted::BlockNo;
 use forerun_core::{Bytes, Nanos};
@@ -40,18 +40,18 @@ impl Room {
         plans: false,
     };
 
-    /// What a kept reference takes.
+    /// Bytes of a kept reference.
     const KEPT: u64 = 16;
-    /// What it takes in each run: a copy (16), the planner's order and links (8), and the hints on
+    /// Its bytes in each run: a copy (16), the planner's order and links (8), and the hints on
     /// their way to it (8), which are gone when the run begins. The memory example measures 25.
     const RUN: u64 = 32;
-    /// What a planned fetch takes more, of which there may be one a reference: 90 are measured
+    /// Further bytes of a planned fetch, of which there may be one a reference: 90 are measured
     /// beyond the rest, more where a list has just doubled.
     const PLANNED: u64 = 128;
     /// What a different block takes; 41 are measured with one run.
     pub const BLOCK: u64 = 64;
 
-    /// Whether so many references to so many blocks fit.
+    /// Whether a given number of references to a given number of blocks fit.
     fn fits(self, references: u64, blocks: u64) -> bool {
         let planned = if self.plans { Self::PLANNED } else { 0 };
         let each = Self::KEPT + (Self::RUN + planned).saturating_mul(self.runs);
@@ -79,7 +79,7 @@ impl Recorded {
     /// See [`RequestsError`].
     #[expect(
         clippy::while_let_on_iterator,
-        reason = "it is asked what it was told after"
+        reason = "the iterator is asked for its counts after the loop"
     )]
     pub fn of(mut requests: Requests<'_>, room: Option<Room>) -> Result<Self, RequestsError> {
         let mut recorded = Self {
@@ -100,7 +100,7 @@ impl Recorded {
     fn add(&mut self, request: &Request, room: Option<Room>) -> Result<(), RequestsError> {
         self.requests += 1;
         self.is_addressed &= request.is_addressed;
-        // What is computed before a request is computed after the reference before it.
+        // Computing before a request is computing after the reference before it.
         if let Some(before) = self.references.last_mut() {
             before.compute = request.compute;
         }
@@ -129,7 +129,7 @@ impl Recorded {
         Ok(())
     }
 
-    /// What the trace told besides.
+    /// Other facts learned from the trace.
     #[must_use]
     pub fn told(&self) -> Told {
         self.told
@@ -141,7 +141,7 @@ impl Recorded {
         &self.blocks
     }
 
-    /// Gives back what finds a block by its number, for whoever has all references.
+    /// Frees the lookup of blocks by number, once all references are known.
     pub fn forget_lookup(&mut self) {
         self.blocks.forget_lookup();
     }
@@ -152,13 +152,13 @@ impl Recorded {
         &self.references
     }
 
-    /// How many requests there are.
+    /// Number of requests.
     #[must_use]
     pub fn requests(&self) -> u64 {
         self.requests
     }
 
-    /// Whether every request says at which address it reads.
+    /// Whether every request has an address.
     #[must_use]
     pub fn is_addressed(&self) -> bool {
         self.is_addressed
@@ -171,14 +171,14 @@ impl Recorded {
         u32::try_from(at).ok().map(BlockNo)
     }
 
-    /// How many disks it lies on if there were so many wanted.
+    /// The number of disks: as many as wanted, else the number of devices in the trace.
     #[must_use]
     pub fn disks(&self, wanted: Option<u16>) -> u16 {
         wanted.unwrap_or(self.told.devices).max(1)
     }
 
-    /// The first block that ends beyond so many bytes of its disk: its device, its number there,
-    /// and its end.
+    /// The first block that ends beyond a given number of bytes of its disk: its device, its number
+    /// there, and its end.
     #[must_use]
     pub fn beyond(&self, placing: &Placing<'_>, capacity: Bytes) -> Option<(u16, u64, u64)> {
         let is_beyond = |block: &u32| placing.end(*block) > capacity.0;
@@ -187,7 +187,7 @@ impl Recorded {
         Some((device, number, placing.end(block)))
     }
 
-    /// The first block whose number in a file of all blocks is none that an engine has: its device,
+    /// The first block whose number in a file of all blocks is beyond an engine's: its device,
     /// and its number there.
     #[must_use]
     pub fn beyond_a_file(&self, placing: &Placing<'_>) -> Option<(u16, u64)> {

@@ -1,18 +1,18 @@
-//! A trace as requests for blocks: what is read, of which disk, after which computing.
+//! A trace as requests for blocks: the blocks, their disk, and the computing time before them.
 //!
-//! Stands between the records of a trace and whoever runs them, and is as much of a stream as the
-//! trace is: it keeps the numbers of the trace's devices and the request before, nothing else.
+//! A stream between the records of a trace and its hosts: it keeps the numbers of the trace's
+//! devices and the request before, nothing else.
 //!
 //! ```text
 //! Record, Record, ..  ->  [writes left out, devices numbered, gaps turned into computing]  ->  Request, ..
 //! ```
 //!
-//! Writes are left out unless they are wanted. The computing before a request is what it was told
-//! to be; else what the trace says; where it says nothing, the gap between two arrivals less the
-//! first one's response. Before the very first request it is left out.
+//! Writes are left out unless they are wanted. The computing before a request is the time set by
+//! the caller; else the time in the trace; else the gap between two arrivals less the first one's
+//! response. Before the very first request it is left out.
 //!
 //! A [`Source`] opens the same trace as often as it is asked to: a run that keeps nothing reads it
-//! once to learn what is in it, and once more to run it.
+//! once to learn its contents, and once more to run it.
 
 use std::collections::BTreeMap;
 
@@ -34,7 +34,7 @@ pub struct Manner {
     pub block_bytes: u32,
     /// Whether writes count as reads.
     pub with_writes: bool,
-    /// The computing before each request but the first, in place of what the trace says.
+    /// The computing before each request but the first, in place of the trace's.
     pub think: Option<Nanos>,
 }
 
@@ -76,7 +76,7 @@ pub enum RequestsError {
     },
     /// More devices than there can be disks.
     Devices,
-    /// No read, only so many writes.
+    /// No read, only this number of writes.
     Nothing {
         /// Writes that were left out.
         writes: u64,
@@ -139,16 +139,16 @@ pub struct Request {
     pub at: Option<Position>,
 }
 
-/// What was learned of a trace on the way.
+/// Facts learned from a trace on the way.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Told {
     /// Devices so far.
     pub devices: u16,
     /// Writes that were left out.
     pub writes: u64,
-    /// Whether requests say what was computed before them.
+    /// Whether requests state the computing time before them.
     pub says_compute: bool,
-    /// Whether requests say when they arrived.
+    /// Whether requests have a time of arrival.
     pub says_arrival: bool,
 }
 
@@ -174,7 +174,7 @@ impl Source {
         Ok(Requests::new((self.open)()?, self.manner))
     }
 
-    /// Where the first request for a block stands, if its file says.
+    /// Position of the first request for a block, if its file has any.
     #[must_use]
     pub fn position_of(&self, device: u16, block: u64) -> Option<Position> {
         let is_asked = |r: &Request| r.device == device && (r.first..=r.last).contains(&block);
@@ -198,7 +198,7 @@ impl<'a> Requests<'a> {
         }
     }
 
-    /// What was learned so far.
+    /// Facts learned so far.
     #[must_use]
     pub fn told(&self) -> Told {
         self.told
@@ -230,7 +230,7 @@ impl<'a> Requests<'a> {
         Ok(number)
     }
 
-    /// What was computed before a request.
+    /// The computing time before a request.
     fn compute(&mut self, record: &Record) -> Nanos {
         self.told.says_compute |= record.compute.is_some();
         let response = record.response.unwrap_or_default();

@@ -1,16 +1,16 @@
 //! A trace that is run as it is read: references one by one, or reads of one file for the engine.
 //!
-//! What is in the trace was learned before ([`Recorded`]); here it is read once more, and nothing of
-//! it is kept. For the engine all blocks lie in one file, as they lie on the array, and a request of
-//! n blocks is one read of n blocks:
+//! The trace's contents were learned before ([`Recorded`]); here it is read once more, and nothing
+//! of it is kept. For the engine all blocks lie in one file, as they lie on the array, and a
+//! request of n blocks is one read of n blocks:
 //!
 //! ```text
 //! Request{first..=last} -> by number: one read            [first .. last]
 //!                       -> by first use: one for each run  [3 4 5] [9] [6 7]
 //! ```
 //!
-//! A trace that cannot be read to its end, or is another one by now, ends the run; whoever ran it
-//! asks [`Streamed::failure`] then.
+//! A trace that cannot be read to its end, or has changed since, ends the run; the caller asks
+//! [`Streamed::failure`] then.
 
 use std::cell::RefCell;
 
@@ -34,7 +34,7 @@ impl<'a> References<'a> {
     /// From the first one on.
     ///
     /// # Errors
-    /// The trace cannot be opened; each item says whether it still can be read.
+    /// The trace cannot be opened; each item is a request or the error.
     pub fn new(source: &Source, recorded: &'a Recorded) -> Result<Self, RequestsError> {
         Ok(Self {
             requests: source.requests()?,
@@ -69,7 +69,7 @@ impl Iterator for References<'_> {
 
 /// The kept references, block by block, as [`References`] gives them.
 pub fn kept(recorded: &Recorded) -> impl Iterator<Item = Result<Reference, RequestsError>> + '_ {
-    // What is computed after a reference is computed before the next one.
+    // Computing after a reference is computing before the next one.
     let mut before = Nanos(0);
     recorded.references().iter().map(move |reference| {
         let compute = std::mem::replace(&mut before, reference.compute);
@@ -101,7 +101,7 @@ impl<'a> Streamed<'a> {
         }
     }
 
-    /// What ended the trace early, if anything did.
+    /// The error that ended the trace early, if any.
     #[must_use]
     pub fn failure(&self) -> Option<RequestsError> {
         self.failure.borrow().clone()

@@ -1,4 +1,4 @@
-//! Writing a trace in another format: what `forerun trace convert` does.
+//! Writing a trace in another format: the conversion of `forerun trace convert`.
 //!
 //! A request is first made to fit. Where the format knows only blocks, a range becomes one
 //! reference for each block it touches, the computing before the first; where it knows only
@@ -6,8 +6,8 @@
 //! whole ones. Blocks of different devices stay different where the format knows no devices: the
 //! device goes into the upper 24 bits of the number.
 //!
-//! What the format cannot say is left out and counted, so that a caller can tell what was lost. A
-//! format whose every request has a time refuses a trace without times: none are made up.
+//! Facts that the format cannot hold are left out and counted, so that a caller can report the
+//! loss. A format whose every request has a time refuses a trace without times: none are made up.
 //!
 //! It streams, except into `oracle-general`, which must know the future.
 
@@ -23,14 +23,14 @@ const CHUNK: usize = 64 << 10;
 /// Block numbers below this leave room for the device above them.
 const DEVICE_SHIFT: u32 = 40;
 
-/// What was converted.
+/// Counts of a conversion.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Converted {
     /// Requests read.
     pub requests: u64,
     /// Requests written: more where ranges became blocks.
     pub written: u64,
-    /// Requests whose writing is not told from reading.
+    /// Writes that the format cannot tell from reads.
     pub lost_writes: u64,
     /// Requests that lost their device, or have it in the block number.
     pub lost_devices: u64,
@@ -81,7 +81,7 @@ impl core::error::Error for ConvertError {}
 /// Writes all requests of a trace in a format, in blocks of this size where it has blocks.
 ///
 /// # Errors
-/// A request that cannot be read, or cannot be said in this format; what was written before stays.
+/// A request that cannot be read, or that this format cannot hold; earlier output stays.
 pub fn convert(
     records: impl IntoIterator<Item = Result<Record, TraceError>>,
     format: &Format,
@@ -132,7 +132,7 @@ impl Converted {
     }
 }
 
-/// A request as the format can say it: one, or one for each block.
+/// A request in the terms of the format: one, or one for each block.
 fn fit(
     record: &Record,
     holds: &Holds,

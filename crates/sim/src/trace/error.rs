@@ -1,4 +1,4 @@
-//! Why a trace cannot be read: which file, where in it, what was found, what is accepted.
+//! Errors of traces: the file, the place in it, the text found, the accepted form.
 //!
 //! A format returns a [`Cause`]; the [reader](super::reader) adds file, position and, where the
 //! beginning of the file fits another format, that format's name. The message is one line:
@@ -34,7 +34,7 @@ impl fmt::Display for Position {
     }
 }
 
-/// What is wrong.
+/// The kind of error.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Cause {
@@ -42,9 +42,9 @@ pub enum Cause {
     Io(String),
     /// The compressed file is damaged, cut off, or of a kind that is not read.
     Compressed {
-        /// gzip, zstd, xz, or what else it is.
+        /// gzip, zstd, xz, or another name of the format.
         kind: &'static str,
-        /// What the decompressor says.
+        /// The decompressor's message.
         reason: String,
     },
     /// A line or record is not of the format's form.
@@ -60,7 +60,7 @@ pub enum Cause {
         field: &'static str,
         /// Its text.
         found: String,
-        /// What it can be.
+        /// The accepted values.
         accepted: &'static str,
     },
     /// The last record is cut off.
@@ -121,7 +121,7 @@ impl Cause {
     }
 }
 
-/// Text for a message: short, and whatever bytes it has.
+/// Text for a message: short, of any bytes.
 fn shown(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(&bytes[..bytes.len().min(SHOWN_MAX)]).into_owned();
     if bytes.len() > SHOWN_MAX {
@@ -213,7 +213,7 @@ impl TraceError {
         self.0.position
     }
 
-    /// What is wrong.
+    /// The kind of error.
     #[must_use]
     pub fn cause(&self) -> &Cause {
         &self.0.cause

@@ -109,11 +109,11 @@ fn decimal(word: &[u8], unit_ns: u64) -> Option<u64> {
     Some(nanos)
 }
 
-/// What sectors and bytes may be.
+/// The range of sectors and bytes.
 pub(super) const SECTORS: &str =
     "sectors of 512 bytes that end below byte 2^64, at most 2^32 bytes of them";
 
-/// A request for so many bytes from a sector on, if they lie in reach.
+/// A request for a given number of bytes from a sector on, if they lie in reach.
 pub(super) fn from_sector(first: u64, bytes: u64) -> Option<Record> {
     Record::range(first.checked_mul(SECTOR)?, u32::try_from(bytes).ok()?)
 }

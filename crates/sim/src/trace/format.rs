@@ -2,12 +2,12 @@
 //!
 //! A new format is one file in `format/`, one `mod` line here and one entry in [`LIST`]; it can
 //! then be named, guessed, listed in error messages, converted to and from, and runs in the tests
-//! over all formats. The file says where the format is specified and what of it is not read.
+//! over all formats. The file says where the format is specified and which part of it is not read.
 //!
 //! A format says how long its next unit is (a line, or some bytes) and turns one into at most one
 //! [`Record`]. It never sees the file, so it cannot read ahead, and a trace of any length takes no
 //! memory. The order of the list is the order of guessing: the first format whose reader accepts
-//! the beginning of a file is the guess, so what accepts most stands last.
+//! the beginning of a file is the guess, so the most permissive stand last.
 
 pub mod blkparse;
 pub mod csv;
@@ -45,10 +45,10 @@ pub static LIST: &[Format] = &[
     oracle_general::FORMAT,
 ];
 
-/// How much of the beginning of a file a guess looks at, in lines or records.
+/// Length of the beginning of a file for a guess, in lines or records.
 const GUESS_UNITS: usize = 64;
 
-/// A format: what it is, and how it is read and written.
+/// A format: its name, its reader and its writer.
 #[derive(Debug)]
 pub struct Format {
     /// Name as the user types it.
@@ -62,7 +62,7 @@ pub struct Format {
     /// Whether its reader tells it from other formats. One that does not gives way to a format
     /// that fits the beginning of the file.
     pub is_marked: bool,
-    /// What of a request it can say.
+    /// The facts of a request that it can hold.
     pub holds: Holds,
     /// Begins to read.
     pub reader: fn(&Options) -> Box<dyn Decode>,
@@ -70,7 +70,7 @@ pub struct Format {
     pub writer: fn() -> Box<dyn Encode>,
 }
 
-/// What of a [`Record`] a format can say.
+/// The facts of a [`Record`] that a format can hold.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Holds {
     /// Which kinds of place.
@@ -81,17 +81,17 @@ pub struct Holds {
     pub op: bool,
     /// When it was issued, in this unit.
     pub arrival_unit_ns: Option<u64>,
-    /// Whether every request must say when.
+    /// Whether every request must have a time.
     pub needs_arrival: bool,
     /// Computing before it.
     pub compute: bool,
-    /// How long it took.
+    /// The response time.
     pub response: bool,
-    /// What the drive's cache did.
+    /// The behaviour of the drive's cache.
     pub label: bool,
 }
 
-/// Which kinds of place a format can say.
+/// Kinds of place that a format can hold.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Places {
     /// Numbers of blocks.
@@ -106,7 +106,7 @@ pub enum Places {
     All,
 }
 
-/// What a format that knows only places holds.
+/// The facts in a format that knows only places.
 pub(super) const BLOCKS_ONLY: Holds = Holds {
     places: Places::Blocks,
     device: false,
@@ -118,8 +118,7 @@ pub(super) const BLOCKS_ONLY: Holds = Holds {
     label: false,
 };
 
-/// What a block trace holds that says when, on which device and whether it reads: the shape that
-/// most of them share.
+/// The facts in a block trace with time, device and direction: the shape that most of them share.
 pub(super) const TIMED_SECTORS: Holds = Holds {
     places: Places::Sectors,
     device: true,
@@ -129,13 +128,13 @@ pub(super) const TIMED_SECTORS: Holds = Holds {
     ..BLOCKS_ONLY
 };
 
-/// What the reader of a trace may be told.
+/// Options of the reader of a trace.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Options {
     /// How many requests are put in order of time before one is given out. 1024 is far above the
     /// steps back of merged traces, and 100 KiB; 0 refuses any step back.
     pub sort_window: usize,
-    /// What a time without a decimal point means in `disksim`, in nanoseconds: 1 for MQSim's
+    /// The unit of a time without a decimal point in `disksim`, in nanoseconds: 1 for MQSim's
     /// traces, 1,000,000 for DiskSim's own written without decimals.
     pub whole_time_ns: u64,
     /// Where the columns of a `csv` are, if it has no header.
@@ -152,7 +151,7 @@ impl Default for Options {
     }
 }
 
-/// What a reader takes next.
+/// The next unit of a reader.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Unit {
     /// A line.
@@ -188,7 +187,7 @@ pub enum Unit {
 /// assert!(Numbers.take(b"x").is_err());
 /// ```
 pub trait Decode {
-    /// What it takes next.
+    /// Its next unit.
     fn unit(&self) -> Unit {
         Unit::Line
     }
@@ -238,10 +237,10 @@ pub trait Encode {
     /// Appends a request, which has nothing the format does not hold.
     ///
     /// # Errors
-    /// The format cannot say this value.
+    /// The format cannot hold this value.
     fn put(&mut self, record: &Record, out: &mut Vec<u8>) -> Result<(), Cause>;
 
-    /// Writes what comes after the last request.
+    /// Writes the text after the last request.
     ///
     /// # Errors
     /// It cannot be written.
@@ -253,7 +252,7 @@ pub trait Encode {
 /// The format a user names.
 ///
 /// # Errors
-/// There is none of this name; the error lists what there is.
+/// There is none of this name; the error lists the existing ones.
 pub fn parse(name: &str) -> Result<&'static Format, ChoiceError> {
     Format::named(name).ok_or_else(|| ChoiceError::Unknown {
         family: "trace format",
@@ -316,7 +315,7 @@ impl Format {
     }
 }
 
-/// The next line or record of a beginning, and what follows; `None` if it is not all there.
+/// The next line or record of a beginning, and the rest; `None` if it is not all there.
 fn next_unit(rest: &[u8], unit: Unit, is_whole: bool) -> Option<(&[u8], &[u8])> {
     match unit {
         Unit::Bytes(bytes) => rest.split_at_checked(bytes),
@@ -332,7 +331,7 @@ pub(super) fn is_comment(line: &[u8]) -> bool {
     line.trim_ascii_start().starts_with(b"#")
 }
 
-/// The sectors of a request; whoever writes has made them whole.
+/// The sectors of a request; the writer has made them whole.
 pub(super) fn sectors_of(record: &Record) -> (u64, u64) {
     match record.place {
         Place::Byte(offset) => (offset / SECTOR, u64::from(record.bytes) / SECTOR),

@@ -1,7 +1,7 @@
-//! A journal as a trace: what a real run read, to be read again under another preset or device.
+//! A journal as a trace: the reads of a real run, to be read again under another preset or device.
 //!
-//! Where [`crate::replay`] asks whether the engine still decides the same, this asks what
-//! another one would have done. Of the inputs it keeps files, opens and accesses:
+//! [`crate::replay`] asks whether the engine still decides the same; this module serves runs of
+//! another engine. Of the inputs it keeps files, opens and accesses:
 //!
 //! ```text
 //! read .. fresh  ->  an access from its head on, after the time since the reader's last answer
@@ -10,8 +10,8 @@
 //!                    read says that they were its head
 //! ```
 //!
-//! What a journal does not hold is lost: reads that only hit again, where inside a block one began,
-//! and which part of a retried read was taken. Times contain the recorder's own copying.
+//! A journal does not hold everything; lost are reads that only hit again, where inside a block one
+//! began, and which part of a retried read was taken. Times contain the recorder's own copying.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::BufRead;
@@ -29,7 +29,7 @@ use crate::workload::Step;
 /// Ranges remembered that a reader awaited: the kernel has some requests of one under way.
 const AWAITED_MAX: usize = 64;
 
-/// Reads a journal as a trace; also says the settings it was recorded with.
+/// Reads a journal as a trace; also returns its settings.
 ///
 /// # Errors
 /// The first line that cannot be read.
@@ -53,7 +53,7 @@ pub fn trace(journal: impl BufRead) -> Result<(Settings, Trace), ReplayError> {
     Ok((settings, seen.trace))
 }
 
-/// What was seen so far. Numbers of files and readers are reused in a journal; here each opening
+/// State of the parser. Numbers of files and readers are reused in a journal; here each opening
 /// and each version is one of its own.
 #[derive(Default)]
 struct Seen {
@@ -67,7 +67,7 @@ struct Seen {
     answered: Vec<Nanos>,
     /// How many of each reader's last steps are touches.
     touched: Vec<usize>,
-    /// What each reader awaited last.
+    /// The last awaited blocks of each reader.
     awaited: Vec<VecDeque<Range<u32>>>,
 }
 
@@ -139,7 +139,8 @@ impl Seen {
         }
     }
 
-    /// What was awaited was counted then; the touches of who comes for it are no accesses.
+    /// Awaited blocks were counted then; the touches of the reader that comes for them are no
+    /// accesses.
     fn await_touches(&mut self, reader: usize, first: u32, count: u32) {
         let awaited = &mut self.awaited[reader];
         awaited.push_back(first..first.saturating_add(count));

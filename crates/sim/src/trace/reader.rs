@@ -1,10 +1,9 @@
 //! Reading a trace: an iterator of requests over a file of any format and length.
 //!
-//! Called by whoever has a trace; joins the source, one format's reader and the sorting window.
-//! Memory is bounded by the longest line, the window and what the format keeps (names). The first
-//! error ends the iteration: what is read of a damaged file up to there is right, what follows
-//! cannot be trusted. An error early in the file is answered with the format the file looks like,
-//! if it is another one.
+//! Joins the source, one format's reader and the sorting window. Memory is bounded by the longest
+//! line, the window and the names a format keeps. The first error ends the iteration: requests of a
+//! damaged file up to there are right, the rest cannot be trusted. An error early in the file is
+//! answered with the format the file looks like, if it is another one.
 
 use std::fs::File;
 use std::io::Read;
@@ -30,7 +29,7 @@ pub struct Records {
     given: Option<Position>,
 }
 
-/// How far the reading is. The window is emptied before a failure is told.
+/// How far the reading is. The window is emptied before a failure is returned.
 enum State {
     Reading,
     Failing(TraceError),

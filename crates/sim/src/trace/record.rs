@@ -21,10 +21,10 @@ pub enum Place {
     Block(u64),
 }
 
-/// What a request does.
+/// The direction of a request.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub enum Op {
-    /// It reads; also where a format does not say.
+    /// A read; also in a format without directions.
     #[default]
     Read,
     /// It writes.
@@ -42,14 +42,14 @@ impl Op {
     }
 }
 
-/// What the drive's own cache did, where it was measured.
+/// The behaviour of the drive's own cache, where it was measured.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Label {
     /// The cache had it.
     Hit,
     /// The cache had nothing of it.
     Miss,
-    /// DiskSim's `Doub`: it began on what the request before had in progress.
+    /// DiskSim's `Doub`: it began on the sectors that the request before had in progress.
     Double,
     /// DiskSim's `Trip`: as before, one request further back.
     Triple,
@@ -79,17 +79,17 @@ impl Label {
 /// See the [module](self).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Record {
-    /// Where it begins.
+    /// Start position.
     pub place: Place,
-    /// How long it is; 0 where the format does not say, which counts as one block.
+    /// Its length; 0 in a format without lengths, which counts as one block.
     pub bytes: u32,
     /// The device, or the file where a format has files.
     pub device: u32,
-    /// What it does.
+    /// Its direction.
     pub op: Op,
-    /// What the drive's cache did.
+    /// The behaviour of the drive's cache.
     pub label: Option<Label>,
-    /// When it was issued, from whatever the trace counts from.
+    /// When it was issued, from the trace's origin of time.
     pub arrival: Option<Nanos>,
     /// Computing since the answer to the request before.
     pub compute: Option<Nanos>,

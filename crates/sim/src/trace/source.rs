@@ -20,12 +20,12 @@ use super::error::Cause;
 
 /// How much of the beginning is kept for guessing the format: some fifty lines.
 const HEAD: usize = 4096;
-/// A window of 128 MiB is what `zstd --long` and `xz -9` ask for at most.
+/// `zstd --long` and `xz -9` ask for windows of 128 MiB at most.
 const WINDOW_MAX: u32 = 128 << 20;
 /// The longest line: a csv row with long names fits hundreds of times.
 pub(super) const LINE_MAX: usize = 64 << 10;
 
-/// What some editors put before UTF-8; it is no part of the first line.
+/// The mark that some editors put before UTF-8; it is no part of the first line.
 pub(super) const MARK: &[u8] = b"\xef\xbb\xbf";
 
 type Bytes = Box<dyn Read>;
@@ -88,7 +88,7 @@ impl Source {
         self.line
     }
 
-    /// The position after what was last read.
+    /// The position after the last unit read.
     pub(super) fn byte(&self) -> u64 {
         self.byte
     }
@@ -119,7 +119,7 @@ impl Source {
         Ok(read > 0)
     }
 
-    /// Reads the next record of so many bytes; false at the end.
+    /// Reads the next record of a given size; false at the end.
     pub(super) fn next_record(&mut self, bytes: usize) -> Result<bool, Cause> {
         self.unit.clear();
         let read = (&mut self.bytes)
@@ -137,7 +137,7 @@ impl Source {
     }
 }
 
-/// What the first bytes say.
+/// The compression named by the first bytes.
 fn compression(start: &[u8]) -> Option<&'static str> {
     const MAGIC: [(&[u8], &str); 6] = [
         (&[0x1f, 0x8b], "gzip"),
@@ -168,7 +168,7 @@ fn damage(compression: Option<&'static str>, error: &io::Error) -> Cause {
 struct Ahead {
     start: Vec<u8>,
     taken: usize,
-    /// What ended reading ahead early; told once everything before it was taken.
+    /// The error that ended reading ahead early; returned once everything before it was taken.
     failed: Option<io::Error>,
     rest: Bytes,
 }
@@ -244,7 +244,7 @@ impl Read for Frames {
     }
 }
 
-/// Begins the next frame of contents, or skips one of other things.
+/// Begins the next frame of contents, or skips one of another kind.
 fn next_frame(mut file: Ahead) -> io::Result<Frames> {
     match *file.peek(8)? {
         [] => Ok(Frames::Over),

@@ -1,4 +1,4 @@
-//! What a trace consists of, in one pass: what `forerun trace info` prints.
+//! A trace's contents in one pass, as `forerun trace info` prints them.
 //!
 //! Counts, integers only. A request is *sequential* if it begins where the one before on its
 //! device ended (for blocks: is the next number). Distinct blocks are counted exactly, in at most
@@ -17,7 +17,7 @@ use crate::count::Numbering;
 pub struct Summary {
     /// Requests.
     pub requests: u64,
-    /// Of them, reads; also those of which the format does not say.
+    /// Of them, reads; also requests without a direction.
     pub reads: u64,
     /// And writes.
     pub writes: u64,
@@ -39,7 +39,7 @@ pub struct Summary {
     pub last_block: u64,
     /// Requests that begin where the one before on their device ended.
     pub sequential: u64,
-    /// Requests that say when they were issued.
+    /// Requests with a time of issue.
     pub timed: u64,
     /// The time of the first.
     pub first_ns: u64,
@@ -47,7 +47,7 @@ pub struct Summary {
     pub last_ns: u64,
     /// Computing between requests, added up.
     pub compute_ns: u64,
-    /// Requests that say how long they took.
+    /// Requests with a response time.
     pub answered: u64,
     /// How long these took, added up.
     pub response_ns: u64,
@@ -135,7 +135,7 @@ struct Survey {
     memory: Bytes,
 }
 
-/// What was seen of a device.
+/// Counts of a device.
 #[derive(Default)]
 struct Seen {
     blocks: Numbering,

@@ -3,7 +3,7 @@
 //! Traces merged from several processors, or logged at completion, step back in time by a few
 //! requests. Up to a fixed number of requests is held back and the oldest given out first; those
 //! of equal time stay in the order of the file. One that comes too late even for that is an
-//! error, because whoever simulates cannot go back.
+//! error, because a simulation cannot go back.
 //!
 //! ```text
 //! read ->  [ t=5 t=7 t=7 t=9 ]  -> given out: t=4

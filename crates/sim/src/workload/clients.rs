@@ -1,8 +1,8 @@
 //! Clients: a server of streams, each taken at a steady rate, one more every so often.
 //!
-//! Each client has a file of its own, is served by a process of its own, and takes so many bytes a second.
-//! A read is due when the client has taken what was read before; one that is late is made at once, as into
-//! a socket that has run empty.
+//! Each client has a file of its own, is served by a process of its own, and takes so many bytes a
+//! second. A read is due when the client has taken the bytes read before; a late read is made at
+//! once, as into a socket that has run empty.
 //!
 //! ```text
 //! client 0   |0 1 2 3 4 5 6 ...       1 = the read due a period after the first
@@ -38,7 +38,7 @@ pub(super) const METHOD: Method<Box<dyn Workload>> = Method {
             },
             Param {
                 name: "bytes_per_second",
-                summary: "what each takes; 100 KB/s as in the source",
+                summary: "rate of each; 100 KB/s as in the source",
                 default: 100_000,
                 min: 1,
                 max: 1 << 40,
@@ -68,11 +68,11 @@ pub(super) const METHOD: Method<Box<dyn Workload>> = Method {
 pub struct Clients {
     /// Size of each file.
     pub file_bytes: u64,
-    /// Bytes a read asks for.
+    /// Bytes of each read.
     pub read_bytes: u64,
     /// How many.
     pub clients: usize,
-    /// What each takes.
+    /// The rate of each.
     pub bytes_per_second: u64,
     /// Time between the beginnings of two.
     pub every_ns: u64,

@@ -1,9 +1,10 @@
-//! Direct reads: threads that read past the page cache, each request aligned to the strips of an array.
+//! Direct reads: threads bypass the page cache, each request aligned to the strips of an array.
 //!
-//! What a database or a video server does that prefetches by itself, and what tells alignment from
-//! detection: no page cache and no readahead stand between, so it is run with the preset `none`. Each thread
-//! reads a region of its own sequentially, `request_bytes` at a time, which is one strip or
-//! several; where it begins in its region is drawn, so that threads do not go round the disks in step:
+//! Databases and video servers that prefetch by themselves read so, and it tells alignment from
+//! detection: no page cache and no readahead stand between, so it is run with the preset `none`.
+//! Each thread reads a region of its own sequentially, `request_bytes` at a time, which is one
+//! strip or several; where it begins in its region is drawn, so that threads do not go round the
+//! disks in step:
 //!
 //! ```text
 //! 2 strips a request     thread 0  | 4 5 | 6 7 | 8 9 | .. | 2 3 |      thread 1  | 0 1 | 2 3 | ..
@@ -32,7 +33,7 @@ pub(super) const METHOD: Method<Box<dyn Workload>> = Method {
             },
             Param {
                 name: "request_bytes",
-                summary: "of each read: a strip of the array, or several; 128 KiB is one of baek09",
+                summary: "of each read: a strip of the array, or several; 128 KiB in the source",
                 default: 128 << 10,
                 min: 512,
                 max: 1 << 30,

@@ -10,8 +10,8 @@
 //! listing         3   0   4   1   2 ..        order=0 opens 3, 0, 4, ..
 //! ```
 //!
-//! Each open is a reader of its own, and all are one process. An open takes no time in the world: what
-//! it costs to find a file is not modelled, and a gain here is one in fetches alone.
+//! Each open is a reader of its own, and all are one process. An open takes no time in the world:
+//! the cost of finding a file is not modelled, and a gain here is one in fetches alone.
 
 use std::sync::Arc;
 
@@ -27,14 +27,14 @@ pub(super) const METHOD: Method<Box<dyn Workload>> = Method {
         name: "folders",
         summary: "small files of folders, opened one by one and read whole",
         source: "design note 0011",
-        unfit: "files of many windows: what is in a file is read in order here",
+        unfit: "files of many windows: each file is read in order here",
         knows: Knows::Online,
         params: &[
             READ_BYTES,
             THINK_NS,
             Param {
                 name: "folders",
-                summary: "how many; one ends before a walk has its stride, four show what is carried over",
+                summary: "how many; one ends before a walk has its stride, four show the carry-over",
                 default: 4,
                 min: 1,
                 max: 1 << 12,
@@ -87,11 +87,11 @@ pub(super) const METHOD: Method<Box<dyn Workload>> = Method {
 /// See the [module](self).
 #[derive(Clone, Copy, Debug)]
 pub struct Folders {
-    /// Bytes a read asks for.
+    /// Bytes of each read.
     pub read_bytes: u64,
     /// Computing time before each read.
     pub think_ns: u64,
-    /// How many folders.
+    /// Number of folders.
     pub folders: u64,
     /// Files of each.
     pub files: u64,
@@ -223,7 +223,7 @@ mod tests {
             }
             assert_eq!(order == 1, files[..60].is_sorted(), "{order}");
             assert_eq!(order != 2, files[..60] == files[60..], "{order}");
-            // Where a file lies is what its inode says.
+            // A file lies where its inode number says.
             for (visit, file) in walk.visits.iter().zip(&files) {
                 let entry = walk.listings[visit.folder as usize][visit.entry as usize];
                 assert_eq!(entry.inode & 0xf_ffff, *file as u64 % 20);

@@ -1,9 +1,9 @@
 //! Interleaved: several sequential streams through one open file.
 //!
 //! One reader, one file cut into equal parts, one stream a part; reads take the streams in turn,
-//! or one at random. Each stream may begin with several reads in a row. What a detector with a
-//! single window an open file finds hardest, and what a database scan by a thread pool, or an NFS
-//! server with one handle, looks like.
+//! or one at random. Each stream may begin with several reads in a row. The hardest pattern for a
+//! detector with a single window an open file; a database scan by a thread pool, or an NFS server
+//! with one handle, reads so.
 //!
 //! ```text
 //! part    0         1         2
@@ -29,15 +29,15 @@ pub(super) const METHOD: Method<Box<dyn Workload>> = Method {
             THINK_NS,
             Param {
                 name: "streams",
-                summary: "how many; 10 is beyond what windows kept by luck survive",
+                summary: "how many; 10 is more than windows kept by luck survive",
                 default: 10,
                 min: 1,
                 max: 1 << 16,
             },
             Param {
                 name: "opening_reads",
-                summary: "reads a stream makes in a row when it begins; two misses in a row are \
-                          what opens a window in wu10, 1 leaves that out",
+                summary: "reads a stream makes in a row when it begins; two misses in a row open \
+                          a window in the source, 1 leaves that out",
                 default: 2,
                 min: 1,
                 max: 1 << 16,
@@ -78,7 +78,7 @@ pub(super) const METHOD: Method<Box<dyn Workload>> = Method {
 pub struct Interleaved {
     /// Size of the file.
     pub file_bytes: u64,
-    /// Bytes a read asks for.
+    /// Bytes of each read.
     pub read_bytes: u64,
     /// Computing time before each read.
     pub think_ns: u64,
@@ -115,7 +115,7 @@ impl Interleaved {
     }
 }
 
-/// What is left of a stream.
+/// The rest of a stream.
 #[derive(Clone, Copy, Debug)]
 struct Part {
     at: u64,

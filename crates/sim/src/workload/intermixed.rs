@@ -1,15 +1,16 @@
 //! Intermixed: one sequential stream, with random reads in between.
 //!
-//! One process reads the first half of its file from front to back through one open file, and now and then
-//! somewhere in the second half: a database that scans a table and looks something up.
+//! One process reads the first half of its file from front to back through one open file, and now
+//! and then somewhere in the second half: a database that scans a table and looks something up.
 //!
 //! ```text
 //! first half                  second half
 //! |0 1 3 4 6 7 8 ...          |     5        2    ...|       numbers = order of reads
 //! ```
 //!
-//! A detector that takes one read elsewhere for the end of a stream begins its ramp anew each time. Random
-//! reads are spread at random over the whole run; positions are uniform, drawn with replacement.
+//! A detector that takes one read elsewhere for the end of a stream begins its ramp anew each time.
+//! Random reads are spread at random over the whole run; positions are uniform, drawn with
+//! replacement.
 
 use forerun_core::Bytes;
 use forerun_core::spec::{Knows, Method, Param, Spec};
@@ -58,7 +59,7 @@ pub(super) const METHOD: Method<Box<dyn Workload>> = Method {
 pub struct Intermixed {
     /// Size of the file.
     pub file_bytes: u64,
-    /// Bytes a read asks for.
+    /// Bytes of each read.
     pub read_bytes: u64,
     /// Computing time before each read.
     pub think_ns: u64,

@@ -1,21 +1,22 @@
 //! IOzone: several processes, each reading a file of its own from start to end, page by page.
 //!
-//! IOzone's throughput mode with its sequential read test: the files hold so many bytes in all, however many
-//! processes share them, so the same work is done by 1 as by 128.
+//! IOzone's throughput mode with its sequential read test: the files hold so many bytes in all,
+//! however many processes share them, so the same work is done by 1 as by 128.
 //!
-//! ext3 puts a block of pointers between the data: behind the first 12 blocks of a file, and behind each
-//! 1,024 from there on. It lies in the file's own run on the disk and is read when the reader comes to what
-//! it points to:
+//! ext3 puts a block of pointers between the data: behind the first 12 blocks of a file, and behind
+//! each 1,024 from there on. It lies in the file's own run on the disk and is read when the reader
+//! comes to the blocks it points to:
 //!
 //! ```text
 //! disk   data 0 .. 11 | pointers | data 12 .. 1035 | pointers, pointers | data 1036 .. 2059 | pointers | ..
 //! ```
 //!
-//! With `metadata=1` the process reads these blocks, one by one and outside of its windows, as a kernel does:
-//! they are a file of their own, whose blocks lie between the data on an array (elsewhere, behind
-//! it). A kernel needs them when a window reaches what they point to, `ahead_bytes` before its reader does.
-//! With `metadata=2` they are blocks of the file, read in its windows: so they are to a prefetcher
-//! of an array's blocks. Pointers to pointers to pointers, one block in four gigabytes, are left out.
+//! With `metadata=1` the process reads these blocks, one by one and outside of its windows, as a
+//! kernel does: they are a file of their own, whose blocks lie between the data on an array
+//! (elsewhere, behind it). A kernel needs a pointer block when a window reaches its data,
+//! `ahead_bytes` before its reader does. With `metadata=2` they are blocks of the file, read in its
+//! windows: so they are to a prefetcher of an array's blocks. Pointers to pointers to pointers, one
+//! block in four gigabytes, are left out.
 
 use forerun_core::Bytes;
 use forerun_core::spec::{Knows, Method, Param, Spec};
@@ -27,12 +28,12 @@ pub(super) const METHOD: Method<Box<dyn Workload>> = Method {
         name: "iozone",
         summary: "processes read a file each, page by page, so many bytes in all",
         source: "baek09 section 5.2; IOzone 3.283, throughput mode",
-        unfit: "showing what reads of different lengths do",
+        unfit: "showing effects of the length of reads",
         knows: Knows::Online,
         params: &[
             Param {
                 name: "total_bytes",
-                summary: "of all files together; 8 GB is eight times the page cache of baek09",
+                summary: "of all files together; 8 GB is eight times the source's page cache",
                 default: 8 << 30,
                 min: 0,
                 max: 1 << 41,
@@ -45,7 +46,7 @@ pub(super) const METHOD: Method<Box<dyn Workload>> = Method {
                 max: 1 << 16,
             },
             Param {
-                summary: "bytes a read asks for; 4 KiB is a page, and what IOzone asks for",
+                summary: "bytes a read asks for; 4 KiB is a page, and IOzone's size",
                 default: PAGE,
                 ..READ_BYTES
             },
@@ -103,7 +104,7 @@ pub struct Iozone {
     pub total_bytes: u64,
     /// Processes, and files.
     pub streams: usize,
-    /// Bytes a read asks for.
+    /// Bytes of each read.
     pub read_bytes: u64,
     /// Computing time before each read.
     pub think_ns: u64,
@@ -131,8 +132,8 @@ impl Iozone {
         pointer_blocks(self.file_bytes().div_ceil(PAGE)) * PAGE
     }
 
-    /// Where the pointers to the data from an offset on are, if that is where they are needed first:
-    /// an offset among all pointers of the file, and how many bytes they are.
+    /// Where the pointers to the data from an offset on are, if that is where they are needed
+    /// first: an offset among all pointers of the file, and how many bytes they are.
     fn pointers_at(offset: u64) -> Option<(u64, u64)> {
         let pointed = (offset / PAGE).checked_sub(DIRECT)?;
         let is_first = offset.is_multiple_of(PAGE) && pointed.is_multiple_of(POINTERS);
@@ -162,7 +163,7 @@ impl Iozone {
     }
 }
 
-/// Blocks of pointers of a file of so many blocks of data.
+/// Blocks of pointers of a file of a given number of blocks of data.
 fn pointer_blocks(data: u64) -> u64 {
     let pointed = data.saturating_sub(DIRECT);
     let to_pointers = pointed.saturating_sub(POINTERS);

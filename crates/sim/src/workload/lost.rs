@@ -1,8 +1,9 @@
-//! The nine lost traces of kimbrel96, as workloads: their [stand-ins](crate::hinted::stand_in).
+//! The nine lost traces of Kimbrel et al. 1996, as workloads: their
+//! [stand-ins](crate::hinted::stand_in).
 //!
-//! All files of a stand-in lie in one, where they lie on the array; one reader reads a block of
-//! 8 KiB at a time. What is computed after a read is computed before the next one here, and what
-//! is computed after the last is left out.
+//! All files of a stand-in lie in one, as on the array; one reader reads a block of 8 KiB at a
+//! time. Computing after a read becomes computing before the next one here, and computing after the
+//! last is left out.
 
 use forerun_core::spec::{Knows, Method, Spec};
 use forerun_core::{Bytes, Nanos};

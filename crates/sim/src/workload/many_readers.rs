@@ -2,7 +2,7 @@
 //!
 //! The server's workload, and the one prefetching depth is made for: every stream is perfectly
 //! sequential, and the device sees them mixed. With a shared file the readers follow each other
-//! through it, and what one fetched the others find.
+//! through it, and the others hit the blocks that one fetched.
 
 use forerun_core::Bytes;
 use forerun_core::spec::{Knows, Method, Param, Spec};
@@ -52,7 +52,7 @@ pub(super) const METHOD: Method<Box<dyn Workload>> = Method {
 pub struct ManyReaders {
     /// Size of each file.
     pub file_bytes: u64,
-    /// Bytes a read asks for.
+    /// Bytes of each read.
     pub read_bytes: u64,
     /// Computing time before each read.
     pub think_ns: u64,

@@ -54,7 +54,7 @@ pub(super) const METHOD: Method<Box<dyn Workload>> = Method {
 pub struct RandomReads {
     /// Size of the file.
     pub file_bytes: u64,
-    /// Bytes a read asks for.
+    /// Bytes of each read.
     pub read_bytes: u64,
     /// Computing time before each read.
     pub think_ns: u64,

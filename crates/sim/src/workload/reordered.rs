@@ -1,6 +1,6 @@
 //! Reordered: a sequential file whose reads arrive shuffled inside a band.
 //!
-//! What a server sees of a client that sends several reads at once (NFS, FUSE with asynchronous
+//! A server's view of a client that sends several reads at once (NFS, FUSE with asynchronous
 //! reads, threads that share an open file): on the whole forward, locally out of order. The next
 //! read is drawn from the `band` oldest reads not yet sent, and none is overtaken by more than
 //! `band` others, so a read arrives at most `band` places from its own.
@@ -52,7 +52,7 @@ pub(super) const METHOD: Method<Box<dyn Workload>> = Method {
 pub struct Reordered {
     /// Size of the file.
     pub file_bytes: u64,
-    /// Bytes a read asks for.
+    /// Bytes of each read.
     pub read_bytes: u64,
     /// Computing time before each read.
     pub think_ns: u64,

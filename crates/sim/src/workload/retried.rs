@@ -1,7 +1,7 @@
 //! Retried: reads that ask for much, take little, and come back for the rest.
 //!
-//! A server that sends a file through a socket asks for everything that is left and gets back
-//! what the socket took; then it asks again from there. In pages, with 1000 asked and 4 taken:
+//! A server that sends a file through a socket asks for everything that is left and gets back as
+//! much as the socket took; then it asks again from there. In pages, with 1000 asked and 4 taken:
 //! `[0,1000] [4,1000] [8,1000]`. A detector that believes the size asked for, or finds that the
 //! next read begins inside the last one and calls it a seek, never gets going.
 
@@ -15,7 +15,7 @@ pub(super) const METHOD: Method<Box<dyn Workload>> = Method {
         name: "retried",
         summary: "reads ask for much, take little, and are retried from there",
         source: "wu10 section 4.4",
-        unfit: "programs that take what they ask for: see sequential",
+        unfit: "programs that take all they ask for: see sequential",
         knows: Knows::Online,
         params: &[
             FILE_BYTES,
@@ -51,7 +51,7 @@ pub(super) const METHOD: Method<Box<dyn Workload>> = Method {
 pub struct Retried {
     /// Size of the file.
     pub file_bytes: u64,
-    /// Bytes a read asks for.
+    /// Bytes of each read.
     pub ask_bytes: u64,
     /// Computing time before each read.
     pub think_ns: u64,

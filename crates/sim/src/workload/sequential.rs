@@ -13,7 +13,7 @@ pub(super) const METHOD: Method<Box<dyn Workload>> = Method {
         name: "sequential",
         summary: "one reader reads one file from start to end",
         source: "wu10 section 5",
-        unfit: "showing what happens between readers",
+        unfit: "showing interference between readers",
         knows: Knows::Online,
         params: &[FILE_BYTES, READ_BYTES, THINK_NS],
     },
@@ -31,7 +31,7 @@ pub(super) const METHOD: Method<Box<dyn Workload>> = Method {
 pub struct Sequential {
     /// Size of the file.
     pub file_bytes: u64,
-    /// Bytes a read asks for.
+    /// Bytes of each read.
     pub read_bytes: u64,
     /// Computing time before each read.
     pub think_ns: u64,

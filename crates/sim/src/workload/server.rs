@@ -1,7 +1,8 @@
 //! Servers: request handlers, each a new process with files of its own.
 //!
-//! The workloads of Li and Shen: as many handlers as the concurrency says are at work at a time; when one is
-//! done the next request has a new one. A handler reads one file or several by turns, and computes between:
+//! The workloads of Li and Shen: as many handlers as the concurrency says are at work at a time;
+//! when one is done the next request has a new one. A handler reads one file or several by turns,
+//! and computes between:
 //!
 //! ```text
 //! handler 1   open a, b   a b a b a ..  close      readers 0 (a), 1 (b, beside 0)
@@ -9,7 +10,8 @@
 //! handler 3              (waits)        open ..    begins when one of them is done
 //! ```
 //!
-//! Every request is drawn from the seed and its number, so all methods serve the same requests in the same order.
+//! Every request is drawn from the seed and its number, so all methods serve the same requests in
+//! the same order.
 
 pub mod index_search;
 pub mod media_clips;
@@ -110,10 +112,10 @@ impl<D: Draw> Workload for Server<D> {
     }
 }
 
-/// Bytes of one read: what the servers of Li and Shen ask for.
+/// Bytes of one read, as in the servers of Li and Shen.
 const READ: u64 = 64 << 10;
 
-/// Reads of so many bytes from the beginning of a file on.
+/// Reads of a given size from the beginning of a file on.
 fn blocks(bytes: u64, think: u64) -> impl Iterator<Item = Step> {
     super::run(0, bytes, READ).map(move |(offset, bytes)| Step::read(offset, bytes, think))
 }
@@ -144,13 +146,14 @@ const REQUESTS: Param = Param {
 
 const ANNOUNCES: Param = Param {
     name: "announces",
-    summary: "1: a request says as it opens its files what it will read of them",
+    summary: "1: a request announces its reads of a file as it opens it",
     default: 0,
     min: 0,
     max: 1,
 };
 
-/// Of a read of 64 KiB: a copy at some 1 GB/s, 16 pages and a system call on a Xeon of 2 GHz. Assumed.
+/// Of a read of 64 KiB: a copy at some 1 GB/s, 16 pages and a system call on a Xeon of 2 GHz.
+/// Assumed.
 const READ_NS: Param = Param {
     name: "read_ns",
     summary: "processor time before each read; 100 us is a copy of 64 KiB at 1 GB/s and 16 pages",
@@ -159,7 +162,8 @@ const READ_NS: Param = Param {
     max: 1_000_000_000,
 };
 
-/// Of a request: a thread is made, and 1 MB of its own memory is touched, a page fault and a cleared page each. Assumed.
+/// Of a request: a thread is made, and 1 MB of its own memory is touched, a page fault and a
+/// cleared page each. Assumed.
 const START_NS: Param = Param {
     name: "start_ns",
     summary: "processor time before the first read; 1 ms is a thread and 1 MB of fresh memory",

@@ -1,8 +1,8 @@
 //! Shuffled: one process reads every piece of several files once, in a random order.
 //!
-//! What training on samples in random order does to storage: all of the data, no pattern at all,
-//! and yet every read known beforehand, because the order was drawn before the first read. Readers
-//! take turns, one an open file.
+//! Training on samples in random order reads so: all of the data, no pattern at all, and yet every
+//! read known beforehand, because the order was drawn before the first read. Readers take turns,
+//! one an open file.
 //!
 //! The order of a pass is a permutation that needs no memory: a Feistel network of four rounds over
 //! the smallest even number of bits that holds all pieces, applied again until the result is one
@@ -59,7 +59,7 @@ pub(super) const METHOD: Method<Box<dyn Workload>> = Method {
 pub struct Shuffled {
     /// Size of each file.
     pub file_bytes: u64,
-    /// Bytes a read asks for.
+    /// Bytes of each read.
     pub read_bytes: u64,
     /// Computing time before each read.
     pub think_ns: u64,
@@ -132,7 +132,7 @@ impl Shuffle {
         }
     }
 
-    /// What stands at a place below the bound.
+    /// The value at a place below the bound.
     fn at(&self, place: u64) -> u64 {
         let mut at = self.once(place);
         while at >= self.bound {

@@ -1,7 +1,7 @@
 //! Web server: threads open files at random, read each whole, and now and then append to a log.
 //!
-//! FileBench's profile of that name. Sizes have a gamma distribution of shape 1.5: many files are small, a
-//! few are several times the mean:
+//! FileBench's profile of that name. Sizes have a gamma distribution of shape 1.5: many files are
+//! small, a few are several times the mean:
 //!
 //! ```text
 //! quantile   3 %   25 %   50 %   75 %   97 %          of the mean, 1,000 files
@@ -37,7 +37,7 @@ pub(super) const METHOD: Method<Box<dyn Workload>> = Method {
             },
             Param {
                 name: "mean_bytes",
-                summary: "mean size; the profile has 16 KiB, music files of baek09 4 MB",
+                summary: "mean size; the profile has 16 KiB, music files of the paper 4 MB",
                 default: 16 << 10,
                 min: 1,
                 max: 1 << 30,
@@ -64,7 +64,7 @@ pub(super) const METHOD: Method<Box<dyn Workload>> = Method {
             THINK_NS,
             Param {
                 name: "append_ns",
-                summary: "what an append takes; 20 us is a copy of 16 KiB and a system call",
+                summary: "time of an append; 20 us is a copy of 16 KiB and a system call",
                 default: 20_000,
                 min: 0,
                 max: 1_000_000_000,
@@ -90,8 +90,9 @@ pub(super) const METHOD: Method<Box<dyn Workload>> = Method {
 /// Files that a thread reads before it appends to the log.
 const READS_AN_APPEND: usize = 10;
 
-/// The gamma distribution of shape 1.5, FileBench's `filesizegamma`, in thousandths of its mean: the
-/// quantiles 0, 1/32, .. 31/32, and 99.9 % for the last one. Straight lines between them have that mean.
+/// The gamma distribution of shape 1.5, FileBench's `filesizegamma`, in thousandths of its mean:
+/// the quantiles 0, 1/32, .. 31/32, and 99.9 % for the last one. Straight lines between them have
+/// that mean.
 const GAMMA: [u64; 33] = [
     0, 83, 135, 182, 227, 270, 312, 355, 397, 440, 484, 529, 575, 622, 671, 722, 775, 831, 890,
     952, 1019, 1090, 1168, 1252, 1346, 1451, 1571, 1711, 1880, 2096, 2397, 2902, 5329,

@@ -2,7 +2,7 @@
 //!
 //! This half of the driver contract is the slow path: the queue of touches and releases is
 //! drained first, one input is handled, outputs are taken until the engine is idle. A fetch goes
-//! to its device and costs its reader what the driver does for it, an answer wakes its reader.
+//! to its device and costs its reader the driver's work for it, an answer wakes its reader.
 //! Every output passes the [guard](super::guard).
 
 use forerun_core::journal::Entry;
@@ -59,7 +59,7 @@ impl World<'_, '_> {
         }
     }
 
-    /// The engine wants a file opened or closed: it is, once it has said all.
+    /// The engine opens or closes a file: carried out after its last output.
     fn note(&mut self, errand: Errand, output: &Output) -> Result<(), WorldError> {
         match &mut self.walking {
             Some(walking) => walking.note(errand),
@@ -131,7 +131,7 @@ impl World<'_, '_> {
     fn serve(&mut self, read: ReadId, served: Served) -> Result<(), WorldError> {
         let waiting = self.reads.get_mut(read.0 as usize).and_then(Option::take);
         let Some(reader) = waiting else {
-            return self.rule(format!("answer to read {read}, which nobody waits for"));
+            return self.rule(format!("answer to read {read}, which no reader waits for"));
         };
         let one = &self.readers[reader];
         let (Some(reading), State::Waiting { .. }) = (one.reading, one.state) else {
@@ -178,7 +178,7 @@ impl World<'_, '_> {
         self.push(taken, reader);
     }
 
-    /// The read returns what it has, or an error.
+    /// The read returns its blocks so far, or an error.
     fn answer_end(&mut self, reader: usize, read: ReadId, is_error: bool) {
         self.free_reads.insert(read.0);
         let one = &mut self.readers[reader];

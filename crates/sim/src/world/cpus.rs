@@ -1,7 +1,7 @@
-//! CPUs that all processes of the world share.
+//! Processors shared by all processes of the world.
 //!
-//! A process computes between its reads. Where there are fewer processors than that, its burst begins when one is
-//! free, in the order in which bursts came:
+//! A process computes between its reads. With fewer processors than processes, a burst waits
+//! for a free one, first come first served:
 //!
 //! ```text
 //! 2 processors     burst of A  |=====|
@@ -9,8 +9,8 @@
 //!                  burst of C        |====|        came with A's, waits until that is over
 //! ```
 //!
-//! Bursts are not interrupted: they are shorter than the time slice of an operating system (100 ms in Linux 2.6).
-//! Without a number each process has a processor of its own.
+//! Bursts are not interrupted: they are shorter than the time slice of an operating system (100 ms
+//! in Linux 2.6). Without a number each process has a processor of its own.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -18,7 +18,7 @@ use std::num::NonZeroU16;
 
 use forerun_core::Nanos;
 
-/// When each of them is free. See the [module](self).
+/// Times at which the processors are free. See the [module](self).
 #[derive(Debug)]
 pub(super) struct Cpus(Option<BinaryHeap<Reverse<Nanos>>>);
 
@@ -27,7 +27,7 @@ impl Cpus {
         Self(count.map(|count| (0..count.get()).map(|_| Reverse(Nanos(0))).collect()))
     }
 
-    /// When a burst begins that comes at this time and works so long.
+    /// The start of a burst that comes at this time and works so long.
     pub(super) fn begin(&mut self, at: Nanos, work: Nanos) -> Nanos {
         let Some(all) = self.0.as_mut().filter(|_| work.0 > 0) else {
             return at;

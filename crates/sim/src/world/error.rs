@@ -1,4 +1,4 @@
-//! Why a run did not reach its end: a scene that makes no sense, or an engine that misbehaves.
+//! Errors that end a run: a scene that makes no sense, or an engine that breaks its contract.
 //!
 //! The second kind is a finding, not an accident: the world checks the engine while it drives it.
 
@@ -18,29 +18,30 @@ pub enum WorldError {
     Count(usize),
     /// A file with more blocks than can be numbered; the file.
     FileSize(usize),
-    /// A layout whose strip is no multiple of the block size, or which is not made of so many devices.
+    /// A layout whose strip is no multiple of the block size, or which is not made of so many
+    /// devices.
     Striping(String, usize),
     /// A file in more pieces than are kept; the file.
     Fragments(usize),
     /// A reader of a file that is not there; the reader.
     NoFile(usize),
-    /// The engine did what it must not do.
+    /// The engine broke a rule of its contract.
     Rule {
         /// When.
         now: Nanos,
-        /// What, in words.
+        /// The rule, in words.
         rule: String,
     },
     /// Readers wait, and nothing will happen any more.
     Stuck {
         /// Since when.
         now: Nanos,
-        /// Who waits.
+        /// The waiting readers.
         readers: Vec<usize>,
     },
     /// More events than allowed.
     Events(u64),
-    /// Virtual time came to its end, and what happened there is not to be believed.
+    /// Virtual time overflowed, and results at its end are not to be trusted.
     Time,
     /// The ledger does not balance.
     Ledger(Imbalance),

@@ -1,8 +1,8 @@
-//! The guard: what an engine must never do, checked on every output.
+//! The guard: the rules of an engine, checked on every output.
 //!
 //! The world shows it each fetch, completion, answer and eviction. It keeps the extents in flight
-//! in an ordered map by (file, first block), so that overlap with the neighbours is all there is
-//! to look at. The rules:
+//! in an ordered map by (file, first block), so that only overlap with the neighbours needs a
+//! check. The rules:
 //!
 //! - a fetch has a free number, lies inside its file, on its file's device, in frames marked as
 //!   filling, and **no block is fetched twice at once**;
@@ -17,7 +17,7 @@ use forerun_core::table::{Frame, Table, flag};
 use forerun_core::units::Extent;
 use forerun_core::{Block, ErrorCode, Fetch, FileId, RequestId};
 
-/// What is in flight, and what has just failed.
+/// Fetches in flight, and the one that has just failed.
 #[derive(Debug, Default)]
 pub(super) struct Guard {
     fetches: BTreeMap<RequestId, Fetch>,
@@ -85,7 +85,7 @@ impl Guard {
         Some(fetch)
     }
 
-    /// What failed in the input the engine is about to get, if anything.
+    /// The failure in the engine's next input, if any.
     pub(super) fn set_failing(&mut self, failing: Option<(Extent, ErrorCode)>) {
         self.failing = failing;
     }

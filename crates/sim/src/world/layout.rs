@@ -1,9 +1,9 @@
-//! Where files lie: which devices, which positions.
+//! Layout: devices and positions of files.
 //!
 //! File i lies on device i modulo their number, or all files lie on one array of all devices. On a
 //! device files follow each other, each at a block boundary and with one block between, so that no
-//! read runs from one file into the next (packed ones with none); on an array each at a stripe, with one stripe
-//! between. Files are contiguous, unless an array is asked for fragments.
+//! read runs from one file into the next (packed ones with none); on an array each at a stripe,
+//! with one stripe between. Files are contiguous, unless an array is asked for fragments.
 
 use forerun_core::layout::{Array, LIST, Layout, LayoutMap, MappedExtent};
 use forerun_core::spec::{Choice, ChoiceError};
@@ -20,15 +20,15 @@ pub(super) struct File {
     layout: LayoutMap,
     pub(super) bytes: Bytes,
     pub(super) blocks: u64,
-    /// The reader that asked for something of it last; pays for what is fetched of it.
+    /// The reader that last asked for a part of it; pays for fetches of it.
     pub(super) last_reader: Option<usize>,
 }
 
-/// Where an extent lies, if one device holds it in one run.
+/// Location of an extent, if one device holds it in one run.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Run {
     pub(super) at: Bytes,
-    /// How many bytes of it there are: the last block of a file may be partial.
+    /// Its bytes: the last block of a file may be partial.
     pub(super) bytes: Bytes,
 }
 
@@ -50,7 +50,7 @@ pub struct Fragments {
     pub seed: u64,
 }
 
-/// Where files lie on an array, if a workload says so: offsets and addresses.
+/// Extents of files on an array, for workloads that have them: offsets and addresses.
 type Places = Vec<Vec<(Bytes, Bytes)>>;
 
 impl Striping {
@@ -68,7 +68,7 @@ impl Striping {
 }
 
 impl File {
-    /// Where on this device an extent lies. None if it is not one run of it.
+    /// Position of an extent on this device. None if it is not one run of it.
     pub(super) fn run_of(
         &self,
         extent: &Extent,
@@ -87,7 +87,7 @@ impl File {
     }
 }
 
-/// Where each file begins on a single device.
+/// Start of each file on a single device.
 pub(crate) fn begins(sizes: &[Bytes], block_bytes: u64, is_packed: bool) -> Vec<u64> {
     let mut next = 0u64;
     let begins = sizes.iter().map(|bytes| {
@@ -100,7 +100,7 @@ pub(crate) fn begins(sizes: &[Bytes], block_bytes: u64, is_packed: bool) -> Vec<
     begins.collect()
 }
 
-/// Lays the files out over so many devices, one by one or all on one array.
+/// Lays the files out over a given number of devices, one by one or all on one array.
 pub(super) fn place(
     sizes: &[Bytes],
     devices: usize,

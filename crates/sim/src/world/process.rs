@@ -1,9 +1,9 @@
-//! Readers in the world: they think, take what the table has, ask the engine for the rest.
+//! Readers in the world: they think, take resident blocks, and ask the engine for the rest.
 //!
 //! Called by the event loop when a reader wakes. This half of the driver contract is the hit
-//! path: blocks that are plain hits are taken straight from the table; the first touch of an
-//! armed block is noted and told later; only what is missing, marked or in flight makes a
-//! [`Input::Read`]. It never carries out an output: that is [`carry`](super::carry).
+//! path: blocks that are plain hits are taken straight from the table; the first touch of a block
+//! with an armed access bit is noted and reported later; only missing, marked or in-flight blocks
+//! make an [`Input::Read`]. It never carries out an output: that is [`carry`](super::carry).
 
 use forerun_core::detect::Access;
 use forerun_core::protocol::Wants;
@@ -19,13 +19,13 @@ use crate::workload::Step;
 /// The timer tick by which Linux 2.6 counts the CPU time of programs.
 const CPU_TICK: Nanos = Nanos(1_000_000);
 
-/// What a system that counts in ticks has seen of a time.
+/// A time as a system that counts in ticks sees it.
 fn whole_ticks(time: Nanos) -> Nanos {
     Nanos(time.0 - time.0 % CPU_TICK.0)
 }
 
 impl World<'_, '_> {
-    /// A reader is done with its step: it goes on, or somebody else's turn has come.
+    /// A reader is done with its step: it goes on, or the turn passes to another.
     fn end_step(&mut self, reader: usize) -> Result<(), WorldError> {
         if let Some(owner) = self.readers[reader].lent_to.take() {
             self.pass_on(reader, owner);
@@ -40,8 +40,8 @@ impl World<'_, '_> {
         self.next_turn()
     }
 
-    /// The next reader whose turn it is and who has a step left begins it; without one the process
-    /// is done and closes its files.
+    /// The next reader in turn that has a step left begins it; without one the process is done and
+    /// closes its files.
     pub(super) fn next_turn(&mut self) -> Result<(), WorldError> {
         while let Some(reader) = self.turns.as_mut().and_then(Iterator::next) {
             let Some(one) = self.readers.get_mut(reader) else {
@@ -106,7 +106,8 @@ impl World<'_, '_> {
         one.state = State::Reading;
     }
 
-    /// The reader of its process that is at work, if it is not this one: the processor is that one's.
+    /// The reader of its process that is at work, if it is not this one: the processor is that
+    /// one's.
     pub(super) fn at_work(&self, reader: usize) -> usize {
         let is_away = |at: usize| matches!(self.readers[at].state, State::Away { .. });
         if !is_away(reader) {
@@ -160,8 +161,8 @@ impl World<'_, '_> {
         self.announce(self.workload.hints_at_open(reader))
     }
 
-    /// A process is done: the next one that waited for that begins, or the same one goes on with the next
-    /// file.
+    /// A process is done: the next one that waited for that begins, or the same one goes on with
+    /// the next file.
     fn open_next(&mut self, process: u32) -> Result<(), WorldError> {
         let next = self.opened;
         if self.walking.is_some() || next == self.readers.len() {
@@ -215,7 +216,7 @@ impl World<'_, '_> {
         self.read(reader)
     }
 
-    /// Takes the blocks of an answer and gives them free; at once if the engine wants that. If the
+    /// Takes the blocks of an answer and gives them free; at once if the engine requires it. If the
     /// processor is still busy the rest of the read, or the thinking after it, begins later.
     fn take(&mut self, reader: usize, read: u32, blocks: u32) -> Result<(), WorldError> {
         self.taken(reader, u64::from(blocks));
@@ -231,14 +232,14 @@ impl World<'_, '_> {
         }
         let wake = one.wake;
         if wake > self.now || !self.joins_instants {
-            // In the other case devices may have something to say before it goes on.
+            // In the other case device events may come before it goes on.
             self.push(wake.max(self.now), reader);
             return Ok(());
         }
         self.read(reader)
     }
 
-    /// Moves a reader past blocks it took; says how many bytes it wanted of them.
+    /// Moves a reader past blocks it took; returns its bytes of them.
     fn taken(&mut self, reader: usize, blocks: u64) -> Bytes {
         let one = &mut self.readers[reader];
         let Some(reading) = &mut one.reading else {
@@ -250,7 +251,7 @@ impl World<'_, '_> {
         Bytes(bytes)
     }
 
-    /// Goes on with a read: what the table has, then the engine for the rest.
+    /// Goes on with a read: resident blocks, then the engine for the rest.
     fn read(&mut self, reader: usize) -> Result<(), WorldError> {
         if !self.engine.sees_every_read() {
             let bytes = self.hits(reader);
@@ -329,7 +330,7 @@ impl World<'_, '_> {
 
     /// Asks the engine for the rest of a read, and waits.
     fn ask(&mut self, reader: usize) -> Result<(), WorldError> {
-        // From now on it waits: what the driver does for what comes before its read is no stall.
+        // From now on it waits: the driver's work for fetches before its read is no stall.
         self.readers[reader].state = State::Waiting {
             since: self.now,
             driver: Nanos(0),
@@ -360,8 +361,8 @@ impl World<'_, '_> {
         self.end_event()
     }
 
-    /// What follows a read at the very time it was taken is an instant of its own, as is what follows
-    /// a close.
+    /// An event after a read at the very time it was taken is an instant of its own, as is an event
+    /// after a close.
     fn end_instant(&mut self) -> Result<(), WorldError> {
         match self.joins_instants && self.is_taken && self.engine.is_undecided() {
             true => self.decide(),
@@ -369,7 +370,8 @@ impl World<'_, '_> {
         }
     }
 
-    /// The engine is told what a reader computed, where the driver's work hides that from the clock.
+    /// Reports a reader's computing time to the engine if the driver's work hides that from the
+    /// clock.
     fn tell_computed(&mut self, reader: usize) -> Result<(), WorldError> {
         let one = &self.readers[reader];
         if self.driver_per_fetch.0 == 0 || !self.engine.has_plan() {
@@ -379,7 +381,7 @@ impl World<'_, '_> {
         self.handle(Input::Computed { reader, time })
     }
 
-    /// The engine is told how much processor time readers have used, with each timer tick.
+    /// Reports the processor time of readers to the engine, with each timer tick.
     pub(super) fn tell_cpu_times(&mut self) -> Result<(), WorldError> {
         if self.now < self.cpu_told || !self.engine.uses_cpu_time() || self.walking.is_some() {
             return Ok(());
@@ -396,7 +398,7 @@ impl World<'_, '_> {
         Ok(())
     }
 
-    /// How much processor time the process of a reader has used by now; none once it is done.
+    /// Processor time of a reader's process by now; none once it is done.
     fn computed(&self, reader: usize) -> Option<Nanos> {
         let one = &self.readers[reader];
         let owner = &self.readers[self.workload.owner(reader)];

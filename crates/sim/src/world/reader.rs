@@ -5,9 +5,9 @@
 //! compute    |---------- driver: starting fetches, copying; stall: waiting --|
 //! ```
 //!
-//! The clock is kept by adding up each part where it happens, and compared with the time the
-//! reader was done: `elapsed = compute + driver + stall + idle`. What the driver does for a reader that
-//! waits is taken off its stall: the processor is busy, the reader does not wait for the device.
+//! The clock is kept by adding up each part where it happens, and compared with the time the reader
+//! was done: `elapsed = compute + driver + stall + idle`. The driver's work for a reader that waits
+//! is taken off its stall: the processor is busy, the reader does not wait for the device.
 
 use core::fmt;
 
@@ -23,7 +23,7 @@ const PIECE: u64 = Engine::READ_MAX as u64;
 /// One application read under way; longer ones than the engine takes go in pieces.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Reading {
-    /// First byte wanted.
+    /// First byte of the read.
     pub(super) offset: u64,
     /// The byte after the last one that is taken.
     pub(super) stop: u64,
@@ -46,7 +46,7 @@ pub(super) struct Reading {
 }
 
 impl Reading {
-    /// The read a step asks for of a file of this size; `None` if nothing of it is in the file.
+    /// The read of a step in a file of this size; `None` if nothing of it is in the file.
     pub(super) fn begin(
         step: &Step,
         file: Bytes,
@@ -79,7 +79,7 @@ impl Reading {
         self.at >= self.stop_block
     }
 
-    /// Takes the next `blocks` blocks and says how many bytes of them were wanted.
+    /// Takes the next `blocks` blocks and returns the reader's bytes of them.
     pub(super) fn take(&mut self, blocks: u64, block_bytes: u64) -> u64 {
         let from = (self.at * block_bytes).max(self.offset);
         self.at += blocks;
@@ -105,13 +105,13 @@ impl Reading {
         u32::try_from(self.at - self.piece_begin).unwrap_or(u32::MAX)
     }
 
-    /// How many blocks to ask the engine for.
+    /// Number of blocks to ask the engine for.
     pub(super) fn wanted(&self) -> u32 {
         u32::try_from(self.piece_end - self.at).unwrap_or(u32::MAX)
     }
 }
 
-/// What a reader does right now.
+/// The present state of a reader.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum State {
     /// Sleeps, then computes.
@@ -120,7 +120,7 @@ pub(super) enum State {
     Thinking(Step),
     /// Others have their turns, since then.
     Away {
-        /// When it ended its last step.
+        /// Time at which it ended its last step.
         since: Nanos,
     },
     /// Goes on with its read when it is woken.
@@ -148,17 +148,17 @@ pub(super) struct Reader<'a> {
     pub(super) previous: Option<Block>,
     /// Blocks hit on the hit path, not reported yet.
     pub(super) plain_hits: u64,
-    /// When the processor is free again of what the driver does for this reader.
+    /// Time at which the processor is done with the driver's work for this reader.
     pub(super) free_at: Nanos,
-    /// When it goes on, unless it waits.
+    /// Time at which it goes on, unless it waits.
     pub(super) wake: Nanos,
-    /// How long it thought before the read it makes.
+    /// Think time before the read it makes.
     pub(super) thought: Nanos,
     /// Computing counted before it began.
     waited: Nanos,
     /// Processor time of all its bursts, that under way included.
     bursts: Nanos,
-    /// Its processor time as the engine knows it.
+    /// Its processor time by the last report to the engine.
     pub(super) cpu_told: Nanos,
     pub(super) report: ReaderReport,
 }
@@ -194,8 +194,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The driver works `cost` for this reader, from now or from when it is done with what it
-    /// does for it already. Nothing is charged to one that is away or done: its time is others'.
+    /// The driver works `cost` for this reader, from now or from the end of its earlier work for
+    /// it. Nothing is charged to one that is away or done: its time is others'.
     pub(super) fn charge(&mut self, now: Nanos, cost: Nanos) {
         if matches!(self.state, State::Away { .. } | State::Done) {
             return;
@@ -222,7 +222,7 @@ impl<'a> Reader<'a> {
         step.pause.0 > 0 || step.not_before > now.max(self.free_at)
     }
 
-    /// It does so from when the processor is done with what the driver does.
+    /// It does so once the processor is done with the driver's work.
     pub(super) fn fall_asleep(&mut self, now: Nanos, step: Step) {
         let from = now.max(self.free_at);
         self.wake = Nanos(from.0.saturating_add(step.pause.0)).max(step.not_before);
@@ -230,7 +230,7 @@ impl<'a> Reader<'a> {
         self.report.idle.0 = self.report.idle.0.saturating_add(self.wake.since(from).0);
     }
 
-    /// It begins to think for so long, once the processor is done with what the driver does and one is
+    /// It begins to think for so long, once the processor is done with the driver's work and one is
     /// free.
     pub(super) fn begin_thinking(&mut self, now: Nanos, step: Step, processors: &mut Cpus) {
         let ready = now.max(self.free_at);
@@ -243,7 +243,7 @@ impl<'a> Reader<'a> {
         self.wake = Nanos(begin.0.saturating_add(step.think.0));
     }
 
-    /// How much processor time it has used by now; none once it is done.
+    /// Its processor time by now; none once it is done.
     pub(super) fn computed(&self, now: Nanos) -> Option<Nanos> {
         let computed = self.report.compute.since(self.waited);
         let is_done = self.state == State::Done;
@@ -263,7 +263,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Its turn has come, or the end: what others did meanwhile is computing to it.
+    /// Its turn has come, or the end: the other readers' time since then is computing to it.
     pub(super) fn come_back(&mut self, now: Nanos) {
         if let State::Away { since } = self.state {
             let away = now.since(since);

@@ -8,7 +8,7 @@
 //!        OpenAhead --> Open of the next visit of that file --> Ahead
 //! ```
 //!
-//! An open takes no time. It decides nothing: that a visit is expected is the engine's opinion.
+//! An open takes no time. The engine predicts the visits.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -18,7 +18,7 @@ use super::carry::plus;
 use super::{World, WorldError};
 use crate::workload::{Visit, Walk};
 
-/// What the engine asked for.
+/// The engine's request.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Errand {
     Open(Visit),
@@ -60,7 +60,7 @@ impl Walking {
         self.errands.push_back(errand);
     }
 
-    /// Who comes for a file next.
+    /// The reader that comes for a file next.
     fn next_visit(&mut self, visit: Visit) -> Option<usize> {
         let own = self.visits.get_mut(&visit)?;
         while own.last().is_some_and(|at| *at < self.at) {

@@ -1,15 +1,15 @@
-//! Fault: makes some requests fail, end short or end late, as a seed decides.
+//! Fault: makes some requests fail, end short or end late, drawn from a seed.
 //!
-//! The fate of a request is drawn when it is submitted, so it depends on the order of requests
-//! and the seed alone. A failed or short request takes the time it would have taken: the inner
-//! device does not know. A delayed one ends later than the inner device ended it, which lets
+//! The fate of a request is drawn when it is submitted, so it depends on the order of requests and
+//! the seed alone. A failed or short request takes as long as a complete one, because the inner
+//! device serves it in full. A delayed one ends later than the inner device ended it, which lets
 //! requests overtake each other as they do in real arrays and networks.
 //!
 //! ```text
 //! submit -> draw fate -> inner device -> ended -> [wait for delay] -> completion with its fate
 //! ```
 //!
-//! The error is always EIO (5): what a driver sees from a bad sector.
+//! The error is always EIO (5), a driver's error for a bad sector.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ use crate::random::Random;
 /// The error every injected failure reports: EIO.
 pub const INJECTED: ErrorCode = ErrorCode(5);
 
-/// How often what goes wrong, in thousandths of all requests.
+/// The rates of faults, in thousandths of all requests.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Faults {
     /// Decides which requests.
@@ -37,7 +37,7 @@ pub struct Faults {
     pub delay_max: Nanos,
 }
 
-/// What will become of a request.
+/// The fate of a request.
 #[derive(Clone, Copy, Debug)]
 struct Fate {
     outcome: Option<Outcome>,

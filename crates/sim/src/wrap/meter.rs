@@ -1,7 +1,7 @@
-//! Meter: how long a device worked, and how long its requests took.
+//! Meter: the busy time of a device, and the response times of its requests.
 //!
-//! A device goes into an array or a scene and cannot be asked any more; what the [`Meter`] over it
-//! counted stays with whoever made it. It changes nothing about the device.
+//! A device goes into an array or a scene and cannot be asked any more; the counts of the [`Meter`]
+//! over it stay with the caller. It changes nothing about the device.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;

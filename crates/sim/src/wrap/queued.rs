@@ -1,7 +1,7 @@
 //! Queued: one request at a time for the device inside, in the order of a scheduler.
 //!
-//! Holds what is submitted, gives the device one request, and when that ends asks the
-//! [`Scheduler`] for the next, which may be a seek that nobody else asked for:
+//! Holds submitted requests, gives the device one, and when that ends asks the [`Scheduler`] for
+//! the next, which may be a seek of the scheduler's own:
 //!
 //! ```text
 //! submit -> waiting, by position -> [pick] -> device (one at a time) -> completion
@@ -24,7 +24,7 @@ use crate::scheduler::{Head, Next, Scheduler, Waiting};
 /// A device with a scheduler in front. See the [module](self).
 pub type Queued<D> = Wrapped<Queue, D>;
 
-/// What waits in front of a device, and who decides what is next.
+/// Requests that wait in front of a device, and their scheduler.
 #[derive(Debug)]
 pub struct Queue {
     scheduler: Box<dyn Scheduler>,
@@ -41,13 +41,13 @@ pub struct Queue {
     usage: Usage,
 }
 
-/// What the device was given last.
+/// The device's last request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Serving {
     Nothing,
     /// The request that was the given one in order of arrival.
     Request(Request, u64),
-    /// A request of no bytes, which nobody but the scheduler asked for.
+    /// A request of no bytes, made by the scheduler.
     Seek,
 }
 
@@ -85,8 +85,8 @@ impl Queue {
         inner.submit(now, request);
     }
 
-    /// What is next, if anything is; the oldest request where the scheduler names one that does not
-    /// wait, or waits for a time that is over, which must not keep the others waiting.
+    /// The next request, if any waits; the oldest if the scheduler names one that does not wait, or
+    /// waits for a time that is over, which must not keep the others waiting.
     fn pick(&mut self, now: Nanos) -> Option<(Serving, Request)> {
         let (at, end) = (self.head, self.end);
         let picked = self.scheduler.pick(&self.waiting, Head { now, at, end });
@@ -126,7 +126,7 @@ impl Queue {
         }
     }
 
-    /// What was served has ended: so have its parts.
+    /// The served request has ended: so have its parts.
     fn end(&mut self, ended: Completion, done: &mut Vec<Completion>) {
         let Serving::Request(request, number) = self.serving else {
             return;
@@ -202,7 +202,7 @@ mod tests {
     use crate::device::switching::Switching;
     use crate::scheduler;
 
-    /// Number, end and time of each of these requests of so many bytes at a time; all but the first
+    /// Number, end and time of each of these requests of a given size at a time; all but the first
     /// wait for that one.
     fn ends(requests: &[(u64, u64)], merge: u64) -> (Vec<(u64, u64)>, u64) {
         let profile = Profile::constant(Nanos(1_000), 1_000_000_000).unwrap();

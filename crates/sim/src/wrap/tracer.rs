@@ -1,7 +1,7 @@
 //! Tracer: shows every request of a device, with its times, to a sink.
 //!
-//! For seeing what a device was really asked, in which order, and how long each request took.
-//! The sink is a closure, so whoever wants a trace decides what is kept of it and where.
+//! For seeing a device's actual requests, in order, and the time of each. The sink is a closure, so
+//! the caller decides which of them to keep and where.
 
 use std::collections::BTreeMap;
 
@@ -26,7 +26,7 @@ pub struct Traced {
 /// A device whose requests are shown. See the [module](self).
 pub type Tracer<D, S> = Wrapped<Watch<S>, D>;
 
-/// Remembers what is under way, until it can be shown.
+/// Remembers requests under way, until they can be shown.
 pub struct Watch<S> {
     sink: S,
     open: BTreeMap<u64, (Nanos, Request)>,

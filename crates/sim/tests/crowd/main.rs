@@ -1,8 +1,8 @@
-//! Many readers in little memory: the table is as it stands in `golden/crowd.txt`, and no crowd is slower than
-//! fewer readers.
+//! Many readers in little memory: the table is as it stands in `golden/crowd.txt`, and no crowd is
+//! slower than fewer readers.
 //!
-//! All of it takes minutes: the example `crowd` writes it, and FORERUN_CROWD=all compares it whole. Otherwise
-//! an array with few readers.
+//! All of it takes minutes: the example `crowd` writes it, and FORERUN_CROWD=all compares it whole.
+//! Otherwise an array with few readers.
 
 mod table;
 
@@ -31,8 +31,8 @@ fn the_table_of_crowds_is_as_published() {
     }
 }
 
-/// A device serves a crowd nearly as well as a few: an array loses what shorter slices cost, and in 16 MiB the
-/// entries of 4,096 readers take a quarter.
+/// A device serves a crowd nearly as well as a few: an array loses the cost of shorter slices, and
+/// in 16 MiB the entries of 4,096 readers take a quarter.
 #[test]
 fn no_crowd_collapses_and_none_is_better_off_with_an_lru() {
     for line in GOLDEN.lines().skip(1) {
@@ -46,7 +46,8 @@ fn no_crowd_collapses_and_none_is_better_off_with_an_lru() {
             _ => 0.9,
         };
         assert!(of_fewer.unwrap() >= least, "{line}");
-        // Streams are bounded, so that the memory keeps what was read, too: felt where few share little of it.
+        // Streams are bounded, so the memory also keeps blocks after their read: felt where few
+        // share it.
         let least = if readers == "4" { 0.84 } else { 0.96 };
         assert!(forerun.unwrap() >= least * lru.unwrap(), "{line}");
     }

@@ -5,8 +5,8 @@ use forerun_core::{Bytes, Nanos, Settings, dispatch, preset, reclaim};
 use forerun_sim::workload::many_readers::ManyReaders;
 use forerun_sim::{Scene, device};
 
-/// Devices that work on several requests at a time, and the seconds between which bytes are counted: after the
-/// beginning of all streams, and as long again.
+/// Devices that work on several requests at a time, and the seconds between which bytes are
+/// counted: after the beginning of all streams, and as long again.
 pub(crate) const DEVICES: &[(&str, u64)] =
     &[("ssd", 2), ("array:ibm_36gb_10k", 60), ("object_store", 10)];
 /// Numbers of readers.
@@ -17,8 +17,8 @@ pub(crate) const MEMORIES: &[u64] = &[16, 64, 256];
 /// Heading of the columns.
 pub(crate) const HEAD: &str = "device               MiB readers    none     lru forerun  of fewer";
 
-/// The engine, or a whole-window LRU: windows as long as the engine's, one order for all blocks, each request
-/// sent as it comes.
+/// The engine, or a whole-window LRU: windows as long as the engine's, one order for all blocks,
+/// each request sent as it comes.
 fn settings(name: &str, memory: u64) -> Settings {
     let preset = if name == "none" { "none" } else { "forerun" };
     let preset = preset::find(preset).expect("a preset");

@@ -1,5 +1,5 @@
-//! What follows from the figures of a drive with a write-back cache, zero-latency reads, slipped
-//! and spare sectors, measured seeks, overheads by the access before; and which are refused.
+//! Consequences of the figures of a drive with a write-back cache, zero-latency reads, slipped and
+//! spare sectors, measured seeks, overheads by the access before; and which are refused.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What follows from a drive's figures, with generated requests: rotation, transfer, seeks,
+//! Consequences of a drive's figures, with generated requests: rotation, transfer, seeks,
 //! sequential rates, the cache, and the profile.
 
 use std::sync::Arc;
@@ -151,7 +151,7 @@ fn capacities_are_the_figures() {
     }
 }
 
-/// Bytes a second of a long read, less what comes before its bytes.
+/// Bytes a second of a long read, less the time before its bytes.
 fn rate_at(drawing: &Arc<Drawing>, lbn: u64) -> f64 {
     let sectors = (64 << 20) / drawing.sector_bytes();
     let time = |sectors| Drive::new(Arc::clone(drawing)).serve(Nanos(0), read(lbn, sectors));

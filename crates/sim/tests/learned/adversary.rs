@@ -1,7 +1,7 @@
-//! Device time is never past 2 + beta times the optimum's, whatever the streams do.
+//! Device time stays within 2 + beta times the optimum's on adversarial streams.
 //!
-//! The adversary sees each window before it decides where its stream ends. It trains the method with
-//! lengths, and then breaks with them.
+//! The adversary sees each window before it decides where its stream ends. It trains the method
+//! with lengths, and then breaks with them.
 
 use forerun_sim::random::Random;
 
@@ -11,7 +11,7 @@ use crate::player::{DEPTH, Open, Player};
 const OPEN_MAX: usize = 40;
 const STEPS: usize = 6000;
 
-/// What an adversary does for a while.
+/// The behaviour of an adversary for a while.
 #[derive(Clone, Copy, Debug)]
 enum Phase {
     /// All streams have one length.
@@ -41,7 +41,7 @@ impl Phase {
     }
 }
 
-/// A stream and what is planned for it.
+/// A stream and its windows.
 struct Planned {
     open: Open,
     windows: u64,
@@ -70,8 +70,8 @@ impl Game {
         }
     }
 
-    /// At any moment, as if all streams that are open ended now. Percentages are rounded down: a byte
-    /// for each window and end.
+    /// At any moment, as if all streams that are open ended now. Percentages are rounded down: a
+    /// byte for each window and end.
     fn check(&mut self, phase: Phase) {
         let Player { spent, optimum, .. } = self.player;
         let bound = u128::from(optimum) * u128::from(200 + self.beta_percent) / 100;
@@ -158,8 +158,8 @@ fn no_adversary_gets_device_time_past_the_bound() {
     }
 }
 
-/// A thousand whole long files, and then streams that end with the first byte of each window: what was
-/// saved is spent, and no more.
+/// A thousand whole long files, and then streams that end with the first byte of each window: only
+/// the saved credit is spent, and no more.
 #[test]
 fn short_streams_after_long_ones_stay_within_the_bound() {
     for long in [2, 10, 100] {

@@ -1,7 +1,7 @@
 //! Learned depth in the engine: rows of the table, all of which the example `learned_depth` writes.
 //!
-//! All of it takes a minute or two: FORERUN_LEARNED=all compares it whole. Otherwise the rows of short
-//! requests, one at a time and eight.
+//! All of it takes a minute or two: FORERUN_LEARNED=all compares it whole. Otherwise the rows of
+//! short requests, one at a time and eight.
 
 use crate::table::{self, COMPOSITIONS};
 
@@ -35,9 +35,9 @@ fn the_table_of_learned_depth_is_as_published() {
     }
 }
 
-/// What the table promises after 200 requests: on whole files, read side by side with li04's
-/// composition, 1.5 times the competitive depth and more; on pieces of random lengths, in any, never
-/// below 0.97 of the better of the competitive depth and that of Linux.
+/// The table's promise after 200 requests: on whole files, read side by side with the composition
+/// of Li et al. 2004, 1.5 times the competitive depth and more; on pieces of random lengths, in
+/// any, never below 0.97 of the better of the competitive depth and that of Linux.
 #[test]
 fn all_rows_keep_the_promise() {
     let mut kept = [0, 0];

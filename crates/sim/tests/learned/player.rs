@@ -1,7 +1,7 @@
 //! A depth method without an engine: windows one after the other, as design note 0003 counts them.
 //!
-//! Each window costs one switch, D, and its bytes, read or not; the optimum pays one switch a stream and
-//! the bytes that it consumes. Streams may be open side by side.
+//! Each window costs one switch, D, and its bytes, read or not; the optimum pays one switch a
+//! stream and the bytes that it consumes. Streams may be open side by side.
 
 use forerun_core::depth::{self, Depth, DeviceFacts, Ended, Opened, Stake, StreamFacts};
 use forerun_core::spec::Choice;
@@ -24,7 +24,7 @@ pub(crate) struct Open {
 pub(crate) struct Player {
     depth: Box<dyn Depth>,
     profile: Profile,
-    /// Device time of windows, and of the optimum for what was consumed, in bytes.
+    /// Device time of windows, and of the optimum for the consumed bytes, in bytes.
     pub(crate) spent: u64,
     pub(crate) optimum: u64,
 }

@@ -1,5 +1,5 @@
-//! The rows of the table of learned depth: requests that read whole files or pieces of them, with the
-//! depth methods of the core in turn.
+//! The rows of the table of learned depth: requests that read whole files or pieces of them, with
+//! the depth methods of the core in turn.
 
 use forerun_core::spec::Choice;
 use forerun_core::{Bytes, Settings, depth, preset};
@@ -16,7 +16,7 @@ const READ: u64 = 64 << 10;
 /// Pieces lie anywhere in files of this size.
 const FILE: u64 = 4 << 30;
 const FILES: u64 = 64;
-/// What is learned from, and what is measured after.
+/// Requests to learn from before the measurement.
 const BEFORE: usize = 200;
 const AFTER: usize = 200;
 const SEED: u64 = 1;
@@ -190,7 +190,7 @@ pub(crate) fn cases() -> Vec<Case> {
     cases
 }
 
-/// What a row begins with.
+/// The beginning of a row.
 pub(crate) fn name(preset: &str, case: &Case) -> String {
     let what = if case.is_whole { "whole" } else { "pieces" };
     let lengths = format!("{:?}", case.lengths);

@@ -1,4 +1,4 @@
-//! Bytes fetched over bytes asked, by pattern: what reading ahead costs where it does not pay.
+//! Bytes fetched over bytes asked, by pattern: the price of reading ahead where it does not pay.
 
 use std::collections::BTreeSet;
 
@@ -6,8 +6,8 @@ use forerun_sim::workload;
 
 use crate::stage::{DISK, run};
 
-/// Device bytes over the bytes of distinct pages touched. The gaps of a stride are left out: they are
-/// read only where that takes the device less time, which `patterns` measures.
+/// Device bytes over the bytes of distinct pages touched. The gaps of a stride are left out: they
+/// are read only where that takes the device less time, which `patterns` measures.
 fn amplification(text: &str) -> f64 {
     let built = workload::parse(text).unwrap();
     let mut pages = BTreeSet::new();

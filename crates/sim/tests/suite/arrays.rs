@@ -50,8 +50,8 @@ fn four(name: &str) -> Vec<Box<dyn Device>> {
 
 #[test]
 fn parity_and_copies_keep_most_of_what_the_disks_could_do() {
-    // One file of 256 MB for one reader, 16 MB each for more. Of RAID-5 each disk jumps over its parity,
-    // once in four rows: 192 KiB in 8 + 2.5 ms; of RAID-10 a reader has either copy.
+    // One file of 256 MB for one reader, 16 MB each for more. Of RAID-5 each disk jumps over its
+    // parity, once in four rows: 192 KiB in 8 + 2.5 ms; of RAID-10 a reader has either copy.
     for (level, least) in [
         ("raid5", [74.0, 60.0, 60.0]),
         ("raid6", [38.0, 38.0, 38.0]),
@@ -74,7 +74,7 @@ fn parity_and_copies_keep_most_of_what_the_disks_could_do() {
             };
             let (ours, linux) = (rate(&of("forerun")), rate(&of("linux-2.6.24")));
             println!("{level}, {readers} readers: {ours:.1} MB/s, linux-2.6.24 {linux:.1}");
-            // One reader of RAID-5 is at what the disks can do with either.
+            // One reader of RAID-5 is at the limit of the disks with either.
             let gain = if readers == 1 { 0.99 } else { 1.1 };
             assert!(
                 ours >= least && ours >= gain * linux,
@@ -135,7 +135,7 @@ fn a_member_that_fails_is_an_error_to_reads_that_need_it_and_to_no_other() {
             let mut disks = four(DISK);
             let failing = disks.remove(1);
             disks.insert(1, Box::new(Fault::new(failing, faults)));
-            // The world checks that no read fails whose own block did not.
+            // The world checks that a read fails only with its own block.
             let report = run(
                 settings(name, 16 << 20),
                 on(level, None),

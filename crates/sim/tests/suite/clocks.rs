@@ -1,6 +1,6 @@
 //! Every nanosecond is accounted for once: computing, driver and stall make up elapsed time.
 //!
-//! The world checks each reader's sum itself; here the parts are what they must be.
+//! The world checks each reader's sum itself; these tests check the parts.
 
 use forerun_core::{Nanos, preset};
 use forerun_sim::{Report, Scene, device, workload};

@@ -1,4 +1,4 @@
-//! Who waits how long where many read: streams share alike, and others do not wait for a round.
+//! Waiting times of many readers: streams share alike, and others do not wait for a round.
 //!
 //! 64 streams keep an 8 ms / 80 MB/s disk busy in slices of 32 competitive depths, 0.26 s each; a
 //! round of all takes 17 s.
@@ -79,8 +79,9 @@ fn streams_that_keep_up_end_together() {
     );
 }
 
-/// A page a second: it takes less than its share, so it need not wait for those who had a slice
-/// each, but for the slice under way and at most one more. By age alone it would wait for a round.
+/// A page a second: it takes less than its share, so it need not wait for the streams that had a
+/// slice each, but for the slice under way and at most one more. By age alone it would wait a
+/// round.
 #[test]
 fn a_single_read_waits_for_a_slice_not_for_a_round() {
     let page = |n: u64| Step::read(n * 7_919 % 20_000 * 4096, 4096, 1_000_000_000);
@@ -97,8 +98,8 @@ fn a_single_read_waits_for_a_slice_not_for_a_round() {
     assert!(rate > 74.0, "the streams get {rate:.1} MB/s");
 }
 
-/// A film at 1 MB/s, less than half its share of the disk, among 32 that take what they get: it
-/// waits while its windows grow, then plays on. By age alone each window would wait for a round.
+/// A film at 1 MB/s, less than half its share of the disk, among 32 greedy streams: it waits while
+/// its windows grow, then plays on. By age alone each window would wait for a round.
 #[test]
 fn a_slow_stream_does_not_starve_among_fast_ones() {
     let frame = |n: u64| Step::read(n * 65_536, 65_536, 65_536_000);
@@ -114,9 +115,9 @@ fn a_slow_stream_does_not_starve_among_fast_ones() {
 }
 
 /// One reader asks for 1024 blocks at a time, which take the disk 52 ms; slices are one competitive
-/// depth, 8 ms. The blocks go to the disk in pieces. A page that somebody else wants waits until the
-/// run of pieces is a depth past its slice, which it mostly is, for the two pieces at the disk, and
-/// for its own switch; not until there is no piece left.
+/// depth, 8 ms. The blocks go to the disk in pieces. A page of another reader waits until the run
+/// of pieces is a depth past its slice, which it mostly is, for the two pieces at the disk, and for
+/// its own switch; not until there is no piece left.
 #[test]
 fn a_long_request_is_finished_a_depth_past_its_slice_at_most() {
     let page = |n: u64| Step::read(n * 7_919 % 2_000 * 4096, 4096, 150_000_000);

@@ -1,7 +1,7 @@
 //! The golden grid: every preset on every device and every workload, as a table in the repository.
 //!
-//! All three come from their lists, so one that is added is in the grid. Which pairs of device and
-//! workload there are is decided by what would only repeat others.
+//! All three come from their lists, so one that is added is in the grid. Pairs of device and
+//! workload that would only repeat others are left out.
 //!
 //! A change of behaviour is a diff of `tests/golden/grid.txt` that a person can read and judge.
 //! `FORERUN_BLESS=1 cargo test -p forerun-sim golden` writes the file anew.
@@ -19,8 +19,8 @@ use crate::stage::{run_into, settings};
 /// Little enough that some workloads do not fit, so that reclaim is in the grid.
 const MEMORY: u64 = 16 << 20;
 
-/// Workloads that show more in another form, or in more than one, than with their defaults in a file
-/// of [`FILE_BYTES`]. One of the list that is not named here is in the grid in that form.
+/// Workloads that show more in another form, or in more than one, than with their defaults in a
+/// file of [`FILE_BYTES`]. One of the list that is not named here is in the grid in that form.
 const FORMS: [&str; 11] = [
     "sequential(file_bytes=20000000)",
     "sequential(file_bytes=20000000,read_bytes=10000,think_ns=500000)",
@@ -38,8 +38,9 @@ const FORMS: [&str; 11] = [
 /// More than the memory, so that reclaim is in every row, and the size of most forms.
 const FILE_BYTES: u64 = 20_000_000;
 
-/// Built-in models repeat the decisions of their kind with other times, so they get one form of each
-/// of these only: one reader, several, and one who jumps. The kinds, and a disk of the list, get all.
+/// Built-in models repeat the decisions of their kind with other times, so they get one form of
+/// each of these only: one reader, several, and one that jumps. The kinds, and a disk of the list,
+/// get all.
 const OF_A_MODEL: [&str; 3] = [FORMS[0], FORMS[2], FORMS[6]];
 
 /// The disk of the paper that the stand-ins are from, and the only device they run on: they have

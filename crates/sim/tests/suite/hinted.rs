@@ -1,7 +1,7 @@
-//! The live engine with hints: what they gain when they are right, and cost when they are not.
+//! The live engine with hints: the gain of right ones, and the cost of wrong ones.
 //!
 //! One process reads pieces of two files in a shuffled order; the files lie on two disks of 8 ms
-//! and 80 MB/s. Nobody can see a pattern in that, so without hints one disk works at a time.
+//! and 80 MB/s. The order has no pattern, so without hints one disk works at a time.
 
 use forerun_core::{Bytes, Settings, hinted, settings};
 use forerun_sim::announce::Announced;
@@ -112,8 +112,8 @@ fn forestall_hides_the_disks_behind_computing() {
     );
 }
 
-/// Wrong hints bring what nobody wants. Trust bounds that: a few requests where all are wrong; and
-/// where half are, the other half gains more than it costs.
+/// Wrong hints fetch unwanted blocks. Prefetch credit bounds that: a few requests where all are
+/// wrong; and where half are, the other half gains more than it costs.
 #[test]
 fn wrong_and_missing_hints_cost_little_against_none() {
     for method in hinted::policy::LIST {
@@ -207,8 +207,8 @@ fn a_failing_disk_fails_only_the_reads_it_fails() {
     assert!(lost > 0, "some reads must have failed twice");
 }
 
-/// Twice as much data as memory, read again and again: whoever knows the order keeps what comes
-/// next, while the order of last use keeps what does not.
+/// Twice as much data as memory, read again and again: a method that knows the order keeps the next
+/// blocks, while the order of last use keeps blocks that come much later.
 #[test]
 fn knowing_the_order_saves_requests_where_blocks_are_read_again() {
     let run = |policy: &str| with(policy).on("shuffled(file_bytes=12000000,passes=4)");

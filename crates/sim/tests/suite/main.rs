@@ -4,7 +4,7 @@
 
 #![expect(
     clippy::print_stdout,
-    reason = "tests print what they found for whoever reads a failure"
+    reason = "tests print their results for the reader of a failure"
 )]
 
 mod amplification;

@@ -1,4 +1,4 @@
-//! Devices that nobody described: estimates from the requests that complete are as good as a profile.
+//! Devices without a description: estimates from completed requests are as good as a profile.
 
 use forerun_core::spec::Choice;
 use forerun_core::{Nanos, Profile, Settings, measure};
@@ -66,9 +66,9 @@ const DEVICES: &[&str] = &[
     "object_store(first_byte_ns=200000000,stream_bytes_per_second=8000000,total_bytes_per_second=800000000)",
 ];
 
-/// What is asked of a run that measures, as a part of one that knows. Requests of a modelled store that go
-/// out together come back together, for ever; where few readers keep some ten of them in flight, when
-/// they first went out decides how many wait for the same bytes, whoever knows what.
+/// The required rate of a run that measures, relative to one that knows. Requests of a modelled
+/// store that go out together come back together, for ever; where few readers keep some ten of them
+/// in flight, the times of the first ones decide how many wait for the same bytes in either run.
 fn least(device: &str) -> f64 {
     match device.starts_with("object_store") {
         true => 0.7,
@@ -177,7 +177,8 @@ fn a_device_that_changes_is_known_again_after_64_requests() {
     }
 }
 
-/// Eight servers, all the time with more to do than they can: now and then one request has them all.
+/// Eight servers, all the time with more to do than they can: now and then one request has them
+/// all.
 #[test]
 fn measuring_goes_on_at_a_fiftieth_of_the_throughput_at_most() {
     let name = "object_store(first_byte_ns=8000000,requests_in_flight=8)";

@@ -1,5 +1,5 @@
-//! Memory and device in the windows' length: what the engine leaves for demand reads, keeps behind
-//! the mark where memory is short, and learns of distances.
+//! Memory and device in the windows' length: frames left for demand reads, blocks kept behind the
+//! cursor where memory is short, and distances learned.
 
 use forerun_core::journal::Entry;
 use forerun_core::table::Table;
@@ -33,7 +33,7 @@ fn in_flight_max(journal: &[Entry]) -> u64 {
 }
 
 /// A store that serves any number at once, and readers that could have ten times the memory under
-/// way: prefetching leaves a 32nd of the frames, not more, for blocks somebody waits for.
+/// way: prefetching leaves a 32nd of the frames, not more, for blocks with a waiting reader.
 #[test]
 fn prefetching_may_take_all_memory_but_a_32nd() {
     let text = "many-readers(file_bytes=4000000,readers=40)";
@@ -85,7 +85,7 @@ fn the_part_behind_the_mark_shrinks_where_memory_is_short_and_the_device_busy() 
     assert!(lean < 0.2 && full > 0.5, "{lean} {full}");
 }
 
-/// Two readers of files with another between them, which nobody reads.
+/// Two readers of files with another between them, which is never read.
 #[derive(Debug)]
 struct Apart {
     readers: ManyReaders,

@@ -1,6 +1,6 @@
-//! Single methods, asked as the engine asks them: what a detector or a depth says next.
+//! Single methods, called as the engine calls them: the next window of a detector or a depth.
 //!
-//! A limit of 32 blocks is the 128 KiB of the kernel, for which wu10 gives numbers. Nothing is
+//! A limit of 32 blocks is the 128 KiB of the kernel, for which Wu 2010 gives numbers. Nothing is
 //! cached unless a test says so.
 
 use core::cell::Cell;
@@ -59,8 +59,8 @@ fn window(start: u32, size: u32, async_size: u32) -> Option<Window> {
     Some(Window::forward(Block(start), size, async_size))
 }
 
-/// Blocks fetched ahead were given up before their reader came: its window begins anew there, small,
-/// wherever the reader was before (wu10 section 4.2). A miss elsewhere is random.
+/// Blocks fetched ahead were given up before their reader came: its window begins anew there,
+/// small, at any position (Wu 2010, section 4.2). A miss elsewhere is random.
 #[test]
 fn ondemand_begins_anew_where_blocks_of_its_window_were_lost() {
     let (mut detect, cache) = (detector("ondemand"), Cache::default());
@@ -85,7 +85,7 @@ fn legacy_windows(
 }
 
 /// A loss takes two blocks off the next window, which is never below four; without one it doubles
-/// (wu10 section 5.3; `ra->size - 2` in Linux 2.6.22).
+/// (Wu 2010, section 5.3; `ra->size - 2` in Linux 2.6.22).
 #[test]
 fn legacy_shrinks_its_window_by_two_blocks_for_a_loss() {
     let cache = Cache::default();
@@ -107,7 +107,7 @@ fn legacy_shrinks_its_window_by_two_blocks_for_a_loss() {
 }
 
 /// Windows of 4, 8, 16 and eight of 32 blocks, all cached, are the first that make 256 in a row:
-/// then it takes the file for cached and does not look any more (wu10 section 5.2).
+/// then it takes the file for cached and does not look any more (Wu 2010, section 5.2).
 #[test]
 fn legacy_stops_looking_after_256_cached_blocks_until_the_next_miss() {
     let mut detect = detector("legacy");

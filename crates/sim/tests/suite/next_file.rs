@@ -1,7 +1,7 @@
-//! Files opened ahead: what a walk over folders gains on a disk, and what random order costs.
+//! Files opened ahead: the gain of a walk over folders on a disk, and the cost of random order.
 //!
-//! The disk takes 8 ms to go anywhere, be it one file further, so a gain comes only of files that lie
-//! side by side in a batch; one that takes less for a short way gains more.
+//! The disk takes 8 ms to go anywhere, be it one file further, so a gain comes only of files that
+//! lie side by side in a batch; one that takes less for a short way gains more.
 
 use forerun_core::spec::Choice;
 use forerun_core::{Settings, next_file};

@@ -27,8 +27,8 @@ fn forerun_reaches_its_numbers() {
     }
 }
 
-/// Who waits holds nothing, so the memory that keeps a disk busy is given by the disk: a 64th of it
-/// does for 64 readers, where each had 64 KiB, and a 32nd for 256.
+/// A waiting reader holds no memory, so the memory that keeps a disk busy depends on the disk: a
+/// 64th of it does for 64 readers, where each had 64 KiB, and a 32nd for 256.
 #[test]
 fn readers_that_wait_need_no_memory() {
     for (readers, memory) in [(64, MEMORY / 64), (256, MEMORY / 32)] {
@@ -56,7 +56,7 @@ fn readers_that_wait_need_no_memory() {
 fn linux_lies_where_pairs_of_its_requests_put_it() {
     let report = run("linux-2.6.24", DISK, "many-readers(readers=10)");
     let usage = report.devices[0].usage;
-    // The ramp, and what is last of a file, may be without a partner: two of a stream.
+    // The ramp, and the last piece of a file, may be without a partner: two of a stream.
     assert!(
         usage.switches.abs_diff(usage.requests / 2) <= 20,
         "{usage:?}"

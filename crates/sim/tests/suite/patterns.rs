@@ -164,7 +164,7 @@ fn any_pattern(random: &mut Random) -> Listed {
         let mut at = random.between(0, blocks);
         for _ in 0..random.between(1, longest) {
             reads.push((at, count));
-            // Upward at least behind the read: what is sequential has its own rule, and bound.
+            // Upward at least behind the read: a sequential one has its own rule, and bound.
             at = match is_backward {
                 true => at.saturating_sub(step),
                 false => at + step.max(count + 1),

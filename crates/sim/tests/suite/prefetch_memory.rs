@@ -1,8 +1,8 @@
-//! Prefetch memory: many sequential readers in little memory, by what is given up.
+//! Prefetch memory: many sequential readers in little memory, by the order of reclaim.
 //!
-//! 64 readers of 4 MB each on the object store, in 16 MiB: 256 KiB a reader. An order by access history
-//! gives up blocks in the order of their arrival, and these are the next ones to be read. Li and Shen
-//! 2005, section 4: the order among blocks fetched ahead is what thrashing depends on.
+//! 64 readers of 4 MB each on the object store, in 16 MiB: 256 KiB a reader. An order by access
+//! history gives up blocks in the order of their arrival, and these are the next ones to be read.
+//! Li and Shen 2005, section 4: the order among blocks fetched ahead is what thrashing depends on.
 
 mod server;
 mod table;
@@ -55,8 +55,8 @@ fn published() -> Vec<Vec<f64>> {
     rows.collect()
 }
 
-/// All rows take a minute: the example `prefetch_memory` writes them, and FORERUN_PREFETCH_MEMORY=all compares
-/// them all. Otherwise those of 100 requests in 16 MiB.
+/// All rows take a minute: the example `prefetch_memory` writes them, and
+/// FORERUN_PREFETCH_MEMORY=all compares them all. Otherwise those of 100 requests in 16 MiB.
 #[expect(clippy::disallowed_methods, reason = "asks for a minute of work")]
 #[test]
 fn the_table_of_prefetch_memory_is_as_published() {
@@ -71,12 +71,13 @@ fn the_table_of_prefetch_memory_is_as_published() {
     }
 }
 
-/// Li and Shen 2005, section 4.2, over all rows of the table: a prefetch cache gains, an order by streams gains
-/// more, and where programs compute both gain most. No order by streams is ever below an access history.
+/// Li and Shen 2005, section 4.2, over all rows of the table: a prefetch cache gains, an order by
+/// streams gains more, and where programs compute both gain most. No order by streams is ever below
+/// an access history.
 ///
-/// Coldest+ is not the first of them here, as it is in the paper: each simulated request has a processor of its
-/// own, so one that computes for 40 ms between two reads looks as cold as one that has stopped. In the
-/// paper hundreds share two processors.
+/// Coldest+ is not the first of them here, as it is in the paper: each simulated request has a
+/// processor of its own, so one that computes for 40 ms between two reads looks as cold as one that
+/// has stopped. In the paper hundreds share two processors.
 #[test]
 fn a_prefetch_cache_gains_and_an_order_by_streams_gains_more() {
     let gain = |of: usize, over: usize, is_counted: fn(&table::Case) -> bool| {
@@ -106,12 +107,12 @@ fn a_prefetch_cache_gains_and_an_order_by_streams_gains_more() {
         let worst = published().into_iter().map(|row| row[of] / row[history]);
         assert!(worst.fold(f64::MAX, f64::min) > 0.98, "{name}");
     }
-    // What requests will read is known a little before they close their files, which says the same.
+    // Announced requests are known a little before they close their files, which says the same.
     assert!(gain(5, 4, all) > 1.0);
 }
 
-/// The default is at least 0.98 of the best system, hints included, in all rows but these, in which two runs
-/// in turn have little memory.
+/// The default is at least 0.98 of the best system, hints included, in all rows but these, in which
+/// two runs in turn have little memory.
 #[test]
 fn the_default_is_at_least_98_percent_of_the_best_but_for_three_rows() {
     let mut below = Vec::new();

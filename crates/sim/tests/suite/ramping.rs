@@ -1,4 +1,4 @@
-//! What looks random to a simple detector and is not must keep its windows growing.
+//! Patterns that look random to a simple detector and are not must keep their windows growing.
 //!
 //! Ramping means: windows reach the limit; past the ramp the mean window is at least half the
 //! limit; next to no block is missed. Each pattern on the kernel's preset and on both of ours.
@@ -8,7 +8,7 @@ use forerun_sim::workload;
 
 use crate::stage::{DISK, Issued, RAMPING, issued, journal_in_order};
 
-/// The limit in blocks: 128 KiB, or what 8 ms at 80 MB/s are worth.
+/// The limit in blocks: 128 KiB, or the bytes of 8 ms at 80 MB/s.
 fn limit(preset: &str) -> u32 {
     match preset {
         "linux-2.6.24" => 32,
@@ -115,7 +115,7 @@ fn interleaved_streams_keep_ramping() {
 }
 
 /// In strict turn from the first read on no two reads of a stream ever meet: the kernel reads
-/// such streams page by page. Ours looks at what was read before the missing block.
+/// such streams page by page. Ours looks at the blocks read before the missing one.
 #[test]
 fn streams_in_strict_turn_keep_ramping_on_forerun() {
     for streams in [2_u64, 3, 4, 8, 16, 32, 64] {

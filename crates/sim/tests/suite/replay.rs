@@ -1,4 +1,4 @@
-//! Replay finds no difference in what was recorded, and every difference in what was changed.
+//! Replay finds no difference in a recorded journal, and every difference in a changed one.
 
 use forerun_core::preset;
 use forerun_sim::replay::{ReplayError, replay, replay_bytes};

@@ -1,4 +1,4 @@
-//! What the tests share: short ways to a run, and to the windows in its journal.
+//! Shared by the tests: short ways to a run, and to the windows in its journal.
 
 use forerun_core::journal::Entry;
 use forerun_core::spec::Choice;
@@ -72,7 +72,7 @@ pub(crate) struct Issued {
     pub(crate) at: Option<Block>,
 }
 
-/// What was fetched, occasion by occasion; fetches that continue each other are one.
+/// The fetches, occasion by occasion; fetches that continue each other are one.
 pub(crate) fn issued(journal: &[Entry]) -> Vec<Issued> {
     let mut all: Vec<Issued> = Vec::new();
     let (mut at, mut is_new) = (None, true);

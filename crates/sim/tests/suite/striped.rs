@@ -68,8 +68,8 @@ fn striped_runs_replay_line_by_line_with_every_preset() {
     }
 }
 
-/// A reader has another one beside it, which reads the pointers to its data: one process, one clock, and
-/// each pointer once.
+/// A reader has another one beside it, which reads the pointers to its data: one process, one
+/// clock, and each pointer once.
 #[test]
 fn pointers_are_read_by_the_process_that_needs_them() {
     const BYTES: u64 = 3 << 22;

@@ -1,13 +1,13 @@
-//! The swarm: a seed chooses everything, and whatever it chose, everything must hold.
+//! The swarm: a seed chooses a run's whole setup, and every invariant must hold.
 //!
 //! The seed is printed before its run. 1000 seeds, or `FORERUN_SWARM_SEEDS`; a failing one is
 //! run alone with `FORERUN_SWARM_FIRST=seed FORERUN_SWARM_SEEDS=1`.
 //!
-//! What holds of every run: it ends (no reader waits for ever, and not for a million events more
-//! than its reads explain); no block is fetched twice at once, no error is shown to a reader
-//! whose block did not fail, no block is served that is not there (the world's guard); ledger
-//! and clocks add up; memory stays in its bound; every reader takes every byte it asked for that
-//! did not fail; and run again, the journal replays without a difference.
+//! Invariants of every run: it ends (no reader waits for ever, and not for a million events more
+//! than its reads explain); no block is fetched twice at once, no error is shown to a reader whose
+//! block did not fail, no absent block is served (the world's guard); ledger and clocks add up;
+//! memory stays in its bound; every reader takes every byte it asked for that did not fail; and run
+//! again, the journal replays without a difference.
 
 mod draw;
 
@@ -213,7 +213,7 @@ fn check(chosen: &Chosen, report: &Report) {
     }
 }
 
-/// What the swarm went through: a swarm that never gets into trouble proves little.
+/// Events of the swarm: a swarm that never gets into trouble proves little.
 #[derive(Debug, Default)]
 struct Seen {
     events: u64,
@@ -274,7 +274,7 @@ impl Seen {
     }
 }
 
-/// What is in a list and was not drawn.
+/// Entries of a list that were not drawn.
 fn missing<B>(list: &'static [Method<B>], seen: &Seen) -> Vec<&'static str> {
     let names = list.iter().map(|method| method.spec.name);
     names.filter(|name| !seen.names.contains(*name)).collect()

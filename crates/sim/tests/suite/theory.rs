@@ -1,4 +1,4 @@
-//! What must come out, by arithmetic: closed forms against the simulated engine.
+//! Results that follow by arithmetic: closed forms against the simulated engine.
 //!
 //! The disk is the switching device: a request that does not continue the last costs C = 8 ms,
 //! then bytes at R = 80 MB/s; D = C x R = 640 kB is the competitive depth. Times of runs are given
@@ -189,7 +189,7 @@ fn one_eighth_lies_between_its_neighbours() {
     assert!(low <= 2.0127 && 2.0127 <= high, "{low} {high}");
 }
 
-/// The 1.16, 1.09 and 1.05 of the closed form at 200 D are what is left if windows grow from byte
+/// The 1.16, 1.09 and 1.05 of the closed form at 200 D are the rest if windows grow from byte
 /// to byte: 1/a switches up to 1/a, then ln(200 a)/a. Whole windows cost up to 1.5 points more.
 #[test]
 fn whole_windows_cost_little_more_than_continuous_growth() {
@@ -207,8 +207,8 @@ fn whole_windows_cost_little_more_than_continuous_growth() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 2000, ..ProptestConfig::default() })]
 
-    /// No run length is worse than the worst case says, and what is fetched in vain is at most
-    /// one window: the depth, or alpha of what was consumed.
+    /// No run length is worse than the worst case says, and bytes fetched in vain are at most one
+    /// window: the depth, or alpha of the consumed bytes.
     #[test]
     fn no_run_is_worse_than_the_bound(run in 1_u64..1_000_000_000_000, pick in 0_usize..3) {
         let (alpha, worst, _) = GROWING[pick];
@@ -219,7 +219,7 @@ proptest! {
         prop_assert!(fetched - run <= rule.unit.max(run * alpha / 100));
     }
 
-    /// Competitive depth: at most twice the optimum, whatever the run (li04 section 2.1).
+    /// Competitive depth: at most twice the optimum for every run (Li et al. 2004, section 2.1).
     #[test]
     fn competitive_depth_is_two_competitive(run in 1_u64..1_000_000_000_000) {
         prop_assert!(Rule::new("competitive").ratio(run) <= 2.0);
@@ -239,8 +239,8 @@ fn measured(preset: &str, readers: u64, units: u64) -> f64 {
 }
 
 /// The engine against its rule at 200 D. It may lose three switches in 201 to the ramp (32, 64
-/// and 128 blocks before the first whole window) and two to windows the memory's share cuts; what
-/// it gains from windows side by side it may keep.
+/// and 128 blocks before the first whole window) and two to windows the memory's share cuts; it may
+/// keep its gain from windows side by side.
 #[test]
 fn the_engine_reaches_the_ratios_of_its_rules() {
     for (preset, rule) in [

@@ -1,4 +1,4 @@
-//! The windows of wu10's Table 2, exactly (claim W1).
+//! The windows of Table 2 in Wu 2010, exactly (claim W1).
 
 use forerun_core::Block;
 

@@ -1,7 +1,7 @@
-//! The table of devices that nobody described is as it stands in `golden/unknown_devices.txt`.
+//! The table of devices without a description is as it stands in `golden/unknown_devices.txt`.
 //!
-//! All of it takes minutes: the example `unknown_devices` writes it, and FORERUN_UNKNOWN=all compares it whole.
-//! Otherwise the rows of a disk, an old disk and a store.
+//! All of it takes minutes: the example `unknown_devices` writes it, and FORERUN_UNKNOWN=all
+//! compares it whole. Otherwise the rows of a disk, an old disk and a store.
 
 mod table;
 
@@ -26,8 +26,8 @@ fn the_table_of_unknown_devices_is_as_published() {
     }
 }
 
-/// What the table promises: within a tenth soon, within a twentieth in the long run; but for few readers
-/// of a modelled store, whose requests come back together as they went out.
+/// The table's promise: within a tenth soon, within a twentieth in the long run; but for few
+/// readers of a modelled store, whose requests come back together as they went out.
 #[test]
 fn all_rows_but_some_of_stores_keep_the_promise() {
     let golden = include_str!("../golden/unknown_devices.txt");

@@ -1,11 +1,12 @@
-//! The rows of the table of devices that nobody described.
+//! The rows of the table of devices without a description.
 
 use forerun_core::spec::Choice;
 use forerun_core::{Bytes, Nanos, Profile, Settings, measure, preset};
 use forerun_sim::workload::many_readers::ManyReaders;
 use forerun_sim::{Report, Scene, device};
 
-/// Every device of the list that has costs, and those that were found to be slow when not described.
+/// Every device of the list that has costs, and those that were found to be slow when not
+/// described.
 pub(crate) const DEVICES: &[&str] = &[
     "hdd",
     "hp97560",
@@ -29,13 +30,13 @@ pub(crate) const DEVICES: &[&str] = &[
     "object_store(first_byte_ns=200000000)",
 ];
 
-/// What stands above the columns.
+/// The heading above the columns.
 pub(crate) const HEAD: &str = "device                                                       readers  MiB  MB/s told  after    all";
 
 const SECOND: u64 = 1_000_000_000;
-/// What the second column of figures begins after.
+/// The second column of figures begins after so many requests.
 const REQUESTS: u64 = 32;
-/// Longer blocks and shorter runs for what is faster.
+/// Longer blocks and shorter runs for faster devices.
 const FAST: u64 = 300_000_000;
 
 /// One device, number of readers and memory.
@@ -118,7 +119,7 @@ pub(crate) fn rows(device: &'static str) -> impl Iterator<Item = String> {
             if rate < FAST {
                 case.block_bytes = 4096;
             }
-            // Three times what is read, so that no file ends.
+            // Three times the bytes read, so that no file ends.
             let file = (rate * 180 / readers as u64).clamp(4 << 20, most.max(4 << 20));
             case.file_bytes = file.min(most) / 32_768 * 32_768;
             case.row()

@@ -1,8 +1,8 @@
 //! `forerun ctl MOUNT hint`: a list of announced reads, from a file or standard input.
 //!
 //! The whole list is read and checked before the first range is announced, so a slip in line 900
-//! leaves nothing half done. It goes to the mount in parts of a bounded size, in order, until there
-//! is no room for more; the answers are added up to one.
+//! leaves nothing half done. It goes to the mount in parts of a bounded size, in order, until the
+//! mount accepts no more; the answers are added up to one.
 //!
 //! ```text
 //! big.db 1048576 65536        64 KiB from 1 MiB on
@@ -163,7 +163,7 @@ fn below(range: Range, mountpoint: &Path) -> Result<Range, String> {
     Ok(Range { path, ..range })
 }
 
-/// Announces ranges in parts; what became of them.
+/// Announces ranges in parts; returns their fate.
 fn announce(socket: &Path, ranges: &[Range]) -> Result<Taken, Failure> {
     let mut taken = Taken::default();
     let mut left = ranges;

@@ -1,7 +1,7 @@
 //! The grid: presets by numbers of disks by cache sizes, checked before any of it is run.
 //!
-//! Whatever can be found out without a run is found out here, with the flag or the line it comes
-//! from. How a cell is run is `run.rs`.
+//! Every check that needs no run is done here, and its error names the flag or the line. `run.rs`
+//! makes the runs.
 
 use forerun_core::hinted::Setup;
 use forerun_core::hinted::policy::Policy;
@@ -28,7 +28,7 @@ pub(super) struct Cell {
     pub(super) cache_blocks: u32,
 }
 
-/// All cells, of which every one can be tried.
+/// All runs, of which every one can be tried.
 ///
 /// # Errors
 /// A preset that does not go with the device or the input, or a block beyond a disk's end.
@@ -128,8 +128,7 @@ fn check_flags(args: &Simulate) -> Result<(), Failure> {
     let takes_notice = |preset: &Simulated| preset.is_hinted() && !preset.is_lru();
     if args.noticing.notice.is_some() && !args.preset.0.iter().any(takes_notice) {
         return Err(Failure::Usage(
-            "--notice: no preset named looks ahead in what is announced (see `forerun list hinted`)"
-                .into(),
+            "--notice: no preset named follows announced reads (see `forerun list hinted`)".into(),
         ));
     }
     let methods = &args.methods;
@@ -152,7 +151,7 @@ fn check_flags(args: &Simulate) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The method with what the flags say about it.
+/// The method with the parameters of the flags.
 fn with_flags(preset: &Simulated, args: &Simulate, disk: &Disk) -> Result<Simulated, Failure> {
     let Simulated::Hinted(choice, name) = preset else {
         return Ok(preset.clone());
@@ -271,7 +270,7 @@ fn beyond(
     })
 }
 
-/// What a hinted run is, without its references.
+/// A hinted run's parameters, without its references.
 pub(super) fn setup(choice: &Choice<Box<dyn Policy>>, disks: u16, cache_blocks: u32) -> Setup {
     Setup {
         policy: choice.clone(),

@@ -1,8 +1,8 @@
-//! What stands in the array of a simulation: a device by name, one from a user's file, or the theory;
-//! and in which order each disk gets what waits.
+//! The members of a simulation's array: a device by name, one from a user's file, or the theory;
+//! and the order in which each disk gets waiting requests.
 //!
-//! Checked once; every run builds its own. Unless one is named, a disk gets `cscan`, and what works
-//! on several requests at once gets them as they come, which a row calls `fcfs`.
+//! Checked once; every run builds its own. Unless one is named, a disk gets `cscan`, and a device
+//! that works on several requests at once gets them as they come, which a row calls `fcfs`.
 
 use forerun_sim::device::{self, Device, Model, from_toml};
 use forerun_sim::scheduled::{BehindError, NONE, behind, model_behind, own};
@@ -14,7 +14,7 @@ use crate::files;
 /// A description of a device is a page; a file longer than this is something else.
 const MODEL_BYTES_MAX: u64 = 1 << 20;
 
-/// What an operating system of the papers' time did (kimbrel96 section 3.1).
+/// The scheduler of operating systems of the time (Kimbrel et al. 1996, section 3.1).
 const USUAL: &str = "cscan";
 
 /// See the [module](self).
@@ -92,7 +92,7 @@ impl Disk {
         }
     }
 
-    /// The order in which it gets what waits.
+    /// The order in which it gets waiting requests.
     pub(super) fn scheduler(&self) -> &str {
         &self.scheduler
     }

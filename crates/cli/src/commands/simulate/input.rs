@@ -1,8 +1,9 @@
-//! What is simulated: a trace or a workload, read once to learn what is in it, shared by all cells.
+//! The input of a simulation: a trace or a workload, read once for its contents, shared by all
+//! runs.
 //!
-//! A method that must know what comes gets all references, kept in memory, as far as
-//! `--trace-memory` goes. A trace that only goes to methods that do not is not
-//! kept: each run reads it again, a pipe from the copy that was made of it on the way.
+//! A method that must know future references gets all of them, kept in memory, as far as
+//! `--trace-memory` goes. A trace that only goes to methods that do not is not kept: each run reads
+//! it again, a pipe from the copy that was made of it on the way.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -42,7 +43,7 @@ const SAMPLE_REQUESTS: usize = 10_000;
 pub(super) struct Input {
     /// Its name in messages.
     pub(super) name: String,
-    /// What is in it; nothing if there is more than one reader.
+    /// Its contents; nothing if there is more than one reader.
     pub(super) recorded: Option<Recorded>,
     /// The trace, to be read again.
     pub(super) source: Option<Source>,
@@ -52,7 +53,7 @@ pub(super) struct Input {
     pub(super) block_bytes: u32,
     /// Where compute times come from.
     pub(super) compute_from: &'static str,
-    /// Moves with what is read of a trace.
+    /// Moves with the bytes read of a trace.
     pub(super) bar: ProgressBar,
 }
 
@@ -163,7 +164,7 @@ impl Input {
         recorded.map_or(1, |r| r.requests() + r.told().writes)
     }
 
-    /// Whether a cell reads the trace once more, and the bar moves with it.
+    /// Whether a run reads the trace once more, and the bar moves with it.
     pub(super) fn is_read_by(&self, cell: &Cell) -> bool {
         let kept = self
             .recorded
@@ -219,7 +220,7 @@ fn manner(args: &Simulate, block_bytes: u32) -> Manner {
     }
 }
 
-/// Opens a trace, the bar moving with what is read.
+/// Opens a trace; reading moves the bar.
 fn opener(name: String, trace: Kept, reading: &Reading, bar: &ProgressBar) -> Open {
     let (format, options, bar) = (reading.trace_format, options(reading), bar.clone());
     Box::new(move || {
@@ -277,7 +278,7 @@ fn memory(args: &Simulate, error: &RequestsError) -> String {
         );
     }
     format!(
-        "{error} in --trace-memory {}, where presets that know what comes keep them all; \
+        "{error} in --trace-memory {}, where presets that plan ahead keep them all; \
          demand-lru and the engine's presets keep none",
         size(args.trace_memory)
     )
@@ -287,7 +288,7 @@ fn placed(record: Record) -> Placed {
     Ok((None, record))
 }
 
-/// The paper's loop. What it computes after a read is computed before the next one.
+/// The paper's loop. Computing after a read becomes computing before the next one.
 fn synth_records(seed: u64, block_bytes: u32) -> impl Iterator<Item = Record> {
     let reads = synth::synth(1, seed);
     let mut before = Nanos(0);
@@ -302,7 +303,7 @@ fn synth_records(seed: u64, block_bytes: u32) -> impl Iterator<Item = Record> {
     })
 }
 
-/// What one reader reads, cut at the end of its file.
+/// The reads of one reader, cut at the end of its file.
 fn steps(workload: &dyn Workload) -> impl Iterator<Item = Record> {
     let file = workload.readers().first().copied().unwrap_or(0);
     let size = workload.files().get(file).map_or(0, |bytes| bytes.0);

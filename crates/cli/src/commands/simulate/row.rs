@@ -1,4 +1,4 @@
-//! What a simulation prints: a row a run, as a table, CSV or JSON lines.
+//! Output of a simulation: a row a run, as a table, CSV or JSON lines.
 //!
 //! The columns are written down once; the table shows those a person compares. In CSV a list has
 //! spaces between its values.

@@ -1,7 +1,7 @@
 //! One run of the grid, and the bound it is measured against.
 //!
-//! A cell makes its own devices, so cells can run at once; the input is shared. Which host runs a
-//! preset:
+//! A run makes its own devices, so several can go on at once; the input is shared. Which host runs
+//! a preset:
 //!
 //! ```text
 //! unit            every hinted method, in the theory's units
@@ -40,7 +40,7 @@ use crate::args::{Simulate, Simulated};
 use crate::commands::trace::unreadable;
 use crate::failure::Failure;
 
-/// A cell with all that it runs on.
+/// A run with its input and devices.
 pub(super) struct Run<'a> {
     pub(super) cell: &'a Cell,
     pub(super) args: &'a Simulate,
@@ -89,7 +89,8 @@ impl Run<'_> {
         })
     }
 
-    /// When free disks are noticed, where anything is announced to a method that looks ahead.
+    /// When free disks are noticed, where anything is announced to a method that follows
+    /// announcements.
     fn notice(&self) -> Option<Notice> {
         let preset = &self.cell.preset;
         let looks = preset.is_hinted() && !preset.is_lru() && !self.disk.is_unit();
@@ -149,7 +150,7 @@ impl Run<'_> {
         choice: &Choice<Box<dyn Policy>>,
         recorded: &Recorded,
     ) -> Result<(Outcome, Bound), Failure> {
-        // The bound first: what it looks ahead with is gone before the run takes its memory.
+        // The bound first: its lookahead data is freed before the run takes its memory.
         let compute = recorded.references().iter().map(|r| r.compute.0);
         let bound = self.by_block(recorded, compute.fold(0, u64::saturating_add))?;
         let reads = self.reads(recorded);
@@ -229,7 +230,7 @@ impl Run<'_> {
         source.ok_or_else(|| failed("the input cannot be read again"))
     }
 
-    /// What is wrong with a trace that was read once already.
+    /// The error of a trace that was read once already.
     fn unread(&self, error: RequestsError) -> Failure {
         match error {
             RequestsError::Read(error) => unreadable(&error),

@@ -1,8 +1,8 @@
 //! `forerun simulate --validate`: a described drive against a measured trace of the real one.
 //!
-//! The replay and the distance are `forerun-sim`'s ([`validate`]). Printed are, for all requests,
-//! reads and writes, how many there are, both means and the rms distance; percentiles; and the two
-//! distributions as a plot of characters: `m` measured, `o` modelled, `#` where they meet.
+//! The replay and the distance are `forerun-sim`'s ([`validate`]). The output has, for all
+//! requests, reads and writes, their number, both means and the rms distance; percentiles; and the
+//! two distributions as a plot of characters: `m` measured, `o` modelled, `#` where they meet.
 
 use std::io::Write;
 use std::sync::Arc;

@@ -7,9 +7,9 @@
 //! 8:33        0      1 8.00 ms? 174.2 MB/s      1? 1.39 MB   9,999 requests, ? system
 //! ```
 //!
-//! The costs are the engine's [estimate](crate::estimate): a question mark means that this figure is still
-//! the one of the last word. The lines fit 80 columns up to 9,999 requests that measured all of them, of a
-//! device whose name has eight letters, as `emulated`.
+//! The costs are the engine's [estimate](crate::estimate): a question mark means that this figure
+//! is still the prior of the last word. The lines fit 80 columns up to 9,999 requests that measured
+//! all of them, of a device whose name has eight letters, as `emulated`.
 
 use ratatui::style::{Style, Stylize};
 use ratatui::text::Line;

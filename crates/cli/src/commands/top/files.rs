@@ -7,7 +7,8 @@
 //! ```
 //!
 //! A file has a line for each of its streams that is ahead of its reader or waited for, the one
-//! used last first. The busiest files come first, as many as fit; a narrow terminal has fewer columns.
+//! used last first. The busiest files come first, as many as fit; a narrow terminal has fewer
+//! columns.
 
 use ratatui::layout::{Constraint, Rect};
 use ratatui::style::Style;
@@ -20,7 +21,7 @@ use crate::quantity::rough_size;
 /// Below this width the columns that can be done without are left out.
 const WIDE: u16 = 84;
 
-/// Those that stay: rate, place, how far ahead, and whose file it is.
+/// Those that stay: rate, place, how far ahead, and the file's owner.
 const NARROW: [usize; 5] = [0, 1, 4, 6, 7];
 
 /// The open files, the busiest first, as many as fit.

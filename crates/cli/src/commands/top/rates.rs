@@ -1,4 +1,4 @@
-//! What happened between two reports, per second.
+//! The difference of two reports, per second.
 //!
 //! Used by `top`. A counter that went back belongs to a mount that was started anew; its rate is
 //! then zero, once.

@@ -16,8 +16,8 @@
 //!          81 %            1.05 MB  2.10 MB                  (another stream of it)
 //! ```
 //!
-//! The lines of the [devices] and of the [files] are their own. A line that does not fit ends in `…`. The
-//! last line of a terminal says which keys there are.
+//! The lines of the [devices] and of the [files] are their own. A line that does not fit ends in
+//! `…`. The last line of a terminal names the keys.
 
 use std::path::PathBuf;
 
@@ -34,7 +34,7 @@ use crate::mount::fs::passthrough::Mode;
 use crate::mount::report::Report;
 use crate::quantity::{rough_duration, rough_size};
 
-/// Draws a screen; with the keys if it is one of so many mounts in a terminal.
+/// Draws a screen; in a terminal with the keys, and with the number of mounts.
 pub(super) fn draw(
     report: &Report,
     rates: &Rates,
@@ -101,7 +101,7 @@ pub(super) fn list(mounts: &[(PathBuf, Report)]) -> String {
     head + &mounts.iter().map(line).collect::<String>()
 }
 
-/// A screen as text, without what is empty at the ends of lines.
+/// A screen as text, without spaces at the ends of lines.
 pub(super) fn as_text(report: &Report, rates: &Rates, (columns, rows): (u16, u16)) -> String {
     let area = Rect::new(0, 0, columns, rows);
     let mut cells = Buffer::empty(area);

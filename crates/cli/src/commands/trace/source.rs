@@ -1,7 +1,7 @@
-//! Where a trace comes from: a file, a pipe, or standard input, which is written `-`.
+//! The source of a trace: a file, a pipe, or standard input, which is written `-`.
 //!
 //! Called by `forerun trace`, which reads it once, and by `forerun simulate`, whose runs may read
-//! it again. A pipe can be read once only; where that is not enough, what passes is copied on the
+//! it again. A pipe can be read once only; where that is not enough, its bytes are copied on the
 //! way to a file without a name, and read from there the next time:
 //!
 //! ```text
@@ -11,7 +11,7 @@
 //! ```
 //!
 //! So memory stays as bounded as for a file, and the copy, which is as compressed as the trace is,
-//! goes away with the process, however that ends. It lies where temporary files do (`TMPDIR`).
+//! goes away with the process, also when it is killed. It lies where temporary files do (`TMPDIR`).
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -22,7 +22,7 @@ use std::sync::{Arc, Mutex};
 use crate::failure::Failure;
 use crate::files::{self, plain};
 
-/// What stands for standard input.
+/// The name of standard input.
 const STDIN: &str = "-";
 
 /// Bytes that are read once.
@@ -94,7 +94,7 @@ pub enum Kept {
     Pipe {
         /// The pipe, until it is read.
         first: Mutex<Option<Stream>>,
-        /// What has passed, if it is kept.
+        /// The bytes that have passed, if they are kept.
         copy: Option<Arc<File>>,
     },
 }
@@ -146,7 +146,7 @@ impl Read for Copied {
     }
 }
 
-/// A file from its beginning, whoever else reads it at the same time.
+/// A file from its beginning, independent of other readers at the same time.
 struct Again {
     file: Arc<File>,
     at: u64,

@@ -1,11 +1,11 @@
 //! The numbers of files, where each was found, and the descriptors of folders in use.
 //!
-//! Kept by [`Nodes`](super::Nodes) behind its lock; nothing here waits or makes a system call, but for
-//! descriptors that are closed. On SOURCE's own device the number of a node is the source's inode
-//! number, so that `stat` shows the same as in the source; the root is 1, as FUSE wants, and a file of
-//! another device mounted below SOURCE is numbered from [`FOREIGN`] up. So is one that was made with the
-//! inode number of a deleted file which the kernel still remembers: of two files with one number it would
-//! take the one for the other, rights and bytes included.
+//! Kept by [`Nodes`](super::Nodes) behind its lock; nothing here waits or makes a system call, but
+//! for descriptors that are closed. On SOURCE's own device the number of a node is the source's
+//! inode number, so that `stat` shows the same as in the source; the root is 1, as FUSE requires.
+//! Two kinds of files are numbered from [`FOREIGN`] up: those of another device mounted below
+//! SOURCE, and one with the inode number of a deleted file which the kernel still remembers. With
+//! one number the kernel would take one for the other, rights and bytes included.
 //!
 //! ```text
 //! 1 (SOURCE)   2 .. FOREIGN: inode numbers of its device        FOREIGN ..: other devices, reused numbers
@@ -25,25 +25,25 @@ use crate::fs::passthrough::Backing;
 use crate::fs::told::Told;
 use crate::lanes::LaneOf;
 
-/// The number of a file as the kernel knows it.
+/// The kernel's number of a file.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct Node(pub u64);
 
 /// SOURCE itself. FUSE fixes the number.
 pub const ROOT: Node = Node(1);
 
-/// Where numbers begin that are not the source's: above any inode number a disk file system uses.
+/// The first number that is not the source's: above any inode number a disk file system uses.
 const FOREIGN: u64 = 1 << 63;
 
 /// Folders between a node and SOURCE: a path has at most 4096 bytes, so 2048 names.
 pub const DEPTH_MAX: usize = 2048;
 
-/// Where a node was found, and what stands for it.
+/// Place of a node when it was found, and its descriptor.
 #[derive(Clone, Debug)]
 pub struct Place {
     /// Which file it must be.
     pub key: Key,
-    /// When that was made, and what it is: a later file may have the same key.
+    /// Time of birth of that, and its kind: a later file may have the same key.
     pub born: Time,
     /// See `born`.
     pub kind: FileType,
@@ -64,7 +64,7 @@ pub struct Place {
 pub struct FileSystem {
     /// Whether it is [served](forerun_io::served).
     pub served: bool,
-    /// Whether what was found is what is mounted on the name.
+    /// Whether the node is the root of a file system mounted on the name.
     pub mounted: bool,
 }
 
@@ -113,7 +113,7 @@ impl Place {
 }
 
 impl Known {
-    /// Found, and not told of yet.
+    /// Found, and not sent to the kernel yet.
     fn new(place: Place) -> Self {
         Self {
             place,
@@ -128,7 +128,7 @@ impl Known {
 }
 
 impl Table {
-    /// One that knows the root only, on its device.
+    /// A table of the root only, on its device.
     pub(super) fn new(root: Place) -> Self {
         let device = root.key.device;
         let known = Known {
@@ -144,7 +144,7 @@ impl Table {
         }
     }
 
-    /// The kernel is told of a file found here; its number.
+    /// Records a file found here for the kernel; its number.
     pub(super) fn found(
         &mut self,
         parent: Node,

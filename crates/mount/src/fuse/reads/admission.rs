@@ -1,19 +1,19 @@
 //! Admission of reads to the engine, by device: how many bytes may be awaited there at once.
 //!
-//! Used by [`Reads`](super::Reads) under its lock; it has no lock, thread or clock. All reads should enter,
-//! because streams move on when their next read is seen. Where those that wait hold no memory all do.
-//! Elsewhere what is asked for must fit the memory, or reads push out each other's blocks and none ever has
-//! all of its own:
+//! Used by [`Reads`](super::Reads) under its lock; it has no lock, thread or clock. All reads
+//! should enter, because a stream moves on only when its next read is seen. Where deferred reads
+//! hold no memory all of them do. Elsewhere the bytes requested must fit the memory, or reads evict
+//! each other's blocks and none ever has all of its own:
 //!
 //! ```text
-//! share of a device = bytes that may be awaited / devices for which something is awaited
-//! a read enters     if its device then awaits at most 3/4 of its share; 1/4 while reads are outside
+//! share of a device = limit of awaited bytes / devices with awaited bytes a read enters     if its
+//! device then awaits at most 3/4 of its share; 1/4 while reads are outside
 //! ```
 //!
-//! So once some had to stay outside, only a quarter is let in, each with room for its stream, until none is
-//! left outside. With 64 readers in 16 MiB, one mount of a fast local disk: 2.1 and 2.4 GB/s, without this 1.2
-//! and 1.3. Devices share evenly, so that one which does not answer leaves others theirs, and a single
-//! read of a device always enters.
+//! Once reads had to stay outside, only a quarter is admitted, each with memory for its stream,
+//! until none is left outside. With 64 readers in 16 MiB, on one mount of a fast local disk: 2.1
+//! and 2.4 GB/s, without this 1.2 and 1.3. Devices share evenly, so that one which does not answer
+//! leaves the others theirs, and a single read of a device always enters.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -24,7 +24,7 @@ pub(super) struct Admission<R> {
     devices: HashMap<u64, Waiting<R>>,
 }
 
-/// What waits for one device.
+/// Reads that wait for one device.
 #[derive(Debug)]
 struct Waiting<R> {
     /// Bytes of reads that wait in the engine or for their turn with a worker.
@@ -50,7 +50,8 @@ impl<R> Default for Waiting<R> {
 }
 
 impl<R> Admission<R> {
-    /// A read of so many bytes comes; returned if it enters, else kept until [`next`](Self::next) gives it.
+    /// A read of a given size comes; returned if it enters, else kept until [`next`](Self::next)
+    /// gives it.
     pub(super) fn enter(
         &mut self,
         device: u64,

@@ -1,8 +1,8 @@
 //! The drive's cache: a few segments, each one run of sectors.
 //!
-//! The drive asks what is held and says what was read; which segment the heads are still filling
-//! is the drive's business. A segment holds the last sectors of its run up to its size; a new run
-//! takes over the segment used longest ago. A write throws out what it overlaps.
+//! The drive looks sectors up and records its reads; the drive also tracks the segment that the
+//! heads are still filling. A segment holds the last sectors of its run up to its size; a new run
+//! takes over the segment used longest ago. A write throws out the sectors it overlaps.
 
 /// One run of sectors held.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -21,7 +21,7 @@ pub(super) struct Cache {
 }
 
 impl Cache {
-    /// So many segments of so many sectors; none of either is no cache.
+    /// A cache of segments, each of a number of sectors; zero of either is no cache.
     pub(super) fn new(segments: usize, sectors: u64) -> Self {
         let segments = if sectors == 0 { 0 } else { segments };
         Self {

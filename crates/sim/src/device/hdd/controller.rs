@@ -17,7 +17,7 @@ use super::super::model::{ModelError, milliseconds, range};
 /// Longest overhead accepted.
 const OVERHEAD_MAX_MS: f64 = 10_000.0;
 
-/// What the controller adds to each access.
+/// Overheads of the controller for each access.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ControllerSheet {
@@ -41,12 +41,12 @@ pub struct ControllerSheet {
     pub write_end_ms: f64,
     /// How much of a read must be off the surface before the bus is used, per cent.
     pub read_bus_start_percent: u32,
-    /// How much of a write must have arrived before it goes to the surface, per cent; at least
-    /// so much that the surface does not overtake the bus, whatever is said here.
+    /// The part of a write that must have arrived before it goes to the surface, per cent; raised
+    /// as far as needed to keep the surface from overtaking the bus.
     pub write_media_start_percent: u32,
 }
 
-/// What the drive did before this access.
+/// The drive's operation before this access.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Before {
     /// It read, or did nothing yet.
@@ -75,7 +75,7 @@ impl Overhead {
     }
 }
 
-/// What the controller adds, in nanoseconds and per cent.
+/// Overheads of the controller, in nanoseconds and per cent.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Controller {
     pub(super) read_hit: Overhead,

@@ -1,8 +1,8 @@
 //! Drawing: a drive in integers, and how its arm and platter move.
 //!
 //! Made by the [sheet](super::sheet), used by the [drive](super::drive). Rotation is tracked in
-//! absolute time: the platter's angle at a time is `time mod revolution`, so how long a request
-//! waits for its sector follows from when it comes, never from chance.
+//! absolute time: the platter's angle at a time is `time mod revolution`, so the
+//! rotational latency of a request follows from its time of arrival, never from chance.
 //!
 //! ```text
 //! ready                start                            end
@@ -11,8 +11,9 @@
 //! ```
 //!
 //! A run of sectors is read track by track; between tracks the arm moves, and the skew makes the
-//! next slot come by shortly after. A *zero-latency* read of slots 2 to 6 whose head arrives at slot 4
-//! takes 4, 5 and 6 first, and 2 and 3 when they come round, so it ends three slots earlier. Times and angles are nanoseconds; the angle of slot s is
+//! next slot come by shortly after. A *zero-latency* read of slots 2 to 6 whose head arrives at
+//! slot 4 takes 4, 5 and 6 first, and 2 and 3 when they come round, so it ends three slots
+//! earlier. Times and angles are nanoseconds; the angle of slot s is
 //! `s * revolution / sectors per track`, rounded down, so that a full turn is exact.
 
 use forerun_core::{Bytes, Nanos, Profile, profile};
@@ -52,7 +53,7 @@ pub struct Drawing {
     pub(super) keeps_written: bool,
 }
 
-/// Where the heads are.
+/// Position of the heads.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Arm {
     pub(super) cylinder: u32,
@@ -118,13 +119,13 @@ impl Pass {
 }
 
 impl Drawing {
-    /// How many sectors the drive has.
+    /// Number of sectors.
     #[must_use]
     pub fn sectors(&self) -> u64 {
         self.geometry.sectors()
     }
 
-    /// How many bytes it holds.
+    /// Capacity in bytes.
     #[must_use]
     pub fn capacity(&self) -> Bytes {
         Bytes(self.sectors() * self.sector)
@@ -142,7 +143,7 @@ impl Drawing {
         Nanos(self.revolution)
     }
 
-    /// The time of a seek over so many cylinders; over more than there are, the longest.
+    /// The time of a seek over a given number of cylinders; over more than there are, the longest.
     #[must_use]
     pub fn seek(&self, cylinders: u32) -> Nanos {
         let last = self.seek.len().saturating_sub(1);
@@ -221,10 +222,10 @@ impl Drawing {
         transfer_time(Bytes(sectors.saturating_mul(self.sector)), self.write_rate).0
     }
 
-    /// The two maps of a competitive depth, from the parameters. Going elsewhere costs the
-    /// controller's overhead of a read that is not cached, the seek, and half a revolution, which
-    /// is what a random sector waits in the mean; bytes come at the rate of sequential reading
-    /// in their zone, switches between tracks included.
+    /// The two maps of a competitive depth, from the parameters. A switch costs the controller's
+    /// overhead of a read that is not cached, the seek, and half a revolution, the mean rotational
+    /// latency of a random sector; bytes come at the rate of sequential reading in their zone,
+    /// switches between tracks included.
     ///
     /// # Errors
     /// A cost or a rate beyond what a profile may state.

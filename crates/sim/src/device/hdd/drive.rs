@@ -1,8 +1,8 @@
 //! Drive: serves one access after the other, with arm, platter, cache and readahead.
 //!
 //! [`Hdd`](super::Hdd) queues in front of it; validation drives it directly, because it also
-//! writes. Readahead is worked out when the next access comes: what has passed under the head by
-//! then is in the cache, and the arm is where it got to.
+//! writes. Readahead is computed when the next access comes: sectors that have passed under the
+//! head by then are in the cache, and the arm is where it got to.
 //!
 //! ```text
 //! read, cached   hit overhead | bus                                          | end
@@ -11,11 +11,10 @@
 //! write, cached  overhead | bus                                              | end -> destage
 //! ```
 //!
-//! How far it reads on is in [`readahead`](super::readahead), and [`destage`] writes what was
-//! reported early. A read that reaches into what is being read on waits for it
-//! without moving. The bus of a miss overlaps the surface: it starts once enough sectors are off
-//! and ends a sector after the last. Deliberately absent: reordering (that is
-//! [`scheduler`](crate::scheduler)).
+//! The length of the readahead is in [`readahead`](super::readahead), and [`destage`] writes the
+//! blocks reported early. A read that overlaps the readahead under way waits for it without moving.
+//! The bus of a miss overlaps the surface: it starts once enough sectors are off and ends a sector
+//! after the last. Deliberately absent: reordering (that is [`scheduler`](crate::scheduler)).
 
 mod destage;
 
@@ -29,7 +28,7 @@ use super::drawing::{Arm, Drawing, Run};
 use super::readahead::Ahead;
 use super::write_back::WriteBack;
 
-/// What is asked of a drive.
+/// A request to a drive.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Access {
     /// The first sector.
@@ -50,7 +49,7 @@ struct Passed {
     early: u64,
 }
 
-/// A disk without a queue: arm, platter, cache, and what it reads on.
+/// A disk without a queue: arm, platter, cache, and readahead.
 #[derive(Clone, Debug)]
 pub struct Drive {
     drawing: Arc<Drawing>,
@@ -59,7 +58,7 @@ pub struct Drive {
     ahead: Option<Ahead>,
     before: Before,
     dirty: WriteBack,
-    /// Until then the heads write what was reported before.
+    /// Until then the heads write blocks that were reported before.
     writing_until: u64,
     /// When they last had read something.
     idle_from: u64,
@@ -89,8 +88,8 @@ impl Drive {
         &self.drawing
     }
 
-    /// Serves an access that reaches the drive at `now`, when the one before has ended; when it
-    /// ends. What lies past the last sector is left out; of nothing, the arm goes there.
+    /// Serves an access that reaches the drive at `now`, after the one before has ended, and
+    /// returns its end. Sectors past the last are left out; an empty access moves the arm.
     pub fn serve(&mut self, now: Nanos, access: Access) -> Nanos {
         let first = access.lbn.min(self.drawing.sectors());
         let end = first
@@ -347,7 +346,7 @@ impl Drive {
     }
 
     /// How long after its first byte a write may go to the surface: once as much of it has come
-    /// as the controller wants, and late enough that the surface does not overtake the bus.
+    /// as the controller requires, and late enough that the surface does not overtake the bus.
     fn held_back(&self, first: u64, sectors: u64) -> u64 {
         let drawing = &self.drawing;
         let wanted = (sectors * drawing.controller.write_media_start).div_ceil(100);

@@ -1,6 +1,6 @@
-//! Geometry: where a sector lies, by zone, cylinder, head and angle.
+//! Geometry: the zone, cylinder, head and angle of a sector.
 //!
-//! The drive's arithmetic; knows no time but the revolution. Sectors are numbered along a track,
+//! The drive's arithmetic; its only time is the revolution. Sectors are numbered along a track,
 //! then over the heads of a cylinder, then over the cylinders of a zone, outside in. Each track's
 //! first sector stands a *skew* after that of the track before, so that it comes by just when
 //! the head is there:
@@ -144,7 +144,7 @@ impl Zone {
         Ok(())
     }
 
-    /// How many sectors it holds.
+    /// Number of sectors.
     fn holds(&self, heads: u64) -> u64 {
         let (tracks, _) = self.range(heads);
         let ranges = self.tracks(heads).div_ceil(tracks);
@@ -152,7 +152,7 @@ impl Zone {
     }
 }
 
-/// Where a sector lies.
+/// Location of a sector.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Spot {
     pub(super) cylinder: u32,
@@ -248,7 +248,7 @@ impl Geometry {
         &self.zones
     }
 
-    /// Cylinders and what each holds, zone by zone.
+    /// Cylinders and the sectors of each, zone by zone.
     pub(super) fn weights(&self) -> Vec<(u32, u64)> {
         let mut weights = Vec::new();
         let mut next = 0;
@@ -263,7 +263,7 @@ impl Geometry {
         weights
     }
 
-    /// Where a sector lies; for one past the end, where it would if the last zone went on.
+    /// Location of a sector; for one past the end, where it would if the last zone went on.
     pub(super) fn locate(&self, lbn: u64) -> Spot {
         let at = self.zones.partition_point(|zone| zone.end_lbn <= lbn);
         let zone = &self.zones[at.min(self.zones.len() - 1)];

@@ -1,7 +1,7 @@
-//! The least time a drive takes for what is needed of it: no order of requests does better.
+//! The least time a drive takes for a set of sectors: no order of requests does better.
 //!
-//! Two things are done one after the other, whatever the cache and reading on do, and the longer of
-//! them is the bound:
+//! The surface and the bus each work one piece after the other, with or without cache and
+//! readahead, and the longer of the two is the bound:
 //!
 //! ```text
 //! surface  read_miss | sectors of a track | switch | sectors of another track | .. | bus, end

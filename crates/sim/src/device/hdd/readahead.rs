@@ -1,6 +1,6 @@
-//! Readahead of the drive itself: how far the heads read on after a read.
+//! Readahead of the drive itself: sectors that the heads read after a request.
 //!
-//! Reading on goes up to the smallest of three limits, if no request needs the arm before: so many
+//! If no request needs the arm before, readahead ends at the smallest of three limits: a number of
 //! bytes beyond the read, the end of the surface, and one that depends on the drive:
 //!
 //! ```text
@@ -12,13 +12,14 @@
 //! ```
 //!
 //! Some drives read on only once they see a run (`readahead_needs_run`): the first read of one is
-//! followed by nothing, and the second misses the cache. Some read on up to the limit even when a request waits (`readahead_yields = false`).
+//! followed by nothing, and the second misses the cache. Some read on up to the limit even when a
+//! request waits (`readahead_yields = false`).
 
 use serde::Deserialize;
 
 use super::drawing::Drawing;
 
-/// Where reading on ends at the latest; see the [module](self).
+/// The latest end of readahead; see the [module](self).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Until {
@@ -43,12 +44,12 @@ pub(super) struct Ahead {
     pub(super) next: u64,
     /// When the heads are free to read it.
     pub(super) at: u64,
-    /// Where reading on stops.
+    /// The sector at which readahead stops.
     pub(super) limit: u64,
 }
 
 impl Drawing {
-    /// Where reading on ends after a read of `first` to `end`, in a run held from `held` on.
+    /// The end of readahead after a read of `first` to `end`, in a run held from `held` on.
     pub(super) fn readahead_limit(&self, held: u64, first: u64, end: u64) -> u64 {
         let limit = end.saturating_add(self.readahead_sectors);
         let limit = limit.min(self.sectors());

@@ -1,12 +1,12 @@
-//! Seek: how long the arm takes for so many cylinders, as a table of integers.
+//! Seek: the time of the arm by distance in cylinders, as a table of integers.
 //!
-//! Built once from floating-point figures, read on every access. Four ways to say it:
+//! Built once from floating-point figures, read on every access. Four forms of input:
 //!
 //! ```text
 //! curve     t(d) = base + sqrt * sqrt(d) + linear * d     pieces by distance (Ruemmler, Wilkes)
 //! first     the first distances one by one, where drives do not follow the curve
 //! points    measured distances; straight lines between them
-//! figures   track to track, mean over random pairs, full stroke: what a data sheet prints
+//! figures   track to track, mean over random pairs, full stroke: as a data sheet prints them
 //! ```
 //!
 //! A longer seek takes at least as long as a shorter one. Measured tables have noise, so a time
@@ -14,7 +14,7 @@
 //!
 //! Three figures decide one curve of the first form exactly. The mean is taken over pairs of
 //! random *locations*, as benchmarks draw them, not over pairs of cylinders: outer cylinders hold
-//! more. It knows neither settling after a seek to write nor head switches.
+//! more. Settling after a seek to write, and head switches, are left out.
 
 use serde::Deserialize;
 
@@ -70,7 +70,7 @@ pub struct SeekSheet {
 }
 
 impl SeekSheet {
-    /// Time to the next cylinder, which is what a cylinder skew must hide.
+    /// Time to the next cylinder, which a cylinder skew must hide.
     pub(super) fn single_ms(&self) -> Result<f64, ModelError> {
         match (self.track_to_track_ms, self.first_ms.first()) {
             (Some(figure), _) => range("seek.track_to_track_ms", figure, 0.0, SEEK_MAX_MS),

@@ -21,7 +21,7 @@ use super::surface::{SurfaceSheet, Times};
 /// Longest idle time accepted before dirty sectors go to the surface.
 const IDLE_MAX_MS: f64 = 3_600_000.0;
 
-/// A drive, as its file says.
+/// The parameters of a drive, as in its file.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Sheet {
@@ -52,7 +52,7 @@ pub struct Sheet {
     pub surface: Option<SurfaceSheet>,
     /// How long seeks take.
     pub seek: SeekSheet,
-    /// What the controller adds.
+    /// Overheads of the controller.
     #[serde(default)]
     pub controller: ControllerSheet,
     /// The way to the host.

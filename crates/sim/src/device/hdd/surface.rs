@@ -1,4 +1,4 @@
-//! Surface: zones laid out from what a data sheet prints.
+//! Surface: zones computed from the figures of a data sheet.
 //!
 //! Capacity, and sequential rates outermost, innermost and in the mean; the [sheet](super::sheet)
 //! calls it where a drive is not given zone by zone. The zones have equally many cylinders, and
@@ -23,7 +23,7 @@ use super::sheet::ZoneSheet;
 pub struct SurfaceSheet {
     /// How many zones of equally many cylinders; 16 unless given, as drives of the time had.
     pub zones: Option<u32>,
-    /// What the drive holds, in units of 10^9 bytes.
+    /// Capacity, in units of 10^9 bytes.
     pub capacity_gb: f64,
     /// Sequential rate in the outermost zone, in units of 10^6 bytes a second.
     pub outer_mb_s: f64,
@@ -65,7 +65,7 @@ impl SurfaceSheet {
         let cylinders = (capacity / one_of_each).floor().max(1.0);
         let most = f64::from(CYLINDERS_MAX) / f64::from(count);
         range("surface.capacity_gb, in cylinders", cylinders, 1.0, most)?;
-        // What equal zones leave over, the innermost holds.
+        // The remainder of equal zones is in the innermost.
         let left = (capacity - cylinders * one_of_each).max(0.0);
         let innermost = tracks.last().copied().unwrap_or(1.0).max(1.0);
         let more = (left / (innermost * heads_float * sector as f64)).ceil();

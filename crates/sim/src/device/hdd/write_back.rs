@@ -37,7 +37,7 @@ pub(super) struct WriteBack {
     runs: VecDeque<Dirty>,
     /// At most so many at a time; 0 is no write-back cache.
     runs_max: usize,
-    /// Sectors of a run and of what joined it, at most.
+    /// Sectors of a run and of the runs that joined it, at most.
     sectors_max: u64,
 }
 
@@ -50,7 +50,7 @@ impl WriteBack {
         }
     }
 
-    /// Whether a write of so many sectors is reported before it is on the surface.
+    /// Whether a write of a given number of sectors is reported before it is on the surface.
     pub(super) fn takes(&self, sectors: u64) -> bool {
         self.runs_max > 0 && sectors <= self.sectors_max
     }
@@ -160,7 +160,7 @@ mod tests {
         runs.drop_done(49);
         assert_eq!(runs.oldest_done(), Some(50));
         runs.drop_done(50);
-        assert!(!runs.has_place(20, 21), "what joined stays");
+        assert!(!runs.has_place(20, 21), "joined runs stay");
         runs.wrote(60);
         runs.drop_done(60);
         assert!(runs.is_empty() && runs.has_place(20, 21));

@@ -1,10 +1,10 @@
 //! cscope1, cscope2, cscope3: searches in a source package, each reading all of it once more.
 //!
-//! Known (kimbrel96 section 3.1, Table 3): cscope1 looks for eight symbols in a package of 18 MB,
-//! cscope2 for four strings in the same, cscope3 for four strings in one of 10 MB; each search
-//! reads files sequentially. Reads, distinct blocks and compute times. Compute times of cscope3
-//! come in runs near 1 ms and runs around 7 ms (section 4.3). On one disk a fetch of cscope2
-//! takes 8.4 to 10.4 ms (4.4), of cscope3 about 8 (4.3).
+//! Known (Kimbrel et al. 1996, section 3.1, Table 3): cscope1 looks for eight symbols in a package
+//! of 18 MB, cscope2 for four strings in the same, cscope3 for four strings in one of 10 MB; each
+//! search reads files sequentially. Reads, distinct blocks and compute times. Compute times of
+//! cscope3 come in runs near 1 ms and runs around 7 ms (section 4.3). On one disk a fetch of
+//! cscope2 takes 8.4 to 10.4 ms (4.4), of cscope3 about 8 (4.3).
 //!
 //! Follows for cscope1: symbols are looked up in one database. With H = 2048 fixed horizon makes
 //! 8535 fetches, with H = 64 4959 (section 4.4). A loop over L blocks, eight times, with 512

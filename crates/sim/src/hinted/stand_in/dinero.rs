@@ -1,7 +1,7 @@
 //! dinero: a cache simulator that reads one file from front to back, again and again.
 //!
-//! Known (kimbrel96 section 3.1, Table 3): one file, read sequentially several times; 8867 reads
-//! of 986 blocks; 103.5 s of computing; run with a cache of 512 blocks.
+//! Known (Kimbrel et al. 1996, section 3.1, Table 3): one file, read sequentially several times;
+//! 8867 reads of 986 blocks; 103.5 s of computing; run with a cache of 512 blocks.
 //!
 //! Follows: 8867 is nine times 986 less 7, so there are nine passes, one of them a little short.
 //!

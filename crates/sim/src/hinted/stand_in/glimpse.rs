@@ -1,12 +1,12 @@
 //! glimpse: four keywords, looked for in 40 MB of news through a small index.
 //!
-//! Known (kimbrel96 section 3.1, Table 3): the index files are read again and again, the data
-//! files seldom; 27,981 reads of 5247 blocks; 38.7 s of computing.
+//! Known (Kimbrel et al. 1996, section 3.1, Table 3): the index files are read again and again, the
+//! data files seldom; 27,981 reads of 5247 blocks; 38.7 s of computing.
 //!
 //! Assumed: 5000 blocks are data, 40 MB, and 247 index. Glimpse's index names partitions of
 //! the files, at most 256. A keyword is looked up by reading the index from front to back; every
-//! partition it names is searched, file by file, and before each file the index is asked what the
-//! file is called and where words of it lie: blocks anywhere in it. A keyword names a partition or
+//! partition it names is searched, file by file, and before each file the index is asked for the
+//! file's name and the places of its words: blocks anywhere in it. A keyword names a partition or
 //! does not, as likely, and each partition is named; once or twice would be too little for the
 //! trace to wait for up to five disks, as section 4.3 says it does. The reads that Table 3 leaves
 //! over after all this are those questions, spread evenly. News articles are small: one and a half

@@ -1,6 +1,6 @@
 //! ld: the link-editor, building a kernel from about 25 MB of object files.
 //!
-//! Known (kimbrel96 section 3.1, Table 3): what it links; 5881 reads of 2882 blocks, which are
+//! Known (Kimbrel et al. 1996, section 3.1, Table 3): the object files; 5881 reads of 2882 blocks,
 //! 23.6 MB; 8.2 s of computing; it waits for its disks until there are ten of them (section 4.3).
 //!
 //! Assumed: it goes through all object files four times, as a classic Unix link-editor does, once
@@ -16,8 +16,8 @@
 //! ```
 //!
 //! Sizes of object files are geometric, eight and a half blocks in the mean. Parts share blocks
-//! at their edges, so with this mean the reads come near to Table 3's by themselves. What lacks
-//! is made up by reads of pass 2 that are made twice, spread evenly; what is too much is left out
+//! at their edges, so with this mean the reads come near to Table 3's by themselves. Missing reads
+//! are made up by reads of pass 2 that are made twice, spread evenly; surplus reads are left out
 //! of pass 4. Compute times are exponential.
 
 use forerun_core::Nanos;
@@ -74,7 +74,7 @@ fn accesses(trace: &StandIn, random: &mut Random) -> Accesses {
     Accesses::exponential(files, reads, random)
 }
 
-/// The blocks that hold a part of a file of so many blocks.
+/// The blocks that hold a part of a file of a given number of blocks.
 fn blocks_of(part: usize, blocks: u32) -> impl Iterator<Item = u32> {
     let begin = PARTS[part] * blocks / 100;
     let end = (PARTS[part + 1] * blocks).div_ceil(100);

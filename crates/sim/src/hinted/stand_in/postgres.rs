@@ -1,15 +1,15 @@
 //! postgres-join and postgres-select: a database that goes through an index to blocks of data.
 //!
-//! Known (kimbrel96 section 3.1, Table 3), join: an indexed relation of 32 MB with one of 3.2 MB
-//! that has no index; index blocks are read much more often than data blocks; 8896 reads of 3793
-//! blocks; 11.5 s of computing. Select: 2 % of the tuples of an indexed relation of 32 MB, by
-//! indexed search; 5044 reads of 3085 blocks; 79.2 s. Both are queries of the Wisconsin Benchmark,
-//! which has keys in order and keys in random order.
+//! Known (Kimbrel et al. 1996, section 3.1, Table 3), join: an indexed relation of 32 MB with one
+//! of 3.2 MB that has no index; index blocks are read much more often than data blocks; 8896 reads
+//! of 3793 blocks; 11.5 s of computing. Select: 2 % of the tuples of an indexed relation of 32 MB,
+//! by indexed search; 5044 reads of 3085 blocks; 79.2 s. Both are queries of the Wisconsin
+//! Benchmark, which has keys in order and keys in random order.
 //!
-//! Table 3's 79.2 s cannot be what Tables 4 and 5 were made with: demand fetching is said to keep
-//! its one disk busy for 82 % of the time, which with so much computing would need 70 ms and more
-//! a fetch from a disk that takes 22.8 at most on average. A tenth of it, 7.92 s, agrees with both
-//! tables. [`SELECT`] has what is printed; the lab looks at a tenth as well.
+//! Table 3's 79.2 s cannot belong to Tables 4 and 5: demand fetching is said to keep its one disk
+//! busy for 82 % of the time, which with so much computing would need 70 ms and more a fetch from a
+//! disk that takes 22.8 at most on average. A tenth of it, 7.92 s, agrees with both tables.
+//! [`SELECT`] has the printed value; the lab looks at a tenth as well.
 //!
 //! Assumed: both read the index block that names a tuple and then the block that holds it, out of
 //! the 4096 blocks of the relation. The upper levels of the index are held by the database itself.

@@ -1,11 +1,11 @@
 //! xds: 25 planar slices through a volume of data.
 //!
-//! Known (kimbrel96 section 3.1, Table 3): 25 slices at random orientations from a file of 64 MB;
-//! 10,435 reads of 5392 blocks, which is 417 blocks a slice; 30.8 s of computing.
+//! Known (Kimbrel et al. 1996, section 3.1, Table 3): 25 slices at random orientations from a
+//! file of 64 MB; 10,435 reads of 5392 blocks, which is 417 blocks a slice; 30.8 s of computing.
 //!
-//! Follows: fixed horizon takes 33.5 s on five disks (Table 2), 2.7 s more than the computing, which
-//! are 5400 fetches at half a millisecond: about as many as there are blocks. So a block that is
-//! read again is still cached, from a slice shortly before.
+//! Follows: fixed horizon takes 33.5 s on five disks (Table 2), 2.7 s more than the computing,
+//! which are 5400 fetches at half a millisecond: about as many as there are blocks. So a block that
+//! is read again is still cached, from a slice shortly before.
 //!
 //! Assumed: the volume is 400 x 400 x 400 bytes, rows along x, so that a block holds 20 rows and a
 //! slice across them reads a block, or a few in a row, out of every layer, at a stride that
@@ -17,11 +17,11 @@
 //! layer z+2    ........##............
 //! ```
 //!
-//! A slice is a square piece of a plane around a point, as large for all as makes the reads of Table
-//! 3. It reads each of its blocks once, in the order of the file. The points go through the volume
-//! layer by layer, at random within each, so that slices cross those before and after them. That
-//! gives about the distinct blocks of Table 3; they are made exact by reading a neighbour instead.
-//! Compute times are exponential.
+//! A slice is a square piece of a plane around a point, as large for all as makes the reads of
+//! Table 3. It reads each of its blocks once, in the order of the file. The points go through the
+//! volume layer by layer, at random within each, so that slices cross those before and after them.
+//! That gives about the distinct blocks of Table 3; they are made exact by reading a neighbour
+//! instead. Compute times are exponential.
 
 use forerun_core::Nanos;
 
@@ -147,7 +147,7 @@ impl Plane {
         let mut within = || random.between(MARGIN as u64, (SIDE - MARGIN) as u64) as i64;
         let point = [within(), within(), layer];
         let across = direction(random);
-        // Any other direction, less what it has of the first.
+        // Any other direction, made orthogonal to the first.
         let other = direction(random);
         let along = dot(across, other);
         let rest = [0, 1, 2].map(|i| other[i] - across[i] * along / UNIT);

@@ -1,4 +1,4 @@
-//! blkparse's default text: what Linux's block layer did, of which the queued requests are read.
+//! blkparse's default text: actions of Linux's block layer, of which the queued requests are read.
 //!
 //! ```text
 //! 8,0    3        1     0.000000000   697  Q   R 223490 + 8 [cp]
@@ -40,7 +40,7 @@ pub const FORMAT: Format = Format {
 const FORM: &str = "major,minor cpu sequence seconds pid action rwbs [sector + sectors] ..";
 
 const SECOND: u64 = 1_000_000_000;
-/// Linux numbers devices in 32 bits; nobody traces this many.
+/// Linux numbers devices in 32 bits; real traces have far fewer than this.
 const DEVICES_MAX: usize = 1 << 16;
 /// The actions of blkparse's table, and `m` for messages.
 const ACTIONS: &[u8] = b"ABCDFGIMPQRSTUWXm";

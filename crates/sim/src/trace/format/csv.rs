@@ -1,10 +1,10 @@
 //! Requests in comma-separated columns, which a header names or the caller counts.
 //!
-//! Which column holds what says a header, or [`Columns`] counted by the caller; without either,
-//! exactly libCacheSim's three are taken, and more are an error. A block is a number or a name, as
-//! in `plain`. Cells may be empty where a request lacks the value, but a block or an offset must
-//! be there. Quoted cells are not read. What is written has every column of a request, so nothing
-//! of it is lost.
+//! A header names the columns, or the caller counts them in [`Columns`]; without either, exactly
+//! libCacheSim's three are taken, and more are an error. A block is a number or a name, as in
+//! `plain`. Cells may be empty where a request lacks the value, but a block or an offset must be
+//! there. Quoted cells are not read. Written files have every column of a request, so nothing of it
+//! is lost.
 
 pub mod columns;
 

@@ -1,8 +1,8 @@
 //! DiskSim's validation traces: requests to a real drive with the response time of each.
 //!
-//! `R|W label first_sector sectors response_us gap_us`. The labels say what the drive's cache did
-//! and are not equally good in all of the set. The gap leads from this request's completion to
-//! the next one's issue, so requests never overlap:
+//! `R|W label first_sector sectors response_us gap_us`. The labels tell the behaviour of the
+//! drive's cache and are not equally good in all of the set. The gap leads from this request's
+//! completion to the next one's issue, so requests never overlap:
 //!
 //! ```text
 //! issue --response--> completion --gap--> issue of the next

@@ -41,7 +41,7 @@ const FORM: &str = "timestamp,host,disk,Read|Write,offset,bytes,response";
 
 const TICK: u64 = 100;
 
-/// Thirteen servers have 36 volumes; this is for whoever joins everything.
+/// Thirteen servers have 36 volumes; this allows for all of them joined.
 const DEVICES_MAX: usize = 1 << 16;
 
 struct Msr {

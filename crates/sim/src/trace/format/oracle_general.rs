@@ -2,11 +2,11 @@
 //!
 //! 24 little-endian bytes without padding: `u32 seconds, u64 object, u32 bytes, i64 next`, where
 //! `next` is the index of the next request for the same object, or -1 (also 2^63 - 1) for none.
-//! What is read here computes next uses itself, so `next` is only checked to be possible.
+//! This reader computes next uses itself, so `next` is only checked to be possible.
 //!
-//! Nothing marks a file as of this format: it is guessed last, and text and whatever fits another
-//! format are refused. To write it, the future must be known, so all requests are kept until the
-//! end, 20 bytes each and what the numbering of objects takes; there is a limit to how many.
+//! Nothing marks a file as of this format: it is guessed last, and text and any bytes that fit
+//! another format are refused. To write it, the future must be known, so all requests are kept
+//! until the end, 20 bytes each beside the numbering of objects; there is a limit to how many.
 
 use std::io::Write;
 
@@ -38,7 +38,7 @@ const FORM: &str = "24-byte records: u32 seconds, u64 object, u32 bytes, i64 nex
 
 const SECOND: u64 = 1_000_000_000;
 const RECORD: usize = 24;
-/// 2^28 requests take 6 GiB to write: what a large machine can give.
+/// 2^28 requests take 6 GiB to write: the memory of a large machine.
 const WRITTEN_MAX: usize = 1 << 28;
 
 #[derive(Default)]

@@ -1,8 +1,8 @@
-//! Index search: queries of several keywords, answered from lists of postings that are read by turns.
+//! Index search: queries of several keywords, answered from lists of postings read by turns.
 //!
-//! Published are the files (a mapping file of 522 MB, 18.5 GB of index in 8 partitions), the binary search in
-//! the mapping file for each keyword, and that a query reads the lists of its keywords sequentially and together.
-//! The prototype and its queries are not public, so the rest is assumed:
+//! Published are the files (a mapping file of 522 MB, 18.5 GB of index in 8 partitions), the binary
+//! search in the mapping file for each keyword, and that a query reads the lists of its keywords
+//! sequentially and together. The prototype and its queries are not public, so the rest is assumed:
 //!
 //! ```text
 //! keywords a query   1 2 3 4   with 25 30 25 20 %: 2.4 in the mean, as in Silverstein et al. 1999 for AltaVista
@@ -237,7 +237,8 @@ mod tests {
                 .filter(|step| step.on.is_some())
                 .collect();
             let lists = reads.iter().filter_map(|step| step.on).max().unwrap() - owner;
-            // Every list begins in the first reads, and one of at least four reads ends no earlier than half-way.
+            // Every list begins in the first reads, and one of at least four reads ends no earlier
+            // than half-way.
             let first: Vec<_> = reads[..lists].iter().map(|step| step.on).collect();
             let all: Vec<_> = (1..=lists).map(|list| Some(owner + list)).collect();
             assert_eq!(first, all);

@@ -1,15 +1,17 @@
 //! Media clips: a Web server with video and audio files of the size of the 1998 World Cup's.
 //!
-//! Published are 20.4 GB of files of 24 to 1,418 KB with a mean of 152 KB, of which 9 % are large video clips,
-//! chosen by a Zipf distribution. The rest is assumed: both kinds are spread evenly, video from 500 KB on and audio
-//! up to 120 KB, which gives the published mean; the exponent is 1; files are read in blocks of 64 KiB.
+//! Published are 20.4 GB of files of 24 to 1,418 KB with a mean of 152 KB, of which 9 % are large
+//! video clips, chosen by a Zipf distribution. The rest is assumed: both kinds are spread evenly,
+//! video from 500 KB on and audio up to 120 KB, which gives the published mean; the exponent is 1;
+//! files are read in blocks of 64 KiB.
 //!
 //! ```text
 //! video    9 %   500 .. 1,418 KB   mean 959        0.09 x 959 + 0.91 x 72 = 152 KB
 //! audio   91 %    24 ..   120 KB   mean  72
 //! ```
 //!
-//! Requests read files whole (Li et al. 2004), or with `is_partial` from their beginning to any page (Li and Shen 2005).
+//! Requests read files whole (Li et al. 2004), or with `is_partial` from their beginning to any
+//! page (Li and Shen 2005).
 
 use forerun_core::Bytes;
 use forerun_core::spec::{Knows, Method, Param, Spec};
@@ -86,8 +88,8 @@ impl Clips {
         random.between(low, high)
     }
 
-    /// A file by its popularity. Those of rank 2^k to 2^(k+1) are together as popular for every k, which is Zipf's
-    /// law with the exponent 1; which rank a file has is drawn too.
+    /// A file by its popularity. Those of rank 2^k to 2^(k+1) are together as popular for every k,
+    /// which is Zipf's law with the exponent 1; which rank a file has is drawn too.
     fn file(&self, request: u64) -> u64 {
         let mut random = Random::part(!self.seed, request);
         let octaves = u64::from(64 - self.files.leading_zeros());

@@ -7,8 +7,8 @@
 //! four-64kb    a block anywhere in each of four files
 //! ```
 //!
-//! With `pause_ns` a handler sleeps at so many points of its request, in front of reads drawn at random: their
-//! One-Rand-10.
+//! With `pause_ns` a handler sleeps at so many points of its request, in front of reads drawn at
+//! random: their One-Rand-10.
 
 use forerun_core::spec::{Knows, Method, Param, Spec};
 use forerun_core::{Bytes, Nanos};

@@ -1,12 +1,13 @@
-//! A server in the manner of Li and Shen 2005, section 4.1: requests that read runs of random length.
+//! A server in the manner of Li and Shen 2005, section 4.1: requests that read runs of random
+//! length.
 //!
-//! So many requests are worked on at a time, each by a handler that opens a file, reads one or two runs
-//! from their starts on, in turns of 64 KiB, computes before each read, and exits. Handlers compute at
-//! paces of their own. Where a request ends early its window is left behind unread. There are more
-//! requests than a test has time for.
+//! So many requests are worked on at a time, each by a handler that opens a file, reads one or two
+//! runs from their starts on, in turns of 64 KiB, computes before each read, and exits. Handlers
+//! compute at paces of their own. Where a request ends early its window is left behind unread.
+//! There are more requests than a test has time for.
 //!
-//! The two runs of a request lie in one open file: a process of the simulator has one. The paper's have a
-//! file for each run.
+//! The two runs of a request lie in one open file: a process of the simulator has one. The paper's
+//! have a file for each run.
 
 use forerun_core::Bytes;
 use forerun_sim::random::Random;

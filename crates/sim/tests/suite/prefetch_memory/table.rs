@@ -1,7 +1,7 @@
 //! The rows of the table of systems with too little memory, Li and Shen 2005, section 4.2.
 //!
-//! Every combination of loads, requests at a time, memory and think times, so that none is chosen by what
-//! comes of it. Rows where memory is not short are rows like others.
+//! Every combination of loads, requests at a time, memory and think times, so that none is chosen
+//! by its result. Rows where memory is not short are rows like others.
 
 use forerun_core::spec::Choice;
 use forerun_core::{Bytes, Nanos, detect, preset};
@@ -9,7 +9,7 @@ use forerun_sim::{Report, Scene, device};
 
 use super::server::{Load, Server};
 
-/// The five systems of Li and Shen and their approximated optimum, which is told what requests will read; then
+/// The five systems of Li and Shen and their approximated optimum, with announced requests; then
 /// the preset that is the default.
 pub(crate) const SYSTEMS: [&str; 7] = [
     "access-history",

@@ -1,8 +1,8 @@
-//! What a seed of the swarm draws: a workload and devices, from the lists of them.
+//! Draws of a seed of the swarm: a workload and devices, from the lists of them.
 //!
-//! Nothing here names a workload or a device, so one that is added to its list is drawn. What a
-//! parameter of a workload may be is told by its name, because a run must stay small; a name that
-//! is not known here fails the test, and then gets its line in [`parameter`].
+//! Nothing here names a workload or a device, so one that is added to its list is drawn. The range
+//! of a workload's parameter follows from its name, because a run must stay small; an unknown name
+//! fails the test, and then gets its line in [`parameter`].
 //!
 //! The stand-ins have no size to draw, and are thousands of reads each: one seed in
 //! [`STAND_IN_EVERY`] gets one, in turn.
@@ -97,7 +97,7 @@ fn parameter(random: &mut Random, param: &Param, sizes: &Sizes) -> u64 {
         "order" => random.between(0, 3),
         "opening_reads" | "passes" => random.between(1, 3),
         _ if param.max - param.min == 1 => random.between(param.min, param.max),
-        name => panic!("the swarm does not know what {name} may be: give it a line"),
+        name => panic!("the swarm has no range for {name}: give it a line"),
     }
 }
 
@@ -116,7 +116,7 @@ pub(super) fn device(random: &mut Random) -> String {
     text
 }
 
-/// Mostly what is usual, else up to eight times more or less, or the least there is.
+/// Mostly the usual value, else up to eight times more or less, or the least there is.
 fn near(random: &mut Random, param: &Param) -> u64 {
     let eighth = param.default / 8;
     let drawn = match random.below(10) {

@@ -1,6 +1,6 @@
-//! Destaging: the drive's heads write what was reported before it was on the surface.
+//! Destaging: the drive writes blocks whose writes it reported before they were on the surface.
 //!
-//! Like reading on, it is worked out when the next access comes. A run that the heads have begun
+//! Like readahead, it is computed when the next access comes. A run that the heads have begun
 //! by then is finished first; the others wait, for an idle drive, for a write that needs their
 //! place in the cache, or for a read (`destage_before_reads`). A read after a write therefore
 //! takes longer by up to a seek, a rotation and the run:
@@ -60,7 +60,7 @@ impl Drive {
         if self.drawing.destage_before_reads || self.dirty.overlaps(first, end) {
             return self.all_destaged(ready);
         }
-        // What begins while the controller looks at the request is in its way too.
+        // A destage that begins while the controller looks at the request is in its way too.
         self.destage(ready);
         self.writing_until
     }

@@ -1,4 +1,4 @@
-//! Which column of a csv trace holds what.
+//! The meanings of the columns of a csv trace.
 //!
 //! A header is recognised by its names, in any order and case, after a `#` or not:
 //!
@@ -25,7 +25,7 @@ const SECOND: u64 = 1_000_000_000;
 /// The most columns that can be counted: a line can hardly have more.
 const COLUMNS_MAX: u64 = 1 << 14;
 
-/// What a column holds.
+/// The meaning of a column.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Role {
     Time(u64),
@@ -61,7 +61,7 @@ impl Role {
     }
 }
 
-/// Which column holds what, in libCacheSim's words.
+/// The meaning of each column, in libCacheSim's words.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Columns {
     pub(super) roles: Vec<Role>,
@@ -72,7 +72,7 @@ pub struct Columns {
 }
 
 impl Columns {
-    /// What libCacheSim's own csv files have.
+    /// The columns of libCacheSim's own csv files.
     pub(super) fn usual() -> Self {
         Self {
             roles: vec![Role::Time(SECOND), Role::Block, Role::Bytes],
