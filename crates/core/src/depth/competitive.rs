@@ -1,4 +1,4 @@
-//! Competitive depth: what the device could transfer during one switch.
+//! Competitive depth: the bytes that the device could transfer during one switch.
 //!
 //! depth = switching cost x transfer rate (li04 section 2.1): the device then spends at most as
 //! long on switching as on transferring, and total device time is at most twice that of an

@@ -77,7 +77,7 @@ impl Engine {
         Some(())
     }
 
-    /// Counts each block as what it was when it was asked for.
+    /// Counts each block by its state when it was asked for.
     fn classify(&mut self, extent: Extent) {
         self.ledger.reads += u64::from(extent.count);
         for block in extent.blocks() {
@@ -361,7 +361,7 @@ impl Engine {
         self.compare_with_announced(reader, extent);
     }
 
-    /// Fetches what is missing of a read that was announced: there is no pattern to look for.
+    /// Fetches the missing blocks of an announced read: there is no pattern to look for.
     fn fetch_announced(&mut self, reader: ReaderId, file: FileId, access: Access) {
         let extent = Extent {
             file,

@@ -23,7 +23,7 @@ pub fn table_6(disks: u32) -> u32 {
     TABLE_6.get(row).copied().unwrap_or(4)
 }
 
-/// What each disk's batch has room for in this round.
+/// Free places of each disk's batch in this round.
 #[derive(Clone, Debug)]
 pub struct Batches {
     /// 0 stands for Table 6.

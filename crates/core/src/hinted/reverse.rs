@@ -13,11 +13,11 @@
 //!
 //! ```text
 //! pass    the references backwards, against a model clock    plan    arrivals and departures
-//! cache   what is cached and missing on the way back                 matched; a queue a disk
-//! swaps   what arrives and what departs, forward again
+//! cache   blocks cached, missing on the backward pass                 matched; a queue a disk
+//! swaps   arrivals and departures, forward again
 //! ```
 //!
-//! Memory, beyond what the board knows: 4 bytes a reference and 12 a block on the way back, then
+//! Memory, beyond the board's: 4 bytes a reference and 12 a block on the way back, then
 //! 24 bytes a fetch that is planned and 4 a block until it is. Which arrival belongs to which
 //! departure is read off the order of references.
 

@@ -8,7 +8,7 @@
 //!            ^ floor      ^ frontier: behind the furthest place taken
 //! ```
 //!
-//! Readers may be a window ahead of the frontier; what nobody took more than a window behind it is
+//! Readers may be a window ahead of the frontier; a reference not taken and more than a window behind it is
 //! not waited for. A stray takes no place; after [`STRAYS_MAX`] in a row the readers are where the
 //! earliest of them was. It knows places only, neither pieces nor readers.
 
@@ -45,12 +45,12 @@ impl Frontier {
         self.window
     }
 
-    /// Whether a read of what stands at a place is no stray.
+    /// Whether a read at a place of the order is no stray.
     pub(super) fn is_near(&self, place: Position) -> bool {
         place.0 <= self.place.saturating_add(self.window) && place != Position::NEVER
     }
 
-    /// What stands before this place is not waited for any more.
+    /// References before this place are not waited for any more.
     pub(super) fn floor(&self) -> u32 {
         self.place.saturating_sub(self.window)
     }

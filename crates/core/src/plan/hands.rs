@@ -1,6 +1,6 @@
 //! Readers' hands: the pieces that were taken and that their readers have not left.
 //!
-//! Kept by the [plan](super). A reader holds what it took until it took the end of it or takes
+//! Kept by the [plan](super). A reader holds a piece it took until it took the end of it or takes
 //! something else, since it may read the piece in small steps; a piece in hand is not given up. So
 //! that readers that stop halfway do not fill the memory, only so many pieces are kept for them,
 //! the last taken. A piece is *open* from when it is asked for until bytes of it were taken, or
@@ -51,7 +51,7 @@ impl Hands {
         self.open.keys().copied()
     }
 
-    /// What a reader holds.
+    /// Pieces that a reader uses.
     pub(super) fn of(&self, reader: ReaderId) -> Vec<BlockNo> {
         self.held.get(&reader).cloned().unwrap_or_default()
     }
@@ -96,7 +96,7 @@ impl Hands {
         self.kept.contains(&piece)
     }
 
-    /// A piece is kept for nobody, and nobody waits for it.
+    /// A piece is neither in use nor waited for.
     pub(super) fn forget(&mut self, piece: BlockNo) {
         self.open.remove(&piece);
         self.kept.retain(|kept| *kept != piece);

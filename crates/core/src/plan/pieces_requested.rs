@@ -50,7 +50,7 @@ impl PiecesRequested {
 pub(super) struct Progress {
     /// PiecesRequested under way.
     requests: u32,
-    /// Part of what was to be fetched did not arrive.
+    /// A part of the fetch did not arrive.
     is_broken: bool,
     /// How long disks worked on requests that ended.
     service: Nanos,

@@ -1,7 +1,7 @@
-//! Exclusive: what was read goes first, because somebody else keeps it.
+//! Exclusive: blocks that were read go first, because another cache keeps them.
 //!
-//! For a cache below another one. The kernel holds what readers of a mount have taken, so holding
-//! it here too would waste the memory; what is worth keeping are blocks fetched ahead that their
+//! For a cache below another one. The kernel holds blocks that readers of a mount have taken, so holding
+//! it here too would waste the memory; the ones worth keeping are blocks fetched ahead that their
 //! reader has not come to. li05 keeps the two apart in one kernel (section 3.1); here the
 //! ordinary cache is another program's.
 //!

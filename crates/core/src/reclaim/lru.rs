@@ -12,7 +12,7 @@
 //! ```
 //!
 //! An activated block moves when it reaches the old end of the inactive list, not at once: that
-//! is what one three-byte link a block allows (see the design note 0002). It is neither
+//! is as much as one three-byte link a block allows (see the design note 0002). It is neither
 //! scan-resistant nor does it know whose blocks it takes: under memory pressure blocks fetched
 //! ahead go before their readers come (li05 section 3).
 
@@ -70,7 +70,7 @@ impl Reclaim for TwoList {
 
     fn victim(&mut self, cache: &mut Cache<'_>) -> Option<Victim> {
         // Each block is looked at once: pinned and activated ones go back, and if nothing else is
-        // left the second round finds what the balance has deactivated.
+        // left the second round finds the deactivated blocks.
         for _ in 0..2 {
             self.balance(cache);
             for _ in 0..self.inactive.len() {

@@ -1,4 +1,4 @@
-//! Account: what a device may still spend on windows that turn out wrong.
+//! Account: the budget of a device for windows that turn out wrong.
 //!
 //! The unit is the byte; a switch counts as D bytes, as in li04. The offline optimum spends `D + x` on
 //! a stream that consumes x bytes. The account is paid 2 D at its begin and `2 + beta` for each byte
@@ -44,18 +44,18 @@ pub(super) struct Account {
 }
 
 impl Account {
-    /// What a stream has been paid for so many bytes.
+    /// The allowance of a stream for so many bytes.
     fn income(beta_percent: u64, bytes: u64) -> i64 {
         let paid = u128::from(bytes) * u128::from(200 + beta_percent) / 100;
         i64::try_from(paid).unwrap_or(i64::MAX)
     }
 
-    /// What it has spent so far, its allowance subtracted.
+    /// Its spending so far, its allowance subtracted.
     fn spent(beta_percent: u64, at: &At) -> i64 {
         let allowance = signed(at.depth).saturating_mul(2);
         match at.stake.is_begun {
             true => at.stake.spent,
-            // What it consumed before was fetched by others.
+            // Earlier blocks were fetched by others.
             false => {
                 Self::income(beta_percent, at.begin.min(at.consumed)).saturating_sub(allowance)
             }

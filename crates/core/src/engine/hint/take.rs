@@ -1,4 +1,4 @@
-//! Announced reads: each takes its place in the order, and leaves what its reader had before.
+//! Announced reads: each takes its place in the order, and releases the pieces of its reader's read before.
 //!
 //! Called at the beginning of every read that is new, when a reader was served, when it took what it
 //! was served, and when it closes its file. Which place is meant, the [plan](crate::plan) says; here the counters follow, and the
@@ -74,7 +74,7 @@ impl Engine {
         self.leave(ended.unwrap_or_default());
     }
 
-    /// The reader has moved on from what it held, but for these pieces.
+    /// The reader has moved on from its pieces in use, but for these.
     fn leave_others(&mut self, id: ReaderId, stays: &[BlockNo]) {
         let left = self.plan.as_mut().map(|plan| plan.go_on(id, stays));
         self.leave(left.unwrap_or_default());
@@ -92,7 +92,7 @@ impl Engine {
         }
     }
 
-    /// A reader closes its file, and so leaves what it held.
+    /// A reader closes its file, and so releases its pieces.
     pub(in crate::engine) fn close_hints(&mut self, id: ReaderId) {
         self.leave_others(id, &[]);
         // Its own reads are gone, and their numbers may be another's soon.
