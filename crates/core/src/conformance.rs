@@ -1,6 +1,6 @@
 //! Conformance: the rules that every method of a family keeps.
 //!
-//! For whoever writes a method. One function a family takes a method as it is built, drives it with
+//! For authors of a method. One function a family takes a method as it is built, drives it with
 //! seeded inputs such as an engine sends, and returns the first [`Rule`] that it breaks:
 //!
 //! ```text

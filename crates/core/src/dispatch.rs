@@ -1,7 +1,7 @@
 //! Dispatch: which waiting fetch a device gets next.
 //!
 //! Fourth stage of the pipeline, asked by the engine whenever a device can take one more. A request
-//! wanted waits in the engine, undecided and so without memory, while the device has as much as it
+//! waits in the engine, undecided and so without memory, while the device has as much as it
 //! can work on, and one more so that it never runs idle; how much that is says its
 //! [profile](crate::Profile::servers). A device without a profile takes everything at once, and
 //! the order is its own.
@@ -9,13 +9,11 @@
 //! A method sees where fetches lie and when they are due. It does not know readers, and it cannot
 //! hold a fetch back.
 //!
-//! Due: a reader that was given much waits longer for more. A device's *work* is the bytes it was handed,
-//! each switch at its worth in transfer. A run puts its reader's account to the work done and
-//! forward by its own work times the runs that share the device; a fetch is due when the work has
-//! come that far, or at once. So readers share the work alike, whether they take it in slices or
-//! page by page, and a reader that asks rarely goes ahead of streams that just had their slice (after the
-//! virtual time of fair queueing: Demers, Keshav and Shenker, SIGCOMM 1989, section 2; lateness is
-//! forgiven, so that no reader has a claim to a device for itself).
+//! Virtual finish time of fair queueing (Demers, Keshav and Shenker 1989, section 2): requests are due in the
+//! order of `F = max(F, V) + n * w`, with V the device's work so far, w the work of this run and n the runs that
+//! share the device. Work is counted in bytes; a switch counts as the bytes that could have been transferred
+//! meanwhile. Readers thus share the device equally, in slices or page by page, and a reader that asks rarely
+//! precedes streams that just had their slice. The `max` forgives lateness: idle time earns no claim.
 
 pub mod continuing;
 pub mod fifo;

@@ -166,8 +166,8 @@ impl Plan {
         }
     }
 
-    /// References before the frontier's floor are not waited for any more; returns how many no
-    /// read.
+    /// References before the frontier's floor are not waited for any more; returns how many
+    /// were never read.
     fn pass_over(&mut self) -> u64 {
         let mut missed = 0;
         while self.board().cursor().0 < self.frontier.floor()

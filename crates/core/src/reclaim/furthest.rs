@@ -1,7 +1,7 @@
 //! Furthest: the approximated optimum, where owners announce what they read.
 //!
-//! The best victim is the block used furthest in the future, above all one that is never used. The blocks a
-//! program will read is known if it announces that; when it will, beside others, is not. So Li and Shen 2005,
+//! The best victim is the block used furthest in the future, above all one that is never used. Announcements
+//! tell which blocks a program will read; the time, beside other programs, stays unknown. So Li and Shen 2005,
 //! section 4.2, approximate the optimum in two steps:
 //!
 //! 1. blocks that their owners will never read, the oldest first;
