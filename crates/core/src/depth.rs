@@ -200,8 +200,8 @@ pub trait Depth: core::fmt::Debug + Send {
     /// A stream ended for which windows were opened; its stake is gone.
     fn ended(&mut self, _: &Ended, _: &DeviceFacts<'_>) {}
 
-    /// Whether the limit is one device's, and windows of files on several are as many times as long (li04 section
-    /// 4). It MUST always be the same.
+    /// Whether the limit is one device's, and windows of files on several are as many times as long
+    /// (Li et al. 2004, section 4). It MUST always be the same.
     fn is_for_each_device(&self) -> bool {
         true
     }

@@ -1,6 +1,6 @@
 //! Detect: is this read part of a run, and which window should be fetched next?
 //!
-//! First stage of the pipeline, called by the engine in two cases only (wu10 section 4.1): a
+//! First stage of the pipeline, called by the engine in two cases only (Wu 2010, section 4.1): a
 //! block wanted is missing, or the block wanted carries the lookahead mark. A plain hit never
 //! gets here, except for methods that ask to see every read. One detector belongs to one open
 //! file. It answers with windows:
@@ -238,7 +238,7 @@ pub trait Detect: core::fmt::Debug + Send {
 }
 
 /// Size of a stream's first window for a request of `count` blocks: rounded up to a power of two,
-/// times 4 up to a 32nd of the limit, times 2 up to a quarter, else the limit (wu10 section 4.3).
+/// times 4 up to a 32nd of the limit, times 2 up to a quarter, else the limit (Wu 2010, section 4.3).
 fn initial_size(count: u32, limit: u32) -> u32 {
     let rounded = count.checked_next_power_of_two().unwrap_or(limit);
     if rounded <= limit / 32 {

@@ -13,8 +13,8 @@ use crate::measure::{Measure, Sample};
 use crate::profile::Profile;
 use crate::units::{Bytes, Nanos, RequestId};
 
-/// Weight of the newest seek distance in the moving average, as a power of two: 1/8. li04
-/// section 3.1 asks for an average that follows the workload within some tens of requests.
+/// Weight of the newest seek distance in the moving average, as a power of two: 1/8. Li et al.
+/// 2004, section 3.1, asks for an average that follows the workload within some tens of requests.
 const DISTANCE_SHIFT: u32 = 3;
 
 /// A device that has ended nothing for so many times the expected time of its fetches is waited for no longer

@@ -15,8 +15,8 @@
 //! reverse    the plan of reverse aggressive
 //! ```
 //!
-//! The rules of kimbrel96 section 2.2 are named functions of the [`Board`]: *optimal fetching*
-//! ([`Board::first_missing`]), *optimal replacement* ([`Board::furthest`]), *do no harm*
+//! The rules of Kimbrel et al. 1996, section 2.2 are named functions of the [`Board`]: *optimal
+//! fetching* ([`Board::first_missing`]), *optimal replacement* ([`Board::furthest`]), *do no harm*
 //! ([`Board::harmless_room`]); *first opportunity* is the planner's loop. A fetch evicts when it
 //! starts, and neither block is usable while it runs.
 //!

@@ -1,10 +1,10 @@
 //! Costs of a device: a switching cost by distance, and a transfer rate by location.
 //!
 //! Measured by `forerun profile` or given; read by the depth methods. Both maps are a few points
-//! with straight lines between them, held flat beyond the ends, in integers. li04 section 3.1
-//! takes exactly these two maps from a disk: seek time by distance (its half revolution is part
-//! of the switching cost here) and transfer rate by location. For an object store the switching
-//! cost is the request latency and the rate that of one stream.
+//! with straight lines between them, held flat beyond the ends, in integers. Li et al. 2004,
+//! section 3.1 takes exactly these two maps from a disk: seek time by distance (its half revolution
+//! is part of the switching cost here) and transfer rate by location. For an object store the
+//! switching cost is the request latency and the rate that of one stream.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -181,8 +181,8 @@ impl Profile {
     }
 
     /// The competitive depth: bytes that the device could have transferred during one switch
-    /// (li04 section 2.1). Fetching that much per switch keeps total device time within twice
-    /// the offline optimum's.
+    /// (Li et al. 2004, section 2.1). Fetching that much per switch keeps total device time
+    /// within twice the offline optimum's.
     #[must_use]
     pub fn competitive_depth(&self, distance: Bytes, location: Bytes) -> Bytes {
         let product = u128::from(self.switching(distance).0) * u128::from(self.rate(location))
@@ -193,8 +193,8 @@ impl Profile {
 
 impl Default for Profile {
     /// The default for a device without measurements: 8 ms and 80 MB/s, a disk of 2010 or a busy network volume.
-    /// It gives 640 KB, between the 540 KB of li04's drive and the 1 MiB its authors call
-    /// aggressive.
+    /// It gives 640 KB, between the 540 KB of Li et al. 2004's drive and the 1 MiB its authors
+    /// call aggressive.
     fn default() -> Self {
         Self {
             switching: [(Bytes(0), Nanos(8_000_000))].into(),

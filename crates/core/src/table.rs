@@ -10,9 +10,9 @@
 //!                          request that fills it: never both
 //! ```
 //!
-//! 15.7 bytes a block, 0.38 % at 4 KiB: below the 0.4 % of li05 section 3.4, all included. That
-//! is why the links are three bytes and single: queues give up their blocks at the front only
-//! (see the design note 0002).
+//! 15.7 bytes a block, 0.38 % at 4 KiB: below the 0.4 % of Li and Shen 2005, section 3.4, all
+//! included. That is why the links are three bytes and single: queues give up their blocks at the
+//! front only (see the design note 0002).
 //!
 //! A lookup that runs beside a change may miss a block that is there, because entries move; it
 //! then takes the slow path, which is exact. It can never find a wrong block if the caller

@@ -1,4 +1,4 @@
-//! The first windows of on-demand readahead, exactly (claim W1: wu10, Table 2).
+//! The first windows of on-demand readahead, exactly (claim W1: Wu 2010, Table 2).
 
 #![allow(
     clippy::print_stdout,

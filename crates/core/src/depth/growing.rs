@@ -7,7 +7,7 @@
 //! The waste at the end of a run stays at most `max(D, alpha x consumed)`, so the worst case
 //! over all run lengths is 2.043 instead of 2 (algorithm and closed form: `docs/design/0003`).
 //!
-//! Goes beyond li04, whose depth is the case alpha = 0.
+//! Goes beyond Li et al. 2004, whose depth is the case alpha = 0.
 
 use alloc::boxed::Box;
 

@@ -17,7 +17,7 @@
 //! switch for its next window, and gets a program of its own: short windows, as Linux has. Below [`ENDS_MIN`] streams, and beyond
 //! the lengths known, it is the growing depth (design note 0014).
 //!
-//! Goes beyond li04, whose bound is its guard.
+//! Goes beyond Li et al. 2004, whose bound is its guard.
 
 mod account;
 mod program;

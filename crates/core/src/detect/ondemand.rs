@@ -2,7 +2,7 @@
 //!
 //! One window `(start, size, async_size)` an open file, and the page cache as the second memory:
 //! the rest is derived from the set of cached blocks. Asked at a miss or at
-//! the lookahead mark only, in this order (wu10 section 4.3, Figure 6):
+//! the lookahead mark only, in this order (Wu 2010, section 4.3, Figure 6):
 //!
 //! 1. The block is where the window said the reader would come next, `start + size - async_size`
 //!    or `start + size`: push the window forward and let it grow. With a density asked for, only
@@ -17,8 +17,8 @@
 //!    have windows of their own, and a read that belongs to one is decided before all this.
 //!
 //! Sizes: first window and ramp as in `initial_size` and `next_size`. With a limit of 32 pages
-//! and reads of one page this gives wu10's Table 2: (0, 4, 3), (4, 8, 8), (12, 16, 16). Where the depth
-//! stage knows how long streams are, it gives a floor, and there is no ramp.
+//! and reads of one page this gives Wu 2010's Table 2: (0, 4, 3), (4, 8, 8), (12, 16, 16). Where
+//! the depth stage knows how long streams are, it gives a floor, and there is no ramp.
 
 mod account;
 mod confirm;

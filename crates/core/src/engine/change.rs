@@ -172,8 +172,8 @@ impl Engine {
         }
     }
 
-    /// What was fetched ahead for a reader, and nobody came for, is the first to go (li05 section
-    /// 3.2: pages whose owner has closed the file).
+    /// Blocks fetched ahead for a reader and never read are the first victims (Li and Shen
+    /// 2005, section 3.2: pages whose owner has closed the file).
     fn abandon_streams(&mut self, id: ReaderId) {
         let Some(reader) = self.readers.get(&id) else {
             return;

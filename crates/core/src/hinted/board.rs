@@ -16,8 +16,8 @@
 //! [`positions`](super::positions). Links from each place to the following one of the same block
 //! make that a look-up, and let hints arrive at any time.
 //!
-//! The rules of kimbrel96 section 2.2 are its methods. It decides nothing. Its changes stand
-//! in `board/change.rs`.
+//! The rules of Kimbrel et al. 1996, section 2.2 are its methods. It decides nothing. Its changes
+//! stand in `board/change.rs`.
 
 mod change;
 

@@ -8,9 +8,9 @@
 //!        two disks end at once, and the reader goes on           both disks planned together
 //! ```
 //!
-//! So two disks that become free at one instant share out the missing blocks (kimbrel96 section
-//! 2.7), and a reader that took its block has left it before the next victim is chosen. A round
-//! after every instant is the *first opportunity* rule.
+//! So two disks that become free at one instant share out the missing blocks (Kimbrel et al. 1996,
+//! section 2.7), and a reader that took its block has left it before the next victim is chosen. A
+//! round after every instant is the *first opportunity* rule.
 //!
 //! ```text
 //! setup     parameters                         readers   requests and pieces in use

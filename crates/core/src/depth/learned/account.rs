@@ -1,6 +1,6 @@
 //! Account: the budget of a device for windows that turn out wrong.
 //!
-//! The unit is the byte; a switch counts as D bytes, as in li04. The offline optimum spends `D + x` on
+//! The unit is the byte; a switch counts as D bytes, as in Li et al. 2004. The offline optimum spends `D + x` on
 //! a stream that consumes x bytes. The account is paid 2 D at its begin and `2 + beta` for each byte
 //! consumed, and pays `D + w` for each window, w alone where the device has not moved since: as long as it is not below zero, device time is at most
 //! `2 + beta` times the optimum's, over all streams together. It is kept so at the worst of what may

@@ -4,10 +4,10 @@
 //! with those to evict. A free disk gets a batch of the soonest pairs that fetch from it and whose
 //! victim is *released*: the cursor has passed its last use.
 //!
-//! Elapsed time in the unit model is at most 1 + F d/K times the optimum's (kimbrel96 Theorem 2).
-//! The plan reckons with one fetch time; the paper picks the best for each trace and array, so it
-//! is a parameter. It may do harm, by design: evicting a block that is used before the one
-//! fetched is how it moves load between disks. When more hints arrive the plan is made anew.
+//! Elapsed time in the unit model is at most 1 + F d/K times the optimum's (Kimbrel et al. 1996,
+//! Theorem 2). The plan reckons with one fetch time; the paper picks the best for each trace and
+//! array, so it is a parameter. It may do harm, by design: evicting a block that is used before the
+//! one fetched is how it moves load between disks. When more hints arrive the plan is made anew.
 //! An event that the plan does not know of (a fetch that failed, a reference passed over) falls back on
 //! demand fetching.
 
