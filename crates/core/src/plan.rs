@@ -1,22 +1,20 @@
-//! The plan: the order of reads that was announced, and how the reads that come agree with it.
+//! The plan: one announced order of reads, and its agreement with the reads that come.
 //!
-//! Kept by the engine (`engine/hint.rs`), which gives it hints, tells it the reads and
-//! the results of fetches, and carries out its [`Fetch`]es. Hinted runs come as *pieces*, at most one
-//! request long, which the [planner](crate::hinted) sees as blocks. Which place of the order a read
-//! takes is judged here (`plan/reads.rs`). The parts do not know each other:
+//! Hints arrive as runs of blocks. They are cut into *pieces*, at most one request long, which the
+//! [planner](crate::hinted) sees as blocks. A read is matched with a reference of the order
+//! (`plan/reads.rs`); fetches and victims are the planner's. The parts do not know each other:
 //!
 //! ```text
-//! hint, compact              pieces     which blocks a number stands for
-//! take, hold, read, go_on    frontier   which places readers may take; what is a stray
-//!                            trust      how far ahead hints are followed
-//!                            hands      pieces kept because a reader uses them
-//! started, ended             pieces_requested  which fetch is whose, and how it goes
+//! hint, compact              pieces     blocks of a piece's number
+//! take, hold, read, go_on    frontier   cursor window: references a read may take
+//!                            trust      prefetch credit: how far ahead hints are followed
+//!                            hands      pieces in use by readers
+//! started, ended             pieces_requested  requests of a piece, and their results
 //! ```
 //!
-//! Hints and reads go to the planner at once; its fetches are taken by
-//! [`Plan::poll`], in rounds: one at the end of each instant ([`Plan::is_undecided`]), and one
-//! whenever a reader asks for a missing block. The choice of fetches and victims is not
-//! decided here, and no frame is moved.
+//! Kept by the engine (`engine/hint.rs`). Hints and reads go to the planner at once; its fetches
+//! are taken by [`Plan::poll`], in rounds: one at the end of each instant ([`Plan::is_undecided`]),
+//! and one whenever a reader asks for a missing block. No frame is moved here.
 
 mod frontier;
 mod hands;

@@ -1,11 +1,14 @@
-//! Announced reads: each takes its place in the order, and releases the pieces of its reader's read before.
+//! Announced reads: the place of each in the announced order.
 //!
-//! Called at the beginning of every read that is new, when a reader was served, when it took what it
-//! was served, and when it closes its file. Which place is meant, the [plan](crate::plan) says; here the counters follow, and the
-//! mark in the table that brings the next reader of a piece into the engine.
+//! A read that was announced takes its reference of the order, found by the [plan](crate::plan).
+//! Here the counters follow, and the mark in the table that brings the next reader of the piece into
+//! the engine. The piece stays in memory until its reader takes another one or closes its file.
 //!
-//! A read whose piece the policy does not fetch at once (its disk is busy, or it may not prefetch
-//! more) is fetched as any miss is: no reader waits for a policy, unless hints are exact.
+//! Example: the order is 40, 7, 41, and a reader takes 40, then 41. The reference to 7 stays open
+//! for another reader; once all readers are a window further, it counts as missed.
+//!
+//! No reader waits for a policy, unless hints are exact: a piece that the policy does not fetch at
+//! once (its disk is busy, or its credit is used up) is fetched as for any miss.
 
 use alloc::vec::Vec;
 

@@ -1,8 +1,8 @@
-//! The cache on the backward pass: blocks in it, blocks missing, and the forward meaning of each change.
+//! The cache of the backward pass: blocks in it, blocks missing, and the forward meaning of a change.
 //!
-//! Changed by the [pass](super::pass). Its places count from the end, and behind the last of them
-//! stands, once each, the blocks really cached at the cursor: that is given, so the way back has
-//! to end with it.
+//! Changed by the [pass](super::pass), which reads the references from the last to the first. Its
+//! places count from the end. Behind the last of them stands each block that is really cached at
+//! the cursor, once: the pass has to end with these.
 //!
 //! ```text
 //! board      | begin        the references to come        end |
@@ -10,11 +10,11 @@
 //!            | references + 0, 1, ..: blocks cached at the begin
 //! ```
 //!
-//! The way begins with the K blocks used last, since the final content of the cache is free to
-//! choose. Blocks that still lack at the end are traded for by further swaps. A block that comes and
-//! goes without a use between was never gone, seen forward: both cancel.
+//! The final content of the cache is free to choose, so the pass begins with the K blocks used
+//! last. Blocks still missing at its end are exchanged by further swaps. Forward, a block that arrives
+//! and departs without a use between has never left, so both events cancel.
 //!
-//! It knows no time and decides nothing.
+//! Times and choices are the pass's.
 
 use alloc::vec::Vec;
 
