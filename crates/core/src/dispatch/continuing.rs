@@ -117,7 +117,7 @@ mod tests {
         };
         assert_eq!(next(0, &[(10, 1), (20, 2), (500, 3)]), 2, "it continues");
         assert_eq!(next(399, &[(10, 1), (500, 2)]), 1);
-        assert_eq!(next(400, &[(10, 1), (500, 2)]), 0, "then the reader that is due");
+        assert_eq!(next(400, &[(10, 1), (500, 2)]), 0, "then the due one");
         assert_eq!(next(400, &[(10, 2), (20, 1)]), 1);
         assert_eq!(next(0, &[(10, 1), (20, 1)]), 0, "and of those the oldest");
         assert_eq!(next(0, &[]), 0);
