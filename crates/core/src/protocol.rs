@@ -1,4 +1,4 @@
-//! The membrane: everything that enters the engine and everything that leaves it.
+//! Interface of the engine: its inputs and outputs.
 //!
 //! Both are closed enums, so a run is a list that can be written to a [journal](crate::journal),
 //! compared, replayed and fuzzed. Drivers build [`Input`]s, [`crate::Engine`] answers with

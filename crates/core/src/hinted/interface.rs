@@ -1,4 +1,4 @@
-//! The membrane of the planner: everything that enters it and everything that leaves it.
+//! Interface of the planner: its inputs and outputs.
 //!
 //! Drivers hand in [`PlannerInput`]s and carry out [`PlannerOutput`]s; both are closed enums, so a run can be
 //! recorded, compared and replayed. Inputs that make no sense are counted and change nothing.
