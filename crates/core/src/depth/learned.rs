@@ -14,8 +14,8 @@
 //! window that the account cannot pay is as long as it can, D at least. The next window opens before it
 //! is missed only where the switch that its reader is spared is worth more than the device time that is
 //! lost if its reader stops before, and the account can pay that. A stream that has a disk to itself pays no
-//! switch for its next window, and gets a program of its own: short windows, as Linux has. Below [`ENDS_MIN`] streams, and beyond
-//! the lengths known, it is the growing depth (design note 0014).
+//! switch for its next window, and gets a program of its own: short windows, as Linux has. Below
+//! [`ENDS_MIN`] streams, and beyond the lengths known, it is the growing depth (design note 0014).
 //!
 //! Goes beyond Li et al. 2004, whose bound is its guard.
 
