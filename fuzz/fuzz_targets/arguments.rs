@@ -1,6 +1,6 @@
 //! The argument parser and everything a command checks before it looks at a file.
 //!
-//! Words are the lines of the input. Must hold: no panic, and what was accepted makes settings or
+//! Words are the lines of the input. Must hold: no panic, and accepted arguments make settings or
 //! a message.
 
 #![no_main]

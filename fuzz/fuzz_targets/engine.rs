@@ -1,7 +1,7 @@
 //! The engine under any stream of inputs, with any settings.
 //!
 //! The bytes are read by the modules of the test `any_input` of `forerun-core`, which runs the same
-//! events, a few of them, in every test. They say what must hold. Settings come from the lists of all
+//! events, a few of them, in every test. They state the invariants. Settings come from the lists of all
 //! families, with values from the whole ranges; devices have 1 to 8 servers, many, or do not say;
 //! fetches end in any order; numbers are few, so that inputs meet, or as large as they get.
 

@@ -1,6 +1,6 @@
 //! Descriptions of devices: a user's TOML file, and names with parameters.
 //!
-//! Must hold: no panic; a device that was accepted serves what it is given, in the order of time,
+//! Must hold: no panic; an accepted device serves its requests, in the order of time,
 //! and not before the least time it names itself.
 
 #![no_main]

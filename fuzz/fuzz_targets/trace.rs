@@ -2,7 +2,7 @@
 //!
 //! The first byte chooses the format, one more than there are guesses it; the second the sorting
 //! window; the rest is the file. Must hold: no panic; an error names a place, is one line, and ends
-//! the trace; what was read is written in every format that can say it, and a trace of blocks that
+//! the trace; its requests are written in every format that can hold them, and a trace of blocks that
 //! was read twice is laid out alike.
 
 #![no_main]

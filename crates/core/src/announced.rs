@@ -1,6 +1,6 @@
 //! Announced blocks of one owner: which blocks will its program read, and which will it never read?
 //!
-//! Filled from hints, for reclaim methods that give up first what is never read
+//! Filled from hints, for reclaim methods that give up first blocks never read
 //! ([`Reclaim::uses_hints`](crate::reclaim::Reclaim::uses_hints)); kept beside the owner's streams. A set of
 //! blocks without an order, as runs that are merged where they touch:
 //!
@@ -73,7 +73,7 @@ impl Announced {
         }
     }
 
-    /// The owner reads these blocks. True if that refutes what it announced.
+    /// The owner reads these blocks. True if that refutes its hints.
     pub(crate) fn is_refuted_by(&mut self, first: Block, count: u32) -> bool {
         let is_believed = matches!(self.state, State::Open | State::Whole);
         let end = u64::from(first.0) + u64::from(count);

@@ -1,6 +1,6 @@
-//! Conformance: what every method of a family must do, whatever it decides.
+//! Conformance: the rules that every method of a family keeps.
 //!
-//! For whoever writes a method. One function a family takes a method as it is built, drives it with
+//! For authors of a method. One function a family takes a method as it is built, drives it with
 //! seeded inputs such as an engine sends, and returns the first [`Rule`] that it breaks:
 //!
 //! ```text
@@ -52,7 +52,7 @@ pub enum Rule {
     Deterministic,
     /// Depth: no limit is zero.
     DepthZero,
-    /// Depth: a limit covers what is asked for, unless it is one constant for all.
+    /// Depth: a limit covers the blocks asked for, unless it is one constant for all.
     DepthCoversAsked,
     /// Depth: a new stream's limit is bounded by the device or a constant, an old one's by what it
     /// has consumed.
@@ -65,7 +65,7 @@ pub enum Rule {
     WindowReaches,
     /// Detect: nothing is left out between the block wanted and the window.
     WindowAdjoins,
-    /// Detect: only what was fetched ahead, and not cut off, is inside a window.
+    /// Detect: only blocks fetched ahead, and not cut off, are inside a window.
     InsideIsHonest,
     /// Dispatch: the index is one of those that wait.
     IndexExists,
@@ -91,7 +91,7 @@ pub enum Rule {
     LongerTakesLonger,
     /// Measure: some request may always be sent.
     LimitPositive,
-    /// Next file: what is predicted is an entry of a known folder.
+    /// Next file: a predicted file is an entry of a known folder.
     FileExists,
     /// Next file: no file comes after itself.
     FileIsNext,
@@ -113,15 +113,15 @@ pub enum Rule {
     NothingLost,
     /// Shape: a window holds a block at least, and no more than there is room for.
     EndInside,
-    /// Shape: a window ends as it was decided, with a strip behind what is wanted, or with a stripe.
+    /// Shape: a window ends as it was decided, with a strip behind the demand, or with a stripe.
     EndsWithStrip,
     /// Split: neither part of the memory is empty.
     PartInRange,
     /// Split: a method that does not learn decides the same whatever is missed.
     LearnsIsHonest,
-    /// Hinted: what is fetched is absent and will be used.
+    /// Hinted: a fetched block is absent and will be used.
     FetchMakesSense,
-    /// Hinted: what is given up is resident and in nobody's hands; none is where a frame is empty.
+    /// Hinted: a victim is resident and not in use; there is none while a frame is empty.
     VictimMakesSense,
     /// Hinted: the block that the reader waits for is fetched once its disk is idle and a frame can
     /// be had.

@@ -23,7 +23,7 @@ pub(crate) struct Deferred {
     pub(crate) request: DeferredRequest,
     /// The device's [work](crate::dispatch) when it came.
     pub(crate) came: u64,
-    /// Whose it is.
+    /// Its reader.
     pub(crate) reader: ReaderId,
     /// Which member of the file's layout the device is.
     pub(crate) member: u32,

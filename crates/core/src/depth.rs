@@ -24,7 +24,7 @@ pub static LIST: &[Method<Box<dyn Depth>>] = &[
     learned::METHOD,
 ];
 
-/// What is known of a stream when its next window is sized.
+/// State of a stream when its next window is sized.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct StreamFacts {
     /// Bytes its reader asks for now, and surely takes.
@@ -39,7 +39,7 @@ pub struct StreamFacts {
     pub location: Bytes,
     /// Bytes between the reader and the next window: fetched ahead, or on the way.
     pub ahead: Bytes,
-    /// Whether it would open before its reader misses it: then it does not begin with what is asked for.
+    /// Whether it would open before its reader misses it: then it does not begin with the demand.
     pub is_early: bool,
     /// Whether the device stands where the next window begins.
     pub continues: bool,
@@ -108,7 +108,7 @@ pub struct Ended {
     pub stake: Stake,
 }
 
-/// What is known of the device.
+/// State of the device.
 #[derive(Clone, Copy, Debug)]
 pub struct DeviceFacts<'a> {
     /// Its costs.
@@ -137,7 +137,7 @@ pub const NEW_DEPTHS_MAX: u64 = 64;
 ///
 /// The engine asks for each window anew, once a stream is known, and guarantees that `asked` is at
 /// least a block and that location and profile are of the device on which the window will lie. It
-/// cuts the answer to the stream's share of memory and to what is left of the device's slice.
+/// cuts the answer to the stream's share of memory and to the rest of the device's slice.
 ///
 /// # Examples
 /// A method of another crate: half the competitive depth.
@@ -200,8 +200,8 @@ pub trait Depth: core::fmt::Debug + Send {
     /// A stream ended for which windows were opened; its stake is gone.
     fn ended(&mut self, _: &Ended, _: &DeviceFacts<'_>) {}
 
-    /// Whether the limit is one device's, and windows of files on several are as many times as long (li04 section
-    /// 4). It MUST always be the same.
+    /// Whether the limit is one device's, and windows of files on several are as many times as long
+    /// (Li et al. 2004, section 4). It MUST always be the same.
     fn is_for_each_device(&self) -> bool {
         true
     }

@@ -1,6 +1,6 @@
 //! Detect: is this read part of a run, and which window should be fetched next?
 //!
-//! First stage of the pipeline, called by the engine in two cases only (wu10 section 4.1): a
+//! First stage of the pipeline, called by the engine in two cases only (Wu 2010, section 4.1): a
 //! block wanted is missing, or the block wanted carries the lookahead mark. A plain hit never
 //! gets here, except for methods that ask to see every read. One detector belongs to one open
 //! file. It answers with windows:
@@ -15,7 +15,7 @@
 //! The reader that reaches the mark triggers the next window while `async_size` blocks are still
 //! ahead of it. A reader that goes backward comes to a window from its end; the mark is as far from
 //! the start then. How large a window may get is not decided here: [`Ahead::limit`] comes from the
-//! depth stage. Nor is memory: the engine may cut a window, and says what it issued.
+//! depth stage. Nor is memory: the engine may cut a window, and returns the part it issued.
 
 pub mod legacy;
 pub mod none;
@@ -99,7 +99,7 @@ impl Access {
     }
 }
 
-/// What a detector may look at beside its own state.
+/// The view of a detector beside its own state.
 ///
 /// # Examples
 /// A stand-in for tests of a detector: nothing is cached.
@@ -139,7 +139,7 @@ pub trait Ahead {
     fn async_size(&self, size: u32) -> u32;
     /// Whether a block is resident or in flight.
     fn cached(&self, block: Block) -> bool;
-    /// Whether a block was fetched ahead and nobody has come for it yet.
+    /// Whether a block was fetched ahead and not read yet.
     fn unread(&self, block: Block) -> bool;
     /// Blocks that the device could transfer instead of going so many blocks away: a gap that is
     /// shorter is cheaper to read than to leave out.
@@ -216,12 +216,12 @@ pub trait Detect: core::fmt::Debug + Send {
     ///   (its end, backward) lie only blocks that are cached or were in a window before. It need not
     ///   hold the block wanted: the engine fetches that in any case.
     ///
-    /// Equal histories MUST give equal windows. What the cache holds is asked, not remembered: any
+    /// Equal histories MUST give equal windows. The content of the cache is asked, not remembered: any
     /// block may have been given up since.
     fn trigger(&mut self, cause: Cause, access: &Access, ahead: &dyn Ahead) -> Option<Window>;
 
     /// The memory allowed only the blocks before `end` of the last window. The next window MUST NOT
-    /// begin behind `end`, because nobody fetches what was cut off.
+    /// begin behind `end`, because blocks cut off are not fetched.
     fn cut(&mut self, _end: Block) {}
 
     /// The last window was [shaped](crate::shape): it ends before `end`, which may be later than was decided. The
@@ -238,7 +238,7 @@ pub trait Detect: core::fmt::Debug + Send {
 }
 
 /// Size of a stream's first window for a request of `count` blocks: rounded up to a power of two,
-/// times 4 up to a 32nd of the limit, times 2 up to a quarter, else the limit (wu10 section 4.3).
+/// times 4 up to a 32nd of the limit, times 2 up to a quarter, else the limit (Wu 2010, section 4.3).
 fn initial_size(count: u32, limit: u32) -> u32 {
     let rounded = count.checked_next_power_of_two().unwrap_or(limit);
     if rounded <= limit / 32 {

@@ -13,11 +13,11 @@ use crate::measure::{Measure, Sample};
 use crate::profile::Profile;
 use crate::units::{Bytes, Nanos, RequestId};
 
-/// Weight of the newest seek distance in the moving average, as a power of two: 1/8. li04
-/// section 3.1 asks for an average that follows the workload within some tens of requests.
+/// Weight of the newest seek distance in the moving average, as a power of two: 1/8. Li et al.
+/// 2004, section 3.1, asks for an average that follows the workload within some tens of requests.
 const DISTANCE_SHIFT: u32 = 3;
 
-/// A device that has ended nothing for so many times what its fetches should take is waited for no longer
+/// A device that has ended nothing for so many times the expected time of its fetches is waited for no longer
 /// in order to measure it, at least so long: 100 ms are a pause that programs see rarely;
 const WAITED: Nanos = Nanos(100_000_000);
 const WAITED_TIMES: u64 = 8;
@@ -25,7 +25,7 @@ const WAITED_TIMES: u64 = 8;
 /// server that is gone.
 const STALLED: Nanos = Nanos(2_000_000_000);
 
-/// What is known of a fetch that the device has.
+/// State of a fetch that the device has.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Sent {
     pub(crate) sample: Sample,
@@ -37,7 +37,7 @@ pub(crate) struct Sent {
 pub(crate) struct Device {
     /// Estimates its costs.
     pub(crate) measure: Box<dyn Measure>,
-    /// What the requests in flight are expected to take alone, together.
+    /// Sum of the expected times alone of the requests in flight.
     ahead: Nanos,
     /// Moving average of the distances between requests that did not continue each other.
     pub(crate) distance: Bytes,
@@ -45,7 +45,7 @@ pub(crate) struct Device {
     pub(crate) in_flight: u32,
     /// Fetches that wait for one of those to complete.
     pub(crate) queue: VecDeque<RequestId>,
-    /// Fetches of the plan that nobody waits for: they go after those in the queue, or
+    /// Fetches of the plan without a waiting read: they go after those in the queue, or
     /// where the device stands.
     pub(crate) planned: VecDeque<RequestId>,
     /// Requests without memory, until there is a slot.
@@ -69,7 +69,7 @@ pub(crate) struct Device {
     slice: Bytes,
     /// How many runs waited when it began, itself included.
     runs: usize,
-    /// Bytes handed to it ever, and for each switch what it could have transferred meanwhile.
+    /// Total work in bytes: bytes requested, plus switching cost times transfer rate for every switch.
     work: u64,
 }
 
@@ -114,7 +114,7 @@ impl Device {
         self.in_flight > 0 && quiet.0 > patience
     }
 
-    /// Time has passed: what keeps it waiting is not waited for to be measured.
+    /// Time has passed: a measurement does not wait for the device any longer.
     pub(crate) fn look(&mut self, now: Nanos) {
         if self.is_quiet(now, WAITED) {
             self.measure.give_up();
@@ -138,7 +138,7 @@ impl Device {
         }
     }
 
-    /// What it could transfer during one switch.
+    /// Bytes it could transfer during one switch.
     pub(crate) fn depth(&self) -> Bytes {
         self.profile()
             .competitive_depth(self.distance, Bytes(self.last_end))
@@ -160,7 +160,7 @@ impl Device {
         self.work
     }
 
-    /// How much time it needs for what it has in flight, for what waits, and to get to this position behind that.
+    /// Time for its requests in flight and in the queue, and for the switch to this position behind them.
     pub(crate) fn ready(
         &self,
         waiting: impl Iterator<Item = (u64, Bytes)>,
@@ -187,7 +187,7 @@ impl Device {
     }
 
     /// A fetch goes out, now. Returns where its reader's account, which stood there, stands from then
-    /// on, and what will be known of it when it completes.
+    /// on, and its state for the completion.
     pub(crate) fn take(
         &mut self,
         now: Nanos,

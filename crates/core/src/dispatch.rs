@@ -1,21 +1,19 @@
 //! Dispatch: which waiting fetch a device gets next.
 //!
-//! Fourth stage of the pipeline, asked by the engine whenever a device can take one more. What is
-//! wanted waits in the engine, undecided and so without memory, while the device has as much as it
+//! Fourth stage of the pipeline, asked by the engine whenever a device can take one more. A request
+//! waits in the engine, undecided and so without memory, while the device has as much as it
 //! can work on, and one more so that it never runs idle; how much that is says its
-//! [profile](crate::Profile::servers). A device that nobody described takes everything at once, and
+//! [profile](crate::Profile::servers). A device without a profile takes everything at once, and
 //! the order is its own.
 //!
 //! A method sees where fetches lie and when they are due. It does not know readers, and it cannot
 //! hold a fetch back.
 //!
-//! Due: whoever was given much waits longer for more. A device's *work* is what it was handed,
-//! each switch at its worth in transfer. A run puts its reader's account to the work done and
-//! forward by its own work times the runs that share the device; a fetch is due when the work has
-//! come that far, or at once. So readers share the work alike, whether they take it in slices or
-//! page by page, and who asks rarely goes ahead of streams that just had their slice (after the
-//! virtual time of fair queueing: Demers, Keshav and Shenker, SIGCOMM 1989, section 2; lateness is
-//! forgiven, so that no reader has a claim to a device for itself).
+//! Virtual finish time of fair queueing (Demers, Keshav and Shenker 1989, section 2): requests are due in the
+//! order of `F = max(F, V) + n * w`, with V the device's work so far, w the work of this run and n the runs that
+//! share the device. Work is counted in bytes; a switch counts as the bytes that could have been transferred
+//! meanwhile. Readers thus share the device equally, in slices or page by page, and a reader that asks rarely
+//! precedes streams that just had their slice. The `max` forgives lateness: idle time earns no claim.
 
 pub mod continuing;
 pub mod fifo;
@@ -35,7 +33,7 @@ pub struct Head {
     pub position: u64,
     /// Bytes handed to it since it last had to switch.
     pub run: Bytes,
-    /// How long that run may get while others wait: what [`Dispatch::slice`] said at the switch.
+    /// How long that run may get while others wait: the answer of [`Dispatch::slice`] at the switch.
     pub slice: Bytes,
 }
 
@@ -90,7 +88,7 @@ pub trait Dispatch: core::fmt::Debug + Send {
     /// the last piece of this one is under way. It MUST always be the same.
     fn holds_back(&self) -> bool;
 
-    /// How long a run may get that starts now. `depth` is what the device could transfer during
+    /// How long a run may get that starts now. `depth` is the bytes the device could transfer during
     /// one switch; `runs` is how many runs wait for it, the one that starts included.
     ///
     /// - Where the method holds back it MUST be at least `depth`: less does not pay for the switch.

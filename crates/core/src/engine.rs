@@ -8,7 +8,7 @@
 //! complete  blocks arrive or fail; the reads that waited are listed
 //! read      a demand read: hit, late hit or miss; serve it or let it wait
 //! hint      reads announced: the plan fetches instead
-//! window    detect + depth + admission: what to fetch ahead
+//! window    detect + depth + admission: the blocks to fetch ahead
 //! shape     where a window ends on a striped array
 //! defer     a request that its device has no slot for waits without memory
 //! cancel    a fetch is not wanted any more
@@ -73,9 +73,9 @@ use crate::table::{Frame, Table};
 use crate::units::{Bytes, DeviceId, Extent, FileId, Nanos, ReadId, ReaderId};
 use work::{Task, Work};
 
-/// What a read under way is charged: its entry and the frames it pins.
+/// Memory charged for a read under way: its entry and the frames it pins.
 const READ_BYTES: i64 = 512;
-/// What a fetch under way is charged: its entry and its waiters.
+/// Memory charged for a fetch under way: its entry and its waiters.
 const REQUEST_BYTES: i64 = 256;
 
 /// See the [module](self).
@@ -92,9 +92,9 @@ pub struct Engine {
     devices: FixedMap<DeviceId, Device>,
     reads: FixedMap<ReadId, Read>,
     requests: Requests,
-    /// What readers announced, while anything of it is known.
+    /// Announced blocks of readers, while any are known.
     plan: Option<Box<Plan>>,
-    /// Folders, and what is open ahead of those that walk them.
+    /// Folders, and the files open ahead of the programs that walk them.
     next_file: FilesAhead,
     /// Announcements of readers to the reclaim method.
     announcing: Announcing,
@@ -160,7 +160,7 @@ impl Engine {
     pub const READ_MAX: u32 = 1024;
 
     /// Most entries of one [`Input::Folder`]. 65,536 take 2.6 MiB and some milliseconds to sort, and
-    /// what lies in larger folders is seldom all read.
+    /// larger folders are seldom read whole.
     pub const FOLDER_MAX: usize = 1 << 16;
 
     /// A fresh engine.
@@ -422,7 +422,7 @@ impl Engine {
         Some(())
     }
 
-    /// Takes memory away, or gives back what was taken.
+    /// Takes memory away, or gives it back.
     fn limit(&mut self, memory: Bytes) -> Option<()> {
         let minimum = Table::memory_for(Table::FRAMES_MIN, self.settings.block_bytes);
         if memory < minimum {

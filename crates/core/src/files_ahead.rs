@@ -53,7 +53,7 @@ const IDLE: u64 = 256;
 const FOLDERS_MAX: usize = 1024;
 /// Files that are not entered or passed over: a method's largest window, twice.
 const ASKED_MAX: usize = 8192;
-/// What one is charged: in three maps and a queue.
+/// Memory charged for one: in three maps and a queue.
 const ASKED_BYTES: u64 = 192;
 
 /// A file that the driver was asked to open.
@@ -61,7 +61,7 @@ const ASKED_BYTES: u64 = 192;
 enum State {
     /// It has not answered yet.
     Pending,
-    /// The same, and nobody will come for it.
+    /// The same, and it stays unused.
     CalledOff,
     /// It is open.
     Ahead(ReaderId),
@@ -94,7 +94,7 @@ struct FollowedRun {
     went_on: u64,
 }
 
-/// What became of the files ahead.
+/// Outcome of the files ahead.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Counts {
     pub(crate) ahead: u64,
@@ -113,7 +113,7 @@ pub(crate) struct Budget {
     pub(crate) block_bytes: u64,
 }
 
-/// What is to be done with an answer of the driver.
+/// Reaction to an answer of the driver.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Answered {
     /// So many blocks are fetched.
@@ -130,7 +130,7 @@ pub(crate) struct FilesAhead {
     runs: Vec<FollowedRun>,
     asked: BTreeMap<Place, Asked>,
     readers: BTreeMap<ReaderId, Place>,
-    /// Blocks of what is pending or ahead.
+    /// Blocks of files pending or ahead.
     blocks: u64,
     counts: Counts,
     /// Runs that are filled up once this reader has asked for its own first blocks.
@@ -209,7 +209,7 @@ impl FilesAhead {
         self.drop_folder(folder, out);
     }
 
-    /// What was predicted of a folder does not hold.
+    /// Predictions for a folder do not hold.
     fn drop_folder(&mut self, folder: FolderId, out: &mut VecDeque<Output>) {
         self.method.forget(folder);
         let [first, last] = [0, u32::MAX].map(|entry| Place { folder, entry });
@@ -272,7 +272,7 @@ impl FilesAhead {
             if is_used {
                 self.extend(run, budget, out);
             } else {
-                // What it reads now is not fetched yet, and goes first.
+                // Its present read is not fetched yet, and goes first.
                 self.later.push((reader, run));
             }
         }
@@ -287,7 +287,7 @@ impl FilesAhead {
         }
     }
 
-    /// A program opened what may be pending or ahead. Returns the run it is of.
+    /// A program opened a file that may be pending or ahead. Returns the run it is of.
     fn hit(&mut self, place: Place, is_used: bool, out: &mut VecDeque<Output>) -> Option<RunId> {
         let asked = *self.asked.get(&place)?;
         if asked.state == State::CalledOff {
@@ -350,7 +350,7 @@ impl FilesAhead {
         }
         run.missed += 1;
         if run.open == 0 || run.missed > PASSED {
-            // Its program is somewhere else than what is due.
+            // Its program is at another place than the file due.
             run.missed = 0;
             run.tail = place;
             let (id, due) = (run.id, core::mem::take(&mut run.due));

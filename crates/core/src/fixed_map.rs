@@ -1,6 +1,6 @@
 //! A hash map whose order is the same in every run.
 //!
-//! Used for what the engine numbers sparsely (files, readers, reads). The keys are small numbers
+//! Used for sparse numbers of the engine (files, readers, reads). The keys are small numbers
 //! from a trusted driver, so one multiplication is hash enough; there is no random state, and
 //! still no code may depend on iteration order.
 

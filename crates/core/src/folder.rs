@@ -1,8 +1,8 @@
-//! Folders: what was listed, in three orders, and which files of it this pass has opened.
+//! Folders: a listing in three orders, and the files of it that this pass has opened.
 //!
 //! Kept by [`files_ahead`](crate::files_ahead), looked at by the methods of
 //! [`next_file`](crate::next_file). A program opens the files of a folder in the order in which it
-//! was listed (tar), by name (a shell's `*`) or by inode number (what sorts for the disk):
+//! was listed (tar), by name (a shell's `*`) or by inode number (programs that sort for the disk):
 //!
 //! ```text
 //! entry    0   1   2   3      listing   rank of entry 2: 2
@@ -22,9 +22,9 @@ use alloc::vec::Vec;
 use crate::next_file::{Entry, Place};
 use crate::units::FolderId;
 
-/// What a folder is charged beside its entries: its node in two maps and a method's state of it.
+/// Memory charged for a folder beside its entries: its node in two maps and a method's state of it.
 pub const FOLDER_BYTES: u64 = 512;
-/// What an entry is charged: itself (24), two permutations both ways (16) and its bits.
+/// Memory charged for an entry: itself (24), two permutations both ways (16) and its bits.
 const ENTRY_BYTES: u64 = 41;
 /// Files opened again in a row that begin a new pass. A second program that follows a first one is
 /// not to end its pass; a second pass of the same program, over a part of the folder, loses as many
@@ -47,7 +47,7 @@ impl Order {
     pub const ALL: [Self; 3] = [Self::Listing, Self::Name, Self::Inode];
 }
 
-/// What an open is to the pass over its folder.
+/// How an open relates to the pass over its folder.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Pass {
     /// The first open of a pass.
@@ -298,7 +298,7 @@ impl Folders {
         self.all.len()
     }
 
-    /// What they are charged.
+    /// Memory charged for them.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }

@@ -16,7 +16,7 @@
 //! A line with `<` is an input with its time, one with `>` an output; an entry of a folder is its rank
 //! by name, its inode number and its bytes (0: not known). An [`Entry`] is written by
 //! its `Display` (`journal/write.rs`) and read by its `FromStr` (`journal/read.rs`, word by word:
-//! `journal/words.rs`); here stand the head and what can be wrong with a line.
+//! `journal/words.rs`); here stand the head and the errors of a line.
 //!
 //! It does not record data bytes, nor anything of the driver's own (threads, system calls).
 
@@ -38,9 +38,9 @@ pub const MAGIC: &str = "forerun-journal 1";
 /// One line of a journal after its head.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Entry {
-    /// What entered the engine, and when.
+    /// An input of the engine, and its time.
     Input(Nanos, Input),
-    /// What left it.
+    /// An output.
     Output(Output),
 }
 
@@ -62,11 +62,11 @@ pub enum LineError {
     Settings(SettingsError),
     /// A word is missing; which was expected.
     Missing(&'static str),
-    /// A word is not what was expected.
+    /// A word of another kind than expected.
     Unexpected {
-        /// What was expected.
+        /// The kind expected.
         expected: &'static str,
-        /// What stands there.
+        /// The word found.
         found: String,
     },
     /// Words after the end of the entry.

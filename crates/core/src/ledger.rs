@@ -110,7 +110,7 @@ impl fmt::Display for Imbalance {
 impl core::error::Error for Imbalance {}
 
 impl Ledger {
-    /// Blocks fetched ahead that nobody came for, so far.
+    /// Blocks fetched ahead and not read so far.
     #[must_use]
     pub fn wasted(&self) -> u64 {
         self.evicted_unused + self.resident_unused

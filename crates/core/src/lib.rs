@@ -1,8 +1,8 @@
 //! forerun-core: the prefetching and caching engine as a pure state machine.
 //!
 //! A driver (virtual time: `forerun-sim`; real time: `forerun-io`) feeds [`Input`]s to an
-//! [`Engine`] and carries out the [`Output`]s it gets back. The engine decides what to fetch,
-//! when, how much, in which pieces, and what to give up. It never performs I/O, never looks at a
+//! [`Engine`] and carries out the [`Output`]s it gets back. The engine decides which blocks to fetch,
+//! when, how much, in which pieces, and which blocks to give up. It never performs I/O, never looks at a
 //! clock, never starts a thread, never draws a random number and never touches a data byte.
 //!
 //! A read flows one way, and the modules are the stations:
@@ -66,7 +66,7 @@ pub mod table;
 pub mod units;
 mod window;
 
-/// What an invariant says must be there. Where it is not, a debug build stops at the defect with
+/// A value that an invariant guarantees. Where it is not, a debug build stops at the defect with
 /// this message, and any other build changes nothing.
 pub(crate) fn known<T>(found: Option<T>, invariant: &str) -> Option<T> {
     debug_assert!(found.is_some(), "broken invariant: {invariant}");

@@ -1,9 +1,9 @@
-//! Measure: what does a device cost, and how many requests does it work on at a time?
+//! Measure: costs of a device, and the number of requests it works on at a time.
 //!
 //! Depth is switching cost times transfer rate, and dispatch holds back requests beyond those a device
 //! works on: both are wrong on a device without a profile. A method here estimates the two from the
 //! requests that complete, as BBR estimates a network's bandwidth and delay (Cardwell et al., ACM
-//! Queue 2016): their product is what should be in flight.
+//! Queue 2016): their product is the amount to have in flight.
 //!
 //! ```text
 //! goes out:   limit() -> most requests at a time        expected(distance, bytes) -> kept with the request
@@ -36,7 +36,7 @@ pub struct Sample {
     pub ended: Nanos,
     /// How far from the end of the request sent before it began; 0 if it continued that.
     pub distance: Bytes,
-    /// What it transferred.
+    /// The bytes transferred.
     pub bytes: Bytes,
     /// Requests the device had when it went out, itself included: at least 1.
     pub in_flight: u32,
@@ -47,7 +47,7 @@ pub struct Sample {
     /// Whether it ended with a strip, and would be longer otherwise: several that continue each other tell as
     /// much as one of them all.
     pub is_cut: bool,
-    /// What was [expected](Measure::expected) of all of those together.
+    /// The time [expected](Measure::expected) of all of those together.
     pub ahead: Nanos,
 }
 
@@ -57,7 +57,7 @@ pub struct Confidence {
     /// Requests the estimate of the costs rests on.
     pub samples: u64,
     /// Requests that continued none and some that did: without the one kind the switching cost, without
-    /// the other the rate is what was told.
+    /// the other the rate is the profile's.
     pub switches: u64,
     /// Whether the number of servers was seen, or told.
     pub knows_servers: bool,
@@ -126,7 +126,7 @@ pub trait Measure: core::fmt::Debug + Send {
 
     /// A request was carried out.
     ///
-    /// It MUST depend on what was told and on the samples alone, and take any sample there can be: with
+    /// It MUST depend on the profile and on the samples alone, and take any sample there can be: with
     /// no bytes, from times that stand still, go back or jump.
     fn ended(&mut self, sample: &Sample);
 
@@ -136,6 +136,6 @@ pub trait Measure: core::fmt::Debug + Send {
     /// The device answers nothing for long: no request waits any more for it to be measured.
     fn give_up(&mut self);
 
-    /// What the figures rest on.
+    /// Evidence for the figures.
     fn confidence(&self) -> Confidence;
 }

@@ -1,4 +1,4 @@
-//! The memory: frames, who holds them, and the hard bound.
+//! The memory: frames, their holders, and the hard bound.
 //!
 //! Used by the engine's stages, the only place where a frame changes hands. A frame is free, or
 //! holds a block (in flight, resident, or given up while a reader still copies it), or is set
@@ -281,7 +281,7 @@ impl Memory {
         self.charged = self.charged.saturating_add_signed(bytes);
     }
 
-    /// Whether another frame must be set aside for what was charged. The last
+    /// Whether another frame must be set aside for the memory charged. The last
     /// [`Table::FRAMES_MIN`] are never taken: below them nothing could be read at all.
     pub(crate) fn owes_frame(&self) -> bool {
         self.charged > self.paid() && self.frames_usable() > Table::FRAMES_MIN

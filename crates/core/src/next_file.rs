@@ -8,7 +8,7 @@
 //!
 //! ```text
 //! entered: 7, 8, 9  --->  Follows(run)      next(run, 9) = 10, next(run, 10) = 11, ..
-//! entered: 3        --->  Breaks(run)       what was opened ahead for it is closed
+//! entered: 3        --->  Breaks(run)       files opened ahead for it are closed
 //! ```
 //!
 //! [Design note 0011](../../../docs/design/0011-next-file.md).
@@ -63,7 +63,7 @@ pub struct Opened {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct RunId(pub u64);
 
-/// What an open says about what comes next.
+/// Evidence of an open about the next one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Step {
     /// Nothing.

@@ -49,7 +49,7 @@ pub(crate) fn ranked_by_cpu_time() -> Box<dyn Reclaim> {
     })
 }
 
-/// The same, and what owners never read goes before.
+/// The same, and blocks that owners never read go before.
 pub(crate) fn ranked_by_cpu_time_and_hints() -> Box<dyn Reclaim> {
     Box::new(Partitioned {
         uses_cpu_time: true,

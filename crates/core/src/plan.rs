@@ -1,22 +1,20 @@
-//! The plan: the order of reads that was announced, and how the reads that come agree with it.
+//! The plan: one announced order of reads, and its agreement with the reads that come.
 //!
-//! Kept by the engine (`engine/hint.rs`), which gives it hints, tells it what readers ask for and
-//! what fetches came to, and carries out its [`Fetch`]es. Hinted runs come as *pieces*, at most one
-//! request long, which the [planner](crate::hinted) sees as blocks. Which place of the order a read
-//! takes is judged here (`plan/reads.rs`). The parts do not know each other:
+//! Hints arrive as runs of blocks. They are cut into *pieces*, at most one request long, which the
+//! [planner](crate::hinted) sees as blocks. A read is matched with a reference of the order
+//! (`plan/reads.rs`); fetches and victims are the planner's. The parts do not know each other:
 //!
 //! ```text
-//! hint, compact              pieces     which blocks a number stands for
-//! take, hold, read, go_on    frontier   which places readers may take; what is a stray
-//!                            trust      how far ahead hints are followed
-//!                            hands      what stays because a reader has it in hand
-//! started, ended             pieces_requested  which fetch is whose, and how it goes
+//! hint, compact              pieces     blocks of a piece's number
+//! take, hold, read, go_on    frontier   cursor window: references a read may take
+//!                            trust      prefetch credit: how far ahead hints are followed
+//!                            hands      pieces in use by readers
+//! started, ended             pieces_requested  requests of a piece, and their results
 //! ```
 //!
-//! What hints and reads come to goes to the planner at once; what the planner then wants is had by
-//! [`Plan::poll`], in rounds: one at the end of each instant ([`Plan::is_undecided`]), and one
-//! whenever a reader asks for what is missing. What to fetch when, and for which victim, is not
-//! decided here, and no frame is moved.
+//! Kept by the engine (`engine/hint.rs`). Hints and reads go to the planner at once; its fetches
+//! are taken by [`Plan::poll`], in rounds: one at the end of each instant ([`Plan::is_undecided`]),
+//! and one whenever a reader asks for a missing block. No frame is moved here.
 
 mod frontier;
 mod hands;
@@ -39,7 +37,7 @@ use pieces::Pieces;
 use pieces_requested::{PiecesRequested, Progress};
 use trust::Trust;
 
-/// What a reference is charged: 8 bytes in the order and a quarter of one on each disk; its piece
+/// Memory charged for a reference: 8 bytes in the order and a quarter of one on each disk; its piece
 /// here and on the board, 40 and 16, its place in the map, 24, and a list's links, 12. Vectors
 /// grow by doubling.
 pub(crate) const HINT_BYTES: i64 = 192;
@@ -60,7 +58,7 @@ pub(crate) struct Plan {
     trust: Trust,
     /// Requests for pieces.
     pub(crate) requests: PiecesRequested,
-    /// What it was charged.
+    /// Memory charged for it.
     pub(crate) charged: i64,
     /// Disks of the planner.
     devices: Vec<DeviceId>,
@@ -69,7 +67,7 @@ pub(crate) struct Plan {
     /// Pieces it may hold.
     capacity: u32,
     hints_max: u32,
-    /// When a reader last got what it had asked for ..
+    /// When a reader last was served ..
     served: Nanos,
     /// .. and how long it computed since, if its driver said so.
     computed: Option<Nanos>,
@@ -82,18 +80,18 @@ pub(crate) struct Plan {
     waiting: Vec<ReadId>,
 }
 
-/// What the planner wants fetched.
+/// A fetch of the planner.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fetch {
     pub(crate) piece: BlockNo,
     pub(crate) extent: Extent,
-    /// What to give up for it.
+    /// Its victim.
     pub(crate) evict: Option<Extent>,
     /// Whether a reader waits for it.
     pub(crate) demand: bool,
 }
 
-/// What a plan is built from, apart from its method.
+/// Parameters of a plan, apart from its method.
 #[derive(Clone, Debug)]
 pub(crate) struct Size {
     /// Blocks it may hold.
@@ -163,13 +161,13 @@ impl Plan {
         Some(plan)
     }
 
-    /// References it holds, also of what has been read since.
+    /// References it holds, also those read since.
     pub(crate) fn told(&self) -> u32 {
         self.board().end().0
     }
 
     /// How many more references it can take, at once or once it was [made smaller](Plan::compact).
-    /// That is done when half of what it holds is over, so that its cost spreads over as many
+    /// That is done when half of them are over, so that its cost spreads over as many
     /// hints.
     pub(crate) fn room(&self) -> u32 {
         let over = self.board().cursor().0;
@@ -182,7 +180,7 @@ impl Plan {
         self.hints_max.saturating_sub(self.told())
     }
 
-    /// References or pieces, whichever are more: what its bookkeeping is charged by.
+    /// References or pieces, whichever are more: the measure of its bookkeeping.
     pub(crate) fn entries(&self) -> u32 {
         self.told().max(self.pieces.numbers())
     }
@@ -212,7 +210,7 @@ impl Plan {
         &self.pieces
     }
 
-    /// What readers hold.
+    /// Pieces that readers use.
     pub(crate) fn hands(&self) -> &Hands {
         &self.hands
     }
@@ -282,7 +280,7 @@ impl Plan {
         Some(self.devices.len() - 1)
     }
 
-    /// Forgets what is over, to make room for more.
+    /// Forgets references that are over, to make room for more.
     pub(crate) fn compact(&mut self) {
         let passed = self.planner.compact();
         self.frontier.compact(passed);
@@ -312,7 +310,7 @@ impl Plan {
         self.board().is_resident(piece) || self.board().is_in_flight(piece)
     }
 
-    /// What to do next, if there is something.
+    /// The next action, if there is one.
     pub(crate) fn poll(&mut self) -> Option<Fetch> {
         if self.is_unfinished {
             return None;
@@ -352,7 +350,7 @@ impl Plan {
     }
 
     /// A request for a piece ended; a disk worked on it for so long. Once all have: where the
-    /// piece lies, if it is of no use as a whole and what arrived of it is the engine's.
+    /// piece lies, if it is of no use as a whole and the part that arrived is the engine's.
     pub(crate) fn ended(
         &mut self,
         piece: BlockNo,

@@ -53,11 +53,11 @@ pub const DEFAULT: &str = "forerun";
 /// Name of the preset for a program that reads its files once and ends.
 pub const ONCE: &str = "once";
 
-/// Three quarters of the memory for blocks not read yet: what one-pass readers want is memory
-/// ahead of them, and the last quarter keeps demand reads and what was read just now.
+/// Three quarters of the memory for blocks not read yet: one-pass readers need memory
+/// ahead of them, and the last quarter keeps demand reads and blocks read just now.
 const UNREAD_PERCENT: u8 = 75;
 
-/// What the baselines have in common.
+/// Settings that the baselines share.
 const BASE: Preset = Preset {
     name: "",
     summary: "",
@@ -120,14 +120,14 @@ pub static LIST: &[Preset] = &[
     FORERUN,
     Preset {
         name: "once",
-        summary: "forerun for files that are read once: gives up what was read, and uses little memory",
+        summary: "forerun for files that are read once: gives up blocks once read, and uses little memory",
         source: "as forerun; li05 section 3.1",
         reclaim: "exclusive(keep_percent=6)",
         ..FORERUN
     },
     Preset {
         name: "mount",
-        summary: "forerun below another cache: keeps what is not read yet, gives up what was",
+        summary: "forerun below another cache: keeps blocks not read yet, gives up the others",
         source: "as forerun; li05 section 3.1",
         reclaim: "exclusive(keep_percent=6)",
         next_file: "directory",
@@ -248,7 +248,7 @@ pub static LIST: &[Preset] = &[
 /// No preset of that name.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct UnknownPreset {
-    /// What was asked for.
+    /// The name given.
     pub name: String,
     /// Known names, the nearest first.
     pub nearest: Vec<&'static str>,

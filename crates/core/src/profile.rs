@@ -1,10 +1,10 @@
-//! What a device costs: a switching cost by distance, and a transfer rate by location.
+//! Costs of a device: a switching cost by distance, and a transfer rate by location.
 //!
 //! Measured by `forerun profile` or given; read by the depth methods. Both maps are a few points
-//! with straight lines between them, held flat beyond the ends, in integers. li04 section 3.1
-//! takes exactly these two maps from a disk: seek time by distance (its half revolution is part
-//! of the switching cost here) and transfer rate by location. For an object store the switching
-//! cost is the request latency and the rate that of one stream.
+//! with straight lines between them, held flat beyond the ends, in integers. Li et al. 2004,
+//! section 3.1 takes exactly these two maps from a disk: seek time by distance (its half revolution
+//! is part of the switching cost here) and transfer rate by location. For an object store the
+//! switching cost is the request latency and the rate that of one stream.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -12,7 +12,7 @@ use core::fmt;
 use crate::units::{Bytes, Nanos};
 
 /// At most this many points in either map: enough for a seek curve within a few per cent, and a
-/// bound on what a profile file can make the engine hold.
+/// bound on the memory that a profile file can claim.
 pub const POINTS_MAX: usize = 64;
 
 /// Slowest and fastest rate a profile may state, bytes per second: 1 kB/s and 1 TB/s.
@@ -21,8 +21,8 @@ pub const RATE_RANGE: core::ops::RangeInclusive<u64> = 1_000..=1_000_000_000_000
 /// Longest switching cost a profile may state: one minute.
 pub const SWITCHING_MAX: Nanos = Nanos(60_000_000_000);
 
-/// Most requests a profile may say a device works on at once, and what is taken for a device of
-/// which nobody said it: then all it is asked for goes to it at once.
+/// Most requests a profile may say a device works on at once, and the value for a device
+/// without a stated one: then every request goes to it at once.
 pub const SERVERS_MAX: u32 = 1024;
 
 /// Switching cost by distance and transfer rate by location.
@@ -131,13 +131,13 @@ impl Profile {
         Self { most, ..self }
     }
 
-    /// Most requests it shall ever have; any number if nobody said.
+    /// Most requests it shall ever have; unlimited if not given.
     #[must_use]
     pub fn most(&self) -> u32 {
         self.most
     }
 
-    /// How many requests the device works on at once; [`SERVERS_MAX`] if nobody said.
+    /// How many requests the device works on at once; [`SERVERS_MAX`] if not given.
     #[must_use]
     pub fn servers(&self) -> u32 {
         self.servers
@@ -145,7 +145,7 @@ impl Profile {
 
     /// How many requests it is given at most. One server gets two, so that it never runs idle.
     /// Several get four each: requests do not fall on servers evenly, and with four for each a part of
-    /// e^-4, 2 %, of them has none. Any number if nobody said how many it works on.
+    /// e^-4, 2 %, of them has none. Unlimited if the number of servers is not given.
     #[must_use]
     pub fn queue_max(&self) -> u32 {
         let wanted = match self.servers {
@@ -168,7 +168,7 @@ impl Profile {
         &self.rate
     }
 
-    /// What it costs to go `distance` away before a transfer can start.
+    /// Cost of a switch over `distance`, paid before a transfer can start.
     #[must_use]
     pub fn switching(&self, distance: Bytes) -> Nanos {
         Nanos(interpolate(&self.switching, distance, |cost| cost.0))
@@ -180,9 +180,9 @@ impl Profile {
         interpolate(&self.rate, location, |rate| rate)
     }
 
-    /// The competitive depth: what the device could have transferred during one switch
-    /// (li04 section 2.1). Fetching that much per switch keeps total device time within twice
-    /// the offline optimum's.
+    /// The competitive depth: bytes that the device could have transferred during one switch
+    /// (Li et al. 2004, section 2.1). Fetching that much per switch keeps total device time
+    /// within twice the offline optimum's.
     #[must_use]
     pub fn competitive_depth(&self, distance: Bytes, location: Bytes) -> Bytes {
         let product = u128::from(self.switching(distance).0) * u128::from(self.rate(location))
@@ -192,9 +192,9 @@ impl Profile {
 }
 
 impl Default for Profile {
-    /// The device nobody measured: 8 ms and 80 MB/s, a disk of 2010 or a busy network volume.
-    /// It gives 640 KB, between the 540 KB of li04's drive and the 1 MiB its authors call
-    /// aggressive.
+    /// The default for a device without measurements: 8 ms and 80 MB/s, a disk of 2010 or a busy network volume.
+    /// It gives 640 KB, between the 540 KB of Li et al. 2004's drive and the 1 MiB its authors
+    /// call aggressive.
     fn default() -> Self {
         Self {
             switching: [(Bytes(0), Nanos(8_000_000))].into(),

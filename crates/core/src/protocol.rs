@@ -1,4 +1,4 @@
-//! The membrane: everything that enters the engine and everything that leaves it.
+//! Interface of the engine: its inputs and outputs.
 //!
 //! Both are closed enums, so a run is a list that can be written to a [journal](crate::journal),
 //! compared, replayed and fuzzed. Drivers build [`Input`]s, [`crate::Engine`] answers with
@@ -18,7 +18,7 @@ use crate::units::{
 /// Something that happened outside.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Input {
-    /// What is known about a device; before the first file on it, or when it is measured anew.
+    /// The profile of a device; before the first file on it, or when it is measured anew.
     Device {
         /// The device.
         device: DeviceId,
@@ -45,7 +45,7 @@ pub enum Input {
     Read {
         /// The number under which the answer comes; not in use.
         read: ReadId,
-        /// Whose read it is.
+        /// The reader.
         reader: ReaderId,
         /// The blocks, at least one, and where the reader stood; those beyond
         /// [`crate::Engine::READ_MAX`] or the end of the file are not answered.
@@ -64,7 +64,7 @@ pub enum Input {
     },
     /// Resident blocks were read on the hit path for the first time since the engine armed them.
     Touch {
-        /// Who read them.
+        /// The reader.
         reader: ReaderId,
         /// First block.
         first: Block,
@@ -73,7 +73,7 @@ pub enum Input {
     },
     /// Blocks this reader read on the hit path since it last reported, for the ledger.
     Hits {
-        /// Who read them.
+        /// The reader.
         reader: ReaderId,
         /// Number of blocks.
         blocks: u64,
@@ -82,7 +82,7 @@ pub enum Input {
     /// there is one order. Ignored if neither a policy nor the reclaim method follows hints, refused where
     /// the file ends before or there is no room for it ([`crate::Engine::takes_hint`]).
     Hint {
-        /// Who will read them.
+        /// The reader.
         reader: ReaderId,
         /// First block.
         first: Block,
@@ -92,7 +92,7 @@ pub enum Input {
         more: bool,
     },
     /// How long a reader computed between the answer it got last and the read that comes next,
-    /// where its driver knows that better than the clock: what the driver did for fetches meanwhile
+    /// where its driver knows that better than the clock: the driver's work for fetches meanwhile
     /// is no part of it. Ignored if nothing is announced.
     Computed {
         /// The reader.
@@ -109,7 +109,7 @@ pub enum Input {
         /// How much.
         time: Nanos,
     },
-    /// All that happened by now was handed in: what is announced is planned for, and requests that wait for a
+    /// All that happened by now was handed in: announced reads are planned for, and requests that wait for a
     /// device which answers none any more are sent. Due before time goes on, whenever
     /// [`crate::Engine::is_undecided`]; and every second or so while [`crate::Engine::has_waiting`].
     Decide,
@@ -133,13 +133,13 @@ pub enum Input {
         /// Bytes, bookkeeping included.
         memory: Bytes,
     },
-    /// A folder was listed: these are its files, in the order of the listing. Replaces what was
+    /// A folder was listed: these are its files, in the order of the listing. Replaces the one
     /// known of it. Refused beyond [`crate::Engine::FOLDER_MAX`] entries; ignored where no method
     /// predicts files, and the engine may forget a folder at any time.
     Folder {
         /// The folder.
         folder: FolderId,
-        /// What can be opened in it.
+        /// The files in it.
         entries: Arc<[Entry]>,
     },
     /// A program opened a file of a folder. Ignored if the folder is not known (any more).
@@ -220,7 +220,7 @@ pub struct Fetch {
     pub request: RequestId,
     /// Where to read.
     pub device: DeviceId,
-    /// What to read.
+    /// The blocks to read.
     pub extent: Extent,
     /// Whether a reader waits for part of it; false for a pure prefetch.
     pub demand: bool,
@@ -235,7 +235,7 @@ pub enum Output {
     Serve {
         /// The read, to be released once its bytes were taken.
         read: ReadId,
-        /// What it gets.
+        /// Its answer.
         served: Served,
     },
     /// Blocks were given up; they left the table before this was emitted.
@@ -262,7 +262,7 @@ pub enum Output {
 pub enum Served {
     /// The first `count` blocks asked for are resident and stay so until the read is released.
     Blocks {
-        /// At least 1, at most what was asked for; the driver comes back for the rest.
+        /// At least 1, at most the blocks asked for; the driver comes back for the rest.
         count: u32,
     },
     /// The first block asked for cannot be read. The read needs no release.

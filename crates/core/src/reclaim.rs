@@ -161,7 +161,7 @@ pub enum PrefetchOrder {
     Arrival,
 }
 
-/// What is given up.
+/// A block or stream to give up.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Victim {
     /// A block of the method's queues, which it has left, or the oldest of the prefetch cache.
@@ -171,7 +171,7 @@ pub enum Victim {
     Last(StreamId),
 }
 
-/// Decides what to give up.
+/// Chooses victims.
 ///
 /// # Examples
 /// First in, first out over all blocks, in one queue. Pinned blocks go to its end.
@@ -247,7 +247,7 @@ pub trait Reclaim: core::fmt::Debug + Send {
     fn uses_hints(&self) -> bool {
         false
     }
-    /// A resident block is the method's from now on. Its flags tell what happened to it so far.
+    /// A resident block is the method's from now on. Its flags tell its state so far.
     fn inserted(&mut self, cache: &mut Cache<'_>, frame: Frame);
     /// An access to a resident block was reported. The flag `ARMED` asks for a report of the next
     /// one; without it there may be none. Where the memory is split it may come before `inserted`.

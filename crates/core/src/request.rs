@@ -37,7 +37,7 @@ pub(crate) struct Request {
 }
 
 /// The table grows by so many, which stay where they are: to grow by moving would take the memory
-/// of both copies just when most requests are under way, and what is not blocks is counted.
+/// of both copies just when most requests are under way, and memory other than blocks is counted.
 const CHUNK: usize = 8;
 
 /// All of them, by number.

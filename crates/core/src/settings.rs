@@ -1,4 +1,4 @@
-//! What an engine is built from: plain data, checked once.
+//! Parameters of an engine: plain data, checked once.
 //!
 //! A [preset](crate::preset) gives the composition, the user the memory. Written into the first
 //! line of a journal and read back from it, so a replay needs nothing else.
@@ -32,11 +32,11 @@ pub struct Settings {
     pub shape: Choice<Box<dyn shape::Shape>>,
     /// In which order devices get their fetches.
     pub dispatch: Choice<Box<dyn dispatch::Dispatch>>,
-    /// What to give up.
+    /// The reclaim method.
     pub reclaim: Choice<Box<dyn reclaim::Reclaim>>,
     /// Where the memory is split, if the reclaim method has a prefetch cache.
     pub split: Choice<Box<dyn split::Split>>,
-    /// What to do with hints of what will be read; none ignores them.
+    /// The method for hints of coming reads; none ignores them.
     pub hinted: Option<Choice<Box<dyn Policy>>>,
     /// How it does that.
     pub hinting: Hinting,
@@ -70,7 +70,7 @@ pub struct Hinting {
     pub blocks: u32,
 }
 
-/// When a hinted method notices that a fetch has ended, and so can decide what comes next.
+/// When a hinted method notices that a fetch has ended, and so can decide on the next one.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub enum Notice {
     /// At the moment it ends, as a driver with interrupts does.
@@ -120,14 +120,14 @@ impl FromStr for Notice {
 pub enum SettingsError {
     /// Not enough memory to work with.
     Memory {
-        /// What was given.
+        /// The value given.
         given: Bytes,
         /// The least that works with these blocks.
         minimum: Bytes,
     },
     /// More memory than the table can number.
     MemoryAbove {
-        /// What was given.
+        /// The value given.
         given: Bytes,
         /// The most that works with these blocks.
         maximum: Bytes,

@@ -7,12 +7,12 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt;
 
-/// What a method must know of the future.
+/// Knowledge of the future that a method needs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Knows {
     /// Only the past.
     Online,
-    /// Hints of what will be read.
+    /// Hints of coming reads.
     Hinted,
     /// The whole future: for comparison only.
     Clairvoyant,
@@ -23,7 +23,7 @@ pub enum Knows {
 pub struct Param {
     /// Name, ending in its unit.
     pub name: &'static str,
-    /// What it does, and why the default is what it is.
+    /// Its effect, and the reason for its default.
     pub summary: &'static str,
     /// Value when none is given.
     pub default: u64,
@@ -33,7 +33,7 @@ pub struct Param {
     pub max: u64,
 }
 
-/// What a method is.
+/// Description of a method.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Spec {
     /// Name as the user types it.
@@ -44,15 +44,15 @@ pub struct Spec {
     pub source: &'static str,
     /// The workload it is not fit for.
     pub unfit: &'static str,
-    /// What it must know.
+    /// Its need of knowledge of the future.
     pub knows: Knows,
     /// Its parameters.
     pub params: &'static [Param],
 }
 
-/// An entry of a family's list: what it is and how it is built from its parameter values.
+/// An entry of a family's list: its description, and its constructor from parameter values.
 pub struct Method<B> {
-    /// What it is.
+    /// Its description.
     pub spec: Spec,
     /// Builds it; the values are in the order of `spec.params` and inside their ranges.
     pub build: fn(&[u64]) -> B,
@@ -111,32 +111,32 @@ pub enum ChoiceError {
     Unknown {
         /// The family.
         family: &'static str,
-        /// What was asked for.
+        /// The name given.
         name: String,
-        /// What there is.
+        /// The names there are.
         known: Vec<&'static str>,
     },
     /// The method has no parameter of that name.
     UnknownParam {
         /// The method.
         method: &'static str,
-        /// What was asked for.
+        /// The name given.
         name: String,
-        /// What there is.
+        /// The names there are.
         known: Vec<&'static str>,
     },
     /// Not a whole number.
     NotANumber {
         /// The parameter.
         param: &'static str,
-        /// What was given.
+        /// The value given.
         value: String,
     },
     /// Outside the range.
     Range {
         /// The parameter.
         param: &'static str,
-        /// What was given.
+        /// The value given.
         value: u64,
         /// Smallest accepted value.
         min: u64,
@@ -213,7 +213,7 @@ impl<B> Choice<B> {
         }
     }
 
-    /// What the method is.
+    /// The method's description.
     #[must_use]
     pub fn spec(&self) -> &'static Spec {
         &self.method.spec

@@ -280,7 +280,7 @@ impl Streams {
         self.all.iter_mut()
     }
 
-    /// Takes what is no stream's any more since this was asked last.
+    /// Takes the blocks that left their streams since the last call.
     pub(crate) fn take_left(&mut self) -> Vec<Stream> {
         core::mem::take(&mut self.left)
     }
@@ -374,7 +374,7 @@ mod tests {
             (stream.arrived(), stream.end)
         };
         assert_eq!(ends(&streams), (9, 19));
-        // The block before is in flight: what is behind it is still to come.
+        // The block before is in flight: the blocks behind it are still to come.
         streams.shorten(Block(10), Some(Block(17)));
         assert_eq!(ends(&streams), (7, 19));
         streams.shorten(Block(10), None);

@@ -1,4 +1,4 @@
-//! The resident table: which blocks are in memory, in which frame, and what a hit must report.
+//! The resident table: which blocks are in memory, in which frame, and the reports of a hit.
 //!
 //! The engine owns it and is the only one that changes it, save one bit: any thread may look a
 //! block up and take its `ARMED` flag. So plain hits need no lock and never enter the engine.
@@ -10,9 +10,9 @@
 //!                          request that fills it: never both
 //! ```
 //!
-//! 15.7 bytes a block, 0.38 % at 4 KiB: below the 0.4 % of li05 section 3.4, all included. That
-//! is why the links are three bytes and single: queues give up their blocks at the front only
-//! (see the design note 0002).
+//! 15.7 bytes a block, 0.38 % at 4 KiB: below the 0.4 % of Li and Shen 2005, section 3.4, all
+//! included. That is why the links are three bytes and single: queues give up their blocks at the
+//! front only (see the design note 0002).
 //!
 //! A lookup that runs beside a change may miss a block that is there, because entries move; it
 //! then takes the slow path, which is exact. It can never find a wrong block if the caller
@@ -34,7 +34,7 @@ use crate::units::{Block, Bytes, FileId};
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Frame(pub u32);
 
-/// What a lookup found: the frame and its flags at that moment.
+/// Result of a lookup: the frame and its flags at that moment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Found {
     /// Where the block lies.
@@ -118,7 +118,7 @@ impl Table {
     pub const FRAMES_MIN: u32 = 64;
     /// Most frames the 24-bit links can number.
     pub const FRAMES_MAX: u32 = NO_LINK - 1;
-    /// What an engine takes beside its frames when nothing is open: itself and the first entries
+    /// Memory of an engine beside its frames when nothing is open: itself and the first entries
     /// of its maps. Readers, reads and requests are paid for with frames as they come.
     const FIXED_BYTES: u64 = 8 * 1024;
 
@@ -233,7 +233,7 @@ impl Table {
         ((u128::from(hash) * self.index.len() as u128) >> 64) as usize
     }
 
-    /// What a frame holds; meaningless if it is vacant.
+    /// The block of a frame; meaningless if it is vacant.
     pub(crate) fn holds(&self, frame: Frame) -> (FileId, Block) {
         self.words.holds(frame)
     }

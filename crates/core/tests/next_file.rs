@@ -1,4 +1,4 @@
-//! Files opened ahead, as a driver sees it: batches, what is fetched, what is closed again.
+//! Files opened ahead, as a driver sees it: batches, fetches, and files closed again.
 //!
 //! A small driver answers each `OpenAhead` at once, or as late as a test wants. Files are of one to
 //! four pages on a disk that takes two requests at a time.
@@ -110,7 +110,7 @@ impl Driver {
         reader
     }
 
-    /// Opens all that was asked for, of a folder whose first file has this number.
+    /// Opens every file asked for, of a folder that begins with this file number.
     fn answer(&mut self, folder: u32, first: u32) {
         for entry in std::mem::take(&mut self.asked) {
             let reader = self.open(first + entry);
@@ -123,7 +123,7 @@ impl Driver {
         }
     }
 
-    /// A program opens a file; with what was opened ahead, if it was.
+    /// A program opens a file; with the reader opened ahead, if there is one.
     fn enter(&mut self, folder: u32, entry: u32, first: u32) -> ReaderId {
         let ahead = self.ahead.remove(&(first + entry));
         let reader = ahead.unwrap_or_else(|| self.open(first + entry));

@@ -1,4 +1,4 @@
-//! The first windows of on-demand readahead, exactly (claim W1: wu10, Table 2).
+//! The first windows of on-demand readahead, exactly (claim W1: Wu 2010, Table 2).
 
 #![allow(
     clippy::print_stdout,
@@ -65,7 +65,7 @@ fn windows_of_a_copy(blocks: u32) -> Vec<(u32, u32, u32)> {
         for fetch in std::mem::take(&mut fetches) {
             let RequestId(_) = fetch.request;
             // The block whose reading triggered a window ahead carries the mark of the one
-            // before: what lies from the mark to the window's end is async_size.
+            // before: the distance from the mark to the window's end is async_size.
             if let Some((start, size, async_size)) = windows.last_mut()
                 && fetch.extent.first.0 == *start + *size
             {

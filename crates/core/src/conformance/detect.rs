@@ -21,7 +21,7 @@ const PATTERN_MAX: u64 = 60;
 /// The longest limit, in blocks: Linux has 32 pages.
 const LIMIT_MAX: u64 = 64;
 
-/// What the device could transfer during a switch, in blocks, between the gaps of short and of long
+/// The device's transfer during a switch, in blocks, between the gaps of short and of long
 /// strides; and on how many requests it works at once.
 const SWITCH: u32 = 40;
 const SERVERS: u32 = 4;
@@ -136,7 +136,7 @@ impl<'a> DetectRun<'a> {
             .get_mut(block.0.checked_sub(self.base)? as usize)
     }
 
-    /// Reads in one pattern after the other. Returns what the method answered.
+    /// Reads in one pattern after the other. Returns the method's answers.
     fn finish(mut self) -> Result<Vec<Option<Window>>, Broken> {
         let mut reads = 0;
         while reads < READS {
@@ -213,7 +213,7 @@ impl<'a> DetectRun<'a> {
                 place.unread = false;
                 self.trigger(Cause::Mark, &access)?;
             }
-            // What no window had is fetched as it is asked for.
+            // A block of no window is fetched as it is asked for.
             if let Some(place) = self.place_mut(at) {
                 (place.cached, place.unread) = (true, false);
             }
@@ -316,7 +316,7 @@ impl<'a> DetectRun<'a> {
         }
     }
 
-    /// What lies inside a window was in one, or was shown to be cached.
+    /// A block inside a window was in one, or was shown to be cached.
     fn check_inside(&mut self, block: Block, answer: Option<Window>) -> Result<(), Broken> {
         let end = answer.map_or(block, |w| Block(w.start.0.saturating_add(w.size)));
         let near = [

@@ -19,7 +19,7 @@ const ROUNDS: u64 = 4;
 struct Stream {
     waiting: Waiting,
     bytes: u64,
-    /// What its reader was given, as [`dispatch`](crate::dispatch) reckons it.
+    /// Work its reader was given, as [`dispatch`](crate::dispatch) reckons it.
     account: u64,
     /// The device's work when the request came.
     came: u64,

@@ -200,16 +200,16 @@ impl<'a> HintedRun<'a> {
         let is_known = board.disk_of(fetch).is_some();
         let is_absent = is_known && !board.is_resident(fetch) && !board.is_in_flight(fetch);
         let makes_sense = is_absent && board.next_use(fetch) != Position::NEVER;
-        let how = || self.say("fetches what is not absent or not used", pair);
+        let how = || self.say("fetches a block that is not absent or not used", pair);
         self.rules.check(Rule::FetchMakesSense, makes_sense, how)?;
         let makes_sense = match evict {
             None => board.empty_frames() > 0,
             Some(victim) => board.may_go(victim),
         };
-        let how = || self.say("gives up what it cannot", pair);
+        let how = || self.say("gives up a block that it cannot", pair);
         self.rules.check(Rule::VictimMakesSense, makes_sense, how)?;
         let harmless = evict.is_none_or(|victim| board.next_use(victim) > board.next_use(fetch));
-        let how = || self.say("gives up what is used sooner", pair);
+        let how = || self.say("gives up a block that is used sooner", pair);
         self.rules.check(Rule::NoHarm, harmless, how)
     }
 
@@ -224,7 +224,7 @@ impl<'a> HintedRun<'a> {
             fetch: block,
             evict: None,
         };
-        let how = || self.say("leaves out what the reader waits for", pair);
+        let how = || self.say("leaves out the block the reader waits for", pair);
         self.rules.check(Rule::AwaitedIsFetched, !left_out, how)
     }
 

@@ -111,7 +111,7 @@ impl<'a> NextFileRun<'a> {
         }
     }
 
-    /// Walks until there were enough opens. Returns what the method answered.
+    /// Walks until there were enough opens. Returns the method's answers.
     fn finish(mut self) -> Result<Vec<(Step, Option<Place>)>, Broken> {
         for folder in 0..FOLDERS {
             self.list(FolderId(folder as u32));

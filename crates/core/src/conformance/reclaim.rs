@@ -321,7 +321,7 @@ impl ReclaimRun {
         self.can_be_had(frame) && in_order
     }
 
-    /// Whether a block is resident and nobody's but reclaim's.
+    /// Whether a block is resident and held by reclaim alone.
     fn can_be_had(&self, frame: Frame) -> bool {
         let flags = self.memory.table.flags(frame);
         flags & (flag::VACANT | flag::FILLING) == 0 && !self.memory.is_held(frame)
@@ -331,7 +331,7 @@ impl ReclaimRun {
         self.memory.table.flags(frame) & flag::PINNED != 0
     }
 
-    /// The memory counts what is free, what it has in order itself, and what the method says.
+    /// The memory counts free frames, frames in its own order, and the method's.
     fn check_length(&self) -> Checked<()> {
         let frames = (0..FRAMES).map(Frame);
         let expected = frames.filter(|&frame| {
@@ -369,7 +369,7 @@ mod tests {
         }
     }
 
-    /// What is wrong with a [`Fifo`].
+    /// The defect of a [`Fifo`].
     #[derive(Clone, Copy, PartialEq, Eq, Debug)]
     enum Lie {
         None,

@@ -16,17 +16,17 @@ use std::println;
 
 const SEEDS: Range<u64> = 0..20;
 
-/// What a method breaks because its source does: the rule and the reason.
+/// A rule that a method breaks because its source does: the rule and the reason.
 const DEVIATIONS: &[(&str, Rule, &str)] = &[
     (
         "legacy",
         Rule::InsideIsHonest,
-        "Linux 2.6 cut no window: it takes what was cut off for lost",
+        "Linux 2.6 cut no window: it takes blocks cut off for lost",
     ),
     (
         "legacy",
         Rule::WindowAdjoins,
-        "as above: the next window begins behind what was cut off",
+        "as above: the next window begins behind the blocks cut off",
     ),
     (
         "legacy",

@@ -1,8 +1,8 @@
-//! Competitive depth: what the device could transfer during one switch.
+//! Competitive depth: the bytes that the device could transfer during one switch.
 //!
-//! depth = switching cost x transfer rate (li04 section 2.1): the device then spends at most as
-//! long on switching as on transferring, and total device time is at most twice that of an
-//! optimum that knows where every run ends. The switching cost is read from the device's profile
+//! depth = switching cost x transfer rate (Li et al. 2004, section 2.1): the device then spends
+//! at most as long on switching as on transferring, and total device time is at most twice that of
+//! an optimum that knows where every run ends. The switching cost is read from the device's profile
 //! at the moving average of recent seek distances, the rate at the location of the read (section
 //! 3.1). The ramp up to it is the detector's.
 //!

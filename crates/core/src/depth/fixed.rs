@@ -1,6 +1,6 @@
 //! Fixed depth: always the same limit.
 //!
-//! What Linux does (`read_ahead_kb`, 128 KiB by default) and what li04 calls AP when it is large.
+//! Linux readahead (`read_ahead_kb`, 128 KiB by default); "AP" of Li et al. 2004 if it is large.
 //! Constant, so wrong for every device but one: too short where a switch is expensive, wasteful
 //! where it is cheap.
 

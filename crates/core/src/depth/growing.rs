@@ -4,10 +4,10 @@
 //! only while the reader really waits. Each window costs one switch worth D bytes, so a run of x
 //! bytes pays about one switch for every factor (1 + alpha) of growth instead of one for every D:
 //! with alpha = 1/4, device time falls from 1.99 to 1.10 times the optimum's for a file of 200 D.
-//! What is wasted at the end of a run stays at most `max(D, alpha x consumed)`, so the worst case
+//! The waste at the end of a run stays at most `max(D, alpha x consumed)`, so the worst case
 //! over all run lengths is 2.043 instead of 2 (algorithm and closed form: `docs/design/0003`).
 //!
-//! Goes beyond li04, whose depth is the case alpha = 0.
+//! Goes beyond Li et al. 2004, whose depth is the case alpha = 0.
 
 use alloc::boxed::Box;
 
@@ -18,7 +18,7 @@ use crate::units::Bytes;
 pub(super) const METHOD: Method<Box<dyn Depth>> = Method {
     spec: Spec {
         name: "growing",
-        summary: "competitive depth, growing with what the stream has consumed while it waits",
+        summary: "competitive depth, growing with the bytes a stream has consumed, while it waits",
         source: "li04 section 2, extended",
         unfit: "runs that all end just past a window that has grown",
         knows: Knows::Online,

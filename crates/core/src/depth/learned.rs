@@ -6,7 +6,7 @@
 //! ```text
 //!   ends of streams -> survival: how many come how far     (learned/survival.rs)
 //!                   -> program:  windows of least expected device time, anew every few hundred ends
-//!   windows, ends   -> account:  what may be lost on bets, so that device time stays at most
+//!   windows, ends   -> account:  the budget for wrong guesses, so that device time stays at most
 //!                                2 + beta times the offline optimum's    (learned/account.rs)
 //! ```
 //!
@@ -14,10 +14,10 @@
 //! window that the account cannot pay is as long as it can, D at least. The next window opens before it
 //! is missed only where the switch that its reader is spared is worth more than the device time that is
 //! lost if its reader stops before, and the account can pay that. A stream that has a disk to itself pays no
-//! switch for its next window, and gets a program of its own: short windows, as Linux has. Below [`ENDS_MIN`] streams, and beyond
-//! the lengths known, it is the growing depth (design note 0014).
+//! switch for its next window, and gets a program of its own: short windows, as Linux has. Below
+//! [`ENDS_MIN`] streams, and beyond the lengths known, it is the growing depth (design note 0014).
 //!
-//! Goes beyond li04, whose bound is its guard.
+//! Goes beyond Li et al. 2004, whose bound is its guard.
 
 mod account;
 mod program;
@@ -44,7 +44,7 @@ pub(super) const METHOD: Method<Box<dyn Depth>> = Method {
         knows: Knows::Online,
         params: &[Param {
             name: "beta_percent",
-            summary: "device time over the optimum's may be 2 and this much; what is wasted on a \
+            summary: "device time over the optimum's may be 2 and this much; the waste of a \
                       wrong guess is paid from it. 25 is what growing depth may waste",
             default: 25,
             min: 0,
@@ -77,7 +77,7 @@ const SWITCHES_SHIFT: u32 = 4;
 const SWITCHES_ONE: u32 = 1 << 16;
 /// Devices that are learned, about 14 KiB each; others get growing depth.
 const DEVICES_MAX: usize = 64;
-/// Growing depth's default, and its bound for what a window wastes.
+/// Growing depth's default, and its bound on the waste of a window.
 const ALPHA_PERCENT: u64 = 25;
 
 #[derive(Debug)]
@@ -189,7 +189,7 @@ impl Learned {
         self.devices.get_mut(at).map(|(_, lengths)| lengths)
     }
 
-    /// What growing depth would say; its growth is what the account is always paid for.
+    /// The answer of growing depth; its growth is what the account is always paid for.
     fn growing(&self, stream: &StreamFacts, depth: u64) -> u64 {
         let alpha = ALPHA_PERCENT.min(self.beta_percent);
         let grown = u128::from(stream.consumed.0) * u128::from(alpha) / 100;
@@ -209,7 +209,7 @@ impl Learned {
             stream.asked.0.div_ceil(members),
             stream.consumed.0 / members,
         );
-        // What is asked for is as good as consumed by a window that begins with it.
+        // The demand counts as consumed by a window that begins with it.
         let is_there = stream.continues && device.profile.servers() == 1;
         let taken = if stream.is_early { 0 } else { asked };
         Share {
@@ -225,7 +225,7 @@ impl Learned {
         }
     }
 
-    /// The window that lengths speak for, D or growth where they say nothing; and what the account
+    /// The window that lengths speak for, D or growth where they say nothing; and the part the account
     /// allows of it.
     fn window(&self, lengths: &Lengths, program: &Program, share: &Share) -> Bytes {
         let Share { at, asked, grown } = share;

@@ -11,7 +11,7 @@
 //! - A read that does not continue the one before closes both windows; the ramp starts over.
 //! - A miss inside a window means blocks were lost: the next window is two blocks smaller instead
 //!   of larger, and the lost blocks come back one by one. That is its weakness under memory
-//!   pressure (wu10 section 5.3).
+//!   pressure (Wu 2010, section 5.3).
 //! - After 256 blocks in a row that were cached already it stops, until the next miss.
 //!
 //! It must see every read, so the hit path stays closed under it.
@@ -34,7 +34,7 @@ pub(super) const METHOD: Method<Box<dyn Detect>> = Method {
     build: |_| Box::new(Legacy::default()),
 };
 
-/// Cached blocks in a row after which it takes the file for cached (wu10 section 5.2).
+/// Cached blocks in a row after which it takes the file for cached (Wu 2010, section 5.2).
 const IN_CACHE_AFTER: u32 = 256;
 /// How much smaller a window gets after a loss.
 const LOSS_STEP: u32 = 2;

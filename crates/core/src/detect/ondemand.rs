@@ -1,8 +1,8 @@
 //! On-demand readahead: Linux since 2.6.23, as its author describes it.
 //!
 //! One window `(start, size, async_size)` an open file, and the page cache as the second memory:
-//! what the window does not know, a look at which blocks are cached tells. Asked at a miss or at
-//! the lookahead mark only, in this order (wu10 section 4.3, Figure 6):
+//! the rest is derived from the set of cached blocks. Asked at a miss or at
+//! the lookahead mark only, in this order (Wu 2010, section 4.3, Figure 6):
 //!
 //! 1. The block is where the window said the reader would come next, `start + size - async_size`
 //!    or `start + size`: push the window forward and let it grow. With a density asked for, only
@@ -12,13 +12,13 @@
 //! 3. A miss that continues the last access, starts the file, or asks for more than the limit:
 //!    a new window here. So does a miss inside the window (blocks fetched ahead were lost), and,
 //!    with context, a miss behind more read blocks than it asks for: a stream among others.
-//! 4. Any other miss is random: exactly what was asked for is fetched, the window stays. With
+//! 4. Any other miss is random: exactly the demand is fetched, the window stays. With
 //!    patterns, it may be one of a [progression], backward or with gaps: these
-//!    have windows of their own, and what belongs to one is decided before all this.
+//!    have windows of their own, and a read that belongs to one is decided before all this.
 //!
 //! Sizes: first window and ramp as in `initial_size` and `next_size`. With a limit of 32 pages
-//! and reads of one page this gives wu10's Table 2: (0, 4, 3), (4, 8, 8), (12, 16, 16). Where the depth
-//! stage knows how long streams are, it gives a floor, and there is no ramp.
+//! and reads of one page this gives Wu 2010's Table 2: (0, 4, 3), (4, 8, 8), (12, 16, 16). Where
+//! the depth stage knows how long streams are, it gives a floor, and there is no ramp.
 
 mod account;
 mod confirm;
@@ -36,7 +36,7 @@ pub(super) const METHOD: Method<Box<dyn Detect>> = Method {
         name: "ondemand",
         summary: "windows that ramp up, triggered by misses and lookahead marks only",
         source: "wu10 section 4; Linux 2.6.23 and later",
-        unfit: "strided and backward reads without patterns: it fetches exactly what they ask for",
+        unfit: "strided and backward reads without patterns: it fetches exactly the blocks they ask for",
         knows: Knows::Online,
         params: &[
             Param {
@@ -191,7 +191,7 @@ fn follows_its_own_past(access: &Access, ahead: &dyn Ahead) -> bool {
 
 impl Detect for OnDemand {
     fn trigger(&mut self, cause: Cause, access: &Access, ahead: &dyn Ahead) -> Option<Window> {
-        // What its own window expects, or has lost, is sequential.
+        // A block that its own window expects, or has lost, is sequential.
         let is_own = cause == Cause::Miss
             && (self.expected(access.block, ahead).is_some() || self.inside_own(access.block));
         let patterns = self.patterns.as_mut().filter(|_| !is_own);

@@ -29,7 +29,7 @@ use crate::units::Bytes;
 pub(super) const METHOD: Method<Box<dyn Dispatch>> = Method {
     spec: Spec {
         name: "continuing",
-        summary: "continue where the device stands for a slice of time, then who is due",
+        summary: "continue where the device stands for a slice of time, then the reader that is due",
         source: "after Iyer and Druschel, SOSP 2001",
         unfit: "single reads that must not wait behind slices",
         knows: Knows::Online,
@@ -117,7 +117,7 @@ mod tests {
         };
         assert_eq!(next(0, &[(10, 1), (20, 2), (500, 3)]), 2, "it continues");
         assert_eq!(next(399, &[(10, 1), (500, 2)]), 1);
-        assert_eq!(next(400, &[(10, 1), (500, 2)]), 0, "then who is due");
+        assert_eq!(next(400, &[(10, 1), (500, 2)]), 0, "then the due one");
         assert_eq!(next(400, &[(10, 2), (20, 1)]), 1);
         assert_eq!(next(0, &[(10, 1), (20, 1)]), 0, "and of those the oldest");
         assert_eq!(next(0, &[]), 0);

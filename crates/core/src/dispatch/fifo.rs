@@ -1,6 +1,6 @@
 //! First come, first served.
 //!
-//! Every fetch goes to the device at once and keeps its place: fair, and what Linux does with the
+//! Every fetch goes to the device at once and keeps its place: fair, and as Linux with the
 //! scheduler `none`. Streams that alternate make a device switch with every window.
 
 use alloc::boxed::Box;

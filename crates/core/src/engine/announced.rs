@@ -1,4 +1,4 @@
-//! Announced blocks: hints for a reclaim method that gives up first what owners never read.
+//! Announced blocks: hints for a reclaim method that gives up first the blocks that owners never read.
 //!
 //! Only where no policy follows hints, and the method [asks for them](crate::reclaim::Reclaim::uses_hints). A hint
 //! adds to its owner's [set](crate::announced); with the end of the list the owner's streams are gone
@@ -62,7 +62,7 @@ impl Engine {
         is_taken.then_some(())
     }
 
-    /// Blocks were read: does that agree with what their reader announced?
+    /// Blocks were read: does that agree with their reader's hints?
     pub(super) fn compare_with_announced(&mut self, id: ReaderId, read: Extent) {
         if !self.memory.uses_hints() {
             return;

@@ -1,7 +1,7 @@
 //! Changes: a file is known, is open, has another content now, is closed, is forgotten.
 //!
-//! Blocks of a changed file leave the table at once. What is in flight for it keeps its frames,
-//! because the device may still write to them, but belongs to no block any more; what is queued
+//! Blocks of a changed file leave the table at once. Fetches in flight for it keep their frames,
+//! because the device may still write to them, but belong to no block any more; requests queued
 //! and not dispatched never starts. Reads that waited for either begin again.
 
 use alloc::vec::Vec;
@@ -14,17 +14,17 @@ use crate::stream::{STREAMS_MAX, Streams};
 use crate::table::{Frame, flag};
 use crate::units::{Block, Bytes, Extent, FileId, ReadId, ReaderId, RequestId};
 
-/// What an open file is charged: its entry, its detector, and room in the maps. The streams come
+/// Memory charged for an open file: its entry, its detector, and room in the maps. The streams come
 /// on top as they appear; half the limit is charged ahead because vectors grow by doubling.
 const READER_BYTES: i64 = 512;
 const _: () = assert!(STREAMS_MAX <= 64, "READER_BYTES is reckoned for 64 streams");
 
-/// What an open file of so many members is charged: an account for each beside the rest.
+/// Memory charged for an open file of so many members: an account for each beside the rest.
 pub(super) fn reader_bytes(members: usize) -> i64 {
     READER_BYTES.saturating_add(i64::try_from(members.saturating_mul(8)).unwrap_or(i64::MAX))
 }
 
-/// What a file is charged beyond its entry: its extents.
+/// Memory charged for a file beyond its entry: its extents.
 fn extents_bytes(layout: &LayoutMap) -> i64 {
     (layout.extents() * size_of::<MappedExtent>()) as i64
 }
@@ -154,7 +154,7 @@ impl Engine {
             .collect()
     }
 
-    /// What was learned of a file's readers does not hold for its new content.
+    /// Lengths learned of a file's readers do not hold for its new content.
     fn forget_patterns(&mut self, file: FileId) {
         let readers: Vec<ReaderId> = self
             .readers
@@ -172,8 +172,8 @@ impl Engine {
         }
     }
 
-    /// What was fetched ahead for a reader, and nobody came for, is the first to go (li05 section
-    /// 3.2: pages whose owner has closed the file).
+    /// Blocks fetched ahead for a reader and never read are the first victims (Li and Shen
+    /// 2005, section 3.2: pages whose owner has closed the file).
     fn abandon_streams(&mut self, id: ReaderId) {
         let Some(reader) = self.readers.get(&id) else {
             return;

@@ -2,7 +2,7 @@
 //!
 //! Reads go on once the completion is dealt with whole (see [`work`](super::work)).
 //!
-//! Control law of failures: a fetch may carry blocks nobody asked for, so its error says nothing
+//! Control law of failures: a fetch may carry blocks without a reader, so its error says nothing
 //! about a reader's own block. Whoever waited for a failed fetch gets its first block fetched
 //! alone; only if that fails is the error the reader's. Failed prefetches are counted and
 //! otherwise forgotten. A cancelled fetch is no failure: its waiting reads are tried again.
@@ -37,7 +37,7 @@ impl Engine {
             }
         }
         if let Some((piece, sent)) = planned {
-            // What came before it in the device's queue is not its own time.
+            // Time behind others in the device's queue is not its own.
             self.piece_ended(piece, is_whole, now.since(sent.max(before)));
         }
         self.work.devices.push_back(request.device);

@@ -77,7 +77,7 @@ impl Engine {
         }
     }
 
-    /// Deferred reads whose block is on its way by now wait for that fetch instead.
+    /// Deferred reads with a block in flight by now wait for that fetch instead.
     pub(super) fn rejoin(&mut self, extent: Extent) {
         let Some(file) = known(self.files.get(&extent.file), FILE) else {
             return;

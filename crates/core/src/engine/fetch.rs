@@ -1,7 +1,7 @@
 //! Fetches: frames for the blocks, requests for the devices.
 //!
 //! Called with an extent by the stages before. Blocks that are resident or in flight are skipped,
-//! so nothing is fetched twice; what remains becomes requests of at most `request_max` bytes,
+//! so nothing is fetched twice; the rest becomes requests of at most `request_max` bytes,
 //! queued back to back so that a device that streams can stream; a request lies within one piece of
 //! the file's [layout](super::place). The first block of a demand may take any frame; everything
 //! else leaves a reserve for demands to come.
@@ -31,7 +31,7 @@ struct Open {
 }
 
 impl Engine {
-    /// Fetches what is missing of `extent`. `demand` says which blocks a reader asked for; the
+    /// Fetches the missing blocks of `extent`. `demand` names the blocks a reader asked for; the
     /// window, if any, where the lookahead mark goes. Returns the first block that no frame was
     /// found for, or `None` if all were.
     pub(super) fn fetch(
@@ -236,7 +236,7 @@ impl Engine {
         }
     }
 
-    /// A frame for a block nobody waits for: only while a reserve for demands remains.
+    /// A frame for a block without a waiting read: only while a reserve for demands remains.
     fn obtain_spare(&mut self) -> Option<Frame> {
         if self.memory.obtainable() <= self.memory.reserve() {
             return None;

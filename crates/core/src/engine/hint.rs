@@ -1,8 +1,8 @@
 //! Hints: the order of reads was announced, and the plan decides instead of the detector.
 //!
-//! Here hints come in: a [plan](crate::plan) begins with the first, is charged for what it keeps,
-//! and ends when nothing of it is known any more or the memory is needed. What reads do to it
-//! stands in `hint/take.rs`, what it wants done in `hint/carry.rs`; what is fetched ahead, when and
+//! Here hints come in: a [plan](crate::plan) begins with the first, is charged for its memory,
+//! and ends when nothing of it is known any more or the memory is needed. The effect of reads
+//! stands in `hint/take.rs`, its requests in `hint/carry.rs`; the choice of fetches, when and
 //! for which victim says the [planner](crate::hinted) behind it.
 //!
 //! ```text
@@ -12,11 +12,11 @@
 //!         frames held by the plan --> requests behind those that readers wait for
 //! ```
 //!
-//! A round of decisions follows every [`Input::Decide`](crate::Input::Decide), every read of what
-//! is missing, and every list of hints.
+//! A round of decisions follows every [`Input::Decide`](crate::Input::Decide), every read of
+//! missing blocks, and every list of hints.
 //!
 //! Three quarters of the memory at most are the plan's, outside the order of reclaim; the rest
-//! serves reads nobody announced, the ordinary way.
+//! serves unannounced reads, the ordinary way.
 
 mod carry;
 mod take;
@@ -28,8 +28,8 @@ use super::Engine;
 use crate::plan::{HINT_BYTES, Plan, Size};
 use crate::units::{Block, DeviceId, Extent, FileId, Nanos, ReaderId};
 
-/// What the plan may hold of the frames: as much as streams may hold unread in the presets, so
-/// that the last quarter keeps demand reads and what was read just now.
+/// The plan's part of the frames: as much as streams may hold unread in the presets, so
+/// that the last quarter keeps demand reads and blocks read just now.
 const PLAN_PERCENT: u64 = 75;
 /// References are refused when their bookkeeping would take more than this part of the memory.
 const HINTS_PART: u64 = 8;
@@ -79,7 +79,7 @@ impl Engine {
         Some(())
     }
 
-    /// A reader will read these blocks next after what was hinted before. The last hint ends its
+    /// A reader will read these blocks next after the blocks hinted before. The last hint ends its
     /// list even if it is refused: nothing would be decided any more if the list stayed open.
     pub(super) fn hint(
         &mut self,
@@ -163,7 +163,7 @@ impl Engine {
         Some(())
     }
 
-    /// Charges for what the plan holds by now.
+    /// Charges for the plan's present size.
     fn charge_plan(&mut self) {
         let held = self.memory.holding_bytes();
         let Some(plan) = &mut self.plan else { return };
@@ -227,7 +227,7 @@ impl Engine {
         Plan::unit_for(self.plan_frames(), first.min(longest))
     }
 
-    /// The plan is over or in the way: what it holds goes into the order of reclaim. Whether there
+    /// The plan is over or in the way: its blocks go into the order of reclaim. Whether there
     /// was one.
     pub(super) fn end_plan(&mut self) -> bool {
         let Some(plan) = self.plan.take() else {
@@ -244,7 +244,7 @@ impl Engine {
         true
     }
 
-    /// A file changed, or nobody reads it any more: what was announced of it does not come.
+    /// A file changed, or has no reader left: its announced reads do not come.
     pub(super) fn drop_hints(&mut self, file: FileId) {
         let Some(plan) = &mut self.plan else { return };
         let (extents, open) = plan.forget(file);

@@ -20,7 +20,7 @@ pub(super) fn device_facts(id: DeviceId, device: &Device) -> DeviceFacts<'_> {
     }
 }
 
-/// Whether a request there would continue what the device was given last.
+/// Whether a request there would continue the device's last one.
 pub(super) fn is_there(device: &Device, position: Bytes) -> bool {
     device.last_end == position.0 && device.queue.is_empty()
 }

@@ -1,6 +1,6 @@
 //! Next file: folders that are walked, and files opened ahead of the walker.
 //!
-//! Called with what drivers say of folders, and when a reader closes. Which files and how many is
+//! Called with the folder inputs of drivers, and when a reader closes. Which files and how many is
 //! decided by [`files_ahead`](crate::files_ahead); here they are fetched and come back to their
 //! programs.
 //!
@@ -10,9 +10,9 @@
 //! ```
 //!
 //! A reader ahead is a reader like any other, but that its requests go after all that is fetched for
-//! programs (as [planned](super::send) ones do, until somebody waits for them and others wait,
+//! programs (as [planned](super::send) ones do, until a reader waits for them and others wait,
 //! too), and that it takes no
-//! share of a stream: what is ahead has a part of the frames of its own.
+//! share of a stream: files ahead have a part of the frames of their own.
 
 use alloc::sync::Arc;
 
@@ -23,7 +23,7 @@ use crate::known;
 use crate::next_file::{Entry, Place};
 use crate::units::{Block, FolderId, ReaderId};
 
-/// Files ahead have a quarter of the frames: what is read of them is read soon, and three quarters
+/// Files ahead have a quarter of the frames: their blocks are read soon, and three quarters
 /// are for programs that are there.
 const PART: u32 = 4;
 
@@ -75,7 +75,7 @@ impl Engine {
         Some(())
     }
 
-    /// A reader closes; nobody comes for it if it was ahead.
+    /// A reader closes; a file ahead stays unused then.
     pub(super) fn close_ahead(&mut self, reader: ReaderId) {
         self.next_file.close(reader);
         self.charge_next_file();

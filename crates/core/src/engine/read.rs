@@ -1,10 +1,15 @@
 //! Demand reads: hit, late hit or miss; serve or wait.
 //!
-//! Called by the engine for a new read, and again for a waiting one whenever a fetch that it
-//! waited for has ended ([`work`](super::work)). A read is answered as soon as its first block is resident, with as many of the
-//! following ones as are, and the driver comes back for the rest: so a read needs one frame to
-//! make progress, however long it is. One that only awaits its blocks goes from each to the next
-//! as it arrives and never back, so that it ends however little memory there is.
+//! A read may be longer than the free memory. So it is answered as soon as its first block is
+//! resident, with as many of the following blocks as are, and the driver asks again for the rest:
+//! one frame is enough for progress. Called for a new read, and again for a waiting one whenever a
+//! fetch that it waited for has ended ([`work`](super::work)).
+//!
+//! Example: a read of blocks 10 to 25, of which 10 to 15 are resident and 16 is in flight, is
+//! answered with 6 blocks; the next try waits for the fetch of 16.
+//!
+//! A read that only awaits its blocks (`Wants::Presence`) goes from each to the next as it arrives
+//! and never back, so it ends however little memory there is.
 
 use alloc::vec::Vec;
 
@@ -77,7 +82,7 @@ impl Engine {
         Some(())
     }
 
-    /// Counts each block as what it was when it was asked for.
+    /// Counts each block by its state when it was asked for.
     fn classify(&mut self, extent: Extent) {
         self.ledger.reads += u64::from(extent.count);
         for block in extent.blocks() {
@@ -361,7 +366,7 @@ impl Engine {
         self.compare_with_announced(reader, extent);
     }
 
-    /// Fetches what is missing of a read that was announced: there is no pattern to look for.
+    /// Fetches the missing blocks of an announced read: there is no pattern to look for.
     fn fetch_announced(&mut self, reader: ReaderId, file: FileId, access: Access) {
         let extent = Extent {
             file,

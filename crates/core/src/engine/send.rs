@@ -23,7 +23,7 @@ use crate::known;
 use crate::protocol::{Fetch, Output};
 use crate::units::{DeviceId, RequestId};
 
-/// What a device gets next.
+/// The next request of a device.
 enum Next {
     /// A fetch has to be decided.
     Grant(Deferred),
@@ -38,7 +38,7 @@ const QUEUED: &str = "a queue holds requests that exist";
 impl Engine {
     /// A read waits for a request from now on: a planned one that is still queued goes with those
     /// that are waited for. One of a file ahead does so only where others wait, too: taken out of
-    /// its batch it would cost the disk two ways, and what its program needs next is in the batch.
+    /// its batch it would cost the disk two ways, and the next blocks of its program are in the batch.
     pub(super) fn hurry(&mut self, id: RequestId) {
         let Some(request) = self.requests.get(id).filter(|r| r.sent.is_none()) else {
             return;
@@ -73,7 +73,7 @@ impl Engine {
         }
     }
 
-    /// Others wait for the device: files ahead that somebody waits for take part.
+    /// Others wait for the device: files ahead with a waiting read take part.
     fn hurry_waited(&mut self, id: DeviceId) {
         let Some(device) = self.devices.get_mut(&id) else {
             return;

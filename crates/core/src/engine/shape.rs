@@ -1,6 +1,6 @@
 //! Shape: where a window ends on the array that its file lies on. The stage *shape*.
 //!
-//! Called by [`window`](super::window) with what the detector decided; the [method](crate::shape) answers with an
+//! Called by [`window`](super::window) with the detector's window; the [method](crate::shape) answers with an
 //! end, and the detector learns of it. Windows that are read backward or leave out gaps stay as they are, as do
 //! those of files whose layout has no strips. A leaf: it asks [`place`](super::place) alone.
 //!

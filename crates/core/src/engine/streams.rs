@@ -112,7 +112,7 @@ impl Engine {
 
 #[cfg(test)]
 impl Engine {
-    /// Each resident block can be found by somebody who looks for a victim, and all are counted.
+    /// Each resident block can be found by a search for a victim, and all are counted.
     pub(super) fn check_prefetched(&self) {
         let readers = self.readers.iter();
         let streams: Vec<_> = readers

@@ -1,4 +1,4 @@
-//! The engine under inputs nobody would send: it never panics, its ledger always adds up, no
+//! The engine under senseless inputs: it never panics, its ledger always adds up, no
 //! block is fetched twice at once, and nothing leaks.
 
 mod exact_hints;
@@ -22,11 +22,11 @@ use crate::units::{
 };
 use crate::{Placement, Profile, hinted, next_file, preset, reclaim, shape, split};
 
-/// A driver that does whatever it is told, and keeps book of what the engine wants.
+/// A driver that does every output, and keeps book of the engine's requests.
 struct Rig {
     engine: Engine,
     outstanding: Vec<Fetch>,
-    /// Of the files' present contents: what an invalidation orphaned is not in it.
+    /// Of the files' present contents: blocks orphaned by an invalidation are not in it.
     in_flight: BTreeSet<(FileId, Block)>,
     served: Vec<ReadId>,
     /// Files to open ahead.

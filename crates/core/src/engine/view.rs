@@ -1,4 +1,4 @@
-//! What the engine has under way, to be looked at: streams with their windows, devices with their
+//! State of the engine, for reports: streams with their windows, devices with their
 //! queues.
 //!
 //! For reports of a driver, whenever it likes between two inputs. A copy: nothing here is used to
@@ -24,7 +24,7 @@ use crate::units::{Block, Bytes, DeviceId, FileId, ReaderId};
 /// A stream: a run of blocks fetched ahead for one reader.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct StreamView {
-    /// Whose it is.
+    /// Its reader.
     pub reader: ReaderId,
     /// In which file.
     pub file: FileId,
@@ -40,7 +40,7 @@ pub struct StreamView {
     pub waiting: u32,
 }
 
-/// A device and what it has to do.
+/// A device and its work.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DeviceView {
     /// Which.
@@ -49,9 +49,9 @@ pub struct DeviceView {
     pub queued: usize,
     /// Fetches the driver has and has not completed.
     pub in_flight: u32,
-    /// What it costs, as far as is known.
+    /// Its costs, as far as they are known.
     pub profile: Profile,
-    /// What that rests on.
+    /// The evidence for them.
     pub confidence: Confidence,
 }
 

@@ -1,11 +1,11 @@
 //! Windows: ask the detector, tell it how deep, cut to the stream's share of memory.
 //!
 //! Called when a block is missing or carries the lookahead mark. This is where detect, depth and
-//! admission meet; what they decide goes to the fetch stage.
+//! admission meet; the result goes to the fetch stage.
 //!
 //! Control law of the share: all streams with blocks ahead of their reader together may hold
 //! `unread_percent` of the memory, each the same part. A window may not take its stream above
-//! that part, but it always holds what was asked for, so a stream never stops moving and is never
+//! that part, but it always holds the demand, so a stream never stops moving and is never
 //! worse off than without a window.
 //!
 //! A depth method that learns is told of each window once it is known how much of it the memory
@@ -86,7 +86,7 @@ impl Ahead for View<'_> {
     }
 }
 
-/// What bounds the next window of a stream.
+/// Bounds of the next window of a stream.
 struct Bounds {
     limit: u32,
     floor: u32,
@@ -98,7 +98,7 @@ struct Bounds {
 }
 
 impl Engine {
-    /// A block wanted is missing: fetch it, and ahead of it what the detector says.
+    /// A block wanted is missing: fetch it, and the detector's window ahead.
     pub(super) fn miss(&mut self, reader: ReaderId, access: Access) {
         let Some((file, lost)) = self
             .readers
@@ -313,7 +313,7 @@ impl Engine {
         })
     }
 
-    /// What the depth method advises, in blocks instead of bytes, and cut to the slice: of each member
+    /// Limit of the depth method, in blocks instead of bytes, and cut to the slice: of each member
     /// of the file's layout alike, since a long window spreads over all of them.
     fn deep(
         &self,

@@ -1,4 +1,4 @@
-//! What was asked for, and what becomes of it: answers of the driver, and files given up.
+//! Files asked for, and their outcome: answers of the driver, and files given up.
 //!
 //! ```text
 //! OpenAhead -> Pending --- Ahead{reader} --> Ahead ----- entered with it ----> used
@@ -9,7 +9,7 @@
 //! ```
 //!
 //! Called by [the runs](super) for files that are entered, passed over or of a run that is over, and
-//! by the engine's stage `next` with what the driver says.
+//! by the engine's stage `next` with the driver's answers.
 
 use alloc::collections::VecDeque;
 
@@ -66,7 +66,7 @@ impl FilesAhead {
         }
     }
 
-    /// What is pending or ahead is neither any more.
+    /// A pending or open file ahead is neither any more.
     pub(super) fn take(&mut self, place: Place) {
         let Some(asked) = self.asked.remove(&place) else {
             return;
@@ -83,7 +83,7 @@ impl FilesAhead {
         }
     }
 
-    /// Nobody will come for a file: it is closed, or will be once it is open.
+    /// A file stays unused: it is closed, or will be once it is open.
     pub(super) fn give_up(&mut self, place: Place, out: &mut VecDeque<Output>) {
         let Some(asked) = self.asked.get(&place).copied() else {
             return;

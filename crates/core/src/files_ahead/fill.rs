@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! room     least of: window - open, law of waste, blocks of the budget
-//! expect   method.next(tail), again and again; what was opened or is asked for is passed over
+//! expect   method.next(tail), again and again; files opened or asked for are passed over
 //! emit     by inode number
 //! ```
 //!
@@ -73,7 +73,7 @@ impl FilesAhead {
     fn expect(&mut self, at: usize, room: usize, budget: &Budget) -> Vec<Place> {
         let mut batch = Vec::new();
         let run = &mut self.runs[at];
-        // Chains may be circles, and long ones of what was opened already.
+        // Chains may be circles, and long ones of files opened already.
         for _ in 0..ASKED_MAX {
             if batch.len() >= room {
                 break;

@@ -1,9 +1,9 @@
 //! Batches: how many fetches a free disk gets at once, and which.
 //!
 //! A disk that sees several requests can reorder them, so aggressive, reverse aggressive and
-//! forestall hand them out in batches (kimbrel96 sections 2.6 and 2.7). A disk is *free* when
-//! nothing asked of it is still to come; it then gets up to a batch. If several are free, their
-//! missing blocks are considered together, soonest first, each going to its own disk's batch,
+//! forestall hand them out in batches (Kimbrel et al. 1996, sections 2.6 and 2.7). A disk is *free*
+//! when nothing asked of it is still to come; it then gets up to a batch. If several are free,
+//! their missing blocks are considered together, soonest first, each going to its own disk's batch,
 //! until the batches are full or doing no harm forbids the next one (and then also all after it).
 
 use alloc::vec::Vec;
@@ -12,8 +12,8 @@ use super::board::Board;
 use super::interface::Position;
 use crate::units::DeviceId;
 
-/// Batch size by number of disks (kimbrel96 Table 6): 1 to 7 disks, then 4. Few disks are the
-/// bottleneck and gain from reordering; with many, fetching out of order costs more.
+/// Batch size by number of disks (Kimbrel et al. 1996, Table 6): 1 to 7 disks, then 4. Few disks
+/// are the bottleneck and gain from reordering; with many, fetching out of order costs more.
 pub const TABLE_6: [u32; 7] = [80, 40, 40, 16, 16, 8, 8];
 
 /// The batch size of Table 6 for so many disks.
@@ -23,7 +23,7 @@ pub fn table_6(disks: u32) -> u32 {
     TABLE_6.get(row).copied().unwrap_or(4)
 }
 
-/// What each disk's batch has room for in this round.
+/// Free places of each disk's batch in this round.
 #[derive(Clone, Debug)]
 pub struct Batches {
     /// 0 stands for Table 6.

@@ -1,12 +1,12 @@
-//! The board: what is cached, what is on its way, what is missing, and when each is used next.
+//! The board: the blocks cached, in flight and missing, each with its next use.
 //!
 //! One per [planner](super::planner), which alone changes it; [policies](super::policy) read it.
 //! Each block is absent, in flight or resident, and has one *next use*, the first place at or
 //! after the cursor that names it. The sets follow from that:
 //!
 //! ```text
-//! missing[disk]   next uses of absent blocks, one set a disk       first: what to fetch
-//! resident        next uses of resident blocks                     last: what to give up ...
+//! missing[disk]   next uses of absent blocks, one set a disk       first: the fetch
+//! resident        next uses of resident blocks                     last: the victim ...
 //! unneeded        resident blocks with no next use                 ... unless there is one here
 //! ```
 //!
@@ -16,8 +16,8 @@
 //! [`positions`](super::positions). Links from each place to the following one of the same block
 //! make that a look-up, and let hints arrive at any time.
 //!
-//! The rules of kimbrel96 section 2.2 are its methods. It decides nothing. What changes it stands
-//! in `board/change.rs`.
+//! The rules of Kimbrel et al. 1996, section 2.2 are its methods. It decides nothing. Its changes
+//! stand in `board/change.rs`.
 
 mod change;
 
@@ -30,9 +30,9 @@ use crate::units::DeviceId;
 /// A fetch and the eviction that makes room for it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Pair {
-    /// What to fetch; absent, and known to be used.
+    /// The block to fetch; absent, and known to be used.
     pub fetch: BlockNo,
-    /// What to give up; `None` takes an empty frame.
+    /// The victim; `None` takes an empty frame.
     pub evict: Option<BlockNo>,
 }
 
@@ -68,7 +68,7 @@ struct Entry {
     last: u32,
     disk: u16,
     state: State,
-    /// A fetch for the coming use failed; nobody tries again before the reader asks.
+    /// A fetch for the coming use failed; it is not tried again before the reader asks.
     given_up: bool,
     /// A reader has it in hand.
     kept: bool,
@@ -137,7 +137,7 @@ impl Board {
     }
 
     /// Where readers are: at the cursor, or at the place asked for last, or behind it once that is
-    /// over. What lies between the cursor and here may still be read, or was announced wrongly;
+    /// over. A reference between the cursor and here may still be read, or was announced wrongly;
     /// distances count from here.
     #[must_use]
     pub fn here(&self) -> Position {
@@ -169,7 +169,7 @@ impl Board {
         (entry.state != State::Unknown).then_some(DeviceId(entry.disk))
     }
 
-    /// When a block is used next; [`Position::NEVER`] if nobody said it would be.
+    /// When a block is used next; [`Position::NEVER`] if no use is known.
     #[must_use]
     pub fn next_use(&self, block: BlockNo) -> Position {
         Position(self.entry(block).next)

@@ -1,4 +1,4 @@
-//! The membrane of the planner: everything that enters it and everything that leaves it.
+//! Interface of the planner: its inputs and outputs.
 //!
 //! Drivers hand in [`PlannerInput`]s and carry out [`PlannerOutput`]s; both are closed enums, so a run can be
 //! recorded, compared and replayed. Inputs that make no sense are counted and change nothing.
@@ -51,7 +51,7 @@ pub enum PlannerInput {
     Passed {
         /// The block; it has a next use.
         block: BlockNo,
-        /// Whether it was read; else nobody came for it.
+        /// Whether it was read; else it was passed over.
         read: bool,
     },
     /// Whether a reader has a block in hand: it is not given up meanwhile.
@@ -61,7 +61,7 @@ pub enum PlannerInput {
         /// From now on, or no longer.
         kept: bool,
     },
-    /// What a fetch was to bring is there already: no disk had to work.
+    /// The block of a fetch is there already: no disk had to work.
     Found {
         /// The block.
         block: BlockNo,
@@ -74,14 +74,14 @@ pub enum PlannerInput {
     },
     /// A fetch ended well.
     Fetched {
-        /// What arrived.
+        /// The block that arrived.
         block: BlockNo,
         /// How long the disk worked on it, waiting in its queue not counted.
         service: Nanos,
     },
     /// A fetch ended with nothing usable.
     Failed {
-        /// What did not arrive.
+        /// The block that did not arrive.
         block: BlockNo,
     },
 }
@@ -91,11 +91,11 @@ pub enum PlannerInput {
 pub enum PlannerOutput {
     /// Give up `evict` now and start to fetch `block` into its frame, or into an empty one.
     Fetch {
-        /// What to fetch.
+        /// The block to fetch.
         block: BlockNo,
         /// Where it lies.
         disk: DeviceId,
-        /// Whose frame it gets.
+        /// The victim, which gives its frame.
         evict: Option<BlockNo>,
         /// Whether the reader waits for it.
         demand: bool,

@@ -1,4 +1,4 @@
-//! The planner: what happens outside comes in, fetches and evictions come out.
+//! The planner: events come in, fetches and evictions come out.
 //!
 //! Drivers call [`Planner::handle`] for everything that happened by a point in time, in any
 //! number, then [`Planner::poll`] until [`PlannerOutput::Idle`]: that is a round of decisions.
@@ -8,13 +8,13 @@
 //!        two disks end at once, and the reader goes on           both disks planned together
 //! ```
 //!
-//! So two disks that become free at one instant share out the missing blocks (kimbrel96 section
-//! 2.7), and a reader that took its block has left it before the next victim is chosen. A round
-//! after every instant is the *first opportunity* rule.
+//! So two disks that become free at one instant share out the missing blocks (Kimbrel et al. 1996,
+//! section 2.7), and a reader that took its block has left it before the next victim is chosen. A
+//! round after every instant is the *first opportunity* rule.
 //!
 //! ```text
-//! setup     what it is built from              readers   what they ask for and take
-//! unread    what is prefetched and not read    fetches   what is started, what came of it
+//! setup     parameters                         readers   requests and pieces in use
+//! unread    prefetched blocks not read yet     fetches   started ones and their results
 //! ```
 
 mod fetches;
@@ -72,7 +72,7 @@ impl Planner {
         })
     }
 
-    /// What it knows.
+    /// Its state of the cache.
     #[must_use]
     pub fn board(&self) -> &Board {
         &self.board
@@ -84,7 +84,7 @@ impl Planner {
         self.refused
     }
 
-    /// From now on at most so many blocks are prefetched and not read at once; what a reader waits
+    /// From now on at most so many blocks are prefetched and not read at once; the block a reader waits
     /// for is fetched all the same. No bound at first: it is for drivers that doubt their hints.
     pub fn allow(&mut self, blocks: u32) {
         self.stale |= blocks > self.allowance;
@@ -137,7 +137,7 @@ impl Planner {
         }
     }
 
-    /// What to do next; [`PlannerOutput::Idle`] once there is nothing left. Between two calls more may
+    /// The next action; [`PlannerOutput::Idle`] once there is nothing left. Between two calls more may
     /// be handed in.
     pub fn poll(&mut self) -> PlannerOutput {
         if self.out.is_empty() && self.stale {

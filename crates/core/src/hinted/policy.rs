@@ -1,4 +1,4 @@
-//! The hinted methods: what to fetch ahead, when, and what to give up for it.
+//! The hinted methods: blocks to fetch ahead, their times and their victims.
 //!
 //! Called by the [planner](super::planner) only. After everything that happens it opens a round:
 //! [`Policy::begin`] once, then [`Policy::next`] until it answers `None`; each answer is started
@@ -76,7 +76,7 @@ pub trait Policy: core::fmt::Debug + Send {
 /// The prefetch horizon, a parameter of two methods.
 const HORIZON: Param = Param {
     name: "horizon_refs",
-    summary: "fetch what is missing so many references ahead; 62 is 15 ms, more than a disk \
+    summary: "fetch every missing block so many references ahead; 62 is 15 ms, more than a disk \
               usually takes, over the 243 us of reading a block from the cache (kimbrel96 2.6)",
     default: 62,
     min: 0,

@@ -1,7 +1,7 @@
 //! The sum of the last few of a series of durations.
 //!
 //! Forestall estimates the ratio of disk access time to compute time from the most recent 100 of
-//! each (kimbrel96 section 5).
+//! each (Kimbrel et al. 1996, section 5).
 
 use alloc::collections::VecDeque;
 

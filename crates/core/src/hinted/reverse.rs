@@ -9,15 +9,15 @@
 //! ```
 //!
 //! So backwards a disk is kept busy by *evicting* its blocks. As many disks as possible evict in
-//! parallel, hence forward as many as possible fetch in parallel (kimbrel96 section 2.5).
+//! parallel, hence forward as many as possible fetch in parallel (Kimbrel et al. 1996, section 2.5).
 //!
 //! ```text
 //! pass    the references backwards, against a model clock    plan    arrivals and departures
-//! cache   what is cached and missing on the way back                 matched; a queue a disk
-//! swaps   what arrives and what departs, forward again
+//! cache   blocks cached, missing on the backward pass                 matched; a queue a disk
+//! swaps   arrivals and departures, forward again
 //! ```
 //!
-//! Memory, beyond what the board knows: 4 bytes a reference and 12 a block on the way back, then
+//! Memory, beyond the board's: 4 bytes a reference and 12 a block on the way back, then
 //! 24 bytes a fetch that is planned and 4 a block until it is. Which arrival belongs to which
 //! departure is read off the order of references.
 

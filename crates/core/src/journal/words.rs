@@ -1,7 +1,7 @@
-//! The words of a journal line, taken one by one, each as what should stand there.
+//! The words of a journal line, taken one by one, each as the kind expected there.
 //!
-//! Called by [reading](super::read), which knows what comes where. A word that is missing or
-//! another is answered with what was expected in its place. It knows no input and no output.
+//! Called by [reading](super::read), which knows the order of the words. A word that is missing or
+//! another is answered with the kind that was expected. It knows no input and no output.
 
 use alloc::vec::Vec;
 use core::str::{FromStr, SplitAsciiWhitespace};
@@ -9,7 +9,7 @@ use core::str::{FromStr, SplitAsciiWhitespace};
 use super::LineError;
 use crate::units::Bytes;
 
-/// What is left of a line.
+/// The rest of a line.
 pub(super) struct Words<'a>(SplitAsciiWhitespace<'a>);
 
 impl<'a> Words<'a> {

@@ -2,7 +2,7 @@
 //!
 //! Called through the `Display` of an [`Entry`]; drivers also print single inputs and outputs. The
 //! words stand in the order in which [reading](super::read) takes them, a number behind the word
-//! that names it, a flag as one of two words, and `-` for what is not there.
+//! that names it, a flag as one of two words, and `-` for an absent value.
 
 use core::fmt::{self, Display, Formatter};
 
@@ -160,7 +160,7 @@ impl Display for Extent {
     }
 }
 
-/// What may be missing: then a dash stands for it.
+/// An optional value; a dash stands for an absent one.
 struct OrDash<'a, T>(Option<&'a T>);
 
 impl<T: Display> Display for OrDash<'_, T> {

@@ -15,7 +15,7 @@ use super::{Array, Layout, MappedExtent, Placement};
 use crate::units::{Bytes, DeviceId};
 
 /// Most extents of one file, 96 KiB: a file in 4,096 runs has as many switches, and no order of
-/// fetches helps any more. What is behind them counts as one run with the last.
+/// fetches helps any more. Blocks behind them count as one run with the last.
 pub const EXTENTS_MAX: usize = 4096;
 
 /// See the [module](self).

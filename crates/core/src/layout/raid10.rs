@@ -24,7 +24,7 @@ pub(crate) const METHOD: Method<Box<dyn Layout>> = Method {
             raid0::STRIP,
             Param {
                 name: "copies",
-                summary: "members of a group; 2 is what md and btrfs make",
+                summary: "members of a group; 2 is the default of md and btrfs",
                 default: 2,
                 min: 1,
                 max: 16,

@@ -15,7 +15,7 @@
 //!
 //! Where all are of one length, cost and rate take up a difference by their squared parts of the time. A
 //! mean moves by an eighth, and no further than four times itself. When four in a row took more than 3/2,
-//! or less than 2/3, of what was expected, the device changed as a whole and everything is scaled
+//! or less than 2/3, of the expected time, the device changed as a whole and everything is scaled
 //! by the least of the four. The cost of a distance is the mean over apart requests that far,
 //! by powers of 16; where there were too few, the cost of all.
 
@@ -38,13 +38,13 @@ const CLIP: u64 = 4;
 pub(super) const STREAK: u64 = 4;
 /// Ratios are in 256ths.
 const ONE: u64 = 256;
-/// A request that takes less than such a part of what was expected came from a cache.
+/// A request that takes less than such a part of the expected time came from a cache.
 const CACHED: u64 = 32;
 /// So many in a row are a device that became faster.
 const CACHED_MAX: u64 = 16;
 /// A class without requests for so many loses half of its weight: after 64 it has a sixteenth.
 const HALF_LIFE: u64 = 16;
-/// The spread of sizes, in bytes, at which the samples weigh as much as what was known before.
+/// The spread of sizes, in bytes, at which the samples weigh as much as the estimate before.
 const SPREAD: i128 = 64 << 10;
 /// Requests that far, until their own cost is taken for it.
 const DISTANCE_SAMPLES: u64 = 4;
@@ -105,7 +105,7 @@ pub(super) struct Costs {
     per_mib: u64,
     sizes: [[Mean; SIZES]; 2],
     distances: [Mean; DISTANCES],
-    /// What is known of the switching cost by distance and nothing has been seen of.
+    /// Switching costs by distance that were told and not observed yet.
     told: Profile,
     requests: u64,
     switches: u64,
@@ -167,7 +167,7 @@ impl Costs {
         u64::try_from(time).unwrap_or(u64::MAX)
     }
 
-    /// The cost of going so far: its own mean, that of all, or what was told.
+    /// The cost of going so far: its own mean, that of all, or the profile's.
     fn switching(&self, class: usize) -> u64 {
         let mean = &self.distances[class];
         let cost = if self.is_known(mean) {
@@ -180,7 +180,7 @@ impl Costs {
         cost.max(self.kinds[0])
     }
 
-    /// A cost that was told and never paid: less on a device whose rate is above what was told, because a
+    /// A cost that was told and never paid: less on a device whose rate is above the told one, because a
     /// device that transfers a hundred times as fast as a disk does not seek like one.
     fn unpaid(&self, cost: Nanos) -> u64 {
         let told = per_mib(self.told.rate(Bytes(0)));
@@ -254,7 +254,7 @@ impl Costs {
         }
     }
 
-    /// Everything costs so many 256ths of what was believed.
+    /// Every cost becomes so many 256ths of its estimate.
     fn scale(&mut self, by: u64) {
         let scaled = |value: u64| {
             let value = u128::from(value) * u128::from(by) / u128::from(ONE);
@@ -306,11 +306,11 @@ impl Costs {
         }
     }
 
-    /// What a MiB took before, moved by its part of the difference between what the last requests were
-    /// expected to take and what they took.
+    /// Time of a MiB before, moved by its part of the difference between the time the last requests were
+    /// expected to take and the time they took.
     fn prior(&self, sums: &[Sums; 2]) -> u64 {
         let (mut doubt, mut cost, mut transfer, mut time) = (0i128, 0i128, 0i128, 0i128);
-        // Nobody knows yet whether continuing is free.
+        // It is not known yet whether continuing is free.
         let least = if self.has_spread { 0 } else { self.kinds[1] };
         for (kind, sums) in sums.iter().enumerate() {
             doubt += sums.weight * i128::from(self.kinds[kind].max(least));

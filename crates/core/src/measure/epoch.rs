@@ -1,7 +1,7 @@
 //! Epochs: how many servers were at work over some requests, by Little's law.
 //!
 //! ```text
-//! servers = sum of what each and those before it would take alone / sum of what each took
+//! servers = sum of the times each and those before it take alone / sum of the times taken
 //! ```
 //!
 //! Example: of two requests of 30 ms sent together, which came back after 30 ms both, 30 and 60 ms were
@@ -19,7 +19,7 @@ pub(super) struct Epoch {
     pub(super) requests: u32,
     /// How many were there with each, itself included, added up.
     in_flight: u64,
-    /// What those would take alone, and what each took.
+    /// Times alone, and times taken.
     ahead: u64,
     took: u64,
 }

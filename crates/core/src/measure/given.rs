@@ -1,7 +1,7 @@
-//! Given: a device costs what its profile says.
+//! Given: costs as the profile states them.
 //!
 //! For devices whose profile was measured with care and does not change, and for comparing methods:
-//! all see the same costs. A device that nobody described costs what [`Profile::default`] says.
+//! all see the same costs. A device without a profile has the costs of [`Profile::default`].
 
 use alloc::boxed::Box;
 
@@ -14,9 +14,9 @@ use crate::units::{Bytes, Nanos};
 pub const METHOD: Method<Box<dyn Measure>> = Method {
     spec: Spec {
         name: "given",
-        summary: "what the profile says, unchanged",
+        summary: "the profile's figures, unchanged",
         source: "li04 section 3.1",
-        unfit: "devices nobody measured, or that change",
+        unfit: "devices without a measured profile, or that change",
         knows: Knows::Online,
         params: &[],
     },

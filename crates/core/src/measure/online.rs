@@ -2,7 +2,7 @@
 //!
 //! The problem: a request takes longer because the device is slow, or because others were before it.
 //! With n requests there all the time, one server of 8 ms and two of 16 ms answer at the same moments.
-//! What a request takes *alone* tells them apart, so now and then one has the device for itself.
+//! The time of a request *alone* tells them apart, so now and then one has the device for itself.
 //!
 //! Costs: [lines](super::costs) through the times of requests that were alone, or on one server through
 //! the times since the request before; on several, a faster one counts too, as others only ever slow it.
@@ -10,7 +10,7 @@
 //! Servers, by Little's law over 16 requests that were not alone, those before it counted to each:
 //!
 //! ```text
-//! servers = sum of what each and those before it would take alone / sum of what each took
+//! servers = sum of the times each and those before it take alone / sum of the times taken
 //! ```
 //!
 //! Control law of the limit: that of a [profile](Profile::queue_max), two requests for one server and four
@@ -53,7 +53,7 @@ const EPOCH: u32 = 16;
 /// The same as long as the number is not known.
 const FIRST_EPOCH: u32 = 4;
 /// Requests between two that have the device for themselves, for each server: n servers lose at most
-/// what they do in the time of two, while it runs out and while that one is alone, which is a 64th.
+/// the work of two, while it runs out and while that one is alone, which is a 64th.
 const PROBE_EVERY: u32 = 128;
 /// The same between two times that four do because costs may have changed: a 64th, too.
 const CHANGES_EVERY: u32 = 512;
@@ -82,13 +82,13 @@ struct Online {
     convoy: Convoy,
     /// Bytes and time of strips that continue each other.
     strips: (u64, u64),
-    /// Mean of what requests are expected to take.
+    /// Mean of the expected times of requests.
     mean: u64,
     /// Requests alone since one was not, of those that continue the one before and of others.
     since_joined: [u32; 2],
     knows_servers: bool,
     limit: u32,
-    /// What was told to be never exceeded.
+    /// The profile's upper limit.
     most: u32,
     /// When the last request ended.
     ended: Nanos,
@@ -154,7 +154,7 @@ impl Online {
         self.knows_servers && self.whole_servers() == 1
     }
 
-    /// What a request took that met no queue.
+    /// Time of a request that met no queue.
     fn learn(&mut self, sample: &Sample, before: Nanos) {
         let most = sample.in_flight.max(sample.left);
         if self.is_single() {
@@ -242,7 +242,7 @@ impl Online {
     fn settle(&mut self) {
         let epoch = core::mem::take(&mut self.epoch);
         if self.is_single() && self.costs.requests() < u64::from(EPOCH) {
-            // What was expected of these was only told.
+            // The expected times of these were only told.
             return;
         }
         let old = self.servers;

@@ -10,7 +10,7 @@
 //! ```
 //!
 //! A twelfth of the frames have an entry: 0.17 bytes a frame beside the table's 15.7, together 0.388 % of 4 KiB.
-//! The rest of 0.4 % is what a driver needs beside the engine (`crates/io/tests/memory.rs`): with a third it
+//! The rest of 0.4 % is the driver's (`crates/io/tests/memory.rs`): with a third it
 //! was 0.403 %.
 //! Of 4,096 blocks not in it one is found all the same (8 entries, 2^15 tags).
 

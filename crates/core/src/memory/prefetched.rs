@@ -31,7 +31,7 @@ use crate::stream::{Stream, Streams};
 use crate::table::{Frame, Links, flag};
 use crate::units::{Block, Extent, FileId, Nanos, ReaderId};
 
-/// What a rank is charged: 16 bytes in a node of at least 5 of 11, with the nodes above it.
+/// Memory charged for a rank: 16 bytes in a node of at least 5 of 11, with the nodes above it.
 const RANK_BYTES: i64 = 48;
 
 #[derive(Debug)]
@@ -224,7 +224,7 @@ impl Memory {
         self.is_split() && self.table.flags(frame) & STATE == flag::UNREAD && !self.is_held(frame)
     }
 
-    /// What to give up next.
+    /// The next victim.
     pub(crate) fn victim(&mut self, now: Nanos) -> Option<Victim> {
         if let Some(frame) = self.first_abandoned() {
             return Some(Victim::Frame(frame));
@@ -269,7 +269,7 @@ impl Memory {
         last
     }
 
-    /// Streams of a file have changed: their ranks follow, and what is none's any more is abandoned.
+    /// Streams of a file have changed: their ranks follow, and blocks that left them are abandoned.
     pub(crate) fn follow(&mut self, owner: ReaderId, file: FileId, streams: &mut Streams) {
         if !self.ranks_streams() {
             return;

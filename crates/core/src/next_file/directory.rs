@@ -19,7 +19,7 @@
 //! folder whose first open is the first file in the run's order is followed at once. A run that
 //! breaks ends that.
 //!
-//! Readahead over files in directory order is in Linux for directories themselves; for what is in
+//! Readahead over files in directory order is in Linux for directories themselves; for the files in
 //! them the source is design note 0011.
 
 use alloc::boxed::Box;
@@ -59,7 +59,7 @@ const NEAR: u32 = 8;
 /// The same once there is a run: more threads than processors are rare, and a filter that leaves
 /// out 31 of 32 files leaves nothing to win.
 const NEAR_RUN: u32 = 32;
-/// What an exact step counts; a near one counts 1.
+/// Weight of an exact step; a near one counts 1.
 const EXACT: u64 = 4;
 /// Far opens in a row that end a run.
 const STRAYS_MAX: u32 = 3;

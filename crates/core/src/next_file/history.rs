@@ -12,7 +12,7 @@
 //! has no room, forgets the oldest for each new one. So an order longer than the table is never
 //! predicted, and no two orders that share files. A wrong prediction ends a run at once.
 //!
-//! Griffioen and Appleton (USENIX Summer 1994) predict files by what was opened soon after; this is
+//! Griffioen and Appleton (USENIX Summer 1994) predict files by the opens that followed soon; this is
 //! their graph with one arrow a file, because a loader's order has one.
 
 use alloc::boxed::Box;
@@ -62,7 +62,7 @@ pub(super) const METHOD: Method<Box<dyn NextFile>> = Method {
 /// Openers told apart; the one that opened nothing for longest gives way. A loader has some dozens
 /// of threads.
 const OPENERS_MAX: usize = 64;
-/// What a link is charged: its entry in the map, at least half full, and in the queue.
+/// Memory charged for a link: its entry in the map, at least half full, and in the queue.
 const LINK_BYTES: u64 = 96;
 
 /// Where an opener is.
@@ -80,7 +80,7 @@ struct History {
     limits: Limits,
     links_max: usize,
     links: BTreeMap<Place, Place>,
-    /// What has a link, the oldest first.
+    /// Files with a link, the oldest first.
     order: VecDeque<Place>,
     /// The one that opened something last is last.
     openers: VecDeque<Opener>,

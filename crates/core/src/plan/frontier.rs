@@ -1,16 +1,19 @@
-//! The frontier: how far readers have come in the order, and which of their reads are strays.
+//! Cursor window: which references of the announced order a read may take.
 //!
-//! Asked by the [plan](super) at each read of a piece that is still to be read:
+//! Several readers share one order and read it slightly out of order. So the [plan](super) accepts
+//! any reference within a window on either side of the *frontier*, the furthest place taken:
 //!
 //! ```text
-//!   over     |   window   |   window   |  too far: a stray
+//!   over     |   window   |   window   |  out of order: a stray
 //!   ---------+------------+------------+-------------------- order of references
-//!            ^ floor      ^ frontier: behind the furthest place taken
+//!            ^ floor      ^ frontier
 //! ```
 //!
-//! Readers may be a window ahead of the frontier; what nobody took more than a window behind it is
-//! not waited for. A stray takes no place; after [`STRAYS_MAX`] in a row the readers are where the
-//! earliest of them was. It knows places only, neither pieces nor readers.
+//! A reference not taken when the floor passes it counts as missed. A read beyond the window takes
+//! no place; after [`STRAYS_MAX`] of them in a row the frontier moves to the earliest. Example,
+//! window 100, frontier 500: a read of reference 430 or 590 is accepted, one of 700 is a stray.
+//!
+//! Pieces and readers are kept elsewhere; here are places only.
 
 use crate::hinted::Position;
 
@@ -45,12 +48,12 @@ impl Frontier {
         self.window
     }
 
-    /// Whether a read of what stands at a place is no stray.
+    /// Whether a read at a place of the order is no stray.
     pub(super) fn is_near(&self, place: Position) -> bool {
         place.0 <= self.place.saturating_add(self.window) && place != Position::NEVER
     }
 
-    /// What stands before this place is not waited for any more.
+    /// References before this place are not waited for any more.
     pub(super) fn floor(&self) -> u32 {
         self.place.saturating_sub(self.window)
     }

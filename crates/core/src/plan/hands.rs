@@ -1,10 +1,12 @@
-//! Readers' hands: the pieces that were taken and that their readers have not left.
+//! Pieces in use: taken by readers that may come back for the rest of them.
 //!
-//! Kept by the [plan](super). A reader holds what it took until it took the end of it or takes
-//! something else, since it may read the piece in small steps; a piece in hand is not given up. So
-//! that readers that stop halfway do not fill the memory, only so many pieces are kept for them,
-//! the last taken. A piece is *open* from when it is asked for until bytes of it were taken, or
-//! another reader asks for it.
+//! A reader may read a piece of 1 MiB in steps of 4 KiB, so a piece in use is not evicted. It is in
+//! use until its reader took the end of it or takes another piece. Readers that stop halfway would
+//! fill the memory; so the number of pieces in use is limited, and the one taken longest ago goes
+//! first. A piece is *open* from the request until bytes of it are taken, or another reader
+//! requests it.
+//!
+//! Kept by the [plan](super).
 
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
@@ -51,7 +53,7 @@ impl Hands {
         self.open.keys().copied()
     }
 
-    /// What a reader holds.
+    /// Pieces that a reader uses.
     pub(super) fn of(&self, reader: ReaderId) -> Vec<BlockNo> {
         self.held.get(&reader).cloned().unwrap_or_default()
     }
@@ -96,7 +98,7 @@ impl Hands {
         self.kept.contains(&piece)
     }
 
-    /// A piece is kept for nobody, and nobody waits for it.
+    /// A piece is neither in use nor waited for.
     pub(super) fn forget(&mut self, piece: BlockNo) {
         self.open.remove(&piece);
         self.kept.retain(|kept| *kept != piece);

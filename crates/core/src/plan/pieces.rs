@@ -4,7 +4,7 @@
 //! piece with two places in the order. Its number is the [planner's](crate::hinted) block; a number
 //! whose piece is nowhere any more is given to another.
 //!
-//! It does not know what is resident, nor when a piece is read.
+//! Residency, and the time a piece is read, are kept elsewhere.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;

@@ -1,8 +1,8 @@
-//! The requests for pieces: which piece each is for, when it was sent, and how its fetch goes.
+//! Requests of pieces: the piece of each, the time it was sent, and its result.
 //!
-//! A piece of which some blocks are there already is fetched in several requests. The engine says
-//! which are a piece's, when the driver got each and how it ended; once all have ended, the
-//! [plan](super) tells the planner. PiecesRequested that readers made for themselves are not here.
+//! A piece with some blocks already resident is fetched in several requests, one for each gap. Once
+//! all of them have ended, the [plan](super) reports the piece to the planner, with the sum of
+//! the times that disks worked on them. Requests that readers caused by misses of their own are not listed here.
 
 use alloc::collections::BTreeMap;
 
@@ -48,9 +48,9 @@ impl PiecesRequested {
 /// How the fetch of a piece goes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Progress {
-    /// PiecesRequested under way.
+    /// Requests under way.
     requests: u32,
-    /// Part of what was to be fetched did not arrive.
+    /// A part of the fetch did not arrive.
     is_broken: bool,
     /// How long disks worked on requests that ended.
     service: Nanos,

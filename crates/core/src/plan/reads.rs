@@ -1,13 +1,13 @@
-//! How reads agree with the order: which place each takes, and what was passed over for it.
+//! How reads agree with the order: the place each takes, and the references passed over for it.
 //!
 //! Called by the engine for each piece that a read touches: [`Plan::take`] when it begins, then
 //! [`Plan::hold`] once the planner had its chance to fetch; [`Plan::read`] when bytes of it were
 //! taken; [`Plan::go_on`] and [`Plan::leave`] when the reader turns to something else.
 //!
 //! ```text
-//! take      stray?  pass over what is behind the floor, trust more, tell the planner who comes
+//! take      stray?  pass over references behind the floor, trust more, tell the planner
 //! hold      the piece stays in the reader's hands until ..
-//! read      .. its end was taken; the first bytes taken are what the place was for: it is over
+//! read      .. its end was taken; the first bytes taken fulfil the place: it is over
 //! leave     the piece may go, unless another reader has it
 //! ```
 //!
@@ -23,7 +23,7 @@ use crate::units::{Extent, Nanos, ReadId, ReaderId};
 
 impl Plan {
     /// A reader asks for a piece: whether a place of the order is meant by that, and in any case
-    /// how many references were passed over that nobody read. What the planner does for it is to
+    /// how many references were passed over without a read. The planner's fetches for it are to
     /// be carried out, then the piece is [held](Plan::hold).
     pub(crate) fn take(&mut self, now: Nanos, reader: ReaderId, piece: BlockNo) -> (bool, u64) {
         let mut missed = 0;
@@ -133,7 +133,7 @@ impl Plan {
         }
     }
 
-    /// A reader has gone on from what it held, but for these pieces: what it left.
+    /// A reader has gone on from its pieces, but for these: returns those it left.
     pub(crate) fn go_on(&mut self, reader: ReaderId, stays: &[BlockNo]) -> Vec<BlockNo> {
         let mut left = self.hands.of(reader);
         left.retain(|piece| !stays.contains(piece));
@@ -159,15 +159,15 @@ impl Plan {
         self.computed = Some(time);
     }
 
-    /// A reader got what it had asked for: from here on it computes.
+    /// A reader was served: from here on it computes.
     pub(crate) fn served(&mut self, now: Nanos, reader: ReaderId) {
         if self.hands.has_any(reader) {
             self.served = now;
         }
     }
 
-    /// What lies before the frontier's floor is not waited for any more; how many of it nobody
-    /// read.
+    /// References before the frontier's floor are not waited for any more; returns how many
+    /// were never read.
     fn pass_over(&mut self) -> u64 {
         let mut missed = 0;
         while self.board().cursor().0 < self.frontier.floor()

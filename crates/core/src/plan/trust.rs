@@ -1,22 +1,28 @@
-//! Trust: how many pieces are fetched ahead and not read yet, as hints have proved right.
+//! Prefetch credit: the limit of pieces fetched ahead and not read yet, by how hints have proved.
 //!
-//! Kept by the [plan](super). Control law: as TCP opens its window, a few at first, two more for
-//! each hint read, one less for each one passed over. So wrong hints cost a few requests, and right
-//! ones are followed wholly after some rounds. It does not look at what the hints are about.
+//! Kept by the [plan](super). Control law, as the congestion window of TCP in slow start:
+//!
+//! ```text
+//! credit = FIRST x disks;   + STEP for each hint read,   - 1 for each hint passed over
+//! ```
+//!
+//! bounded below by the first value and above by the plan's memory. So wrong hints cost a few
+//! requests, and right ones use the whole memory after some rounds. The content of hints plays no
+//! part.
 
 /// Pieces fetched ahead for each disk before any hint has proved right: enough to keep a disk busy
 /// through one reaction of its reader.
 const FIRST: u32 = 8;
-/// What a hint that proved right adds: itself and one more, which doubles with every round.
+/// Credit added by a hint that proved right: itself and one more, which doubles with every round.
 const STEP: u32 = 2;
 
 /// See the [module](self).
 #[derive(Debug)]
 pub(super) struct Trust {
     pieces: u32,
-    /// What is granted however wrong hints are.
+    /// Credit granted however wrong hints are.
     least: u32,
-    /// What there is room for.
+    /// Upper limit of the credit.
     most: u32,
 }
 

@@ -2,7 +2,7 @@
 //!
 //! By wall clock a reader that waits for the disk looks as cold as one that has stopped, and on a busy disk
 //! most readers wait ([`coldest`](super::coldest)). The processor time of its program since the last access tells the two
-//! apart: who has not run had no chance to access the stream. Coldest+ of Li and Shen 2005, section 3.1.
+//! apart: a program that has not run had no chance to access the stream. Coldest+ of Li and Shen 2005, section 3.1.
 //! The rest is that of every [`partitioned`] memory.
 //!
 //! Example: A and B were accessed 300 ms ago. A's program has computed for 2 ms since and waited, B's for

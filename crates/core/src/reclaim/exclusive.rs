@@ -1,9 +1,9 @@
-//! Exclusive: what was read goes first, because somebody else keeps it.
+//! Exclusive: blocks that were read go first, because another cache keeps them.
 //!
-//! For a cache below another one. The kernel holds what readers of a mount have taken, so holding
-//! it here too would waste the memory; what is worth keeping are blocks fetched ahead that their
-//! reader has not come to. li05 keeps the two apart in one kernel (section 3.1); here the
-//! ordinary cache is another program's.
+//! For a cache below another one. The kernel holds blocks that readers of a mount have taken, so holding
+//! it here too would waste the memory; the ones worth keeping are blocks fetched ahead that their
+//! reader has not come to. Li and Shen 2005 keeps the two apart in one kernel (section 3.1); here
+//! the ordinary cache is another program's.
 //!
 //! One queue in order of arrival. A victim is the oldest block that was read or whose reader has
 //! closed the file, and only if there is none the oldest unread one. Unread blocks passed over go

@@ -1,7 +1,7 @@
 //! Furthest: the approximated optimum, where owners announce what they read.
 //!
-//! The best victim is the block used furthest in the future, above all one that is never used. What a
-//! program will read is known if it announces that; when it will, beside others, is not. So Li and Shen 2005,
+//! The best victim is the block used furthest in the future, above all one that is never used. Announcements
+//! tell which blocks a program will read; the time, beside other programs, stays unknown. So Li and Shen 2005,
 //! section 4.2, approximate the optimum in two steps:
 //!
 //! 1. blocks that their owners will never read, the oldest first;
@@ -12,7 +12,7 @@
 //! the next victims, before anything that others have ahead.
 //!
 //! Hints are believed as far as they prove right ([`crate::announced`]): of an owner that announced nothing,
-//! or reads what it did not announce, no block is known to be of no use, and its streams stand where
+//! or reads blocks it did not announce, no block is known to be of no use, and its streams stand where
 //! Coldest+ has them. Without any hints this is `coldest-cpu`, and without CPU times `coldest`. Where a
 //! policy follows hints ([`crate::hinted::policy`]), that one gets them, and this method gets none.
 

@@ -10,7 +10,7 @@
 //! and both have 50.
 //!
 //! A block in flight cannot be given up; the last one that has arrived goes instead of it, so the
-//! length of a stream is that of what has arrived.
+//! length of a stream counts the blocks that have arrived.
 
 use alloc::boxed::Box;
 

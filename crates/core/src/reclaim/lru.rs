@@ -1,8 +1,8 @@
 //! Two-list LRU: blocks enter the inactive list, and a second access earns the active one.
 //!
-//! Linux 2.6's page cache, where li05 calls it AccessHistory: blocks fetched ahead and blocks
-//! read stand in one order. A block enters the inactive list when it becomes resident. The first
-//! access marks it referenced, the second activates it. Victims come from the old end of the
+//! Linux 2.6's page cache, where Li and Shen 2005 calls it AccessHistory: blocks fetched ahead and
+//! blocks read stand in one order. A block enters the inactive list when it becomes resident. The
+//! first access marks it referenced, the second activates it. Victims come from the old end of the
 //! inactive list; when the active list is the longer one, its oldest blocks are deactivated.
 //!
 //! ```text
@@ -12,9 +12,9 @@
 //! ```
 //!
 //! An activated block moves when it reaches the old end of the inactive list, not at once: that
-//! is what one three-byte link a block allows (see the design note 0002). It is neither
+//! is as much as one three-byte link a block allows (see the design note 0002). It is neither
 //! scan-resistant nor does it know whose blocks it takes: under memory pressure blocks fetched
-//! ahead go before their readers come (li05 section 3).
+//! ahead go before their readers come (Li and Shen 2005, section 3).
 
 use alloc::boxed::Box;
 
@@ -70,7 +70,7 @@ impl Reclaim for TwoList {
 
     fn victim(&mut self, cache: &mut Cache<'_>) -> Option<Victim> {
         // Each block is looked at once: pinned and activated ones go back, and if nothing else is
-        // left the second round finds what the balance has deactivated.
+        // left the second round finds the deactivated blocks.
         for _ in 0..2 {
             self.balance(cache);
             for _ in 0..self.inactive.len() {

@@ -11,7 +11,7 @@
 //! From a stripe on all disks are occupied already, the strips of one disk follow each other on it, and
 //! a longer window is cheaper in any case: it stays as it is. So single strips and whole stripes come from one
 //! rule: how long a window is depends on the [depth](crate::depth), which is as many competitive depths as
-//! there are disks (li04 section 4), and on the share of memory where many read.
+//! there are disks (Li et al. 2004, section 4), and on the share of memory where many read.
 //!
 //! Goes beyond Baek and Park 2009, whose threshold decides by the number of readers alone.
 

@@ -8,7 +8,7 @@
 //!                                   fetched   0    1 2    3         | 4 5 6 7 | 8 ..
 //! ```
 //!
-//! Baek and Park 2009, section 3. What a program asks for now is never cut off.
+//! Baek and Park 2009, section 3. Blocks of the demand are never cut off.
 
 use alloc::boxed::Box;
 

@@ -20,7 +20,7 @@ pub(crate) const ENTRIES: u32 = 80;
 /// Reads of them at any time.
 pub(crate) const READS: u32 = 24;
 
-/// What happens next.
+/// The next event.
 #[derive(Debug)]
 pub(crate) enum Event {
     /// This input, whatever the engine makes of it.
@@ -90,7 +90,7 @@ fn walk(draw: &mut Draw<'_>) -> Event {
     }
 }
 
-/// What is said of folders at random.
+/// Random events of folders.
 fn folders(draw: &mut Draw<'_>) -> Input {
     let (folder, entry) = (folder(draw), u32::from(draw.byte()) % ENTRIES);
     match draw.below(4) {

@@ -1,4 +1,4 @@
-//! The engine under any inputs, with any settings: what the fuzz target `engine` runs, a little of
+//! The engine under any inputs, with any settings: the body of the fuzz target `engine`, a little of
 //! it in every test.
 //!
 //! The fuzz target compiles the three modules of this program, so that both run the same events.

@@ -23,7 +23,7 @@ const CROWD: u32 = 1000;
 /// Where those of readers that walk folders, or are opened ahead of them, begin.
 const WALKERS: u32 = 1 << 20;
 
-/// What came to pass, so that a test can say what it covers.
+/// Events that occurred, so that a test can check its coverage.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
     /// Inputs taken and refused, by their names.
@@ -51,7 +51,7 @@ struct Driver<'a> {
     seen: &'a mut Seen,
 }
 
-/// What the driver knows of files opened ahead.
+/// The driver's state of files opened ahead.
 #[derive(Default)]
 struct Folders {
     asked: Vec<(FolderId, u32)>,
@@ -90,7 +90,7 @@ fn name(input: &Input) -> &'static str {
     }
 }
 
-/// Runs what the bytes say.
+/// Runs the events that the bytes encode.
 pub(crate) fn run(bytes: &[u8], seen: &mut Seen) {
     let mut draw = Draw(bytes);
     let engine = Engine::new(draw.settings()).expect("settings in range");
@@ -213,7 +213,7 @@ impl Driver<'_> {
         assert!(spent <= most, "{spent} files for nothing, yet or ever");
     }
 
-    /// Carries out what the engine wants. Returns how much that is.
+    /// Carries out the outputs. Returns their number.
     fn carry_out(&mut self) -> u32 {
         let mut outputs = 0;
         loop {
@@ -300,7 +300,7 @@ impl Driver<'_> {
         reader
     }
 
-    /// An answer is on its way in: what the engine holds ahead from now on.
+    /// An answer is on its way in: the files the engine holds ahead from now on.
     fn answered(&mut self, place: (FolderId, u32), input: &Input) {
         let at = self.folders.asked.iter().position(|asked| *asked == place);
         let Input::Ahead { reader, .. } = input else {
@@ -315,7 +315,7 @@ impl Driver<'_> {
         }
     }
 
-    /// One of the files asked for is open, or could not be; what was to be closed is.
+    /// One of the files asked for is open, or could not be; one that was to be closed is.
     fn opened(&mut self, which: usize, is_open: bool) {
         for reader in std::mem::take(&mut self.folders.left) {
             self.input(Input::Close { reader });

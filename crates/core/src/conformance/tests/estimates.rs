@@ -8,7 +8,7 @@ use crate::measure::{self, Confidence, Measure, Sample};
 use crate::profile::Profile;
 use crate::units::{Bytes, Nanos};
 
-/// What is wrong with an estimate.
+/// The defect of an estimate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Guess {
     SendsNothing,

@@ -26,7 +26,7 @@ pub(super) const DEPTHS: &[(Rule, Limit)] = &[
         true => depth.0.max(stream.asked.0),
         false => 0,
     }),
-    // The worked example of CONTRIBUTING.md before it looked at what is asked.
+    // The worked example of CONTRIBUTING.md before it looked at the demand.
     (Rule::DepthCoversAsked, |_, depth| (depth.0 / 2).max(1)),
     (Rule::DepthCoversAsked, |stream, _| {
         stream.asked.0.div_ceil(2)
@@ -130,7 +130,7 @@ impl Depth for Turns {
     }
 }
 
-/// What is wrong with a detect method.
+/// The defect of a detect method.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Twist {
     AsyncTooLong,
@@ -203,7 +203,7 @@ impl Detect for Twisted {
     }
 }
 
-/// What is wrong with a dispatch method.
+/// The defect of a dispatch method.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Order {
     BeyondTheLast,
@@ -257,7 +257,7 @@ impl Dispatch for Orders {
     }
 }
 
-/// What is wrong with a hinted method.
+/// The defect of a hinted method.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Mistake {
     FetchesResident,
@@ -389,7 +389,7 @@ impl Layout for Misplaces {
     }
 }
 
-/// What is wrong with a next-file method.
+/// The defect of a next-file method.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Prediction {
     BeyondTheLast,

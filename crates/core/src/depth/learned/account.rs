@@ -1,10 +1,13 @@
-//! Account: what a device may still spend on windows that turn out wrong.
+//! Account: the budget of a device for windows that turn out wrong.
 //!
-//! The unit is the byte; a switch counts as D bytes, as in li04. The offline optimum spends `D + x` on
-//! a stream that consumes x bytes. The account is paid 2 D at its begin and `2 + beta` for each byte
-//! consumed, and pays `D + w` for each window, w alone where the device has not moved since: as long as it is not below zero, device time is at most
-//! `2 + beta` times the optimum's, over all streams together. It is kept so at the worst of what may
-//! happen to each stream that is still open:
+//! A window that turns out too long costs device time. The account keeps the total, over all streams
+//! of a device, at most `2 + beta` times the offline optimum's. The unit is the byte; a switch counts as
+//! D bytes, as in Li et al. 2004, so the optimum spends `D + c` on a stream that consumes c bytes:
+//!
+//! `balance = sum over streams of 2 D + (2 + beta) c - sum over windows of (D + w) >= 0`
+//!
+//! A window of w bytes costs w alone where the device has not moved since. The balance is kept at the
+//! worst outcome of each stream that is still open:
 //!
 //! ```text
 //!   it ends now                    2 D + (2 + beta) c - spent
@@ -44,18 +47,18 @@ pub(super) struct Account {
 }
 
 impl Account {
-    /// What a stream has been paid for so many bytes.
+    /// The allowance of a stream for so many bytes.
     fn income(beta_percent: u64, bytes: u64) -> i64 {
         let paid = u128::from(bytes) * u128::from(200 + beta_percent) / 100;
         i64::try_from(paid).unwrap_or(i64::MAX)
     }
 
-    /// What it has spent so far, its allowance subtracted.
+    /// Its spending so far, its allowance subtracted.
     fn spent(beta_percent: u64, at: &At) -> i64 {
         let allowance = signed(at.depth).saturating_mul(2);
         match at.stake.is_begun {
             true => at.stake.spent,
-            // What it consumed before was fetched by others.
+            // Earlier blocks were fetched by others.
             false => {
                 Self::income(beta_percent, at.begin.min(at.consumed)).saturating_sub(allowance)
             }

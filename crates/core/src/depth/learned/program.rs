@@ -10,7 +10,7 @@
 //!
 //! It pays to end a window only where streams end, so c and c + w are the [edges](super::survival) of
 //! the histogram, and V follows from the last to the first: a step for each pair of edges, 25,000 at
-//! most (a tenth of a millisecond). Where too few streams went on to know what is next, the rest is
+//! most (a tenth of a millisecond). Where too few streams went on for an estimate, the rest is
 //! taken for another `2 D`, and no window is proposed.
 
 use alloc::boxed::Box;

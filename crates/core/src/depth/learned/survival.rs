@@ -1,7 +1,7 @@
 //! Survival: how long the streams of a device have been, the newest ones counting most.
 //!
 //! A histogram in buckets of an eighth of an octave. A stream that its reader left is an *end*; one
-//! that reached the end of its file is a *cut*: it would have gone on, nobody knows how far. Of the
+//! that reached the end of its file is a *cut*: its true length is unknown (right-censored). Of the
 //! streams that came as far as a bucket, the part that passes it is the product-limit estimate of
 //! Kaplan and Meier (1958):
 //!

@@ -27,7 +27,7 @@ use crate::units::Block;
 /// Progressions kept, the most recently used ones: some readers in turn, and the columns of a table.
 const ACTIVE_MAX: usize = 4;
 
-/// Most pieces of a sparse window: what keeps a remote store busy.
+/// Most pieces of a sparse window: enough to keep a remote store busy.
 const PIECES_MAX: u32 = 64;
 
 /// Reads looked at to judge how much of a window was read.
@@ -386,7 +386,7 @@ impl Progressions {
         Some(window)
     }
 
-    /// The memory allowed only what lies before a block. Whether the last window was one of these.
+    /// The memory allowed only the pieces before a block. Whether the last window was one of these.
     pub(super) fn cut(&mut self, end: Block) -> bool {
         if !core::mem::take(&mut self.is_last) {
             return false;

@@ -5,12 +5,12 @@
 //! does for this.
 //!
 //! ```text
-//! plan.poll --> give up the victim --> frames for what is missing --> requests --> plan.started
+//! plan.poll --> give up the victim --> frames for missing blocks --> requests --> plan.started
 //!                                             nothing is missing --> plan.found
 //! completion, or a request called off -------------------------------------------> plan.ended
 //! ```
 //!
-//! What to fetch and what to give up is not decided here. A piece that gets no frames failed: it is
+//! Fetches and victims are not decided here. A piece that gets no frames failed: it is
 //! for a read to fetch, as any other miss.
 
 use alloc::vec::Vec;
@@ -22,7 +22,7 @@ use crate::table::{Frame, flag};
 use crate::units::{Block, Extent, FileId, Nanos, RequestId};
 
 impl Engine {
-    /// Does what the plan wants done. `asked` is what a reader asks for at this moment.
+    /// Carries out the plan. `asked` is the demand of this moment.
     pub(in crate::engine) fn carry_out_plan(&mut self, asked: Option<&Extent>) {
         while let Some(fetch) = self.plan.as_mut().and_then(|plan| plan.poll()) {
             if let Some(victim) = fetch.evict {
@@ -35,7 +35,7 @@ impl Engine {
         self.look_again();
     }
 
-    /// What a read that waits for the plan wants of a piece.
+    /// The need of a read that waits for the plan.
     fn waited_for(&self, piece: &Extent) -> Option<Extent> {
         let reads = self.plan.as_ref()?.waiting().iter();
         let wanted = reads.filter_map(|id| self.reads.get(id));
@@ -172,7 +172,7 @@ impl Engine {
         }
     }
 
-    /// What the plan holds of an extent is reclaim's from now on.
+    /// Blocks of an extent pass from the plan to reclaim.
     pub(super) fn let_go_of(&mut self, extent: Extent) {
         for block in extent.blocks() {
             if let Some(found) = self.memory.table.find(extent.file, block)

@@ -1,11 +1,14 @@
-//! Announced reads: each takes its place in the order, and leaves what its reader had before.
+//! Announced reads: the place of each in the announced order.
 //!
-//! Called at the beginning of every read that is new, when a reader was served, when it took what it
-//! was served, and when it closes its file. Which place is meant, the [plan](crate::plan) says; here the counters follow, and the
-//! mark in the table that brings the next reader of a piece into the engine.
+//! A read that was announced takes its reference of the order, found by the [plan](crate::plan).
+//! Here the counters follow, and the mark in the table that brings the next reader of the piece into
+//! the engine. The piece stays in memory until its reader takes another one or closes its file.
 //!
-//! A read whose piece the policy does not fetch at once (its disk is busy, or it may not prefetch
-//! more) is fetched as any miss is: no reader waits for a policy, unless hints are exact.
+//! Example: the order is 40, 7, 41, and a reader takes 40, then 41. The reference to 7 stays open
+//! for another reader; once all readers are a window further, it counts as missed.
+//!
+//! No reader waits for a policy, unless hints are exact: a piece that the policy does not fetch at
+//! once (its disk is busy, or its credit is used up) is fetched as for any miss.
 
 use alloc::vec::Vec;
 
@@ -74,7 +77,7 @@ impl Engine {
         self.leave(ended.unwrap_or_default());
     }
 
-    /// The reader has moved on from what it held, but for these pieces.
+    /// The reader has moved on from its pieces in use, but for these.
     fn leave_others(&mut self, id: ReaderId, stays: &[BlockNo]) {
         let left = self.plan.as_mut().map(|plan| plan.go_on(id, stays));
         self.leave(left.unwrap_or_default());
@@ -92,7 +95,7 @@ impl Engine {
         }
     }
 
-    /// A reader closes its file, and so leaves what it held.
+    /// A reader closes its file, and so releases its pieces.
     pub(in crate::engine) fn close_hints(&mut self, id: ReaderId) {
         self.leave_others(id, &[]);
         // Its own reads are gone, and their numbers may be another's soon.

@@ -13,7 +13,7 @@ use crate::spec::Choice;
 use crate::units::{Block, Bytes, DeviceId, ErrorCode, FileId, ReadId, ReaderId};
 use crate::{Placement, hinted, preset};
 
-/// Three open files on a device, and a policy that fetches what is announced as soon as it can.
+/// Three open files on a device, and a policy that fetches announced blocks as soon as it can.
 fn rig(notice: Notice) -> Rig {
     let preset = preset::find("linux-2.6.24").unwrap();
     let mut settings = preset.settings(Bytes(4 << 20)).unwrap();

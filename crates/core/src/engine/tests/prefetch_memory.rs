@@ -77,7 +77,7 @@ fn ask(rig: &mut Rig, reader: u32, block: u32) {
     });
 }
 
-/// The device answers everything, and what was served is taken: by these readers, no more and no less.
+/// The device answers everything, and served blocks are taken: by these readers, no more and no less.
 fn answer(rig: &mut Rig, readers: &[u32]) {
     let mut served = Vec::new();
     loop {

@@ -1,4 +1,4 @@
-//! What changes the board: hints, fetches that start and end, the cursor that moves.
+//! Changes of the board: hints, fetches that start and end, the cursor that moves.
 //!
 //! Called by the [planner](crate::hinted::planner) only. Each change takes a block out of the set
 //! that its state and next use put it in, changes one of the two, and puts it into the set they
@@ -51,7 +51,7 @@ impl Board {
         Some(())
     }
 
-    /// A reader asks for a block's next use, and waits if it is missing. What was given up is
+    /// A reader asks for a block's next use, and waits if it is missing. A victim is
     /// missing again when wanted. `None`, and nothing changes, if it has no next use.
     pub(crate) fn ask(&mut self, block: BlockNo) -> Option<()> {
         let entry = self.blocks.get_mut(block.0 as usize)?;
@@ -197,7 +197,7 @@ impl Board {
         self.end_fetch(block, State::Resident)
     }
 
-    /// A fetch failed: its frame is empty, and nobody tries again before a reader asks.
+    /// A fetch failed: its frame is empty, and it is not tried again before a reader asks.
     pub(crate) fn fail(&mut self, block: BlockNo) -> Option<DeviceId> {
         let disk = self.end_fetch(block, State::Absent)?;
         self.occupied -= 1;

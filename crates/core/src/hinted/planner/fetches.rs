@@ -1,8 +1,8 @@
-//! Fetches: which are started now, and what comes of them.
+//! Fetches: those started now, and their results.
 //!
 //! Called by the [planner](super): for a round of decisions when nothing else is left to say, and
 //! for every fetch that ends. In a round the [policy](crate::hinted::policy) names one pair after
-//! the other, what to fetch and what to give up; each is started before the next question. A pair
+//! the other, for a fetch and its victim; each is started before the next question. A pair
 //! that makes no sense, and one beyond what may be prefetched, ends the round.
 //!
 //! A failed fetch is not tried again for the same reference unless a reader asks for it.
@@ -13,7 +13,7 @@ use crate::hinted::interface::{BlockNo, PlannerOutput};
 use crate::units::Nanos;
 
 impl Planner {
-    /// Lets the policy start what it wants to start now. Each start puts one more frame to work,
+    /// Lets the policy start fetches. Each start puts one more frame to work,
     /// so this ends after K of them at the latest.
     pub(super) fn plan(&mut self) {
         self.policy.begin(&self.board);
@@ -30,7 +30,7 @@ impl Planner {
         }
     }
 
-    /// Whether one more prefetch is allowed, or somebody waits.
+    /// Whether one more prefetch is allowed, or a reader waits.
     fn may_start(&self) -> bool {
         !self.is_full() || self.board.awaited().is_some()
     }
@@ -68,7 +68,7 @@ impl Planner {
         Some(())
     }
 
-    /// What a fetch was to bring is there already.
+    /// The block of a fetch is there already.
     pub(super) fn find(&mut self, block: BlockNo) -> Option<()> {
         self.board.arrive(block)?;
         self.settle(block);

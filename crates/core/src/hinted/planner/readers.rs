@@ -1,4 +1,4 @@
-//! Readers: what they ask for, what they have in hand, and what is over.
+//! Readers: requests, pieces in use, and references that are over.
 //!
 //! Called by the [planner](super) for inputs about reads. Readers ask anywhere in the order, in any
 //! number, and their driver serves them itself:
@@ -7,7 +7,7 @@
 //! Kept --> Asked --> [round: its fetch starts, or not] --> served --> Passed --> Kept no longer
 //! ```
 //!
-//! What is fetched for whom is decided elsewhere, in rounds.
+//! Fetches are decided elsewhere, in rounds.
 
 use super::Planner;
 use crate::hinted::interface::BlockNo;

@@ -1,4 +1,4 @@
-//! What a planner is built from, and why a setup is refused.
+//! Parameters of a planner, and the reasons to refuse them.
 //!
 //! Filled in by drivers, checked when the [planner](super) is built: after that nothing of it can
 //! be wrong.
@@ -9,7 +9,7 @@ use core::fmt;
 use crate::hinted::policy::{self, Policy};
 use crate::spec::{Choice, ChoiceError};
 
-/// What a planner is built from.
+/// Parameters of a planner.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Setup {
     /// The method: one of [`policy::LIST`], or of another crate.
@@ -43,7 +43,7 @@ impl Setup {
         })
     }
 
-    /// Refuses what no planner can be built from.
+    /// Refuses impossible parameters.
     pub(super) fn check(&self) -> Result<(), SetupError> {
         if !(1..=Self::DISKS_MAX).contains(&self.disks) {
             return Err(SetupError::Disks(self.disks));

@@ -1,4 +1,4 @@
-//! The planner under any input at all, and what its contract promises at single points.
+//! The planner under any input at all, and its contract at single points.
 //!
 //! A model keeps the frames as a driver would, from the outputs alone.
 
@@ -118,7 +118,7 @@ proptest! {
                         _ => {}
                     }
                 }
-                // What was put out is carried out before the next input; decisions may wait.
+                // Outputs are carried out before the next input; decisions may wait.
                 while *drain || !planner.out.is_empty() {
                     match planner.poll() {
                         PlannerOutput::Idle => break,
@@ -159,7 +159,7 @@ fn read(block: u32) -> PlannerInput {
     }
 }
 
-/// A round: what is fetched, what goes for it, and whether a reader waits.
+/// A round: the fetch, its victim, and whether a reader waits.
 fn round(planner: &mut Planner) -> Vec<(u32, Option<u32>, bool)> {
     let fetches = core::iter::from_fn(|| match planner.poll() {
         PlannerOutput::Idle => None,

@@ -6,8 +6,8 @@
 //! the bottleneck; where they are not, early fetches mean early and hence worse evictions, each
 //! paid for with driver time.
 //!
-//! Elapsed time in the unit model is at most d (1 + F/K) times the optimum's (kimbrel96 Theorem
-//! 1), and on one disk at most 1 + F/K times (Cao et al. 1995).
+//! Elapsed time in the unit model is at most d (1 + F/K) times the optimum's (Kimbrel et al. 1996,
+//! Theorem 1), and on one disk at most 1 + F/K times (Cao et al. 1995).
 
 use alloc::boxed::Box;
 

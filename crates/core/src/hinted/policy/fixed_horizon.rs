@@ -1,7 +1,7 @@
 //! Fixed horizon: fetch as late as is safe, so as to choose victims as late as possible.
 //!
 //! Whenever a missing block is at most H references ahead, fetch it in place of the block used
-//! furthest in the future. H is what a disk takes over the least a reader can take for a block, so
+//! furthest in the future. H is the disk's time for a block over a reader's least, so
 //! a fetch to an idle disk arrives in time; beyond H nothing is fetched, and disks may idle while
 //! missing blocks pile up further on. There is no batch: up to H fetches may be queued.
 //!
@@ -24,7 +24,7 @@ use crate::spec::{Knows, Method, Spec};
 pub(super) const METHOD: Method<Box<dyn Policy>> = Method {
     spec: Spec {
         name: "fixed-horizon",
-        summary: "fetch what is missing within the horizon",
+        summary: "fetch every missing block within the horizon",
         source: "kimbrel96 sections 2.3 and 2.7, after TIP2",
         unfit: "too few disks for the load: they idle while missing blocks lie beyond the horizon",
         knows: Knows::Hinted,

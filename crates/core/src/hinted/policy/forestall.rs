@@ -1,4 +1,4 @@
-//! Forestall: begin to fetch just early enough that nobody will stall.
+//! Forestall: begin to fetch just early enough that no reader stalls.
 //!
 //! Let a fetch take as long as F' references, and the i-th missing block of a disk lie d(i)
 //! references ahead. The disk needs i F' for the first i of them; if i F' > d(i) for some i, the
@@ -114,7 +114,7 @@ struct Forestall {
     computes: Recent,
     /// By disk.
     accesses: Vec<Recent>,
-    /// By disk, what is under way of its last batch.
+    /// By disk, fetches of its last batch under way.
     at_work: Vec<Vec<BlockNo>>,
 }
 
@@ -171,7 +171,7 @@ impl Policy for Forestall {
     fn begin(&mut self, board: &Board) {
         self.at_work.resize(board.disk_count() as usize, Vec::new());
         for (batch, disk) in self.at_work.iter_mut().zip(board.disks()) {
-            // What failed never arrives.
+            // A failed fetch never arrives.
             if board.in_flight(disk) == 0 {
                 batch.clear();
             }

@@ -4,11 +4,11 @@
 //! with those to evict. A free disk gets a batch of the soonest pairs that fetch from it and whose
 //! victim is *released*: the cursor has passed its last use.
 //!
-//! Elapsed time in the unit model is at most 1 + F d/K times the optimum's (kimbrel96 Theorem 2).
-//! The plan reckons with one fetch time; the paper picks the best for each trace and array, so it
-//! is a parameter. It may do harm, by design: evicting a block that is used before the one
-//! fetched is how it moves load between disks. When more hints arrive the plan is made anew.
-//! What the plan does not know of (a fetch that failed, a reference passed over) falls back on
+//! Elapsed time in the unit model is at most 1 + F d/K times the optimum's (Kimbrel et al. 1996,
+//! Theorem 2). The plan reckons with one fetch time; the paper picks the best for each trace and
+//! array, so it is a parameter. It may do harm, by design: evicting a block that is used before the
+//! one fetched is how it moves load between disks. When more hints arrive the plan is made anew.
+//! An event that the plan does not know of (a fetch that failed, a reference passed over) falls back on
 //! demand fetching.
 
 use alloc::boxed::Box;
@@ -126,7 +126,7 @@ impl ReverseAggressive {
         Some(pair)
     }
 
-    /// What the plan has nothing for: the block the reader waits for, on a disk with no work.
+    /// Demand that the plan does not cover: the block the reader waits for, on a disk with no work.
     fn demand(&self, board: &Board) -> Option<Pair> {
         let position = board.awaited()?;
         let disk = board.disk_of(board.block_at(position)?)?;

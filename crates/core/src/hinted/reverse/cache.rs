@@ -1,20 +1,20 @@
-//! The cache on the way back: what is in it, what is missing, and what each change means forward.
+//! The cache of the backward pass: blocks in it, blocks missing, and the forward meaning of a change.
 //!
-//! Changed by the [pass](super::pass). Its places count from the end, and behind the last of them
-//! stands, once each, what the cache really holds at the cursor: that is given, so the way back has
-//! to end with it.
+//! Changed by the [pass](super::pass), which reads the references from the last to the first. Its
+//! places count from the end. Behind the last of them stands each block that is really cached at
+//! the cursor, once: the pass has to end with these.
 //!
 //! ```text
 //! board      | begin        the references to come        end |
 //! here       | references           ..            2   1   0   |
-//!            | references + 0, 1, ..: what the cache holds at begin
+//!            | references + 0, 1, ..: blocks cached at the begin
 //! ```
 //!
-//! The way begins with the K blocks used last, since what the cache holds in the end is free to
-//! choose. What it still lacks at the end is traded for by further swaps. A block that comes and
-//! goes without a use between was never gone, seen forward: both cancel.
+//! The final content of the cache is free to choose, so the pass begins with the K blocks used
+//! last. Blocks still missing at its end are exchanged by further swaps. Forward, a block that arrives
+//! and departs without a use between has never left, so both events cancel.
 //!
-//! It knows no time and decides nothing.
+//! Times and choices are the pass's.
 
 use alloc::vec::Vec;
 
@@ -119,7 +119,7 @@ impl<'a> Cache<'a> {
         self.references
     }
 
-    /// All places, those of what is given included.
+    /// All places, those of given blocks included.
     fn places(&self) -> u32 {
         self.swaps.following.len() as u32
     }
@@ -163,7 +163,7 @@ impl<'a> Cache<'a> {
         self.join_sets(number);
     }
 
-    /// What was on its way is resident.
+    /// A block in flight has become resident.
     pub(super) fn land(&mut self, number: u32) {
         self.blocks[number as usize].state = State::Resident;
         self.join_sets(number);
@@ -194,8 +194,8 @@ impl<'a> Cache<'a> {
         }
     }
 
-    /// Trades what the cache holds at the cursor of the board for what it should hold: what is
-    /// never used goes first, then what is used furthest.
+    /// Trades blocks cached at the cursor of the board for those it should hold: a block
+    /// never used goes first, then the one used furthest.
     pub(super) fn settle(mut self) -> Swaps {
         let is_absent = |number: u32| self.blocks[number as usize].state == State::Absent;
         let used = |number: u32| self.blocks[number as usize].used;
@@ -228,7 +228,7 @@ impl<'a> Cache<'a> {
         }
     }
 
-    /// The set that a block belongs to by its state and next use, and what stands for it there.
+    /// The set that a block belongs to by its state and next use, and its entry there.
     fn set_of(&mut self, number: u32) -> Option<(&mut Positions, u32)> {
         let Block {
             next, disk, state, ..

@@ -12,7 +12,7 @@
 //! If a block to be fetched is still cached when its turn comes, as an earlier pair of another
 //! disk has yet to evict it, it is left there, and the earlier pair takes the later one's victim.
 //!
-//! Which pair is started when, and what to do where the plan has nothing, is the policy's.
+//! Which pair is started when, and the action where the plan has nothing, is the policy's.
 
 use alloc::vec::Vec;
 use core::iter::repeat_n;
@@ -27,7 +27,7 @@ use crate::units::DeviceId;
 /// No pair, or no block: neither has this number.
 const NONE: u32 = u32::MAX;
 
-/// What follows a pair that has left its queue.
+/// Effect of a pair that has left its queue.
 const DONE: u32 = NONE - 1;
 
 /// The pairs by the place they are needed at, and for each disk the first that is still to be done
@@ -108,7 +108,7 @@ impl Plan {
         }
     }
 
-    /// A block to be fetched is still there: who was to evict it takes this pair's victim, once
+    /// A block to be fetched is still there: the pair that was to evict it takes this pair's victim, once
     /// that is released. False until then.
     fn leave_in_cache(&mut self, pair: Planned, cursor: Position) -> bool {
         let earlier = self.pairs.get_mut(pair.after as usize);
@@ -132,7 +132,7 @@ impl Plan {
     }
 }
 
-/// Arrivals and departures one to one in their orders. What would arrive before it departs does
+/// Arrivals and departures one to one in their orders. A block that would arrive before it departs does
 /// neither.
 fn matched(board: &Board, mut swaps: Swaps) -> Vec<Planned> {
     let mut pairs: Vec<Planned> = Vec::with_capacity(swaps.arrivals_count());

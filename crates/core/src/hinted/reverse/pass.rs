@@ -1,11 +1,11 @@
 //! The pass over the references from the cursor to the end, read backwards.
 //!
 //! Called for a [plan](super::pairing). When a disk is free, its block not needed for the longest
-//! time is replaced by the first missing block of any disk, if that does no harm (kimbrel96
-//! section 2.5); the disk of the block that goes is busy with that. One time for every reference
-//! and one for every fetch, from the [model](Model), stand for the clock.
+//! time is replaced by the first missing block of any disk, if that does no harm (Kimbrel et al.
+//! 1996 section 2.5); the disk of the block that goes is busy with that. One time for every
+//! reference and one for every fetch, from the [model](Model), stand for the clock.
 //!
-//! What is cached meanwhile is the [cache's](super::cache) to know, and what follows forward is
+//! The content of the cache is kept by [cache](super::cache), and the result forward is
 //! noted there.
 
 use alloc::collections::VecDeque;
@@ -19,7 +19,7 @@ use crate::hinted::board::Board;
 /// Time of a reference.
 const REFERENCE: u64 = 100;
 
-/// What arrives and what departs, from the cursor of the board on.
+/// Arrivals and departures, from the cursor of the board on.
 pub(super) fn pass(board: &Board, model: Model) -> Swaps {
     let disks = board.disk_count() as usize;
     let mut pass = Pass {
@@ -37,7 +37,7 @@ pub(super) fn pass(board: &Board, model: Model) -> Swaps {
 struct Pass<'a> {
     model: Model,
     cache: Cache<'a>,
-    /// What each disk still brings and when, soonest first.
+    /// Fetches outstanding on each disk, with their times, soonest first.
     coming: Vec<VecDeque<(u64, u32)>>,
     /// Room in the batch of each disk.
     room: Vec<u32>,
@@ -81,7 +81,7 @@ impl Pass<'_> {
         fronts.map(|(at, _)| *at).min()
     }
 
-    /// What has arrived by now is resident.
+    /// Arrived blocks become resident.
     fn land(&mut self) {
         for queue in &mut self.coming {
             while let Some((_, block)) = queue.front().filter(|(at, _)| *at <= self.now) {

@@ -1,4 +1,4 @@
-//! What the way back found: for which uses blocks arrive, and after which uses they depart.
+//! Result of the backward pass: the uses for which blocks arrive, and those after which they depart.
 //!
 //! Filled by the [cache](super::cache) on the way back, taken from by the [plan](super::pairing) in
 //! forward order. A block arrives for one use and departs after one, so both are sets of places of
@@ -10,7 +10,7 @@
 //! departures   .   x   x   .   .        may go once this use is over: at this place + 1
 //! ```
 //!
-//! What the cache held at the cursor from the start has no use before that; those that depart are
+//! A block cached at the cursor from the start has no use before that; those that depart are
 //! listed, with the frames that are empty. A block is back for a use only after it departed, and
 //! that was after the use before: which arrival belongs to which departure follows from the order.
 
@@ -39,7 +39,7 @@ pub(super) struct Swaps {
     end: u32,
     /// By place as the cache counts, the following use backwards of the same block.
     pub(super) following: Vec<u32>,
-    /// What the cache holds at the cursor of the board.
+    /// Blocks cached at the cursor of the board.
     pub(super) given: Vec<u32>,
     /// Whether each of these departs: the how manyth that was found, or [`NEVER`].
     found: Vec<u32>,
@@ -47,7 +47,7 @@ pub(super) struct Swaps {
     finds: u32,
     arrivals: Positions,
     departures: Positions,
-    /// What may go at once, in this order: places in `given`, or empty frames.
+    /// Blocks free to go at once, in this order: places in `given`, or empty frames.
     early: VecDeque<Option<usize>>,
     /// The places from which on arrivals and departures are still to be taken.
     next_arrival: u32,
@@ -55,7 +55,7 @@ pub(super) struct Swaps {
 }
 
 impl Swaps {
-    /// None yet, over the references of a board and what the cache holds at its cursor.
+    /// None yet, over the references of a board and the blocks cached at its cursor.
     pub(super) fn new(board: &Board, given: Vec<u32>) -> Self {
         let (begin, end) = (board.cursor().0, board.end().0);
         let places = (end - begin) as usize + given.len();
@@ -104,8 +104,8 @@ impl Swaps {
         }
     }
 
-    /// The way back is over. Of what is there at the cursor these depart: what was found on the
-    /// way, in that order, then empty frames, then what is superfluous, by its places in `given`.
+    /// The way back is over. Of the blocks cached at the cursor these depart: those found on the
+    /// way, in that order, then empty frames, then superfluous blocks, by its places in `given`.
     pub(super) fn settle(&mut self, empty_frames: u32, superfluous: impl Iterator<Item = usize>) {
         let departs = |given: &usize| self.found[*given] != NEVER;
         let mut early: Vec<usize> = (0..self.given.len()).filter(departs).collect();
