@@ -9,7 +9,8 @@
 //! ```
 //!
 //! The readers' steps come from `forerun-sim`'s workloads in all three, so a run in real time and
-//! one in virtual time are the same run. `readers` holds the threads of the two that need any.
+//! one in virtual time are the same run. `readers` holds the threads of the two that need any, `server`
+//! those of a whole workload.
 //!
 //! It measures whole runs as an application sees them. It does not profile, and does not judge:
 //! limits stand in the tests that call it.
@@ -22,6 +23,7 @@ pub mod pattern;
 pub mod plan;
 pub mod readers;
 pub mod report;
+pub mod server;
 
 use forerun_core::{Ledger, Nanos};
 

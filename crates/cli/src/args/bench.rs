@@ -68,6 +68,17 @@ pub struct Bench {
     pub storage: Storage,
 }
 
+/// Flags of readers, which a whole workload has of its own.
+const OF_READERS: [&str; 7] = [
+    "readers",
+    "shared",
+    "file_bytes",
+    "read_bytes",
+    "pattern",
+    "hints",
+    "think",
+];
+
 /// The readers of a bench, and their files.
 #[derive(Debug, Group)]
 #[command(next_help_heading = "Workload")]
@@ -94,6 +105,11 @@ pub struct Workload {
     /// process that reads all files [default: sequential, with --hints shuffled]
     #[arg(long, value_name = "NAME", long_help = pattern::help())]
     pub pattern: Option<Pattern>,
+
+    /// Run a whole workload of the simulator, with its files and processes, as name or
+    /// name(param=value,..) (see `forerun list workloads`)
+    #[arg(long, value_name = "NAME", conflicts_with_all = OF_READERS)]
+    pub workload: Option<String>,
 
     /// Announce all reads, in their order, before the first
     #[arg(long)]

@@ -61,6 +61,21 @@ impl Content {
         Ok(Self { files, seed })
     }
 
+    /// Files of these sizes, in a folder or generated as they are read.
+    #[must_use]
+    pub fn of_sizes(folder: Option<&Path>, sizes: &[u64], seed: u64) -> Self {
+        let file = |(index, bytes): (usize, &u64)| {
+            let path = folder.map(|f| f.join(format!("forerun-bench-{seed}-{index}-{bytes}")));
+            BenchFile {
+                path,
+                bytes: *bytes,
+                index: Some(index as u64),
+            }
+        };
+        let files = sizes.iter().enumerate().map(file).collect();
+        Self { files, seed }
+    }
+
     /// The files, at least one.
     #[must_use]
     pub fn files(&self) -> &[BenchFile] {

@@ -13,6 +13,7 @@ use indicatif::ProgressBar;
 
 use super::plan::Plan;
 use super::readers::{self, Source};
+use super::server;
 use super::{DeviceUse, Measured, SourceCache};
 use crate::failure::Failure;
 use crate::stack::Stack;
@@ -29,21 +30,22 @@ impl Source for Reader {
 /// A file that cannot be opened or read, a wrong byte, counters that do not add up.
 pub fn run(plan: &Plan, settings: &Settings, bar: &ProgressBar) -> Result<Measured, Failure> {
     let stack = Stack::build(settings.clone(), &plan.storage)?;
-    let opened = plan
-        .readers
-        .iter()
-        .map(|&file| open(stack.driver(), plan, file));
+    let open = |file: usize| open(stack.driver(), plan, file);
     let mut source_cache = SourceCache::None;
-    let times = opened.collect::<Result<Vec<_>, _>>().and_then(|readers| {
-        announce(stack.driver(), plan, &readers)?;
-        let direct: Vec<_> = readers.iter().filter_map(Reader::is_direct).collect();
-        source_cache = match direct.iter().all(|is_direct| *is_direct) {
-            _ if direct.is_empty() => SourceCache::None,
-            true => SourceCache::Direct,
-            false => SourceCache::Buffered,
-        };
-        readers::run(plan, bar, readers)
-    });
+    let times = if plan.whole.is_some() {
+        let first = open(0).map(|reader| cache_of(&[reader]));
+        first.and_then(|cache| {
+            source_cache = cache;
+            server::run(plan, bar, &open)
+        })
+    } else {
+        let opened = plan.readers.iter().map(|file| open(*file));
+        opened.collect::<Result<Vec<_>, _>>().and_then(|readers| {
+            announce(stack.driver(), plan, &readers)?;
+            source_cache = cache_of(&readers);
+            readers::run(plan, bar, readers)
+        })
+    };
     let estimate = stack.estimates();
     let ledger = stack.finish();
     let (times, ledger) = (times?, ledger?);
@@ -63,6 +65,16 @@ pub fn run(plan: &Plan, settings: &Settings, bar: &ProgressBar) -> Result<Measur
 }
 
 /// Announces reads to the engine, as many as it takes.
+/// How the files of these readers are cached by the system.
+fn cache_of(readers: &[Reader]) -> SourceCache {
+    let direct: Vec<_> = readers.iter().filter_map(Reader::is_direct).collect();
+    match direct.iter().all(|is_direct| *is_direct) {
+        _ if direct.is_empty() => SourceCache::None,
+        true => SourceCache::Direct,
+        false => SourceCache::Buffered,
+    }
+}
+
 fn announce(driver: &Driver, plan: &Plan, readers: &[Reader]) -> Result<(), Failure> {
     let workload = plan.workload()?;
     let Some(announced) = plan.announced(&*workload) else {

@@ -10,12 +10,14 @@
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt};
+use std::path::Path;
 
 use indicatif::ProgressBar;
 use rustix::fs::{Advice, fadvise, major, minor};
 
 use super::plan::Plan;
 use super::readers::{self, Source};
+use super::server;
 use super::{DeviceUse, Measured, SourceCache};
 use crate::failure::Failure;
 use crate::files::plain;
@@ -34,11 +36,25 @@ impl Source for File {
 /// # Errors
 /// A file that cannot be opened or read, or holds wrong bytes.
 pub fn run(plan: &Plan, bar: &ProgressBar) -> Result<Measured, Failure> {
-    let files = plan.readers.iter().map(|&file| open_cold(plan, file));
-    let files = files.collect::<Result<Vec<_>, _>>()?;
+    // Of a whole workload each file is dropped first, and opened when its process comes.
+    let files = match plan.whole {
+        Some(_) => {
+            for file in 1..plan.content.files().len() {
+                open_cold(plan, file)?;
+            }
+            vec![open_cold(plan, 0)?]
+        }
+        None => {
+            let files = plan.readers.iter().map(|&file| open_cold(plan, file));
+            files.collect::<Result<Vec<_>, _>>()?
+        }
+    };
     let device = files.first().and_then(device_of);
     let before = device.and_then(counters);
-    let times = readers::run(plan, bar, files)?;
+    let times = match plan.whole {
+        Some(_) => server::run(plan, bar, &|file| open(plan, file))?,
+        None => readers::run(plan, bar, files)?,
+    };
     let used = device
         .and_then(counters)
         .zip(before)
@@ -58,12 +74,18 @@ pub fn run(plan: &Plan, bar: &ProgressBar) -> Result<Measured, Failure> {
     })
 }
 
+fn path_of(plan: &Plan, file: usize) -> &Path {
+    let path = plan.content.files()[file].path.as_deref();
+    path.unwrap_or("".as_ref())
+}
+
+fn open(plan: &Plan, file: usize) -> Result<File, Failure> {
+    let path = path_of(plan, file);
+    File::open(path).map_err(|e| Failure::unusable(path, plain(&e)))
+}
+
 fn open_cold(plan: &Plan, file: usize) -> Result<File, Failure> {
-    let path = plan.content.files()[file]
-        .path
-        .as_deref()
-        .unwrap_or("".as_ref());
-    let file = File::open(path).map_err(|e| Failure::unusable(path, plain(&e)))?;
+    let (path, file) = (path_of(plan, file), open(plan, file)?);
     fadvise(&file, 0, None, Advice::DontNeed).map_err(|e| {
         Failure::broken(path, format!("cannot be dropped from the page cache: {e}"))
     })?;

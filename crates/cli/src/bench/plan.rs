@@ -4,16 +4,18 @@
 //! are those that need more than one flag: combinations that cannot work are refused with the
 //! reason and an alternative.
 
+use std::path::PathBuf;
 use std::str::FromStr;
 
 use forerun_core::preset::{self, Preset};
 use forerun_core::spec::{Choice, Method};
 use forerun_core::{Bytes, Nanos, Settings, hinted};
 use forerun_sim::announce::Announced;
-use forerun_sim::workload::{Step, Steps, Workload};
+use forerun_sim::workload::{self, Step, Steps, Workload};
 
 use super::content::Content;
 use super::pattern::{Pattern, Shape};
+use super::server;
 use crate::args::{Bench, Clock, Hinted, Storage};
 use crate::composition;
 use crate::failure::Failure;
@@ -85,6 +87,8 @@ pub struct Plan {
     pub pattern: Pattern,
     /// Its announcements.
     pub hints: Option<Hints>,
+    /// A whole workload in place of readers with a pattern, as it was typed.
+    pub whole: Option<String>,
     /// Bytes of each read.
     pub read_bytes: u64,
     /// Computing time before a read.
@@ -135,6 +139,9 @@ impl Plan {
                     .into(),
             ));
         }
+        if let Some(text) = &wanted.workload {
+            return Self::whole(args, text, entrants.collect::<Result<_, Failure>>()?);
+        }
         let folders = args.paths.iter().filter(|path| path.is_dir()).count();
         let given = args.paths.len() - folders;
         let least = if hints.is_some() && given == 0 {
@@ -155,6 +162,7 @@ impl Plan {
             content,
             readers: (0..readers).map(|reader| reader % files).collect(),
             pattern,
+            whole: None,
             hints,
             read_bytes: wanted.read_bytes.0,
             think: wanted.think,
@@ -166,6 +174,47 @@ impl Plan {
         // Every reader's workload once, so that a value out of range is found before a run.
         plan.workload()?;
         Ok(plan)
+    }
+
+    /// A workload of the simulator, with its own files and processes.
+    fn whole(args: &Bench, text: &str, entrants: Vec<Entrant>) -> Result<Self, Failure> {
+        let refused = |why: String| Failure::Usage(format!("--workload {text}: {why}"));
+        let workload = workload::parse(text).map_err(|e| refused(e.to_string()))?;
+        if let Some(why) = server::refusal(&*workload) {
+            return Err(refused(why.to_owned()));
+        }
+        if args.paths.iter().any(|path| !path.is_dir()) {
+            let why = "makes its own files: give a DIR, or nothing";
+            return Err(refused(why.to_owned()));
+        }
+        let seed = args.workload.seed;
+        let sizes: Vec<u64> = workload.files().iter().map(|bytes| bytes.0).collect();
+        Ok(Self {
+            entrants,
+            storage: Storage {
+                disks: args.disks,
+                ..args.storage.clone()
+            },
+            content: Content::of_sizes(args.paths.first().map(PathBuf::as_path), &sizes, seed),
+            readers: workload.readers(),
+            pattern: Pattern::named("sequential")?,
+            whole: Some(text.to_owned()),
+            hints: None,
+            read_bytes: args.workload.read_bytes.0,
+            think: Nanos(0),
+            runs: args.runs,
+            clock: args.clock,
+            seed,
+        })
+    }
+
+    /// The name of the pattern or the workload.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        match &self.whole {
+            Some(text) => text.split('(').next().unwrap_or(text),
+            None => self.pattern.name(),
+        }
     }
 
     /// The steps of one reader, as a workload of its own.
@@ -205,6 +254,9 @@ impl Plan {
     /// # Errors
     /// A value out of the pattern's range.
     pub fn workload(&self) -> Result<Box<dyn Workload>, Failure> {
+        if let Some(text) = &self.whole {
+            return workload::parse(text).map_err(|e| Failure::Usage(e.to_string()));
+        }
         if self.pattern.is_one_process() {
             return self.workload_of(0);
         }

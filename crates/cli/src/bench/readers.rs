@@ -43,7 +43,7 @@ pub struct Times {
 }
 
 /// Shared state of all threads.
-struct Race<'a> {
+pub(super) struct Race<'a> {
     plan: &'a Plan,
     bar: &'a ProgressBar,
     gate: RwLock<()>,
@@ -61,12 +61,7 @@ pub fn run<S: Source>(plan: &Plan, bar: &ProgressBar, sources: Vec<S>) -> Result
     if plan.pattern.is_one_process() {
         return in_turns(plan, bar, sources);
     }
-    let race = Race {
-        plan,
-        bar,
-        gate: RwLock::new(()),
-        stopped: AtomicBool::new(false),
-    };
+    let race = Race::new(plan, bar);
     thread::scope(|scope| {
         let closed = race.gate.write();
         let readers = sources.into_iter().enumerate();
@@ -97,12 +92,7 @@ fn in_turns<S: Source>(
     bar: &ProgressBar,
     mut sources: Vec<S>,
 ) -> Result<Times, Failure> {
-    let race = Race {
-        plan,
-        bar,
-        gate: RwLock::new(()),
-        stopped: AtomicBool::new(false),
-    };
+    let race = Race::new(plan, bar);
     let workload = plan.workload()?;
     let mut steps: Vec<_> = (0..sources.len()).map(|r| workload.steps(r)).collect();
     let mut buffer = Vec::with_capacity(plan.read_bytes as usize);
@@ -110,7 +100,12 @@ fn in_turns<S: Source>(
     let begun = Instant::now();
     for reader in workload.turns().into_iter().flatten() {
         if let Some(step) = steps[reader].next() {
-            race.step(reader, &mut sources[reader], &step, &mut buffer)?;
+            race.step(
+                plan.readers[reader],
+                &mut sources[reader],
+                &step,
+                &mut buffer,
+            )?;
             bytes += step.take.0;
         }
     }
@@ -128,7 +123,28 @@ fn join(thread: ScopedJoinHandle<'_, End>) -> End {
         .unwrap_or_else(|_| Err(Failure::Run("a reader's thread panicked".to_owned())))
 }
 
+impl<'a> Race<'a> {
+    pub(super) fn new(plan: &'a Plan, bar: &'a ProgressBar) -> Self {
+        Self {
+            plan,
+            bar,
+            gate: RwLock::new(()),
+            stopped: AtomicBool::new(false),
+        }
+    }
+}
+
 impl Race<'_> {
+    /// Whether a reader has failed.
+    pub(super) fn is_stopped(&self) -> bool {
+        self.stopped.load(Ordering::Relaxed)
+    }
+
+    /// A reader has failed: the others end with their next step.
+    pub(super) fn stop(&self) {
+        self.stopped.store(true, Ordering::Relaxed);
+    }
+
     /// Starts a reader's thread, which waits at the gate.
     fn start<'scope, S: Source + 'scope>(
         &'scope self,
@@ -157,7 +173,7 @@ impl Race<'_> {
             }
             let due = Duration::from_nanos(step.not_before.0);
             thread::sleep(due.saturating_sub(begun.elapsed()));
-            let read = self.step(reader, source, &step, &mut buffer);
+            let read = self.step(self.plan.readers[reader], source, &step, &mut buffer);
             read.inspect_err(|_| self.stopped.store(true, Ordering::Relaxed))?;
             bytes += step.take.0;
         }
@@ -165,9 +181,9 @@ impl Race<'_> {
     }
 
     /// Computes, then reads.
-    fn step(
+    pub(super) fn step(
         &self,
-        reader: usize,
+        file: usize,
         source: &mut dyn Source,
         step: &Step,
         buffer: &mut Vec<u8>,
@@ -176,7 +192,7 @@ impl Race<'_> {
             thread::sleep(Duration::from_nanos(step.think.0));
         }
         buffer.resize(step.take.0 as usize, 0);
-        self.read(reader, source, buffer, step.offset.0)?;
+        self.read(file, source, buffer, step.offset.0)?;
         self.bar.inc(step.take.0);
         Ok(())
     }
@@ -184,13 +200,12 @@ impl Race<'_> {
     /// Fills the buffer from `offset` on and checks the bytes.
     fn read(
         &self,
-        reader: usize,
+        file: usize,
         source: &mut dyn Source,
         buffer: &mut [u8],
         offset: u64,
     ) -> Result<(), Failure> {
-        let failed =
-            |at: u64, why: String| Failure::Run(format!("reader {reader}, byte {at}: {why}"));
+        let failed = |at: u64, why: String| Failure::Run(format!("file {file}, byte {at}: {why}"));
         let mut got = 0;
         while got < buffer.len() {
             let at = offset + got as u64;
@@ -207,8 +222,7 @@ impl Race<'_> {
             }
         }
         let content = &self.plan.content;
-        let file = &content.files()[self.plan.readers[reader]];
-        match file.index {
+        match content.files()[file].index {
             Some(index) => generated::check(content.seed(), index, offset, buffer)
                 .map_err(|at| failed(at, "wrong byte".to_owned())),
             None => Ok(()),
@@ -216,6 +230,6 @@ impl Race<'_> {
     }
 }
 
-fn nanos(time: Duration) -> Nanos {
+pub(super) fn nanos(time: Duration) -> Nanos {
     Nanos(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
 }

@@ -25,7 +25,7 @@ use crate::terminal;
 pub struct Row {
     pub preset: &'static str,
     pub clock: &'static str,
-    pub pattern: &'static str,
+    pub pattern: String,
     pub seed: u64,
     pub runs: u32,
     pub readers: usize,
@@ -71,7 +71,7 @@ impl Row {
                 Clock::Real => "real",
                 Clock::Virtual => "virtual",
             },
-            pattern: plan.pattern.name(),
+            pattern: plan.name().to_owned(),
             seed: plan.seed,
             runs: plan.runs,
             readers: plan.readers.len(),

@@ -63,7 +63,7 @@ fn announce(plan: &Plan, hints: Hints, out: &mut dyn Write) -> Result<(), Failur
         wrong_percent,
         missing_percent,
     } = hints;
-    let (pattern, seed) = (plan.pattern.name(), plan.seed);
+    let (pattern, seed) = (plan.name(), plan.seed);
     let line = format!(
         "\n{pattern}, seed {seed}; hints: {wrong_percent} % wrong, {missing_percent} % missing\n"
     );

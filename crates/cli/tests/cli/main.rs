@@ -14,6 +14,7 @@ mod list;
 mod profile;
 mod read;
 mod reproduce;
+mod server;
 mod simulate;
 #[path = "../../../skipped.rs"]
 mod skipped;
