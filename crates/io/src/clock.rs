@@ -1,6 +1,6 @@
 //! The time a driver tells its engine.
 //!
-//! Asked by the [engine's lock holder](crate::control) before each input, so the times in a
+//! Asked by the [engine's lock holder](crate::engine_state) before each input, so the times in a
 //! journal never go back. A logical clock makes two runs of one thread equal line for line; it
 //! only counts, so nothing that waits can be built on it.
 

@@ -18,14 +18,14 @@ use crate::backend::wrap::throttle::{DeviceUse, Emulation, Throttle};
 use crate::backend::wrap::tracer::Tracer;
 use crate::backend::{Backend, BackendChoice, Setup, Sink};
 use crate::clock::{Clock, Ticker};
-use crate::control::Control;
+use crate::engine_host::{EngineHost, Port};
+use crate::engine_state::EngineState;
 use crate::error::Error;
 use crate::owner::OwnerClocks;
 use crate::pages_ahead::PagesAhead;
 use crate::placing::{Placing, Striping};
 use crate::prior::{PriorSource, Priors};
 use crate::settle::Looks;
-use crate::shared::{Port, Shared};
 use crate::source::file::raise_descriptor_limit;
 use crate::sync::Mutex;
 
@@ -128,7 +128,7 @@ impl Config {
 
 /// See the [module](self).
 pub struct Driver {
-    shared: Arc<Shared>,
+    engine_host: Arc<EngineHost>,
     stack: Stack,
     /// Held while a limit is set.
     limiting: Mutex<()>,
@@ -232,7 +232,7 @@ impl Driver {
         }
         let arrays = Arrays::new(striping.is_none());
         let placing = Placing::new(disks, striping);
-        let control = Control::new(
+        let state = EngineState::new(
             engine,
             ticker,
             arena.clone(),
@@ -240,19 +240,19 @@ impl Driver {
             placing,
             journal.is_some(),
         );
-        let shared = Shared::new(control, table, arena.clone(), looks, journal);
-        let port = Arc::new(Port(Arc::downgrade(&shared)));
+        let engine_host = EngineHost::new(state, table, arena.clone(), looks, journal);
+        let port = Arc::new(Port(Arc::downgrade(&engine_host)));
         let pages_ahead = PagesAhead::start(&arena);
         let setup = Setup {
             arena,
             in_flight_max,
         };
         let stack = Stack::start(port, &setup, backend, emulate, fault, trace)?;
-        shared.connect(stack.top.clone());
-        let clocks = || OwnerClocks::start(Arc::downgrade(&shared)).map_err(Error::Thread);
-        let owner_clocks = shared.uses_cpu_time.then(clocks).transpose()?;
+        engine_host.connect(stack.top.clone());
+        let clocks = || OwnerClocks::start(Arc::downgrade(&engine_host)).map_err(Error::Thread);
+        let owner_clocks = engine_host.uses_cpu_time.then(clocks).transpose()?;
         Ok(Self {
-            shared,
+            engine_host,
             stack,
             limiting: Mutex::default(),
             _pages_ahead: pages_ahead,
@@ -264,8 +264,8 @@ impl Driver {
         })
     }
 
-    pub(crate) fn shared(&self) -> &Arc<Shared> {
-        &self.shared
+    pub(crate) fn engine_host(&self) -> &Arc<EngineHost> {
+        &self.engine_host
     }
 
     /// Whether a device is emulated in front of the real ones.
@@ -281,7 +281,7 @@ impl Driver {
         if self.emulated {
             return None;
         }
-        let estimate = || self.shared.with(|control| control.estimate(device));
+        let estimate = || self.engine_host.with(|state| state.estimate(device));
         self.measured.clone().or_else(estimate)
     }
 
@@ -299,27 +299,27 @@ impl Driver {
     /// To be called every second or so: reads that wait for a device go on if the device answers none of
     /// what it has.
     pub fn stir(&self) {
-        self.shared.after_later(|control| control.stir());
+        self.engine_host.after_deferred(|state| state.stir());
     }
 
     /// The counters, as of now.
     #[must_use]
     pub fn ledger(&self) -> Ledger {
-        self.shared.ledger()
+        self.engine_host.ledger()
     }
 
     /// The streams of all open files, as of now; a reader's are those under its
     /// [number](crate::Reader::id).
     #[must_use]
     pub fn streams(&self) -> Vec<StreamView> {
-        self.shared.with(|control| control.streams())
+        self.engine_host.with(|state| state.streams())
     }
 
     /// What devices have to do, as of now, each with the number of the device (`st_dev`); none for
     /// one that is emulated or made up.
     #[must_use]
     pub fn queues(&self) -> Vec<(Option<u64>, DeviceView)> {
-        self.shared.with(|control| control.queues())
+        self.engine_host.with(|state| state.queues())
     }
 
     /// Holds at most this much memory from now on: up to what the settings say, down to what an
@@ -330,7 +330,7 @@ impl Driver {
     /// # Errors
     /// Less or more than that, with both ends named.
     pub fn limit_memory(&self, memory: Bytes) -> Result<(), Error> {
-        let (minimum, maximum) = self.shared.with(|control| control.memory_range());
+        let (minimum, maximum) = self.engine_host.with(|state| state.memory_range());
         if memory < minimum {
             let given = memory;
             return Err(SettingsError::Memory { given, minimum }.into());
@@ -342,11 +342,11 @@ impl Driver {
         let _limiting = self.limiting.lock();
         let lowered = memory < maximum;
         // Before pages are given back: one that is filled again would bring 2 MiB.
-        self.shared.arena.allow_huge_pages(!lowered);
-        self.shared
-            .after_later(|control| control.limit(memory, lowered));
+        self.engine_host.arena.allow_huge_pages(!lowered);
+        self.engine_host
+            .after_deferred(|state| state.limit(memory, lowered));
         if lowered {
-            self.shared.give_back_surplus();
+            self.engine_host.give_back_surplus();
         }
         Ok(())
     }
@@ -354,20 +354,20 @@ impl Driver {
     /// The most memory the engine uses: that of the settings, or the last limit.
     #[must_use]
     pub fn memory_limit(&self) -> Bytes {
-        self.shared.with(|control| control.limit)
+        self.engine_host.with(|state| state.limit)
     }
 
     /// How many bytes may be awaited at once ([`Reader::when_resident`](crate::Reader::when_resident)) without pushing out each
     /// other; any number where those who wait hold no memory.
     #[must_use]
     pub fn awaited_max(&self) -> Option<Bytes> {
-        self.shared.with(|control| control.awaited_max())
+        self.engine_host.with(|state| state.awaited_max())
     }
 
     /// The error that ended the writing of the journal, if one did. [`Driver::finish`] reports it, too.
     #[must_use]
     pub fn journal_error(&self) -> Option<std::io::Error> {
-        self.shared.journal_error()
+        self.engine_host.journal_error()
     }
 
     /// What the emulated device was asked for; none if none is emulated.
@@ -382,7 +382,7 @@ impl Driver {
     /// # Errors
     /// The journal or the trace could not be written.
     pub fn finish(&self) -> Result<Ledger, Error> {
-        self.shared.halt(None);
+        self.engine_host.halt(None);
         self.close()
     }
 
@@ -392,13 +392,13 @@ impl Driver {
     /// # Errors
     /// The journal or the trace could not be written.
     pub fn finish_within(&self, time: Duration) -> Result<(Ledger, bool), Error> {
-        let ended = self.shared.halt(Some(Instant::now() + time));
+        let ended = self.engine_host.halt(Some(Instant::now() + time));
         self.close().map(|ledger| (ledger, ended))
     }
 
     fn close(&self) -> Result<Ledger, Error> {
-        let ledger = self.shared.ledger();
-        self.shared.close_journal().map_err(Error::Journal)?;
+        let ledger = self.engine_host.ledger();
+        self.engine_host.close_journal().map_err(Error::Journal)?;
         if let Some(tracer) = &self.stack.tracer {
             tracer.flush().map_err(Error::Trace)?;
         }
@@ -408,9 +408,9 @@ impl Driver {
 
 impl Drop for Driver {
     fn drop(&mut self) {
-        self.shared.halt(None);
+        self.engine_host.halt(None);
         // Who wants to know of errors calls `finish`.
-        let _ = self.shared.close_journal();
+        let _ = self.engine_host.close_journal();
     }
 }
 

@@ -94,7 +94,7 @@ const MAPPED_BYTES: libc::c_int = 1 << 20;
 
 /// From now on large allocations of this process are mappings of their own.
 ///
-/// glibc raises that limit to the size of any mapping it frees, up to 32 MiB. Later ones then come
+/// glibc raises that limit to the size of any mapping it frees, up to 32 MiB. DeferredInput ones then come
 /// from its pools, where zeroed memory may have to be written: a buffer of 16 MiB of which a page is
 /// used takes all of them. Other allocators do as they do.
 pub fn large_allocations_are_mappings() {

@@ -7,8 +7,8 @@
 
 use forerun_core::{Block, Input, ReaderId};
 
-use crate::control::Control;
 use crate::driver::Driver;
+use crate::engine_state::EngineState;
 use crate::error::Error;
 use crate::reader::Reader;
 
@@ -35,23 +35,23 @@ impl Driver {
         &self,
         order: impl IntoIterator<Item = (&'a Reader, u64, u64)>,
     ) -> Result<usize, Error> {
-        let shift = self.shared().block_shift;
+        let shift = self.engine_host().block_shift;
         let run = |(reader, offset, bytes)| run_of(reader, offset, bytes, shift);
         let runs: Vec<Option<Run>> = order.into_iter().map(run).collect();
         let (mut taken, mut last) = (0, None);
         for some in runs.chunks(AT_ONCE) {
-            let some_taken = self.shared().after_later(|control| control.hint(some));
+            let some_taken = self.engine_host().after_deferred(|state| state.hint(some));
             taken += some_taken;
             last = some[..some_taken].iter().flatten().last().or(last);
             if some_taken < some.len() {
                 break;
             }
         }
-        let limit = self.shared().after_later(|control| {
+        let limit = self.engine_host().after_deferred(|state| {
             if let Some(Run { reader, .. }) = last {
-                control.end_hints(*reader);
+                state.end_hints(*reader);
             }
-            control.hints_max()
+            state.hints_max()
         });
         match taken {
             0 if !runs.is_empty() => Err(Error::HintsFull { limit }),
@@ -74,7 +74,7 @@ fn run_of(reader: &Reader, offset: u64, bytes: u64, shift: u32) -> Option<Run> {
     })
 }
 
-impl Control {
+impl EngineState {
     /// Hands in hints; how many, until there is no room for the next. Those without blocks, or that
     /// no policy wants, count as taken.
     fn hint(&mut self, runs: &[Option<Run>]) -> usize {

@@ -11,8 +11,8 @@ use std::sync::Arc;
 use forerun_core::FileId;
 
 use crate::clock::coarse_ticks;
-use crate::control::{Found, FoundArray, Place};
 use crate::driver::Driver;
+use crate::engine_state::{Found, FoundArray, Place};
 use crate::error::Error;
 use crate::position;
 use crate::reader::{Position, Reader};
@@ -56,7 +56,10 @@ impl Driver {
     #[must_use]
     pub fn glance(&self, inode: (u64, u64)) -> Glance {
         let key = Key::Inode(inode.0, inode.1);
-        Glance(self.shared().with(|control| control.catalog.numbered(&key)))
+        Glance(
+            self.engine_host()
+                .with(|state| state.catalog.numbered(&key)),
+        )
     }
 
     /// As [`Driver::open`], for a regular file that its caller has open and knows to be in this
@@ -142,7 +145,9 @@ impl Driver {
             let (before, identity) = match look.take() {
                 Some((Glance(before), identity)) => (before, Some(identity)),
                 None => {
-                    let before = self.shared().with(|control| control.catalog.numbered(&key));
+                    let before = self
+                        .engine_host()
+                        .with(|state| state.catalog.numbered(&key));
                     (before, source.identity().map_err(failed)?)
                 }
             };
@@ -151,8 +156,8 @@ impl Driver {
                 None => self.found(place, &*source, bytes),
                 Some(_) => Found::default(),
             };
-            let opened = self.shared().with(|control| {
-                let limit = control.file_bytes_max();
+            let opened = self.engine_host().with(|state| {
+                let limit = state.file_bytes_max();
                 if bytes > limit {
                     return Err(Error::TooLarge {
                         name: name(),
@@ -160,35 +165,35 @@ impl Driver {
                         limit,
                     });
                 }
-                self.shared().forget_surplus(control);
-                if !control.catalog.has_room() {
+                self.engine_host().forget_surplus(state);
+                if !state.catalog.has_room() {
                     return Err(Error::TooManyFiles {
                         limit: forerun_core::FileId::LIMIT,
                     });
                 }
-                let found = control.catalog.find(&key);
+                let found = state.catalog.find(&key);
                 if let (Some(file), seen) = (found, identity) {
                     let before = before.filter(|(then, _)| *then == file);
                     let before = before.map_or(CHANGING, |(_, count)| count);
                     let look = Look { before, seen };
-                    if self.shared().settle(control, file, look) == Settled::LookAgain {
+                    if self.engine_host().settle(state, file, look) == Settled::LookAgain {
                         return Ok(None);
                     }
                 }
-                let file = control.file(key.clone(), place, identity, bytes, system);
+                let file = state.file(key.clone(), place, identity, bytes, system);
                 let position = Arc::<Position>::default();
-                let reader = control.open(file, position.clone());
+                let reader = state.open(file, position.clone());
                 let gone = || failed(std::io::Error::from_raw_os_error(libc::ENOENT));
-                let source = control
+                let source = state
                     .catalog
                     .opened(file, source.clone())
                     .ok_or_else(gone)?;
-                let version = control.catalog.get(file).ok_or_else(gone)?.version.clone();
-                let looks = identity.map(|_| self.shared().looks);
+                let version = state.catalog.get(file).ok_or_else(gone)?.version.clone();
+                let looks = identity.map(|_| self.engine_host().looks);
                 // This was a look.
                 let _ = version.look_is_due(coarse_ticks());
                 Ok(Some(Reader::new(
-                    self.shared().clone(),
+                    self.engine_host().clone(),
                     reader,
                     file,
                     version,

@@ -27,8 +27,8 @@ use std::time::Duration;
 
 use forerun_core::{Nanos, ReaderId};
 
+use crate::engine_host::EngineHost;
 use crate::reader::Position;
-use crate::shared::Shared;
 
 /// Between two rounds. A tenth of a second is short against a stream that is left (seconds), and 4,096 readers
 /// are some milliseconds of work.
@@ -251,10 +251,10 @@ pub(crate) struct OwnerClocks {
 }
 
 impl OwnerClocks {
-    pub(crate) fn start(shared: Weak<Shared>) -> std::io::Result<Self> {
+    pub(crate) fn start(engine_host: Weak<EngineHost>) -> std::io::Result<Self> {
         let (end, ended) = channel();
         let builder = thread::Builder::new().name("forerun-owners".into());
-        let thread = builder.spawn(move || run(&shared, &ended))?;
+        let thread = builder.spawn(move || run(&engine_host, &ended))?;
         Ok(Self {
             end: Some(end),
             thread: Some(thread),
@@ -272,21 +272,21 @@ impl Drop for OwnerClocks {
     }
 }
 
-fn run(shared: &Weak<Shared>, ended: &Receiver<()>) {
+fn run(engine_host: &Weak<EngineHost>, ended: &Receiver<()>) {
     let mut clocks = Clocks::default();
     while ended.recv_timeout(PERIOD) == Err(RecvTimeoutError::Timeout) {
-        let Some(shared) = shared.upgrade() else {
+        let Some(engine_host) = engine_host.upgrade() else {
             return;
         };
-        round(&mut clocks, &shared);
+        round(&mut clocks, &engine_host);
     }
 }
 
-fn round(clocks: &mut Clocks, shared: &Shared) {
-    let owned = shared.with(|control| control.owned());
+fn round(clocks: &mut Clocks, engine_host: &EngineHost) {
+    let owned = engine_host.with(|state| state.owned());
     let moved = clocks.round(owned);
     if !moved.is_empty() {
-        shared.after_later(|control| control.tell_cpu_times(&moved));
+        engine_host.after_deferred(|state| state.tell_cpu_times(&moved));
     }
 }
 

@@ -70,7 +70,7 @@ impl Facts {
             // A system call and a copy.
             Medium::Memory => (10, 5_000, None),
             // A round trip and a server's page cache, over 10 Gbit/s with others. Its servers are
-            // bounded by the driver: see `Control::device`.
+            // bounded by the driver: see `EngineState::device`.
             Medium::Network => (1_000, 500, None),
             // 3.5" drives of 7200/min: seek 8 ms, half a revolution 4.2, 120 to 250 MB/s from the
             // inner to the outer tracks. A long queue may be that of a controller: its disks are not
@@ -454,7 +454,7 @@ mod tests {
         tree.write(
             "mountinfo",
             "20 1 254:0 / / rw - ext4 /dev/vda rw\n\
-             21 20 8:0 / /images rw shared:1 - ext4 /dev/sda rw\n\
+             21 20 8:0 / /images rw engine_host:1 - ext4 /dev/sda rw\n\
              22 20 0:50 / /far rw - nfs4 host:/x rw\n\
              23 20 7:2 / /ring rw - ext4 /dev/loop2 rw\n",
         );

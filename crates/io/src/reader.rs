@@ -21,11 +21,11 @@ use forerun_core::{Block, FileId, ReaderId, Served};
 
 use crate::catalog::Version;
 use crate::clock::coarse_ticks;
-use crate::door::Later;
+use crate::deferred_inputs::DeferredInput;
+use crate::engine_host::{Answer, Ask, EngineHost};
 use crate::hit::{Guess, Hits};
 use crate::owner::Owner;
 use crate::settle::Looks;
-use crate::shared::{Answer, Ask, Shared};
 use crate::source::{OpenFile, Source};
 use crate::span::Span;
 
@@ -92,7 +92,7 @@ impl Position {
 
 /// An open file. Closed when dropped.
 pub struct Reader {
-    shared: Arc<Shared>,
+    engine_host: Arc<EngineHost>,
     id: ReaderId,
     file: FileId,
     version: Arc<Version>,
@@ -125,7 +125,7 @@ enum Filled {
 
 impl Reader {
     pub(crate) fn new(
-        shared: Arc<Shared>,
+        engine_host: Arc<EngineHost>,
         id: ReaderId,
         file: FileId,
         version: Arc<Version>,
@@ -134,7 +134,7 @@ impl Reader {
         position: Arc<Position>,
     ) -> Self {
         Self {
-            shared,
+            engine_host,
             id,
             file,
             version,
@@ -167,7 +167,7 @@ impl Reader {
     /// still comes to what was fetched for it. Without a word it is read for the threads that call. Zero
     /// says nothing.
     pub fn belongs_to(&self, thread: u32) {
-        if self.shared.uses_cpu_time {
+        if self.engine_host.uses_cpu_time {
             self.position.owner.is(thread);
         }
     }
@@ -237,7 +237,8 @@ impl Reader {
     /// # Errors
     /// Those of `fstat(2)`.
     pub fn look(&self) -> io::Result<bool> {
-        self.shared.look(self.file, &self.version, &*self.source)
+        self.engine_host
+            .look(self.file, &self.version, &*self.source)
     }
 
     #[inline]
@@ -254,13 +255,13 @@ impl Reader {
     /// succeeds.
     #[inline]
     fn take_single(&self, buf: &mut [u8], offset: u64) -> Option<usize> {
-        let shared = &*self.shared;
+        let engine_host = &*self.engine_host;
         let version = self.version.count();
         let last = (buf.len() as u64).checked_sub(1)?.checked_add(offset)?;
-        let (first, shift) = (offset >> shared.block_shift, shared.block_shift);
+        let (first, shift) = (offset >> engine_host.block_shift, engine_host.block_shift);
         if first != last >> shift
             || last >= self.version.bytes()
-            || shared.sees_every_read
+            || engine_host.sees_every_read
             || !version.is_multiple_of(2)
         {
             return None;
@@ -268,7 +269,7 @@ impl Reader {
         let block = Block(first as u32);
         let from = (offset - (first << shift)) as usize;
         let position = &*self.position;
-        let mut hits = Hits::new(shared, self.file, self.id, position.guess());
+        let mut hits = Hits::new(engine_host, self.file, self.id, position.guess());
         if !hits.take_single(block, position.previous(), from, buf) {
             return None;
         }
@@ -280,11 +281,11 @@ impl Reader {
     fn attempt(&self, buf: &mut [u8], offset: u64, fresh: bool) -> io::Result<Option<usize>> {
         let mut version = self.version.count();
         while !version.is_multiple_of(2) {
-            self.shared.wait_for_changes();
+            self.engine_host.wait_for_changes();
             version = self.version.count();
         }
         let bytes = self.version.bytes();
-        let shift = self.shared.block_shift;
+        let shift = self.engine_host.block_shift;
         let previous = self.position.previous();
         let Some(mut span) = Span::new(buf, offset, bytes, shift, previous) else {
             return Ok((self.version.count() == version).then_some(0));
@@ -317,7 +318,7 @@ impl Reader {
         mut fresh: bool,
     ) -> io::Result<Filled> {
         loop {
-            if !self.shared.sees_every_read {
+            if !self.engine_host.sees_every_read {
                 self.take_hits(span, fresh);
             }
             if span.left == 0 {
@@ -327,7 +328,7 @@ impl Reader {
                 Answer::Changed => return Ok(Filled::Changed),
                 Answer::Served(read, Served::Blocks { count }) => {
                     let taken = self.take_served(span, count, version);
-                    self.shared.queue(Later::Release(read));
+                    self.engine_host.queue(DeferredInput::Release(read));
                     if !taken {
                         return Ok(Filled::Changed);
                     }
@@ -349,17 +350,17 @@ impl Reader {
     }
 
     fn take_hits(&self, span: &mut Span<'_>, fresh: bool) {
-        let mut hits = Hits::new(&self.shared, self.file, self.id, self.position.guess());
+        let mut hits = Hits::new(&self.engine_host, self.file, self.id, self.position.guess());
         let taken = hits.take(span);
         let counted = if fresh { taken } else { 0 };
         self.position.came_to(span.previous, hits.guess, counted);
     }
 
     fn ask(&self, span: &Span<'_>, version: u64, fresh: bool) -> io::Result<Answer> {
-        if self.shared.uses_cpu_time {
+        if self.engine_host.uses_cpu_time {
             self.position.owner.is_this_thread();
         }
-        self.shared.read(&Ask {
+        self.engine_host.read(&Ask {
             reader: self.id,
             file: self.file,
             version,
@@ -385,7 +386,7 @@ impl Reader {
             let (from, into) = span.piece();
             // SAFETY: the frame was found under the version this read was served in, so it is the
             // one the engine pinned for it, and it stays as it is until the read is released.
-            unsafe { self.shared.arena.copy_out(frame, from, into) };
+            unsafe { self.engine_host.arena.copy_out(frame, from, into) };
             span.advance();
         }
         true
@@ -394,12 +395,12 @@ impl Reader {
     /// The frame of a pinned block. A lookup beside a change of the table may miss it, so it is
     /// tried again, at last with the table at rest.
     fn find_served(&self, block: Block, version: u64) -> Option<forerun_core::table::Frame> {
-        let table = &self.shared.table;
+        let table = &self.engine_host.table;
         let found = (0..LOOKS_MAX).find_map(|_| {
             std::hint::spin_loop();
             table.find(self.file, block).map(|found| found.frame)
         });
-        let frame = found.or_else(|| self.shared.find_exactly(self.file, block));
+        let frame = found.or_else(|| self.engine_host.find_exactly(self.file, block));
         // The number of the version changes before its blocks go, so a frame found before that
         // is ours, whatever happens from here on.
         frame.filter(|_| self.version.count() == version)
@@ -408,6 +409,6 @@ impl Reader {
 
 impl Drop for Reader {
     fn drop(&mut self) {
-        self.shared.close(self.id, self.file);
+        self.engine_host.close(self.id, self.file);
     }
 }

@@ -19,8 +19,8 @@ use std::io;
 use forerun_core::{Bytes, FileId, Input};
 
 use crate::catalog::Version;
-use crate::control::Control;
-use crate::door::Door;
+use crate::deferred_inputs::DeferredInputs;
+use crate::engine_state::EngineState;
 use crate::source::{Identity, Source};
 
 /// When a file is looked at for changes. A source that [cannot change](Source::identity) never is.
@@ -68,10 +68,15 @@ impl Look {
     }
 }
 
-impl Control {
+impl EngineState {
     /// Settles a look. Between the two changes of the version number the old blocks go: a read that
     /// began under the old number sees that it changed, and none begins in between.
-    pub(crate) fn settle(&mut self, file: FileId, look: Look, door: &Door) -> Settled {
+    pub(crate) fn settle(
+        &mut self,
+        file: FileId,
+        look: Look,
+        deferred: &DeferredInputs,
+    ) -> Settled {
         let bytes_max = self.file_bytes_max();
         let (Some(known), Some(seen)) = (self.catalog.get(file), look.seen) else {
             return Settled::Same;
@@ -86,7 +91,7 @@ impl Control {
         if known.version.count() != look.before {
             return Settled::LookAgain;
         }
-        self.drain(door);
+        self.drain(deferred);
         let version = self.catalog.renew(file, now);
         self.feed(Input::Invalidate {
             file,

@@ -72,7 +72,7 @@ struct Flights {
     stopping: bool,
 }
 
-struct Shared {
+struct Ring {
     ring: IoUring,
     sink: Arc<dyn Sink>,
     flights: Mutex<Flights>,
@@ -83,7 +83,7 @@ struct Shared {
 }
 
 struct Uring {
-    shared: Arc<Shared>,
+    ring_state: Arc<Ring>,
     thread: Mutex<Option<JoinHandle<()>>>,
     side: pread::Pool,
 }
@@ -97,20 +97,20 @@ fn start(sink: Arc<dyn Sink>, setup: &Setup) -> io::Result<Arc<dyn Backend>> {
         limit,
         ..Flights::default()
     });
-    let shared = Arc::new(Shared {
+    let ring_state = Arc::new(Ring {
         ring,
         sink,
         flights,
         event: eventfd()?,
         count: Box::default(),
     });
-    let side = pread::Pool::new(shared.sink.clone(), pread::THREADS);
-    let completing = shared.clone();
+    let side = pread::Pool::new(ring_state.sink.clone(), pread::THREADS);
+    let completing = ring_state.clone();
     let thread = std::thread::Builder::new()
         .name("forerun-uring".into())
         .spawn(move || completing.run())?;
     Ok(Arc::new(Uring {
-        shared,
+        ring_state,
         thread: Mutex::new(Some(thread)),
         side,
     }))
@@ -213,7 +213,7 @@ impl Flight {
     }
 }
 
-impl Shared {
+impl Ring {
     /// A request for the thread, which is woken if it sleeps.
     fn put(&self, flight: Box<Flight>) {
         let mut flights = self.flights.lock();
@@ -351,13 +351,13 @@ const ENTER_GETEVENTS: u32 = 1;
 impl Backend for Uring {
     fn submit(&self, request: Box<Request>) {
         let Some(source) = request.source.as_deref() else {
-            return self.shared.sink.completed(request, Err(libc::EBADF));
+            return self.ring_state.sink.completed(request, Err(libc::EBADF));
         };
         // Those of one disk would overtake each other on their way: btrfs takes a read from the thread that
         // submits it to others (seen with Linux 6.18).
         let is_alone = request.member.is_none() && !source.is_served();
         match source.file().filter(|_| is_alone).map(AsRawFd::as_raw_fd) {
-            Some(descriptor) => self.shared.put(Flight::new(request, descriptor)),
+            Some(descriptor) => self.ring_state.put(Flight::new(request, descriptor)),
             None => self.side.submit(request),
         }
     }
@@ -366,9 +366,9 @@ impl Backend for Uring {
         let Some(thread) = self.thread.lock().take() else {
             return;
         };
-        let mut flights = self.shared.flights.lock();
+        let mut flights = self.ring_state.flights.lock();
         flights.stopping = true;
-        self.shared.wake(flights);
+        self.ring_state.wake(flights);
         // A panic in the thread was reported by itself; there is nothing to add.
         let _ = thread.join();
         self.side.stop();
@@ -378,7 +378,7 @@ impl Backend for Uring {
 impl Drop for Uring {
     /// A read that never ends keeps its thread, and the ring with it.
     fn drop(&mut self) {
-        if self.shared.flights.lock().in_flight() == 0 {
+        if self.ring_state.flights.lock().in_flight() == 0 {
             self.stop();
         }
     }

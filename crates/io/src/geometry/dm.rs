@@ -27,7 +27,7 @@ use super::space::Space;
 use super::tables::{half, text, word};
 use super::{DiskArray, DiskMember, GeometrySource, Level, Refusal};
 
-const CONTROL: &str = "/dev/mapper/control";
+const CONTROL: &str = "/dev/mapper/state";
 
 /// `struct dm_ioctl` and `struct dm_target_spec`, by `linux/dm-ioctl.h`.
 const HEAD_BYTES: usize = 312;
@@ -47,10 +47,10 @@ struct Target {
 
 /// The table of a mapped device, as the kernel returns it.
 pub(super) fn ask(number: (u32, u32)) -> io::Result<Vec<u8>> {
-    let control = File::options().read(true).write(true).open(CONTROL)?;
+    let state = File::options().read(true).write(true).open(CONTROL)?;
     let mut buffer = Box::new([0; size_of::<TableBuffer>()]);
     question(number, &mut buffer[..HEAD_BYTES]);
-    ioctl::table_status(control.as_fd(), &mut buffer)?;
+    ioctl::table_status(state.as_fd(), &mut buffer)?;
     Ok(buffer.to_vec())
 }
 

@@ -85,10 +85,10 @@ pub(super) fn fs_info(file: BorrowedFd<'_>, buffer: &mut FsInfo) -> io::Result<(
 }
 
 /// The table of a mapped device, whose number is written in the buffer.
-pub(super) fn table_status(control: BorrowedFd<'_>, buffer: &mut TableBuffer) -> io::Result<()> {
+pub(super) fn table_status(state: BorrowedFd<'_>, buffer: &mut TableBuffer) -> io::Result<()> {
     let bytes = (buffer.len() as u32).to_ne_bytes();
     buffer[DM_DATA_SIZE..DM_DATA_SIZE + 4].copy_from_slice(&bytes);
-    call(control, DM_TABLE_STATUS, buffer)
+    call(state, DM_TABLE_STATUS, buffer)
 }
 
 /// What `fstat` says of a file.

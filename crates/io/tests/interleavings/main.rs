@@ -10,14 +10,14 @@
 
 extern crate alloc;
 
-#[path = "../../src/door.rs"]
+#[path = "../../src/deferred_inputs.rs"]
 #[allow(dead_code)]
-mod door;
+mod deferred_inputs;
+#[path = "../../src/dispatch_queue.rs"]
+mod dispatch_queue;
 #[path = "../../src/hazard.rs"]
 #[allow(dead_code)]
 mod hazard;
-#[path = "../../src/outbox.rs"]
-mod outbox;
 mod sync;
 #[path = "../../src/wait.rs"]
 #[allow(dead_code)]

@@ -43,7 +43,7 @@ const READ: u16 = 7;
 /// `struct iocb` of the kernel, for reads: all else is 0.
 #[repr(C)]
 #[derive(Default)]
-struct Control {
+struct ControlBlock {
     data: u64,
     key_and_flags: u64,
     opcode: u16,
@@ -98,13 +98,13 @@ impl InFlight {
 
 /// A read that the kernel has, and what it points to.
 struct Flight {
-    control: Control,
+    control: ControlBlock,
     _pieces: Vec<libc::iovec>,
     request: Box<Request>,
     list: u64,
 }
 
-struct Shared {
+struct AioContext {
     /// `aio_context_t`.
     context: libc::c_ulong,
     sink: Arc<dyn Sink>,
@@ -115,7 +115,7 @@ struct Shared {
 
 /// See the [module](self).
 pub(super) struct InOrder {
-    shared: Arc<Shared>,
+    shared: Arc<AioContext>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -131,7 +131,7 @@ impl InOrder {
         if set_up < 0 {
             return Err(io::Error::last_os_error());
         }
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(AioContext {
             context,
             sink,
             in_flight: Mutex::default(),
@@ -220,13 +220,13 @@ impl Flight {
         };
         let mut pieces = Vec::new();
         request.target.pieces(request.skip, PIECES_MAX, &mut pieces);
-        let control = Control {
+        let control = ControlBlock {
             opcode: READ,
             descriptor: file as u32,
             pieces: pieces.as_ptr() as u64,
             count: pieces.len() as u64,
             offset: (request.offset + request.skip as u64) as i64,
-            ..Control::default()
+            ..ControlBlock::default()
         };
         let mut flight = Box::new(Self {
             control,
@@ -243,7 +243,7 @@ fn file(request: &Request) -> Option<&OpenFile> {
     request.source.as_ref()?.file()
 }
 
-impl Shared {
+impl AioContext {
     /// The number of a list that ends with this request.
     fn new_list(&self, last: Option<&Request>) -> u64 {
         let mut in_flight = self.in_flight.lock();
@@ -268,7 +268,7 @@ impl Shared {
         let mut in_flight = self.in_flight.lock();
         *in_flight.lists.entry(list).or_default() += flights.len();
         drop(in_flight);
-        let controls: Vec<*mut Control> = flights
+        let controls: Vec<*mut ControlBlock> = flights
             .iter()
             // SAFETY: each flight is alive and ours alone until the kernel has taken it.
             .map(|flight| unsafe { &raw mut (**flight).control })

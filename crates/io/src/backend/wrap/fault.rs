@@ -132,7 +132,7 @@ struct Pending {
     stopping: bool,
 }
 
-struct Shared {
+struct FaultState {
     plan: FaultPlan,
     sink: Arc<dyn Sink>,
     pending: Mutex<Pending>,
@@ -141,7 +141,7 @@ struct Shared {
 
 /// See the [module](self).
 pub struct Fault {
-    shared: Arc<Shared>,
+    shared: Arc<FaultState>,
     inner: Arc<dyn Backend>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
@@ -158,7 +158,7 @@ impl Fault {
     ) -> Result<Arc<Self>, Error> {
         plan.check()?;
         let pending = Mutex::default();
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(FaultState {
             plan,
             sink,
             pending,
@@ -184,7 +184,7 @@ impl Fault {
     }
 }
 
-impl Shared {
+impl FaultState {
     /// Submits late requests when their time has come.
     fn release_late(&self, inner: &dyn Backend) {
         let mut pending = self.pending.lock();
@@ -210,7 +210,7 @@ impl Shared {
 
 impl Backend for Fault {
     fn submit(&self, request: Box<Request>) {
-        let Shared {
+        let FaultState {
             plan,
             sink,
             pending,
@@ -260,7 +260,7 @@ impl Backend for Fault {
     }
 }
 
-impl Sink for Shared {
+impl Sink for FaultState {
     fn completed(&self, request: Box<Request>, outcome: Outcome) {
         let cut = self.pending.lock().cuts.remove(&request.number);
         let outcome = match (outcome, cut) {

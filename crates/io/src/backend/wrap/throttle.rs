@@ -83,7 +83,7 @@ struct Station {
     changed: Condvar,
 }
 
-struct Shared {
+struct ThrottleState {
     emulation: Emulation,
     sink: Arc<dyn Sink>,
     stations: Mutex<HashMap<DeviceId, Arc<Station>>>,
@@ -91,7 +91,7 @@ struct Shared {
 
 /// See the [module](self).
 pub struct Throttle {
-    shared: Arc<Shared>,
+    shared: Arc<ThrottleState>,
     inner: Arc<dyn Backend>,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
@@ -180,7 +180,7 @@ impl Throttle {
         emulation: Emulation,
         inner: Start<'_>,
     ) -> Result<Arc<Self>, Error> {
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(ThrottleState {
             emulation,
             sink,
             stations: Mutex::default(),
@@ -310,7 +310,7 @@ impl Backend for Throttle {
     }
 }
 
-impl Sink for Shared {
+impl Sink for ThrottleState {
     fn completed(&self, request: Box<Request>, outcome: Outcome) {
         let station = self.stations.lock().get(&request.device).cloned();
         let undelivered = match station {

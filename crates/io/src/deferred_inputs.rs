@@ -28,7 +28,7 @@ const LATER_MAX: usize = 64;
 
 /// What reached the engine's door without its lock.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Later {
+pub(crate) enum DeferredInput {
     Touch {
         reader: ReaderId,
         first: Block,
@@ -37,10 +37,10 @@ pub(crate) enum Later {
     Release(ReadId),
 }
 
-impl From<Later> for Input {
-    fn from(later: Later) -> Self {
+impl From<DeferredInput> for Input {
+    fn from(later: DeferredInput) -> Self {
         match later {
-            Later::Touch {
+            DeferredInput::Touch {
                 reader,
                 first,
                 count,
@@ -49,34 +49,35 @@ impl From<Later> for Input {
                 first,
                 count,
             },
-            Later::Release(read) => Input::Release { read },
+            DeferredInput::Release(read) => Input::Release { read },
         }
     }
 }
 
 /// See the [module](self).
 #[derive(Default)]
-pub(crate) struct Door {
-    later: Mutex<Vec<Later>>,
+pub(crate) struct DeferredInputs {
+    later: Mutex<Vec<DeferredInput>>,
     /// Whether releases are wanted at once, as of the last time the lock was left.
     wanted: AtomicBool,
 }
 
-impl Door {
+impl DeferredInputs {
     /// Puts something in. If this answers true, the caller takes the lock and hands it in.
     #[must_use]
-    pub(crate) fn queue(&self, later: Later) -> bool {
+    pub(crate) fn queue(&self, later: DeferredInput) -> bool {
         let queued = {
             let mut queue = self.later.lock();
             queue.push(later);
             queue.len()
         };
-        let awaited = matches!(later, Later::Release(_)) && self.wanted.load(Ordering::SeqCst);
+        let awaited =
+            matches!(later, DeferredInput::Release(_)) && self.wanted.load(Ordering::SeqCst);
         awaited || queued >= LATER_MAX
     }
 
     /// Takes everything out, in order, in exchange for an empty list.
-    pub(crate) fn take(&self, list: &mut Vec<Later>) {
+    pub(crate) fn take(&self, list: &mut Vec<DeferredInput>) {
         mem::swap(&mut *self.later.lock(), list);
     }
 

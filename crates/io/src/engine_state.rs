@@ -1,6 +1,6 @@
 //! What the engine's lock protects: the engine, and what must change together with it.
 //!
-//! [`Shared`](crate::shared::Shared) takes the lock and calls in here; nothing in here blocks. One
+//! [`EngineHost`](crate::engine_host::EngineHost) takes the lock and calls in here; nothing in here blocks. One
 //! input goes in, its outputs are carried out as far as that takes no time (an answer is put where
 //! its reader waits, a fetch becomes a request), and the rest is left in two lists for the lock
 //! holder: threads to wake and requests to submit.
@@ -25,7 +25,7 @@ use crate::arena::{Arena, Target};
 use crate::backend::{Member, Request};
 use crate::catalog::Catalog;
 use crate::clock::Ticker;
-use crate::door::{Door, Later};
+use crate::deferred_inputs::{DeferredInput, DeferredInputs};
 use crate::folder::{Order, Orders};
 use crate::geometry::{DiskMember, Geometry};
 use crate::numbers::Numbered;
@@ -33,7 +33,7 @@ use crate::owner::Owned;
 use crate::placing::Placing;
 use crate::reader::Position;
 use crate::source::{Identity, Key};
-use crate::surplus::Surplus;
+use crate::trimming::Trimming;
 use crate::wait::Waiter;
 
 /// Where a file lies.
@@ -80,7 +80,7 @@ const IMAGINED: u64 = u64::MAX - u16::MAX as u64;
 
 /// See the [module](self).
 #[derive(Debug)]
-pub(crate) struct Control {
+pub(crate) struct EngineState {
     engine: Engine,
     ticker: Ticker,
     arena: Arc<Arena>,
@@ -89,14 +89,14 @@ pub(crate) struct Control {
     /// The most memory the engine uses now.
     pub(crate) limit: Bytes,
     /// Which frames need no pages.
-    pub(crate) surplus: Surplus,
+    pub(crate) surplus: Trimming,
     /// Lines not written yet, if a journal is kept.
     pub(crate) journal: Option<String>,
     pub(crate) catalog: Catalog,
     readers: Numbered<Arc<Position>>,
     reads: Numbered<Arc<Waiter>>,
     devices: HashMap<u64, DeviceId>,
-    taken: Vec<Later>,
+    taken: Vec<DeferredInput>,
     /// A read was answered with blocks since the last decision.
     answered: bool,
     /// Threads whose answer is there.
@@ -120,7 +120,7 @@ pub(crate) struct Control {
 /// With so many requests of a mebibyte a network file system is busy.
 const SERVED_MAX: u32 = 9;
 
-impl Control {
+impl EngineState {
     pub(crate) fn new(
         engine: Engine,
         ticker: Ticker,
@@ -133,7 +133,7 @@ impl Control {
         Self {
             journal: journal.then(head),
             limit: engine.settings().memory,
-            surplus: Surplus::new(arena.frames()),
+            surplus: Trimming::new(arena.frames()),
             engine,
             ticker,
             arena,
@@ -180,11 +180,11 @@ impl Control {
     }
 
     /// Hands in what was queued without the lock, in order.
-    pub(crate) fn drain(&mut self, door: &Door) {
+    pub(crate) fn drain(&mut self, deferred: &DeferredInputs) {
         let mut taken = mem::take(&mut self.taken);
-        door.take(&mut taken);
+        deferred.take(&mut taken);
         for event in taken.drain(..) {
-            if let Later::Release(read) = event {
+            if let DeferredInput::Release(read) = event {
                 self.reads.remove(read.0);
             }
             self.feed(event.into());
@@ -332,11 +332,11 @@ impl Control {
     }
 
     /// Forgets files that were closed long ago, if too many are.
-    pub(crate) fn forget_surplus(&mut self, door: &Door) {
+    pub(crate) fn forget_surplus(&mut self, deferred: &DeferredInputs) {
         let Some(left) = self.catalog.surplus() else {
             return;
         };
-        self.drain(door);
+        self.drain(deferred);
         while let Some(file) = self.catalog.take_closed(left) {
             self.feed(Input::Forget { file });
         }

@@ -1,4 +1,4 @@
-//! Surplus: pages of frames that hold nothing, given back to the system while a limit is in force.
+//! Trimming: pages of frames that hold nothing, given back to the system while a limit is in force.
 //!
 //! The engine keeps within a [limit](crate::Driver::limit_memory) by setting frames aside; their
 //! pages stay with the process until somebody says that nobody needs them. Which frames are set
@@ -7,7 +7,7 @@
 //! time the engine's lock is left, and the pages of those that hold nothing are given back.
 //!
 //! Kept beside the engine under its lock, told of every request, asked by
-//! [`Shared`](crate::shared::Shared). Without a limit it only counts requests.
+//! [`EngineHost`](crate::engine_host::EngineHost). Without a limit it only counts requests.
 
 use forerun_core::table::{Frame, Table, flag};
 
@@ -45,7 +45,7 @@ impl Bits {
 
 /// See the [module](self).
 #[derive(Debug)]
-pub(crate) struct Surplus {
+pub(crate) struct Trimming {
     frames: u32,
     /// Requests made since a limit is in force fill these, also some that the engine has given up
     /// meanwhile. Empty without a limit, as the next: bookkeeping has little room.
@@ -65,7 +65,7 @@ pub(crate) struct Surplus {
     next: u32,
 }
 
-impl Surplus {
+impl Trimming {
     pub(crate) fn new(frames: u32) -> Self {
         Self {
             frames,
@@ -177,7 +177,7 @@ mod tests {
         // SAFETY: nobody else uses this arena.
         let mut target = unsafe { Target::new(arena.clone(), (0..256).map(Frame)) };
         target.fill(0, target.bytes(), |_, slice| slice.fill(7));
-        let mut surplus = Surplus::new(256);
+        let mut surplus = Trimming::new(256);
         let busy = [Run {
             first: Frame(100),
             count: 50,
