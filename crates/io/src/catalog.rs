@@ -1,6 +1,6 @@
 //! The files the engine knows: open ones, and closed ones whose blocks may still be cached.
 //!
-//! Part of what the engine's lock protects. Two opens of one inode (or of the same generated
+//! Part of the engine's state, behind its lock. Two opens of one inode (or of the same generated
 //! content) share one number, one descriptor and their blocks. When the last reader closes, the
 //! descriptor goes and the number stays, so that a reopened file is still warm; past
 //! [`CLOSED_MAX`] closed files those closed longest ago are forgotten, some hundreds at a time.
@@ -28,7 +28,7 @@ pub(crate) const CLOSED_MAX: usize = 4096;
 /// So many are forgotten at a time: the engine goes through its frames once for all of them.
 const FORGOTTEN: usize = 256;
 
-/// What readers look at without a lock.
+/// The part that readers look at without a lock.
 #[derive(Debug)]
 pub(crate) struct Version {
     /// Twice the number of changes so far; odd while one is being made, from before the first

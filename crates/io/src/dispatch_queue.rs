@@ -1,6 +1,6 @@
 //! Requests on their way to the backend, in the order of the engine's decisions.
 //!
-//! Filled under the engine's lock, emptied without it, by one thread at a time. Whoever finds
+//! Filled under the engine's lock, emptied without it, by one thread at a time. A thread that finds
 //! another at it leaves: that one looks again after each request. So requests are not overtaken,
 //! and a backend that completes one inside `submit` does not recurse.
 //!

@@ -1,7 +1,7 @@
 //! The driver: builds everything from a [`Config`], opens files, and ends the run.
 //!
 //! Used by the command line and the mount. It owns the backend and its threads; readers
-//! share its middle, the engine's lock, with it and may outlive it, with what is resident then.
+//! share the engine's lock with it and may outlive it, with the blocks that are resident then.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -29,21 +29,21 @@ use crate::settle::Looks;
 use crate::source::file::raise_descriptor_limit;
 use crate::sync::Mutex;
 
-/// What a driver is built from. [`Config::new`] has a value for everything; the fields, and the methods of
+/// Options of a driver. [`Config::new`] has a value for everything; the fields, and the methods of
 /// the same names, change one.
 #[non_exhaustive]
 pub struct Config {
     /// How the engine behaves, and how much memory it has.
     pub settings: Settings,
-    /// What carries fetches out.
+    /// The backend that carries fetches out.
     pub backend: BackendChoice,
-    /// What devices cost; the emulated device's values, or [`Profile::default`], if not given.
+    /// Costs of devices; the emulated device's values, or [`Profile::default`], if not given.
     pub profile: Option<Profile>,
     /// When files are looked at for changes.
     pub looks: Looks,
     /// Where the journal goes.
     pub journal: Option<Box<dyn Write + Send>>,
-    /// What experiments and tests put around it.
+    /// Options of experiments and tests.
     pub lab: Lab,
 }
 
@@ -98,7 +98,7 @@ impl Config {
         Self { backend, ..self }
     }
 
-    /// With devices of these costs, instead of what the system says of them and what is measured.
+    /// With devices of these costs, instead of those that the system tells and those that are measured.
     #[must_use]
     pub fn profile(self, profile: Profile) -> Self {
         let profile = Some(profile);
@@ -118,7 +118,7 @@ impl Config {
         Self { journal, ..self }
     }
 
-    /// What the engine is told of devices. The emulated one is checked even if not asked.
+    /// The costs that the engine is told. The emulated one is checked even if not asked.
     fn told(&self) -> Result<Profile, Error> {
         let emulated = self.lab.emulate.as_ref().map(Emulation::profile);
         let emulated = emulated.transpose()?;
@@ -133,13 +133,13 @@ pub struct Driver {
     /// Held while a limit is set.
     limiting: Mutex<()>,
     _pages_ahead: PagesAhead,
-    /// None if no method asks what owners compute.
+    /// None if no method asks for the CPU time of owners.
     _owner_clocks: Option<OwnerClocks>,
-    /// What devices may cost; none if the user said it.
+    /// Priors of device costs; none if the user gave them.
     pub(crate) priors: Option<Priors>,
     pub(crate) emulated: bool,
     pub(crate) arrays: Arrays,
-    /// What a device costs, if that was measured.
+    /// Costs of a device, if they were measured.
     measured: Option<Profile>,
 }
 
@@ -274,7 +274,7 @@ impl Driver {
         self.emulated
     }
 
-    /// What the device of this number (`st_dev`) costs, if that was measured: by whoever gave a profile,
+    /// Costs of the device of this number (`st_dev`), if they were measured: by the giver of a profile,
     /// or by enough requests of ours. None if it is assumed or emulated.
     #[must_use]
     pub fn measured(&self, device: u64) -> Option<Profile> {
@@ -297,7 +297,7 @@ impl Driver {
     }
 
     /// To be called every second or so: reads that wait for a device go on if the device answers none of
-    /// what it has.
+    /// its requests.
     pub fn stir(&self) {
         self.engine_host.after_deferred(|state| state.stir());
     }
@@ -315,15 +315,15 @@ impl Driver {
         self.engine_host.with(|state| state.streams())
     }
 
-    /// What devices have to do, as of now, each with the number of the device (`st_dev`); none for
+    /// The queues of devices, as of now, each with the number of the device (`st_dev`); none for
     /// one that is emulated or made up.
     #[must_use]
     pub fn queues(&self) -> Vec<(Option<u64>, DeviceView)> {
         self.engine_host.with(|state| state.queues())
     }
 
-    /// Holds at most this much memory from now on: up to what the settings say, down to what an
-    /// engine needs. What is above is given up as readers and devices let go of it, and its pages go
+    /// Holds at most this much memory from now on: up to the settings' memory, down to the least an
+    /// engine needs. Memory above it is given up as readers and devices let go of it, and its pages go
     /// back to the system, but for a 64th of the limit. Below the settings' memory the arena has no
     /// huge pages.
     ///
@@ -358,7 +358,7 @@ impl Driver {
     }
 
     /// How many bytes may be awaited at once ([`Reader::when_resident`](crate::Reader::when_resident)) without pushing out each
-    /// other; any number where those who wait hold no memory.
+    /// other; any number where waiting reads hold no memory.
     #[must_use]
     pub fn awaited_max(&self) -> Option<Bytes> {
         self.engine_host.with(|state| state.awaited_max())
@@ -370,14 +370,14 @@ impl Driver {
         self.engine_host.journal_error()
     }
 
-    /// What the emulated device was asked for; none if none is emulated.
+    /// The requests of the emulated device; none if none is emulated.
     #[must_use]
     pub fn device_use(&self) -> Option<DeviceUse> {
         self.stack.throttle.as_ref().map(|t| t.used())
     }
 
-    /// Ends the run: waits for what is in flight, ends the threads, writes out journal and trace.
-    /// Readers that are still open keep what is resident and get `ESHUTDOWN` for the rest.
+    /// Ends the run: waits for requests in flight, ends the threads, writes out journal and trace.
+    /// Readers that are still open keep their resident blocks and get `ESHUTDOWN` for the rest.
     ///
     /// # Errors
     /// The journal or the trace could not be written.
@@ -386,7 +386,7 @@ impl Driver {
         self.close()
     }
 
-    /// The same, and waits no longer than this: a server may never answer. What is in flight then is
+    /// The same, and waits no longer than this: a server may never answer. A request in flight then is
     /// left behind with its threads, and counts as in flight.
     ///
     /// # Errors
@@ -409,7 +409,7 @@ impl Driver {
 impl Drop for Driver {
     fn drop(&mut self) {
         self.engine_host.halt(None);
-        // Who wants to know of errors calls `finish`.
+        // Errors are reported by `finish`.
         let _ = self.engine_host.close_journal();
     }
 }

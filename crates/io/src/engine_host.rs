@@ -1,18 +1,18 @@
-//! The driver's middle: the engine's lock, the queue at its door, and the way to the backend.
+//! The engine's lock, the deferred inputs before it, and the dispatch queue behind it.
 //!
 //! Entered by readers (a read that is not a plain hit), by the driver (open, close, ledger) and by
-//! backend threads (a request ended). There is no thread of its own: whoever has an input takes
-//! the lock, hands it in, leaves, and then wakes, submits and writes what came of it.
+//! backend threads (a request ended). There is no thread of its own: a thread with an input takes
+//! the lock, hands it in, leaves, and then wakes readers, submits requests and writes lines.
 //!
 //! ```text
-//! touches, releases --> door ---+
-//! reads, completions ---------> lock { drain door; feed input } --> outbox --> backend
+//! touches, releases --> deferred --+
+//! reads, completions --> lock { drain deferred; feed input } --> dispatch queue --> backend
 //!                                                             \--> answers --> readers
 //! ```
 //!
-//! Requests reach the backend in the order of the engine's decisions, because the outbox is filled
+//! Requests reach the backend in the order of the engine's decisions, because the queue is filled
 //! under the lock and emptied by one thread at a time. A backend may complete a request inside
-//! `submit`: the thread that empties the outbox then finds more in it, and nothing nests.
+//! `submit`: the thread that empties the queue then finds more in it, and nothing nests.
 
 mod ending;
 
@@ -49,7 +49,7 @@ const JOURNAL_CHUNK: usize = 64 * 1024;
 /// How often the missing rest of a read is asked for before it counts as lost.
 const ATTEMPTS_MAX: u32 = 16;
 
-/// The answer to who must ask again, in earnest.
+/// Returned when the read must be retried (`EAGAIN`).
 const FAILED: Served = Served::Failed {
     error: ErrorCode(libc::EAGAIN),
 };
@@ -77,11 +77,11 @@ pub(crate) struct EngineHost {
     abandoned: AtomicBool,
     landed: Condvar,
     journal: JournalFile,
-    /// Who opens files ahead.
+    /// The host that opens files ahead.
     host: OnceLock<Arc<dyn OpensAhead>>,
 }
 
-/// What a read that entered the engine came back with.
+/// The result of a read that entered the engine.
 pub(crate) enum Answer {
     /// The file is another by now: begin again.
     Changed,
@@ -162,12 +162,12 @@ impl EngineHost {
         let _ = self.host.set(host);
     }
 
-    /// Who opens files ahead.
+    /// The host that opens files ahead.
     pub(crate) fn host(&self) -> Option<&Arc<dyn OpensAhead>> {
         self.host.get()
     }
 
-    /// Does something under the lock, then what came of it without the lock.
+    /// Does something under the lock, then carries out its outputs without the lock.
     pub(crate) fn with<R>(&self, work: impl FnOnce(&mut EngineState) -> R) -> R {
         let mut state = self.state.lock();
         let result = work(&mut state);
@@ -175,7 +175,7 @@ impl EngineHost {
         result
     }
 
-    /// Does something under the lock after what was queued at the door.
+    /// Does something under the lock after the deferred inputs.
     pub(crate) fn after_deferred<R>(&self, work: impl FnOnce(&mut EngineState) -> R) -> R {
         self.with(|state| {
             state.drain(&self.deferred);
@@ -216,8 +216,8 @@ impl EngineHost {
         }
     }
 
-    /// What was handed in under this lock was one instant: announced reads are planned for. Tells
-    /// those who release memory whether they are to hand that in at once.
+    /// Inputs under one lock are of one instant: announced reads are planned for. Tells
+    /// releasing readers whether they are to hand releases in at once.
     fn tell_deferred(&self, state: &mut EngineState) {
         state.decide();
         while self.deferred.tell(state.wants_releases()) {
@@ -226,7 +226,7 @@ impl EngineHost {
         }
     }
 
-    /// Empties the outbox, unless somebody is at it, who will then find what we put in.
+    /// Empties the dispatch queue, unless another thread is at it, which then finds our requests.
     fn submit(&self) {
         while let Some(request) = self.dispatch_queue.begin() {
             self.hand_over(request);
@@ -286,7 +286,7 @@ impl EngineHost {
         }
     }
 
-    /// Queues something for the next who takes the lock, or takes it if the door says so.
+    /// Queues an input for the next holder of the lock, or takes the lock if the queue says so.
     pub(crate) fn queue(&self, later: DeferredInput) {
         if self.deferred.queue(later) {
             self.after_deferred(|_| ());
@@ -311,7 +311,7 @@ impl EngineHost {
         });
     }
 
-    /// Looks whether the file changed; if so the new version begins. It also did if somebody else
+    /// Looks whether the file changed; if so the new version begins. It also did if another thread
     /// found that meanwhile.
     pub(crate) fn look(
         &self,
@@ -324,7 +324,7 @@ impl EngineHost {
         Ok(settled != Settled::Same)
     }
 
-    /// Returns once nobody is in the middle of a change.
+    /// Returns once no change is under way.
     pub(crate) fn wait_for_changes(&self) {
         drop(self.state.lock());
     }

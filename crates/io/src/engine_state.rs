@@ -1,4 +1,4 @@
-//! What the engine's lock protects: the engine, and what must change together with it.
+//! State behind the engine's lock: the engine, and all that must change together with it.
 //!
 //! [`EngineHost`](crate::engine_host::EngineHost) takes the lock and calls in here; nothing in here blocks. One
 //! input goes in, its outputs are carried out as far as that takes no time (an answer is put where
@@ -48,12 +48,12 @@ pub(crate) enum Place {
     Imagined,
 }
 
-/// What the system says of a new file, asked before the lock was taken.
+/// The system's account of a new file, asked for before the lock was taken.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Found {
     /// Where on its device it begins.
     pub(crate) location: Option<Bytes>,
-    /// What its device may cost.
+    /// Prior costs of its device.
     pub(crate) prior: Option<Profile>,
     /// On which array it lies, if it does.
     pub(crate) array: Option<FoundArray>,
@@ -63,7 +63,7 @@ pub(crate) struct Found {
 #[derive(Clone, Debug)]
 pub(crate) struct FoundArray {
     pub(crate) geometry: Geometry,
-    /// What its members may cost, by their numbers.
+    /// Prior costs of its members, by their numbers.
     pub(crate) priors: HashMap<u64, Option<Profile>>,
 }
 
@@ -109,7 +109,7 @@ pub(crate) struct EngineState {
     pub(crate) fetches: Vec<Box<Request>>,
     /// Folders that are known.
     pub(crate) folders: Numbered<()>,
-    /// What whoever opens ahead is to do.
+    /// Orders to the host that opens files ahead.
     pub(crate) orders: Orders,
     /// Requests made and not completed.
     pub(crate) in_flight: u32,
@@ -179,7 +179,7 @@ impl EngineState {
         }
     }
 
-    /// Hands in what was queued without the lock, in order.
+    /// Hands in the deferred inputs, in order.
     pub(crate) fn drain(&mut self, deferred: &DeferredInputs) {
         let mut taken = mem::take(&mut self.taken);
         deferred.take(&mut taken);
@@ -279,8 +279,8 @@ impl EngineState {
         device
     }
 
-    /// Most requests of a served device at once: its server may never answer them, and what it holds
-    /// others cannot have. Half the memory at most.
+    /// Most requests of a served device at once: its server may never answer them, and the memory of
+    /// those is lost to others. Half the memory at most.
     fn requests_of_the_served(&self, most: u32) -> u32 {
         let settings = self.engine.settings();
         let requests = settings.memory.0 / 2 / settings.request_max.0.max(1);
@@ -320,7 +320,7 @@ impl EngineState {
         )
     }
 
-    /// Limits the memory the engine uses; if pages may be given back, also what is resident.
+    /// Limits the memory the engine uses; if pages may be given back, also the pages in use.
     pub(crate) fn limit(&mut self, memory: Bytes, give_back: bool) {
         self.limit = memory;
         self.feed(Input::Limit { memory });
@@ -476,7 +476,7 @@ impl EngineState {
         self.engine.uses_cpu_time()
     }
 
-    /// The open readers of which it is known whose they are.
+    /// The open readers whose owner is known.
     pub(crate) fn owned(&self) -> Vec<Owned> {
         let readers = self.readers.iter().filter_map(|(number, position)| {
             Some(Owned {
@@ -521,7 +521,7 @@ impl EngineState {
         }
     }
 
-    /// What a device costs, once that rests on enough requests.
+    /// Costs of a device, once they rest on enough requests.
     pub(crate) fn estimate(&self, place: u64) -> Option<Profile> {
         let view = self.engine.device(*self.devices.get(&place)?)?;
         view.confidence.is_enough().then_some(view.profile)

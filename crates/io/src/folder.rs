@@ -1,4 +1,4 @@
-//! Folders: whoever walks them says so, and is asked to open files ahead of the walk.
+//! Folders: a host reports walks of them, and is asked to open files ahead of a walk.
 //!
 //! Called by a mount, or by any host that sees which files programs open in which folders. The
 //! engine's `next_file` method then expects the files that come next; the driver asks the host to
@@ -11,7 +11,7 @@
 //!                                  <--   OpensAhead::open(folder, entry)      soon, on a thread of the host's
 //!  opened_ahead(entry, reader)     -->   its beginning is fetched
 //!  entered(entry, that reader)     -->   a program has it now
-//!                                  <--   OpensAhead::close(reader)            or nobody came
+//!                                  <--   OpensAhead::close(reader)            or no program came
 //! ```
 
 use std::mem;
@@ -31,11 +31,11 @@ pub trait OpensAhead: Send + Sync {
     /// This entry of the folder is to be opened; [`Folder::opened_ahead`] MUST be called for it, also
     /// if it cannot be.
     fn open(&self, folder: FolderId, entry: u32);
-    /// Nobody comes for the file of this reader: it is to be dropped.
+    /// No program comes for the file of this reader: it is to be dropped.
     fn close(&self, reader: ReaderId);
 }
 
-/// What the engine wants of whoever opens ahead.
+/// An order to the host that opens files ahead.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Order {
     Open(FolderId, u32),
@@ -143,7 +143,7 @@ impl EngineState {
 }
 
 impl EngineHost {
-    /// Tells the host what was decided. The caller holds no lock.
+    /// Hands decided orders to the host. The caller holds no lock.
     pub(crate) fn tell_host(&self, orders: Vec<Order>) {
         let Some(host) = self.host() else { return };
         for order in orders {

@@ -1,9 +1,9 @@
-//! Hints: readers announce what they will read, in one order over all of them.
+//! Hints: readers announce their next reads, in one order over all of them.
 //!
-//! Called by whoever knows the order before the reads: a sampler, a query plan, a playlist. The
+//! Called by a program that knows the order before the reads: a sampler, a query plan, a playlist. The
 //! engine's hinted policy then fetches and gives up by it; a preset without one is not told. Hints
-//! bind nobody: a read that was not announced, or comes a little out of turn, is a read like any
-//! other, and what is announced and not read is passed over.
+//! bind no reader: a read that was not announced, or comes a little out of turn, is a read like any
+//! other, and an announced block that is not read is passed over.
 
 use forerun_core::{Block, Input, ReaderId};
 
@@ -24,9 +24,9 @@ struct Run {
 }
 
 impl Driver {
-    /// Announces that these bytes, as reader, offset and length, will be read next after what was
-    /// announced before. Says how many of them the engine took: all, or as many as there was room
-    /// for; the rest can be announced once half of what is known has been read. Bytes past the end of a file are
+    /// Announces that these bytes, as reader, offset and length, will be read next after those
+    /// that were announced before. Says how many of them the engine took: all, or as many as there was room
+    /// for; the rest can be announced once half of the known ones have been read. Bytes past the end of a file are
     /// left out. Hints of a file are dropped when it changes or nobody has it open any more.
     ///
     /// # Errors

@@ -1,8 +1,8 @@
 //! The hit path: bytes of resident blocks, without a lock, an allocation or a system call.
 //!
 //! Called by readers for the next blocks of a read, until one is not a plain hit. A block is
-//! looked up, [announced](crate::hazard), looked at again, and copied; what must be reported (the
-//! first touch of an armed block) is queued beside the engine's lock, runs joined.
+//! looked up, [announced](crate::hazard), looked at again, and copied; reports (the
+//! first touch of an armed block) are queued beside the engine's lock, runs joined.
 //!
 //! It does not wait and does not decide anything: whatever is not plain is the engine's.
 

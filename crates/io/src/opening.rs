@@ -1,6 +1,6 @@
 //! Opening: from a path, a descriptor or a seed to a reader of the version that is there now.
 //!
-//! Called by whoever reads. The file is looked at before the engine's lock is taken, and the look is
+//! Called by programs that read. The file is looked at before the engine's lock is taken, and the look is
 //! settled under it ([`settle`](crate::settle)): if the file changed meanwhile it is looked at again.
 //! A caller that has the file open, and its attributes, hands both over instead of a path.
 
@@ -96,7 +96,7 @@ impl Driver {
         self.open_source(Arc::new(Generated { seed, index, bytes }))
     }
 
-    /// What the system says of a file that is not known. Local file systems alone are asked for places:
+    /// The system's account of a file that is not known. Local file systems alone are asked for places:
     /// they answer.
     fn found(&self, place: Place, source: &dyn Source, bytes: u64) -> Found {
         let Some(file) = source.file().map(AsFd::as_fd) else {

@@ -7,12 +7,12 @@
 //! thread with the reader, and ten times a second a thread reads the clocks and hands in those that moved.
 //!
 //! ```text
-//! read of what is missing, or a request of the kernel --> Owner: the caller's thread
-//! every 100 ms   lock: copy (reader, thread)   no lock: read clocks   lock: CpuTime of what moved
+//! read of a missing block, or a request of the kernel --> Owner: the caller's thread
+//! every 100 ms   lock: copy (reader, thread)   no lock: read clocks   lock: CpuTime of those that moved
 //! ```
 //!
 //! The clock is the thread's own in this process, and else its process' (`clock_getcpuclockid(3)`), whose end
-//! a pidfd shows: a number that is another program's by now is not taken for the old one. What is handed in is
+//! a pidfd shows: a number that is another program's by now is not taken for the old one. The input is
 //! a sum of steps forward, so a reader whose owner changes, ends, or has a clock that runs backward keeps its
 //! time. An owner's end itself is no input: the file it had open is released, and closed here.
 
@@ -37,7 +37,7 @@ const PERIOD: Duration = Duration::from_millis(100);
 /// Most processes whose clocks are read, a descriptor each; readers of others have no CPU time.
 const PROCESSES_MAX: usize = 1024;
 
-/// Set where somebody said whose reader it is.
+/// Set where the owner was told.
 const TOLD: u32 = 1 << 31;
 
 /// Numbers of threads are below (`PID_MAX_LIMIT`). The clock of a larger one could be that of zero, which is the
@@ -106,7 +106,7 @@ fn read(clock: libc::clockid_t) -> Option<Nanos> {
 enum OwnerClock {
     /// A thread of this process.
     Thread(libc::clockid_t),
-    /// Another process, and what shows its end.
+    /// Another process, and the descriptor that shows its end.
     Process(libc::clockid_t, OwnedFd),
     /// There is none, or no descriptor for it.
     None,

@@ -1,4 +1,4 @@
-//! What a device may cost, before anything was measured: from what the system says of it.
+//! Priors: costs of a device before anything was measured, from the system's account of it.
 //!
 //! Asked when the first file of a device is opened, if the user gave no profile and none is emulated. The
 //! system knows whether a device turns, how long its queue is and how many members it has; the costs
@@ -7,7 +7,7 @@
 //!
 //! ```text
 //! file --f_type--> memory, network            partition --> its disk
-//!      --st_dev--> /sys/dev/block/8:1 ------> dm of one --> what is below
+//!      --st_dev--> /sys/dev/block/8:1 ------> dm of one --> the device below
 //!                  loop --backing_file, by the table of mounts--> its device
 //! ```
 //!
@@ -33,7 +33,7 @@ pub enum PriorSource {
     Assumed,
 }
 
-/// What kind of storage it is.
+/// The kind of storage.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Medium {
     Memory,
@@ -43,7 +43,7 @@ enum Medium {
     Card,
 }
 
-/// What the system says of a device.
+/// The system's account of a device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Facts {
     medium: Medium,

@@ -39,7 +39,7 @@ const LOOKS_MAX: u32 = 64;
 /// No block was touched yet: larger than any block number.
 const NOWHERE: u64 = u64::MAX;
 
-/// What a reader keeps between reads. On cache lines of its own (processors fetch them in pairs):
+/// State of a reader between reads. On cache lines of its own (processors fetch them in pairs):
 /// every hit writes here, and readers on other processors must not feel it.
 #[derive(Debug)]
 #[repr(align(128))]
@@ -119,7 +119,7 @@ enum Filled {
     Whole,
     /// To the end of the file, or to a block that cannot be read.
     ToEnd,
-    /// The file changed, so what was read is of no use.
+    /// The file changed, so the bytes read are of no use.
     Changed,
 }
 
@@ -163,8 +163,8 @@ impl Reader {
         self.source.is_served()
     }
 
-    /// It is read for this thread, of whatever process, from now on: what that computes tells whether it
-    /// still comes to what was fetched for it. Without a word it is read for the threads that call. Zero
+    /// It is read for this thread, of whatever process, from now on: its CPU time tells whether it
+    /// still comes to the blocks fetched for it. Without a word it is read for the threads that call. Zero
     /// says nothing.
     pub fn belongs_to(&self, thread: u32) {
         if self.engine_host.uses_cpu_time {

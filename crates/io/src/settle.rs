@@ -10,7 +10,7 @@
 //! this look is the later one and counts; if one was, either may be, and the look is made again.
 //!
 //! ```text
-//! number 4 -- fstat -- lock: still 4 --> what was seen counts; another version: it begins, number 6
+//! number 4 -- fstat -- lock: still 4 --> this look counts; another version: it begins, number 6
 //!                      lock: 6       --> look again
 //! ```
 
@@ -48,7 +48,7 @@ pub(crate) struct Look {
     pub(crate) seen: Option<Identity>,
 }
 
-/// What came of a look.
+/// The result of a look.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Settled {
     /// The file is as the engine believes.

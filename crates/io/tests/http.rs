@@ -101,7 +101,7 @@ fn a_replaced_object_is_an_error_to_its_readers_and_new_to_the_next_open() {
     assert_eq!(old.read_at(&mut piece, 0).unwrap(), piece.len());
     assert!(piece == content(1)[..piece.len()]);
     server.put("/a", "2", content(2));
-    // What is resident is of the old version, and what is not can't be had any more.
+    // Resident blocks are of the old version; the others cannot be had any more.
     let error = read_all(&old)
         .map(|all| assert!(all == content(1)))
         .unwrap_err();
@@ -164,7 +164,7 @@ fn what_cannot_be_opened_is_named() {
     server.fail([Fault::Status(503, None), Fault::Status(503, None)]);
     let busy = refused(&server.url("/a"));
     assert!(busy.contains("503"), "{busy}");
-    // Nobody listens on the discard port of loopback.
+    // No server listens on the discard port of loopback.
     let nobody = refused("http://127.0.0.1:9/a");
     assert!(nobody.contains("127.0.0.1:9"), "{nobody}");
 }

@@ -2,18 +2,18 @@
 //!
 //! Requests go to the kernel as they come, so it sees the whole queue and no thread blocks for
 //! each of them. Memory is not registered with the ring: that saved nothing measurable per read, is
-//! refused above 8 MiB to users without privileges, and made 16 MiB resident before the first byte. What has no descriptor (generated content) is read by
-//! [`super::pread`] threads, and so is what is [served](crate::served): the kernel carries out such
+//! refused above 8 MiB to users without privileges, and made 16 MiB resident before the first byte. A source without a descriptor (generated content) is read by
+//! [`super::pread`] threads, and so is one that is [served](crate::served): the kernel carries out such
 //! reads where they are submitted (seen with Linux 6.18).
 //!
 //! One thread, because the kernel posts a completion on the thread that submitted the read, and not
 //! while that sleeps without being interruptible: on a page that waits for this very read, on a server
 //! that does not answer. Threads of users and of a mount may do both; this one does neither. It is woken
-//! by an eventfd that the ring reads, unless it is awake anyway, and submits what came meanwhile in one go.
+//! by an eventfd that the ring reads, unless it is awake anyway, and submits requests that came meanwhile in one go.
 //!
 //! Where io_uring is not to be had (old kernel, seccomp, sysctl) starting fails, and
 //! [`super::BackendChoice::Auto`] takes `pread` instead. No polling: on a machine with few cores
-//! a kernel thread that polls takes the processor from those who have work.
+//! a kernel thread that polls takes the processor from programs that have work.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -78,7 +78,7 @@ struct Ring {
     flights: Mutex<Flights>,
     /// Wakes the thread.
     event: File,
-    /// What the ring reads from it.
+    /// The count that the ring reads from it.
     count: Box<AtomicU64>,
 }
 
@@ -122,7 +122,7 @@ fn eventfd() -> io::Result<File> {
     if event < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the descriptor is new and nobody else's.
+    // SAFETY: the descriptor is new and ours alone.
     Ok(unsafe { File::from_raw_fd(event) })
 }
 
@@ -174,7 +174,7 @@ impl Flight {
         self.request.source.as_ref()?.file()
     }
 
-    /// The read of what is still missing.
+    /// The read of the missing rest.
     fn entry(&mut self) -> squeue::Entry {
         let file = self.descriptor;
         let offset = self.request.offset + self.done as u64;
@@ -253,7 +253,7 @@ impl Ring {
         loop {
             // SAFETY: this thread is the only one that uses the submission ring.
             let mut queue = unsafe { self.ring.submission_shared() };
-            // SAFETY: what the entry points to (arena, vector, descriptor, count) is kept by the flight,
+            // SAFETY: the memory of the entry (arena, vector, descriptor, count) is kept by the flight,
             // which stays in its slot until the completion was taken, or by the ring's owner.
             if unsafe { queue.push(&entry) }.is_ok() {
                 return;
@@ -318,7 +318,7 @@ impl Ring {
         }
     }
 
-    /// Waits for a completion; submits what the kernel did not take before.
+    /// Waits for a completion; submits entries that the kernel did not take before.
     fn wait(&self) {
         // SAFETY: no signal mask is passed, so no memory is involved; this thread is the only one that
         // uses the rings.

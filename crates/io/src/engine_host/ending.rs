@@ -28,7 +28,7 @@ impl EngineHost {
         self.halted.store(true, Ordering::Release);
         let abandoned = self.abandoned.load(Ordering::Acquire);
         match self.backend.get() {
-            // Its end would wait for the thread that hangs, whoever dropped it.
+            // Its end would wait for the thread that hangs, in any thread that dropped it.
             Some(backend) if abandoned => std::mem::forget(backend.clone()),
             Some(backend) => backend.stop(),
             None => {}

@@ -32,7 +32,7 @@ const CONTROL: &str = "/dev/mapper/state";
 /// `struct dm_ioctl` and `struct dm_target_spec`, by `linux/dm-ioctl.h`.
 const HEAD_BYTES: usize = 312;
 const SPEC_BYTES: usize = 40;
-/// Ask for the table, not the status; what is returned was cut.
+/// Ask for the table, not the status; the answer was cut.
 const STATUS_TABLE: u32 = 1 << 4;
 const BUFFER_FULL: u32 = 1 << 8;
 
@@ -153,7 +153,7 @@ fn place(words: &[&str]) -> Option<((u32, u32), u64)> {
     Some((number, begin.checked_mul(SECTOR)?))
 }
 
-/// `2 128 8:32 0 8:48 2048`; none if that is not what it says.
+/// `2 128 8:32 0 8:48 2048`; none if it says something else.
 fn striped(system: &System, words: &[&str]) -> Result<Option<DiskArray>, Refusal> {
     let number = |at: usize| words.get(at)?.parse::<u64>().ok();
     let (Some(count @ 1..), Some(strip @ 1..)) = (number(0), number(1)) else {

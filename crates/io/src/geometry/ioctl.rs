@@ -2,7 +2,7 @@
 //!
 //! All the unsafe code of [`geometry`](super). A call gets a buffer of its exact size, filled in by its
 //! reader module, and is one of a closed list, so that no caller can pair a number with a smaller buffer.
-//! A wrong argument is refused by the kernel (`EINVAL`), and what it returns is bytes like any others.
+//! A wrong argument is refused by the kernel (`EINVAL`), and its answer is bytes like any others.
 //!
 //! No test under Miri is possible: it has no such calls. The readers of the buffers are tested with
 //! recorded and with random bytes.
@@ -91,7 +91,7 @@ pub(super) fn table_status(state: BorrowedFd<'_>, buffer: &mut TableBuffer) -> i
     call(state, DM_TABLE_STATUS, buffer)
 }
 
-/// What `fstat` says of a file.
+/// The answer of `fstat` for a file.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Attributes {
     pub(super) is_regular: bool,

@@ -22,7 +22,7 @@ use crate::span::Span;
 
 impl Reader {
     /// Has these bytes fetched as a read would, and calls with true once they are there: no buffer
-    /// is needed before. With false where only a read can tell what is wrong. They may be given up
+    /// is needed before. With false where only a read can tell the error. They may be given up
     /// again between the call and the read, which then waits for them.
     ///
     /// The call comes once, on whatever thread brings the last of them, perhaps on this one before
@@ -84,7 +84,7 @@ impl Reader {
         Ok(())
     }
 
-    /// As [`Reader::read_awaited_at`], of what is in memory: it waits for nothing and looks at
+    /// As [`Reader::read_awaited_at`], of resident blocks: it waits for nothing and looks at
     /// nothing. None if a byte is not there: then nothing is counted, and the reader stands where it
     /// stood, because the same bytes are asked for again.
     #[must_use]

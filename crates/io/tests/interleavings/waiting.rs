@@ -1,4 +1,4 @@
-//! Who waits is woken, and what is queued is taken out: `wait`, `door` and `outbox`.
+//! Waiting threads are woken, and queues are emptied: `wait`, `deferred_inputs`, `dispatch_queue`.
 
 use std::sync::Arc;
 
@@ -54,10 +54,10 @@ impl Engine {
     }
 }
 
-/// The engine behind its lock, entered as [`EngineHost`] is: what lies at the door goes in first, and
-/// on the way out the door is told.
+/// The engine behind its lock, entered as [`EngineHost`] is: deferred inputs go in first, and
+/// on the way out their queue is told.
 ///
-/// [`EngineHost`]: ../../src/shared.rs
+/// [`EngineHost`]: ../../src/engine_host.rs
 #[derive(Default)]
 struct Driver {
     deferred: DeferredInputs,

@@ -2,7 +2,7 @@
 //!
 //! The strips of one disk of an array follow each other on the disk and not in the file, so no single
 //! read has several of them. Threads that read one each overtake each other on their way, and a disk that gets a
-//! strip too early pays two switches; io_uring hands what btrfs would wait for to threads as well (seen with Linux
+//! strip too early pays two switches; io_uring hands reads that btrfs would wait for to threads as well (seen with Linux
 //! 6.18). Linux's older interface, `io_submit(2)`, takes a list of reads on the caller's thread, in its order, and
 //! the block layer joins those that follow each other:
 //!
@@ -10,10 +10,10 @@
 //! lane of member 2: strips 2, 6, 10, 14 -> one io_submit -> one request of 256 KiB at the disk
 //! ```
 //!
-//! What follows on what was submitted last waits while the disk has two such lists: it has enough to do, and the
+//! A read that continues the last one submitted waits while the disk has two such lists: it has enough to do, and the
 //! list grows meanwhile.
 //!
-//! The lane's thread submits; another takes what has ended. A read that the file system carries out before
+//! The lane's thread submits; another takes completions. A read that the file system carries out before
 //! `io_submit` returns costs the overlap and nothing else. A read that ends early, is refused or is no direct one
 //! is made anew where that is found.
 
@@ -30,7 +30,7 @@ use crate::backend::{Request, Sink, read_here};
 use crate::source::{OpenFile, PIECES_MAX, Source};
 use crate::sync::{Condvar, Mutex};
 
-/// Reads the kernel has at once: what Linux queues at a disk. A thousand lanes have what Linux allows all
+/// Reads the kernel has at once: as many as Linux queues at a disk. A thousand lanes have as many as Linux allows all
 /// programs together (`fs.aio-max-nr`).
 const READS_MAX: usize = 64;
 
@@ -70,7 +70,7 @@ struct Event {
 /// Lists that a disk has: one that it carries out, and one for afterwards.
 const LISTS: usize = 2;
 
-/// What the kernel has.
+/// Reads in flight.
 #[derive(Default)]
 struct InFlight {
     /// Reads of each list.
@@ -96,7 +96,7 @@ impl InFlight {
     }
 }
 
-/// A read that the kernel has, and what it points to.
+/// A read that the kernel has, and the memory it points to.
 struct Flight {
     control: ControlBlock,
     _pieces: Vec<libc::iovec>,
@@ -273,7 +273,7 @@ impl AioContext {
             // SAFETY: each flight is alive and ours alone until the kernel has taken it.
             .map(|flight| unsafe { &raw mut (**flight).control })
             .collect();
-        // SAFETY: the list is there for the call. What each entry points to is kept by its flight, which lives
+        // SAFETY: the list is there for the call. The memory of each entry is kept by its flight, which lives
         // until its completion was taken: the vector on its heap, the arena and the descriptor by its request.
         let taken = unsafe {
             let count = controls.len() as libc::c_long;

@@ -1,7 +1,7 @@
 //! The fault wrapper: errors, short reads and delays, drawn from a seed.
 //!
 //! The n-th request of a run meets the same fate whenever the seed is the same: nothing, an error
-//! instead of any I/O, the first part of what was read, or a delay before it starts. Around the
+//! instead of any I/O, the first part of the bytes read, or a delay before it starts. Around the
 //! other wrappers but the tracer, so an injected error costs the device no time.
 //!
 //! It does not corrupt bytes: nothing here could detect that without checksums.
@@ -26,7 +26,7 @@ pub const ENTRY: Entry = Entry {
     source: "Linux fault-injection(4); TigerBeetle's storage fuzzer",
 };
 
-/// How often what goes wrong. Rates are per thousand requests, independent of each other.
+/// Rates of injected faults. They are per thousand requests, independent of each other.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FaultPlan {
     /// Decides which requests are hit.
