@@ -20,12 +20,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use forerun_core::{Block, FileId, ReaderId, Served};
 
 use crate::catalog::Version;
-use crate::clock::coarse_ticks;
 use crate::deferred_inputs::DeferredInput;
 use crate::engine_host::{Answer, Ask, EngineHost};
 use crate::hit::{Guess, Hits};
 use crate::owner::Owner;
-use crate::settle::Looks;
 use crate::source::{OpenFile, Source};
 use crate::span::Span;
 
@@ -97,8 +95,6 @@ pub struct Reader {
     file: FileId,
     version: Arc<Version>,
     source: Arc<dyn Source>,
-    /// When the file is looked at; none if it cannot change.
-    looks: Option<Looks>,
     position: Arc<Position>,
     /// Where [`io::Read`] goes on; [`Reader::read_at`] neither uses nor moves it.
     cursor: u64,
@@ -130,7 +126,6 @@ impl Reader {
         file: FileId,
         version: Arc<Version>,
         source: Arc<dyn Source>,
-        looks: Option<Looks>,
         position: Arc<Position>,
     ) -> Self {
         Self {
@@ -139,7 +134,6 @@ impl Reader {
             file,
             version,
             source,
-            looks,
             position,
             cursor: 0,
         }
@@ -191,14 +185,21 @@ impl Reader {
     /// The original error of the device, if not one byte could be read before it. `ResourceBusy`
     /// if the file changes all the time. `ESHUTDOWN` after [`crate::Driver::finish`].
     pub fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
-        if self.look_is_due() {
-            self.look()?;
+        if self.version.look_is_due() {
+            return self.look_and_read(buf, offset);
         }
-        if self.looks != Some(Looks::EachRead)
-            && let Some(taken) = self.take_single(buf, offset)
-        {
+        if let Some(taken) = self.take_single(buf, offset) {
             return Ok(taken);
         }
+        self.attempts(buf, offset, true)
+    }
+
+    /// A read for which a look is due. Not by the way of a single block: that one would no longer be
+    /// inlined above.
+    #[cold]
+    #[inline(never)]
+    fn look_and_read(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.look()?;
         self.attempts(buf, offset, true)
     }
 
@@ -225,7 +226,7 @@ impl Reader {
     /// # Errors
     /// The same.
     pub fn read_awaited_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
-        if self.look_is_due() {
+        if self.version.look_is_due() {
             self.look()?;
         }
         self.attempts(buf, offset, false)
@@ -239,15 +240,6 @@ impl Reader {
     pub fn look(&self) -> io::Result<bool> {
         self.engine_host
             .look(self.file, &self.version, &*self.source)
-    }
-
-    #[inline]
-    fn look_is_due(&self) -> bool {
-        match self.looks {
-            None => false,
-            Some(Looks::EachTick) => self.version.look_is_due(coarse_ticks()),
-            Some(Looks::EachRead) => true,
-        }
     }
 
     /// The whole of a read inside one resident block. Most small reads are, and this does for them
@@ -293,7 +285,7 @@ impl Reader {
         let done = self.fill(&mut span, version, fresh);
         self.position
             .came_to(span.previous, self.position.guess(), 0);
-        if !done? || (self.look_is_due() && self.look()?) {
+        if !done? || (self.version.look_is_due() && self.look()?) {
             return Ok(None);
         }
         Ok((self.version.count() == version).then(|| span.taken()))
@@ -374,7 +366,7 @@ impl Reader {
 
     /// Whether a look now finds another version; not if it fails, because the read has failed already.
     fn has_changed(&self) -> bool {
-        self.looks.is_some() && self.look().unwrap_or(false)
+        self.version.can_change() && self.look().unwrap_or(false)
     }
 
     /// Copies blocks the engine pinned for this read; false if the file changed meanwhile.
