@@ -22,9 +22,10 @@ use forerun_core::{Block, FileId, ReaderId, Served};
 use crate::catalog::Version;
 use crate::deferred_inputs::DeferredInput;
 use crate::engine_host::{Answer, Ask, EngineHost};
+use crate::error::ReadError;
 use crate::hit::{Guess, Hits};
 use crate::owner::Owner;
-use crate::source::{OpenFile, Source};
+use crate::source::{Key, OpenFile, Source};
 use crate::span::Span;
 
 /// A read begins again at most this often; a file that changes faster than it can be read is an
@@ -182,7 +183,8 @@ impl Reader {
     /// the end of the file, or if a later part of it cannot be read; zero is the end.
     ///
     /// # Errors
-    /// The original error of the device, if not one byte could be read before it. `ResourceBusy`
+    /// The original error of the device, if not one byte could be read before it; of an object a
+    /// [`ReadError`] with its name. `ResourceBusy`
     /// if the file changes all the time. `ESHUTDOWN` after [`crate::Driver::finish`].
     pub fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
         if self.version.look_is_due() {
@@ -333,7 +335,7 @@ impl Reader {
                     return Ok(Filled::Changed);
                 }
                 Answer::Served(_, Served::Failed { error }) if span.taken() == 0 => {
-                    return Err(io::Error::from_raw_os_error(error.0));
+                    return Err(self.error(error.0));
                 }
                 Answer::Served(..) => return Ok(Filled::ToEnd),
             }
@@ -362,6 +364,14 @@ impl Reader {
             count: span.left,
             fresh,
         })
+    }
+
+    /// The error of a fetch, as its reader sees it.
+    fn error(&self, code: i32) -> io::Error {
+        match self.source.key() {
+            Key::Object { name, .. } => ReadError::named(name, code),
+            Key::Inode(..) | Key::Generated { .. } => io::Error::from_raw_os_error(code),
+        }
     }
 
     /// Whether a look now finds another version; not if it fails, because the read has failed already.
