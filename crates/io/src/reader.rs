@@ -6,7 +6,7 @@
 //!
 //! The number of the file's version is noted when a read begins and compared when it ends; if it
 //! changed in between, the read begins again. When the file itself is looked at (`fstat`) says
-//! [`Looks`]: at most once in 100 ms by default, by the thread of a reader, which holds no lock then.
+//! [`Looks`](crate::Looks): at most once in 100 ms by default, by the thread of a reader, which holds no lock then.
 
 #[cfg(feature = "async")]
 pub mod asynchronous;
