@@ -1,11 +1,12 @@
-//! What can go wrong when a driver is built, a file opened, or a run finished.
+//! Errors of building a driver, opening a file, and finishing a run.
 //!
 //! Returned by [`crate::Driver`]. Every message names the path or the value, so a command line
-//! can print it as it is. Errors of reads are plain [`std::io::Error`]s with the original code:
-//! a reader must not see a difference to `pread(2)`.
+//! can print it as it is. Errors of reads are [`std::io::Error`]s: of a file with the original code,
+//! so that a reader sees no difference to `pread(2)`, of an object a [`ReadError`] that names it.
 
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use forerun_core::profile::ProfileError;
 use forerun_core::settings::SettingsError;
@@ -29,7 +30,7 @@ pub enum Error {
         layout: String,
         /// How many devices.
         disks: u16,
-        /// What the strips must be multiples of.
+        /// The size of which strips must be multiples.
         block_bytes: u32,
     },
     /// The file cannot be opened.
@@ -85,9 +86,9 @@ pub enum Error {
     /// No backend of that name.
     #[error("no backend {name:?}: there is auto, {}", known.join(", "))]
     UnknownBackend {
-        /// What was asked for.
+        /// The name given.
         name: String,
-        /// What there is.
+        /// The names there are.
         known: Vec<&'static str>,
     },
     /// A rate of injected faults above one thousand.
@@ -95,7 +96,7 @@ pub enum Error {
     FaultRate {
         /// Which rate.
         name: &'static str,
-        /// What was given.
+        /// The value given.
         value: u32,
     },
     /// Memory for the blocks cannot be mapped.
@@ -123,4 +124,35 @@ pub enum Error {
     /// The trace cannot be written.
     #[error("trace: {0}")]
     Trace(io::Error),
+}
+
+/// The error of a read of an object that is no file: its name, and the original error.
+#[derive(Debug, thiserror::Error)]
+#[error("{name}: {source}")]
+pub struct ReadError {
+    /// The name of the object, such as its URL.
+    pub name: Arc<str>,
+    /// The original error.
+    pub source: io::Error,
+}
+
+impl ReadError {
+    /// An [`io::Error`] of the same kind with the name.
+    pub(crate) fn named(name: Arc<str>, code: i32) -> io::Error {
+        let source = io::Error::from_raw_os_error(code);
+        io::Error::new(source.kind(), Self { name, source })
+    }
+}
+
+/// The number of a reader's error, if it has one: of a [`ReadError`] that of the original error.
+///
+/// ```
+/// let error = std::io::Error::from_raw_os_error(5);
+/// assert_eq!(forerun_io::error::number(&error), Some(5));
+/// ```
+#[must_use]
+pub fn number(error: &io::Error) -> Option<i32> {
+    let named = || error.get_ref()?.downcast_ref::<ReadError>();
+    let original = || named()?.source.raw_os_error();
+    error.raw_os_error().or_else(original)
 }

@@ -20,38 +20,19 @@
 //!
 //! A [`Driver`] has one memory for all [`Reader`]s, which any number of threads may use. A reader is a
 //! `std::io::Read` and `Seek`, reads at offsets from many threads ([`Reader::read_at`]), and with the feature
-//! `async` on any executor. What is not a file implements [`Source`]; with the feature `http` objects of HTTP
-//! servers do. One read's way:
-//!
-//! ```text
-//! Reader::read_at --> hit: resident? copy, done            (no lock, no system call)
-//!        | no
-//!        v
-//!     shared: lock { engine } --> outbox --> tracer > fault > throttle > uring | pread | memory
-//!        ^                                                                   |
-//!        +------------------------ completed, from a backend's thread -------+
-//! ```
-//!
-//! | module | what it holds |
-//! | --- | --- |
-//! | [`driver`], [`opening`], [`reader`], `hint`, [`folder`] | the face |
-//! | `hit`, `hazard`, `threads` | resident blocks, lock-free; a slot for each thread |
-//! | `shared`, `control`, `door`, `outbox`, `wait`, `journal_file` | the engine's lock and what passes through it |
-//! | `catalog`, [`source`] | which files, which version of them, where bytes come from |
-//! | [`arena`], [`footprint`] | the memory, and the little beside it |
-//! | [`backend`], [`generated`] | what carries fetches out, and wrappers; content that need not be stored |
-//! | [`geometry`], `arrays`, `placing` | on which devices a file lies, by the system or made up |
-//!
-//! It never decides what to fetch or to give up, and never sees the simulator.
+//! `async` on any executor. An object that is no file implements [`Source`]; with the feature `http` objects of
+//! HTTP servers do. The way of a read and the modules: [`driver`].
 
 pub mod arena;
 mod arrays;
 pub mod backend;
 mod catalog;
 mod clock;
-mod control;
-mod door;
+mod deferred_inputs;
+mod dispatch_queue;
 pub mod driver;
+mod engine_host;
+mod engine_state;
 pub mod error;
 pub mod folder;
 pub mod footprint;
@@ -63,7 +44,6 @@ mod hit;
 mod journal_file;
 mod numbers;
 pub mod opening;
-mod outbox;
 mod owner;
 pub mod page_cache;
 mod pages_ahead;
@@ -73,12 +53,11 @@ mod prior;
 pub mod reader;
 pub mod served;
 mod settle;
-mod shared;
 pub mod source;
 mod span;
-mod surplus;
 mod sync;
 mod threads;
+mod trimming;
 mod wait;
 
 pub use backend::BackendChoice;

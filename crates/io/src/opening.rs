@@ -1,6 +1,6 @@
 //! Opening: from a path, a descriptor or a seed to a reader of the version that is there now.
 //!
-//! Called by whoever reads. The file is looked at before the engine's lock is taken, and the look is
+//! Called by programs that read. The file is looked at before the engine's lock is taken, and the look is
 //! settled under it ([`settle`](crate::settle)): if the file changed meanwhile it is looked at again.
 //! A caller that has the file open, and its attributes, hands both over instead of a path.
 
@@ -10,9 +10,8 @@ use std::sync::Arc;
 
 use forerun_core::FileId;
 
-use crate::clock::coarse_ticks;
-use crate::control::{Found, FoundArray, Place};
 use crate::driver::Driver;
+use crate::engine_state::{Found, FoundArray, Place};
 use crate::error::Error;
 use crate::position;
 use crate::reader::{Position, Reader};
@@ -56,7 +55,10 @@ impl Driver {
     #[must_use]
     pub fn glance(&self, inode: (u64, u64)) -> Glance {
         let key = Key::Inode(inode.0, inode.1);
-        Glance(self.shared().with(|control| control.catalog.numbered(&key)))
+        Glance(
+            self.engine_host()
+                .with(|state| state.catalog.numbered(&key)),
+        )
     }
 
     /// As [`Driver::open`], for a regular file that its caller has open and knows to be in this
@@ -93,7 +95,7 @@ impl Driver {
         self.open_source(Arc::new(Generated { seed, index, bytes }))
     }
 
-    /// What the system says of a file that is not known. Local file systems alone are asked for places:
+    /// The system's account of a file that is not known. Local file systems alone are asked for places:
     /// they answer.
     fn found(&self, place: Place, source: &dyn Source, bytes: u64) -> Found {
         let Some(file) = source.file().map(AsFd::as_fd) else {
@@ -142,7 +144,9 @@ impl Driver {
             let (before, identity) = match look.take() {
                 Some((Glance(before), identity)) => (before, Some(identity)),
                 None => {
-                    let before = self.shared().with(|control| control.catalog.numbered(&key));
+                    let before = self
+                        .engine_host()
+                        .with(|state| state.catalog.numbered(&key));
                     (before, source.identity().map_err(failed)?)
                 }
             };
@@ -151,8 +155,8 @@ impl Driver {
                 None => self.found(place, &*source, bytes),
                 Some(_) => Found::default(),
             };
-            let opened = self.shared().with(|control| {
-                let limit = control.file_bytes_max();
+            let opened = self.engine_host().with(|state| {
+                let limit = state.file_bytes_max();
                 if bytes > limit {
                     return Err(Error::TooLarge {
                         name: name(),
@@ -160,40 +164,39 @@ impl Driver {
                         limit,
                     });
                 }
-                self.shared().forget_surplus(control);
-                if !control.catalog.has_room() {
+                self.engine_host().forget_surplus(state);
+                if !state.catalog.has_room() {
                     return Err(Error::TooManyFiles {
                         limit: forerun_core::FileId::LIMIT,
                     });
                 }
-                let found = control.catalog.find(&key);
+                let found = state.catalog.find(&key);
                 if let (Some(file), seen) = (found, identity) {
                     let before = before.filter(|(then, _)| *then == file);
                     let before = before.map_or(CHANGING, |(_, count)| count);
                     let look = Look { before, seen };
-                    if self.shared().settle(control, file, look) == Settled::LookAgain {
+                    if self.engine_host().settle(state, file, look) == Settled::LookAgain {
                         return Ok(None);
                     }
                 }
-                let file = control.file(key.clone(), place, identity, bytes, system);
+                let looks = self.engine_host().looks;
+                let file = state.file(key.clone(), place, identity, bytes, system, looks);
                 let position = Arc::<Position>::default();
-                let reader = control.open(file, position.clone());
+                let reader = state.open(file, position.clone());
                 let gone = || failed(std::io::Error::from_raw_os_error(libc::ENOENT));
-                let source = control
+                let source = state
                     .catalog
                     .opened(file, source.clone())
                     .ok_or_else(gone)?;
-                let version = control.catalog.get(file).ok_or_else(gone)?.version.clone();
-                let looks = identity.map(|_| self.shared().looks);
+                let version = state.catalog.get(file).ok_or_else(gone)?.version.clone();
                 // This was a look.
-                let _ = version.look_is_due(coarse_ticks());
+                version.looks_now();
                 Ok(Some(Reader::new(
-                    self.shared().clone(),
+                    self.engine_host().clone(),
                     reader,
                     file,
                     version,
                     source,
-                    looks,
                     position,
                 )))
             })?;

@@ -10,7 +10,7 @@
 //! this look is the later one and counts; if one was, either may be, and the look is made again.
 //!
 //! ```text
-//! number 4 -- fstat -- lock: still 4 --> what was seen counts; another version: it begins, number 6
+//! number 4 -- fstat -- lock: still 4 --> this look counts; another version: it begins, number 6
 //!                      lock: 6       --> look again
 //! ```
 
@@ -19,8 +19,8 @@ use std::io;
 use forerun_core::{Bytes, FileId, Input};
 
 use crate::catalog::Version;
-use crate::control::Control;
-use crate::door::Door;
+use crate::deferred_inputs::DeferredInputs;
+use crate::engine_state::EngineState;
 use crate::source::{Identity, Source};
 
 /// When a file is looked at for changes. A source that [cannot change](Source::identity) never is.
@@ -29,14 +29,25 @@ use crate::source::{Identity, Source};
 /// beginning and the end of a read makes it begin again.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Looks {
-    /// When it is opened, and by the first read that begins in a new tick of 100 ms, or ends in one after
-    /// it has waited. A read returns bytes that were the file's at most 100 ms and the time of one look
-    /// before; for so long after a change in place it may have bytes of both versions.
+    /// When it is opened, and by the first read that begins 100 ms after the last look or later, or ends
+    /// then after it has waited. A read returns bytes that were the file's at most 100 ms and the time of
+    /// one look before; for so long after a change in place it may have bytes of both versions. The clock
+    /// has steps of up to 10 ms, and so has the bound.
     #[default]
-    EachTick,
+    EachInterval,
     /// At the beginning and the end of each read: its bytes are of the one version that the file had all
     /// the while. Costs two calls of `fstat(2)`, hits included.
     EachRead,
+}
+
+impl Looks {
+    /// Nanoseconds from one look to the next.
+    pub(crate) fn interval(self) -> u64 {
+        match self {
+            Self::EachInterval => 100_000_000,
+            Self::EachRead => 0,
+        }
+    }
 }
 
 /// A look at a file.
@@ -48,7 +59,7 @@ pub(crate) struct Look {
     pub(crate) seen: Option<Identity>,
 }
 
-/// What came of a look.
+/// The result of a look.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Settled {
     /// The file is as the engine believes.
@@ -62,16 +73,22 @@ pub(crate) enum Settled {
 impl Look {
     /// Looks now. The caller holds no lock.
     pub(crate) fn at(version: &Version, source: &dyn Source) -> io::Result<Self> {
+        version.looks_now();
         let before = version.count();
-        let seen = source.identity()?;
+        let seen = source.identity().inspect_err(|_| version.looks_again())?;
         Ok(Self { before, seen })
     }
 }
 
-impl Control {
+impl EngineState {
     /// Settles a look. Between the two changes of the version number the old blocks go: a read that
     /// began under the old number sees that it changed, and none begins in between.
-    pub(crate) fn settle(&mut self, file: FileId, look: Look, door: &Door) -> Settled {
+    pub(crate) fn settle(
+        &mut self,
+        file: FileId,
+        look: Look,
+        deferred: &DeferredInputs,
+    ) -> Settled {
         let bytes_max = self.file_bytes_max();
         let (Some(known), Some(seen)) = (self.catalog.get(file), look.seen) else {
             return Settled::Same;
@@ -84,9 +101,10 @@ impl Control {
             return Settled::Same;
         }
         if known.version.count() != look.before {
+            known.version.looks_again();
             return Settled::LookAgain;
         }
-        self.drain(door);
+        self.drain(deferred);
         let version = self.catalog.renew(file, now);
         self.feed(Input::Invalidate {
             file,

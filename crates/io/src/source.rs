@@ -1,7 +1,7 @@
 //! Sources: where the bytes of a file or object come from.
 //!
-//! A source is made when a file is opened, and shared by its readers and its fetches, so what it holds
-//! (a descriptor, a connection) is let go with the last of both. It names the object, says how large
+//! A source is made when a file is opened, and shared by its readers and its fetches, so its resources
+//! (a descriptor, a connection) are let go with the last of both. It names the object, says how large
 //! it is, and reads ranges of it into given memory. Sources with the same [`Key`] are one file of the
 //! engine and share its blocks.
 //!
@@ -32,7 +32,7 @@ use forerun_core::Profile;
 
 use crate::arena::Target;
 
-/// Names what a source reads. Equal keys mean equal bytes for as long as the [identity](Source::identity) stays.
+/// Identity of a source's object. Equal keys mean equal bytes for as long as the [identity](Source::identity) stays.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Key {
     /// A file or block device: its device and inode.
@@ -107,7 +107,7 @@ impl fmt::Display for Key {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub trait Source: fmt::Debug + Send + Sync {
-    /// Names what it reads. MUST always be the same.
+    /// Names its object. MUST always be the same.
     fn key(&self) -> Key;
 
     /// The device or server it is on: requests to it queue together, and their costs are measured together.
@@ -128,12 +128,12 @@ pub trait Source: fmt::Debug + Send + Sync {
         None
     }
 
-    /// What its device probably costs, until that is measured. `None`: as any.
+    /// Prior costs of its device, until they are measured. `None`: as any.
     fn profile(&self) -> Option<Profile> {
         None
     }
 
-    /// The open file behind it, for backends that read by descriptor and for what the system says of its place.
+    /// The open file behind it, for backends that read by descriptor and for the system's account of its place.
     fn file(&self) -> Option<&OpenFile> {
         None
     }
@@ -159,6 +159,6 @@ pub trait Source: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// The original error of the read. One with a number ([`raw_os_error`](io::Error::raw_os_error)) reaches the
-    /// reader as it is, another one as `EIO`.
+    /// reader as it is, another one as `EIO`; of an object with its name, in a [`ReadError`](crate::error::ReadError).
     fn read(&self, target: &mut Target, offset: u64, skip: usize) -> io::Result<usize>;
 }

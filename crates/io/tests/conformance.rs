@@ -1,7 +1,7 @@
-//! What every backend must do, bare and inside every wrapper.
+//! Duties of every backend, bare and inside every wrapper.
 //!
 //! One suite, [`suite`], run over each entry of the list and over each wrapper around it; a new
-//! backend is covered by being listed. Below it, what each wrapper must do beyond that.
+//! backend is covered by being listed. Below it, the duties of each wrapper beyond that.
 
 #[cfg(feature = "http")]
 #[allow(dead_code, reason = "tests of readers use the rest of it")]
@@ -28,7 +28,7 @@ const BLOCK: u64 = 4096;
 const FRAMES: u32 = 600;
 const SEED: u64 = 3;
 
-/// Keeps what completed.
+/// Keeps completed requests.
 #[derive(Default)]
 struct Collected {
     ended: Mutex<Vec<(Box<Request>, Outcome)>>,
@@ -60,7 +60,7 @@ impl Collected {
     }
 }
 
-/// A backend under test and what it needs.
+/// A backend under test and its setup.
 struct Bench {
     backend: Arc<dyn Backend>,
     sink: Arc<Collected>,
@@ -190,7 +190,7 @@ impl Bench {
     }
 }
 
-/// Whether a request brought what it should: all it asked for, from byte `skip` on.
+/// Whether a request brought the right bytes: all it asked for, from byte `skip` on.
 fn check((mut request, outcome): (Box<Request>, Outcome), index: u64) {
     let n = outcome.unwrap();
     assert_eq!(n, request.bytes, "bytes at {}", request.offset);
@@ -212,7 +212,7 @@ fn temporary(index: u64, bytes: u64) -> (tempfile::NamedTempFile, Arc<dyn Source
     (file, source)
 }
 
-/// What every backend must do with a source, whatever it is around it.
+/// Duties of every backend with a source, inside any wrapper.
 fn suite(bench: &Bench, source: &Arc<dyn Source>, index: u64) {
     let bytes = source.bytes().unwrap();
     // One run of frames, scattered frames, frames in reverse, a single one.

@@ -1,4 +1,4 @@
-//! Hints in real time: what is announced is fetched, what is not is read, and nothing is wrong.
+//! Hints in real time: announced blocks are fetched, others are read, and no byte is wrong.
 
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};

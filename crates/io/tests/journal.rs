@@ -24,7 +24,7 @@ fn read_some(reader: &Reader, bytes: u64, mut state: u64) {
             offset = draw % bytes;
         }
         let length = 1 + (draw / 7) as usize % buf.len();
-        // Errors are injected here; what they do is in the journal.
+        // Errors are injected here; their effects are in the journal.
         offset += reader.read_at(&mut buf[..length], offset).unwrap_or(1) as u64;
     }
 }

@@ -35,7 +35,7 @@ fn content(version: u64) -> Vec<u8> {
     content
 }
 
-/// The version of what was read from a page on, after a check that it is one version.
+/// The version of bytes read from a page on, after a check that it is one version.
 fn version_of(read: &[u8], first: usize) -> u64 {
     let version = u64::from_le_bytes(read[..8].try_into().unwrap());
     for (i, bytes) in read.chunks(PAGE).enumerate() {

@@ -23,15 +23,15 @@ use futures_io::{AsyncRead, AsyncSeek};
 use super::Reader;
 use crate::sync::Mutex;
 
-/// What became of the question to the engine.
+/// State of the question to the engine.
 #[derive(Debug, Default)]
 enum Asked {
     /// There is none.
     #[default]
     Nothing,
-    /// No answer yet; who is to be woken.
+    /// No answer yet; the task to wake.
     Waiting(Waker),
-    /// The bytes are there, or only a read can tell what is wrong.
+    /// The bytes are there, or only a read can tell the error.
     Answered { are_there: bool },
 }
 

@@ -7,7 +7,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 use super::Reader;
 
 impl Read for Reader {
-    /// As [`Reader::read_at`], at the cursor, which moves behind what was read.
+    /// As [`Reader::read_at`], at the cursor, which moves behind the bytes read.
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         let read = self.read_at(buf, self.cursor)?;
         self.cursor += read as u64;

@@ -197,7 +197,7 @@ impl OpenFile {
         let mut done = skip;
         while done < end {
             target.pieces(done, PIECES_MAX, &mut pieces);
-            // SAFETY: the pieces lie in the arena, which the target keeps alive, and nobody else
+            // SAFETY: the pieces lie in the arena, which the target keeps alive, and no other code
             // uses them while the target exists.
             let n = unsafe {
                 let count = pieces.len() as libc::c_int;
@@ -339,7 +339,7 @@ mod tests {
         let file = OpenFile::open(named.path()).unwrap();
         let arena = Arc::new(Arena::new(8, 4096).unwrap());
         for _ in 0..2 {
-            // SAFETY: nobody else uses this arena.
+            // SAFETY: this arena is used here alone.
             let mut target = unsafe { Target::new(arena.clone(), [5, 2, 3, 0].map(Frame)) };
             assert_eq!(file.read(&mut target, 0, 0).unwrap(), content.len());
             target.fill(0, content.len(), |at, slice| {

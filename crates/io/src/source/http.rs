@@ -5,7 +5,7 @@
 //!
 //! Mechanism: opening asks for the first byte and learns size and ETag. From then on each request names
 //! that ETag in `If-Match`, and an answer of another version is not used: a reader gets bytes of the one
-//! version it opened, or `ESTALE`. What may be better a moment later (429, 5xx, a connection that was
+//! version it opened, or `ESTALE`. A fault that may pass (429, 5xx, a connection that was
 //! reset, a body cut short) is asked for again, from the first byte missing, with growing pauses, as long as
 //! [`Limits::deadline`] allows.
 //!
@@ -96,7 +96,7 @@ impl Client {
     /// Opens the version of an object that is there now.
     ///
     /// # Errors
-    /// The address is none, the server cannot be reached or refuses, or what it answers has no strong ETag or
+    /// The address is none, the server cannot be reached or refuses, or its answer has no strong ETag or
     /// ignores ranges. Each names the address.
     pub fn open(&self, url: &str) -> Result<Object, Error> {
         let failed = |source| Error::Open {
@@ -324,7 +324,7 @@ impl Fault {
                 after: None,
             },
             ureq::Error::ConnectionFailed | ureq::Error::Protocol(_) => Self::passing(error),
-            // An address that is none, a name that nobody has, a redirect to nowhere.
+            // An address that is none, an unknown host name, a redirect to nowhere.
             error => Self::last(other(error)),
         }
     }

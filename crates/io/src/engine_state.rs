@@ -1,6 +1,6 @@
-//! What the engine's lock protects: the engine, and what must change together with it.
+//! State behind the engine's lock: the engine, and all that must change together with it.
 //!
-//! [`Shared`](crate::shared::Shared) takes the lock and calls in here; nothing in here blocks. One
+//! [`EngineHost`](crate::engine_host::EngineHost) takes the lock and calls in here; nothing in here blocks. One
 //! input goes in, its outputs are carried out as far as that takes no time (an answer is put where
 //! its reader waits, a fetch becomes a request), and the rest is left in two lists for the lock
 //! holder: threads to wake and requests to submit.
@@ -25,15 +25,16 @@ use crate::arena::{Arena, Target};
 use crate::backend::{Member, Request};
 use crate::catalog::Catalog;
 use crate::clock::Ticker;
-use crate::door::{Door, Later};
+use crate::deferred_inputs::{DeferredInput, DeferredInputs};
 use crate::folder::{Order, Orders};
 use crate::geometry::{DiskMember, Geometry};
 use crate::numbers::Numbered;
 use crate::owner::Owned;
 use crate::placing::Placing;
 use crate::reader::Position;
+use crate::settle::Looks;
 use crate::source::{Identity, Key};
-use crate::surplus::Surplus;
+use crate::trimming::Trimming;
 use crate::wait::Waiter;
 
 /// Where a file lies.
@@ -48,12 +49,12 @@ pub(crate) enum Place {
     Imagined,
 }
 
-/// What the system says of a new file, asked before the lock was taken.
+/// The system's account of a new file, asked for before the lock was taken.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Found {
     /// Where on its device it begins.
     pub(crate) location: Option<Bytes>,
-    /// What its device may cost.
+    /// Prior costs of its device.
     pub(crate) prior: Option<Profile>,
     /// On which array it lies, if it does.
     pub(crate) array: Option<FoundArray>,
@@ -63,7 +64,7 @@ pub(crate) struct Found {
 #[derive(Clone, Debug)]
 pub(crate) struct FoundArray {
     pub(crate) geometry: Geometry,
-    /// What its members may cost, by their numbers.
+    /// Prior costs of its members, by their numbers.
     pub(crate) priors: HashMap<u64, Option<Profile>>,
 }
 
@@ -80,7 +81,7 @@ const IMAGINED: u64 = u64::MAX - u16::MAX as u64;
 
 /// See the [module](self).
 #[derive(Debug)]
-pub(crate) struct Control {
+pub(crate) struct EngineState {
     engine: Engine,
     ticker: Ticker,
     arena: Arc<Arena>,
@@ -89,14 +90,14 @@ pub(crate) struct Control {
     /// The most memory the engine uses now.
     pub(crate) limit: Bytes,
     /// Which frames need no pages.
-    pub(crate) surplus: Surplus,
+    pub(crate) surplus: Trimming,
     /// Lines not written yet, if a journal is kept.
     pub(crate) journal: Option<String>,
     pub(crate) catalog: Catalog,
     readers: Numbered<Arc<Position>>,
     reads: Numbered<Arc<Waiter>>,
     devices: HashMap<u64, DeviceId>,
-    taken: Vec<Later>,
+    taken: Vec<DeferredInput>,
     /// A read was answered with blocks since the last decision.
     answered: bool,
     /// Threads whose answer is there.
@@ -109,7 +110,7 @@ pub(crate) struct Control {
     pub(crate) fetches: Vec<Box<Request>>,
     /// Folders that are known.
     pub(crate) folders: Numbered<()>,
-    /// What whoever opens ahead is to do.
+    /// Orders to the host that opens files ahead.
     pub(crate) orders: Orders,
     /// Requests made and not completed.
     pub(crate) in_flight: u32,
@@ -120,7 +121,7 @@ pub(crate) struct Control {
 /// With so many requests of a mebibyte a network file system is busy.
 const SERVED_MAX: u32 = 9;
 
-impl Control {
+impl EngineState {
     pub(crate) fn new(
         engine: Engine,
         ticker: Ticker,
@@ -133,7 +134,7 @@ impl Control {
         Self {
             journal: journal.then(head),
             limit: engine.settings().memory,
-            surplus: Surplus::new(arena.frames()),
+            surplus: Trimming::new(arena.frames()),
             engine,
             ticker,
             arena,
@@ -179,12 +180,12 @@ impl Control {
         }
     }
 
-    /// Hands in what was queued without the lock, in order.
-    pub(crate) fn drain(&mut self, door: &Door) {
+    /// Hands in the deferred inputs, in order.
+    pub(crate) fn drain(&mut self, deferred: &DeferredInputs) {
         let mut taken = mem::take(&mut self.taken);
-        door.take(&mut taken);
+        deferred.take(&mut taken);
         for event in taken.drain(..) {
-            if let Later::Release(read) = event {
+            if let DeferredInput::Release(read) = event {
                 self.reads.remove(read.0);
             }
             self.feed(event.into());
@@ -205,6 +206,7 @@ impl Control {
         identity: Option<Identity>,
         bytes: u64,
         found: Found,
+        looks: Looks,
     ) -> FileId {
         if let Some(file) = self.catalog.find(&key) {
             return file;
@@ -216,7 +218,9 @@ impl Control {
         let Some(layout) = layout else {
             unreachable!("arrays were checked, and one run of one device is a layout")
         };
-        let file = self.catalog.add(key, identity, bytes, layout, is_found);
+        let file = self
+            .catalog
+            .add(key, identity, bytes, layout, is_found, looks);
         self.feed(Input::File {
             file,
             placement,
@@ -279,8 +283,8 @@ impl Control {
         device
     }
 
-    /// Most requests of a served device at once: its server may never answer them, and what it holds
-    /// others cannot have. Half the memory at most.
+    /// Most requests of a served device at once: its server may never answer them, and the memory of
+    /// those is lost to others. Half the memory at most.
     fn requests_of_the_served(&self, most: u32) -> u32 {
         let settings = self.engine.settings();
         let requests = settings.memory.0 / 2 / settings.request_max.0.max(1);
@@ -320,7 +324,7 @@ impl Control {
         )
     }
 
-    /// Limits the memory the engine uses; if pages may be given back, also what is resident.
+    /// Limits the memory the engine uses; if pages may be given back, also the pages in use.
     pub(crate) fn limit(&mut self, memory: Bytes, give_back: bool) {
         self.limit = memory;
         self.feed(Input::Limit { memory });
@@ -332,11 +336,11 @@ impl Control {
     }
 
     /// Forgets files that were closed long ago, if too many are.
-    pub(crate) fn forget_surplus(&mut self, door: &Door) {
+    pub(crate) fn forget_surplus(&mut self, deferred: &DeferredInputs) {
         let Some(left) = self.catalog.surplus() else {
             return;
         };
-        self.drain(door);
+        self.drain(deferred);
         while let Some(file) = self.catalog.take_closed(left) {
             self.feed(Input::Forget { file });
         }
@@ -476,7 +480,7 @@ impl Control {
         self.engine.uses_cpu_time()
     }
 
-    /// The open readers of which it is known whose they are.
+    /// The open readers whose owner is known.
     pub(crate) fn owned(&self) -> Vec<Owned> {
         let readers = self.readers.iter().filter_map(|(number, position)| {
             Some(Owned {
@@ -521,7 +525,7 @@ impl Control {
         }
     }
 
-    /// What a device costs, once that rests on enough requests.
+    /// Costs of a device, once they rest on enough requests.
     pub(crate) fn estimate(&self, place: u64) -> Option<Profile> {
         let view = self.engine.device(*self.devices.get(&place)?)?;
         view.confidence.is_enough().then_some(view.profile)
