@@ -147,8 +147,7 @@ mod tests {
             "> evict file 1 first 0 count 9",
             "> open-ahead 2 entry 0",
             "> close-ahead 5",
-            "> idle -",
-            "> idle 17",
+            "> idle",
         ];
         for line in lines {
             assert_eq!(
@@ -166,7 +165,7 @@ mod tests {
             "\"x\" where a reader should stand"
         );
         assert_eq!(error("< 0 open 1"), "the line ends where file should stand");
-        assert_eq!(error("> idle - -"), "\"-\" after the end of the entry");
+        assert_eq!(error("> idle -"), "\"-\" after the end of the entry");
         assert!(
             error("< 0 device 0 servers 1 switching 0:1 rate 0:0").contains("transfer rate of 0")
         );

@@ -2,7 +2,7 @@
 //!
 //! A window of n bytes occupies the device for s + n / r: switching cost s, transfer rate r. Switching is
 //! a part p of that if n = s r (1 - p) / p, which is the competitive depth times (1 - p) / p. With
-//! p = 50 % it is the competitive depth of Li and Shen 2004, section 3; with 10 % nine times as much.
+//! p = 50 % it is the competitive depth of Li et al. 2004, section 3; with 10 % nine times as much.
 
 use forerun_core::Bytes;
 use forerun_core::depth::{Depth, DeviceFacts, NEW_MAX, StreamFacts};
