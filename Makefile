@@ -55,6 +55,7 @@ unit: ## all tests in release, the libraries' also with debug assertions; ends w
 	@mkdir -p "$(dir $(SKIPPED))" && : > "$(SKIPPED)"
 	$(CARGO) test --workspace --release
 	$(CARGO) test --workspace --exclude forerun --tests
+	$(CARGO) test --package forerun-io --features http,async --test http --test conformance --test streams
 	$(CARGO) test $(OUTSIDE) --target-dir "$(TARGET)/own-methods"
 	@sort -u -o "$(SKIPPED)" "$(SKIPPED)"; if [ -s "$(SKIPPED)" ]; then \
 	  echo "$$(wc -l < "$(SKIPPED)") skipped:"; cat "$(SKIPPED)"; \

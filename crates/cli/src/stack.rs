@@ -99,8 +99,8 @@ pub fn config(settings: Settings, storage: &Storage) -> Result<Config, Failure> 
     if storage.profile_fixed {
         config.settings.measure = Choice::of(&measure::given::METHOD);
     }
-    config.disks = storage.disks;
-    config.emulate = storage.emulate.map(|emulation| emulation.device);
-    config.striping = storage.striping().map(|array| array.of_driver());
+    config.lab.disks = storage.disks;
+    config.lab.emulate = storage.emulate.map(|emulation| emulation.device);
+    config.lab.striping = storage.striping().map(|array| array.of_driver());
     Ok(config)
 }

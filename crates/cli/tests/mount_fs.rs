@@ -341,9 +341,10 @@ fn an_error_of_the_disk_reaches_the_reader_and_the_next_file_is_fine() {
         error_permille: 500,
         ..FaultPlan::default()
     };
-    let driver = Driver::new(Config {
-        fault: Some(fault),
-        ..config()
+    let driver = Driver::new({
+        let mut config = config();
+        config.lab.fault = Some(fault);
+        config
     });
     let fs = SourceFs::new(source.path(), None, driver.unwrap(), 1000).unwrap();
     let node = fs.lookup(ROOT, OsStr::new("a")).unwrap().node;

@@ -83,11 +83,12 @@ fn in_virtual_time(settings: Settings, workload: &dyn Workload) -> String {
 fn in_real_time(settings: Settings, workload: &dyn Workload) -> String {
     let lines = Lines::default();
     let journal: Option<Box<dyn Write + Send>> = Some(Box::new(lines.clone()));
-    let config = Config {
-        backend: BackendChoice::named("memory").unwrap(),
-        clock: Clock::Logical,
-        journal,
-        ..Config::new(settings)
+    let config = {
+        let mut config = Config::new(settings);
+        config.backend = BackendChoice::named("memory").unwrap();
+        config.lab.clock = Clock::Logical;
+        config.journal = journal;
+        config
     };
     let driver = Driver::new(config).unwrap();
     let files = workload.files();

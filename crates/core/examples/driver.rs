@@ -108,7 +108,7 @@ impl Driver {
                     let _ = self.fetches.send((fetch, frames));
                 }
                 Output::Serve { served, .. } => answer = Some(served),
-                Output::Idle { .. } => return answer,
+                Output::Idle => return answer,
                 // Folders are not listed here, so no file is opened ahead; an eviction needs nothing.
                 Output::Evict(_) | Output::OpenAhead { .. } | Output::CloseAhead { .. } => {}
             }

@@ -88,7 +88,7 @@ pub struct Engine {
     sees_every_read: bool,
     memory: Memory,
     files: FixedMap<FileId, File>,
-    readers: FixedMap<ReaderId, Reader>,
+    readers: FixedMap<ReaderId, ReaderState>,
     devices: FixedMap<DeviceId, Device>,
     reads: FixedMap<ReadId, Read>,
     requests: Requests,
@@ -120,7 +120,7 @@ struct File {
 }
 
 #[derive(Debug)]
-struct Reader {
+struct ReaderState {
     file: FileId,
     detect: Box<dyn Detect>,
     streams: Streams,
@@ -398,7 +398,7 @@ impl Engine {
 
     /// The next output of the last input; [`Output::Idle`] once there is none left.
     pub fn poll(&mut self) -> Output {
-        self.out.pop_front().unwrap_or(Output::Idle { until: None })
+        self.out.pop_front().unwrap_or(Output::Idle)
     }
 
     /// The counters, as of now.

@@ -76,7 +76,7 @@ struct Asked {
 }
 
 #[derive(Debug)]
-struct Run {
+struct FollowedRun {
     id: RunId,
     window: u32,
     /// In the order in which they are expected; some may have been entered already.
@@ -127,7 +127,7 @@ pub(crate) struct FilesAhead {
     method: Box<dyn NextFile>,
     limits: Limits,
     folders: Folders,
-    runs: Vec<Run>,
+    runs: Vec<FollowedRun>,
     asked: BTreeMap<Place, Asked>,
     readers: BTreeMap<ReaderId, Place>,
     /// Blocks of what is pending or ahead.
@@ -324,7 +324,7 @@ impl FilesAhead {
             self.end_run(oldest.id, out);
         }
         let window = if carried { self.reached } else { self.start };
-        self.runs.push(Run {
+        self.runs.push(FollowedRun {
             id,
             window: window.min(self.limits.files),
             due: VecDeque::new(),

@@ -9,7 +9,7 @@
 //!  consumed ---->|  r  r  m  r  m  m  r  ...              r resident   m missing   f in flight
 //!                |<--- how far ahead to fetch m, and which r to give up, is the policy's choice
 //!
-//! protocol   what enters and leaves            board      what is where, next used when
+//! interface  what enters and leaves            board      what is where, next used when
 //! planner    the state machine                 positions  sets of places in the order
 //! policy     the family of methods             batch      Table 6, and who fills a batch
 //! reverse    the plan of reverse aggressive
@@ -24,13 +24,13 @@
 
 pub mod batch;
 pub mod board;
+pub mod interface;
 pub mod planner;
 pub mod policy;
 pub mod positions;
-pub mod protocol;
 mod recent;
 mod reverse;
 
 pub use board::{Board, Pair};
+pub use interface::{BlockNo, Hint, PlannerInput, PlannerOutput, Position};
 pub use planner::{Planner, Setup, SetupError};
-pub use protocol::{BlockNo, Hint, Input, Output, Position};

@@ -31,7 +31,7 @@ use alloc::vec::Vec;
 
 use crate::spec::{Choice, Method};
 use crate::units::{Bytes, DeviceId};
-pub use map::{LayoutMap, Place};
+pub use map::{LayoutMap, PlaceOnDevice};
 
 /// The layouts. One entry a method.
 pub static LIST: &[Method<Box<dyn Layout>>] = &[

@@ -10,7 +10,7 @@
 //! take, hold, read, go_on    frontier   which places readers may take; what is a stray
 //!                            trust      how far ahead hints are followed
 //!                            hands      what stays because a reader has it in hand
-//! started, ended             requests   which fetch is whose, and how it goes
+//! started, ended             pieces_requested  which fetch is whose, and how it goes
 //! ```
 //!
 //! What hints and reads come to goes to the planner at once; what the planner then wants is had by
@@ -21,22 +21,22 @@
 mod frontier;
 mod hands;
 mod pieces;
+mod pieces_requested;
 mod reads;
-mod requests;
 mod trust;
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use crate::hinted::policy::Policy;
-use crate::hinted::{BlockNo, Board, Hint, Input, Output, Planner, Position, Setup};
+use crate::hinted::{BlockNo, Board, Hint, Planner, PlannerInput, PlannerOutput, Position, Setup};
 use crate::settings::{Hinting, Notice};
 use crate::spec::Choice;
 use crate::units::{Block, DeviceId, Extent, FileId, Nanos, ReadId, RequestId};
 use frontier::Frontier;
 use hands::Hands;
 use pieces::Pieces;
-use requests::{Progress, Requests};
+use pieces_requested::{PiecesRequested, Progress};
 use trust::Trust;
 
 /// What a reference is charged: 8 bytes in the order and a quarter of one on each disk; its piece
@@ -59,7 +59,7 @@ pub(crate) struct Plan {
     frontier: Frontier,
     trust: Trust,
     /// Requests for pieces.
-    pub(crate) requests: Requests,
+    pub(crate) requests: PiecesRequested,
     /// What it was charged.
     pub(crate) charged: i64,
     /// Disks of the planner.
@@ -146,7 +146,7 @@ impl Plan {
             hands: Hands::default(),
             frontier: Frontier::new(window),
             trust: Trust::new(capacity),
-            requests: Requests::default(),
+            requests: PiecesRequested::default(),
             charged: 0,
             devices,
             unit,
@@ -230,7 +230,7 @@ impl Plan {
         if repeats && !self.hinting.exact {
             return Some(false);
         }
-        self.tell(Input::Hints([Hint { block, disk }].into()));
+        self.tell(PlannerInput::Hints([Hint { block, disk }].into()));
         Some(true)
     }
 
@@ -318,11 +318,11 @@ impl Plan {
             return None;
         }
         match self.planner.poll() {
-            Output::Idle => {
+            PlannerOutput::Idle => {
                 self.is_noticed = false;
                 None
             }
-            Output::Fetch {
+            PlannerOutput::Fetch {
                 block,
                 evict,
                 demand,
@@ -338,7 +338,7 @@ impl Plan {
 
     /// A piece needs no fetch: all of it is there.
     pub(crate) fn found(&mut self, piece: BlockNo) {
-        self.tell(Input::Found { block: piece });
+        self.tell(PlannerInput::Found { block: piece });
     }
 
     /// A piece goes to its disk in so many requests, perhaps not all of it; with none it failed.
@@ -347,7 +347,7 @@ impl Plan {
             *fetch = Progress::begin(requests, is_whole);
         }
         if requests == 0 {
-            self.tell(Input::Failed { block: piece });
+            self.tell(PlannerInput::Failed { block: piece });
         }
     }
 
@@ -363,8 +363,8 @@ impl Plan {
         let is_lost = !is_whole || self.pieces.is_gone(piece);
         let block = piece;
         self.tell(match is_lost {
-            false => Input::Fetched { block, service },
-            true => Input::Failed { block },
+            false => PlannerInput::Fetched { block, service },
+            true => PlannerInput::Failed { block },
         });
         is_lost.then(|| self.pieces.extent(piece))?
     }
@@ -385,7 +385,7 @@ impl Plan {
             open += self.uses_of(piece);
             extents.extend(self.pieces.extent(piece));
             self.hands.forget(piece);
-            self.tell(Input::Forgotten { block: piece });
+            self.tell(PlannerInput::Forgotten { block: piece });
         }
         (extents, open)
     }
@@ -402,7 +402,7 @@ impl Plan {
         self.planner.board()
     }
 
-    fn tell(&mut self, input: Input) {
+    fn tell(&mut self, input: PlannerInput) {
         let refused = self.planner.refused();
         self.planner.handle(input);
         debug_assert_eq!(

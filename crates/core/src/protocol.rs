@@ -253,12 +253,8 @@ pub enum Output {
         /// The reader.
         reader: ReaderId,
     },
-    /// Nothing more to do for this input. Hand in the next one, or come back at `until` if no
-    /// input arrives before (no method keeps a timer yet, so it is always `None` today).
-    Idle {
-        /// When the engine wants to be woken.
-        until: Option<Nanos>,
-    },
+    /// Nothing more to do for this input: hand in the next one.
+    Idle,
 }
 
 /// The answer to a read.

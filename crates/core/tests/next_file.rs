@@ -72,7 +72,7 @@ impl Driver {
         let mut batch = Vec::new();
         loop {
             match self.engine.poll() {
-                Output::Idle { .. } => break,
+                Output::Idle => break,
                 Output::Fetch(fetch) => self.fetches.push(fetch),
                 Output::OpenAhead { entry, .. } => batch.push(entry),
                 Output::CloseAhead { reader } => self.closed.push(reader),

@@ -30,7 +30,7 @@ impl Driver {
             self.engine.handle(Nanos(0), input);
             loop {
                 match self.engine.poll() {
-                    Output::Idle { .. } => break,
+                    Output::Idle => break,
                     Output::Fetch(fetch) => self.fetches.push(fetch.request),
                     Output::Serve { read, served } => {
                         self.answered += 1;

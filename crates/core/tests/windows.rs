@@ -27,7 +27,7 @@ fn windows_of_a_copy(blocks: u32) -> Vec<(u32, u32, u32)> {
         loop {
             match engine.poll() {
                 Output::Fetch(fetch) => fetches.push(fetch),
-                Output::Idle { .. } => return fetches,
+                Output::Idle => return fetches,
                 Output::Serve { served, .. } => assert_eq!(served, Served::Blocks { count: 1 }),
                 Output::Evict(extent) => panic!("nothing needs to go, yet {extent}"),
                 ahead => panic!("no folder is listed, yet {ahead:?}"),

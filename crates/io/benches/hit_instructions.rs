@@ -22,13 +22,13 @@ const BLOCK: usize = 4096;
 const BLOCKS: u64 = 1_024;
 const LIMIT: u64 = 300;
 
-/// What belongs to the copy.
+/// Functions of the copy.
 const COPYING: &[&str] = &["memcpy", "memmove"];
 
 /// The argument with which it runs itself.
 const INNER: &str = "under-valgrind";
 
-/// What is counted: hits of single blocks all over the file.
+/// The code that is counted: hits of single blocks all over the file.
 #[inline(never)]
 fn measured(reader: &Reader, buf: &mut [u8; BLOCK]) -> usize {
     (0..HITS)
@@ -117,7 +117,7 @@ fn outer() -> Result<(), Box<dyn Error>> {
         copying / HITS
     )?;
     assert!(other > 0, "callgrind counted nothing");
-    // What users run is optimised; the development profile only shows that the count works.
+    // A release build is optimised; the development profile only shows that the count works.
     assert!(
         cfg!(debug_assertions) || each <= LIMIT,
         "{each} instructions a hit: at most {LIMIT} are allowed"

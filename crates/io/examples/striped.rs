@@ -53,8 +53,8 @@ fn settings(column: &str) -> Result<Settings, Failure> {
 /// Megabytes a second.
 fn run(settings: Settings, striping: Striping, readers: u64, bytes: u64) -> Result<f64, Failure> {
     let mut config = Config::new(settings);
-    config.emulate = Some(DISK);
-    config.striping = Some(striping);
+    config.lab.emulate = Some(DISK);
+    config.lab.striping = Some(striping);
     let driver = Driver::new(config)?;
     let start = Instant::now();
     std::thread::scope(|scope| {

@@ -6,7 +6,7 @@
 //! huge ones of them once they were used for a while. The mapping begins on a page, so frames are aligned to the smaller
 //! of a page and a block, which direct I/O needs.
 //!
-//! It knows nothing of who owns a frame: the engine's table and the hazards of the hit path do,
+//! It knows nothing of owners of frames: the engine's table and the hazards of the hit path do,
 //! and every copy in or out states on which of the two it relies.
 
 use std::io;
@@ -27,7 +27,7 @@ pub(crate) const HUGE_PAGE: usize = 2 << 20;
 /// Size of a line of the processor's cache.
 #[cfg(target_arch = "x86_64")]
 const LINE: usize = 64;
-/// Bytes called for ahead of a copy: 16 lines, about what a processor keeps on the way at once.
+/// Bytes called for ahead of a copy: 16 lines, about as many as a processor has on the way at once.
 const CALLED_MAX: usize = 16 * LINE;
 
 /// See the [module](self).
@@ -92,7 +92,7 @@ impl Arena {
         Ok(arena)
     }
 
-    /// Advice to the kernel about a range of the mapping, which does not change what is in there. A
+    /// Advice to the kernel about a range of the mapping, which leaves the bytes as they are. A
     /// refusal, given as the error's number, changes nothing.
     fn advise(&self, range: Range<usize>, advice: libc::c_int) -> Result<(), i32> {
         let range = range.start.min(self.mapped)..range.end.min(self.mapped);
@@ -173,7 +173,7 @@ impl Arena {
     /// held is gone: such a page reads as zeros until it is written. A refusal changes nothing.
     ///
     /// # Safety
-    /// Nobody reads or writes these frames until this returns, and nobody needs what they held.
+    /// Nobody reads or writes these frames until this returns, and their old bytes are of no use.
     pub(crate) unsafe fn discard(&self, run: Run) {
         let frames = run.numbers();
         debug_assert!(frames.end <= self.frames);
@@ -408,7 +408,7 @@ mod tests {
     fn neighbours_join_and_pieces_begin_where_asked() {
         let arena = Arc::new(Arena::new(8, 512).unwrap());
         let frames = [3, 4, 5, 0, 7].map(Frame);
-        // SAFETY: nobody else uses this arena.
+        // SAFETY: this arena is used here alone.
         let mut target = unsafe { Target::new(arena.clone(), frames) };
         assert_eq!(target.runs().len(), 3);
         assert_eq!(target.bytes(), 5 * 512);

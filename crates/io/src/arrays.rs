@@ -1,4 +1,4 @@
-//! The arrays of the files that are opened: asked for once a file, and what was refused is said once.
+//! The arrays of the files that are opened: asked for once a file, and a refusal is reported once.
 //!
 //! Between [`opening`](crate::opening) and [`geometry`](crate::geometry). A file that lies on one device needs no
 //! map, nor one on an array that the user described.
@@ -35,7 +35,7 @@ impl Arrays {
         }
     }
 
-    /// Says what keeps an array from being seen, if there may be one.
+    /// Names the reason why an array is not seen, if there may be one.
     fn say(&self, refusal: &Refusal) {
         match refusal {
             // No array, or no place at all: nothing is lost.

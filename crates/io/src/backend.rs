@@ -1,4 +1,4 @@
-//! Backends: what carries out fetches. And wrappers, which fit around any of them.
+//! Backends carry out fetches. Wrappers fit around any of them.
 //!
 //! The driver [submits](Backend::submit) requests in the order the engine decided them; a backend
 //! reads bytes into the request's frames and reports to its [`Sink`], from whatever thread. A
@@ -10,7 +10,7 @@
 //! ```
 //!
 //! **Adding a backend** is one file below, one `mod` line and one entry in [`LIST`]; wrappers are
-//! in [`wrap`]. A backend does not judge what it read: whether a short read is the end of a file
+//! in [`wrap`]. A backend does not judge a result: whether a short read is the end of a file
 //! or an accident, and whether the file is still the same, the driver finds out.
 
 pub mod memory;
@@ -30,7 +30,7 @@ use crate::source::Source;
 /// All backends, the preferred one first. One entry a backend.
 pub static LIST: &[Entry] = &[uring::ENTRY, pread::ENTRY, memory::ENTRY];
 
-/// What a backend is, and how one is made.
+/// A backend's name, and how one is made.
 #[derive(Debug)]
 pub struct Entry {
     /// Name as the user types it.
@@ -46,7 +46,7 @@ pub struct Entry {
 /// Starts a backend that reports to the sink.
 pub type Start = fn(Arc<dyn Sink>, &Setup) -> io::Result<Arc<dyn Backend>>;
 
-/// What a backend may want to know before its first request.
+/// Arguments of a backend's start.
 #[derive(Clone, Debug)]
 pub struct Setup {
     /// The memory all requests fill.
@@ -60,7 +60,7 @@ pub struct Setup {
 pub struct Member {
     /// The device.
     pub device: DeviceId,
-    /// Which copy it has of what is asked for, and of how many: btrfs reads the copy that the number of the
+    /// Which copy of the bytes it has, and of how many: btrfs reads the copy that the number of the
     /// reading thread says, modulo their number.
     pub copy: (u32, u32),
 }
@@ -78,8 +78,8 @@ pub struct Request {
     pub file: FileId,
     /// The version of the file the engine wants, as the driver counts them.
     pub version: u64,
-    /// What to read; none if the file was closed meanwhile, and the request can only fail.
-    pub source: Option<Arc<Source>>,
+    /// The source to read; none if the file was closed meanwhile, and the request can only fail.
+    pub source: Option<Arc<dyn Source>>,
     /// Where on the device its first byte lies.
     pub position: Bytes,
     /// Where in the file to begin.
@@ -112,7 +112,7 @@ impl Request {
 /// skipped ones included, or the original error number.
 pub type Outcome = Result<u64, i32>;
 
-/// Whoever wants to know that a request ended.
+/// Receives the requests that ended.
 pub trait Sink: Send + Sync {
     /// The request ended. Called once for each request, from any thread, possibly from inside
     /// [`Backend::submit`].

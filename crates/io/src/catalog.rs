@@ -1,6 +1,6 @@
 //! The files the engine knows: open ones, and closed ones whose blocks may still be cached.
 //!
-//! Part of what the engine's lock protects. Two opens of one inode (or of the same generated
+//! Part of the engine's state, behind its lock. Two opens of one inode (or of the same generated
 //! content) share one number, one descriptor and their blocks. When the last reader closes, the
 //! descriptor goes and the number stays, so that a reopened file is still warm; past
 //! [`CLOSED_MAX`] closed files those closed longest ago are forgotten, some hundreds at a time.
@@ -19,7 +19,7 @@ use forerun_core::FileId;
 use forerun_core::layout::LayoutMap;
 
 use crate::numbers::Numbered;
-use crate::source::{Identity, Source};
+use crate::source::{Identity, Key, Source};
 
 /// Closed files remembered. Each costs about 300 bytes; four thousand are the working set of a
 /// build or a web server.
@@ -28,21 +28,14 @@ pub(crate) const CLOSED_MAX: usize = 4096;
 /// So many are forgotten at a time: the engine goes through its frames once for all of them.
 const FORGOTTEN: usize = 256;
 
-/// What makes two opens the same file.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(crate) enum Key {
-    Inode(u64, u64),
-    Generated { seed: u64, index: u64, bytes: u64 },
-}
-
-/// What readers look at without a lock.
+/// The part that readers look at without a lock.
 #[derive(Debug)]
 pub(crate) struct Version {
     /// Twice the number of changes so far; odd while one is being made, from before the first
     /// block of the old version goes until after the last one went.
     count: AtomicU64,
     bytes: AtomicU64,
-    /// The second in which the file was last looked at; see [`crate::clock::coarse_seconds`].
+    /// The tick in which the file was last looked at; see [`crate::clock::coarse_ticks`].
     checked: AtomicU64,
 }
 
@@ -70,10 +63,10 @@ impl Version {
         self.bytes.load(Ordering::Acquire)
     }
 
-    /// Whether nobody has looked at the file in this second; true for one caller.
-    pub(crate) fn check_is_due(&self, second: u64) -> bool {
-        self.checked.load(Ordering::Relaxed) != second
-            && self.checked.swap(second, Ordering::Relaxed) != second
+    /// Whether the file was not looked at in this tick; true for one caller.
+    pub(crate) fn look_is_due(&self, tick: u64) -> bool {
+        self.checked.load(Ordering::Relaxed) != tick
+            && self.checked.swap(tick, Ordering::Relaxed) != tick
     }
 
     /// A new version begins; blocks of the old one are still there.
@@ -98,7 +91,7 @@ pub(crate) struct Known {
     pub(crate) identity: Option<Identity>,
     pub(crate) version: Arc<Version>,
     /// While a reader has it open.
-    pub(crate) source: Option<Arc<Source>>,
+    pub(crate) source: Option<Arc<dyn Source>>,
     pub(crate) readers: u32,
     pub(crate) in_flight: u32,
     closed_at: u64,
@@ -153,7 +146,7 @@ impl Catalog {
     ) -> FileId {
         let version = Arc::new(Version::new(bytes));
         let file = FileId(self.files.insert(Known {
-            key,
+            key: key.clone(),
             layout,
             is_found,
             identity,
@@ -176,7 +169,11 @@ impl Catalog {
     }
 
     /// A reader opened the file; its source is kept if the file had none.
-    pub(crate) fn opened(&mut self, file: FileId, source: Arc<Source>) -> Option<Arc<Source>> {
+    pub(crate) fn opened(
+        &mut self,
+        file: FileId,
+        source: Arc<dyn Source>,
+    ) -> Option<Arc<dyn Source>> {
         let known = self.files.get_mut(file.0)?;
         self.closed.remove(&known.closed_at);
         known.readers += 1;
@@ -221,6 +218,7 @@ impl Catalog {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::source::Generated;
     use forerun_core::{Bytes, DeviceId, Placement};
 
     fn add(catalog: &mut Catalog, index: u64) -> FileId {
@@ -235,7 +233,7 @@ mod tests {
         let file = file.unwrap_or_else(|| catalog.add(key, None, 10, layout, false));
         catalog.opened(
             file,
-            Arc::new(Source::Generated {
+            Arc::new(Generated {
                 seed: 0,
                 index,
                 bytes: 10,
@@ -260,10 +258,10 @@ mod tests {
     }
 
     #[test]
-    fn a_look_is_due_once_a_second() {
+    fn a_look_is_due_once_a_tick() {
         let version = Version::new(1);
-        assert!(version.check_is_due(5));
-        assert!(!version.check_is_due(5));
-        assert!(version.check_is_due(6));
+        assert!(version.look_is_due(5));
+        assert!(!version.look_is_due(5));
+        assert!(version.look_is_due(6));
     }
 }

@@ -1,6 +1,6 @@
 //! The time a driver tells its engine.
 //!
-//! Asked by the [engine's lock holder](crate::control) before each input, so the times in a
+//! Asked by the [engine's lock holder](crate::engine_state) before each input, so the times in a
 //! journal never go back. A logical clock makes two runs of one thread equal line for line; it
 //! only counts, so nothing that waits can be built on it.
 
@@ -49,17 +49,27 @@ pub(crate) fn nanos_since(start: Instant) -> Nanos {
     Nanos(u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX))
 }
 
-/// Whole seconds of the coarse monotonic clock, plus one so that zero means never. It is read
-/// without a system call and is exact to a few milliseconds, which is enough for a rule of once
-/// a second.
-pub(crate) fn coarse_seconds() -> u64 {
+/// The coarse monotonic clock, which is read without a system call and exact to a few milliseconds.
+#[inline]
+fn coarse_now() -> libc::timespec {
     let mut now = libc::timespec {
         tv_sec: 0,
         tv_nsec: 0,
     };
     // SAFETY: `now` is a valid, writable timespec for the duration of the call.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC_COARSE, &mut now) };
-    now.tv_sec as u64 + 1
+    now
+}
+
+/// Ticks of 100 ms of the coarse monotonic clock, plus one so that zero means never.
+pub(crate) fn coarse_ticks() -> u64 {
+    let now = coarse_now();
+    now.tv_sec as u64 * 10 + now.tv_nsec as u64 / 100_000_000 + 1
+}
+
+/// Whole seconds of the same clock, plus one.
+pub(crate) fn coarse_seconds() -> u64 {
+    coarse_now().tv_sec as u64 + 1
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The driver: builds everything from a [`Config`], opens files, and ends the run.
 //!
 //! Used by the command line and the mount. It owns the backend and its threads; readers
-//! share its middle, the engine's lock, with it and may outlive it, with what is resident then.
+//! share the engine's lock with it and may outlive it, with the blocks that are resident then.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -18,24 +18,38 @@ use crate::backend::wrap::throttle::{DeviceUse, Emulation, Throttle};
 use crate::backend::wrap::tracer::Tracer;
 use crate::backend::{Backend, BackendChoice, Setup, Sink};
 use crate::clock::{Clock, Ticker};
-use crate::control::Control;
+use crate::engine_host::{EngineHost, Port};
+use crate::engine_state::EngineState;
 use crate::error::Error;
 use crate::owner::OwnerClocks;
 use crate::pages_ahead::PagesAhead;
 use crate::placing::{Placing, Striping};
 use crate::prior::{PriorSource, Priors};
-use crate::shared::{Port, Shared};
-use crate::source;
+use crate::settle::Looks;
+use crate::source::file::raise_descriptor_limit;
 use crate::sync::Mutex;
 
-/// What a driver is built from.
+/// Options of a driver. [`Config::new`] has a value for everything; the fields, and the methods of
+/// the same names, change one.
+#[non_exhaustive]
 pub struct Config {
     /// How the engine behaves, and how much memory it has.
     pub settings: Settings,
-    /// What carries fetches out.
+    /// The backend that carries fetches out.
     pub backend: BackendChoice,
-    /// What devices cost; the emulated device's values, or [`Profile::default`], if not given.
+    /// Costs of devices; the emulated device's values, or [`Profile::default`], if not given.
     pub profile: Option<Profile>,
+    /// When files are looked at for changes.
+    pub looks: Looks,
+    /// Where the journal goes.
+    pub journal: Option<Box<dyn Write + Send>>,
+    /// Options of experiments and tests.
+    pub lab: Lab,
+}
+
+/// Options of experiments and tests; a program that reads files needs none of them.
+#[non_exhaustive]
+pub struct Lab {
     /// A device to emulate in front of the real ones.
     pub emulate: Option<Emulation>,
     /// How many devices generated content lies on, and everything when a device is emulated: file
@@ -43,14 +57,25 @@ pub struct Config {
     pub disks: u16,
     /// An array on which all files lie, those of emulated devices and others; in place of `disks`.
     pub striping: Option<Striping>,
-    /// What shall go wrong.
+    /// Faults to inject.
     pub fault: Option<FaultPlan>,
     /// Where a line for each request goes.
     pub trace: Option<Box<dyn Write + Send>>,
-    /// Where the journal goes.
-    pub journal: Option<Box<dyn Write + Send>>,
     /// Which time the engine is told.
     pub clock: Clock,
+}
+
+impl Default for Lab {
+    fn default() -> Self {
+        Self {
+            emulate: None,
+            disks: 1,
+            striping: None,
+            fault: None,
+            trace: None,
+            clock: Clock::Monotonic,
+        }
+    }
 }
 
 impl Config {
@@ -61,37 +86,60 @@ impl Config {
             settings,
             backend: BackendChoice::Auto,
             profile: None,
-            emulate: None,
-            disks: 1,
-            striping: None,
-            fault: None,
-            trace: None,
+            looks: Looks::default(),
             journal: None,
-            clock: Clock::Monotonic,
+            lab: Lab::default(),
         }
     }
 
-    /// What the engine is told of devices. The emulated one is checked even if not asked.
-    fn profile(&self) -> Result<Profile, Error> {
-        let emulated = self.emulate.as_ref().map(Emulation::profile).transpose()?;
+    /// With this backend.
+    #[must_use]
+    pub fn backend(self, backend: BackendChoice) -> Self {
+        Self { backend, ..self }
+    }
+
+    /// With devices of these costs, instead of those that the system tells and those that are measured.
+    #[must_use]
+    pub fn profile(self, profile: Profile) -> Self {
+        let profile = Some(profile);
+        Self { profile, ..self }
+    }
+
+    /// With files looked at for changes then.
+    #[must_use]
+    pub fn looks(self, looks: Looks) -> Self {
+        Self { looks, ..self }
+    }
+
+    /// With a journal of all decisions, which the simulator replays.
+    #[must_use]
+    pub fn journal(self, journal: impl Write + Send + 'static) -> Self {
+        let journal: Option<Box<dyn Write + Send>> = Some(Box::new(journal));
+        Self { journal, ..self }
+    }
+
+    /// The costs that the engine is told. The emulated one is checked even if not asked.
+    fn told(&self) -> Result<Profile, Error> {
+        let emulated = self.lab.emulate.as_ref().map(Emulation::profile);
+        let emulated = emulated.transpose()?;
         Ok(self.profile.clone().or(emulated).unwrap_or_default())
     }
 }
 
 /// See the [module](self).
 pub struct Driver {
-    shared: Arc<Shared>,
+    engine_host: Arc<EngineHost>,
     stack: Stack,
     /// Held while a limit is set.
     limiting: Mutex<()>,
     _pages_ahead: PagesAhead,
-    /// None if no method asks what owners compute.
+    /// None if no method asks for the CPU time of owners.
     _owner_clocks: Option<OwnerClocks>,
-    /// What devices may cost; none if the user said it.
+    /// Priors of device costs; none if the user gave them.
     pub(crate) priors: Option<Priors>,
     pub(crate) emulated: bool,
     pub(crate) arrays: Arrays,
-    /// What a device costs, if that was measured.
+    /// Costs of a device, if they were measured.
     measured: Option<Profile>,
 }
 
@@ -150,25 +198,29 @@ impl Driver {
     /// # Errors
     /// Settings, emulation or fault rates out of range; no memory; no backend.
     pub fn new(config: Config) -> Result<Self, Error> {
-        source::raise_descriptor_limit();
-        let priors = (config.profile.is_none() && config.emulate.is_none()).then(Priors::default);
-        let profile = config.profile()?;
-        let measured = config.profile.clone().filter(|_| config.emulate.is_none());
+        raise_descriptor_limit();
+        let profile = config.told()?;
         let Config {
             settings,
             backend,
-            emulate,
-            fault,
-            trace,
+            profile: told,
+            looks,
             journal,
-            clock,
+            lab,
+        } = config;
+        let Lab {
+            emulate,
             disks,
             striping,
-            ..
-        } = config;
+            fault,
+            trace,
+            clock,
+        } = lab;
+        let priors = (told.is_none() && emulate.is_none()).then(Priors::default);
+        let measured = told.filter(|_| emulate.is_none());
         let (block_bytes, in_flight_max) = (settings.block_bytes, settings.in_flight_max);
         let engine = Engine::new(settings)?;
-        let (table, sees_every_read) = (engine.table().clone(), engine.sees_every_read());
+        let table = engine.table().clone();
         let arena = Arena::new(table.frames(), block_bytes).map_err(|source| {
             let bytes = u64::from(table.frames()) * u64::from(block_bytes);
             Error::Memory { bytes, source }
@@ -180,7 +232,7 @@ impl Driver {
         }
         let arrays = Arrays::new(striping.is_none());
         let placing = Placing::new(disks, striping);
-        let control = Control::new(
+        let state = EngineState::new(
             engine,
             ticker,
             arena.clone(),
@@ -188,19 +240,19 @@ impl Driver {
             placing,
             journal.is_some(),
         );
-        let shared = Shared::new(control, table, arena.clone(), sees_every_read, journal);
-        let port = Arc::new(Port(Arc::downgrade(&shared)));
+        let engine_host = EngineHost::new(state, table, arena.clone(), looks, journal);
+        let port = Arc::new(Port(Arc::downgrade(&engine_host)));
         let pages_ahead = PagesAhead::start(&arena);
         let setup = Setup {
             arena,
             in_flight_max,
         };
         let stack = Stack::start(port, &setup, backend, emulate, fault, trace)?;
-        shared.connect(stack.top.clone());
-        let clocks = || OwnerClocks::start(Arc::downgrade(&shared)).map_err(Error::Thread);
-        let owner_clocks = shared.uses_cpu_time.then(clocks).transpose()?;
+        engine_host.connect(stack.top.clone());
+        let clocks = || OwnerClocks::start(Arc::downgrade(&engine_host)).map_err(Error::Thread);
+        let owner_clocks = engine_host.uses_cpu_time.then(clocks).transpose()?;
         Ok(Self {
-            shared,
+            engine_host,
             stack,
             limiting: Mutex::default(),
             _pages_ahead: pages_ahead,
@@ -212,8 +264,8 @@ impl Driver {
         })
     }
 
-    pub(crate) fn shared(&self) -> &Arc<Shared> {
-        &self.shared
+    pub(crate) fn engine_host(&self) -> &Arc<EngineHost> {
+        &self.engine_host
     }
 
     /// Whether a device is emulated in front of the real ones.
@@ -222,14 +274,14 @@ impl Driver {
         self.emulated
     }
 
-    /// What the device of this number (`st_dev`) costs, if that was measured: by whoever gave a profile,
+    /// Costs of the device of this number (`st_dev`), if they were measured: by the giver of a profile,
     /// or by enough requests of ours. None if it is assumed or emulated.
     #[must_use]
     pub fn measured(&self, device: u64) -> Option<Profile> {
         if self.emulated {
             return None;
         }
-        let estimate = || self.shared.with(|control| control.estimate(device));
+        let estimate = || self.engine_host.with(|state| state.estimate(device));
         self.measured.clone().or_else(estimate)
     }
 
@@ -245,40 +297,40 @@ impl Driver {
     }
 
     /// To be called every second or so: reads that wait for a device go on if the device answers none of
-    /// what it has.
+    /// its requests.
     pub fn stir(&self) {
-        self.shared.after_later(|control| control.stir());
+        self.engine_host.after_deferred(|state| state.stir());
     }
 
     /// The counters, as of now.
     #[must_use]
     pub fn ledger(&self) -> Ledger {
-        self.shared.ledger()
+        self.engine_host.ledger()
     }
 
     /// The streams of all open files, as of now; a reader's are those under its
     /// [number](crate::Reader::id).
     #[must_use]
     pub fn streams(&self) -> Vec<StreamView> {
-        self.shared.with(|control| control.streams())
+        self.engine_host.with(|state| state.streams())
     }
 
-    /// What devices have to do, as of now, each with the number of the device (`st_dev`); none for
+    /// The queues of devices, as of now, each with the number of the device (`st_dev`); none for
     /// one that is emulated or made up.
     #[must_use]
     pub fn queues(&self) -> Vec<(Option<u64>, DeviceView)> {
-        self.shared.with(|control| control.queues())
+        self.engine_host.with(|state| state.queues())
     }
 
-    /// Holds at most this much memory from now on: up to what the settings say, down to what an
-    /// engine needs. What is above is given up as readers and devices let go of it, and its pages go
+    /// Holds at most this much memory from now on: up to the settings' memory, down to the least an
+    /// engine needs. Memory above it is given up as readers and devices let go of it, and its pages go
     /// back to the system, but for a 64th of the limit. Below the settings' memory the arena has no
     /// huge pages.
     ///
     /// # Errors
     /// Less or more than that, with both ends named.
     pub fn limit_memory(&self, memory: Bytes) -> Result<(), Error> {
-        let (minimum, maximum) = self.shared.with(|control| control.memory_range());
+        let (minimum, maximum) = self.engine_host.with(|state| state.memory_range());
         if memory < minimum {
             let given = memory;
             return Err(SettingsError::Memory { given, minimum }.into());
@@ -290,11 +342,11 @@ impl Driver {
         let _limiting = self.limiting.lock();
         let lowered = memory < maximum;
         // Before pages are given back: one that is filled again would bring 2 MiB.
-        self.shared.arena.allow_huge_pages(!lowered);
-        self.shared
-            .after_later(|control| control.limit(memory, lowered));
+        self.engine_host.arena.allow_huge_pages(!lowered);
+        self.engine_host
+            .after_deferred(|state| state.limit(memory, lowered));
         if lowered {
-            self.shared.give_back_surplus();
+            self.engine_host.give_back_surplus();
         }
         Ok(())
     }
@@ -302,51 +354,51 @@ impl Driver {
     /// The most memory the engine uses: that of the settings, or the last limit.
     #[must_use]
     pub fn memory_limit(&self) -> Bytes {
-        self.shared.with(|control| control.limit)
+        self.engine_host.with(|state| state.limit)
     }
 
     /// How many bytes may be awaited at once ([`Reader::when_resident`](crate::Reader::when_resident)) without pushing out each
-    /// other; any number where those who wait hold no memory.
+    /// other; any number where waiting reads hold no memory.
     #[must_use]
     pub fn awaited_max(&self) -> Option<Bytes> {
-        self.shared.with(|control| control.awaited_max())
+        self.engine_host.with(|state| state.awaited_max())
     }
 
     /// The error that ended the writing of the journal, if one did. [`Driver::finish`] reports it, too.
     #[must_use]
     pub fn journal_error(&self) -> Option<std::io::Error> {
-        self.shared.journal_error()
+        self.engine_host.journal_error()
     }
 
-    /// What the emulated device was asked for; none if none is emulated.
+    /// The requests of the emulated device; none if none is emulated.
     #[must_use]
     pub fn device_use(&self) -> Option<DeviceUse> {
         self.stack.throttle.as_ref().map(|t| t.used())
     }
 
-    /// Ends the run: waits for what is in flight, ends the threads, writes out journal and trace.
-    /// Readers that are still open keep what is resident and get `ESHUTDOWN` for the rest.
+    /// Ends the run: waits for requests in flight, ends the threads, writes out journal and trace.
+    /// Readers that are still open keep their resident blocks and get `ESHUTDOWN` for the rest.
     ///
     /// # Errors
     /// The journal or the trace could not be written.
     pub fn finish(&self) -> Result<Ledger, Error> {
-        self.shared.halt(None);
+        self.engine_host.halt(None);
         self.close()
     }
 
-    /// The same, and waits no longer than this: a server may never answer. What is in flight then is
+    /// The same, and waits no longer than this: a server may never answer. A request in flight then is
     /// left behind with its threads, and counts as in flight.
     ///
     /// # Errors
     /// The journal or the trace could not be written.
     pub fn finish_within(&self, time: Duration) -> Result<(Ledger, bool), Error> {
-        let ended = self.shared.halt(Some(Instant::now() + time));
+        let ended = self.engine_host.halt(Some(Instant::now() + time));
         self.close().map(|ledger| (ledger, ended))
     }
 
     fn close(&self) -> Result<Ledger, Error> {
-        let ledger = self.shared.ledger();
-        self.shared.close_journal().map_err(Error::Journal)?;
+        let ledger = self.engine_host.ledger();
+        self.engine_host.close_journal().map_err(Error::Journal)?;
         if let Some(tracer) = &self.stack.tracer {
             tracer.flush().map_err(Error::Trace)?;
         }
@@ -356,9 +408,9 @@ impl Driver {
 
 impl Drop for Driver {
     fn drop(&mut self) {
-        self.shared.halt(None);
-        // Who wants to know of errors calls `finish`.
-        let _ = self.shared.close_journal();
+        self.engine_host.halt(None);
+        // Errors are reported by `finish`.
+        let _ = self.engine_host.close_journal();
     }
 }
 

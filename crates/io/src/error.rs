@@ -1,4 +1,4 @@
-//! What can go wrong when a driver is built, a file opened, or a run finished.
+//! Errors of building a driver, opening a file, and finishing a run.
 //!
 //! Returned by [`crate::Driver`]. Every message names the path or the value, so a command line
 //! can print it as it is. Errors of reads are plain [`std::io::Error`]s with the original code:
@@ -29,7 +29,7 @@ pub enum Error {
         layout: String,
         /// How many devices.
         disks: u16,
-        /// What the strips must be multiples of.
+        /// The size of which strips must be multiples.
         block_bytes: u32,
     },
     /// The file cannot be opened.
@@ -85,9 +85,9 @@ pub enum Error {
     /// No backend of that name.
     #[error("no backend {name:?}: there is auto, {}", known.join(", "))]
     UnknownBackend {
-        /// What was asked for.
+        /// The name given.
         name: String,
-        /// What there is.
+        /// The names there are.
         known: Vec<&'static str>,
     },
     /// A rate of injected faults above one thousand.
@@ -95,7 +95,7 @@ pub enum Error {
     FaultRate {
         /// Which rate.
         name: &'static str,
-        /// What was given.
+        /// The value given.
         value: u32,
     },
     /// Memory for the blocks cannot be mapped.

@@ -1,4 +1,4 @@
-//! Folders: whoever walks them says so, and is asked to open files ahead of the walk.
+//! Folders: a host reports walks of them, and is asked to open files ahead of a walk.
 //!
 //! Called by a mount, or by any host that sees which files programs open in which folders. The
 //! engine's `next_file` method then expects the files that come next; the driver asks the host to
@@ -11,7 +11,7 @@
 //!                                  <--   OpensAhead::open(folder, entry)      soon, on a thread of the host's
 //!  opened_ahead(entry, reader)     -->   its beginning is fetched
 //!  entered(entry, that reader)     -->   a program has it now
-//!                                  <--   OpensAhead::close(reader)            or nobody came
+//!                                  <--   OpensAhead::close(reader)            or no program came
 //! ```
 
 use std::mem;
@@ -20,10 +20,10 @@ use std::sync::Arc;
 use forerun_core::next_file::Entry;
 use forerun_core::{FolderId, Input, ReaderId};
 
-use crate::control::Control;
 use crate::driver::Driver;
+use crate::engine_host::EngineHost;
+use crate::engine_state::EngineState;
 use crate::reader::Reader;
-use crate::shared::Shared;
 
 /// Opens files ahead and closes them. Called on whatever thread made the engine decide, so it MUST
 /// wait for nothing and MUST NOT call the driver: it leaves the work to a thread of its own.
@@ -31,11 +31,11 @@ pub trait OpensAhead: Send + Sync {
     /// This entry of the folder is to be opened; [`Folder::opened_ahead`] MUST be called for it, also
     /// if it cannot be.
     fn open(&self, folder: FolderId, entry: u32);
-    /// Nobody comes for the file of this reader: it is to be dropped.
+    /// No program comes for the file of this reader: it is to be dropped.
     fn close(&self, reader: ReaderId);
 }
 
-/// What the engine wants of whoever opens ahead.
+/// An order to the host that opens files ahead.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Order {
     Open(FolderId, u32),
@@ -44,32 +44,32 @@ pub(crate) enum Order {
 
 /// A folder the engine knows. Forgotten when dropped.
 pub struct Folder {
-    shared: Arc<Shared>,
+    engine_host: Arc<EngineHost>,
     id: FolderId,
 }
 
 impl Driver {
     /// Has files opened ahead by this host from now on; the first one counts.
     pub fn open_ahead_with(&self, host: Arc<dyn OpensAhead>) {
-        self.shared().opens_ahead(host);
+        self.engine_host().opens_ahead(host);
     }
 
     /// Whether it is worth while to tell of folders.
     #[must_use]
     pub fn follows_folders(&self) -> bool {
-        let shared = self.shared();
-        shared.host().is_some() && shared.with(|control| control.follows_folders())
+        let engine_host = self.engine_host();
+        engine_host.host().is_some() && engine_host.with(|state| state.follows_folders())
     }
 
     /// A folder was listed. None if no files are opened ahead, or there are too many entries or folders.
     #[must_use]
     pub fn folder(&self, entries: Arc<[Entry]>) -> Option<Folder> {
-        let shared = self.shared().clone();
-        if entries.len() > forerun_core::Engine::FOLDER_MAX || shared.host().is_none() {
+        let engine_host = self.engine_host().clone();
+        if entries.len() > forerun_core::Engine::FOLDER_MAX || engine_host.host().is_none() {
             return None;
         }
-        let id = shared.after_later(|control| control.add_folder(entries))?;
-        Some(Folder { shared, id })
+        let id = engine_host.after_deferred(|state| state.add_folder(entries))?;
+        Some(Folder { engine_host, id })
     }
 }
 
@@ -83,15 +83,15 @@ impl Folder {
     /// It was listed again, and these are its entries now.
     pub fn listed(&self, entries: Arc<[Entry]>) {
         let folder = self.id;
-        self.shared
-            .after_later(|control| control.feed(Input::Folder { folder, entries }));
+        self.engine_host
+            .after_deferred(|state| state.feed(Input::Folder { folder, entries }));
     }
 
     /// A program opened an entry; `opener` tells programs apart.
     pub fn entered(&self, entry: u32, reader: &Reader, opener: u64) {
         let (folder, reader) = (self.id, reader.id());
-        self.shared.after_later(|control| {
-            control.feed(Input::Entered {
+        self.engine_host.after_deferred(|state| {
+            state.feed(Input::Entered {
                 folder,
                 entry,
                 reader,
@@ -103,8 +103,8 @@ impl Folder {
     /// The answer to [`OpensAhead::open`]: the number of the reader, or that there is none.
     pub fn opened_ahead(&self, entry: u32, reader: Option<ReaderId>) {
         let folder = self.id;
-        self.shared.after_later(|control| {
-            control.feed(Input::Ahead {
+        self.engine_host.after_deferred(|state| {
+            state.feed(Input::Ahead {
                 folder,
                 entry,
                 reader,
@@ -115,8 +115,8 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        self.shared
-            .after_later(|control| control.forget_folder(self.id));
+        self.engine_host
+            .after_deferred(|state| state.forget_folder(self.id));
     }
 }
 
@@ -126,7 +126,7 @@ impl std::fmt::Debug for Folder {
     }
 }
 
-impl Control {
+impl EngineState {
     fn add_folder(&mut self, entries: Arc<[Entry]>) -> Option<FolderId> {
         if !self.follows_folders() || self.folders.next() >= FolderId::LIMIT {
             return None;
@@ -142,8 +142,8 @@ impl Control {
     }
 }
 
-impl Shared {
-    /// Tells the host what was decided. The caller holds no lock.
+impl EngineHost {
+    /// Hands decided orders to the host. The caller holds no lock.
     pub(crate) fn tell_host(&self, orders: Vec<Order>) {
         let Some(host) = self.host() else { return };
         for order in orders {

@@ -10,7 +10,7 @@ use std::io;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 
-/// `PR_THP_DISABLE_EXCEPT_ADVISED`, Linux 6.18: leaves huge pages to those who ask by `madvise`.
+/// `PR_THP_DISABLE_EXCEPT_ADVISED`, Linux 6.18: leaves huge pages to programs that ask by `madvise`.
 const EXCEPT_ADVISED: libc::c_ulong = 1 << 1;
 
 /// Where the system says whether every mapping gets huge pages.
@@ -87,14 +87,14 @@ pub fn huge_pages_only_where_asked() {
     }
 }
 
-/// Allocations from this size on are mappings of their own: they take what is touched of them, and go
+/// Allocations from this size on are mappings of their own: they take the touched pages alone, and go
 /// when they are freed. A mebibyte, the longest request of a mount.
 #[cfg(target_env = "gnu")]
 const MAPPED_BYTES: libc::c_int = 1 << 20;
 
 /// From now on large allocations of this process are mappings of their own.
 ///
-/// glibc raises that limit to the size of any mapping it frees, up to 32 MiB. Later ones then come
+/// glibc raises that limit to the size of any mapping it frees, up to 32 MiB. DeferredInput ones then come
 /// from its pools, where zeroed memory may have to be written: a buffer of 16 MiB of which a page is
 /// used takes all of them. Other allocators do as they do.
 pub fn large_allocations_are_mappings() {

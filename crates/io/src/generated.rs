@@ -1,7 +1,7 @@
 //! Content that is a function of a seed, a file's index and the position: nothing is stored.
 //!
 //! Read by the backends for files opened with [`crate::Driver::open_generated`], and used by
-//! whoever reads such files to check what came. Each aligned group of eight bytes is two rounds
+//! readers of such files to check the bytes. Each aligned group of eight bytes is two rounds
 //! of multiply and fold over its position and the file's key, so a byte from a wrong file or a
 //! wrong place is found with near certainty, at memory speed.
 //!

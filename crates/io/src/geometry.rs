@@ -69,7 +69,7 @@ pub struct Geometry {
     pub(crate) beginning: fiemap::Fingerprint,
 }
 
-/// Who told the geometry.
+/// The origin of the geometry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum GeometrySource {

@@ -82,7 +82,7 @@ impl<const SLOTS: usize> Slab<SLOTS> {
 pub(crate) struct Claim<'a>(Option<&'a Slot>);
 
 impl<'a> Claim<'a> {
-    /// What the thread announces with, as long as it holds the slot.
+    /// The announcer of the thread, as long as it holds the slot.
     pub(crate) fn announcer(&self) -> Option<Announcer<'a>> {
         self.0.map(Announcer)
     }

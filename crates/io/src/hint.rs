@@ -1,14 +1,14 @@
-//! Hints: readers announce what they will read, in one order over all of them.
+//! Hints: readers announce their next reads, in one order over all of them.
 //!
-//! Called by whoever knows the order before the reads: a sampler, a query plan, a playlist. The
+//! Called by a program that knows the order before the reads: a sampler, a query plan, a playlist. The
 //! engine's hinted policy then fetches and gives up by it; a preset without one is not told. Hints
-//! bind nobody: a read that was not announced, or comes a little out of turn, is a read like any
-//! other, and what is announced and not read is passed over.
+//! bind no reader: a read that was not announced, or comes a little out of turn, is a read like any
+//! other, and an announced block that is not read is passed over.
 
 use forerun_core::{Block, Input, ReaderId};
 
-use crate::control::Control;
 use crate::driver::Driver;
+use crate::engine_state::EngineState;
 use crate::error::Error;
 use crate::reader::Reader;
 
@@ -24,9 +24,9 @@ struct Run {
 }
 
 impl Driver {
-    /// Announces that these bytes, as reader, offset and length, will be read next after what was
-    /// announced before. Says how many of them the engine took: all, or as many as there was room
-    /// for; the rest can be announced once half of what is known has been read. Bytes past the end of a file are
+    /// Announces that these bytes, as reader, offset and length, will be read next after those
+    /// that were announced before. Says how many of them the engine took: all, or as many as there was room
+    /// for; the rest can be announced once half of the known ones have been read. Bytes past the end of a file are
     /// left out. Hints of a file are dropped when it changes or nobody has it open any more.
     ///
     /// # Errors
@@ -35,23 +35,23 @@ impl Driver {
         &self,
         order: impl IntoIterator<Item = (&'a Reader, u64, u64)>,
     ) -> Result<usize, Error> {
-        let shift = self.shared().block_shift;
+        let shift = self.engine_host().block_shift;
         let run = |(reader, offset, bytes)| run_of(reader, offset, bytes, shift);
         let runs: Vec<Option<Run>> = order.into_iter().map(run).collect();
         let (mut taken, mut last) = (0, None);
         for some in runs.chunks(AT_ONCE) {
-            let some_taken = self.shared().after_later(|control| control.hint(some));
+            let some_taken = self.engine_host().after_deferred(|state| state.hint(some));
             taken += some_taken;
             last = some[..some_taken].iter().flatten().last().or(last);
             if some_taken < some.len() {
                 break;
             }
         }
-        let limit = self.shared().after_later(|control| {
+        let limit = self.engine_host().after_deferred(|state| {
             if let Some(Run { reader, .. }) = last {
-                control.end_hints(*reader);
+                state.end_hints(*reader);
             }
-            control.hints_max()
+            state.hints_max()
         });
         match taken {
             0 if !runs.is_empty() => Err(Error::HintsFull { limit }),
@@ -62,7 +62,7 @@ impl Driver {
 
 /// The blocks that bytes lie in; none if all of them lie past the end.
 fn run_of(reader: &Reader, offset: u64, bytes: u64, shift: u32) -> Option<Run> {
-    let end = offset.saturating_add(bytes).min(reader.bytes());
+    let end = offset.saturating_add(bytes).min(reader.size());
     let first = offset >> shift;
     let count = end.div_ceil(1 << shift).checked_sub(first)?;
     let (first, count) = (u32::try_from(first).ok()?, u32::try_from(count).ok()?);
@@ -74,7 +74,7 @@ fn run_of(reader: &Reader, offset: u64, bytes: u64, shift: u32) -> Option<Run> {
     })
 }
 
-impl Control {
+impl EngineState {
     /// Hands in hints; how many, until there is no room for the next. Those without blocks, or that
     /// no policy wants, count as taken.
     fn hint(&mut self, runs: &[Option<Run>]) -> usize {

@@ -1,8 +1,8 @@
 //! The hit path: bytes of resident blocks, without a lock, an allocation or a system call.
 //!
 //! Called by readers for the next blocks of a read, until one is not a plain hit. A block is
-//! looked up, [announced](crate::hazard), looked at again, and copied; what must be reported (the
-//! first touch of an armed block) is queued beside the engine's lock, runs joined.
+//! looked up, [announced](crate::hazard), looked at again, and copied; reports (the
+//! first touch of an armed block) are queued beside the engine's lock, runs joined.
 //!
 //! It does not wait and does not decide anything: whatever is not plain is the engine's.
 
@@ -11,9 +11,9 @@ use std::ops::Range;
 use forerun_core::table::{Found, Frame, Table, flag};
 use forerun_core::{Block, FileId, ReaderId};
 
-use crate::door::Later;
+use crate::deferred_inputs::DeferredInput;
+use crate::engine_host::EngineHost;
 use crate::hazard::Announcer;
-use crate::shared::Shared;
 use crate::span::Span;
 use crate::threads;
 
@@ -22,7 +22,7 @@ pub(crate) const NOT_HERE: u8 = flag::FILLING | flag::MARK | flag::VACANT;
 
 /// See the [module](self).
 pub(crate) struct Hits<'a> {
-    shared: &'a Shared,
+    engine_host: &'a EngineHost,
     table: &'a Table,
     file: FileId,
     reader: ReaderId,
@@ -56,10 +56,15 @@ impl Guess {
 }
 
 impl<'a> Hits<'a> {
-    pub(crate) fn new(shared: &'a Shared, file: FileId, reader: ReaderId, guess: Guess) -> Self {
+    pub(crate) fn new(
+        engine_host: &'a EngineHost,
+        file: FileId,
+        reader: ReaderId,
+        guess: Guess,
+    ) -> Self {
         Self {
-            shared,
-            table: &shared.table,
+            engine_host,
+            table: &engine_host.table,
             file,
             reader,
             touched: (Block(0), 0),
@@ -119,12 +124,12 @@ impl<'a> Hits<'a> {
             return false;
         }
         let still = || self.table.still(found.frame, self.file, block);
-        let Some(hazard) = announcer.hold(self.shared.domain, found.frame, still) else {
+        let Some(hazard) = announcer.hold(self.engine_host.domain, found.frame, still) else {
             return false;
         };
         // SAFETY: the frame held the block after the hazard was announced, so whoever fills it
         // anew waits until the hazard is lifted, below.
-        unsafe { self.shared.arena.copy_out(found.frame, from, into) };
+        unsafe { self.engine_host.arena.copy_out(found.frame, from, into) };
         let armed = found.flags & flag::ARMED != 0;
         let first_touch = armed && previous != Some(block) && self.table.disarm(found.frame);
         drop(hazard);
@@ -140,7 +145,7 @@ impl<'a> Hits<'a> {
         let frame = Frame(block.0.wrapping_add(self.guess.lead));
         if frame.0 < self.table.frames() {
             if self.guess.sure {
-                self.shared.arena.call_for(frame, bytes);
+                self.engine_host.arena.call_for(frame, bytes);
             }
             if self.table.still(frame, self.file, block) {
                 self.guess.sure = true;
@@ -169,7 +174,7 @@ impl<'a> Hits<'a> {
     fn queue_touched(&mut self) {
         let (first, count) = std::mem::take(&mut self.touched);
         if count > 0 {
-            self.shared.queue(Later::Touch {
+            self.engine_host.queue(DeferredInput::Touch {
                 reader: self.reader,
                 first,
                 count,

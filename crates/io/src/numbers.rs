@@ -1,4 +1,4 @@
-//! Dense numbers for what is alive: readers, files, reads.
+//! Dense numbers of live objects: readers, files, reads.
 //!
 //! The driver numbers these for the engine. The lowest free number is given out first, so one
 //! thread doing one thing at a time always uses the same numbers, and journals of two runs are

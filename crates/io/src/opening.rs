@@ -1,6 +1,6 @@
 //! Opening: from a path, a descriptor or a seed to a reader of the version that is there now.
 //!
-//! Called by whoever reads. The file is looked at before the engine's lock is taken, and the look is
+//! Called by programs that read. The file is looked at before the engine's lock is taken, and the look is
 //! settled under it ([`settle`](crate::settle)): if the file changed meanwhile it is looked at again.
 //! A caller that has the file open, and its attributes, hands both over instead of a path.
 
@@ -10,15 +10,15 @@ use std::sync::Arc;
 
 use forerun_core::FileId;
 
-use crate::catalog::Key;
-use crate::control::{Found, FoundArray, Place};
+use crate::clock::coarse_ticks;
 use crate::driver::Driver;
+use crate::engine_state::{Found, FoundArray, Place};
 use crate::error::Error;
 use crate::position;
 use crate::reader::{Position, Reader};
 use crate::served::file_system;
 use crate::settle::{Look, Settled};
-use crate::source::{Identity, OpenFile, Source};
+use crate::source::{Generated, Identity, Key, OpenFile, Source};
 
 /// A file that each look finds changed meanwhile is looked at so often before its open fails.
 const LOOKS_MAX: u32 = 64;
@@ -38,16 +38,28 @@ impl Driver {
     /// descriptor left.
     pub fn open(&self, path: &Path) -> Result<Reader, Error> {
         let file = OpenFile::open(path)?;
-        let (key, place) = self.whereabouts(&file);
         let name = || path.display().to_string();
-        self.open_source(key, place, Arc::new(Source::File(file)), None, name)
+        self.open_named(Arc::new(file), None, name)
+    }
+
+    /// Opens whatever a source reads.
+    ///
+    /// # Errors
+    /// More bytes than blocks can be numbered, or too many files; those of the source when it is asked
+    /// for its size or version. Each names it by its key.
+    pub fn open_source(&self, source: Arc<dyn Source>) -> Result<Reader, Error> {
+        let name = source.key();
+        self.open_named(source, None, || name.to_string())
     }
 
     /// Begins to look at a file, before its caller asks for its attributes: see [`Driver::open_file`].
     #[must_use]
     pub fn glance(&self, inode: (u64, u64)) -> Glance {
         let key = Key::Inode(inode.0, inode.1);
-        Glance(self.shared().with(|control| control.catalog.numbered(&key)))
+        Glance(
+            self.engine_host()
+                .with(|state| state.catalog.numbered(&key)),
+        )
     }
 
     /// As [`Driver::open`], for a regular file that its caller has open and knows to be in this
@@ -62,20 +74,18 @@ impl Driver {
         glance: Glance,
         identity: Identity,
     ) -> Result<Reader, Error> {
-        let (key, place) = self.whereabouts(&file);
         let name = || format!("inode {}", identity.inode.1);
-        let look = Some((glance, identity));
-        self.open_source(key, place, Arc::new(Source::File(file)), look, name)
+        self.open_named(Arc::new(file), Some((glance, identity)), name)
     }
 
-    fn whereabouts(&self, file: &OpenFile) -> (Key, Place) {
-        let (device, inode) = file.inode();
-        let place = match file.is_served() {
-            _ if self.emulated => Place::Imagined,
-            true => Place::Served(device),
-            false => Place::Real(device),
-        };
-        (Key::Inode(device, inode), place)
+    fn place(&self, source: &dyn Source) -> Place {
+        match source.device() {
+            Some(device) if !self.emulated => match source.is_served() {
+                true => Place::Served(device, source.requests_max()),
+                false => Place::Real(device),
+            },
+            _ => Place::Imagined,
+        }
     }
 
     /// Opens content that is made from a seed as it is read; see [`crate::generated`].
@@ -83,28 +93,22 @@ impl Driver {
     /// # Errors
     /// More bytes than blocks can be numbered.
     pub fn open_generated(&self, seed: u64, index: u64, bytes: u64) -> Result<Reader, Error> {
-        let source = Arc::new(Source::Generated { seed, index, bytes });
-        let name = || format!("generated file {index}");
-        self.open_source(
-            Key::Generated { seed, index, bytes },
-            Place::Imagined,
-            source,
-            None,
-            name,
-        )
+        self.open_source(Arc::new(Generated { seed, index, bytes }))
     }
 
-    /// What the system says of a file that is not known. Local file systems alone are asked for places:
+    /// The system's account of a file that is not known. Local file systems alone are asked for places:
     /// they answer.
-    fn found(&self, place: Place, source: &Source, bytes: u64) -> Found {
-        let Source::File(file) = source else {
-            return Found::default();
+    fn found(&self, place: Place, source: &dyn Source, bytes: u64) -> Found {
+        let Some(file) = source.file().map(AsFd::as_fd) else {
+            return Found {
+                prior: self.priors.as_ref().and_then(|_| source.profile()),
+                ..Found::default()
+            };
         };
-        let file = file.as_fd();
         let (is_local, device) = match place {
             Place::Imagined => return Found::default(),
             Place::Real(device) => (true, device),
-            Place::Served(device) => (false, device),
+            Place::Served(device, _) => (false, device),
         };
         let priors = self.priors.as_ref();
         let prior = |device| priors.and_then(|priors| priors.of(device, || file_system(file)));
@@ -126,11 +130,9 @@ impl Driver {
         }
     }
 
-    fn open_source(
+    fn open_named(
         &self,
-        key: Key,
-        place: Place,
-        source: Arc<Source>,
+        source: Arc<dyn Source>,
         mut look: Option<(Glance, Identity)>,
         name: impl Fn() -> String,
     ) -> Result<Reader, Error> {
@@ -138,21 +140,24 @@ impl Driver {
             path: name().into(),
             source,
         };
+        let (key, place) = (source.key(), self.place(&*source));
         for _ in 0..LOOKS_MAX {
             let (before, identity) = match look.take() {
                 Some((Glance(before), identity)) => (before, Some(identity)),
                 None => {
-                    let before = self.shared().with(|control| control.catalog.numbered(&key));
+                    let before = self
+                        .engine_host()
+                        .with(|state| state.catalog.numbered(&key));
                     (before, source.identity().map_err(failed)?)
                 }
             };
             let bytes = identity.map_or_else(|| source.bytes().map_err(failed), |i| Ok(i.bytes))?;
             let system = match before {
-                None => self.found(place, &source, bytes),
+                None => self.found(place, &*source, bytes),
                 Some(_) => Found::default(),
             };
-            let opened = self.shared().with(|control| {
-                let limit = control.file_bytes_max();
+            let opened = self.engine_host().with(|state| {
+                let limit = state.file_bytes_max();
                 if bytes > limit {
                     return Err(Error::TooLarge {
                         name: name(),
@@ -160,36 +165,40 @@ impl Driver {
                         limit,
                     });
                 }
-                self.shared().forget_surplus(control);
-                if !control.catalog.has_room() {
+                self.engine_host().forget_surplus(state);
+                if !state.catalog.has_room() {
                     return Err(Error::TooManyFiles {
                         limit: forerun_core::FileId::LIMIT,
                     });
                 }
-                let found = control.catalog.find(&key);
+                let found = state.catalog.find(&key);
                 if let (Some(file), seen) = (found, identity) {
                     let before = before.filter(|(then, _)| *then == file);
                     let before = before.map_or(CHANGING, |(_, count)| count);
                     let look = Look { before, seen };
-                    if self.shared().settle(control, file, look) == Settled::LookAgain {
+                    if self.engine_host().settle(state, file, look) == Settled::LookAgain {
                         return Ok(None);
                     }
                 }
-                let file = control.file(key, place, identity, bytes, system);
+                let file = state.file(key.clone(), place, identity, bytes, system);
                 let position = Arc::<Position>::default();
-                let reader = control.open(file, position.clone());
+                let reader = state.open(file, position.clone());
                 let gone = || failed(std::io::Error::from_raw_os_error(libc::ENOENT));
-                let source = control
+                let source = state
                     .catalog
                     .opened(file, source.clone())
                     .ok_or_else(gone)?;
-                let version = control.catalog.get(file).ok_or_else(gone)?.version.clone();
+                let version = state.catalog.get(file).ok_or_else(gone)?.version.clone();
+                let looks = identity.map(|_| self.engine_host().looks);
+                // This was a look.
+                let _ = version.look_is_due(coarse_ticks());
                 Ok(Some(Reader::new(
-                    self.shared().clone(),
+                    self.engine_host().clone(),
                     reader,
                     file,
                     version,
                     source,
+                    looks,
                     position,
                 )))
             })?;

@@ -7,12 +7,12 @@
 //! thread with the reader, and ten times a second a thread reads the clocks and hands in those that moved.
 //!
 //! ```text
-//! read of what is missing, or a request of the kernel --> Owner: the caller's thread
-//! every 100 ms   lock: copy (reader, thread)   no lock: read clocks   lock: CpuTime of what moved
+//! read of a missing block, or a request of the kernel --> Owner: the caller's thread
+//! every 100 ms   lock: copy (reader, thread)   no lock: read clocks   lock: CpuTime of those that moved
 //! ```
 //!
 //! The clock is the thread's own in this process, and else its process' (`clock_getcpuclockid(3)`), whose end
-//! a pidfd shows: a number that is another program's by now is not taken for the old one. What is handed in is
+//! a pidfd shows: a number that is another program's by now is not taken for the old one. The input is
 //! a sum of steps forward, so a reader whose owner changes, ends, or has a clock that runs backward keeps its
 //! time. An owner's end itself is no input: the file it had open is released, and closed here.
 
@@ -27,8 +27,8 @@ use std::time::Duration;
 
 use forerun_core::{Nanos, ReaderId};
 
+use crate::engine_host::EngineHost;
 use crate::reader::Position;
-use crate::shared::Shared;
 
 /// Between two rounds. A tenth of a second is short against a stream that is left (seconds), and 4,096 readers
 /// are some milliseconds of work.
@@ -37,7 +37,7 @@ const PERIOD: Duration = Duration::from_millis(100);
 /// Most processes whose clocks are read, a descriptor each; readers of others have no CPU time.
 const PROCESSES_MAX: usize = 1024;
 
-/// Set where somebody said whose reader it is.
+/// Set where the owner was told.
 const TOLD: u32 = 1 << 31;
 
 /// Numbers of threads are below (`PID_MAX_LIMIT`). The clock of a larger one could be that of zero, which is the
@@ -106,7 +106,7 @@ fn read(clock: libc::clockid_t) -> Option<Nanos> {
 enum OwnerClock {
     /// A thread of this process.
     Thread(libc::clockid_t),
-    /// Another process, and what shows its end.
+    /// Another process, and the descriptor that shows its end.
     Process(libc::clockid_t, OwnedFd),
     /// There is none, or no descriptor for it.
     None,
@@ -251,10 +251,10 @@ pub(crate) struct OwnerClocks {
 }
 
 impl OwnerClocks {
-    pub(crate) fn start(shared: Weak<Shared>) -> std::io::Result<Self> {
+    pub(crate) fn start(engine_host: Weak<EngineHost>) -> std::io::Result<Self> {
         let (end, ended) = channel();
         let builder = thread::Builder::new().name("forerun-owners".into());
-        let thread = builder.spawn(move || run(&shared, &ended))?;
+        let thread = builder.spawn(move || run(&engine_host, &ended))?;
         Ok(Self {
             end: Some(end),
             thread: Some(thread),
@@ -272,21 +272,21 @@ impl Drop for OwnerClocks {
     }
 }
 
-fn run(shared: &Weak<Shared>, ended: &Receiver<()>) {
+fn run(engine_host: &Weak<EngineHost>, ended: &Receiver<()>) {
     let mut clocks = Clocks::default();
     while ended.recv_timeout(PERIOD) == Err(RecvTimeoutError::Timeout) {
-        let Some(shared) = shared.upgrade() else {
+        let Some(engine_host) = engine_host.upgrade() else {
             return;
         };
-        round(&mut clocks, &shared);
+        round(&mut clocks, &engine_host);
     }
 }
 
-fn round(clocks: &mut Clocks, shared: &Shared) {
-    let owned = shared.with(|control| control.owned());
+fn round(clocks: &mut Clocks, engine_host: &EngineHost) {
+    let owned = engine_host.with(|state| state.owned());
     let moved = clocks.round(owned);
     if !moved.is_empty() {
-        shared.after_later(|control| control.tell_cpu_times(&moved));
+        engine_host.after_deferred(|state| state.tell_cpu_times(&moved));
     }
 }
 

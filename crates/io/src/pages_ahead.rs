@@ -4,7 +4,7 @@
 //! each, in the way of the read that fills them. Huge pages come at 6,000 MB/s where the system has
 //! warm ones, and save translation misses on random hits (15 % on 64 MiB of 4 KiB blocks); but a
 //! virtual machine that reported its free memory to its host gets them back at 350 MB/s. The small
-//! ones are never reported. A short run must neither wait for memory nor touch what it will not use.
+//! ones are never reported. A short run must neither wait for memory nor touch memory it will not use.
 //!
 //! So one thread goes ahead of the use by half of it, as readahead does of reads, with huge pages as
 //! long as they come fast. Frames that the reads themselves reach first are filled into small pages. What
@@ -59,7 +59,7 @@ const PAUSE: u32 = 2;
 const ATTEMPTS: u32 = 8;
 const RETRY: Duration = Duration::from_millis(2);
 
-/// Where the administrator says who gets huge pages.
+/// The administrator's choice of programs that get huge pages.
 const SWITCH: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
 
 /// The thread that touches pages, which ends when this is dropped.
@@ -107,7 +107,7 @@ fn worked() -> Duration {
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
-/// What the thread knows.
+/// State of the thread.
 struct Pages<'a> {
     arena: &'a Arena,
     /// Bytes from the front that it need not touch any more.
@@ -246,7 +246,7 @@ mod tests {
     fn filled(pieces: usize) -> (Arc<Arena>, Target) {
         let arena = apart();
         let frames = (0..(pieces * HUGE_PAGE / 4096) as u32).map(Frame);
-        // SAFETY: nobody else uses this arena.
+        // SAFETY: this arena is used here alone.
         let mut target = unsafe { Target::new(arena.clone(), frames) };
         target.fill(0, usize::MAX, |at, slice| {
             for (page, bytes) in slice.chunks_mut(4096).enumerate() {
@@ -314,7 +314,7 @@ mod tests {
     fn a_small_file_touches_its_own_pages_only() {
         let _apart = APART.lock().unwrap_or_else(PoisonError::into_inner);
         let arena = apart();
-        // SAFETY: nobody else uses this arena.
+        // SAFETY: this arena is used here alone.
         let _target = unsafe { Target::new(arena.clone(), (0..32).map(Frame)) };
         assert!(!Pages::new(&arena, true).go_ahead());
         assert_eq!(pages(&arena), (0, 0));

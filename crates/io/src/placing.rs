@@ -1,8 +1,8 @@
 //! Where files lie, as the engine is told: places that were found, and places that are made up.
 //!
-//! Part of what the engine's lock protects. A file of which no place is known lies on its device behind those
+//! Part of the engine's state, behind its lock. A file of which no place is known lies on its device behind those
 //! before it; emulated devices and generated files lie so, too. Devices that make an array have the files in
-//! strips, whether they are emulated or the user says what the array is:
+//! strips, whether they are emulated or an array of the user's:
 //!
 //! ```text
 //! disks 4                    file i on disk i mod 4, from 0, 1 MiB behind the file before ..

@@ -1,4 +1,4 @@
-//! What a device may cost, before anything was measured: from what the system says of it.
+//! Priors: costs of a device before anything was measured, from the system's account of it.
 //!
 //! Asked when the first file of a device is opened, if the user gave no profile and none is emulated. The
 //! system knows whether a device turns, how long its queue is and how many members it has; the costs
@@ -7,7 +7,7 @@
 //!
 //! ```text
 //! file --f_type--> memory, network            partition --> its disk
-//!      --st_dev--> /sys/dev/block/8:1 ------> dm of one --> what is below
+//!      --st_dev--> /sys/dev/block/8:1 ------> dm of one --> the device below
 //!                  loop --backing_file, by the table of mounts--> its device
 //! ```
 //!
@@ -33,7 +33,7 @@ pub enum PriorSource {
     Assumed,
 }
 
-/// What kind of storage it is.
+/// The kind of storage.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Medium {
     Memory,
@@ -43,7 +43,7 @@ enum Medium {
     Card,
 }
 
-/// What the system says of a device.
+/// The system's account of a device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Facts {
     medium: Medium,
@@ -70,7 +70,7 @@ impl Facts {
             // A system call and a copy.
             Medium::Memory => (10, 5_000, None),
             // A round trip and a server's page cache, over 10 Gbit/s with others. Its servers are
-            // bounded by the driver: see `Control::device`.
+            // bounded by the driver: see `EngineState::device`.
             Medium::Network => (1_000, 500, None),
             // 3.5" drives of 7200/min: seek 8 ms, half a revolution 4.2, 120 to 250 MB/s from the
             // inner to the outer tracks. A long queue may be that of a controller: its disks are not
@@ -454,7 +454,7 @@ mod tests {
         tree.write(
             "mountinfo",
             "20 1 254:0 / / rw - ext4 /dev/vda rw\n\
-             21 20 8:0 / /images rw shared:1 - ext4 /dev/sda rw\n\
+             21 20 8:0 / /images rw engine_host:1 - ext4 /dev/sda rw\n\
              22 20 0:50 / /far rw - nfs4 host:/x rw\n\
              23 20 7:2 / /ring rw - ext4 /dev/loop2 rw\n",
         );

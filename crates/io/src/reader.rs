@@ -4,12 +4,14 @@
 //! resident it takes them on the hit path, without a lock; where one is not, the
 //! rest of the read enters the engine and waits.
 //!
-//! All bytes of one read come from one version of the file. Its number is noted when the read
-//! begins and compared when it ends; if it changed in between, the read begins again. The file is
-//! looked at (`fstat`) when it is opened, whenever a read enters the engine, after each fetch,
-//! when a read reaches the end of the file, and else once a second.
+//! The number of the file's version is noted when a read begins and compared when it ends; if it
+//! changed in between, the read begins again. When the file itself is looked at (`fstat`) says
+//! [`Looks`]: at most once in 100 ms by default, by the thread of a reader, which holds no lock then.
 
+#[cfg(feature = "async")]
+pub mod asynchronous;
 mod awaited;
+mod cursor;
 
 use std::io;
 use std::sync::Arc;
@@ -18,12 +20,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use forerun_core::{Block, FileId, ReaderId, Served};
 
 use crate::catalog::Version;
-use crate::clock::coarse_seconds;
-use crate::door::Later;
+use crate::clock::coarse_ticks;
+use crate::deferred_inputs::DeferredInput;
+use crate::engine_host::{Answer, Ask, EngineHost};
 use crate::hit::{Guess, Hits};
 use crate::owner::Owner;
-use crate::shared::{Answer, Ask, Shared};
-use crate::source::Source;
+use crate::settle::Looks;
+use crate::source::{OpenFile, Source};
 use crate::span::Span;
 
 /// A read begins again at most this often; a file that changes faster than it can be read is an
@@ -36,7 +39,7 @@ const LOOKS_MAX: u32 = 64;
 /// No block was touched yet: larger than any block number.
 const NOWHERE: u64 = u64::MAX;
 
-/// What a reader keeps between reads. On cache lines of its own (processors fetch them in pairs):
+/// State of a reader between reads. On cache lines of its own (processors fetch them in pairs):
 /// every hit writes here, and readers on other processors must not feel it.
 #[derive(Debug)]
 #[repr(align(128))]
@@ -89,12 +92,16 @@ impl Position {
 
 /// An open file. Closed when dropped.
 pub struct Reader {
-    shared: Arc<Shared>,
+    engine_host: Arc<EngineHost>,
     id: ReaderId,
     file: FileId,
     version: Arc<Version>,
-    source: Arc<Source>,
+    source: Arc<dyn Source>,
+    /// When the file is looked at; none if it cannot change.
+    looks: Option<Looks>,
     position: Arc<Position>,
+    /// Where [`io::Read`] goes on; [`Reader::read_at`] neither uses nor moves it.
+    cursor: u64,
 }
 
 impl std::fmt::Debug for Reader {
@@ -112,26 +119,29 @@ enum Filled {
     Whole,
     /// To the end of the file, or to a block that cannot be read.
     ToEnd,
-    /// The file changed, so what was read is of no use.
+    /// The file changed, so the bytes read are of no use.
     Changed,
 }
 
 impl Reader {
     pub(crate) fn new(
-        shared: Arc<Shared>,
+        engine_host: Arc<EngineHost>,
         id: ReaderId,
         file: FileId,
         version: Arc<Version>,
-        source: Arc<Source>,
+        source: Arc<dyn Source>,
+        looks: Option<Looks>,
         position: Arc<Position>,
     ) -> Self {
         Self {
-            shared,
+            engine_host,
             id,
             file,
             version,
             source,
+            looks,
             position,
+            cursor: 0,
         }
     }
 
@@ -153,11 +163,11 @@ impl Reader {
         self.source.is_served()
     }
 
-    /// It is read for this thread, of whatever process, from now on: what that computes tells whether it
-    /// still comes to what was fetched for it. Without a word it is read for the threads that call. Zero
+    /// It is read for this thread, of whatever process, from now on: its CPU time tells whether it
+    /// still comes to the blocks fetched for it. Without a word it is read for the threads that call. Zero
     /// says nothing.
     pub fn belongs_to(&self, thread: u32) {
-        if self.shared.uses_cpu_time {
+        if self.engine_host.uses_cpu_time {
             self.position.owner.is(thread);
         }
     }
@@ -165,15 +175,12 @@ impl Reader {
     /// Whether its file is read past the page cache; none if it is generated as it is read.
     #[must_use]
     pub fn is_direct(&self) -> Option<bool> {
-        match &*self.source {
-            Source::File(file) => Some(file.is_direct()),
-            Source::Generated { .. } => None,
-        }
+        self.source.file().map(OpenFile::is_direct)
     }
 
     /// The size of the file, as of the last look at it.
     #[must_use]
-    pub fn bytes(&self) -> u64 {
+    pub fn size(&self) -> u64 {
         self.version.bytes()
     }
 
@@ -187,7 +194,9 @@ impl Reader {
         if self.look_is_due() {
             self.look()?;
         }
-        if let Some(taken) = self.take_single(buf, offset) {
+        if self.looks != Some(Looks::EachRead)
+            && let Some(taken) = self.take_single(buf, offset)
+        {
             return Ok(taken);
         }
         self.attempts(buf, offset, true)
@@ -222,18 +231,23 @@ impl Reader {
         self.attempts(buf, offset, false)
     }
 
-    /// Looks at the file now: if it changed, its old blocks are dropped and [`Reader::bytes`] is its
+    /// Looks at the file now: if it changed, its old blocks are dropped and [`Reader::size`] is its
     /// new size. True if it had changed.
     ///
     /// # Errors
     /// Those of `fstat(2)`.
     pub fn look(&self) -> io::Result<bool> {
-        self.shared.look(self.file, &self.version, &self.source)
+        self.engine_host
+            .look(self.file, &self.version, &*self.source)
     }
 
     #[inline]
     fn look_is_due(&self) -> bool {
-        matches!(&*self.source, Source::File(_)) && self.version.check_is_due(coarse_seconds())
+        match self.looks {
+            None => false,
+            Some(Looks::EachTick) => self.version.look_is_due(coarse_ticks()),
+            Some(Looks::EachRead) => true,
+        }
     }
 
     /// The whole of a read inside one resident block. Most small reads are, and this does for them
@@ -241,13 +255,13 @@ impl Reader {
     /// succeeds.
     #[inline]
     fn take_single(&self, buf: &mut [u8], offset: u64) -> Option<usize> {
-        let shared = &*self.shared;
+        let engine_host = &*self.engine_host;
         let version = self.version.count();
         let last = (buf.len() as u64).checked_sub(1)?.checked_add(offset)?;
-        let (first, shift) = (offset >> shared.block_shift, shared.block_shift);
+        let (first, shift) = (offset >> engine_host.block_shift, engine_host.block_shift);
         if first != last >> shift
             || last >= self.version.bytes()
-            || shared.sees_every_read
+            || engine_host.sees_every_read
             || !version.is_multiple_of(2)
         {
             return None;
@@ -255,7 +269,7 @@ impl Reader {
         let block = Block(first as u32);
         let from = (offset - (first << shift)) as usize;
         let position = &*self.position;
-        let mut hits = Hits::new(shared, self.file, self.id, position.guess());
+        let mut hits = Hits::new(engine_host, self.file, self.id, position.guess());
         if !hits.take_single(block, position.previous(), from, buf) {
             return None;
         }
@@ -267,15 +281,11 @@ impl Reader {
     fn attempt(&self, buf: &mut [u8], offset: u64, fresh: bool) -> io::Result<Option<usize>> {
         let mut version = self.version.count();
         while !version.is_multiple_of(2) {
-            self.shared.wait_for_changes();
+            self.engine_host.wait_for_changes();
             version = self.version.count();
         }
         let bytes = self.version.bytes();
-        let at_end = offset.saturating_add(buf.len() as u64) > bytes;
-        if at_end && self.look()? {
-            return Ok(None);
-        }
-        let shift = self.shared.block_shift;
+        let shift = self.engine_host.block_shift;
         let previous = self.position.previous();
         let Some(mut span) = Span::new(buf, offset, bytes, shift, previous) else {
             return Ok((self.version.count() == version).then_some(0));
@@ -283,7 +293,10 @@ impl Reader {
         let done = self.fill(&mut span, version, fresh);
         self.position
             .came_to(span.previous, self.position.guess(), 0);
-        Ok((done? && self.version.count() == version).then(|| span.taken()))
+        if !done? || (self.look_is_due() && self.look()?) {
+            return Ok(None);
+        }
+        Ok((self.version.count() == version).then(|| span.taken()))
     }
 
     /// Takes blocks until the span or the file ends; false if the file changed meanwhile.
@@ -305,22 +318,26 @@ impl Reader {
         mut fresh: bool,
     ) -> io::Result<Filled> {
         loop {
-            if !self.shared.sees_every_read {
+            if !self.engine_host.sees_every_read {
                 self.take_hits(span, fresh);
             }
             if span.left == 0 {
                 return Ok(Filled::Whole);
             }
-            match self.ask(span, fresh)? {
+            match self.ask(span, version, fresh)? {
                 Answer::Changed => return Ok(Filled::Changed),
                 Answer::Served(read, Served::Blocks { count }) => {
                     let taken = self.take_served(span, count, version);
-                    self.shared.queue(Later::Release(read));
+                    self.engine_host.queue(DeferredInput::Release(read));
                     if !taken {
                         return Ok(Filled::Changed);
                     }
                 }
                 Answer::Served(..) if self.version.count() != version => {
+                    return Ok(Filled::Changed);
+                }
+                // A file that was cut ends before the bytes that were asked for.
+                Answer::Served(_, Served::Failed { .. }) if self.has_changed() => {
                     return Ok(Filled::Changed);
                 }
                 Answer::Served(_, Served::Failed { error }) if span.taken() == 0 => {
@@ -333,27 +350,31 @@ impl Reader {
     }
 
     fn take_hits(&self, span: &mut Span<'_>, fresh: bool) {
-        let mut hits = Hits::new(&self.shared, self.file, self.id, self.position.guess());
+        let mut hits = Hits::new(&self.engine_host, self.file, self.id, self.position.guess());
         let taken = hits.take(span);
         let counted = if fresh { taken } else { 0 };
         self.position.came_to(span.previous, hits.guess, counted);
     }
 
-    fn ask(&self, span: &Span<'_>, fresh: bool) -> io::Result<Answer> {
-        if self.shared.uses_cpu_time {
+    fn ask(&self, span: &Span<'_>, version: u64, fresh: bool) -> io::Result<Answer> {
+        if self.engine_host.uses_cpu_time {
             self.position.owner.is_this_thread();
         }
-        self.shared.read(&Ask {
+        self.engine_host.read(&Ask {
             reader: self.id,
             file: self.file,
-            source: &self.source,
-            version: &self.version,
+            version,
             previous: span.before,
             head: span.head,
             first: span.at,
             count: span.left,
             fresh,
         })
+    }
+
+    /// Whether a look now finds another version; not if it fails, because the read has failed already.
+    fn has_changed(&self) -> bool {
+        self.looks.is_some() && self.look().unwrap_or(false)
     }
 
     /// Copies blocks the engine pinned for this read; false if the file changed meanwhile.
@@ -365,7 +386,7 @@ impl Reader {
             let (from, into) = span.piece();
             // SAFETY: the frame was found under the version this read was served in, so it is the
             // one the engine pinned for it, and it stays as it is until the read is released.
-            unsafe { self.shared.arena.copy_out(frame, from, into) };
+            unsafe { self.engine_host.arena.copy_out(frame, from, into) };
             span.advance();
         }
         true
@@ -374,12 +395,12 @@ impl Reader {
     /// The frame of a pinned block. A lookup beside a change of the table may miss it, so it is
     /// tried again, at last with the table at rest.
     fn find_served(&self, block: Block, version: u64) -> Option<forerun_core::table::Frame> {
-        let table = &self.shared.table;
+        let table = &self.engine_host.table;
         let found = (0..LOOKS_MAX).find_map(|_| {
             std::hint::spin_loop();
             table.find(self.file, block).map(|found| found.frame)
         });
-        let frame = found.or_else(|| self.shared.find_exactly(self.file, block));
+        let frame = found.or_else(|| self.engine_host.find_exactly(self.file, block));
         // The number of the version changes before its blocks go, so a frame found before that
         // is ours, whatever happens from here on.
         frame.filter(|_| self.version.count() == version)
@@ -388,6 +409,6 @@ impl Reader {
 
 impl Drop for Reader {
     fn drop(&mut self) {
-        self.shared.close(self.id, self.file);
+        self.engine_host.close(self.id, self.file);
     }
 }

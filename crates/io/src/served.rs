@@ -1,7 +1,7 @@
 //! Which file systems are served: their calls end when a server answers, perhaps never.
 //!
 //! A call of a local file system waits for a disk at most, and `fstat` for nothing at all. One of FUSE
-//! or of a network file system waits for somebody. Files there are read by threads of their device
+//! or of a network file system waits for another program. Files there are read by threads of their device
 //! alone ([`backend::pread`](crate::backend::pread)) and have a bounded share of the memory, so that a
 //! server that is silent holds up its own files and no others.
 //!
@@ -37,7 +37,7 @@ const LOCAL: &[u32] = &[
 /// Whether the file system of an open file is served. Asks it, so this may wait for its server.
 #[must_use]
 pub fn is_served(file: BorrowedFd<'_>) -> bool {
-    // One that does not say what it is is none of these.
+    // One of unknown type is none of these.
     !LOCAL.contains(&file_system(file))
 }
 

@@ -1,14 +1,16 @@
 //! Which version of a file is the last: looks at the source without the engine's lock.
 //!
 //! Problem: `fstat` of a network or FUSE file system takes as long as its server likes, for ever if
-//! it died. Under the engine's lock one such call would stop every file of the driver.
+//! it died. Under the engine's lock one such call would stop every file of the driver; at each miss it
+//! would cost a call beside the read.
 //!
-//! Mechanism: a look is made without the lock, between two readings of the file's version number.
+//! Mechanism: a file is looked at by a thread that reads it, at most once in 100 ms ([`Looks`]). The
+//! look is made without the lock, between two readings of the file's version number.
 //! Under the lock the second reading tells whether another look was settled meanwhile. If none was,
 //! this look is the later one and counts; if one was, either may be, and the look is made again.
 //!
 //! ```text
-//! number 4 -- fstat -- lock: still 4 --> what was seen counts; another version: it begins, number 6
+//! number 4 -- fstat -- lock: still 4 --> this look counts; another version: it begins, number 6
 //!                      lock: 6       --> look again
 //! ```
 
@@ -17,9 +19,25 @@ use std::io;
 use forerun_core::{Bytes, FileId, Input};
 
 use crate::catalog::Version;
-use crate::control::Control;
-use crate::door::Door;
+use crate::deferred_inputs::DeferredInputs;
+use crate::engine_state::EngineState;
 use crate::source::{Identity, Source};
+
+/// When a file is looked at for changes. A source that [cannot change](Source::identity) never is.
+///
+/// The bytes of one read are of one version as far as looks tell: a version that was found between the
+/// beginning and the end of a read makes it begin again.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Looks {
+    /// When it is opened, and by the first read that begins in a new tick of 100 ms, or ends in one after
+    /// it has waited. A read returns bytes that were the file's at most 100 ms and the time of one look
+    /// before; for so long after a change in place it may have bytes of both versions.
+    #[default]
+    EachTick,
+    /// At the beginning and the end of each read: its bytes are of the one version that the file had all
+    /// the while. Costs two calls of `fstat(2)`, hits included.
+    EachRead,
+}
 
 /// A look at a file.
 #[derive(Clone, Copy, Debug)]
@@ -30,7 +48,7 @@ pub(crate) struct Look {
     pub(crate) seen: Option<Identity>,
 }
 
-/// What came of a look.
+/// The result of a look.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Settled {
     /// The file is as the engine believes.
@@ -43,17 +61,22 @@ pub(crate) enum Settled {
 
 impl Look {
     /// Looks now. The caller holds no lock.
-    pub(crate) fn at(version: &Version, source: &Source) -> io::Result<Self> {
+    pub(crate) fn at(version: &Version, source: &dyn Source) -> io::Result<Self> {
         let before = version.count();
         let seen = source.identity()?;
         Ok(Self { before, seen })
     }
 }
 
-impl Control {
+impl EngineState {
     /// Settles a look. Between the two changes of the version number the old blocks go: a read that
     /// began under the old number sees that it changed, and none begins in between.
-    pub(crate) fn settle(&mut self, file: FileId, look: Look, door: &Door) -> Settled {
+    pub(crate) fn settle(
+        &mut self,
+        file: FileId,
+        look: Look,
+        deferred: &DeferredInputs,
+    ) -> Settled {
         let bytes_max = self.file_bytes_max();
         let (Some(known), Some(seen)) = (self.catalog.get(file), look.seen) else {
             return Settled::Same;
@@ -68,7 +91,7 @@ impl Control {
         if known.version.count() != look.before {
             return Settled::LookAgain;
         }
-        self.drain(door);
+        self.drain(deferred);
         let version = self.catalog.renew(file, now);
         self.feed(Input::Invalidate {
             file,

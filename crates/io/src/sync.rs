@@ -1,4 +1,4 @@
-//! What threads share by: the atomics and locks of this crate's protocols.
+//! Synchronisation: the atomics and locks of this crate's protocols.
 //!
 //! Named here once, so that a test program can compile the files that use them a second time over
 //! ones that try every order of the threads' steps (`tests/interleavings`).
@@ -26,7 +26,7 @@ impl<T> Mutex<T> {
     }
 }
 
-/// What threads that hold a lock wait for without it.
+/// A condition that threads wait for, having released a lock.
 #[derive(Debug, Default)]
 pub(crate) struct Condvar(std::sync::Condvar);
 

@@ -12,7 +12,7 @@ use forerun_core::{ReadId, Served};
 
 use crate::sync::{Condvar, Mutex};
 
-/// What is called with the answer, on whatever thread brings it: it must not take long.
+/// Called with the answer, on the thread that brings it: it must not take long.
 pub(crate) type Call = Box<dyn FnOnce(Served) + Send>;
 
 /// See the [module](self).

@@ -102,7 +102,7 @@ fn a_thousand_reads_wait_at_once_in_memory_that_holds_a_few() {
 #[test]
 fn who_waits_for_what_cannot_be_read_is_told_so() {
     let mut config = config(8 << 20);
-    config.fault = Some(FaultPlan {
+    config.lab.fault = Some(FaultPlan {
         error_permille: 1000,
         ..FaultPlan::default()
     });
@@ -135,7 +135,7 @@ fn nobody_waits_past_the_end_of_the_file_or_of_the_run() {
 #[test]
 fn waiting_reads_streams_and_queues_are_seen() {
     let mut config = config(8 << 20);
-    config.emulate = Some(Emulation {
+    config.lab.emulate = Some(Emulation {
         switching: Nanos(1_000_000),
         bytes_per_second: 1_000_000_000,
         servers: 1,

@@ -14,14 +14,15 @@ const ROUNDS: u64 = 6;
 #[test]
 fn fetches_of_a_closed_file_count_as_cancelled_and_not_as_failed() {
     let preset = preset::find("forerun").unwrap();
-    let driver = Driver::new(Config {
-        backend: BackendChoice::named("memory").unwrap(),
-        emulate: Some(Emulation {
+    let driver = Driver::new({
+        let mut config = Config::new(preset.settings(Bytes(64 << 20)).unwrap());
+        config.backend = BackendChoice::named("memory").unwrap();
+        config.lab.emulate = Some(Emulation {
             switching: Nanos(4_000_000),
             bytes_per_second: 100_000_000,
             servers: 1,
-        }),
-        ..Config::new(preset.settings(Bytes(64 << 20)).unwrap())
+        });
+        config
     })
     .unwrap();
     let mut buffer = vec![0; PIECE];

@@ -1,8 +1,11 @@
-//! What every backend must do, bare and inside every wrapper.
+//! Duties of every backend, bare and inside every wrapper.
 //!
 //! One suite, [`suite`], run over each entry of the list and over each wrapper around it; a new
-//! backend is covered by being listed. Below it, what each wrapper must do beyond that.
+//! backend is covered by being listed. Below it, the duties of each wrapper beyond that.
 
+#[cfg(feature = "http")]
+#[allow(dead_code, reason = "tests of readers use the rest of it")]
+mod http_server;
 mod page;
 
 use std::io::Write;
@@ -17,7 +20,7 @@ use forerun_io::backend::wrap::throttle::{Emulation, Throttle};
 use forerun_io::backend::wrap::tracer::Tracer;
 use forerun_io::backend::{self, Backend, BackendChoice, Member, Outcome, Request, Setup, Sink};
 use forerun_io::generated;
-use forerun_io::source::{OpenFile, Source};
+use forerun_io::source::{Generated, OpenFile, Source};
 
 use crate::page::Page;
 
@@ -25,7 +28,7 @@ const BLOCK: u64 = 4096;
 const FRAMES: u32 = 600;
 const SEED: u64 = 3;
 
-/// Keeps what completed.
+/// Keeps completed requests.
 #[derive(Default)]
 struct Collected {
     ended: Mutex<Vec<(Box<Request>, Outcome)>>,
@@ -57,7 +60,7 @@ impl Collected {
     }
 }
 
-/// A backend under test and what it needs.
+/// A backend under test and its setup.
 struct Bench {
     backend: Arc<dyn Backend>,
     sink: Arc<Collected>,
@@ -158,7 +161,7 @@ impl Bench {
     fn request(
         &self,
         number: u32,
-        source: &Arc<Source>,
+        source: &Arc<dyn Source>,
         offset: u64,
         frames: &[u32],
     ) -> Box<Request> {
@@ -187,7 +190,7 @@ impl Bench {
     }
 }
 
-/// Whether a request brought what it should: all it asked for, from byte `skip` on.
+/// Whether a request brought the right bytes: all it asked for, from byte `skip` on.
 fn check((mut request, outcome): (Box<Request>, Outcome), index: u64) {
     let n = outcome.unwrap();
     assert_eq!(n, request.bytes, "bytes at {}", request.offset);
@@ -200,17 +203,17 @@ fn check((mut request, outcome): (Box<Request>, Outcome), index: u64) {
     });
 }
 
-fn temporary(index: u64, bytes: u64) -> (tempfile::NamedTempFile, Arc<Source>) {
+fn temporary(index: u64, bytes: u64) -> (tempfile::NamedTempFile, Arc<dyn Source>) {
     let mut content = vec![0; bytes as usize];
     generated::fill(SEED, index, 0, &mut content);
     let mut file = tempfile::NamedTempFile::new().unwrap();
     file.write_all(&content).unwrap();
-    let source = Source::File(OpenFile::open(file.path()).unwrap());
-    (file, Arc::new(source))
+    let source = Arc::new(OpenFile::open(file.path()).unwrap());
+    (file, source)
 }
 
-/// What every backend must do with a source, whatever it is around it.
-fn suite(bench: &Bench, source: &Arc<Source>, index: u64) {
+/// Duties of every backend with a source, inside any wrapper.
+fn suite(bench: &Bench, source: &Arc<dyn Source>, index: u64) {
     let bytes = source.bytes().unwrap();
     // One run of frames, scattered frames, frames in reverse, a single one.
     for frames in [&[0, 1, 2, 3][..], &[9, 4, 5, 77], &[3, 2, 1, 0], &[599]] {
@@ -264,14 +267,39 @@ fn every_backend_in_every_wrapper_passes_the_suite() {
             let bench = Bench::new(entry, *wrap).of(member);
             let (_file, source) = temporary(4, BYTES);
             suite(&bench, &source, 4);
-            let made = Source::Generated {
+            let made: Arc<dyn Source> = Arc::new(Generated {
                 seed: SEED,
                 index: 5,
                 bytes: BYTES,
-            };
-            suite(&bench, &Arc::new(made), 5);
+            });
+            suite(&bench, &made, 5);
             bench.backend.stop();
         }
+    }
+}
+
+/// The same source over a network: whole, then with a fault in every second answer.
+#[cfg(feature = "http")]
+#[test]
+fn every_backend_passes_the_suite_with_an_object_of_an_http_server() {
+    use forerun_io::source::http::Client;
+    use http_server::{Fault, Server};
+
+    const BYTES: u64 = 40 * BLOCK + 1234;
+    let server = Server::start();
+    let mut content = vec![0; BYTES as usize];
+    generated::fill(SEED, 6, 0, &mut content);
+    server.put("/object", "1", content);
+    for entry in backend::LIST {
+        let bench = Bench::new(entry, bare);
+        let object = Client::default().open(&server.url("/object")).unwrap();
+        let source: Arc<dyn Source> = Arc::new(object);
+        suite(&bench, &source, 6);
+        let faults = [Fault::Reset, Fault::Cut(700), Fault::Status(500, None)];
+        server.fail(faults.into_iter().cycle().take(30));
+        suite(&bench, &source, 6);
+        assert_eq!(server.faults_left(), 0);
+        bench.backend.stop();
     }
 }
 
@@ -282,7 +310,7 @@ fn an_error_comes_back_as_what_it_was() {
             let bench = Bench::new(entry, *wrap).of(member);
             // Nothing is mapped at address zero, so reading one's own memory there is an error.
             let memory = std::path::Path::new("/proc/self/mem");
-            let source = Arc::new(Source::File(OpenFile::open(memory).unwrap()));
+            let source: Arc<dyn Source> = Arc::new(OpenFile::open(memory).unwrap());
             let (_, outcome) = bench.run(bench.request(1, &source, 0, &[1, 2]));
             assert_eq!(outcome, Err(libc::EIO), "{}", entry.name);
             let mut gone = bench.request(2, &source, 0, &[1]);
@@ -293,8 +321,8 @@ fn an_error_comes_back_as_what_it_was() {
     }
 }
 
-fn generated_source() -> Arc<Source> {
-    Arc::new(Source::Generated {
+fn generated_source() -> Arc<dyn Source> {
+    Arc::new(Generated {
         seed: SEED,
         index: 1,
         bytes: 1 << 20,

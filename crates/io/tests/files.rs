@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use forerun_core::{Bytes, preset};
-use forerun_io::{BackendChoice, Config, Driver, Error, backend};
+use forerun_io::{BackendChoice, Config, Driver, Error, Looks, backend};
 
 fn driver(backend: &str) -> Driver {
     let settings = preset::find("forerun")
@@ -63,7 +63,7 @@ fn an_empty_file_has_nothing_to_read() {
         let driver = driver(entry.name);
         let reader = driver.open(&path).unwrap();
         assert_eq!(
-            (reader.bytes(), reader.read_at(&mut [0; 10], 0).unwrap()),
+            (reader.size(), reader.read_at(&mut [0; 10], 0).unwrap()),
             (0, 0)
         );
         assert_eq!(reader.read_at(&mut [0; 10], 1 << 40).unwrap(), 0);
@@ -80,11 +80,11 @@ fn settings_below_the_minimum_and_rates_out_of_range_are_refused() {
         "{refused}"
     );
     let mut config = Config::new(preset::LIST[0].settings(Bytes(16 << 20)).unwrap());
-    config.fault = Some(forerun_io::FaultPlan {
+    config.lab.fault = Some(forerun_io::FaultPlan {
         error_permille: 1001,
         ..Default::default()
     });
-    config.emulate = Some(forerun_io::Emulation {
+    config.lab.emulate = Some(forerun_io::Emulation {
         switching: forerun_core::Nanos(0),
         bytes_per_second: 0,
         servers: 1,
@@ -92,7 +92,7 @@ fn settings_below_the_minimum_and_rates_out_of_range_are_refused() {
     config.profile = Some(forerun_core::Profile::default());
     assert!(matches!(Driver::new(config), Err(Error::Profile(_))));
     let mut config = Config::new(preset::LIST[0].settings(Bytes(16 << 20)).unwrap());
-    config.fault = Some(forerun_io::FaultPlan {
+    config.lab.fault = Some(forerun_io::FaultPlan {
         error_permille: 1001,
         ..Default::default()
     });
@@ -107,7 +107,10 @@ fn a_file_that_grows_shrinks_or_is_rewritten_is_read_as_it_is_now() {
     let dir = tempfile::tempdir().unwrap();
     let path = written(dir.path(), "file", &[1; 20_000]);
     for entry in backend::LIST {
-        let driver = driver(entry.name);
+        let mut config = Config::new(preset::LIST[0].settings(Bytes(16 << 20)).unwrap());
+        config.backend = BackendChoice::named(entry.name).unwrap();
+        config.looks = Looks::EachRead;
+        let driver = Driver::new(config).unwrap();
         fs::write(&path, [1; 20_000]).unwrap();
         let reader = driver.open(&path).unwrap();
         let writer = File::options().write(true).open(&path).unwrap();

@@ -1,4 +1,4 @@
-//! Hints in real time: what is announced is fetched, what is not is read, and nothing is wrong.
+//! Hints in real time: announced blocks are fetched, others are read, and no byte is wrong.
 
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -24,10 +24,11 @@ fn settings(policy: &str, memory: u64) -> Settings {
 }
 
 fn driver(settings: Settings) -> Driver {
-    Driver::new(Config {
-        backend: BackendChoice::named("memory").unwrap(),
-        disks: 2,
-        ..Config::new(settings)
+    Driver::new({
+        let mut config = Config::new(settings);
+        config.backend = BackendChoice::named("memory").unwrap();
+        config.lab.disks = 2;
+        config
     })
     .unwrap()
 }
@@ -130,14 +131,15 @@ fn workers_any_number_of_reads_apart_read_what_is_there() {
 
 #[test]
 fn failing_fetches_reach_only_the_reads_that_need_them() {
-    let config = Config {
-        backend: BackendChoice::named("memory").unwrap(),
-        fault: Some(FaultPlan {
+    let config = {
+        let mut config = Config::new(settings("aggressive", 8 << 20));
+        config.backend = BackendChoice::named("memory").unwrap();
+        config.lab.fault = Some(FaultPlan {
             seed: 5,
             error_permille: 300,
             ..FaultPlan::default()
-        }),
-        ..Config::new(settings("aggressive", 8 << 20))
+        });
+        config
     };
     let driver = Driver::new(config).unwrap();
     let readers = open(&driver, 2);
@@ -255,7 +257,7 @@ fn a_file_that_changes_drops_its_hints_and_is_read_as_it_is_now() {
     std::fs::write(&path, vec![2; 20 * PIECE as usize]).unwrap();
     // A fetch that ended meanwhile may have seen it first.
     reader.look().unwrap();
-    assert_eq!(reader.bytes(), 20 * PIECE);
+    assert_eq!(reader.size(), 20 * PIECE);
     for i in 0..20 {
         assert_eq!(
             reader.read_at(&mut buffer, i * PIECE).unwrap(),

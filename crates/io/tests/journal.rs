@@ -24,7 +24,7 @@ fn read_some(reader: &Reader, bytes: u64, mut state: u64) {
             offset = draw % bytes;
         }
         let length = 1 + (draw / 7) as usize % buf.len();
-        // Errors are injected here; what they do is in the journal.
+        // Errors are injected here; their effects are in the journal.
         offset += reader.read_at(&mut buf[..length], offset).unwrap_or(1) as u64;
     }
 }
@@ -35,7 +35,7 @@ fn record(preset: &preset::Preset, backend: &str, threads: u64, clock: Clock) ->
     let page = Page::default();
     let mut config = Config::new(preset.settings(Bytes(1 << 20)).unwrap());
     config.backend = BackendChoice::named(backend).unwrap();
-    config.fault = Some(FaultPlan {
+    config.lab.fault = Some(FaultPlan {
         error_permille: 30,
         short_permille: 100,
         delay_permille: if threads > 1 { 50 } else { 0 },
@@ -43,7 +43,7 @@ fn record(preset: &preset::Preset, backend: &str, threads: u64, clock: Clock) ->
         ..FaultPlan::default()
     });
     config.journal = Some(Box::new(page.clone()));
-    config.clock = clock;
+    config.lab.clock = clock;
     let driver = Driver::new(config).unwrap();
     std::thread::scope(|scope| {
         for thread in 0..threads {
@@ -68,17 +68,13 @@ fn replay(text: &str) -> usize {
         count += 1;
         match line.parse().unwrap() {
             Entry::Input(now, input) => {
-                assert_eq!(
-                    engine.poll(),
-                    Output::Idle { until: None },
-                    "before line {count}"
-                );
+                assert_eq!(engine.poll(), Output::Idle, "before line {count}");
                 engine.handle(now, input);
             }
             Entry::Output(output) => assert_eq!(engine.poll(), output, "line {count}"),
         }
     }
-    assert_eq!(engine.poll(), Output::Idle { until: None });
+    assert_eq!(engine.poll(), Output::Idle);
     assert_eq!(engine.ledger().refused_inputs, 0);
     count
 }

@@ -43,9 +43,10 @@ fn driver(backend: &str) -> Option<Driver> {
         .unwrap()
         .settings(Bytes(MEMORY))
         .unwrap();
-    let config = Config {
-        backend: BackendChoice::named(backend).unwrap(),
-        ..Config::new(settings)
+    let config = {
+        let mut config = Config::new(settings);
+        config.backend = BackendChoice::named(backend).unwrap();
+        config
     };
     Driver::new(config)
         .inspect_err(|error| skipped(format_args!("{backend}: {error}")))

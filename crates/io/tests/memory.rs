@@ -7,7 +7,7 @@
 //! One method takes more: the order of arrival of blocks that come one by one (`fifo`, random reads) is 12 bytes
 //! for each of them, up to 0.47 % here. It is paid out of the memory, as all that the engine keeps.
 //!
-//! The table alone is 0.382 %. What varies from run to run is how many requests are under way, at
+//! The table alone is 0.382 %. From run to run the number of requests under way varies, at
 //! most 256 at the device: 0.387 to 0.398 %, and up to 0.402 % with an eviction history, over the bound.
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -91,7 +91,7 @@ const RUNS: [(&str, [&str; 2]); 6] = [
     ("pread", ["lru", "fixed"]),
 ];
 
-/// The most that was allocated while a pattern ran, and what the engine says it used.
+/// The most that was allocated while a pattern ran, and the engine's own count.
 fn run(pattern: &Pattern, backend: &str, [method, split_method]: [&str; 2]) -> (usize, Bytes) {
     let before = NOW.load(Ordering::Relaxed);
     PEAK.store(before, Ordering::Relaxed);

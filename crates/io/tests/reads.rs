@@ -51,7 +51,7 @@ fn every_preset_on_every_backend_reads_a_file_from_beginning_to_end() {
         for entry in backend::LIST {
             let driver = driver(preset, entry.name, 1 << 20);
             let reader = driver.open(file.path()).unwrap();
-            assert_eq!(reader.bytes(), BYTES);
+            assert_eq!(reader.size(), BYTES);
             let mut offset = 0;
             while offset < BYTES {
                 read_and_check(&reader, 5, BYTES, offset, 65_000);
@@ -131,7 +131,7 @@ fn a_file_that_is_read_once_takes_a_tenth_of_the_memory() {
         let reader = driver.open_generated(1, 1, 512 << 20).unwrap();
         let mut buf = vec![0; 100_000];
         let mut offset = 0;
-        while offset < reader.bytes() {
+        while offset < reader.size() {
             let count = reader.read_at(&mut buf, offset).unwrap();
             generated::check(1, 1, offset, &buf[..count]).unwrap();
             offset += count as u64;

@@ -17,8 +17,8 @@ const QUICK: Emulation = Emulation {
 fn driver(name: &str, striping: Striping) -> Driver {
     let preset = preset::find(name).unwrap();
     let mut config = Config::new(preset.settings(Bytes(4 << 20)).unwrap());
-    config.emulate = Some(QUICK);
-    config.striping = Some(striping);
+    config.lab.emulate = Some(QUICK);
+    config.lab.striping = Some(striping);
     Driver::new(config).unwrap()
 }
 
@@ -88,7 +88,7 @@ fn an_array_that_cuts_blocks_or_has_too_few_disks_is_refused() {
     ] {
         let striping = array(level, strip, disks);
         let mut config = Config::new(preset::default().settings(Bytes(4 << 20)).unwrap());
-        config.striping = Some(striping);
+        config.lab.striping = Some(striping);
         let error = Driver::new(config).err().map(|error| error.to_string());
         let error = error.unwrap_or_default();
         assert!(

@@ -72,8 +72,8 @@ fn draw_config(random: &mut Random, seed: u64) -> Config {
     let mut config = Config::new(settings);
     let backends = ["memory", "memory", "memory", "pread", "uring"];
     config.backend = BackendChoice::named(random.pick(&backends)).unwrap();
-    config.fault = draw_fault(random, seed);
-    config.clock = random.pick(&[Clock::Logical, Clock::Monotonic]);
+    config.lab.fault = draw_fault(random, seed);
+    config.lab.clock = random.pick(&[Clock::Logical, Clock::Monotonic]);
     config
 }
 
@@ -144,7 +144,7 @@ fn run(seed: u64) {
     let mut random = Random(seed);
     let config = draw_config(&mut random, seed);
     let memory = config.settings.memory;
-    let faulty = config.fault.is_some_and(|f| f.error_permille > 0);
+    let faulty = config.lab.fault.is_some_and(|f| f.error_permille > 0);
     let driver = Driver::new(config).unwrap();
     let threads = 1 + random.below(4);
     let files: Vec<u64> = (0..1 + random.below(3))

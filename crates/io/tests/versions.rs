@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use forerun_core::{Bytes, preset};
 use forerun_io::source::OpenFile;
-use forerun_io::{BackendChoice, Config, Driver, Reader, backend, generated};
+use forerun_io::{BackendChoice, Config, Driver, Looks, Reader, backend, generated};
 
 use skipped::skipped;
 
@@ -35,7 +35,7 @@ fn content(version: u64) -> Vec<u8> {
     content
 }
 
-/// The version of what was read from a page on, after a check that it is one version.
+/// The version of bytes read from a page on, after a check that it is one version.
 fn version_of(read: &[u8], first: usize) -> u64 {
     let version = u64::from_le_bytes(read[..8].try_into().unwrap());
     for (i, bytes) in read.chunks(PAGE).enumerate() {
@@ -57,6 +57,7 @@ fn version_of(read: &[u8], first: usize) -> u64 {
 fn driver(backend: &str, preset: &preset::Preset) -> Driver {
     let mut config = Config::new(preset.settings(Bytes(6 << 20)).unwrap());
     config.backend = BackendChoice::named(backend).unwrap();
+    config.looks = Looks::EachRead;
     Driver::new(config).unwrap()
 }
 

@@ -53,3 +53,8 @@ pub mod wrap;
 pub use record::{Record, Text};
 pub use report::{DeviceReport, ReaderReport, Report, Summary};
 pub use world::{Scene, WorldError};
+
+/// The examples of the README are compiled.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -134,9 +134,9 @@ impl Digest {
                 self.add(7);
                 self.add(u64::from(reader.0));
             }
-            Output::Idle { until } => {
+            Output::Idle => {
                 self.add(5);
-                self.add(until.map_or(u64::MAX, |until| until.0));
+                self.add(u64::MAX);
             }
         }
     }

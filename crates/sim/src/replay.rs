@@ -182,7 +182,7 @@ impl Player {
             return Ok(());
         }
         match self.engine.poll() {
-            Output::Idle { until: None } => {
+            Output::Idle => {
                 self.drained = true;
                 Ok(())
             }
@@ -203,7 +203,7 @@ impl Player {
             return Err(self.difference(lines, &Entry::Output(got).to_string()));
         }
         self.replayed.outputs += 1;
-        self.drained = matches!(got, Output::Idle { .. });
+        self.drained = matches!(got, Output::Idle);
         Ok(())
     }
 
@@ -218,7 +218,7 @@ impl Player {
     }
 
     fn end(mut self) -> Replayed {
-        let drained = self.drained || matches!(self.engine.poll(), Output::Idle { .. });
+        let drained = self.drained || matches!(self.engine.poll(), Output::Idle);
         self.replayed.complete = drained;
         self.replayed
     }

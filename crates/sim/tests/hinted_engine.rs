@@ -101,7 +101,7 @@ impl<'a> Driver<'a> {
         self.engine.handle(Nanos(self.now), input);
         loop {
             match self.engine.poll() {
-                Output::Idle { .. } => return,
+                Output::Idle => return,
                 Output::Evict(extent) => {
                     assert_eq!(
                         (extent.count, self.evicted),

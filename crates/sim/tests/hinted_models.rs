@@ -5,7 +5,7 @@
 //! devices that fail and references to blocks that lie nowhere must end well under every method.
 
 use forerun_core::Nanos;
-use forerun_core::hinted::{BlockNo, Input, Output, Planner, Setup, policy};
+use forerun_core::hinted::{BlockNo, Planner, PlannerInput, PlannerOutput, Setup, policy};
 use forerun_core::settings::Notice;
 use forerun_sim::device::Device;
 use forerun_sim::hinted::constant::Constant;
@@ -134,7 +134,7 @@ proptest! {
             let setup = Setup::of(method.spec.name, disks, cache_blocks).unwrap();
             let mut planner = Planner::new(&setup).unwrap();
             for hints in reads.hints().chunks(piece) {
-                planner.handle(Input::Hints(hints.to_vec()));
+                planner.handle(PlannerInput::Hints(hints.to_vec()));
                 read_to_the_end(&mut planner, method.spec.name)?;
             }
             prop_assert_eq!(planner.board().cursor().0 as usize, blocks.len());
@@ -160,27 +160,27 @@ fn read_to_the_end(planner: &mut Planner, name: &str) -> Result<(), TestCaseErro
     let mut coming = std::collections::VecDeque::new();
     let (compute, service) = (Nanos(1), Nanos(3));
     while let Some(block) = planner.board().block_at(planner.board().cursor()) {
-        planner.handle(Input::Asked { block, compute });
+        planner.handle(PlannerInput::Asked { block, compute });
         round(planner, &mut coming);
         while !planner.board().is_resident(block) {
             let arrived = coming.pop_front();
             prop_assert!(arrived.is_some(), "{name} waits for nothing");
             let block = arrived.unwrap_or_default();
-            planner.handle(Input::Fetched { block, service });
+            planner.handle(PlannerInput::Fetched { block, service });
             round(planner, &mut coming);
         }
-        planner.handle(Input::Passed { block, read: true });
+        planner.handle(PlannerInput::Passed { block, read: true });
         round(planner, &mut coming);
     }
     while let Some(block) = coming.pop_front() {
-        planner.handle(Input::Fetched { block, service });
+        planner.handle(PlannerInput::Fetched { block, service });
         round(planner, &mut coming);
     }
     Ok(())
 }
 
 fn round(planner: &mut Planner, coming: &mut std::collections::VecDeque<BlockNo>) {
-    while let Output::Fetch { block, .. } = planner.poll() {
+    while let PlannerOutput::Fetch { block, .. } = planner.poll() {
         coming.push_back(block);
     }
 }

@@ -285,7 +285,7 @@ fn announce(
     let mut order = Vec::new();
     for range in ranges {
         match opened.get(range.path.as_str()) {
-            Some(Ok(reader)) if range.offset >= reader.bytes() => {
+            Some(Ok(reader)) if range.offset >= reader.size() => {
                 taken.refuse("begins behind the end of its file", 1, &range.path);
             }
             Some(Ok(reader)) => {

@@ -225,7 +225,7 @@ impl Watched {
                     .into_owned(),
                 process,
                 program,
-                file_bytes: reader.map_or(file.size, Reader::bytes),
+                file_bytes: reader.map_or(file.size, Reader::size),
                 passthrough: file.passthrough,
                 requests,
                 read_bytes,

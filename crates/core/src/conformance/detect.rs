@@ -28,7 +28,7 @@ const SERVERS: u32 = 4;
 
 /// One block, as the cache and the method's windows have it.
 #[derive(Clone, Debug, Default)]
-struct Place {
+struct BlockState {
     cached: bool,
     unread: bool,
     mark: bool,
@@ -39,7 +39,7 @@ struct Place {
 }
 
 struct View<'a> {
-    run: &'a Run<'a>,
+    run: &'a DetectRun<'a>,
     lean: u32,
 }
 
@@ -83,22 +83,22 @@ impl Ahead for View<'_> {
 /// The first rule it breaks.
 pub fn detect(make: &dyn Fn() -> Box<dyn Detect>, seed: u64, but: &[Rule]) -> Result<(), Broken> {
     let rules = Rules { seed, but };
-    let first = Run::new(make(), rules, 4).finish()?;
+    let first = DetectRun::new(make(), rules, 4).finish()?;
     // So many more that one who counts them by any small number comes to another.
-    let again = Run::new(make(), rules, 17).finish()?;
+    let again = DetectRun::new(make(), rules, 17).finish()?;
     let how = || "the same reads give other windows after more questions".into();
     rules.check(Rule::Deterministic, first == again, how)
 }
 
 /// A file being read.
-struct Run<'a> {
+struct DetectRun<'a> {
     rules: Rules<'a>,
     method: RefCell<Box<dyn Detect>>,
     random: Random,
     /// Questions that must not matter, and from where they are drawn.
     questions: u32,
     odd: Random,
-    places: Vec<Place>,
+    places: Vec<BlockState>,
     /// The file's first block: such that its last is 0, or the last there can be.
     base: u32,
     limit: u32,
@@ -106,7 +106,7 @@ struct Run<'a> {
     answers: Vec<Option<Window>>,
 }
 
-impl<'a> Run<'a> {
+impl<'a> DetectRun<'a> {
     fn new(method: Box<dyn Detect>, rules: Rules<'a>, questions: u32) -> Self {
         let base = if rules.seed % 4 == 3 {
             u32::MAX - BLOCKS + 1
@@ -119,7 +119,7 @@ impl<'a> Run<'a> {
             random: Random(rules.seed),
             questions,
             odd: Random(rules.seed ^ u64::from(questions)),
-            places: vec![Place::default(); BLOCKS as usize],
+            places: vec![BlockState::default(); BLOCKS as usize],
             base,
             limit: 32,
             previous: None,
@@ -127,11 +127,11 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn place(&self, block: Block) -> Option<&Place> {
+    fn place(&self, block: Block) -> Option<&BlockState> {
         self.places.get(block.0.checked_sub(self.base)? as usize)
     }
 
-    fn place_mut(&mut self, block: Block) -> Option<&mut Place> {
+    fn place_mut(&mut self, block: Block) -> Option<&mut BlockState> {
         self.places
             .get_mut(block.0.checked_sub(self.base)? as usize)
     }

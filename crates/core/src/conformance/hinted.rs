@@ -20,13 +20,13 @@ const HINTS_MAX: u64 = 120;
 
 /// Where the reader is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Reader {
+enum HintedReader {
     Away,
     Waits,
     Holds,
 }
 
-struct Run<'a> {
+struct HintedRun<'a> {
     rules: Rules<'a>,
     random: Random,
     method: Box<dyn Policy>,
@@ -34,7 +34,7 @@ struct Run<'a> {
     blocks: u32,
     /// Of ten blocks, how many lie on the first disk, whatever lies on the others.
     skew: u32,
-    reader: Reader,
+    reader: HintedReader,
     in_flight: Vec<BlockNo>,
     /// In a reader's hands out of turn.
     kept: Vec<BlockNo>,
@@ -47,13 +47,13 @@ struct Run<'a> {
 /// The first rule it breaks.
 pub fn hinted(make: &dyn Fn() -> Box<dyn Policy>, seed: u64, but: &[Rule]) -> Result<(), Broken> {
     let rules = Rules { seed, but };
-    let first = Run::new(make(), rules).finish()?;
-    let again = Run::new(make(), rules).finish()?;
+    let first = HintedRun::new(make(), rules).finish()?;
+    let again = HintedRun::new(make(), rules).finish()?;
     let how = || "two equal runs start other fetches".into();
     rules.check(Rule::Deterministic, first == again, how)
 }
 
-impl<'a> Run<'a> {
+impl<'a> HintedRun<'a> {
     fn new(method: Box<dyn Policy>, rules: Rules<'a>) -> Self {
         let mut random = Random(rules.seed);
         let disks = 1 + random.below(4) as u16;
@@ -66,7 +66,7 @@ impl<'a> Run<'a> {
             method,
             board: Board::new(disks, frames, u32::MAX, u32::MAX - 1),
             blocks,
-            reader: Reader::Away,
+            reader: HintedReader::Away,
             in_flight: Vec::new(),
             kept: Vec::new(),
             pairs: Vec::new(),
@@ -114,7 +114,7 @@ impl<'a> Run<'a> {
         }
         let at = self.random.below(self.in_flight.len() as u64) as usize;
         let block = self.in_flight.swap_remove(at);
-        let is_awaited = self.reader == Reader::Waits && self.here() == Some(block);
+        let is_awaited = self.reader == HintedReader::Waits && self.here() == Some(block);
         if self.random.one_in(10) {
             self.board.fail(block);
             if is_awaited {
@@ -135,7 +135,7 @@ impl<'a> Run<'a> {
     /// A reader takes a resident block in hand, out of turn, or puts it down.
     fn keep(&mut self) {
         let block = BlockNo(self.random.below(u64::from(self.blocks)) as u32);
-        let held = self.here().filter(|_| self.reader == Reader::Holds);
+        let held = self.here().filter(|_| self.reader == HintedReader::Holds);
         if let Some(block) = self.kept.pop() {
             self.board.keep(block, held == Some(block));
         } else if self.board.is_resident(block) {
@@ -148,18 +148,18 @@ impl<'a> Run<'a> {
     fn go_on(&mut self) {
         let compute = Nanos(self.random.magnitude(24));
         match (self.reader, self.here()) {
-            (Reader::Away, Some(block)) => {
+            (HintedReader::Away, Some(block)) => {
                 self.method.computed(compute);
-                self.reader = Reader::Waits;
+                self.reader = HintedReader::Waits;
                 self.board.ask(block);
                 if self.board.is_resident(block) {
                     self.serve(block);
                 }
             }
-            (Reader::Holds, Some(block)) => {
+            (HintedReader::Holds, Some(block)) => {
                 self.board.keep(block, self.kept.contains(&block));
                 self.board.pass(block);
-                self.reader = Reader::Away;
+                self.reader = HintedReader::Away;
                 self.method.taken(&self.board, block);
             }
             _ => {}
@@ -168,7 +168,7 @@ impl<'a> Run<'a> {
 
     /// The reader has its block in hand.
     fn serve(&mut self, block: BlockNo) {
-        self.reader = Reader::Holds;
+        self.reader = HintedReader::Holds;
         self.board.keep(block, true);
     }
 

@@ -36,8 +36,8 @@ pub fn next_file(
     but: &[Rule],
 ) -> Result<(), Broken> {
     let rules = Rules { seed, but };
-    let first = Run::new(make(), rules, 1).finish()?;
-    let again = Run::new(make(), rules, 6).finish()?;
+    let first = NextFileRun::new(make(), rules, 1).finish()?;
+    let again = NextFileRun::new(make(), rules, 6).finish()?;
     let how = || "the same opens give other answers after more questions".into();
     rules.check(Rule::Deterministic, first == again, how)?;
     rarely_by_chance(make(), rules)
@@ -89,7 +89,7 @@ fn listing(random: &mut Random, count: u64) -> alloc::sync::Arc<[Entry]> {
 }
 
 /// Folders being walked.
-struct Run<'a> {
+struct NextFileRun<'a> {
     rules: Rules<'a>,
     method: Box<dyn NextFile>,
     random: Random,
@@ -99,7 +99,7 @@ struct Run<'a> {
     answers: Vec<(Step, Option<Place>)>,
 }
 
-impl<'a> Run<'a> {
+impl<'a> NextFileRun<'a> {
     fn new(method: Box<dyn NextFile>, rules: Rules<'a>, questions: usize) -> Self {
         Self {
             rules,

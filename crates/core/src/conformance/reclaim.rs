@@ -30,7 +30,7 @@ const STEPS: u64 = 600;
 /// # Errors
 /// The first rule it breaks.
 pub fn reclaim(make: &dyn Fn() -> Box<dyn Reclaim>, seed: u64) -> Result<(), Broken> {
-    let run = |method| Run::new(method, seed).all();
+    let run = |method| ReclaimRun::new(method, seed).all();
     let broken = |(rule, how)| Broken { rule, seed, how };
     let (first, second) = (run(make()).map_err(broken)?, run(make()).map_err(broken)?);
     if first != second {
@@ -42,7 +42,7 @@ pub fn reclaim(make: &dyn Fn() -> Box<dyn Reclaim>, seed: u64) -> Result<(), Bro
 
 type Checked<T> = Result<T, (Rule, String)>;
 
-struct Run {
+struct ReclaimRun {
     memory: Memory,
     random: Random,
     /// By reader: its streams, and the next block it reads.
@@ -53,7 +53,7 @@ struct Run {
     victims: Vec<Frame>,
 }
 
-impl Run {
+impl ReclaimRun {
     fn new(method: Box<dyn Reclaim>, seed: u64) -> Self {
         let percent = [1, 25, 50, 99][seed as usize % 4];
         let split = (fixed::METHOD.build)(&[percent]);

@@ -13,7 +13,7 @@ const WINDOWS: usize = 400;
 
 /// An array on which a file lies in runs of `run` blocks, every other run far behind.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct StripedRun {
     strip: u32,
     data: u32,
     run: u32,
@@ -22,14 +22,14 @@ struct Place {
 
 #[derive(Clone, Copy, Debug)]
 struct Asked {
-    place: Option<Place>,
+    place: Option<StripedRun>,
     start: u32,
     end: u64,
     wanted: u64,
     room: u64,
 }
 
-impl Place {
+impl StripedRun {
     /// The address of a block, and how many follow it in one run.
     fn address(&self, block: u32) -> (u64, u32) {
         let (run, within) = (block / self.run, block % self.run);
@@ -76,7 +76,7 @@ impl Strips for Asked {
     }
 }
 
-fn draw(random: &mut Random, places: &[Option<Place>; 3], at: &mut [u32; 3]) -> Asked {
+fn draw(random: &mut Random, places: &[Option<StripedRun>; 3], at: &mut [u32; 3]) -> Asked {
     let which = random.below(3) as usize;
     if random.one_in(8) {
         at[which] = random.below(1 << 22) as u32;
@@ -103,7 +103,7 @@ pub fn shape(make: &dyn Fn() -> Box<dyn Shape>, seed: u64, but: &[Rule]) -> Resu
     let mut random = Random(seed);
     let mut place = |array| {
         let is_striped = !random.one_in(4);
-        is_striped.then(|| Place {
+        is_striped.then(|| StripedRun {
             strip: 1 + random.below(64) as u32,
             data: 1 + random.below(16) as u32,
             run: 1 + random.magnitude(20) as u32,

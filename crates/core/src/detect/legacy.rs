@@ -42,14 +42,14 @@ const LOSS_STEP: u32 = 2;
 const SIZE_MIN: u32 = 4;
 
 #[derive(Clone, Copy, Debug)]
-struct Run {
+struct RunOfBlocks {
     start: u32,
     size: u32,
     /// How long it was before it was shaped: the ramp goes on from there.
     decided: u32,
 }
 
-impl Run {
+impl RunOfBlocks {
     fn end(self) -> u32 {
         self.start.saturating_add(self.size)
     }
@@ -61,8 +61,8 @@ impl Run {
 
 #[derive(Debug, Default)]
 struct Legacy {
-    current: Option<Run>,
-    ahead: Option<Run>,
+    current: Option<RunOfBlocks>,
+    ahead: Option<RunOfBlocks>,
     lost: bool,
     /// The last window was for a lost block, and is neither of the two.
     was_alone: bool,
@@ -77,7 +77,7 @@ impl Legacy {
     }
 
     /// Fetches a run, unless the file turns out to be cached.
-    fn fetch(&mut self, run: Run, ahead: &dyn Ahead) -> Option<Window> {
+    fn fetch(&mut self, run: RunOfBlocks, ahead: &dyn Ahead) -> Option<Window> {
         let all_cached = (run.start..run.end()).all(|b| ahead.cached(Block(b)));
         self.cached_in_row = if all_cached {
             self.cached_in_row.saturating_add(run.size)
@@ -92,7 +92,7 @@ impl Legacy {
         (!all_cached).then_some(Window::forward(run.start.into(), run.size, 0))
     }
 
-    fn make_ahead(&mut self, current: Run, ahead: &dyn Ahead) -> Option<Window> {
+    fn make_ahead(&mut self, current: RunOfBlocks, ahead: &dyn Ahead) -> Option<Window> {
         let limit = ahead.limit();
         let size = if core::mem::take(&mut self.lost) {
             current
@@ -103,7 +103,7 @@ impl Legacy {
         } else {
             next_size(current.decided, limit)
         };
-        let run = Run {
+        let run = RunOfBlocks {
             start: current.end(),
             size,
             decided: size,
@@ -128,7 +128,7 @@ impl Detect for Legacy {
         }
         let Some(current) = self.current else {
             let size = initial_size(access.count, ahead.limit());
-            let run = Run {
+            let run = RunOfBlocks {
                 start: access.block.0,
                 size,
                 decided: size,

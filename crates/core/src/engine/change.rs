@@ -7,7 +7,7 @@
 use alloc::vec::Vec;
 
 use super::place::{FILE, blocks_in};
-use super::{Engine, File, READ_BYTES, Reader};
+use super::{Engine, File, READ_BYTES, ReaderState};
 use crate::known;
 use crate::layout::{LayoutMap, MappedExtent, Placement};
 use crate::stream::{STREAMS_MAX, Streams};
@@ -68,7 +68,7 @@ impl Engine {
         let bytes = reader_bytes(accounts.len());
         self.readers.insert(
             reader,
-            Reader {
+            ReaderState {
                 file,
                 detect,
                 streams: Streams::default(),

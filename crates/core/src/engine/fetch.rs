@@ -11,7 +11,7 @@ use super::{Engine, REQUEST_BYTES};
 use crate::detect::Window;
 use crate::device::Device;
 use crate::known;
-use crate::layout::Place;
+use crate::layout::PlaceOnDevice;
 use crate::protocol::Output;
 use crate::request::Request;
 use crate::table::{Frame, flag};
@@ -116,7 +116,7 @@ impl Engine {
     /// A request that begins at this block and has none yet.
     pub(super) fn open_request(
         &mut self,
-        place: Place,
+        place: PlaceOnDevice,
         file: FileId,
         first: Block,
         owner: Option<ReaderId>,

@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use super::{Engine, File};
 use crate::device::Device;
 use crate::known;
-use crate::layout::Place;
+use crate::layout::PlaceOnDevice;
 use crate::units::{Block, Bytes, DeviceId, Extent, FileId, Nanos, ReaderId, RequestId};
 
 /// The invariant by which files are found.
@@ -43,7 +43,7 @@ impl Side {
 
 impl File {
     /// Where a block lies.
-    pub(super) fn place(&self, block: Block, block_bytes: u32) -> Place {
+    pub(super) fn place(&self, block: Block, block_bytes: u32) -> PlaceOnDevice {
         self.layout
             .place(u64::from(block.0) * u64::from(block_bytes))
     }
@@ -51,13 +51,13 @@ impl File {
 
 impl Engine {
     /// Where a block of a known file lies.
-    pub(super) fn place(&self, file: FileId, block: Block) -> Option<Place> {
+    pub(super) fn place(&self, file: FileId, block: Block) -> Option<PlaceOnDevice> {
         let file = known(self.files.get(&file), FILE)?;
         Some(file.place(block, self.settings.block_bytes))
     }
 
     /// The same of the copy that is read soonest.
-    pub(super) fn soonest(&self, file: FileId, block: Block) -> Option<Place> {
+    pub(super) fn soonest(&self, file: FileId, block: Block) -> Option<PlaceOnDevice> {
         self.copy(file, block, self.soonest_copy(file, block))
     }
 
@@ -100,7 +100,7 @@ impl Engine {
     }
 
     /// Where a block of a window lies, on the copy that it is to come from.
-    pub(super) fn on_side(&self, side: &Side, block: Block) -> Option<Place> {
+    pub(super) fn on_side(&self, side: &Side, block: Block) -> Option<PlaceOnDevice> {
         self.copy(side.window.file, block, side.copy(block))
     }
 
@@ -110,14 +110,14 @@ impl Engine {
         file.map_or(1, |file| file.layout.copies(offset))
     }
 
-    fn copy(&self, file: FileId, block: Block, copy: usize) -> Option<Place> {
+    fn copy(&self, file: FileId, block: Block, copy: usize) -> Option<PlaceOnDevice> {
         let offset = u64::from(block.0) * u64::from(self.settings.block_bytes);
         let layout = &known(self.files.get(&file), FILE)?.layout;
         Some(layout.copy(offset, copy.min(layout.copies(offset) - 1)))
     }
 
     /// How much time a device needs until it reads from there on.
-    fn ready(&self, place: &Place) -> Nanos {
+    fn ready(&self, place: &PlaceOnDevice) -> Nanos {
         let Some(device) = self.devices.get(&place.device) else {
             return Nanos(0);
         };
@@ -129,7 +129,7 @@ impl Engine {
     }
 
     /// How many blocks of the file lie in one run from there on.
-    pub(super) fn run_of(&self, place: &Place) -> u32 {
+    pub(super) fn run_of(&self, place: &PlaceOnDevice) -> u32 {
         let blocks = place.run.0 / u64::from(self.settings.block_bytes);
         u32::try_from(blocks).unwrap_or(u32::MAX).max(1)
     }
@@ -143,7 +143,11 @@ impl Engine {
     }
 
     /// The device that holds a block which this reader wants, and where it lies there.
-    pub(super) fn device_of(&self, reader: ReaderId, block: Block) -> Option<(Place, &Device)> {
+    pub(super) fn device_of(
+        &self,
+        reader: ReaderId,
+        block: Block,
+    ) -> Option<(PlaceOnDevice, &Device)> {
         let place = self.soonest(self.readers.get(&reader)?.file, block)?;
         let device = self.devices.get(&place.device);
         Some((place, known(device, "a file's devices are known with it")?))

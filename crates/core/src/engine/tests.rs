@@ -90,7 +90,7 @@ impl Rig {
         self.engine.handle(Nanos(self.now), input);
         loop {
             match self.engine.poll() {
-                Output::Idle { .. } => break,
+                Output::Idle => break,
                 Output::Fetch(fetch) => {
                     for block in fetch.extent.blocks() {
                         let new = self.in_flight.insert((fetch.extent.file, block));
@@ -519,7 +519,7 @@ fn a_request_that_is_never_answered_holds_up_no_other_for_ever() {
     let fetches = |engine: &mut Engine, now, input| {
         engine.handle(Nanos(now), input);
         let outputs = core::iter::from_fn(|| match engine.poll() {
-            Output::Idle { .. } => None,
+            Output::Idle => None,
             output => Some(output),
         });
         outputs

@@ -173,7 +173,7 @@ mod tests {
         let mut fetches = Vec::new();
         loop {
             match engine.poll() {
-                Output::Idle { .. } => return fetches,
+                Output::Idle => return fetches,
                 Output::Fetch(fetch) => fetches.push(fetch),
                 _ => {}
             }

@@ -11,7 +11,9 @@
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use super::{ASKED_MAX, Asked, Budget, Counts, FREE, FilesAhead, IDLE, OPENS, Run, State, WINDOW};
+use super::{
+    ASKED_MAX, Asked, Budget, Counts, FREE, FilesAhead, FollowedRun, IDLE, OPENS, State, WINDOW,
+};
 use crate::next_file::{Limits, Place, RunId};
 use crate::protocol::Output;
 
@@ -117,7 +119,7 @@ impl FilesAhead {
 }
 
 /// How many files a run's window has room for.
-fn run_room(run: &Run) -> u32 {
+fn run_room(run: &FollowedRun) -> u32 {
     run.window.saturating_sub(run.open)
 }
 

@@ -9,7 +9,7 @@
 use alloc::vec::Vec;
 
 use super::board::Board;
-use super::protocol::Position;
+use super::interface::Position;
 use crate::units::DeviceId;
 
 /// Batch size by number of disks (kimbrel96 Table 6): 1 to 7 disks, then 4. Few disks are the

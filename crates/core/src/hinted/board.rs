@@ -23,8 +23,8 @@ mod change;
 
 use alloc::vec::Vec;
 
+use super::interface::{BlockNo, Position};
 use super::positions::Positions;
-use super::protocol::{BlockNo, Position};
 use crate::units::DeviceId;
 
 /// A fetch and the eviction that makes room for it.

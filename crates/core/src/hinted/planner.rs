@@ -1,7 +1,7 @@
 //! The planner: what happens outside comes in, fetches and evictions come out.
 //!
 //! Drivers call [`Planner::handle`] for everything that happened by a point in time, in any
-//! number, then [`Planner::poll`] until [`Output::Idle`]: that is a round of decisions.
+//! number, then [`Planner::poll`] until [`PlannerOutput::Idle`]: that is a round of decisions.
 //!
 //! ```text
 //! handle(Fetched) handle(Fetched) handle(Passed) handle(Asked)   poll -> Fetch, Fetch .. Idle
@@ -28,8 +28,8 @@ use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 
 use super::board::Board;
+use super::interface::{BlockNo, Hint, PlannerInput, PlannerOutput};
 use super::policy::Policy;
-use super::protocol::{BlockNo, Hint, Input, Output};
 use crate::units::DeviceId;
 pub use setup::{Setup, SetupError};
 use unread::Unread;
@@ -40,7 +40,7 @@ pub struct Planner {
     board: Board,
     policy: Box<dyn Policy>,
     unread: Unread,
-    out: VecDeque<Output>,
+    out: VecDeque<PlannerOutput>,
     /// Most blocks prefetched and not read at once.
     allowance: u32,
     /// Something happened since the last decision.
@@ -118,33 +118,33 @@ impl Planner {
     }
 
     /// Takes one input.
-    pub fn handle(&mut self, input: Input) {
+    pub fn handle(&mut self, input: PlannerInput) {
         let accepted = match input {
-            Input::Hints(hints) => self.learn(&hints),
-            Input::Cached(hint) => self.board.cached(hint).map(|()| {
+            PlannerInput::Hints(hints) => self.learn(&hints),
+            PlannerInput::Cached(hint) => self.board.cached(hint).map(|()| {
                 self.policy.arrived(&self.board, hint.block);
             }),
-            Input::Asked { block, compute } => self.ask(block, compute),
-            Input::Passed { block, read } => self.pass(block, read),
-            Input::Kept { block, kept } => self.keep(block, kept),
-            Input::Found { block } => self.find(block),
-            Input::Forgotten { block } => self.forget(block),
-            Input::Fetched { block, service } => self.arrive(block, service),
-            Input::Failed { block } => self.fail(block),
+            PlannerInput::Asked { block, compute } => self.ask(block, compute),
+            PlannerInput::Passed { block, read } => self.pass(block, read),
+            PlannerInput::Kept { block, kept } => self.keep(block, kept),
+            PlannerInput::Found { block } => self.find(block),
+            PlannerInput::Forgotten { block } => self.forget(block),
+            PlannerInput::Fetched { block, service } => self.arrive(block, service),
+            PlannerInput::Failed { block } => self.fail(block),
         };
         if accepted.is_none() {
             self.refused += 1;
         }
     }
 
-    /// What to do next; [`Output::Idle`] once there is nothing left. Between two calls more may
+    /// What to do next; [`PlannerOutput::Idle`] once there is nothing left. Between two calls more may
     /// be handed in.
-    pub fn poll(&mut self) -> Output {
+    pub fn poll(&mut self) -> PlannerOutput {
         if self.out.is_empty() && self.stale {
             self.stale = false;
             self.plan();
         }
-        self.out.pop_front().unwrap_or(Output::Idle)
+        self.out.pop_front().unwrap_or(PlannerOutput::Idle)
     }
 
     /// Takes hints up to the first that is refused.

@@ -19,7 +19,7 @@ pub mod reverse_aggressive;
 use alloc::boxed::Box;
 
 use super::board::{Board, Pair};
-use super::protocol::BlockNo;
+use super::interface::BlockNo;
 use crate::spec::{Method, Param};
 use crate::units::{DeviceId, Nanos};
 
@@ -41,7 +41,7 @@ pub static LIST: &[Method<Box<dyn Policy>>] = &[
 /// ```
 /// use forerun_core::hinted::board::{Board, Pair};
 /// use forerun_core::hinted::policy::Policy;
-/// use forerun_core::hinted::protocol::Position;
+/// use forerun_core::hinted::interface::Position;
 ///
 /// #[derive(Debug)]
 /// struct OneAhead;

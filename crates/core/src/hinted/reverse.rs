@@ -22,11 +22,11 @@
 //! departure is read off the order of references.
 
 mod cache;
+mod pairing;
 mod pass;
-mod plan;
 mod swaps;
 
-pub(super) use plan::{Plan, Planned};
+pub(super) use pairing::{Plan, Planned};
 
 /// How the pass reckons.
 #[derive(Clone, Copy, Debug)]
@@ -40,7 +40,7 @@ pub(super) struct Model {
 #[cfg(test)]
 mod tests {
     use super::super::board::Board;
-    use super::super::protocol::{BlockNo, Hint};
+    use super::super::interface::{BlockNo, Hint};
     use super::pass::pass;
     use super::*;
     use crate::units::DeviceId;

@@ -186,9 +186,7 @@ impl Words<'_> {
             "close-ahead" => Output::CloseAhead {
                 reader: ReaderId(self.number("a reader")?),
             },
-            "idle" => Output::Idle {
-                until: self.number_or_dash("a time or -")?.map(Nanos),
-            },
+            "idle" => Output::Idle,
             other => return Err(unexpected(EXPECTED, other)),
         })
     }

@@ -127,7 +127,7 @@ impl Display for Output {
             Self::Evict(extent) => write!(f, "evict {extent}"),
             Self::OpenAhead { folder, entry } => write!(f, "open-ahead {folder} entry {entry}"),
             Self::CloseAhead { reader } => write!(f, "close-ahead {reader}"),
-            Self::Idle { until } => write!(f, "idle {}", OrDash(until.as_ref())),
+            Self::Idle => f.write_str("idle"),
         }
     }
 }

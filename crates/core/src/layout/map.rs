@@ -37,7 +37,7 @@ struct Members {
 
 /// Where a byte of a file lies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Place {
+pub struct PlaceOnDevice {
     /// On which device.
     pub device: DeviceId,
     /// Which of the file's devices that is.
@@ -90,7 +90,7 @@ impl LayoutMap {
 
     /// Where the byte at `offset` of the file lies, its first copy.
     #[must_use]
-    pub fn place(&self, offset: u64) -> Place {
+    pub fn place(&self, offset: u64) -> PlaceOnDevice {
         self.copy(offset, 0)
     }
 
@@ -103,7 +103,7 @@ impl LayoutMap {
 
     /// Where one of the copies lies; there must be so many.
     #[must_use]
-    pub fn copy(&self, offset: u64, copy: usize) -> Place {
+    pub fn copy(&self, offset: u64, copy: usize) -> PlaceOnDevice {
         let (array, address, left) = self.address(offset);
         let piece = array.layout.piece(address, array.members.len());
         let member = piece.member.saturating_add(copy);
@@ -112,7 +112,7 @@ impl LayoutMap {
             "a layout names a run on a member it was given, not {piece:?}"
         );
         let (member, begin) = array.members[member.min(array.members.len() - 1)];
-        Place {
+        PlaceOnDevice {
             device: self.devices[member],
             member,
             position: Bytes(begin.0.saturating_add(piece.offset)),

@@ -36,7 +36,7 @@ fn grown(runs: usize) -> usize {
 
 /// Blocks `first..end`; empty if the two are equal.
 #[derive(Clone, Copy, Debug)]
-struct Run {
+struct RunOfBlocks {
     file: FileId,
     first: u32,
     end: u32,
@@ -44,7 +44,7 @@ struct Run {
 
 #[derive(Debug, Default)]
 pub(crate) struct Arrivals {
-    runs: VecDeque<Run>,
+    runs: VecDeque<RunOfBlocks>,
     /// More runs than this may be dead ones.
     limit: usize,
 }
@@ -71,7 +71,7 @@ impl Arrivals {
             self.runs
                 .reserve_exact(grown(self.runs.len()) - self.runs.len());
         }
-        self.runs.push_back(Run {
+        self.runs.push_back(RunOfBlocks {
             file,
             first: block.0,
             end: block.0.saturating_add(1),
@@ -80,7 +80,7 @@ impl Arrivals {
 
     /// Takes the oldest block that is still unread, not pinned, and not held by the plan.
     pub(crate) fn take(&mut self, table: &Table, held: &Held) -> Option<Frame> {
-        let mut pinned: Vec<Run> = Vec::new();
+        let mut pinned: Vec<RunOfBlocks> = Vec::new();
         let mut oldest = None;
         while oldest.is_none()
             && let Some(run) = self.runs.front_mut()
@@ -97,7 +97,7 @@ impl Arrivals {
                 Some(found) if held.has(found.frame) => {}
                 Some(found) if found.flags & flag::PINNED != 0 => {
                     let end = first + 1;
-                    pinned.push(Run { file, first, end });
+                    pinned.push(RunOfBlocks { file, first, end });
                 }
                 found => oldest = found.map(|found| found.frame),
             }

@@ -18,7 +18,7 @@
 use alloc::vec::Vec;
 
 use super::Plan;
-use crate::hinted::{BlockNo, Input, Position};
+use crate::hinted::{BlockNo, PlannerInput, Position};
 use crate::units::{Extent, Nanos, ReadId, ReaderId};
 
 impl Plan {
@@ -45,11 +45,11 @@ impl Plan {
         self.allow();
         self.hands.take(reader, piece);
         let computed = self.computed.take();
-        self.tell(Input::Kept {
+        self.tell(PlannerInput::Kept {
             block: piece,
             kept: true,
         });
-        self.tell(Input::Asked {
+        self.tell(PlannerInput::Asked {
             block: piece,
             compute: computed.unwrap_or(now.since(self.served)),
         });
@@ -128,7 +128,7 @@ impl Plan {
     pub(super) fn end_place(&mut self, piece: BlockNo) {
         if self.hands.close(piece) {
             let read = true;
-            self.tell(Input::Passed { block: piece, read });
+            self.tell(PlannerInput::Passed { block: piece, read });
             self.is_noticed = true;
         }
     }
@@ -176,7 +176,7 @@ impl Plan {
             // A reader that asked for it may still wait.
             let read = self.hands.close(block);
             missed += u64::from(!read);
-            self.tell(Input::Passed { block, read });
+            self.tell(PlannerInput::Passed { block, read });
         }
         self.trust.shrink(missed);
         self.allow();
@@ -186,7 +186,7 @@ impl Plan {
     /// A piece may be given up, unless another reader has it, too.
     fn let_go(&mut self, block: BlockNo) {
         if !self.hands.keeps(block) {
-            self.tell(Input::Kept { block, kept: false });
+            self.tell(PlannerInput::Kept { block, kept: false });
         }
     }
 }

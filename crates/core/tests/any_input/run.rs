@@ -218,7 +218,7 @@ impl Driver<'_> {
         let mut outputs = 0;
         loop {
             match self.engine.poll() {
-                Output::Idle { .. } => return outputs,
+                Output::Idle => return outputs,
                 Output::Fetch(fetch) => {
                     let file = fetch.extent.file;
                     let version = (file, self.versions.get(&file).copied().unwrap_or(0));

@@ -1,7 +1,7 @@
 //! The pread backend: for each device a [lane] of threads that block in `preadv(2)`.
 //!
 //! Works on every kernel and file system, for files that changed to buffered reading, and for
-//! generated content; [`super::uring`] keeps one for what its ring must not wait for. Disks of an array are read
+//! generated content; [`super::uring`] keeps one for reads that its ring must not wait for. Disks of an array are read
 //! [in order](in_order) where the system has a way to do so.
 //!
 //! Threads are the device's own: a file system whose server is silent holds sixteen of them, and
@@ -43,7 +43,7 @@ pub(super) struct Pool {
     threads_max: usize,
     /// Disks of arrays can be read [in order](InOrder), as far as is known.
     in_order: Arc<AtomicBool>,
-    /// By device; none for what is made up.
+    /// By device; none for generated content.
     lanes: Mutex<HashMap<Key, Arc<Lane>>>,
 }
 
@@ -72,7 +72,7 @@ impl Pool {
     }
 }
 
-/// What a thread of a lane needs.
+/// The context of a lane's thread.
 #[derive(Clone)]
 struct Work {
     lane: Arc<Lane>,
@@ -122,7 +122,12 @@ impl Backend for Pool {
         let mut lanes = self.lanes.lock();
         let lane = lanes.entry((device, member)).or_default().clone();
         drop(lanes);
-        if !lane.put(request, self.threads_max(member)) {
+        let own = request
+            .source
+            .as_ref()
+            .and_then(|source| source.requests_max());
+        let threads_max = self.threads_max(member).max(own.unwrap_or(0) as usize);
+        if !lane.put(request, threads_max) {
             return;
         }
         let work = Work {

@@ -2,18 +2,18 @@
 //!
 //! Requests go to the kernel as they come, so it sees the whole queue and no thread blocks for
 //! each of them. Memory is not registered with the ring: that saved nothing measurable per read, is
-//! refused above 8 MiB to users without privileges, and made 16 MiB resident before the first byte. What has no descriptor (generated content) is read by
-//! [`super::pread`] threads, and so is what is [served](crate::served): the kernel carries out such
+//! refused above 8 MiB to users without privileges, and made 16 MiB resident before the first byte. A source without a descriptor (generated content) is read by
+//! [`super::pread`] threads, and so is one that is [served](crate::served): the kernel carries out such
 //! reads where they are submitted (seen with Linux 6.18).
 //!
 //! One thread, because the kernel posts a completion on the thread that submitted the read, and not
 //! while that sleeps without being interruptible: on a page that waits for this very read, on a server
 //! that does not answer. Threads of users and of a mount may do both; this one does neither. It is woken
-//! by an eventfd that the ring reads, unless it is awake anyway, and submits what came meanwhile in one go.
+//! by an eventfd that the ring reads, unless it is awake anyway, and submits requests that came meanwhile in one go.
 //!
 //! Where io_uring is not to be had (old kernel, seccomp, sysctl) starting fails, and
 //! [`super::BackendChoice::Auto`] takes `pread` instead. No polling: on a machine with few cores
-//! a kernel thread that polls takes the processor from those who have work.
+//! a kernel thread that polls takes the processor from programs that have work.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -26,7 +26,7 @@ use std::thread::JoinHandle;
 use io_uring::{IoUring, opcode, squeue, types};
 
 use super::{Backend, Entry, Outcome, Request, Setup, Sink, pread};
-use crate::source::{OpenFile, PIECES_MAX, Source};
+use crate::source::{OpenFile, PIECES_MAX};
 use crate::sync::{Mutex, MutexGuard};
 
 /// The entry in [`super::LIST`].
@@ -72,18 +72,18 @@ struct Flights {
     stopping: bool,
 }
 
-struct Shared {
+struct Ring {
     ring: IoUring,
     sink: Arc<dyn Sink>,
     flights: Mutex<Flights>,
     /// Wakes the thread.
     event: File,
-    /// What the ring reads from it.
+    /// The count that the ring reads from it.
     count: Box<AtomicU64>,
 }
 
 struct Uring {
-    shared: Arc<Shared>,
+    ring_state: Arc<Ring>,
     thread: Mutex<Option<JoinHandle<()>>>,
     side: pread::Pool,
 }
@@ -97,20 +97,20 @@ fn start(sink: Arc<dyn Sink>, setup: &Setup) -> io::Result<Arc<dyn Backend>> {
         limit,
         ..Flights::default()
     });
-    let shared = Arc::new(Shared {
+    let ring_state = Arc::new(Ring {
         ring,
         sink,
         flights,
         event: eventfd()?,
         count: Box::default(),
     });
-    let side = pread::Pool::new(shared.sink.clone(), pread::THREADS);
-    let completing = shared.clone();
+    let side = pread::Pool::new(ring_state.sink.clone(), pread::THREADS);
+    let completing = ring_state.clone();
     let thread = std::thread::Builder::new()
         .name("forerun-uring".into())
         .spawn(move || completing.run())?;
     Ok(Arc::new(Uring {
-        shared,
+        ring_state,
         thread: Mutex::new(Some(thread)),
         side,
     }))
@@ -122,7 +122,7 @@ fn eventfd() -> io::Result<File> {
     if event < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the descriptor is new and nobody else's.
+    // SAFETY: the descriptor is new and ours alone.
     Ok(unsafe { File::from_raw_fd(event) })
 }
 
@@ -171,13 +171,10 @@ impl Flight {
     }
 
     fn file(&self) -> Option<&OpenFile> {
-        match self.request.source.as_deref() {
-            Some(Source::File(file)) => Some(file),
-            _ => None,
-        }
+        self.request.source.as_ref()?.file()
     }
 
-    /// The read of what is still missing.
+    /// The read of the missing rest.
     fn entry(&mut self) -> squeue::Entry {
         let file = self.descriptor;
         let offset = self.request.offset + self.done as u64;
@@ -216,7 +213,7 @@ impl Flight {
     }
 }
 
-impl Shared {
+impl Ring {
     /// A request for the thread, which is woken if it sleeps.
     fn put(&self, flight: Box<Flight>) {
         let mut flights = self.flights.lock();
@@ -256,7 +253,7 @@ impl Shared {
         loop {
             // SAFETY: this thread is the only one that uses the submission ring.
             let mut queue = unsafe { self.ring.submission_shared() };
-            // SAFETY: what the entry points to (arena, vector, descriptor, count) is kept by the flight,
+            // SAFETY: the memory of the entry (arena, vector, descriptor, count) is kept by the flight,
             // which stays in its slot until the completion was taken, or by the ring's owner.
             if unsafe { queue.push(&entry) }.is_ok() {
                 return;
@@ -321,7 +318,7 @@ impl Shared {
         }
     }
 
-    /// Waits for a completion; submits what the kernel did not take before.
+    /// Waits for a completion; submits entries that the kernel did not take before.
     fn wait(&self) {
         // SAFETY: no signal mask is passed, so no memory is involved; this thread is the only one that
         // uses the rings.
@@ -353,16 +350,15 @@ const ENTER_GETEVENTS: u32 = 1;
 
 impl Backend for Uring {
     fn submit(&self, request: Box<Request>) {
-        match request.source.as_deref() {
-            // Those of one disk would overtake each other on their way: btrfs takes a read from the thread that
-            // submits it to others (seen with Linux 6.18).
-            Some(_) if request.member.is_some() => self.side.submit(request),
-            Some(Source::File(file)) if !file.is_served() => {
-                let descriptor = file.as_raw_fd();
-                self.shared.put(Flight::new(request, descriptor));
-            }
-            Some(_) => self.side.submit(request),
-            None => self.shared.sink.completed(request, Err(libc::EBADF)),
+        let Some(source) = request.source.as_deref() else {
+            return self.ring_state.sink.completed(request, Err(libc::EBADF));
+        };
+        // Those of one disk would overtake each other on their way: btrfs takes a read from the thread that
+        // submits it to others (seen with Linux 6.18).
+        let is_alone = request.member.is_none() && !source.is_served();
+        match source.file().filter(|_| is_alone).map(AsRawFd::as_raw_fd) {
+            Some(descriptor) => self.ring_state.put(Flight::new(request, descriptor)),
+            None => self.side.submit(request),
         }
     }
 
@@ -370,9 +366,9 @@ impl Backend for Uring {
         let Some(thread) = self.thread.lock().take() else {
             return;
         };
-        let mut flights = self.shared.flights.lock();
+        let mut flights = self.ring_state.flights.lock();
         flights.stopping = true;
-        self.shared.wake(flights);
+        self.ring_state.wake(flights);
         // A panic in the thread was reported by itself; there is nothing to add.
         let _ = thread.join();
         self.side.stop();
@@ -382,7 +378,7 @@ impl Backend for Uring {
 impl Drop for Uring {
     /// A read that never ends keeps its thread, and the ring with it.
     fn drop(&mut self) {
-        if self.shared.flights.lock().in_flight() == 0 {
+        if self.ring_state.flights.lock().in_flight() == 0 {
             self.stop();
         }
     }

@@ -1,4 +1,4 @@
-//! Wrappers: what fits around any backend.
+//! Wrappers fit around any backend.
 //!
 //! Each is a [`Backend`] that passes requests on to the one it wraps and a
 //! [`Sink`] that passes their outcomes back. It is built from a function that starts

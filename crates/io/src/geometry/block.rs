@@ -1,4 +1,4 @@
-//! Block devices in sysfs: partitions, disks, and which module knows what is below.
+//! Block devices in sysfs: partitions, disks, and the module for the layer below.
 //!
 //! Asked by [`Discovery`](super::Discovery) for the device that a file system is on, and by the modules
 //! of md, dm and btrfs for their members. A partition is its disk from a place on; a device of md or dm is
@@ -146,7 +146,7 @@ impl System {
         })
     }
 
-    /// A device as the member of an array: of a partition its disk. What is below an array in an array
+    /// A device as the member of an array: of a partition its disk. A layer below an array in an array
     /// is not followed.
     pub(super) fn member(&self, folder: &Path, begin: u64) -> Result<DiskMember, Refusal> {
         let member = |device, begin| DiskMember {

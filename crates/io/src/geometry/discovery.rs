@@ -1,4 +1,4 @@
-//! The discovery: asks for a file's geometry, and remembers what files have in common.
+//! The discovery: asks for a file's geometry, and remembers the parts that files have in common.
 //!
 //! One for a process; any thread asks it. The chunks of a btrfs and the stack below a block device are
 //! kept. On a btrfs of four disks the first file took 300 us, further ones 5 us in one run and 200 in
@@ -8,7 +8,7 @@
 //! chunks of a btrfs    until a leaf of its chunk tree is younger (asked at each file, 2 us), or an
 //!                      extent lies in none of them; 60 s, because a device that is replaced changes none
 //! block devices        60 s: a reshape of md, a table of dm that was replaced
-//! extents of a file    not here: the geometry is the caller's, who asks `is_still`
+//! extents of a file    not here: the geometry is the caller's, which asks `is_still`
 //! ```
 //!
 //! A balance, a defragmentation or a write to a copy-on-write file moves extents while the file is open.
@@ -80,7 +80,7 @@ impl AddressMap {
     }
 }
 
-/// What lies below a device, and when that was read.
+/// The layers below a device, and when they were read.
 type Read = (u64, Arc<Below>);
 
 /// See the [module](self).
@@ -95,7 +95,7 @@ impl Discovery {
     /// The geometry of an open file or block device. It waits for no server and reads no data.
     ///
     /// # Errors
-    /// What is not known, or was refused; the file can be read all the same.
+    /// The missing knowledge or the refusal; the file can be read all the same.
     pub fn of(&self, file: BorrowedFd<'_>) -> Result<Geometry, Refusal> {
         let attributes = ioctl::attributes(file).map_err(Refusal::Attributes)?;
         if attributes.is_block_device {
@@ -223,7 +223,7 @@ impl Discovery {
             }
             let number = self.system.number_of(&path)?;
             let member = self.system.member_of(number, 0)?;
-            // A device that keeps what is below it to itself, as an encrypted one, is a disk.
+            // A device that hides the layer below it, as an encrypted one, is a disk.
             let below = match self.below(number) {
                 Ok(below) => below.space.clone(),
                 Err(_) => Space::disk(BlockDevice {

@@ -27,12 +27,12 @@ use super::space::Space;
 use super::tables::{half, text, word};
 use super::{DiskArray, DiskMember, GeometrySource, Level, Refusal};
 
-const CONTROL: &str = "/dev/mapper/control";
+const CONTROL: &str = "/dev/mapper/state";
 
 /// `struct dm_ioctl` and `struct dm_target_spec`, by `linux/dm-ioctl.h`.
 const HEAD_BYTES: usize = 312;
 const SPEC_BYTES: usize = 40;
-/// Ask for the table, not the status; what is returned was cut.
+/// Ask for the table, not the status; the answer was cut.
 const STATUS_TABLE: u32 = 1 << 4;
 const BUFFER_FULL: u32 = 1 << 8;
 
@@ -47,10 +47,10 @@ struct Target {
 
 /// The table of a mapped device, as the kernel returns it.
 pub(super) fn ask(number: (u32, u32)) -> io::Result<Vec<u8>> {
-    let control = File::options().read(true).write(true).open(CONTROL)?;
+    let state = File::options().read(true).write(true).open(CONTROL)?;
     let mut buffer = Box::new([0; size_of::<TableBuffer>()]);
     question(number, &mut buffer[..HEAD_BYTES]);
-    ioctl::table_status(control.as_fd(), &mut buffer)?;
+    ioctl::table_status(state.as_fd(), &mut buffer)?;
     Ok(buffer.to_vec())
 }
 
@@ -153,7 +153,7 @@ fn place(words: &[&str]) -> Option<((u32, u32), u64)> {
     Some((number, begin.checked_mul(SECTOR)?))
 }
 
-/// `2 128 8:32 0 8:48 2048`; none if that is not what it says.
+/// `2 128 8:32 0 8:48 2048`; none if it says something else.
 fn striped(system: &System, words: &[&str]) -> Result<Option<DiskArray>, Refusal> {
     let number = |at: usize| words.get(at)?.parse::<u64>().ok();
     let (Some(count @ 1..), Some(strip @ 1..)) = (number(0), number(1)) else {

@@ -194,7 +194,7 @@ pub(super) fn all(bytes: u64, ask: &mut Ask<'_>) -> io::Result<Extents> {
 impl Extents {
     /// Takes the next extent of the file, whose end so far is `at`; returns the new end.
     fn take(&mut self, at: u64, file_bytes: u64, extent: RawExtent) -> u64 {
-        // The kernel's list is in order; what is not, a file that changes meanwhile, is cut.
+        // The kernel's list is in order; the list of a file that changes meanwhile may not be, and is cut.
         let begin = extent.logical.max(at);
         let end = extent.logical.saturating_add(extent.bytes).min(file_bytes);
         if begin >= end {

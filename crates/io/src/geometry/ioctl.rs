@@ -2,7 +2,7 @@
 //!
 //! All the unsafe code of [`geometry`](super). A call gets a buffer of its exact size, filled in by its
 //! reader module, and is one of a closed list, so that no caller can pair a number with a smaller buffer.
-//! A wrong argument is refused by the kernel (`EINVAL`), and what it returns is bytes like any others.
+//! A wrong argument is refused by the kernel (`EINVAL`), and its answer is bytes like any others.
 //!
 //! No test under Miri is possible: it has no such calls. The readers of the buffers are tested with
 //! recorded and with random bytes.
@@ -85,13 +85,13 @@ pub(super) fn fs_info(file: BorrowedFd<'_>, buffer: &mut FsInfo) -> io::Result<(
 }
 
 /// The table of a mapped device, whose number is written in the buffer.
-pub(super) fn table_status(control: BorrowedFd<'_>, buffer: &mut TableBuffer) -> io::Result<()> {
+pub(super) fn table_status(state: BorrowedFd<'_>, buffer: &mut TableBuffer) -> io::Result<()> {
     let bytes = (buffer.len() as u32).to_ne_bytes();
     buffer[DM_DATA_SIZE..DM_DATA_SIZE + 4].copy_from_slice(&bytes);
-    call(control, DM_TABLE_STATUS, buffer)
+    call(state, DM_TABLE_STATUS, buffer)
 }
 
-/// What `fstat` says of a file.
+/// The answer of `fstat` for a file.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Attributes {
     pub(super) is_regular: bool,

@@ -2,13 +2,13 @@
 //! bytes fetched, then copy them.
 //!
 //! ```text
-//! look_for --> is_resident? --yes--> read_resident_at
+//! look_if_due --> is_resident? --yes--> read_resident_at
 //!                   | no                 ^   | given up meanwhile: once more
 //!                   v                    |   v
 //!             when_resident -- there --> +   when_resident
 //! ```
 //!
-//! Only `look_for` and `when_resident` look at the file, which of a [served](crate::served) one may
+//! Only `look_if_due` and `when_resident` look at the file, which of a [served](crate::served) one may
 //! take for ever; the others make no system call and wait for nothing.
 
 use std::io;
@@ -16,14 +16,13 @@ use std::io;
 use forerun_core::{Block, Served};
 
 use super::Reader;
+use crate::engine_host::Ask;
 use crate::hit::{Hits, NOT_HERE};
-use crate::shared::Ask;
-use crate::source::Source;
 use crate::span::Span;
 
 impl Reader {
     /// Has these bytes fetched as a read would, and calls with true once they are there: no buffer
-    /// is needed before. With false where only a read can tell what is wrong. They may be given up
+    /// is needed before. With false where only a read can tell the error. They may be given up
     /// again between the call and the read, which then waits for them.
     ///
     /// The call comes once, on whatever thread brings the last of them, perhaps on this one before
@@ -39,7 +38,7 @@ impl Reader {
         let call = |served| call(served == Served::End);
         let end = offset.saturating_add(bytes as u64);
         let end = end.min(self.version.bytes());
-        let shift = self.shared.block_shift;
+        let shift = self.engine_host.block_shift;
         let first = u32::try_from(offset >> shift);
         let (Ok(first), true) = (first, offset < end) else {
             return call(Served::End);
@@ -48,15 +47,14 @@ impl Reader {
         let ask = Ask {
             reader: self.id,
             file: self.file,
-            source: &self.source,
-            version: &self.version,
+            version: self.version.count(),
             previous: self.position.previous(),
             head: 0,
             first: Block(first),
             count: u32::try_from(count).unwrap_or(u32::MAX),
             fresh,
         };
-        self.shared.call_when_there(&ask, Box::new(call));
+        self.engine_host.call_when_there(&ask, Box::new(call));
     }
 
     /// Whether a read of these bytes would find all of them in memory and none that the engine has to
@@ -66,44 +64,42 @@ impl Reader {
     pub fn is_resident(&self, offset: u64, bytes: usize) -> bool {
         let end = offset.saturating_add(bytes as u64);
         let end = end.min(self.version.bytes());
-        let shift = self.shared.block_shift;
+        let shift = self.engine_host.block_shift;
         let here = |block| {
-            let found = self.shared.table.find(self.file, Block(block));
+            let found = self.engine_host.table.find(self.file, Block(block));
             found.is_some_and(|found| found.flags & NOT_HERE == 0)
         };
         let blocks = (offset >> shift)..end.div_ceil(1 << shift);
         offset >= end || { blocks }.all(|block| u32::try_from(block).is_ok_and(here))
     }
 
-    /// Looks as a read of these bytes would: if nobody has in this second, or if it reaches the end.
-    /// A read by [`Reader::read_resident_at`] after this is as good as any.
+    /// Looks as a read would: if that is due. A read by [`Reader::read_resident_at`] after this is as good as any.
     ///
     /// # Errors
     /// Those of `fstat(2)`.
-    pub fn look_for(&self, offset: u64, bytes: usize) -> io::Result<()> {
-        let reaches_end = offset.saturating_add(bytes as u64) > self.version.bytes();
-        if matches!(&*self.source, Source::File(_)) && (self.look_is_due() || reaches_end) {
+    pub fn look_if_due(&self) -> io::Result<()> {
+        if self.look_is_due() {
             self.look()?;
         }
         Ok(())
     }
 
-    /// As [`Reader::read_awaited_at`], of what is in memory: it waits for nothing and looks at
+    /// As [`Reader::read_awaited_at`], of resident blocks: it waits for nothing and looks at
     /// nothing. None if a byte is not there: then nothing is counted, and the reader stands where it
     /// stood, because the same bytes are asked for again.
     #[must_use]
     pub fn read_resident_at(&self, buf: &mut [u8], offset: u64, fresh: bool) -> Option<usize> {
         let version = self.version.count();
-        if !version.is_multiple_of(2) || (fresh && self.shared.sees_every_read) {
+        if !version.is_multiple_of(2) || (fresh && self.engine_host.sees_every_read) {
             return None;
         }
-        let (bytes, shift) = (self.version.bytes(), self.shared.block_shift);
+        let (bytes, shift) = (self.version.bytes(), self.engine_host.block_shift);
         let Some(mut span) = Span::new(buf, offset, bytes, shift, self.position.previous()) else {
             return (self.version.count() == version).then_some(0);
         };
         let (mut guess, mut taken) = (self.position.guess(), 0);
         while span.next_segment() {
-            let mut hits = Hits::new(&self.shared, self.file, self.id, guess);
+            let mut hits = Hits::new(&self.engine_host, self.file, self.id, guess);
             taken += hits.take(&mut span);
             guess = hits.guess;
             if span.left > 0 {

@@ -1,23 +1,23 @@
-//! Every order of the threads' steps, and every value a load may see: what crosses threads without
+//! Every order of the threads' steps, and every value a load may see: data that crosses threads without
 //! the engine's lock, tried out by loom.
 //!
 //! Not a copy: the files themselves are compiled here a second time, over loom's atomics and locks
 //! (`sync` here in the place of `sync` there). A model is a handful of threads, as small as the
 //! protocol allows, because the number of orders explodes. loom fails where two threads touch the
-//! same bytes with nothing between, and where everybody waits. What is not tried: the engine itself,
+//! same bytes with nothing between, and where everybody waits. Not tried: the engine itself,
 //! which stands behind one lock, and the walk through the table's index, whose result is only a
 //! guess until the frame was announced and looked at again.
 
 extern crate alloc;
 
-#[path = "../../src/door.rs"]
+#[path = "../../src/deferred_inputs.rs"]
 #[allow(dead_code)]
-mod door;
+mod deferred_inputs;
+#[path = "../../src/dispatch_queue.rs"]
+mod dispatch_queue;
 #[path = "../../src/hazard.rs"]
 #[allow(dead_code)]
 mod hazard;
-#[path = "../../src/outbox.rs"]
-mod outbox;
 mod sync;
 #[path = "../../src/wait.rs"]
 #[allow(dead_code)]

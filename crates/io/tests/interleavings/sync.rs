@@ -4,8 +4,8 @@
 //! loom takes sequentially consistent accesses for acquire and release ones, but orders fences as
 //! the language does. So a sequentially consistent load gets a fence before it if the last store of
 //! the same thread was sequentially consistent as well: those two the language keeps in order, and
-//! making either weaker is seen. In one respect that is more than the language promises: what the
-//! thread stored before that store is ordered too, as on every processor there is.
+//! making either weaker is seen. In one respect that is more than the language promises: an earlier
+//! store of the thread is ordered too, as on every processor there is.
 
 use std::cell::Cell;
 
@@ -85,7 +85,7 @@ impl<T> Mutex<T> {
     }
 }
 
-/// What threads that hold a lock wait for without it.
+/// A condition that threads wait for, having released a lock.
 #[derive(Debug, Default)]
 pub(crate) struct Condvar(loom::sync::Condvar);
 

@@ -1,4 +1,4 @@
-//! Who waits is woken, and what is queued is taken out: `wait`, `door` and `outbox`.
+//! Waiting threads are woken, and queues are emptied: `wait`, `deferred_inputs`, `dispatch_queue`.
 
 use std::sync::Arc;
 
@@ -7,9 +7,9 @@ use loom::thread;
 
 use crate::arena::{Arena, Target};
 use crate::backend::Request;
-use crate::door::{Door, Later};
+use crate::deferred_inputs::{DeferredInput, DeferredInputs};
+use crate::dispatch_queue::DispatchQueue;
 use crate::explore;
-use crate::outbox::Outbox;
 use crate::sync::Mutex;
 use crate::wait::Waiter;
 
@@ -39,12 +39,12 @@ fn a_reader_that_waits_is_woken_each_time() {
 struct Engine {
     wants: bool,
     freed: bool,
-    taken: Vec<Later>,
+    taken: Vec<DeferredInput>,
 }
 
 impl Engine {
-    fn drain(&mut self, door: &Door) {
-        door.take(&mut self.taken);
+    fn drain(&mut self, deferred: &DeferredInputs) {
+        deferred.take(&mut self.taken);
         self.freed |= !self.taken.is_empty();
         self.taken.clear();
     }
@@ -54,28 +54,28 @@ impl Engine {
     }
 }
 
-/// The engine behind its lock, entered as [`Shared`] is: what lies at the door goes in first, and
-/// on the way out the door is told.
+/// The engine behind its lock, entered as [`EngineHost`] is: deferred inputs go in first, and
+/// on the way out their queue is told.
 ///
-/// [`Shared`]: ../../src/shared.rs
+/// [`EngineHost`]: ../../src/engine_host.rs
 #[derive(Default)]
 struct Driver {
-    door: Door,
+    deferred: DeferredInputs,
     engine: Mutex<Engine>,
 }
 
 impl Driver {
     fn enter(&self, work: impl FnOnce(&mut Engine)) {
         let mut engine = self.engine.lock();
-        engine.drain(&self.door);
+        engine.drain(&self.deferred);
         work(&mut engine);
-        while self.door.tell(engine.starves()) {
-            engine.drain(&self.door);
+        while self.deferred.tell(engine.starves()) {
+            engine.drain(&self.deferred);
         }
     }
 
     fn release(&self) {
-        if self.door.queue(Later::Release(READ)) {
+        if self.deferred.queue(DeferredInput::Release(READ)) {
             self.enter(|_| ());
         }
     }
@@ -116,7 +116,7 @@ fn request(number: u32, arena: &Arc<Arena>) -> Box<Request> {
 #[derive(Default)]
 struct Sending {
     decided: Mutex<Vec<RequestId>>,
-    outbox: Outbox,
+    queue_out: DispatchQueue,
     handed_over: Mutex<Vec<RequestId>>,
 }
 
@@ -124,11 +124,11 @@ impl Sending {
     fn decide(&self, request: Box<Request>) {
         let mut decided = self.decided.lock();
         decided.push(request.number);
-        self.outbox.put(std::iter::once(request));
+        self.queue_out.put(std::iter::once(request));
         drop(decided);
-        while let Some(request) = self.outbox.begin() {
+        while let Some(request) = self.queue_out.begin() {
             self.handed_over.lock().push(request.number);
-            self.outbox.end();
+            self.queue_out.end();
         }
     }
 }

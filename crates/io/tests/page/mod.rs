@@ -1,4 +1,4 @@
-//! Text that a test reads while somebody else writes it: journals and traces.
+//! Text that a test reads while another thread writes it: journals and traces.
 
 use std::io::Write;
 use std::sync::{Arc, Mutex};
@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 pub(crate) struct Page(Arc<Mutex<Vec<u8>>>);
 
 impl Page {
-    /// What was written so far.
+    /// The text written so far.
     pub(crate) fn text(&self) -> String {
         String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
     }

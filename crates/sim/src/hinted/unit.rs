@@ -19,7 +19,7 @@
 use std::collections::VecDeque;
 
 use forerun_core::Nanos;
-use forerun_core::hinted::{BlockNo, Hint, Input, Output, Planner, Setup};
+use forerun_core::hinted::{BlockNo, Hint, Planner, PlannerInput, PlannerOutput, Setup};
 
 use super::ledger::Ledger;
 use super::{HostError, Reads};
@@ -82,7 +82,7 @@ pub fn run(setup: &Setup, instance: &Instance) -> Result<UnitReport, HostError> 
     };
     for block in &instance.warm {
         if let Some(hint) = instance.reads.hint(*block) {
-            world.tell(Input::Cached(hint));
+            world.tell(PlannerInput::Cached(hint));
         }
     }
     world.run(instance.reads.hints())?;
@@ -111,7 +111,7 @@ struct World {
 impl World {
     fn run(&mut self, hints: Vec<Hint>) -> Result<(), HostError> {
         let references = hints.clone();
-        self.tell(Input::Hints(hints));
+        self.tell(PlannerInput::Hints(hints));
         while self.served < references.len() as u64 {
             self.land();
             let block = references[self.served as usize].block;
@@ -119,8 +119,8 @@ impl World {
                 let compute = Nanos(u64::from(self.served > 0));
                 let kept = true;
                 self.ledger.asked(self.planner.board(), block);
-                self.tell(Input::Kept { block, kept });
-                self.tell(Input::Asked { block, compute });
+                self.tell(PlannerInput::Kept { block, kept });
+                self.tell(PlannerInput::Asked { block, compute });
             }
             self.listen();
             self.pass(block)?;
@@ -137,13 +137,13 @@ impl World {
                 }
                 self.disks[disk].pop_front();
                 let service = Nanos(self.fetch_units);
-                self.tell(Input::Fetched { block, service });
+                self.tell(PlannerInput::Fetched { block, service });
             }
         }
     }
 
     fn listen(&mut self) {
-        while let Output::Fetch {
+        while let PlannerOutput::Fetch {
             block,
             disk,
             evict,
@@ -171,8 +171,8 @@ impl World {
             self.has_asked = false;
             self.ledger.read(block);
             let (read, kept) = (true, false);
-            self.tell(Input::Passed { block, read });
-            self.tell(Input::Kept { block, kept });
+            self.tell(PlannerInput::Passed { block, read });
+            self.tell(PlannerInput::Kept { block, kept });
             return Ok(());
         }
         let ends = self.disks.iter().filter_map(VecDeque::front);
@@ -181,7 +181,7 @@ impl World {
         Ok(())
     }
 
-    fn tell(&mut self, input: Input) {
+    fn tell(&mut self, input: PlannerInput) {
         self.planner.handle(input);
     }
 }

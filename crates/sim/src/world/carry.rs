@@ -40,7 +40,7 @@ impl World<'_, '_> {
         loop {
             let output = self.engine.poll();
             self.digest.decide(self.now, &output);
-            if let Output::Idle { until: None } = output {
+            if output == Output::Idle {
                 return self.run_errands();
             }
             self.count()?;
@@ -54,7 +54,7 @@ impl World<'_, '_> {
                     self.note(Errand::Open(Visit { folder, entry }), &output)?;
                 }
                 Output::CloseAhead { reader } => self.note(Errand::Close(reader), &output)?,
-                Output::Idle { .. } => return Ok(()),
+                Output::Idle => return Ok(()),
             }
         }
     }

@@ -195,7 +195,7 @@ impl Served {
         let Some(reader) = file.reader() else {
             return false;
         };
-        let bytes = reader.bytes();
+        let bytes = reader.size();
         if bytes == 0 || bytes > WITH_OPEN_MAX || !reader.is_resident(0, bytes as usize) {
             return false;
         }

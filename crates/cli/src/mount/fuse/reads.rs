@@ -145,7 +145,7 @@ impl Reads {
         let Some(reader) = read.file.reader() else {
             return read.reply.error(Errno::EBADF);
         };
-        if let Err(error) = reader.look_for(read.offset, read.bytes) {
+        if let Err(error) = reader.look_if_due() {
             return read.reply.error(errno(beneath::errno(&error)));
         }
         if read.is_resident() {

@@ -6,7 +6,7 @@
 //! `None` and leaves everything as it was.
 
 use super::{Board, Entry, NEVER, Pair, Positions, State, UNKNOWN};
-use crate::hinted::protocol::{BlockNo, Hint};
+use crate::hinted::interface::{BlockNo, Hint};
 use crate::units::DeviceId;
 
 impl Board {

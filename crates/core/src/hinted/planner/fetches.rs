@@ -9,7 +9,7 @@
 
 use super::Planner;
 use crate::hinted::board::Pair;
-use crate::hinted::protocol::{BlockNo, Output};
+use crate::hinted::interface::{BlockNo, PlannerOutput};
 use crate::units::Nanos;
 
 impl Planner {
@@ -51,7 +51,7 @@ impl Planner {
         if !demand {
             self.unread.add(fetch);
         }
-        self.out.push_back(Output::Fetch {
+        self.out.push_back(PlannerOutput::Fetch {
             block: fetch,
             disk,
             evict,

@@ -10,7 +10,7 @@
 //! What is fetched for whom is decided elsewhere, in rounds.
 
 use super::Planner;
-use crate::hinted::protocol::BlockNo;
+use crate::hinted::interface::BlockNo;
 use crate::units::Nanos;
 
 impl Planner {

@@ -21,18 +21,18 @@ fn hint() -> impl Strategy<Value = Hint> {
     })
 }
 
-fn input() -> impl Strategy<Value = Input> {
+fn input() -> impl Strategy<Value = PlannerInput> {
     let time = prop_oneof![Just(0), 0u64..10_000_000, Just(u64::MAX)].prop_map(Nanos);
     prop_oneof![
-        2 => prop::collection::vec(hint(), 0..20).prop_map(Input::Hints),
-        1 => hint().prop_map(Input::Cached),
-        8 => (block(), time.clone()).prop_map(|(block, service)| Input::Fetched { block, service }),
-        2 => block().prop_map(|block| Input::Failed { block }),
-        8 => (block(), time).prop_map(|(block, compute)| Input::Asked { block, compute }),
-        8 => (block(), any::<bool>()).prop_map(|(block, read)| Input::Passed { block, read }),
-        2 => (block(), 0u32..3).prop_map(|(block, k)| Input::Kept { block, kept: k == 0 }),
-        1 => block().prop_map(|block| Input::Found { block }),
-        1 => block().prop_map(|block| Input::Forgotten { block }),
+        2 => prop::collection::vec(hint(), 0..20).prop_map(PlannerInput::Hints),
+        1 => hint().prop_map(PlannerInput::Cached),
+        8 => (block(), time.clone()).prop_map(|(block, service)| PlannerInput::Fetched { block, service }),
+        2 => block().prop_map(|block| PlannerInput::Failed { block }),
+        8 => (block(), time).prop_map(|(block, compute)| PlannerInput::Asked { block, compute }),
+        8 => (block(), any::<bool>()).prop_map(|(block, read)| PlannerInput::Passed { block, read }),
+        2 => (block(), 0u32..3).prop_map(|(block, k)| PlannerInput::Kept { block, kept: k == 0 }),
+        1 => block().prop_map(|block| PlannerInput::Found { block }),
+        1 => block().prop_map(|block| PlannerInput::Forgotten { block }),
     ]
 }
 
@@ -53,9 +53,9 @@ struct Frames {
 }
 
 impl Frames {
-    fn see(&mut self, output: Output, capacity: usize) -> Result<(), TestCaseError> {
+    fn see(&mut self, output: PlannerOutput, capacity: usize) -> Result<(), TestCaseError> {
         match output {
-            Output::Fetch { block, evict, .. } => {
+            PlannerOutput::Fetch { block, evict, .. } => {
                 if let Some(victim) = evict {
                     prop_assert!(self.resident.remove(&victim), "{victim:?} was not there");
                     prop_assert!(!self.kept.contains(&victim), "{victim:?} is in hand");
@@ -64,7 +64,7 @@ impl Frames {
                 prop_assert!(self.coming.insert(block), "{block:?} is on its way");
                 prop_assert!(self.resident.len() + self.coming.len() <= capacity);
             }
-            Output::Idle => {}
+            PlannerOutput::Idle => {}
         }
         Ok(())
     }
@@ -93,26 +93,26 @@ proptest! {
                 planner.handle(input.clone());
                 if planner.refused() == refused {
                     match input {
-                        Input::Cached(hint) => {
+                        PlannerInput::Cached(hint) => {
                             frames.resident.insert(hint.block);
                         }
-                        Input::Fetched { block, .. } => {
+                        PlannerInput::Fetched { block, .. } => {
                             frames.coming.remove(block);
                             frames.resident.insert(*block);
                         }
-                        Input::Found { block } => {
+                        PlannerInput::Found { block } => {
                             frames.coming.remove(block);
                             frames.resident.insert(*block);
                         }
-                        Input::Kept { block, kept } => {
+                        PlannerInput::Kept { block, kept } => {
                             frames.kept.remove(block);
                             frames.kept.extend(kept.then_some(*block));
                         }
-                        Input::Forgotten { block } => {
+                        PlannerInput::Forgotten { block } => {
                             frames.kept.remove(block);
                             frames.resident.remove(block);
                         }
-                        Input::Failed { block } => {
+                        PlannerInput::Failed { block } => {
                             frames.coming.remove(block);
                         }
                         _ => {}
@@ -121,7 +121,7 @@ proptest! {
                 // What was put out is carried out before the next input; decisions may wait.
                 while *drain || !planner.out.is_empty() {
                     match planner.poll() {
-                        Output::Idle => break,
+                        PlannerOutput::Idle => break,
                         output => frames.see(output, cache_blocks as usize)?,
                     }
                 }
@@ -130,30 +130,30 @@ proptest! {
     }
 }
 
-fn hints(blocks: &[u32]) -> Input {
+fn hints(blocks: &[u32]) -> PlannerInput {
     let hint = |block: &u32| Hint {
         block: BlockNo(*block),
         disk: DeviceId(0),
     };
-    Input::Hints(blocks.iter().map(hint).collect())
+    PlannerInput::Hints(blocks.iter().map(hint).collect())
 }
 
-fn fetched(block: u32) -> Input {
-    Input::Fetched {
+fn fetched(block: u32) -> PlannerInput {
+    PlannerInput::Fetched {
         block: BlockNo(block),
         service: Nanos(1),
     }
 }
 
-fn asked(block: u32) -> Input {
-    Input::Asked {
+fn asked(block: u32) -> PlannerInput {
+    PlannerInput::Asked {
         block: BlockNo(block),
         compute: Nanos(1),
     }
 }
 
-fn read(block: u32) -> Input {
-    Input::Passed {
+fn read(block: u32) -> PlannerInput {
+    PlannerInput::Passed {
         block: BlockNo(block),
         read: true,
     }
@@ -162,8 +162,8 @@ fn read(block: u32) -> Input {
 /// A round: what is fetched, what goes for it, and whether a reader waits.
 fn round(planner: &mut Planner) -> Vec<(u32, Option<u32>, bool)> {
     let fetches = core::iter::from_fn(|| match planner.poll() {
-        Output::Idle => None,
-        Output::Fetch {
+        PlannerOutput::Idle => None,
+        PlannerOutput::Fetch {
             block,
             evict,
             demand,
@@ -176,7 +176,7 @@ fn round(planner: &mut Planner) -> Vec<(u32, Option<u32>, bool)> {
 #[test]
 fn a_failed_fetch_is_tried_again_only_when_a_reader_asks() {
     let mut planner = Planner::new(&setup("aggressive", 2)).unwrap();
-    let failed = Input::Failed { block: BlockNo(5) };
+    let failed = PlannerInput::Failed { block: BlockNo(5) };
     planner.handle(hints(&[5]));
     assert_eq!(round(&mut planner), [(5, None, false)]);
     planner.handle(failed.clone());
@@ -239,7 +239,7 @@ fn a_block_asked_for_out_of_turn_is_used_then_and_its_place_is_passed_over() {
     }
     assert_eq!(planner.board().cursor(), Position(1));
     let block = BlockNo(1);
-    planner.handle(Input::Passed { block, read: false });
+    planner.handle(PlannerInput::Passed { block, read: false });
     assert_eq!(planner.board().cursor(), planner.board().end());
     assert_eq!(round(&mut planner), []);
 }

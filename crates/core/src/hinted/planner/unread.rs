@@ -6,7 +6,7 @@
 
 use alloc::vec::Vec;
 
-use crate::hinted::protocol::BlockNo;
+use crate::hinted::interface::BlockNo;
 
 /// See the [module](self).
 #[derive(Debug, Default)]

@@ -13,7 +13,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use super::{Board, Pair, Policy};
-use crate::hinted::protocol::BlockNo;
+use crate::hinted::interface::BlockNo;
 use crate::spec::{Knows, Method, Spec};
 
 pub(super) const METHOD: Method<Box<dyn Policy>> = Method {

@@ -18,7 +18,7 @@
 use alloc::boxed::Box;
 
 use super::{Board, HORIZON, Pair, Policy};
-use crate::hinted::protocol::Position;
+use crate::hinted::interface::Position;
 use crate::spec::{Knows, Method, Spec};
 
 pub(super) const METHOD: Method<Box<dyn Policy>> = Method {

@@ -28,7 +28,7 @@ use alloc::vec::Vec;
 use super::fixed_horizon::missing_within;
 use super::{BATCH, Board, HORIZON, Pair, Policy};
 use crate::hinted::batch::Batches;
-use crate::hinted::protocol::{BlockNo, Position};
+use crate::hinted::interface::{BlockNo, Position};
 use crate::hinted::recent::Recent;
 use crate::spec::{Knows, Method, Param, Spec};
 use crate::units::{DeviceId, Nanos};
@@ -230,8 +230,8 @@ fn is_bound_to_stall(board: &Board, disk: DeviceId, f: Ratio) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::hinted::interface::{BlockNo, Hint};
     use crate::hinted::policy::LIST;
-    use crate::hinted::protocol::{BlockNo, Hint};
     use crate::spec::Choice;
     use proptest::prelude::*;
 

@@ -15,7 +15,7 @@ use alloc::boxed::Box;
 
 use super::{BATCH, Board, Pair, Policy};
 use crate::hinted::batch::{Batches, table_6};
-use crate::hinted::protocol::{BlockNo, Position};
+use crate::hinted::interface::{BlockNo, Position};
 use crate::hinted::reverse::{Model, Plan, Planned};
 use crate::spec::{Knows, Method, Param, Spec};
 use crate::units::DeviceId;

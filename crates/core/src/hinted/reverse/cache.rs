@@ -20,8 +20,8 @@ use alloc::vec::Vec;
 
 use super::swaps::Swaps;
 use crate::hinted::board::Board;
+use crate::hinted::interface::{BlockNo, Position};
 use crate::hinted::positions::Positions;
-use crate::hinted::protocol::{BlockNo, Position};
 
 const NEVER: u32 = Position::NEVER.0;
 

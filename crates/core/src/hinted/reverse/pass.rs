@@ -1,6 +1,6 @@
 //! The pass over the references from the cursor to the end, read backwards.
 //!
-//! Called for a [plan](super::plan). When a disk is free, its block not needed for the longest
+//! Called for a [plan](super::pairing). When a disk is free, its block not needed for the longest
 //! time is replaced by the first missing block of any disk, if that does no harm (kimbrel96
 //! section 2.5); the disk of the block that goes is busy with that. One time for every reference
 //! and one for every fetch, from the [model](Model), stand for the clock.

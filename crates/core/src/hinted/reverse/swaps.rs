@@ -1,6 +1,6 @@
 //! What the way back found: for which uses blocks arrive, and after which uses they depart.
 //!
-//! Filled by the [cache](super::cache) on the way back, taken from by the [plan](super::plan) in
+//! Filled by the [cache](super::cache) on the way back, taken from by the [plan](super::pairing) in
 //! forward order. A block arrives for one use and departs after one, so both are sets of places of
 //! the board, a bit each:
 //!
@@ -19,8 +19,8 @@ use alloc::vec::Vec;
 use core::iter::repeat_n;
 
 use crate::hinted::board::Board;
+use crate::hinted::interface::Position;
 use crate::hinted::positions::Positions;
-use crate::hinted::protocol::Position;
 
 const NEVER: u32 = Position::NEVER.0;
 

@@ -2,7 +2,7 @@
 //!
 //! The strips of one disk of an array follow each other on the disk and not in the file, so no single
 //! read has several of them. Threads that read one each overtake each other on their way, and a disk that gets a
-//! strip too early pays two switches; io_uring hands what btrfs would wait for to threads as well (seen with Linux
+//! strip too early pays two switches; io_uring hands reads that btrfs would wait for to threads as well (seen with Linux
 //! 6.18). Linux's older interface, `io_submit(2)`, takes a list of reads on the caller's thread, in its order, and
 //! the block layer joins those that follow each other:
 //!
@@ -10,10 +10,10 @@
 //! lane of member 2: strips 2, 6, 10, 14 -> one io_submit -> one request of 256 KiB at the disk
 //! ```
 //!
-//! What follows on what was submitted last waits while the disk has two such lists: it has enough to do, and the
+//! A read that continues the last one submitted waits while the disk has two such lists: it has enough to do, and the
 //! list grows meanwhile.
 //!
-//! The lane's thread submits; another takes what has ended. A read that the file system carries out before
+//! The lane's thread submits; another takes completions. A read that the file system carries out before
 //! `io_submit` returns costs the overlap and nothing else. A read that ends early, is refused or is no direct one
 //! is made anew where that is found.
 
@@ -30,7 +30,7 @@ use crate::backend::{Request, Sink, read_here};
 use crate::source::{OpenFile, PIECES_MAX, Source};
 use crate::sync::{Condvar, Mutex};
 
-/// Reads the kernel has at once: what Linux queues at a disk. A thousand lanes have what Linux allows all
+/// Reads the kernel has at once: as many as Linux queues at a disk. A thousand lanes have as many as Linux allows all
 /// programs together (`fs.aio-max-nr`).
 const READS_MAX: usize = 64;
 
@@ -43,7 +43,7 @@ const READ: u16 = 7;
 /// `struct iocb` of the kernel, for reads: all else is 0.
 #[repr(C)]
 #[derive(Default)]
-struct Control {
+struct ControlBlock {
     data: u64,
     key_and_flags: u64,
     opcode: u16,
@@ -70,7 +70,7 @@ struct Event {
 /// Lists that a disk has: one that it carries out, and one for afterwards.
 const LISTS: usize = 2;
 
-/// What the kernel has.
+/// Reads in flight.
 #[derive(Default)]
 struct InFlight {
     /// Reads of each list.
@@ -96,15 +96,15 @@ impl InFlight {
     }
 }
 
-/// A read that the kernel has, and what it points to.
+/// A read that the kernel has, and the memory it points to.
 struct Flight {
-    control: Control,
+    control: ControlBlock,
     _pieces: Vec<libc::iovec>,
     request: Box<Request>,
     list: u64,
 }
 
-struct Shared {
+struct AioContext {
     /// `aio_context_t`.
     context: libc::c_ulong,
     sink: Arc<dyn Sink>,
@@ -115,7 +115,7 @@ struct Shared {
 
 /// See the [module](self).
 pub(super) struct InOrder {
-    shared: Arc<Shared>,
+    shared: Arc<AioContext>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -131,7 +131,7 @@ impl InOrder {
         if set_up < 0 {
             return Err(io::Error::last_os_error());
         }
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(AioContext {
             context,
             sink,
             in_flight: Mutex::default(),
@@ -220,13 +220,13 @@ impl Flight {
         };
         let mut pieces = Vec::new();
         request.target.pieces(request.skip, PIECES_MAX, &mut pieces);
-        let control = Control {
+        let control = ControlBlock {
             opcode: READ,
             descriptor: file as u32,
             pieces: pieces.as_ptr() as u64,
             count: pieces.len() as u64,
             offset: (request.offset + request.skip as u64) as i64,
-            ..Control::default()
+            ..ControlBlock::default()
         };
         let mut flight = Box::new(Self {
             control,
@@ -240,13 +240,10 @@ impl Flight {
 }
 
 fn file(request: &Request) -> Option<&OpenFile> {
-    match request.source.as_deref() {
-        Some(Source::File(file)) => Some(file),
-        _ => None,
-    }
+    request.source.as_ref()?.file()
 }
 
-impl Shared {
+impl AioContext {
     /// The number of a list that ends with this request.
     fn new_list(&self, last: Option<&Request>) -> u64 {
         let mut in_flight = self.in_flight.lock();
@@ -271,12 +268,12 @@ impl Shared {
         let mut in_flight = self.in_flight.lock();
         *in_flight.lists.entry(list).or_default() += flights.len();
         drop(in_flight);
-        let controls: Vec<*mut Control> = flights
+        let controls: Vec<*mut ControlBlock> = flights
             .iter()
             // SAFETY: each flight is alive and ours alone until the kernel has taken it.
             .map(|flight| unsafe { &raw mut (**flight).control })
             .collect();
-        // SAFETY: the list is there for the call. What each entry points to is kept by its flight, which lives
+        // SAFETY: the list is there for the call. The memory of each entry is kept by its flight, which lives
         // until its completion was taken: the vector on its heap, the arena and the descriptor by its request.
         let taken = unsafe {
             let count = controls.len() as libc::c_long;

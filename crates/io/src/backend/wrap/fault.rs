@@ -1,7 +1,7 @@
 //! The fault wrapper: errors, short reads and delays, drawn from a seed.
 //!
 //! The n-th request of a run meets the same fate whenever the seed is the same: nothing, an error
-//! instead of any I/O, the first part of what was read, or a delay before it starts. Around the
+//! instead of any I/O, the first part of the bytes read, or a delay before it starts. Around the
 //! other wrappers but the tracer, so an injected error costs the device no time.
 //!
 //! It does not corrupt bytes: nothing here could detect that without checksums.
@@ -26,7 +26,7 @@ pub const ENTRY: Entry = Entry {
     source: "Linux fault-injection(4); TigerBeetle's storage fuzzer",
 };
 
-/// How often what goes wrong. Rates are per thousand requests, independent of each other.
+/// Rates of injected faults. They are per thousand requests, independent of each other.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FaultPlan {
     /// Decides which requests are hit.
@@ -132,7 +132,7 @@ struct Pending {
     stopping: bool,
 }
 
-struct Shared {
+struct FaultState {
     plan: FaultPlan,
     sink: Arc<dyn Sink>,
     pending: Mutex<Pending>,
@@ -141,7 +141,7 @@ struct Shared {
 
 /// See the [module](self).
 pub struct Fault {
-    shared: Arc<Shared>,
+    shared: Arc<FaultState>,
     inner: Arc<dyn Backend>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
@@ -158,7 +158,7 @@ impl Fault {
     ) -> Result<Arc<Self>, Error> {
         plan.check()?;
         let pending = Mutex::default();
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(FaultState {
             plan,
             sink,
             pending,
@@ -184,7 +184,7 @@ impl Fault {
     }
 }
 
-impl Shared {
+impl FaultState {
     /// Submits late requests when their time has come.
     fn release_late(&self, inner: &dyn Backend) {
         let mut pending = self.pending.lock();
@@ -210,7 +210,7 @@ impl Shared {
 
 impl Backend for Fault {
     fn submit(&self, request: Box<Request>) {
-        let Shared {
+        let FaultState {
             plan,
             sink,
             pending,
@@ -260,7 +260,7 @@ impl Backend for Fault {
     }
 }
 
-impl Sink for Shared {
+impl Sink for FaultState {
     fn completed(&self, request: Box<Request>, outcome: Outcome) {
         let cut = self.pending.lock().cuts.remove(&request.number);
         let outcome = match (outcome, cut) {

@@ -37,7 +37,7 @@ pub const ENTRY: Entry = Entry {
 /// A device to emulate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Emulation {
-    /// What a request costs before its first byte, unless it continues the one before.
+    /// The time of a request before its first byte, unless it continues the one before.
     pub switching: Nanos,
     /// How fast bytes come then, of all requests together.
     pub bytes_per_second: u64,
@@ -45,7 +45,7 @@ pub struct Emulation {
     pub servers: u32,
 }
 
-/// What an emulated device was asked for, all devices together.
+/// The requests of an emulated device, all devices together.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct DeviceUse {
     /// Requests.
@@ -72,7 +72,7 @@ struct Device {
     ended: VecDeque<RequestId>,
     /// Those under way, each with its bytes as soon as the wrapped backend brought them.
     tickets: HashMap<RequestId, Option<(Box<Request>, Outcome)>>,
-    /// But for what the model counts.
+    /// Beside the counters of the model.
     used: DeviceUse,
     stopping: bool,
 }
@@ -83,7 +83,7 @@ struct Station {
     changed: Condvar,
 }
 
-struct Shared {
+struct ThrottleState {
     emulation: Emulation,
     sink: Arc<dyn Sink>,
     stations: Mutex<HashMap<DeviceId, Arc<Station>>>,
@@ -91,13 +91,13 @@ struct Shared {
 
 /// See the [module](self).
 pub struct Throttle {
-    shared: Arc<Shared>,
+    shared: Arc<ThrottleState>,
     inner: Arc<dyn Backend>,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
 impl Emulation {
-    /// What such a device costs.
+    /// The costs of such a device.
     ///
     /// # Errors
     /// A cost or a number of servers out of range.
@@ -180,7 +180,7 @@ impl Throttle {
         emulation: Emulation,
         inner: Start<'_>,
     ) -> Result<Arc<Self>, Error> {
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(ThrottleState {
             emulation,
             sink,
             stations: Mutex::default(),
@@ -193,7 +193,7 @@ impl Throttle {
         }))
     }
 
-    /// What was asked for so far.
+    /// The requests so far.
     #[must_use]
     pub fn used(&self) -> DeviceUse {
         let mut sum = DeviceUse::default();
@@ -310,7 +310,7 @@ impl Backend for Throttle {
     }
 }
 
-impl Sink for Shared {
+impl Sink for ThrottleState {
     fn completed(&self, request: Box<Request>, outcome: Outcome) {
         let station = self.stations.lock().get(&request.device).cloned();
         let undelivered = match station {

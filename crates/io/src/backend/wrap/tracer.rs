@@ -7,7 +7,7 @@
 //!
 //! Times are nanoseconds since the tracer was built, lines come in the order of completion. The
 //! outcome is `ok`, `short` with the bytes that came, or `error` with its number. The outermost
-//! wrapper, so it shows what faults and throttling made of a request. It writes under its own
+//! wrapper, so it shows requests after faults and throttling. It writes under its own
 //! lock on the completing thread: meant for looking, not for measuring.
 
 use std::collections::HashMap;
@@ -30,7 +30,7 @@ pub const ENTRY: Entry = Entry {
     source: "blktrace(8); smoltcp phy::Tracer",
 };
 
-/// What the lines are made of; one word a column.
+/// The columns of a line, one word each.
 pub const COLUMNS: &str = "request device file offset bytes submitted_ns completed_ns outcome";
 
 struct Lines {
@@ -39,7 +39,7 @@ struct Lines {
     failed: Option<io::Error>,
 }
 
-/// What the wrapper and its sink share.
+/// State of the wrapper and its sink.
 struct Record {
     start: Instant,
     lines: Mutex<Lines>,
@@ -77,7 +77,7 @@ impl Tracer {
         Ok(Arc::new(Self { record, inner }))
     }
 
-    /// Writes out what is buffered.
+    /// Writes the buffered lines out.
     ///
     /// # Errors
     /// The first error of any line.

@@ -1,4 +1,4 @@
-//! Extents of an address space and the arrays that have them, and what this machine's files say.
+//! Extents of an address space and the arrays that have them, and those of this machine's files.
 
 use std::fs::File;
 use std::io::Write;

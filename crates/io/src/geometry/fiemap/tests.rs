@@ -1,4 +1,4 @@
-//! Recorded and made-up answers of `FIEMAP`, and what is kept of them.
+//! Recorded and made-up answers of `FIEMAP`, and the parts kept of them.
 
 use proptest::prelude::*;
 

@@ -8,7 +8,7 @@
 //!                                  switching     rate / bodies at that time
 //! ```
 //!
-//! `shared` counts what *every* body has received since the start, in billionths of a byte, so a body ends
+//! `shared` counts bytes that *every* body received since the start, in billionths of a byte, so a body ends
 //! when the count has grown by its own size, whichever came and went meanwhile. Example: 8 servers of 1 ms
 //! and 300 MB/s, eight requests of 300 kB at once: first bytes at 1 ms, all end at 9 ms.
 //!
@@ -103,7 +103,7 @@ impl Several {
         self.pass(now);
     }
 
-    /// What each body gets, in bytes a second.
+    /// The rate of each body, in bytes a second.
     fn share(&self) -> u128 {
         let bodies = self.bodies.len().max(1) as u64;
         (self.emulation.bytes_per_second / bodies).max(1).into()

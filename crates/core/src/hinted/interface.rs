@@ -1,6 +1,6 @@
 //! The membrane of the planner: everything that enters it and everything that leaves it.
 //!
-//! Drivers hand in [`Input`]s and carry out [`Output`]s; both are closed enums, so a run can be
+//! Drivers hand in [`PlannerInput`]s and carry out [`PlannerOutput`]s; both are closed enums, so a run can be
 //! recorded, compared and replayed. Inputs that make no sense are counted and change nothing.
 //!
 //! There is no input for "a disk became free": a disk is free when everything the planner asked
@@ -34,7 +34,7 @@ pub struct Hint {
 
 /// Something that happened outside.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Input {
+pub enum PlannerInput {
     /// These references follow those known so far.
     Hints(Vec<Hint>),
     /// The driver holds this block already, in one of the planner's frames.
@@ -88,7 +88,7 @@ pub enum Input {
 
 /// Something the driver must do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Output {
+pub enum PlannerOutput {
     /// Give up `evict` now and start to fetch `block` into its frame, or into an empty one.
     Fetch {
         /// What to fetch.

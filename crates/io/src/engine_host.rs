@@ -1,18 +1,18 @@
-//! The driver's middle: the engine's lock, the queue at its door, and the way to the backend.
+//! The engine's lock, the deferred inputs before it, and the dispatch queue behind it.
 //!
 //! Entered by readers (a read that is not a plain hit), by the driver (open, close, ledger) and by
-//! backend threads (a request ended). There is no thread of its own: whoever has an input takes
-//! the lock, hands it in, leaves, and then wakes, submits and writes what came of it.
+//! backend threads (a request ended). There is no thread of its own: a thread with an input takes
+//! the lock, hands it in, leaves, and then wakes readers, submits requests and writes lines.
 //!
 //! ```text
-//! touches, releases --> door ---+
-//! reads, completions ---------> lock { drain door; feed input } --> outbox --> backend
+//! touches, releases --> deferred --+
+//! reads, completions --> lock { drain deferred; feed input } --> dispatch queue --> backend
 //!                                                             \--> answers --> readers
 //! ```
 //!
-//! Requests reach the backend in the order of the engine's decisions, because the outbox is filled
+//! Requests reach the backend in the order of the engine's decisions, because the queue is filled
 //! under the lock and emptied by one thread at a time. A backend may complete a request inside
-//! `submit`: the thread that empties the outbox then finds more in it, and nothing nests.
+//! `submit`: the thread that empties the queue then finds more in it, and nothing nests.
 
 mod ending;
 
@@ -31,16 +31,16 @@ use forerun_core::{
 use crate::arena::Arena;
 use crate::backend::{Backend, Outcome, Request, Sink};
 use crate::catalog::Version;
-use crate::control::Control;
-use crate::door::{Door, Later};
+use crate::deferred_inputs::{DeferredInput, DeferredInputs};
+use crate::dispatch_queue::DispatchQueue;
+use crate::engine_state::EngineState;
 use crate::folder::OpensAhead;
 use crate::journal_file::JournalFile;
-use crate::outbox::Outbox;
-use crate::settle::{Look, Settled};
+use crate::settle::{Look, Looks, Settled};
 use crate::source::Source;
-use crate::surplus::Surplus;
 use crate::sync::{Condvar, Mutex, MutexGuard};
 use crate::threads;
+use crate::trimming::Trimming;
 use crate::wait::{Call, Waiter};
 
 /// Bytes of journal lines gathered before they are written.
@@ -49,13 +49,13 @@ const JOURNAL_CHUNK: usize = 64 * 1024;
 /// How often the missing rest of a read is asked for before it counts as lost.
 const ATTEMPTS_MAX: u32 = 16;
 
-/// The answer to who must ask again, in earnest.
+/// Returned when the read must be retried (`EAGAIN`).
 const FAILED: Served = Served::Failed {
     error: ErrorCode(libc::EAGAIN),
 };
 
 /// See the [module](self).
-pub(crate) struct Shared {
+pub(crate) struct EngineHost {
     pub(crate) table: Arc<Table>,
     pub(crate) arena: Arc<Arena>,
     /// Blocks are two to this power bytes.
@@ -64,22 +64,24 @@ pub(crate) struct Shared {
     pub(crate) domain: u32,
     /// Whether every read must enter the engine.
     pub(crate) sees_every_read: bool,
+    /// When files are looked at.
+    pub(crate) looks: Looks,
     /// Whether the engine is told how long owners computed.
     pub(crate) uses_cpu_time: bool,
-    control: Mutex<Control>,
-    door: Door,
-    outbox: Outbox,
+    state: Mutex<EngineState>,
+    deferred: DeferredInputs,
+    dispatch_queue: DispatchQueue,
     backend: OnceLock<Arc<dyn Backend>>,
     halted: AtomicBool,
     /// Requests were in flight that did not end in time, and perhaps never do.
     abandoned: AtomicBool,
     landed: Condvar,
     journal: JournalFile,
-    /// Who opens files ahead.
+    /// The host that opens files ahead.
     host: OnceLock<Arc<dyn OpensAhead>>,
 }
 
-/// What a read that entered the engine came back with.
+/// The result of a read that entered the engine.
 pub(crate) enum Answer {
     /// The file is another by now: begin again.
     Changed,
@@ -88,11 +90,11 @@ pub(crate) enum Answer {
 }
 
 /// A read for the engine.
-pub(crate) struct Ask<'a> {
+pub(crate) struct Ask {
     pub(crate) reader: ReaderId,
     pub(crate) file: FileId,
-    pub(crate) source: &'a Source,
-    pub(crate) version: &'a Version,
+    /// The number of the version that is read.
+    pub(crate) version: u64,
     pub(crate) previous: Option<Block>,
     pub(crate) head: u32,
     pub(crate) first: Block,
@@ -100,7 +102,7 @@ pub(crate) struct Ask<'a> {
     pub(crate) fresh: bool,
 }
 
-impl Ask<'_> {
+impl Ask {
     fn input(&self, read: ReadId, wants: Wants) -> Input {
         let head = match wants {
             Wants::Blocks => self.head,
@@ -121,12 +123,12 @@ impl Ask<'_> {
     }
 }
 
-impl Shared {
+impl EngineHost {
     pub(crate) fn new(
-        control: Control,
+        state: EngineState,
         table: Arc<Table>,
         arena: Arc<Arena>,
-        sees_every_read: bool,
+        looks: Looks,
         journal: Option<Box<dyn Write + Send>>,
     ) -> Arc<Self> {
         static DOMAINS: AtomicU32 = AtomicU32::new(0);
@@ -135,11 +137,12 @@ impl Shared {
             block_shift: arena.block_bytes().trailing_zeros(),
             arena,
             domain: DOMAINS.fetch_add(1, Ordering::Relaxed),
-            sees_every_read,
-            uses_cpu_time: control.uses_cpu_time(),
-            control: Mutex::new(control),
-            door: Door::default(),
-            outbox: Outbox::default(),
+            sees_every_read: state.sees_every_read(),
+            looks,
+            uses_cpu_time: state.uses_cpu_time(),
+            state: Mutex::new(state),
+            deferred: DeferredInputs::default(),
+            dispatch_queue: DispatchQueue::default(),
             backend: OnceLock::new(),
             halted: AtomicBool::new(false),
             abandoned: AtomicBool::new(false),
@@ -159,43 +162,43 @@ impl Shared {
         let _ = self.host.set(host);
     }
 
-    /// Who opens files ahead.
+    /// The host that opens files ahead.
     pub(crate) fn host(&self) -> Option<&Arc<dyn OpensAhead>> {
         self.host.get()
     }
 
-    /// Does something under the lock, then what came of it without the lock.
-    pub(crate) fn with<R>(&self, work: impl FnOnce(&mut Control) -> R) -> R {
-        let mut control = self.control.lock();
-        let result = work(&mut control);
-        self.leave(control);
+    /// Does something under the lock, then carries out its outputs without the lock.
+    pub(crate) fn with<R>(&self, work: impl FnOnce(&mut EngineState) -> R) -> R {
+        let mut state = self.state.lock();
+        let result = work(&mut state);
+        self.leave(state);
         result
     }
 
-    /// Does something under the lock after what was queued at the door.
-    pub(crate) fn after_later<R>(&self, work: impl FnOnce(&mut Control) -> R) -> R {
-        self.with(|control| {
-            control.drain(&self.door);
-            work(control)
+    /// Does something under the lock after the deferred inputs.
+    pub(crate) fn after_deferred<R>(&self, work: impl FnOnce(&mut EngineState) -> R) -> R {
+        self.with(|state| {
+            state.drain(&self.deferred);
+            work(state)
         })
     }
 
-    fn leave(&self, mut control: MutexGuard<'_, Control>) {
-        self.tell_door(&mut control);
-        if control.surplus.is_any() {
+    fn leave(&self, mut state: MutexGuard<'_, EngineState>) {
+        self.tell_deferred(&mut state);
+        if state.surplus.is_any() {
             let (table, arena) = (&self.table, &self.arena);
-            control.surplus.give_back(table, arena, self.domain);
+            state.surplus.give_back(table, arena, self.domain);
         }
-        let woken = mem::take(&mut control.woken);
-        let orders = control.orders.take();
-        if !control.fetches.is_empty() {
-            self.outbox.put(control.fetches.drain(..));
+        let woken = mem::take(&mut state.woken);
+        let orders = state.orders.take();
+        if !state.fetches.is_empty() {
+            self.dispatch_queue.put(state.fetches.drain(..));
         }
-        let journal_is_long = control
+        let journal_is_long = state
             .journal
             .as_ref()
             .is_some_and(|j| j.len() >= JOURNAL_CHUNK);
-        drop(control);
+        drop(state);
         for waiter in woken {
             waiter.wake();
         }
@@ -208,26 +211,26 @@ impl Shared {
 
     /// Looks at every frame once for pages that can be given back; the lock is free in between.
     pub(crate) fn give_back_surplus(&self) {
-        for _ in 0..Surplus::turns(self.arena.frames()) {
+        for _ in 0..Trimming::turns(self.arena.frames()) {
             self.with(|_| ());
         }
     }
 
-    /// What was handed in under this lock was one instant: announced reads are planned for. Tells
-    /// those who release memory whether they are to hand that in at once.
-    fn tell_door(&self, control: &mut Control) {
-        control.decide();
-        while self.door.tell(control.wants_releases()) {
-            control.drain(&self.door);
-            control.decide();
+    /// Inputs under one lock are of one instant: announced reads are planned for. Tells
+    /// releasing readers whether they are to hand releases in at once.
+    fn tell_deferred(&self, state: &mut EngineState) {
+        state.decide();
+        while self.deferred.tell(state.wants_releases()) {
+            state.drain(&self.deferred);
+            state.decide();
         }
     }
 
-    /// Empties the outbox, unless somebody is at it, who will then find what we put in.
+    /// Empties the dispatch queue, unless another thread is at it, which then finds our requests.
     fn submit(&self) {
-        while let Some(request) = self.outbox.begin() {
+        while let Some(request) = self.dispatch_queue.begin() {
             self.hand_over(request);
-            self.outbox.end();
+            self.dispatch_queue.end();
         }
     }
 
@@ -244,17 +247,16 @@ impl Shared {
     }
 
     /// Asks the engine for blocks and waits for its answer.
-    pub(crate) fn read(&self, ask: &Ask<'_>) -> io::Result<Answer> {
-        let look = Look::at(ask.version, ask.source)?;
+    pub(crate) fn read(&self, ask: &Ask) -> io::Result<Answer> {
         let waiter = Waiter::of_this_thread();
-        let begun = self.after_later(|control| {
-            if control.stopped {
+        let begun = self.after_deferred(|state| {
+            if state.stopped {
                 return Err(io::Error::from_raw_os_error(libc::ESHUTDOWN));
             }
-            if control.settle(ask.file, look, &self.door) != Settled::Same {
+            if !state.is_version(ask.file, ask.version) {
                 return Ok(false);
             }
-            control.begin_read(waiter.clone(), |read| ask.input(read, Wants::Blocks));
+            state.begin_read(waiter.clone(), |read| ask.input(read, Wants::Blocks));
             Ok(true)
         });
         match begun {
@@ -269,16 +271,12 @@ impl Shared {
 
     /// Has the engine fetch blocks and calls once they are there (or would have to be asked for in
     /// earnest: the file changed, an error, the end of the run). Nothing is held until then.
-    pub(crate) fn call_when_there(&self, ask: &Ask<'_>, call: Call) {
-        let Ok(look) = Look::at(ask.version, ask.source) else {
-            return call(FAILED);
-        };
-        let refused = self.after_later(|control| {
-            let settled = control.settle(ask.file, look, &self.door);
-            if control.stopped || settled != Settled::Same {
+    pub(crate) fn call_when_there(&self, ask: &Ask, call: Call) {
+        let refused = self.after_deferred(|state| {
+            if state.stopped || !state.is_version(ask.file, ask.version) {
                 return Some(call);
             }
-            control.begin_read(Waiter::calling(call), |read| {
+            state.begin_read(Waiter::calling(call), |read| {
                 ask.input(read, Wants::Presence)
             });
             None
@@ -288,58 +286,58 @@ impl Shared {
         }
     }
 
-    /// Queues something for the next who takes the lock, or takes it if the door says so.
-    pub(crate) fn queue(&self, later: Later) {
-        if self.door.queue(later) {
-            self.after_later(|_| ());
+    /// Queues an input for the next holder of the lock, or takes the lock if the queue says so.
+    pub(crate) fn queue(&self, later: DeferredInput) {
+        if self.deferred.queue(later) {
+            self.after_deferred(|_| ());
         }
     }
 
-    /// [`Control::settle`] for a caller that holds the lock.
-    pub(crate) fn settle(&self, control: &mut Control, file: FileId, look: Look) -> Settled {
-        control.settle(file, look, &self.door)
+    /// [`EngineState::settle`] for a caller that holds the lock.
+    pub(crate) fn settle(&self, state: &mut EngineState, file: FileId, look: Look) -> Settled {
+        state.settle(file, look, &self.deferred)
     }
 
-    /// [`Control::forget_surplus`] for a caller that holds the lock.
-    pub(crate) fn forget_surplus(&self, control: &mut Control) {
-        control.forget_surplus(&self.door);
+    /// [`EngineState::forget_surplus`] for a caller that holds the lock.
+    pub(crate) fn forget_surplus(&self, state: &mut EngineState) {
+        state.forget_surplus(&self.deferred);
     }
 
     /// Closes a reader, and forgets files that were closed long ago.
     pub(crate) fn close(&self, reader: ReaderId, file: FileId) {
-        self.after_later(|control| {
-            control.close(reader, file);
-            self.forget_surplus(control);
+        self.after_deferred(|state| {
+            state.close(reader, file);
+            self.forget_surplus(state);
         });
     }
 
-    /// Looks whether the file changed; if so the new version begins. It also did if somebody else
+    /// Looks whether the file changed; if so the new version begins. It also did if another thread
     /// found that meanwhile.
     pub(crate) fn look(
         &self,
         file: FileId,
         version: &Version,
-        source: &Source,
+        source: &dyn Source,
     ) -> io::Result<bool> {
         let look = Look::at(version, source)?;
-        let settled = self.with(|control| control.settle(file, look, &self.door));
+        let settled = self.with(|state| state.settle(file, look, &self.deferred));
         Ok(settled != Settled::Same)
     }
 
-    /// Returns once nobody is in the middle of a change.
+    /// Returns once no change is under way.
     pub(crate) fn wait_for_changes(&self) {
-        drop(self.control.lock());
+        drop(self.state.lock());
     }
 
     /// Where a block lies, found with the table at rest.
     pub(crate) fn find_exactly(&self, file: FileId, block: Block) -> Option<Frame> {
-        let control = self.control.lock();
-        control.table().find(file, block).map(|found| found.frame)
+        let state = self.state.lock();
+        state.table().find(file, block).map(|found| found.frame)
     }
 
     /// How a request that ended ends for the engine; none if its rest must be asked for again.
     fn judge(
-        control: &mut Control,
+        state: &mut EngineState,
         request: &mut Request,
         outcome: Outcome,
     ) -> Option<FetchOutcome> {
@@ -348,10 +346,7 @@ impl Shared {
                 error: ErrorCode(error),
             })
         };
-        let version = control
-            .catalog
-            .get(request.file)
-            .map(|k| k.version.wanted());
+        let version = state.catalog.get(request.file).map(|k| k.version.wanted());
         if version != Some(request.version) {
             return failed(libc::ESTALE);
         }
@@ -375,12 +370,12 @@ impl Shared {
 
     /// The counters as of now.
     pub(crate) fn ledger(&self) -> Ledger {
-        self.with(Control::ledger)
+        self.with(EngineState::ledger)
     }
 
     fn write_journal(&self) {
         let lines = || {
-            self.control
+            self.state
                 .lock()
                 .journal
                 .as_mut()
@@ -393,50 +388,37 @@ impl Shared {
     /// Writes the last lines and closes the journal.
     pub(crate) fn close_journal(&self) -> io::Result<()> {
         self.write_journal();
-        self.control.lock().journal = None;
+        self.state.lock().journal = None;
         self.journal.close()
     }
 
     /// A request ended: the engine hears of it, if the file is still the one it wanted.
     fn completed(&self, mut request: Box<Request>, outcome: Outcome) {
-        let source = request.source.clone();
-        // The fetch was for this version, so a look that found another one comes after it; if yet
-        // another has begun by now, the bytes are of no use whatever was seen.
-        let before = request.version;
-        let look = source.as_ref().and_then(|source| {
-            let seen = source.identity().ok()?;
-            Some(Look { before, seen })
-        });
-        self.after_later(|control| {
-            if let Some(look) = look {
-                control.settle(request.file, look, &self.door);
-            }
-            match Self::judge(control, &mut request, outcome) {
-                Some(outcome) => {
-                    let Request { number, file, .. } = *request;
-                    control.landed(file);
-                    control.surplus.filled(request.target.runs());
-                    control.feed(Input::Completed {
-                        request: number,
-                        outcome,
-                    });
-                    if control.in_flight == 0 {
-                        self.landed.notify_all();
-                    }
+        self.after_deferred(|state| match Self::judge(state, &mut request, outcome) {
+            Some(outcome) => {
+                let Request { number, file, .. } = *request;
+                state.landed(file);
+                state.surplus.filled(request.target.runs());
+                state.feed(Input::Completed {
+                    request: number,
+                    outcome,
+                });
+                if state.in_flight == 0 {
+                    self.landed.notify_all();
                 }
-                None => control.fetches.push(request),
             }
+            None => state.fetches.push(request),
         });
     }
 }
 
 /// The driver as the backend sees it. Weak, because the driver owns the backend.
-pub(crate) struct Port(pub(crate) Weak<Shared>);
+pub(crate) struct Port(pub(crate) Weak<EngineHost>);
 
 impl Sink for Port {
     fn completed(&self, request: Box<Request>, outcome: Outcome) {
-        if let Some(shared) = self.0.upgrade() {
-            shared.completed(request, outcome);
+        if let Some(engine_host) = self.0.upgrade() {
+            engine_host.completed(request, outcome);
         }
     }
 }

@@ -6,29 +6,29 @@
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use super::Shared;
+use super::EngineHost;
 
-impl Shared {
+impl EngineHost {
     /// Forbids reads from now on, waits until nothing is in flight, and halts the backend. False if
     /// something still was when the time was over: then nothing is halted, ever.
     pub(crate) fn halt(&self, until: Option<Instant>) -> bool {
-        let mut control = self.control.lock();
-        control.stopped = true;
-        while control.in_flight > 0 && !self.abandoned.load(Ordering::Acquire) {
-            control = match until {
-                None => self.landed.wait(control),
-                Some(until) if until > Instant::now() => self.landed.wait_until(control, until),
+        let mut state = self.state.lock();
+        state.stopped = true;
+        while state.in_flight > 0 && !self.abandoned.load(Ordering::Acquire) {
+            state = match until {
+                None => self.landed.wait(state),
+                Some(until) if until > Instant::now() => self.landed.wait_until(state, until),
                 Some(_) => {
                     self.abandoned.store(true, Ordering::Release);
-                    control
+                    state
                 }
             }
         }
-        drop(control);
+        drop(state);
         self.halted.store(true, Ordering::Release);
         let abandoned = self.abandoned.load(Ordering::Acquire);
         match self.backend.get() {
-            // Its end would wait for the thread that hangs, whoever dropped it.
+            // Its end would wait for the thread that hangs, in any thread that dropped it.
             Some(backend) if abandoned => std::mem::forget(backend.clone()),
             Some(backend) => backend.stop(),
             None => {}

@@ -1,8 +1,8 @@
-//! The queue beside the engine's lock: what nobody waits for, to be handed in before the next input.
+//! Deferred inputs: a queue beside the engine's lock, handed in before the next input.
 //!
-//! Readers put touches and releases in without the lock, and whoever holds the lock takes them out.
+//! Readers put touches and releases in without the lock, and the lock's holder takes them out.
 //! One thing cannot lie there: a release while a read waits for memory or an announced read is not
-//! over before it, because perhaps nobody else comes. So the lock holder says at the end whether
+//! over before it, because perhaps no other input comes. So the lock holder says at the end whether
 //! one is wanted, and looks once more:
 //!
 //! ```text
@@ -11,7 +11,7 @@
 //!   is it wanted? take the lock        is something queued? hand it in, again
 //! ```
 //!
-//! Whichever is second finds what the other did, since both pass the queue's own lock.
+//! Whichever is second finds the other's change, since both pass the queue's own lock.
 //!
 //! Compiled a second time by `tests/interleavings`, which tries this in every order.
 
@@ -21,14 +21,14 @@ use forerun_core::{Block, Input, ReadId, ReaderId};
 
 use crate::sync::{AtomicBool, Mutex, Ordering};
 
-/// Touches and releases queued before somebody takes the lock for them alone: bounds how long a
+/// Touches and releases queued before a reader takes the lock for them alone: bounds how long a
 /// block's first touch goes unnoticed, and their memory, here and in the list they are taken to. A
 /// sixty-fourth of an uncontended lock is a nanosecond or two, on a copy of hundreds.
 const LATER_MAX: usize = 64;
 
-/// What reached the engine's door without its lock.
+/// An input that was queued without the engine's lock.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Later {
+pub(crate) enum DeferredInput {
     Touch {
         reader: ReaderId,
         first: Block,
@@ -37,10 +37,10 @@ pub(crate) enum Later {
     Release(ReadId),
 }
 
-impl From<Later> for Input {
-    fn from(later: Later) -> Self {
+impl From<DeferredInput> for Input {
+    fn from(later: DeferredInput) -> Self {
         match later {
-            Later::Touch {
+            DeferredInput::Touch {
                 reader,
                 first,
                 count,
@@ -49,39 +49,40 @@ impl From<Later> for Input {
                 first,
                 count,
             },
-            Later::Release(read) => Input::Release { read },
+            DeferredInput::Release(read) => Input::Release { read },
         }
     }
 }
 
 /// See the [module](self).
 #[derive(Default)]
-pub(crate) struct Door {
-    later: Mutex<Vec<Later>>,
+pub(crate) struct DeferredInputs {
+    later: Mutex<Vec<DeferredInput>>,
     /// Whether releases are wanted at once, as of the last time the lock was left.
     wanted: AtomicBool,
 }
 
-impl Door {
+impl DeferredInputs {
     /// Puts something in. If this answers true, the caller takes the lock and hands it in.
     #[must_use]
-    pub(crate) fn queue(&self, later: Later) -> bool {
+    pub(crate) fn queue(&self, later: DeferredInput) -> bool {
         let queued = {
             let mut queue = self.later.lock();
             queue.push(later);
             queue.len()
         };
-        let awaited = matches!(later, Later::Release(_)) && self.wanted.load(Ordering::SeqCst);
+        let awaited =
+            matches!(later, DeferredInput::Release(_)) && self.wanted.load(Ordering::SeqCst);
         awaited || queued >= LATER_MAX
     }
 
     /// Takes everything out, in order, in exchange for an empty list.
-    pub(crate) fn take(&self, list: &mut Vec<Later>) {
+    pub(crate) fn take(&self, list: &mut Vec<DeferredInput>) {
         mem::swap(&mut *self.later.lock(), list);
     }
 
-    /// Tells those who release memory whether that is wanted at once. If this answers true, the caller
-    /// hands in what is queued before it leaves the lock: it may have come before it could be told.
+    /// Tells releasing readers whether releases are wanted at once. If this answers true, the caller
+    /// hands in the queue before it leaves the lock: an input may have come before it could be told.
     #[must_use]
     pub(crate) fn tell(&self, wanted: bool) -> bool {
         self.wanted.store(wanted, Ordering::SeqCst);

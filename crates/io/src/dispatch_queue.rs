@@ -1,6 +1,6 @@
 //! Requests on their way to the backend, in the order of the engine's decisions.
 //!
-//! Filled under the engine's lock, emptied without it, by one thread at a time. Whoever finds
+//! Filled under the engine's lock, emptied without it, by one thread at a time. A thread that finds
 //! another at it leaves: that one looks again after each request. So requests are not overtaken,
 //! and a backend that completes one inside `submit` does not recurse.
 //!
@@ -13,7 +13,7 @@ use crate::sync::Mutex;
 
 /// See the [module](self).
 #[derive(Default)]
-pub(crate) struct Outbox(Mutex<Waiting>);
+pub(crate) struct DispatchQueue(Mutex<Waiting>);
 
 #[derive(Default)]
 struct Waiting {
@@ -22,13 +22,13 @@ struct Waiting {
     busy: bool,
 }
 
-impl Outbox {
+impl DispatchQueue {
     /// Adds requests at the end. The caller holds the engine's lock.
     pub(crate) fn put(&self, requests: impl Iterator<Item = Box<Request>>) {
         self.0.lock().requests.extend(requests);
     }
 
-    /// Takes the first request, to be handed over before [`Outbox::end`] is called; none if there
+    /// Takes the first request, to be handed over before [`DispatchQueue::end`] is called; none if there
     /// is none, or while another is being handed over.
     pub(crate) fn begin(&self) -> Option<Box<Request>> {
         let mut waiting = self.0.lock();

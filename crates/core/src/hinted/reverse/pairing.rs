@@ -21,7 +21,7 @@ use super::Model;
 use super::pass::pass;
 use super::swaps::{Departure, Swaps};
 use crate::hinted::board::Board;
-use crate::hinted::protocol::{BlockNo, Position};
+use crate::hinted::interface::{BlockNo, Position};
 use crate::units::DeviceId;
 
 /// No pair, or no block: neither has this number.

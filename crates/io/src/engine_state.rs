@@ -1,6 +1,6 @@
-//! What the engine's lock protects: the engine, and what must change together with it.
+//! State behind the engine's lock: the engine, and all that must change together with it.
 //!
-//! [`Shared`](crate::shared::Shared) takes the lock and calls in here; nothing in here blocks. One
+//! [`EngineHost`](crate::engine_host::EngineHost) takes the lock and calls in here; nothing in here blocks. One
 //! input goes in, its outputs are carried out as far as that takes no time (an answer is put where
 //! its reader waits, a fetch becomes a request), and the rest is left in two lists for the lock
 //! holder: threads to wake and requests to submit.
@@ -23,17 +23,17 @@ use forerun_core::{
 
 use crate::arena::{Arena, Target};
 use crate::backend::{Member, Request};
-use crate::catalog::{Catalog, Key};
+use crate::catalog::Catalog;
 use crate::clock::Ticker;
-use crate::door::{Door, Later};
+use crate::deferred_inputs::{DeferredInput, DeferredInputs};
 use crate::folder::{Order, Orders};
 use crate::geometry::{DiskMember, Geometry};
 use crate::numbers::Numbered;
 use crate::owner::Owned;
 use crate::placing::Placing;
 use crate::reader::Position;
-use crate::source::Identity;
-use crate::surplus::Surplus;
+use crate::source::{Identity, Key};
+use crate::trimming::Trimming;
 use crate::wait::Waiter;
 
 /// Where a file lies.
@@ -41,18 +41,19 @@ use crate::wait::Waiter;
 pub(crate) enum Place {
     /// On the device of this number.
     Real(u64),
-    /// The same, and a server is behind it.
-    Served(u64),
+    /// The same, and a server is behind it, which gets so many requests at once at most, or as many as
+    /// the memory allows.
+    Served(u64, Option<u32>),
     /// On one of those the engine imagines.
     Imagined,
 }
 
-/// What the system says of a new file, asked before the lock was taken.
+/// The system's account of a new file, asked for before the lock was taken.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Found {
     /// Where on its device it begins.
     pub(crate) location: Option<Bytes>,
-    /// What its device may cost.
+    /// Prior costs of its device.
     pub(crate) prior: Option<Profile>,
     /// On which array it lies, if it does.
     pub(crate) array: Option<FoundArray>,
@@ -62,7 +63,7 @@ pub(crate) struct Found {
 #[derive(Clone, Debug)]
 pub(crate) struct FoundArray {
     pub(crate) geometry: Geometry,
-    /// What its members may cost, by their numbers.
+    /// Prior costs of its members, by their numbers.
     pub(crate) priors: HashMap<u64, Option<Profile>>,
 }
 
@@ -79,7 +80,7 @@ const IMAGINED: u64 = u64::MAX - u16::MAX as u64;
 
 /// See the [module](self).
 #[derive(Debug)]
-pub(crate) struct Control {
+pub(crate) struct EngineState {
     engine: Engine,
     ticker: Ticker,
     arena: Arc<Arena>,
@@ -88,14 +89,14 @@ pub(crate) struct Control {
     /// The most memory the engine uses now.
     pub(crate) limit: Bytes,
     /// Which frames need no pages.
-    pub(crate) surplus: Surplus,
+    pub(crate) surplus: Trimming,
     /// Lines not written yet, if a journal is kept.
     pub(crate) journal: Option<String>,
     pub(crate) catalog: Catalog,
     readers: Numbered<Arc<Position>>,
     reads: Numbered<Arc<Waiter>>,
     devices: HashMap<u64, DeviceId>,
-    taken: Vec<Later>,
+    taken: Vec<DeferredInput>,
     /// A read was answered with blocks since the last decision.
     answered: bool,
     /// Threads whose answer is there.
@@ -108,7 +109,7 @@ pub(crate) struct Control {
     pub(crate) fetches: Vec<Box<Request>>,
     /// Folders that are known.
     pub(crate) folders: Numbered<()>,
-    /// What whoever opens ahead is to do.
+    /// Orders to the host that opens files ahead.
     pub(crate) orders: Orders,
     /// Requests made and not completed.
     pub(crate) in_flight: u32,
@@ -119,7 +120,7 @@ pub(crate) struct Control {
 /// With so many requests of a mebibyte a network file system is busy.
 const SERVED_MAX: u32 = 9;
 
-impl Control {
+impl EngineState {
     pub(crate) fn new(
         engine: Engine,
         ticker: Ticker,
@@ -132,7 +133,7 @@ impl Control {
         Self {
             journal: journal.then(head),
             limit: engine.settings().memory,
-            surplus: Surplus::new(arena.frames()),
+            surplus: Trimming::new(arena.frames()),
             engine,
             ticker,
             arena,
@@ -164,7 +165,7 @@ impl Control {
         loop {
             let output = self.engine.poll();
             match output {
-                Output::Idle { .. } => return,
+                Output::Idle => return,
                 Output::Fetch(fetch) => self.fetch(&fetch),
                 Output::Serve { read, served } => self.serve(read, served),
                 // The blocks left the table already, and frames need no work.
@@ -178,12 +179,12 @@ impl Control {
         }
     }
 
-    /// Hands in what was queued without the lock, in order.
-    pub(crate) fn drain(&mut self, door: &Door) {
+    /// Hands in the deferred inputs, in order.
+    pub(crate) fn drain(&mut self, deferred: &DeferredInputs) {
         let mut taken = mem::take(&mut self.taken);
-        door.take(&mut taken);
+        deferred.take(&mut taken);
         for event in taken.drain(..) {
-            if let Later::Release(read) = event {
+            if let DeferredInput::Release(read) = event {
                 self.reads.remove(read.0);
             }
             self.feed(event.into());
@@ -230,7 +231,7 @@ impl Control {
         let device = |member: &DiskMember| {
             let number = FoundArray::number(member);
             let prior = array.priors.get(&number).cloned().flatten();
-            self.device(number, false, prior)
+            self.device(number, None, prior)
         };
         let placement = array.geometry.placement(block_bytes, device).ok()?;
         LayoutMap::new(&placement, block_bytes).map(|_| placement)
@@ -247,39 +248,43 @@ impl Control {
     /// The devices of a new file, at least one.
     fn devices_of(&mut self, place: Place, prior: Option<Profile>) -> Vec<DeviceId> {
         match place {
-            Place::Real(device) | Place::Served(device) if !self.placing.is_array() => {
-                vec![self.device(device, matches!(place, Place::Served(_)), prior)]
+            Place::Real(device) if !self.placing.is_array() => {
+                vec![self.device(device, None, prior)]
+            }
+            Place::Served(device, most) if !self.placing.is_array() => {
+                let most = self.requests_of_the_served(most.unwrap_or(SERVED_MAX));
+                vec![self.device(device, Some(most), prior)]
             }
             // Real devices are numbered from the other end.
             _ => {
                 let imagined = self.placing.imagined(self.catalog.next().0);
-                let devices = imagined.map(|at| self.device(IMAGINED + at, false, prior.clone()));
+                let devices = imagined.map(|at| self.device(IMAGINED + at, None, prior.clone()));
                 devices.collect()
             }
         }
     }
 
     /// The number of a device, which is told to the engine if it is new.
-    fn device(&mut self, place: u64, served: bool, prior: Option<Profile>) -> DeviceId {
+    fn device(&mut self, place: u64, most: Option<u32>, prior: Option<Profile>) -> DeviceId {
         // More devices than numbers share the last one: slower, but nothing breaks.
         let next = DeviceId(self.devices.len().min(usize::from(u16::MAX)) as u16);
         let device = *self.devices.entry(place).or_insert(next);
         if device == next {
             let mut profile = prior.unwrap_or_else(|| self.profile.clone());
-            if served {
-                profile = profile.with_most(self.requests_of_the_served());
+            if let Some(most) = most {
+                profile = profile.with_most(most);
             }
             self.feed(Input::Device { device, profile });
         }
         device
     }
 
-    /// Most requests of a served device at once: its server may never answer them, and what it holds
-    /// others cannot have. Half the memory at most.
-    fn requests_of_the_served(&self) -> u32 {
+    /// Most requests of a served device at once: its server may never answer them, and the memory of
+    /// those is lost to others. Half the memory at most.
+    fn requests_of_the_served(&self, most: u32) -> u32 {
         let settings = self.engine.settings();
         let requests = settings.memory.0 / 2 / settings.request_max.0.max(1);
-        u32::try_from(requests).map_or(SERVED_MAX, |requests| requests.clamp(2, SERVED_MAX))
+        u32::try_from(requests).map_or(most, |requests| requests.clamp(2, most.max(2)))
     }
 
     /// Numbers a reader and opens it.
@@ -287,6 +292,12 @@ impl Control {
         let reader = ReaderId(self.readers.insert(position));
         self.feed(Input::Open { reader, file });
         reader
+    }
+
+    /// Whether the version of a file is still the one of this number.
+    pub(crate) fn is_version(&self, file: FileId, count: u64) -> bool {
+        let known = self.catalog.get(file);
+        known.is_some_and(|known| known.version.count() == count)
     }
 
     /// Closes a reader.
@@ -309,7 +320,7 @@ impl Control {
         )
     }
 
-    /// Limits the memory the engine uses; if pages may be given back, also what is resident.
+    /// Limits the memory the engine uses; if pages may be given back, also the pages in use.
     pub(crate) fn limit(&mut self, memory: Bytes, give_back: bool) {
         self.limit = memory;
         self.feed(Input::Limit { memory });
@@ -321,11 +332,11 @@ impl Control {
     }
 
     /// Forgets files that were closed long ago, if too many are.
-    pub(crate) fn forget_surplus(&mut self, door: &Door) {
+    pub(crate) fn forget_surplus(&mut self, deferred: &DeferredInputs) {
         let Some(left) = self.catalog.surplus() else {
             return;
         };
-        self.drain(door);
+        self.drain(deferred);
         while let Some(file) = self.catalog.take_closed(left) {
             self.feed(Input::Forget { file });
         }
@@ -455,12 +466,17 @@ impl Control {
         self.engine.follows_folders()
     }
 
+    /// Whether every read must enter the engine.
+    pub(crate) fn sees_every_read(&self) -> bool {
+        self.engine.sees_every_read()
+    }
+
     /// Whether any method decides by the time that owners compute.
     pub(crate) fn uses_cpu_time(&self) -> bool {
         self.engine.uses_cpu_time()
     }
 
-    /// The open readers of which it is known whose they are.
+    /// The open readers whose owner is known.
     pub(crate) fn owned(&self) -> Vec<Owned> {
         let readers = self.readers.iter().filter_map(|(number, position)| {
             Some(Owned {
@@ -505,7 +521,7 @@ impl Control {
         }
     }
 
-    /// What a device costs, once that rests on enough requests.
+    /// Costs of a device, once they rest on enough requests.
     pub(crate) fn estimate(&self, place: u64) -> Option<Profile> {
         let view = self.engine.device(*self.devices.get(&place)?)?;
         view.confidence.is_enough().then_some(view.profile)

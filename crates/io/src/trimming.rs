@@ -1,13 +1,13 @@
-//! Surplus: pages of frames that hold nothing, given back to the system while a limit is in force.
+//! Trimming: pages of frames that hold nothing, given back to the system while a limit is in force.
 //!
 //! The engine keeps within a [limit](crate::Driver::limit_memory) by setting frames aside; their
-//! pages stay with the process until somebody says that nobody needs them. Which frames are set
-//! aside changes a little all the time, so the count is what is held: no more frames may have pages
+//! pages stay with the process until they are given back. Which frames are set
+//! aside changes a little all the time, so their number is the limit: no more frames may have pages
 //! than the limit allows, and a [`SLACK`]. When there are more, frames are looked at in turn, some each
 //! time the engine's lock is left, and the pages of those that hold nothing are given back.
 //!
 //! Kept beside the engine under its lock, told of every request, asked by
-//! [`Shared`](crate::shared::Shared). Without a limit it only counts requests.
+//! [`EngineHost`](crate::engine_host::EngineHost). Without a limit it only counts requests.
 
 use forerun_core::table::{Frame, Table, flag};
 
@@ -45,7 +45,7 @@ impl Bits {
 
 /// See the [module](self).
 #[derive(Debug)]
-pub(crate) struct Surplus {
+pub(crate) struct Trimming {
     frames: u32,
     /// Requests made since a limit is in force fill these, also some that the engine has given up
     /// meanwhile. Empty without a limit, as the next: bookkeeping has little room.
@@ -54,7 +54,7 @@ pub(crate) struct Surplus {
     without_pages: Bits,
     /// Requests under way that fill frames.
     requests: u32,
-    /// How many of these were made before the limit. It is not known what they fill, so nothing is
+    /// How many of these were made before the limit. Their frames are not known, so nothing is
     /// given back until they are over.
     unknown: u32,
     /// How many those are.
@@ -65,7 +65,7 @@ pub(crate) struct Surplus {
     next: u32,
 }
 
-impl Surplus {
+impl Trimming {
     pub(crate) fn new(frames: u32) -> Self {
         Self {
             frames,
@@ -157,7 +157,7 @@ impl Surplus {
             // SAFETY: these frames are vacant, so no thread begins to read them; the last one that
             // did without a lock was waited for, readers that were served have no pin on them. No
             // request fills them. The engine gives them to nobody else meanwhile, because its lock
-            // is held, and what it gives them to later fills them before anybody reads.
+            // is held, and a later owner fills them before they are read.
             unsafe { arena.discard(run) };
         }
     }
@@ -174,10 +174,10 @@ mod tests {
     fn vacant_frames_lose_their_pages_and_those_a_request_fills_do_not() {
         let arena = Arc::new(Arena::new(256, 4096).unwrap());
         let table = Table::new(256);
-        // SAFETY: nobody else uses this arena.
+        // SAFETY: this arena is used here alone.
         let mut target = unsafe { Target::new(arena.clone(), (0..256).map(Frame)) };
         target.fill(0, target.bytes(), |_, slice| slice.fill(7));
-        let mut surplus = Surplus::new(256);
+        let mut surplus = Trimming::new(256);
         let busy = [Run {
             first: Frame(100),
             count: 50,

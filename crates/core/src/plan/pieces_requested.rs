@@ -2,7 +2,7 @@
 //!
 //! A piece of which some blocks are there already is fetched in several requests. The engine says
 //! which are a piece's, when the driver got each and how it ended; once all have ended, the
-//! [plan](super) tells the planner. Requests that readers made for themselves are not here.
+//! [plan](super) tells the planner. PiecesRequested that readers made for themselves are not here.
 
 use alloc::collections::BTreeMap;
 
@@ -11,12 +11,12 @@ use crate::units::{Nanos, RequestId};
 
 /// See the [module](self).
 #[derive(Debug, Default)]
-pub(crate) struct Requests {
+pub(crate) struct PiecesRequested {
     /// The piece, and when the driver got the request.
     list: BTreeMap<RequestId, (BlockNo, Nanos)>,
 }
 
-impl Requests {
+impl PiecesRequested {
     /// A request is for a piece.
     pub(crate) fn add(&mut self, id: RequestId, piece: BlockNo) {
         self.list.insert(id, (piece, Nanos(0)));
@@ -48,7 +48,7 @@ impl Requests {
 /// How the fetch of a piece goes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Progress {
-    /// Requests under way.
+    /// PiecesRequested under way.
     requests: u32,
     /// Part of what was to be fetched did not arrive.
     is_broken: bool,

@@ -1,0 +1,368 @@
+//! A file or block device, read directly if its file system allows.
+//!
+//! A file is opened with `O_DIRECT`, because the arena is the cache and a second copy in the page
+//! cache would waste memory. Where the file system refuses, be it at the open or at the first
+//! read, reading goes on buffered, with the kernel's own readahead off: two prefetchers on one
+//! file fetch everything the wrong one guessed.
+//!
+//! [`Identity`] tells versions of a file apart. A version is as fine as the file system's times:
+//! Linux 6.13 and later give a new time to the first change after any look at the old one; before
+//! that, two changes within one tick (4 ms) that keep the size look like one. A write in progress
+//! has its new time before its bytes, so a buffered read beside it may see part of it, as with
+//! `pread(2)`; a direct read on ext4, XFS or btrfs does not.
+
+use std::fs::File;
+use std::io::{self, Seek, SeekFrom};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Once};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use super::{Key, Source};
+use crate::arena::Target;
+use crate::error::Error;
+use crate::served::is_served;
+
+/// `IOV_MAX` on Linux: the most pieces of memory one read may fill.
+pub const PIECES_MAX: usize = 1024;
+
+/// No device reads in smaller units, so a direct read that ends elsewhere met the end of a file.
+const SECTOR: usize = 512;
+
+/// Which file, and which version of it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Identity {
+    /// Its device and inode.
+    pub inode: (u64, u64),
+    /// Its size.
+    pub bytes: u64,
+    /// When its content changed last: seconds and nanoseconds.
+    pub modified: (i64, i64),
+    /// When its inode changed last; unlike the former it cannot be set back.
+    pub changed: (i64, i64),
+    /// When it was made, where that is known: tells a file from a later one of the same inode.
+    pub born: Option<(i64, u32)>,
+}
+
+/// An open file, direct if the file system allows.
+#[derive(Debug)]
+pub struct OpenFile {
+    file: Arc<File>,
+    direct: AtomicBool,
+    block_device: bool,
+    inode: (u64, u64),
+    served: bool,
+}
+
+static BUFFERED: Once = Once::new();
+
+fn warn_buffered(reason: &io::Error) {
+    BUFFERED.call_once(|| {
+        tracing::warn!("direct I/O refused ({reason}): reading through the page cache");
+    });
+}
+
+impl OpenFile {
+    /// Opens a regular file or block device for reading.
+    ///
+    /// # Errors
+    /// Missing, unreadable, a directory, nothing with positions, or no descriptor left; each
+    /// names the path.
+    pub fn open(path: &Path) -> Result<Self, Error> {
+        let failed = |source: io::Error| match source.raw_os_error() {
+            Some(libc::EMFILE | libc::ENFILE) => Error::TooManyOpenFiles {
+                path: path.into(),
+                limit: descriptor_limit(),
+            },
+            Some(libc::EISDIR) => Error::Directory { path: path.into() },
+            _ => Error::Open {
+                path: path.into(),
+                source,
+            },
+        };
+        // Not blocking, so that a pipe without a writer is refused below instead of waited for.
+        let open = |flags| {
+            let flags = flags | libc::O_NONBLOCK | libc::O_NOCTTY;
+            File::options().read(true).custom_flags(flags).open(path)
+        };
+        let (file, direct) = match open(libc::O_DIRECT) {
+            Ok(file) => (file, true),
+            Err(e) if e.raw_os_error() == Some(libc::EINVAL) => {
+                warn_buffered(&e);
+                (open(0).map_err(failed)?, false)
+            }
+            Err(e) => return Err(failed(e)),
+        };
+        let metadata = file.metadata().map_err(failed)?;
+        let kind = metadata.file_type();
+        if kind.is_dir() {
+            return Err(Error::Directory { path: path.into() });
+        }
+        if !kind.is_file() && !kind.is_block_device() {
+            return Err(Error::NotAFile { path: path.into() });
+        }
+        let block_device = kind.is_block_device();
+        let served = is_served(file.as_fd());
+        let inode = (metadata.dev(), metadata.ino());
+        Ok(Self::new(file.into(), direct, block_device, inode, served))
+    }
+
+    /// A regular file that its caller opened for reading, with `O_DIRECT` or not, and knows to be this
+    /// inode on a file system that is [served](crate::served) or not.
+    #[must_use]
+    pub fn of(file: Arc<File>, direct: bool, inode: (u64, u64), served: bool) -> Self {
+        Self::new(file, direct, false, inode, served)
+    }
+
+    fn new(
+        file: Arc<File>,
+        direct: bool,
+        block_device: bool,
+        inode: (u64, u64),
+        served: bool,
+    ) -> Self {
+        let opened = Self {
+            file,
+            direct: AtomicBool::new(direct),
+            block_device,
+            inode,
+            served,
+        };
+        if !direct {
+            opened.advise_random();
+        }
+        opened
+    }
+
+    /// Its device and inode, which stay.
+    #[must_use]
+    pub fn inode(&self) -> (u64, u64) {
+        self.inode
+    }
+
+    /// Its version, as of now.
+    ///
+    /// # Errors
+    /// Those of `fstat(2)`.
+    pub fn identity(&self) -> io::Result<Identity> {
+        let m = self.file.metadata()?;
+        let bytes = if self.block_device {
+            (&*self.file).seek(SeekFrom::End(0))?
+        } else {
+            m.len()
+        };
+        Ok(Identity {
+            inode: (m.dev(), m.ino()),
+            bytes,
+            modified: (m.mtime(), m.mtime_nsec()),
+            changed: (m.ctime(), m.ctime_nsec()),
+            born: m.created().ok().and_then(since_epoch),
+        })
+    }
+
+    /// Whether reads bypass the page cache.
+    #[must_use]
+    pub fn is_direct(&self) -> bool {
+        self.direct.load(Ordering::Relaxed)
+    }
+
+    /// Goes on buffered after a direct read was refused; false if reads were buffered already.
+    pub fn leave_direct(&self, reason: &io::Error) -> bool {
+        if !self.is_direct() {
+            return false;
+        }
+        // SAFETY: plain calls on a descriptor we own; no memory is involved.
+        let cleared = unsafe {
+            let flags = libc::fcntl(self.as_raw_fd(), libc::F_GETFL);
+            flags != -1
+                && libc::fcntl(self.as_raw_fd(), libc::F_SETFL, flags & !libc::O_DIRECT) != -1
+        };
+        if cleared && self.direct.swap(false, Ordering::Relaxed) {
+            warn_buffered(reason);
+            self.advise_random();
+        }
+        cleared
+    }
+
+    fn advise_random(&self) {
+        // SAFETY: advice about a descriptor we own; no memory is involved.
+        unsafe { libc::posix_fadvise(self.as_raw_fd(), 0, 0, libc::POSIX_FADV_RANDOM) };
+    }
+
+    fn read_into(&self, target: &Target, offset: u64, skip: usize) -> io::Result<usize> {
+        let end = target.bytes();
+        let mut pieces = Vec::new();
+        let mut done = skip;
+        while done < end {
+            target.pieces(done, PIECES_MAX, &mut pieces);
+            // SAFETY: the pieces lie in the arena, which the target keeps alive, and no other code
+            // uses them while the target exists.
+            let n = unsafe {
+                let count = pieces.len() as libc::c_int;
+                let at = (offset + done as u64) as libc::off_t;
+                libc::preadv(self.as_raw_fd(), pieces.as_ptr(), count, at)
+            };
+            match usize::try_from(n) {
+                Ok(n) => {
+                    done += n;
+                    if self.is_end(n, done) {
+                        break;
+                    }
+                }
+                Err(_) => self.retry(io::Error::last_os_error())?,
+            }
+        }
+        Ok(done)
+    }
+
+    /// Whether a read that returned `n` bytes, `done` in all, met the end of the file: nothing
+    /// came, or a direct read stopped inside a sector and cannot be continued from there.
+    #[must_use]
+    pub fn is_end(&self, n: usize, done: usize) -> bool {
+        n == 0 || (self.is_direct() && !done.is_multiple_of(SECTOR))
+    }
+
+    /// Whether a failed read should be tried again as it is, or buffered.
+    ///
+    /// # Errors
+    /// The error itself, if trying again would not help.
+    pub fn retry(&self, error: io::Error) -> io::Result<()> {
+        match error.raw_os_error() {
+            Some(libc::EINTR | libc::EAGAIN) => Ok(()),
+            Some(libc::EINVAL) if self.leave_direct(&error) => Ok(()),
+            _ => Err(error),
+        }
+    }
+}
+
+/// Seconds and nanoseconds; the epoch itself stands for a time that is not known.
+fn since_epoch(time: SystemTime) -> Option<(i64, u32)> {
+    let (seconds, nanoseconds) = match time.duration_since(UNIX_EPOCH) {
+        Ok(after) => (i64::try_from(after.as_secs()).ok()?, after.subsec_nanos()),
+        Err(before) => {
+            let before = before.duration();
+            let whole = -i64::try_from(before.as_secs()).ok()?;
+            match before.subsec_nanos() {
+                0 => (whole, 0),
+                part => (whole - 1, 1_000_000_000 - part),
+            }
+        }
+    };
+    (seconds != 0 || nanoseconds != 0).then_some((seconds, nanoseconds))
+}
+
+impl AsFd for OpenFile {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+}
+
+impl AsRawFd for OpenFile {
+    fn as_raw_fd(&self) -> RawFd {
+        self.file.as_raw_fd()
+    }
+}
+
+impl Source for OpenFile {
+    fn key(&self) -> Key {
+        Key::Inode(self.inode.0, self.inode.1)
+    }
+
+    fn device(&self) -> Option<u64> {
+        Some(self.inode.0)
+    }
+
+    fn is_served(&self) -> bool {
+        self.served
+    }
+
+    fn file(&self) -> Option<&OpenFile> {
+        Some(self)
+    }
+
+    fn bytes(&self) -> io::Result<u64> {
+        Ok(self.identity()?.bytes)
+    }
+
+    fn identity(&self) -> io::Result<Option<Identity>> {
+        self.identity().map(Some)
+    }
+
+    fn read(&self, target: &mut Target, offset: u64, skip: usize) -> io::Result<usize> {
+        self.read_into(target, offset, skip)
+    }
+}
+
+/// Raises the soft limit of descriptors to the hard one, so that ten thousand open files work
+/// where the system allows them. A refusal is no error: an open will then name the limit.
+pub(crate) fn raise_descriptor_limit() {
+    let mut limit = libc::rlimit {
+        rlim_cur: 0,
+        rlim_max: 0,
+    };
+    // SAFETY: `limit` is a valid rlimit for both calls.
+    unsafe {
+        if libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) == 0 && limit.rlim_cur < limit.rlim_max
+        {
+            limit.rlim_cur = limit.rlim_max;
+            libc::setrlimit(libc::RLIMIT_NOFILE, &limit);
+        }
+    }
+}
+
+fn descriptor_limit() -> u64 {
+    let mut limit = libc::rlimit {
+        rlim_cur: 0,
+        rlim_max: 0,
+    };
+    // SAFETY: `limit` is a valid rlimit for the call.
+    unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) };
+    limit.rlim_cur
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arena::Arena;
+    use crate::generated;
+    use forerun_core::table::Frame;
+    use std::io::Write;
+
+    #[test]
+    fn a_file_is_read_to_its_unaligned_end_whether_direct_or_not() {
+        let mut named = tempfile::NamedTempFile::new().unwrap();
+        let mut content = vec![0; 3 * 4096 + 777];
+        generated::fill(1, 2, 0, &mut content);
+        named.write_all(&content).unwrap();
+        let file = OpenFile::open(named.path()).unwrap();
+        let arena = Arc::new(Arena::new(8, 4096).unwrap());
+        for _ in 0..2 {
+            // SAFETY: this arena is used here alone.
+            let mut target = unsafe { Target::new(arena.clone(), [5, 2, 3, 0].map(Frame)) };
+            assert_eq!(file.read(&mut target, 0, 0).unwrap(), content.len());
+            target.fill(0, content.len(), |at, slice| {
+                assert_eq!(slice, &content[at..at + slice.len()]);
+            });
+            file.leave_direct(&io::Error::from_raw_os_error(libc::EINVAL));
+            assert!(!file.is_direct());
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_named() {
+        let dir = tempfile::tempdir().unwrap();
+        assert!(matches!(
+            OpenFile::open(dir.path()),
+            Err(Error::Directory { .. })
+        ));
+        let missing = OpenFile::open(&dir.path().join("absent")).unwrap_err();
+        assert!(missing.to_string().contains("absent"), "{missing}");
+        let character = OpenFile::open(Path::new("/dev/null")).unwrap_err();
+        assert!(
+            matches!(character, Error::NotAFile { .. } | Error::Open { .. }),
+            "{character}"
+        );
+    }
+}

@@ -1,0 +1,383 @@
+//! Objects of HTTP servers, read by range requests (RFC 9110, section 14).
+//!
+//! Problem: an object can be replaced between two ranges of it, and a request over a network can fail in
+//! more ways than a read of a disk.
+//!
+//! Mechanism: opening asks for the first byte and learns size and ETag. From then on each request names
+//! that ETag in `If-Match`, and an answer of another version is not used: a reader gets bytes of the one
+//! version it opened, or `ESTALE`. A fault that may pass (429, 5xx, a connection that was
+//! reset, a body cut short) is asked for again, from the first byte missing, with growing pauses, as long as
+//! [`Limits::deadline`] allows.
+//!
+//! ```text
+//! bytes 0..1 MiB, If-Match "a1"   206, 400 KiB, reset   pause 100 ms
+//! bytes 400 KiB..1 MiB            503, Retry-After: 1   pause 1 s
+//! bytes 400 KiB..1 MiB            206                   done
+//! ```
+//!
+//! Not supported: servers that answer ranges with the whole object, weak ETags alone, HTTPS.
+
+use std::fmt;
+use std::io::{self, Read};
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use forerun_core::{Nanos, Profile};
+use ureq::http::{Response, StatusCode, header};
+use ureq::{Agent, Body};
+
+use super::{Key, Source};
+use crate::arena::Target;
+use crate::error::Error;
+
+/// How long requests may take, and how many there are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Limits {
+    /// For a connection to be made.
+    pub connect: Duration,
+    /// For each piece of an answer to arrive.
+    pub silence: Duration,
+    /// For a range, all attempts together.
+    pub deadline: Duration,
+    /// Requests to one server at once.
+    pub requests: u32,
+}
+
+impl Default for Limits {
+    /// 10 s to connect, 30 s of silence and 2 min for a range; 64 requests: at 30 ms to the first byte and
+    /// 80 MB/s a connection as much as 5 GB/s.
+    fn default() -> Self {
+        Self {
+            connect: Duration::from_secs(10),
+            silence: Duration::from_secs(30),
+            deadline: Duration::from_secs(120),
+            requests: 64,
+        }
+    }
+}
+
+/// The first pause between two attempts; each is twice the one before, up to [`PAUSE_MAX`].
+const PAUSE: Duration = Duration::from_millis(100);
+/// See [`PAUSE`].
+const PAUSE_MAX: Duration = Duration::from_secs(5);
+
+/// Connections to HTTP servers, shared by all objects opened with it.
+#[derive(Clone, Debug)]
+pub struct Client {
+    agent: Agent,
+    limits: Limits,
+}
+
+impl Default for Client {
+    fn default() -> Self {
+        Self::new(Limits::default())
+    }
+}
+
+impl Client {
+    /// No connection yet.
+    #[must_use]
+    pub fn new(limits: Limits) -> Self {
+        let requests = limits.requests.max(1) as usize;
+        let config = Agent::config_builder()
+            .http_status_as_error(false)
+            .accept_encoding("identity")
+            .timeout_connect(Some(limits.connect))
+            .timeout_recv_response(Some(limits.silence))
+            .timeout_per_read(Some(limits.silence))
+            .max_idle_connections(requests)
+            .max_idle_connections_per_host(requests)
+            .build();
+        let agent = config.new_agent();
+        Self { agent, limits }
+    }
+
+    /// Opens the version of an object that is there now.
+    ///
+    /// # Errors
+    /// The address is none, the server cannot be reached or refuses, or its answer has no strong ETag or
+    /// ignores ranges. Each names the address.
+    pub fn open(&self, url: &str) -> Result<Object, Error> {
+        let failed = |source| Error::Open {
+            path: url.into(),
+            source,
+        };
+        let authority = authority(url).map_err(failed)?;
+        let mut attempts = Attempts::new(&self.limits);
+        let response = loop {
+            match self.request(url, 0, 1, None) {
+                Ok(response) => break response,
+                Err(fault) => attempts.pause(fault).map_err(failed)?,
+            }
+        };
+        let header = |name| text(&response, name);
+        let version = header(header::ETAG).filter(|tag| tag.starts_with('"'));
+        let (version, bytes) = match response.status() {
+            // An empty object has no first byte.
+            StatusCode::RANGE_NOT_SATISFIABLE => (version.unwrap_or_default(), 0),
+            _ => {
+                let none = || other(format!("no strong ETag: {:?}", header(header::ETAG)));
+                let bytes = span(&response).map(|(_, bytes)| bytes);
+                let ignored = || other("the server does not answer ranges");
+                let version = version.ok_or_else(none).map_err(failed)?;
+                (version, bytes.ok_or_else(ignored).map_err(failed)?)
+            }
+        };
+        Ok(Object {
+            client: self.clone(),
+            url: url.into(),
+            version: version.into(),
+            bytes,
+            server: number(authority),
+        })
+    }
+
+    /// Asks for the bytes `begin..end`; the answer has some of them, or is that there are none.
+    fn request(
+        &self,
+        url: &str,
+        begin: u64,
+        end: u64,
+        version: Option<&str>,
+    ) -> Result<Response<Body>, Fault> {
+        let range = format!("bytes={begin}-{}", end - 1);
+        let mut request = self.agent.get(url).header(header::RANGE, range);
+        if let Some(version) = version {
+            request = request.header(header::IF_MATCH, version);
+        }
+        let response = request.call().map_err(Fault::of_call)?;
+        match response.status() {
+            StatusCode::PARTIAL_CONTENT => Ok(response),
+            StatusCode::RANGE_NOT_SATISFIABLE if begin == 0 => Ok(response),
+            status => Err(Fault::of_status(status, &response)),
+        }
+    }
+}
+
+/// One version of an object.
+pub struct Object {
+    client: Client,
+    url: Arc<str>,
+    version: Arc<str>,
+    bytes: u64,
+    server: u64,
+}
+
+impl fmt::Debug for Object {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { url, version, .. } = self;
+        write!(f, "Object {{ {url}, version {version} }}")
+    }
+}
+
+impl Object {
+    /// Reads from `offset + done` on until `end` is there; how far it came stands in `done`.
+    fn read_once(
+        &self,
+        target: &mut Target,
+        offset: u64,
+        done: &mut usize,
+        end: usize,
+    ) -> Result<(), Fault> {
+        let (begin, stop) = (offset + *done as u64, offset + end as u64);
+        let client = &self.client;
+        let mut response = client.request(&self.url, begin, stop, Some(&self.version))?;
+        if span(&response) != Some((begin, self.bytes)) {
+            return Err(Fault::last(other("another range than was asked for")));
+        }
+        if text(&response, header::ETAG).is_some_and(|tag| *tag != *self.version) {
+            return Err(Fault::last(io::Error::from_raw_os_error(libc::ESTALE)));
+        }
+        let mut body = response.body_mut().as_reader();
+        let mut result = Ok(());
+        target.fill(*done, end, |_, mut memory| {
+            while result.is_ok() && !memory.is_empty() {
+                match body.read(memory) {
+                    Ok(0) => result = Err(Fault::passing("the body is cut short")),
+                    Ok(read) => {
+                        *done += read;
+                        memory = &mut memory[read..];
+                    }
+                    Err(error) => result = Err(Fault::passing(error)),
+                }
+            }
+        });
+        result
+    }
+}
+
+impl Source for Object {
+    fn key(&self) -> Key {
+        Key::Object {
+            name: self.url.clone(),
+            version: self.version.clone(),
+        }
+    }
+
+    fn device(&self) -> Option<u64> {
+        Some(self.server)
+    }
+
+    fn is_served(&self) -> bool {
+        true
+    }
+
+    fn requests_max(&self) -> Option<u32> {
+        Some(self.client.limits.requests)
+    }
+
+    /// 30 ms to the first byte and 80 MB/s: an object store of today, seen over one connection.
+    fn profile(&self) -> Option<Profile> {
+        Profile::constant(Nanos(30_000_000), 80_000_000).ok()
+    }
+
+    fn bytes(&self) -> io::Result<u64> {
+        Ok(self.bytes)
+    }
+
+    fn read(&self, target: &mut Target, offset: u64, skip: usize) -> io::Result<usize> {
+        let left = usize::try_from(self.bytes.saturating_sub(offset)).unwrap_or(usize::MAX);
+        let end = target.bytes().min(left);
+        let mut attempts = Attempts::new(&self.client.limits);
+        let mut done = skip;
+        while done < end {
+            let before = done;
+            if let Err(fault) = self.read_once(target, offset, &mut done, end) {
+                if done > before {
+                    attempts.pause = PAUSE;
+                }
+                attempts.pause(fault).inspect_err(|error| {
+                    tracing::warn!("{}: bytes from {offset}: {error}", self.url);
+                })?;
+            }
+        }
+        Ok(done)
+    }
+}
+
+/// Attempts at one range.
+struct Attempts {
+    until: Instant,
+    pause: Duration,
+}
+
+impl Attempts {
+    fn new(limits: &Limits) -> Self {
+        Self {
+            until: Instant::now() + limits.deadline,
+            pause: PAUSE,
+        }
+    }
+
+    /// Waits before the next attempt.
+    ///
+    /// # Errors
+    /// The fault is for good, or the next attempt would come after the deadline.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a pause is kept to: nothing can make the server ready before"
+    )]
+    fn pause(&mut self, fault: Fault) -> io::Result<()> {
+        let pause = fault.after.unwrap_or(self.pause);
+        if fault.is_last || Instant::now() + pause > self.until {
+            return Err(fault.error);
+        }
+        thread::sleep(pause);
+        self.pause = (self.pause * 2).min(PAUSE_MAX);
+        Ok(())
+    }
+}
+
+/// Why a request brought nothing, or not all.
+struct Fault {
+    error: io::Error,
+    /// Whether another attempt would end the same.
+    is_last: bool,
+    /// When the server says that the next one may come.
+    after: Option<Duration>,
+}
+
+impl Fault {
+    fn last(error: io::Error) -> Self {
+        Self {
+            error,
+            is_last: true,
+            after: None,
+        }
+    }
+
+    fn passing(why: impl fmt::Display) -> Self {
+        Self {
+            error: other(why.to_string()),
+            is_last: false,
+            after: None,
+        }
+    }
+
+    fn of_call(error: ureq::Error) -> Self {
+        match error {
+            ureq::Error::Io(error) => Self::passing(error),
+            ureq::Error::Timeout(_) => Self {
+                error: io::Error::from_raw_os_error(libc::ETIMEDOUT),
+                is_last: false,
+                after: None,
+            },
+            ureq::Error::ConnectionFailed | ureq::Error::Protocol(_) => Self::passing(error),
+            // An address that is none, an unknown host name, a redirect to nowhere.
+            error => Self::last(other(error)),
+        }
+    }
+
+    fn of_status(status: StatusCode, response: &Response<Body>) -> Self {
+        let number = match status.as_u16() {
+            401 | 403 => libc::EACCES,
+            404 | 410 => libc::ENOENT,
+            412 => libc::ESTALE,
+            408 | 429 | 500..=599 => {
+                let after = text(response, header::RETRY_AFTER);
+                let seconds = after.and_then(|after| after.parse().ok());
+                return Self {
+                    after: seconds.map(Duration::from_secs),
+                    ..Self::passing(format!("the server answers {status}"))
+                };
+            }
+            _ => return Self::last(other(format!("the server answers {status}"))),
+        };
+        Self::last(io::Error::from_raw_os_error(number))
+    }
+}
+
+fn other(why: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> io::Error {
+    io::Error::other(why)
+}
+
+fn text(response: &Response<Body>, name: header::HeaderName) -> Option<String> {
+    let value = response.headers().get(name)?;
+    value.to_str().ok().map(str::to_owned)
+}
+
+/// Where the range of an answer begins, and how long the object is: `bytes 0-99/1234`.
+fn span(response: &Response<Body>) -> Option<(u64, u64)> {
+    let text = text(response, header::CONTENT_RANGE)?;
+    let (range, bytes) = text.strip_prefix("bytes ")?.split_once('/')?;
+    let (begin, _) = range.split_once('-')?;
+    Some((begin.parse().ok()?, bytes.parse().ok()?))
+}
+
+/// The server of an address.
+fn authority(url: &str) -> io::Result<&str> {
+    let rest = url.strip_prefix("http://");
+    let refused = || other("an address begins with http://");
+    let rest = rest.ok_or_else(refused)?;
+    Ok(rest.split(['/', '?', '#']).next().unwrap_or(rest))
+}
+
+/// The number of a server: the same for its objects, above those of devices.
+fn number(authority: &str) -> u64 {
+    // FNV-1a (Fowler, Noll and Vo): two servers with one number would share a queue, and nothing else.
+    let fold = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    let hash = authority.bytes().fold(0xcbf2_9ce4_8422_2325, fold);
+    // Below the numbers of devices that are made up.
+    hash >> 2 | 1 << 40
+}

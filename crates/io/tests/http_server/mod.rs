@@ -1,0 +1,182 @@
+//! A small HTTP server on loopback: objects with ETags, ranges, and faults in a given order.
+//!
+//! One thread a connection. Before each answer the next fault of the list, if there is one, decides
+//! how that one goes wrong. Requests are counted, and with them the bytes of bodies.
+
+use std::collections::{HashMap, VecDeque};
+use std::io::{BufRead, BufReader, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+
+/// How an answer goes wrong.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Fault {
+    /// This status and no body; with the seconds of a `Retry-After`, if there are any.
+    Status(u16, Option<u64>),
+    /// The head, so many bytes of the body, and the end of the connection.
+    Cut(usize),
+    /// The end of the connection instead of an answer.
+    Reset,
+    /// The whole object and 200, whatever was asked for.
+    Whole,
+}
+
+#[derive(Default)]
+struct State {
+    /// By path: the version and the bytes.
+    objects: HashMap<String, (String, Arc<Vec<u8>>)>,
+    faults: VecDeque<Fault>,
+    /// How each answer goes wrong that the list says nothing of.
+    always: Option<Fault>,
+    requests: u64,
+    body_bytes: u64,
+}
+
+pub(crate) struct Server {
+    state: Arc<Mutex<State>>,
+    address: String,
+}
+
+impl Server {
+    pub(crate) fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let state = Arc::<Mutex<State>>::default();
+        let shared = state.clone();
+        std::thread::spawn(move || {
+            for stream in listener.incoming().map_while(Result::ok) {
+                let state = shared.clone();
+                std::thread::spawn(move || serve(&stream, &state));
+            }
+        });
+        Self { state, address }
+    }
+
+    pub(crate) fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.address)
+    }
+
+    /// The object at this path has these bytes from now on.
+    pub(crate) fn put(&self, path: &str, version: &str, bytes: Vec<u8>) {
+        let mut state = self.state.lock().unwrap();
+        let object = (format!("\"{version}\""), Arc::new(bytes));
+        state.objects.insert(path.to_owned(), object);
+    }
+
+    pub(crate) fn delete(&self, path: &str) {
+        self.state.lock().unwrap().objects.remove(path);
+    }
+
+    /// The next answers go wrong like this, one after the other.
+    pub(crate) fn fail(&self, faults: impl IntoIterator<Item = Fault>) {
+        self.state.lock().unwrap().faults.extend(faults);
+    }
+
+    /// All answers go wrong like this from now on, or none.
+    pub(crate) fn fail_always(&self, fault: Option<Fault>) {
+        self.state.lock().unwrap().always = fault;
+    }
+
+    /// Faults that no answer had yet.
+    pub(crate) fn faults_left(&self) -> usize {
+        self.state.lock().unwrap().faults.len()
+    }
+
+    /// Requests, and bytes of bodies, so far.
+    pub(crate) fn counts(&self) -> (u64, u64) {
+        let state = self.state.lock().unwrap();
+        (state.requests, state.body_bytes)
+    }
+}
+
+/// Path, first and last byte, and the version asked for.
+type Asked = (String, Option<(u64, u64)>, Option<String>);
+
+fn serve(stream: &TcpStream, state: &Mutex<State>) {
+    let mut lines = BufReader::new(stream);
+    while let Some(asked) = asked(&mut lines) {
+        let (head, body, is_over) = answer(&asked, &mut state.lock().unwrap());
+        let mut out = stream;
+        if out.write_all(head.as_bytes()).is_err() || out.write_all(&body).is_err() {
+            return;
+        }
+        if is_over {
+            let _ = stream.shutdown(Shutdown::Both);
+            return;
+        }
+    }
+}
+
+fn asked(lines: &mut impl BufRead) -> Option<Asked> {
+    let mut line = String::new();
+    (lines.read_line(&mut line).ok()? > 0).then_some(())?;
+    let path = line.split(' ').nth(1)?.to_owned();
+    let (mut range, mut version) = (None, None);
+    loop {
+        line.clear();
+        lines.read_line(&mut line).ok()?;
+        let header = line.trim_end();
+        if header.is_empty() {
+            return Some((path, range, version));
+        }
+        let (name, value) = header.split_once(": ")?;
+        match name.to_ascii_lowercase().as_str() {
+            "range" => {
+                let (first, last) = value.strip_prefix("bytes=")?.split_once('-')?;
+                range = Some((first.parse().ok()?, last.parse().ok()?));
+            }
+            "if-match" => version = Some(value.to_owned()),
+            _ => {}
+        }
+    }
+}
+
+/// Head, body, and whether the connection ends with it.
+fn answer((path, range, wanted): &Asked, state: &mut State) -> (String, Vec<u8>, bool) {
+    state.requests += 1;
+    let fault = state.faults.pop_front().or(state.always);
+    let empty = |status: u16, more: &str| {
+        let head = format!("HTTP/1.1 {status} -\r\nContent-Length: 0\r\n{more}\r\n");
+        (head, Vec::new(), false)
+    };
+    match fault {
+        Some(Fault::Reset) => return (String::new(), Vec::new(), true),
+        Some(Fault::Status(status, after)) => {
+            let after = after.map(|seconds| format!("Retry-After: {seconds}\r\n"));
+            return empty(status, &after.unwrap_or_default());
+        }
+        _ => {}
+    }
+    let Some((version, bytes)) = state.objects.get(path) else {
+        return empty(404, "");
+    };
+    if wanted.as_ref().is_some_and(|wanted| wanted != version) {
+        return empty(412, "");
+    }
+    let all = bytes.len() as u64;
+    let (first, last) = match (fault, range) {
+        (Some(Fault::Whole), _) | (_, None) => (0, all.saturating_sub(1)),
+        (_, Some((first, _))) if *first >= all => {
+            return empty(416, &format!("Content-Range: bytes */{all}\r\n"));
+        }
+        (_, Some((first, last))) => (*first, (*last).min(all - 1)),
+    };
+    let mut body = bytes[first as usize..=last as usize].to_vec();
+    let mut head = format!("ETag: {version}\r\nContent-Length: {}\r\n", body.len());
+    let status = match (fault, range) {
+        (Some(Fault::Whole), _) | (_, None) => 200,
+        _ => {
+            head += &format!("Content-Range: bytes {first}-{last}/{all}\r\n");
+            206
+        }
+    };
+    let is_cut = match fault {
+        Some(Fault::Cut(bytes)) => {
+            body.truncate(bytes);
+            true
+        }
+        _ => false,
+    };
+    state.body_bytes += body.len() as u64;
+    (format!("HTTP/1.1 {status} -\r\n{head}\r\n"), body, is_cut)
+}

@@ -1,0 +1,126 @@
+//! When a source is looked at for changes: rarely, by its readers, and soon enough.
+
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::ThreadId;
+use std::time::{Duration, Instant};
+
+use forerun_core::{Bytes, preset};
+use forerun_io::arena::Target;
+use forerun_io::source::{Identity, Key};
+use forerun_io::{Config, Driver, Looks, Source};
+
+const BYTES: u64 = 64 << 20;
+
+/// Bytes that are all the number of the version.
+#[derive(Debug, Default)]
+struct Changing {
+    version: AtomicU64,
+    looks: Mutex<Vec<ThreadId>>,
+}
+
+impl Changing {
+    fn looks(&self) -> usize {
+        self.looks.lock().unwrap().len()
+    }
+}
+
+impl Source for Changing {
+    fn key(&self) -> Key {
+        Key::Inode(1 << 33, 1)
+    }
+
+    fn device(&self) -> Option<u64> {
+        Some(1 << 33)
+    }
+
+    fn bytes(&self) -> io::Result<u64> {
+        Ok(BYTES)
+    }
+
+    fn identity(&self) -> io::Result<Option<Identity>> {
+        self.looks.lock().unwrap().push(std::thread::current().id());
+        let version = self.version.load(Ordering::SeqCst) as i64;
+        Ok(Some(Identity {
+            inode: (1 << 33, 1),
+            bytes: BYTES,
+            modified: (version, 0),
+            changed: (version, 0),
+            born: None,
+        }))
+    }
+
+    fn read(&self, target: &mut Target, _: u64, skip: usize) -> io::Result<usize> {
+        let version = self.version.load(Ordering::SeqCst) as u8;
+        let end = target.bytes();
+        target.fill(skip, end, |_, memory| memory.fill(version));
+        Ok(end)
+    }
+}
+
+fn driver(looks: Looks) -> Driver {
+    let settings = preset::default().settings(Bytes(1 << 20)).unwrap();
+    let mut config = Config::new(settings);
+    config.looks = looks;
+    Driver::new(config).unwrap()
+}
+
+#[test]
+fn a_source_is_looked_at_once_in_100_ms_at_most_and_by_its_readers_alone() {
+    let source = Arc::new(Changing::default());
+    let driver = driver(Looks::EachTick);
+    let reader = driver.open_source(source.clone()).unwrap();
+    let (begun, mut reads) = (Instant::now(), 0);
+    let mut piece = vec![0; 16 << 10];
+    // In a 64th of the memory that the file would take, most reads miss.
+    while begun.elapsed() < Duration::from_millis(350) {
+        let offset = reads * 7919 * 4096 % (BYTES - piece.len() as u64);
+        reader.read_at(&mut piece, offset).unwrap();
+        reads += 1;
+    }
+    // One a tick, the first and the last one in part, and one at the open.
+    let most = begun.elapsed().as_millis() as usize / 100 + 3;
+    assert!(
+        source.looks() <= most,
+        "{} looks at {reads} reads",
+        source.looks()
+    );
+    let own = std::thread::current().id();
+    let looks = source.looks.lock().unwrap();
+    assert!(
+        looks.iter().all(|thread| *thread == own),
+        "by another thread"
+    );
+}
+
+#[test]
+fn a_change_is_seen_with_the_second_look_after_it() {
+    let source = Arc::new(Changing::default());
+    let driver = driver(Looks::EachTick);
+    let reader = driver.open_source(source.clone()).unwrap();
+    let mut piece = [0; 100];
+    for version in 1..4 {
+        reader.read_at(&mut piece, 0).unwrap();
+        let before = source.looks();
+        source.version.store(version, Ordering::SeqCst);
+        while piece != [version as u8; 100] {
+            // A look that was under way during the change may have missed it; no further one may.
+            assert!(source.looks() <= before + 1, "version {version}: {piece:?}");
+            reader.read_at(&mut piece, 0).unwrap();
+        }
+    }
+}
+
+#[test]
+fn with_a_look_at_each_read_a_change_is_seen_by_the_next_one() {
+    let source = Arc::new(Changing::default());
+    let driver = driver(Looks::EachRead);
+    let reader = driver.open_source(source.clone()).unwrap();
+    let mut piece = [0; 100];
+    for version in 1..100 {
+        source.version.store(version, Ordering::SeqCst);
+        reader.read_at(&mut piece, version * 1_000).unwrap();
+        assert_eq!(piece, [version as u8; 100]);
+    }
+}
