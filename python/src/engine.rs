@@ -3,9 +3,11 @@
 //! The driver starts at the first use, and once more in a child process: see [`fork`](crate::fork).
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
 
 use forerun_core::Bytes;
+use forerun_io::source::http::Client;
 use forerun_io::{Driver, Error, Reader};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -24,23 +26,28 @@ pub(crate) struct Engine {
     /// The memory limit: that of the choices, or a lower one, which a child process keeps.
     limit: AtomicU64,
     /// Locked with the interpreter held, and never across a release of it.
-    driver: Mutex<Option<OfThisProcess<Arc<Driver>>>>,
+    running: Mutex<Option<OfThisProcess<Arc<Running>>>>,
 }
 
 impl Engine {
-    /// The driver of this process.
-    pub(crate) fn driver(&self) -> PyResult<Arc<Driver>> {
-        let mut slot = self.driver.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(driver) = slot.as_ref().and_then(OfThisProcess::get) {
-            return Ok(driver.clone());
+    /// The driver of this process, and its connections.
+    pub(crate) fn running(&self) -> PyResult<Arc<Running>> {
+        let mut slot = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(running) = slot.as_ref().and_then(OfThisProcess::get) {
+            return Ok(running.clone());
         }
-        let driver = Arc::new(self.choices.start()?);
+        let driver = self.choices.start()?;
         let limit = self.limit.load(Ordering::Relaxed);
         if limit < self.choices.memory {
             driver.limit_memory(Bytes(limit)).map_err(errors::of)?;
         }
-        *slot = Some(OfThisProcess::new(driver.clone()));
-        Ok(driver)
+        let client = Client::default();
+        let running = Arc::new(Running { driver, client });
+        let mut engines = ENGINES.lock().unwrap_or_else(PoisonError::into_inner);
+        engines.retain(|engine| engine.get().is_some_and(|e| e.strong_count() > 0));
+        engines.push(OfThisProcess::new(Arc::downgrade(&running)));
+        *slot = Some(OfThisProcess::new(running.clone()));
+        Ok(running)
     }
 }
 
@@ -54,6 +61,36 @@ fn handle_of<'py>(file: &Bound<'py, PyAny>) -> PyResult<Bound<'py, Handle>> {
         let kind = file.get_type();
         PyTypeError::new_err(format!("file must be a forerun.File, not {kind}"))
     })
+}
+
+/// The parts of an engine that no child process may use.
+pub(crate) struct Running {
+    pub(crate) driver: Driver,
+    pub(crate) client: Client,
+}
+
+/// The engines that run. Locked as the slots are.
+static ENGINES: Mutex<Vec<OfThisProcess<Weak<Running>>>> = Mutex::new(Vec::new());
+
+/// How long the end of the process waits for requests in flight.
+const END_MAX: Duration = Duration::from_secs(10);
+
+/// Ends all engines of this process, for `atexit`: their threads must not call functions of Python
+/// while the interpreter is taken down.
+#[pyfunction]
+pub(crate) fn finish_engines(py: Python<'_>) {
+    let engines = {
+        let mut engines = ENGINES.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut *engines)
+    };
+    let engines = engines.iter().filter_map(OfThisProcess::get);
+    let engines: Vec<_> = engines.filter_map(Weak::upgrade).collect();
+    py.detach(|| {
+        for engine in engines {
+            // Without a journal, nothing of it can fail.
+            let _ = engine.driver.finish_within(END_MAX);
+        }
+    });
 }
 
 #[pymethods]
@@ -72,7 +109,7 @@ impl Engine {
         Ok(Self {
             limit: AtomicU64::new(choices.memory),
             choices,
-            driver: Mutex::default(),
+            running: Mutex::default(),
         })
     }
 
@@ -109,8 +146,8 @@ impl Engine {
     /// Lowers the memory limit, or raises it up to that of the construction.
     fn limit_memory(&self, py: Python<'_>, memory: &Bound<'_, PyAny>) -> PyResult<()> {
         let memory = count("memory", memory, u64::MAX)?;
-        let driver = self.driver()?;
-        py.detach(|| driver.limit_memory(Bytes(memory)))
+        let running = self.running()?;
+        py.detach(|| running.driver.limit_memory(Bytes(memory)))
             .map_err(errors::of)?;
         self.limit.store(memory, Ordering::Relaxed);
         Ok(())
@@ -118,7 +155,7 @@ impl Engine {
 
     /// Announces reads, in the order in which they will come.
     fn hint(&self, py: Python<'_>, order: &Bound<'_, PyAny>) -> PyResult<usize> {
-        let driver = self.driver()?;
+        let running = self.running()?;
         let mut announced: Vec<(Arc<Reader>, u64, u64)> = Vec::new();
         for item in order.try_iter()? {
             let item = item?;
@@ -138,7 +175,7 @@ impl Engine {
         let taken = py.detach(|| {
             let order = announced.iter();
             let order = order.map(|(reader, offset, length)| (&**reader, *offset, *length));
-            let taken = driver.hint(order);
+            let taken = running.driver.hint(order);
             drop(announced);
             taken
         });
@@ -150,8 +187,8 @@ impl Engine {
 
     /// The counters, as of now.
     fn ledger<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let driver = self.driver()?;
-        let counters = py.detach(|| driver.ledger());
+        let running = self.running()?;
+        let counters = py.detach(|| running.driver.ledger());
         ledger::dict(py, counters)
     }
 
@@ -164,10 +201,10 @@ impl Engine {
 impl Drop for Engine {
     /// The driver waits for its requests in flight, so the interpreter is released.
     fn drop(&mut self) {
-        let slot = self.driver.get_mut();
-        let driver = slot.unwrap_or_else(PoisonError::into_inner).take();
-        if driver.is_some() {
-            Python::try_attach(|py| py.detach(|| drop(driver)));
+        let slot = self.running.get_mut();
+        let running = slot.unwrap_or_else(PoisonError::into_inner).take();
+        if running.is_some() {
+            Python::try_attach(|py| py.detach(|| drop(running)));
         }
     }
 }

@@ -2,6 +2,8 @@
 //!
 //! In a child process the path is opened again with the child's engine; the position stays.
 
+use std::ffi::OsString;
+use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,14 +16,19 @@ use pyo3::types::PyBytes;
 use crate::buffer::Writable;
 use crate::engine::Engine;
 use crate::errors;
+use crate::fetch::{DEVICE_MIN, Failure, Object};
 use crate::fork::OfThisProcess;
+use crate::origin::Origin;
 use crate::settings::{OFFSET_MAX, count};
+
+/// Most requests to a device at once.
+const REQUESTS_MAX: u32 = 1024;
 
 /// See the [module](self).
 #[pyclass(frozen, module = "forerun")]
 pub(crate) struct Handle {
     engine: Py<Engine>,
-    path: PathBuf,
+    origin: Origin,
     position: AtomicU64,
     /// Locked with the interpreter held, and never across a release of it.
     state: Mutex<State>,
@@ -34,6 +41,16 @@ enum State {
 }
 
 impl Handle {
+    fn of(py: Python<'_>, engine: Py<Engine>, origin: Origin) -> PyResult<Self> {
+        let reader = open(py, &engine, &origin)?;
+        Ok(Self {
+            engine,
+            origin,
+            position: AtomicU64::new(0),
+            state: Mutex::new(State::Open(OfThisProcess::new(reader))),
+        })
+    }
+
     pub(crate) fn engine(&self) -> &Py<Engine> {
         &self.engine
     }
@@ -53,7 +70,7 @@ impl Handle {
                 }
             }
         }
-        let reader = open(py, &self.engine, &self.path)?;
+        let reader = open(py, &self.engine, &self.origin)?;
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if let State::Open(slot) = &mut *state {
             *slot = OfThisProcess::new(reader.clone());
@@ -69,7 +86,15 @@ impl Handle {
             drop(reader);
             taken
         });
-        taken.map_err(|error| errors::system(&error, Some(&self.path)))
+        taken.map_err(|error| self.failed(py, &error))
+    }
+
+    fn failed(&self, py: Python<'_>, error: &io::Error) -> PyErr {
+        let error = errors::system(error, Some(self.origin.name().as_ref()));
+        match &self.origin {
+            Origin::Fetched(object) => object.failure.explain(py, error),
+            _ => error,
+        }
     }
 
     fn bytes_at<'py>(
@@ -78,7 +103,7 @@ impl Handle {
         length: u64,
         offset: u64,
     ) -> PyResult<Bound<'py, PyBytes>> {
-        let there = self.reader(py)?.bytes().saturating_sub(offset);
+        let there = self.reader(py)?.size().saturating_sub(offset);
         let length = usize::try_from(length.min(there)).unwrap_or(usize::MAX);
         let mut taken = 0;
         let bytes = PyBytes::new_with(py, length, |into| {
@@ -92,11 +117,13 @@ impl Handle {
     }
 }
 
-fn open(py: Python<'_>, engine: &Py<Engine>, path: &std::path::Path) -> PyResult<Arc<Reader>> {
-    let driver = engine.get().driver()?;
+fn open(py: Python<'_>, engine: &Py<Engine>, origin: &Origin) -> PyResult<Arc<Reader>> {
+    let running = engine.get().running()?;
+    let origin = origin.clone();
     let reader = py.detach(move || {
-        let reader = driver.open(path);
-        drop(driver);
+        let reader = origin.open(&running);
+        // The last one ends the engine, which waits for its requests in flight.
+        drop(running);
         reader
     });
     reader.map(Arc::new).map_err(errors::of)
@@ -111,13 +138,38 @@ fn offset_of(given: &Bound<'_, PyAny>) -> PyResult<u64> {
 impl Handle {
     #[new]
     fn new(py: Python<'_>, engine: Py<Engine>, path: PathBuf) -> PyResult<Self> {
-        let reader = open(py, &engine, &path)?;
-        Ok(Self {
-            engine,
-            path,
-            position: AtomicU64::new(0),
-            state: Mutex::new(State::Open(OfThisProcess::new(reader))),
-        })
+        Self::of(py, engine, Origin::of(path))
+    }
+
+    /// An object of which `function(start, end)` returns the bytes of a range.
+    #[staticmethod]
+    #[pyo3(signature = (engine, function, name, version, size, *, device=0, requests=16))]
+    #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
+    fn fetched(
+        py: Python<'_>,
+        engine: Py<Engine>,
+        function: Py<PyAny>,
+        name: &str,
+        version: &str,
+        size: &Bound<'_, PyAny>,
+        device: u32,
+        requests: u32,
+    ) -> PyResult<Self> {
+        if !(1..=REQUESTS_MAX).contains(&requests) {
+            return Err(errors::value(format!(
+                "requests of {requests}: must lie from 1 to {REQUESTS_MAX}"
+            )));
+        }
+        let object = Object {
+            function,
+            name: name.into(),
+            version: version.into(),
+            bytes: count("size", size, OFFSET_MAX)?,
+            device: DEVICE_MIN + u64::from(device),
+            requests,
+            failure: Failure::default(),
+        };
+        Self::of(py, engine, Origin::Fetched(Arc::new(object)))
     }
 
     /// Fills a buffer from the position on, and moves the position; the number of bytes.
@@ -181,11 +233,11 @@ impl Handle {
         let reader = self.reader(py)?;
         let size = py.detach(|| {
             let looked = reader.look();
-            let size = reader.bytes();
+            let size = reader.size();
             drop(reader);
             looked.map(|_| size)
         });
-        size.map_err(|error| errors::system(&error, Some(&self.path)))
+        size.map_err(|error| self.failed(py, &error))
     }
 
     /// Closes the file; reads that other threads began end first.
@@ -197,10 +249,10 @@ impl Handle {
         py.detach(|| drop(closed));
     }
 
-    /// The path as it was given.
+    /// The path, the address or the name of the object.
     #[getter]
-    fn path(&self) -> PathBuf {
-        self.path.clone()
+    fn name(&self) -> OsString {
+        self.origin.name()
     }
 
     /// The engine it is read through.

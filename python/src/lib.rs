@@ -9,6 +9,7 @@
 //! | module | content |
 //! | --- | --- |
 //! | `engine`, `file` | the classes `Engine` and `Handle` |
+//! | `origin`, `fetch` | paths, addresses, and functions that read ranges |
 //! | `fork` | values that a child process must neither use nor drop |
 //! | `buffer` | a writable buffer of Python as bytes; the only unsafe code |
 //! | `settings`, `errors`, `ledger` | values of Python from and to those of the libraries |
@@ -21,9 +22,11 @@
 mod buffer;
 mod engine;
 mod errors;
+mod fetch;
 mod file;
 mod fork;
 mod ledger;
+mod origin;
 mod settings;
 mod simulate;
 
@@ -32,7 +35,7 @@ use pyo3::prelude::*;
 #[pymodule]
 mod _forerun {
     #[pymodule_export]
-    use crate::engine::Engine;
+    use crate::engine::{Engine, finish_engines};
     #[pymodule_export]
     use crate::file::Handle;
     #[pymodule_export]

@@ -112,7 +112,7 @@ impl Choices {
     pub(crate) fn start(&self) -> PyResult<Driver> {
         let mut config = Config::new(self.settings()?);
         config.profile.clone_from(&self.profile);
-        config.emulate = self.emulation();
+        config.lab.emulate = self.emulation();
         Driver::new(config).map_err(errors::of)
     }
 

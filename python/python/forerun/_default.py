@@ -5,12 +5,13 @@ engine has an identity: all copies of it that one process unpickles are the same
 a worker with a thousand unpickled files has one memory limit, not a thousand.
 """
 
+import atexit
 import copyreg
 import os
 import weakref
 from typing import Any
 
-from ._forerun import Engine, after_fork_in_child
+from ._forerun import Engine, after_fork_in_child, finish_engines
 
 _default: Engine | None = None
 _identities: "weakref.WeakKeyDictionary[Engine, str]" = weakref.WeakKeyDictionary()
@@ -74,3 +75,4 @@ def _restore(
 
 copyreg.pickle(Engine, _reduce)
 os.register_at_fork(after_in_child=after_fork_in_child)
+atexit.register(finish_engines)

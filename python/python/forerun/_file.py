@@ -21,16 +21,14 @@ _WHENCE = "whence of {}: must be 0, 1 or 2 (os.SEEK_SET, os.SEEK_CUR, os.SEEK_EN
 class File(io.RawIOBase):
     """A file open for reading. Made by `forerun.open`."""
 
-    def __init__(self, path: str | os.PathLike[str], *, engine: Engine | None = None) -> None:
-        self._path = os.fspath(path)
-        # Absolute, because a child process may run in another folder.
-        absolute = os.path.abspath(self._path)
-        self._handle = Handle(engine if engine is not None else default_engine(), absolute)
+    def __init__(self, handle: Handle, name: str) -> None:
+        self._handle = handle
+        self._name = name
 
     @property
     def name(self) -> str:
         """The path as it was given."""
-        return self._path
+        return self._name
 
     @property
     def mode(self) -> str:
@@ -101,9 +99,7 @@ class File(io.RawIOBase):
     def close(self) -> None:
         """Closes the file. Again, it does nothing."""
         if not self.closed:
-            # Missing if the file could not be opened.
-            if handle := getattr(self, "_handle", None):
-                handle.close()
+            self._handle.close()
             super().close()
 
     def _check_open(self) -> None:
@@ -112,15 +108,14 @@ class File(io.RawIOBase):
 
     def __reduce__(self) -> tuple[Any, ...]:
         self._check_open()
-        return _reopen, (self._handle.path, self._path, self._handle.tell(), self.engine)
+        return _reopen, (self._handle.name, self._name, self._handle.tell(), self.engine)
 
     def __repr__(self) -> str:
-        return f"<forerun.File {self._path!r}{' (closed)' if self.closed else ''}>"
+        return f"<forerun.File {self._name!r}{' (closed)' if self.closed else ''}>"
 
 
-def _reopen(absolute: str, path: str, position: int, engine: Engine) -> File:
-    file = File(absolute, engine=engine)
-    file._path = path
+def _reopen(absolute: str, name: str, position: int, engine: Engine) -> File:
+    file = File(Handle(engine, absolute), name)
     file.seek(position)
     return file
 
@@ -128,7 +123,10 @@ def _reopen(absolute: str, path: str, position: int, engine: Engine) -> File:
 def open(
     path: str | os.PathLike[str], mode: str = "rb", *, engine: Engine | None = None
 ) -> File:
-    """Opens a file for reading, with the default engine if none is given."""
+    """Opens a file, or an object at an http address, with the default engine if none is given."""
     if mode not in ("rb", "br"):
         raise ValueError(f"mode of {mode!r}: must be 'rb'")
-    return File(path, engine=engine)
+    name = os.fspath(path)
+    # Absolute, because a child process may run in another folder.
+    absolute = name if name.startswith("http://") else os.path.abspath(name)
+    return File(Handle(engine if engine is not None else default_engine(), absolute), name)

@@ -1,8 +1,7 @@
 """The compiled part of the package."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from os import PathLike
-from pathlib import Path
 from typing import Any, final
 
 from typing_extensions import Buffer
@@ -52,8 +51,19 @@ class Engine:
 @final
 class Handle:
     def __new__(cls, engine: Engine, path: str | PathLike[str]) -> Handle: ...
+    @staticmethod
+    def fetched(
+        engine: Engine,
+        function: Callable[[int, int], Buffer],
+        name: str,
+        version: str,
+        size: int,
+        *,
+        device: int = 0,
+        requests: int = 16,
+    ) -> Handle: ...
     @property
-    def path(self) -> Path: ...
+    def name(self) -> str: ...
     @property
     def engine(self) -> Engine: ...
     def readinto(self, buffer: Buffer) -> int: ...
@@ -66,6 +76,7 @@ class Handle:
     def close(self) -> None: ...
 
 def after_fork_in_child() -> None: ...
+def finish_engines() -> None: ...
 def simulate(
     *,
     workload: str | None = None,
