@@ -80,6 +80,10 @@ class File(io.RawIOBase):
             parts.append(part)
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
+    def write(self, _buffer: "Buffer", /) -> int:
+        """Refused: files are open for reading."""
+        raise io.UnsupportedOperation("not writable")
+
     def seek(self, offset: int, whence: int = os.SEEK_SET, /) -> int:
         """Sets the position, from the beginning, the position or the end; the new one."""
         self._check_open()
