@@ -146,7 +146,9 @@ def test_every_read_of_three_epochs_was_announced(torch, path, workers):
         assert read == [content[i * SAMPLE :][:SAMPLE] for i in order]
         assert set(loader.unexpected) == {0}
     ledger = engine.ledger()
-    assert ledger["hints_read"] > 0.9 * 3 * len(samples)
+    assert ledger["hints"] >= 3 * len(samples)
+    # Of workers that share an engine here, one may come before its turn.
+    assert ledger["misses"] <= (0.05 * ledger["reads"] if workers else 0)
 
 
 def test_the_next_epoch_is_announced_before_this_one_ends(path, engine):

@@ -8,6 +8,8 @@ from typing_extensions import Buffer
 
 from ._file import File
 
+__all__ = ["Engine", "Handle", "after_fork_in_child", "finish_engines", "simulate"]
+
 @final
 class Engine:
     """One memory limit and one set of decisions for all files opened with it.

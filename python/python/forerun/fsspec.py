@@ -120,7 +120,8 @@ class ForerunCache(fsspec.caching.BaseCache):
             return _handle(self.engine, fetch, None, f"{id(self):x}", self.size, {})
         # The engine keeps what it reads with. A copy, because the file has this cache, and a file
         # that keeps itself is never closed.
-        copy = type(file).__new__(type(file))
+        kind: Any = type(file)
+        copy = kind.__new__(kind)
         copy.__dict__.update(file.__dict__, cache=None, _closed=True)
         fetch = fetch.__func__.__get__(copy)  # type: ignore[attr-defined]
         # Without a request: details are there unless the size was given.
