@@ -7,42 +7,33 @@
 //! its settings.
 //!
 //! ```text
-//! parent  engine made (forks = 0)   get -> Some
-//! child   after_fork (forks = 1)    get -> None, drop -> forgotten; new engine (forks = 1)
+//! parent  engine made by process 41   get -> Some
+//! child   process 42                  get -> None, drop -> forgotten; new engine by process 42
 //! ```
+//!
+//! The process is asked for its number each time (0.1 us). A hook of `os.register_at_fork` would be
+//! late: hooks that were registered before, those of `threading` among them, collect garbage.
 
-use std::mem;
-use std::sync::atomic::{AtomicU64, Ordering};
-
-use pyo3::prelude::*;
-
-/// Forks between the first process and this one.
-static FORKS: AtomicU64 = AtomicU64::new(0);
-
-/// Tells the module that this process is a new child; for `os.register_at_fork`.
-#[pyfunction]
-pub(crate) fn after_fork_in_child() {
-    FORKS.fetch_add(1, Ordering::Relaxed);
-}
+use std::{mem, process};
 
 /// See the [module](self).
 #[derive(Debug)]
 pub(crate) struct OfThisProcess<T> {
     value: Option<T>,
-    forks: u64,
+    process: u32,
 }
 
 impl<T> OfThisProcess<T> {
     pub(crate) fn new(value: T) -> Self {
         Self {
             value: Some(value),
-            forks: FORKS.load(Ordering::Relaxed),
+            process: process::id(),
         }
     }
 
     /// The value, in the process that made it.
     pub(crate) fn get(&self) -> Option<&T> {
-        let is_ours = self.forks == FORKS.load(Ordering::Relaxed);
+        let is_ours = self.process == process::id();
         self.value.as_ref().filter(|_| is_ours)
     }
 }

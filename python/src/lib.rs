@@ -39,7 +39,5 @@ mod _forerun {
     #[pymodule_export]
     use crate::file::Handle;
     #[pymodule_export]
-    use crate::fork::after_fork_in_child;
-    #[pymodule_export]
     use crate::simulate::simulate;
 }

@@ -8,8 +8,6 @@ from pathlib import Path
 
 import pytest
 
-import forerun
-
 
 @pytest.mark.parametrize("name", ["forerun", "forerun.fsspec", "forerun.torch"])
 def test_examples_in_docstrings_run(name):
@@ -37,11 +35,10 @@ def test_stubs_are_those_of_the_compiled_module(tmp_path):
 
 
 def test_the_python_files_have_correct_types(tmp_path):
-    package = Path(forerun.__file__).parent
     command = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(tmp_path)]
     lenient = ["--ignore-missing-imports", "--allow-subclassing-any", "--no-warn-unused-ignores"]
     ended = subprocess.run(
-        [*command, *lenient, str(package)],
+        [*command, *lenient, "-p", "forerun"],
         cwd=tmp_path,
         capture_output=True,
         text=True,

@@ -76,6 +76,16 @@ def test_a_child_drops_what_it_inherited_without_a_wait(path):
     assert in_child(drop)
 
 
+def test_garbage_that_a_fork_hook_collects_in_the_child_is_left_alone(path):
+    """`threading` has such a hook; this one is certain to have some."""
+    engine = forerun.Engine(memory=1 << 20)
+    garbage = [forerun.open(path, engine=engine), engine]
+    garbage[0].read(1)
+    del engine
+    os.register_at_fork(after_in_child=garbage.clear)
+    assert in_child(lambda: not garbage)
+
+
 def test_a_pickled_engine_is_the_same_in_its_process_and_one_in_another(file, engine):
     copies = pickle.loads(pickle.dumps([engine, file, file]))
     assert copies[0] is engine

@@ -11,7 +11,7 @@ import os
 import weakref
 from typing import Any
 
-from ._forerun import Engine, after_fork_in_child, finish_engines
+from ._forerun import Engine, finish_engines
 
 _default: Engine | None = None
 _identities: "weakref.WeakKeyDictionary[Engine, str]" = weakref.WeakKeyDictionary()
@@ -74,5 +74,4 @@ def _restore(
 
 
 copyreg.pickle(Engine, _reduce)
-os.register_at_fork(after_in_child=after_fork_in_child)
 atexit.register(finish_engines)

@@ -8,7 +8,7 @@ from typing_extensions import Buffer
 
 from ._file import File
 
-__all__ = ["Engine", "Handle", "after_fork_in_child", "finish_engines", "simulate"]
+__all__ = ["Engine", "Handle", "finish_engines", "simulate"]
 
 @final
 class Engine:
@@ -77,7 +77,6 @@ class Handle:
     def size(self) -> int: ...
     def close(self) -> None: ...
 
-def after_fork_in_child() -> None: ...
 def finish_engines() -> None: ...
 def simulate(
     *,
