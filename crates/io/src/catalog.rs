@@ -18,7 +18,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use forerun_core::FileId;
 use forerun_core::layout::LayoutMap;
 
+use crate::clock::coarse_nanos;
 use crate::numbers::Numbered;
+use crate::settle::Looks;
 use crate::source::{Identity, Key, Source};
 
 /// Closed files remembered. Each costs about 300 bytes; four thousand are the working set of a
@@ -35,16 +37,24 @@ pub(crate) struct Version {
     /// block of the old version goes until after the last one went.
     count: AtomicU64,
     bytes: AtomicU64,
-    /// The tick in which the file was last looked at; see [`crate::clock::coarse_ticks`].
-    checked: AtomicU64,
+    /// When the next look is due, by [`coarse_nanos`]; [`NEVER`] if the file cannot change.
+    look_at: AtomicU64,
+    /// Nanoseconds from one look to the next; 0 if each read looks.
+    interval: u64,
 }
 
+/// Later than any time of the clock.
+const NEVER: u64 = u64::MAX;
+
 impl Version {
-    fn new(bytes: u64) -> Self {
+    /// Of a file that was just looked at; without looks of one that cannot change.
+    fn new(bytes: u64, looks: Option<Looks>) -> Self {
+        let interval = looks.map_or(NEVER, Looks::interval);
         Self {
             count: AtomicU64::new(0),
             bytes: AtomicU64::new(bytes),
-            checked: AtomicU64::new(0),
+            look_at: AtomicU64::new(next_look(coarse_nanos(), interval)),
+            interval,
         }
     }
 
@@ -63,10 +73,42 @@ impl Version {
         self.bytes.load(Ordering::Acquire)
     }
 
-    /// Whether the file was not looked at in this tick; true for one caller.
-    pub(crate) fn look_is_due(&self, tick: u64) -> bool {
-        self.checked.load(Ordering::Relaxed) != tick
-            && self.checked.swap(tick, Ordering::Relaxed) != tick
+    /// Whether a look is due; true for one caller in an interval.
+    #[inline]
+    pub(crate) fn look_is_due(&self) -> bool {
+        let due = self.look_at.load(Ordering::Relaxed);
+        due != NEVER && coarse_nanos() >= due && self.begin_look(due, coarse_nanos())
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn begin_look(&self, due: u64, now: u64) -> bool {
+        let (next, relaxed) = (next_look(now, self.interval), Ordering::Relaxed);
+        let begun = self.look_at.compare_exchange(due, next, relaxed, relaxed);
+        begun.is_ok() || self.looks_each_read()
+    }
+
+    /// Whether each read looks.
+    fn looks_each_read(&self) -> bool {
+        self.interval == 0
+    }
+
+    /// Whether the file can change.
+    pub(crate) fn can_change(&self) -> bool {
+        self.interval != NEVER
+    }
+
+    /// A look begins, due or not.
+    pub(crate) fn looks_now(&self) {
+        let next = next_look(coarse_nanos(), self.interval);
+        self.look_at.store(next, Ordering::Relaxed);
+    }
+
+    /// The last look failed or met another one: the next reader looks.
+    pub(crate) fn looks_again(&self) {
+        if self.can_change() {
+            self.look_at.store(0, Ordering::Relaxed);
+        }
     }
 
     /// A new version begins; blocks of the old one are still there.
@@ -78,6 +120,14 @@ impl Version {
     /// The blocks of the old version are gone.
     pub(crate) fn begun(&self) {
         self.count.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+fn next_look(now: u64, interval: u64) -> u64 {
+    match interval {
+        // Not an interval after the clock, which would be in the same step of it.
+        0 => 0,
+        interval => now.saturating_add(interval),
     }
 }
 
@@ -143,8 +193,10 @@ impl Catalog {
         bytes: u64,
         layout: LayoutMap,
         is_found: bool,
+        looks: Looks,
     ) -> FileId {
-        let version = Arc::new(Version::new(bytes));
+        let looks = identity.map(|_| looks);
+        let version = Arc::new(Version::new(bytes, looks));
         let file = FileId(self.files.insert(Known {
             key: key.clone(),
             layout,
@@ -230,7 +282,8 @@ mod tests {
         let file = catalog.find(&key);
         let placement = Placement::linear(DeviceId(0), Bytes(0));
         let layout = LayoutMap::new(&placement, 4096).unwrap();
-        let file = file.unwrap_or_else(|| catalog.add(key, None, 10, layout, false));
+        let file =
+            file.unwrap_or_else(|| catalog.add(key, None, 10, layout, false, Looks::EachRead));
         catalog.opened(
             file,
             Arc::new(Generated {
@@ -258,10 +311,24 @@ mod tests {
     }
 
     #[test]
-    fn a_look_is_due_once_a_tick() {
-        let version = Version::new(1);
-        assert!(version.look_is_due(5));
-        assert!(!version.look_is_due(5));
-        assert!(version.look_is_due(6));
+    fn a_look_is_due_once_in_an_interval_and_after_a_conflict() {
+        let version = Version::new(1, Some(Looks::EachInterval));
+        let due = |version: &Version| version.look_at.load(Ordering::Relaxed);
+        let first = due(&version);
+        assert!(version.begin_look(first, first));
+        assert!(
+            !version.begin_look(first, first),
+            "another thread was first"
+        );
+        assert_eq!(due(&version), first + 100_000_000);
+        version.looks_again();
+        assert!(version.look_is_due());
+        assert!(due(&version) >= 100_000_000);
+        let each = Version::new(1, Some(Looks::EachRead));
+        assert!(each.look_is_due() && each.look_is_due());
+        let fixed = Version::new(1, None);
+        fixed.looks_now();
+        fixed.looks_again();
+        assert!(!fixed.look_is_due());
     }
 }

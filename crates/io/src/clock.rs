@@ -52,19 +52,20 @@ pub(crate) fn nanos_since(start: Instant) -> Nanos {
 /// The coarse monotonic clock, which is read without a system call and exact to a few milliseconds.
 #[inline]
 fn coarse_now() -> libc::timespec {
-    let mut now = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    // SAFETY: `now` is a valid, writable timespec for the duration of the call.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC_COARSE, &mut now) };
-    now
+    let mut now = std::mem::MaybeUninit::<libc::timespec>::uninit();
+    // SAFETY: `now` is writable for the call, which fills it: the clock is there since Linux 2.6.32,
+    // which is older than any kernel that this library runs on.
+    unsafe {
+        libc::clock_gettime(libc::CLOCK_MONOTONIC_COARSE, now.as_mut_ptr());
+        now.assume_init()
+    }
 }
 
-/// Ticks of 100 ms of the coarse monotonic clock, plus one so that zero means never.
-pub(crate) fn coarse_ticks() -> u64 {
+/// Nanoseconds of the coarse monotonic clock.
+#[inline]
+pub(crate) fn coarse_nanos() -> u64 {
     let now = coarse_now();
-    now.tv_sec as u64 * 10 + now.tv_nsec as u64 / 100_000_000 + 1
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
 /// Whole seconds of the same clock, plus one.

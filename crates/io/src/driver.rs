@@ -2,6 +2,27 @@
 //!
 //! Used by the command line and the mount. It owns the backend and its threads; readers
 //! share the engine's lock with it and may outlive it, with the blocks that are resident then.
+//!
+//! ```text
+//! Reader::read_at --> hit: resident? copy, done            (no lock, no system call)
+//!        | no
+//!        v
+//!     engine_host: lock { engine } --> dispatch queue --> tracer > fault > throttle > uring | pread | memory
+//!        ^                                                                   |
+//!        +------------------------ completed, from a backend's thread -------+
+//! ```
+//!
+//! | module | contents |
+//! | --- | --- |
+//! | `driver`, `opening`, `reader`, `hint`, `folder` | the face |
+//! | `hit`, `hazard`, `threads` | resident blocks, lock-free; a slot for each thread |
+//! | `engine_host`, `engine_state`, `deferred_inputs`, `dispatch_queue`, `wait`, `journal_file` | the engine's lock, the state behind it, the queues before and after it |
+//! | `catalog`, `source` | which files, which version of them, where bytes come from |
+//! | `arena`, `footprint` | the memory, and the little beside it |
+//! | `backend`, `generated` | carry fetches out, and wrappers; content that need not be stored |
+//! | `geometry`, `arrays`, `placing` | on which devices a file lies, by the system or made up |
+//!
+//! It never decides which blocks to fetch or to give up, and never sees the simulator.
 
 use std::io::Write;
 use std::sync::Arc;

@@ -32,6 +32,7 @@ use crate::numbers::Numbered;
 use crate::owner::Owned;
 use crate::placing::Placing;
 use crate::reader::Position;
+use crate::settle::Looks;
 use crate::source::{Identity, Key};
 use crate::trimming::Trimming;
 use crate::wait::Waiter;
@@ -205,6 +206,7 @@ impl EngineState {
         identity: Option<Identity>,
         bytes: u64,
         found: Found,
+        looks: Looks,
     ) -> FileId {
         if let Some(file) = self.catalog.find(&key) {
             return file;
@@ -216,7 +218,9 @@ impl EngineState {
         let Some(layout) = layout else {
             unreachable!("arrays were checked, and one run of one device is a layout")
         };
-        let file = self.catalog.add(key, identity, bytes, layout, is_found);
+        let file = self
+            .catalog
+            .add(key, identity, bytes, layout, is_found, looks);
         self.feed(Input::File {
             file,
             placement,

@@ -1,11 +1,12 @@
 //! Errors of building a driver, opening a file, and finishing a run.
 //!
 //! Returned by [`crate::Driver`]. Every message names the path or the value, so a command line
-//! can print it as it is. Errors of reads are plain [`std::io::Error`]s with the original code:
-//! a reader must not see a difference to `pread(2)`.
+//! can print it as it is. Errors of reads are [`std::io::Error`]s: of a file with the original code,
+//! so that a reader sees no difference to `pread(2)`, of an object a [`ReadError`] that names it.
 
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use forerun_core::profile::ProfileError;
 use forerun_core::settings::SettingsError;
@@ -123,4 +124,35 @@ pub enum Error {
     /// The trace cannot be written.
     #[error("trace: {0}")]
     Trace(io::Error),
+}
+
+/// The error of a read of an object that is no file: its name, and the original error.
+#[derive(Debug, thiserror::Error)]
+#[error("{name}: {source}")]
+pub struct ReadError {
+    /// The name of the object, such as its URL.
+    pub name: Arc<str>,
+    /// The original error.
+    pub source: io::Error,
+}
+
+impl ReadError {
+    /// An [`io::Error`] of the same kind with the name.
+    pub(crate) fn named(name: Arc<str>, code: i32) -> io::Error {
+        let source = io::Error::from_raw_os_error(code);
+        io::Error::new(source.kind(), Self { name, source })
+    }
+}
+
+/// The number of a reader's error, if it has one: of a [`ReadError`] that of the original error.
+///
+/// ```
+/// let error = std::io::Error::from_raw_os_error(5);
+/// assert_eq!(forerun_io::error::number(&error), Some(5));
+/// ```
+#[must_use]
+pub fn number(error: &io::Error) -> Option<i32> {
+    let named = || error.get_ref()?.downcast_ref::<ReadError>();
+    let original = || named()?.source.raw_os_error();
+    error.raw_os_error().or_else(original)
 }

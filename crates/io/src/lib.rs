@@ -20,29 +20,8 @@
 //!
 //! A [`Driver`] has one memory for all [`Reader`]s, which any number of threads may use. A reader is a
 //! `std::io::Read` and `Seek`, reads at offsets from many threads ([`Reader::read_at`]), and with the feature
-//! `async` on any executor. An object that is no file implements [`Source`]; with the feature `http` objects of HTTP
-//! servers do. One read's way:
-//!
-//! ```text
-//! Reader::read_at --> hit: resident? copy, done            (no lock, no system call)
-//!        | no
-//!        v
-//!     engine_host: lock { engine } --> dispatch queue --> tracer > fault > throttle > uring | pread | memory
-//!        ^                                                                   |
-//!        +------------------------ completed, from a backend's thread -------+
-//! ```
-//!
-//! | module | contents |
-//! | --- | --- |
-//! | [`driver`], [`opening`], [`reader`], `hint`, [`folder`] | the face |
-//! | `hit`, `hazard`, `threads` | resident blocks, lock-free; a slot for each thread |
-//! | `engine_host`, `engine_state`, `deferred_inputs`, `dispatch_queue`, `wait`, `journal_file` | the engine's lock, the state behind it, the queues before and after it |
-//! | `catalog`, [`source`] | which files, which version of them, where bytes come from |
-//! | [`arena`], [`footprint`] | the memory, and the little beside it |
-//! | [`backend`], [`generated`] | carry fetches out, and wrappers; content that need not be stored |
-//! | [`geometry`], `arrays`, `placing` | on which devices a file lies, by the system or made up |
-//!
-//! It never decides which blocks to fetch or to give up, and never sees the simulator.
+//! `async` on any executor. An object that is no file implements [`Source`]; with the feature `http` objects of
+//! HTTP servers do. The way of a read and the modules: [`driver`].
 
 pub mod arena;
 mod arrays;

@@ -10,7 +10,6 @@ use std::sync::Arc;
 
 use forerun_core::FileId;
 
-use crate::clock::coarse_ticks;
 use crate::driver::Driver;
 use crate::engine_state::{Found, FoundArray, Place};
 use crate::error::Error;
@@ -180,7 +179,8 @@ impl Driver {
                         return Ok(None);
                     }
                 }
-                let file = state.file(key.clone(), place, identity, bytes, system);
+                let looks = self.engine_host().looks;
+                let file = state.file(key.clone(), place, identity, bytes, system, looks);
                 let position = Arc::<Position>::default();
                 let reader = state.open(file, position.clone());
                 let gone = || failed(std::io::Error::from_raw_os_error(libc::ENOENT));
@@ -189,16 +189,14 @@ impl Driver {
                     .opened(file, source.clone())
                     .ok_or_else(gone)?;
                 let version = state.catalog.get(file).ok_or_else(gone)?.version.clone();
-                let looks = identity.map(|_| self.engine_host().looks);
                 // This was a look.
-                let _ = version.look_is_due(coarse_ticks());
+                version.looks_now();
                 Ok(Some(Reader::new(
                     self.engine_host().clone(),
                     reader,
                     file,
                     version,
                     source,
-                    looks,
                     position,
                 )))
             })?;

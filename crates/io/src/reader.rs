@@ -6,7 +6,7 @@
 //!
 //! The number of the file's version is noted when a read begins and compared when it ends; if it
 //! changed in between, the read begins again. When the file itself is looked at (`fstat`) says
-//! [`Looks`]: at most once in 100 ms by default, by the thread of a reader, which holds no lock then.
+//! [`Looks`](crate::Looks): at most once in 100 ms by default, by the thread of a reader, which holds no lock then.
 
 #[cfg(feature = "async")]
 pub mod asynchronous;
@@ -20,13 +20,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use forerun_core::{Block, FileId, ReaderId, Served};
 
 use crate::catalog::Version;
-use crate::clock::coarse_ticks;
 use crate::deferred_inputs::DeferredInput;
 use crate::engine_host::{Answer, Ask, EngineHost};
+use crate::error::ReadError;
 use crate::hit::{Guess, Hits};
 use crate::owner::Owner;
-use crate::settle::Looks;
-use crate::source::{OpenFile, Source};
+use crate::source::{Key, OpenFile, Source};
 use crate::span::Span;
 
 /// A read begins again at most this often; a file that changes faster than it can be read is an
@@ -97,8 +96,6 @@ pub struct Reader {
     file: FileId,
     version: Arc<Version>,
     source: Arc<dyn Source>,
-    /// When the file is looked at; none if it cannot change.
-    looks: Option<Looks>,
     position: Arc<Position>,
     /// Where [`io::Read`] goes on; [`Reader::read_at`] neither uses nor moves it.
     cursor: u64,
@@ -130,7 +127,6 @@ impl Reader {
         file: FileId,
         version: Arc<Version>,
         source: Arc<dyn Source>,
-        looks: Option<Looks>,
         position: Arc<Position>,
     ) -> Self {
         Self {
@@ -139,7 +135,6 @@ impl Reader {
             file,
             version,
             source,
-            looks,
             position,
             cursor: 0,
         }
@@ -188,17 +183,25 @@ impl Reader {
     /// the end of the file, or if a later part of it cannot be read; zero is the end.
     ///
     /// # Errors
-    /// The original error of the device, if not one byte could be read before it. `ResourceBusy`
+    /// The original error of the device, if not one byte could be read before it; of an object a
+    /// [`ReadError`] with its name. `ResourceBusy`
     /// if the file changes all the time. `ESHUTDOWN` after [`crate::Driver::finish`].
     pub fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
-        if self.look_is_due() {
-            self.look()?;
+        if self.version.look_is_due() {
+            return self.look_and_read(buf, offset);
         }
-        if self.looks != Some(Looks::EachRead)
-            && let Some(taken) = self.take_single(buf, offset)
-        {
+        if let Some(taken) = self.take_single(buf, offset) {
             return Ok(taken);
         }
+        self.attempts(buf, offset, true)
+    }
+
+    /// A read for which a look is due. Not by the way of a single block: that one would no longer be
+    /// inlined above.
+    #[cold]
+    #[inline(never)]
+    fn look_and_read(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.look()?;
         self.attempts(buf, offset, true)
     }
 
@@ -225,7 +228,7 @@ impl Reader {
     /// # Errors
     /// The same.
     pub fn read_awaited_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
-        if self.look_is_due() {
+        if self.version.look_is_due() {
             self.look()?;
         }
         self.attempts(buf, offset, false)
@@ -239,15 +242,6 @@ impl Reader {
     pub fn look(&self) -> io::Result<bool> {
         self.engine_host
             .look(self.file, &self.version, &*self.source)
-    }
-
-    #[inline]
-    fn look_is_due(&self) -> bool {
-        match self.looks {
-            None => false,
-            Some(Looks::EachTick) => self.version.look_is_due(coarse_ticks()),
-            Some(Looks::EachRead) => true,
-        }
     }
 
     /// The whole of a read inside one resident block. Most small reads are, and this does for them
@@ -293,7 +287,7 @@ impl Reader {
         let done = self.fill(&mut span, version, fresh);
         self.position
             .came_to(span.previous, self.position.guess(), 0);
-        if !done? || (self.look_is_due() && self.look()?) {
+        if !done? || (self.version.look_is_due() && self.look()?) {
             return Ok(None);
         }
         Ok((self.version.count() == version).then(|| span.taken()))
@@ -341,7 +335,7 @@ impl Reader {
                     return Ok(Filled::Changed);
                 }
                 Answer::Served(_, Served::Failed { error }) if span.taken() == 0 => {
-                    return Err(io::Error::from_raw_os_error(error.0));
+                    return Err(self.error(error.0));
                 }
                 Answer::Served(..) => return Ok(Filled::ToEnd),
             }
@@ -372,9 +366,17 @@ impl Reader {
         })
     }
 
+    /// The error of a fetch, as its reader sees it.
+    fn error(&self, code: i32) -> io::Error {
+        match self.source.key() {
+            Key::Object { name, .. } => ReadError::named(name, code),
+            Key::Inode(..) | Key::Generated { .. } => io::Error::from_raw_os_error(code),
+        }
+    }
+
     /// Whether a look now finds another version; not if it fails, because the read has failed already.
     fn has_changed(&self) -> bool {
-        self.looks.is_some() && self.look().unwrap_or(false)
+        self.version.can_change() && self.look().unwrap_or(false)
     }
 
     /// Copies blocks the engine pinned for this read; false if the file changed meanwhile.

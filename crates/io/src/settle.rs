@@ -29,14 +29,25 @@ use crate::source::{Identity, Source};
 /// beginning and the end of a read makes it begin again.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Looks {
-    /// When it is opened, and by the first read that begins in a new tick of 100 ms, or ends in one after
-    /// it has waited. A read returns bytes that were the file's at most 100 ms and the time of one look
-    /// before; for so long after a change in place it may have bytes of both versions.
+    /// When it is opened, and by the first read that begins 100 ms after the last look or later, or ends
+    /// then after it has waited. A read returns bytes that were the file's at most 100 ms and the time of
+    /// one look before; for so long after a change in place it may have bytes of both versions. The clock
+    /// has steps of up to 10 ms, and so has the bound.
     #[default]
-    EachTick,
+    EachInterval,
     /// At the beginning and the end of each read: its bytes are of the one version that the file had all
     /// the while. Costs two calls of `fstat(2)`, hits included.
     EachRead,
+}
+
+impl Looks {
+    /// Nanoseconds from one look to the next.
+    pub(crate) fn interval(self) -> u64 {
+        match self {
+            Self::EachInterval => 100_000_000,
+            Self::EachRead => 0,
+        }
+    }
 }
 
 /// A look at a file.
@@ -62,8 +73,9 @@ pub(crate) enum Settled {
 impl Look {
     /// Looks now. The caller holds no lock.
     pub(crate) fn at(version: &Version, source: &dyn Source) -> io::Result<Self> {
+        version.looks_now();
         let before = version.count();
-        let seen = source.identity()?;
+        let seen = source.identity().inspect_err(|_| version.looks_again())?;
         Ok(Self { before, seen })
     }
 }
@@ -89,6 +101,7 @@ impl EngineState {
             return Settled::Same;
         }
         if known.version.count() != look.before {
+            known.version.looks_again();
             return Settled::LookAgain;
         }
         self.drain(deferred);

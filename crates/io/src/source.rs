@@ -159,6 +159,6 @@ pub trait Source: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// The original error of the read. One with a number ([`raw_os_error`](io::Error::raw_os_error)) reaches the
-    /// reader as it is, another one as `EIO`.
+    /// reader as it is, another one as `EIO`; of an object with its name, in a [`ReadError`](crate::error::ReadError).
     fn read(&self, target: &mut Target, offset: u64, skip: usize) -> io::Result<usize>;
 }

@@ -2,9 +2,11 @@
 
 mod http_server;
 
+use std::io::ErrorKind;
 use std::time::Duration;
 
 use forerun_core::{Bytes, preset};
+use forerun_io::error::number;
 use forerun_io::source::http::{Client, Limits};
 use forerun_io::{Config, Driver, Reader, generated};
 use http_server::{Fault, Server};
@@ -105,12 +107,14 @@ fn a_replaced_object_is_an_error_to_its_readers_and_new_to_the_next_open() {
     let error = read_all(&old)
         .map(|all| assert!(all == content(1)))
         .unwrap_err();
-    assert_eq!(error.raw_os_error(), Some(libc::ESTALE), "{error}");
+    assert_eq!(number(&error), Some(libc::ESTALE), "{error}");
     let new = open(&driver, &client, &server.url("/a"));
     assert!(read_all(&new).unwrap() == content(2));
     server.delete("/a");
     let error = new.read_at(&mut piece, 0).unwrap_err();
-    assert_eq!(error.raw_os_error(), Some(libc::ENOENT), "{error}");
+    assert_eq!(number(&error), Some(libc::ENOENT), "{error}");
+    assert_eq!(error.kind(), ErrorKind::NotFound);
+    assert!(error.to_string().starts_with(&server.url("/a")), "{error}");
 }
 
 #[test]
@@ -133,7 +137,8 @@ fn refusals_reach_the_reader_as_what_they_are() {
         server.fail_always(Some(fault));
         let error = reader.read_at(&mut byte, 1_500_000).unwrap_err();
         server.fail_always(None);
-        assert_eq!(error.raw_os_error(), Some(expected), "{fault:?}: {error}");
+        assert_eq!(number(&error), Some(expected), "{fault:?}: {error}");
+        assert!(error.to_string().starts_with(&server.url("/a")), "{error}");
         // The next one is not refused.
         assert_eq!(reader.read_at(&mut byte, 1_500_000).unwrap(), 1);
     }
@@ -167,4 +172,40 @@ fn what_cannot_be_opened_is_named() {
     // No server listens on the discard port of loopback.
     let nobody = refused("http://127.0.0.1:9/a");
     assert!(nobody.contains("127.0.0.1:9"), "{nobody}");
+}
+
+#[test]
+fn a_failed_prefetch_is_counted_and_no_reader_sees_it() {
+    let server = Server::start();
+    server.put("/a", "1", content(1));
+    let driver = driver(8 << 20);
+    let reader = open(&driver, &client(), &server.url("/a"));
+    let (mut piece, mut at) = (vec![0; 4096], 0);
+    let whole = content(1);
+    // Readers of the beginning get the fetches going, all of which fail from now on but these.
+    while server.counts().0 < 3 {
+        assert_eq!(reader.read_at(&mut piece, at as u64).unwrap(), piece.len());
+        at += piece.len();
+    }
+    server.fail_always(Some(Fault::Status(403, None)));
+    let error = loop {
+        match reader.read_at(&mut piece, at as u64) {
+            Ok(n) => {
+                assert!(piece[..n] == whole[at..at + n]);
+                at += n;
+            }
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(number(&error), Some(libc::EACCES), "{error}");
+    server.fail_always(None);
+    while at < BYTES {
+        let n = reader.read_at(&mut piece, at as u64).unwrap();
+        assert!(piece[..n] == whole[at..at + n]);
+        at += n;
+    }
+    drop(reader);
+    let ledger = driver.finish().unwrap();
+    ledger.check().unwrap();
+    assert!(ledger.failed > 0, "{ledger:?}");
 }

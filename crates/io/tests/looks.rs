@@ -69,7 +69,7 @@ fn driver(looks: Looks) -> Driver {
 #[test]
 fn a_source_is_looked_at_once_in_100_ms_at_most_and_by_its_readers_alone() {
     let source = Arc::new(Changing::default());
-    let driver = driver(Looks::EachTick);
+    let driver = driver(Looks::EachInterval);
     let reader = driver.open_source(source.clone()).unwrap();
     let (begun, mut reads) = (Instant::now(), 0);
     let mut piece = vec![0; 16 << 10];
@@ -79,8 +79,8 @@ fn a_source_is_looked_at_once_in_100_ms_at_most_and_by_its_readers_alone() {
         reader.read_at(&mut piece, offset).unwrap();
         reads += 1;
     }
-    // One a tick, the first and the last one in part, and one at the open.
-    let most = begun.elapsed().as_millis() as usize / 100 + 3;
+    // One at the open, and one after each whole interval; a step of the clock may cut one short.
+    let most = begun.elapsed().as_millis() as usize / 90 + 1;
     assert!(
         source.looks() <= most,
         "{} looks at {reads} reads",
@@ -97,7 +97,7 @@ fn a_source_is_looked_at_once_in_100_ms_at_most_and_by_its_readers_alone() {
 #[test]
 fn a_change_is_seen_with_the_second_look_after_it() {
     let source = Arc::new(Changing::default());
-    let driver = driver(Looks::EachTick);
+    let driver = driver(Looks::EachInterval);
     let reader = driver.open_source(source.clone()).unwrap();
     let mut piece = [0; 100];
     for version in 1..4 {

@@ -78,7 +78,7 @@ impl Reader {
     /// # Errors
     /// Those of `fstat(2)`.
     pub fn look_if_due(&self) -> io::Result<()> {
-        if self.look_is_due() {
+        if self.version.look_is_due() {
             self.look()?;
         }
         Ok(())

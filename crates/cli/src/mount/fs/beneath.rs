@@ -131,7 +131,8 @@ pub fn path_of(descriptor: &File) -> PathBuf {
 /// The number of an I/O error.
 #[must_use]
 pub fn errno(error: &io::Error) -> Errno {
-    Errno::from_io_error(error).unwrap_or(Errno::IO)
+    let number = forerun_io::error::number(error);
+    number.map_or(Errno::IO, Errno::from_raw_os_error)
 }
 
 #[cfg(test)]
