@@ -17,6 +17,11 @@ TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
 SKIPPED := $(TARGET)/skipped.txt
 # A crate outside the workspace, which adds methods as a user of the libraries would.
 OUTSIDE := --manifest-path examples/own-methods/Cargo.toml
+# The extension module, outside the workspace because it is built against an interpreter.
+MODULE := --manifest-path python/Cargo.toml
+PYTHON ?= python3
+VENV := $(TARGET)/python-venv
+WHEELS := $(TARGET)/wheels
 
 have = $(CARGO) $(1) --version >/dev/null 2>&1
 missing = echo "make: $(1) is missing, so $(2)"
@@ -36,7 +41,8 @@ test: format lint doc unit ## everything that must hold: format, lints, document
 
 .PHONY: format
 format: ## is the source formatted?
-	@if $(call have,fmt); then $(CARGO) fmt --all --check && $(CARGO) fmt $(OUTSIDE) --check; \
+	@if $(call have,fmt); then $(CARGO) fmt --all --check && $(CARGO) fmt $(OUTSIDE) --check && \
+	  $(CARGO) fmt $(MODULE) --check; \
 	else $(call missing,rustfmt,the format is not checked); fi
 
 .PHONY: lint
@@ -57,9 +63,33 @@ unit: ## all tests in release, the libraries' also with debug assertions; ends w
 	$(CARGO) test --workspace --exclude forerun --tests
 	$(CARGO) test --package forerun-io --features http,async --test http --test conformance --test streams
 	$(CARGO) test $(OUTSIDE) --target-dir "$(TARGET)/own-methods"
+	@$(MAKE) --no-print-directory python
 	@sort -u -o "$(SKIPPED)" "$(SKIPPED)"; if [ -s "$(SKIPPED)" ]; then \
 	  echo "$$(wc -l < "$(SKIPPED)") skipped:"; cat "$(SKIPPED)"; \
 	else echo "no test was skipped"; fi
+
+# The newest wheel alone: its version is part of its name.
+.PHONY: wheel
+wheel: ## the Python package as an abi3 wheel in target/wheels; needs maturin
+	@rm -f "$(WHEELS)"/forerun-*.whl
+	cd python && PATH="$(VENV)/bin:$$PATH" maturin build --release --locked \
+	    --target-dir "$(TARGET)/python" --out "$(WHEELS)"
+
+# Installed as users have it, from the wheel, so that a file that is missing there is found.
+.PHONY: python
+python: ## the Python package: wheel, pytest, stubtest, doctests; skipped where PyPI cannot be had
+	@mkdir -p "$(TARGET)"; touch "$(SKIPPED)"; \
+	if ! { $(PYTHON) -m venv "$(VENV)" && "$(VENV)/bin/pip" install --quiet \
+	    --disable-pip-version-check maturin pytest hypothesis fsspec mypy; } \
+	    > "$(TARGET)/python-venv.log" 2>&1; then \
+	  echo "skipped: python: $(PYTHON) from 3.11 on, venv and packages of PyPI are needed" \
+	    | tee -a "$(SKIPPED)"; tail -n 3 "$(TARGET)/python-venv.log"; exit 0; fi; \
+	if $(call have,clippy); then \
+	  $(CARGO) clippy $(MODULE) --target-dir "$(TARGET)/python" --release -- -D warnings; fi; \
+	$(MAKE) --no-print-directory wheel; \
+	"$(VENV)/bin/pip" install --quiet --disable-pip-version-check --force-reinstall --no-deps \
+	    "$(WHEELS)"/forerun-*.whl; \
+	cd python && "$(VENV)/bin/python" -m pytest -q
 
 .PHONY: doc
 doc: ## the documentation builds without a warning

@@ -1,0 +1,77 @@
+"""The engine that files share if none is named, and what becomes of engines in other processes.
+
+A forked child keeps its `Engine` objects; each starts anew there at its first use. A pickled
+engine has an identity: all copies of it that one process unpickles are the same object, so that
+a worker with a thousand unpickled files has one memory limit, not a thousand.
+"""
+
+import atexit
+import copyreg
+import os
+import weakref
+from typing import Any
+
+from ._forerun import Engine, finish_engines
+
+_default: Engine | None = None
+_identities: "weakref.WeakKeyDictionary[Engine, str]" = weakref.WeakKeyDictionary()
+_engines: "weakref.WeakValueDictionary[str, Engine]" = weakref.WeakValueDictionary()
+
+_IDENTITY_OF_DEFAULT = "default"
+
+
+def default_engine() -> Engine:
+    """The engine of files opened without one, made at the first call: 256 MiB, preset "forerun"."""
+    global _default
+    if _default is None:
+        set_default_engine(Engine())
+    assert _default is not None
+    return _default
+
+
+def set_default_engine(engine: Engine) -> None:
+    """Makes an engine the default of files opened from now on."""
+    global _default
+    if not isinstance(engine, Engine):
+        raise TypeError(f"engine must be a forerun.Engine, not {type(engine).__name__}")
+    _default = engine
+
+
+def _identity(engine: Engine) -> str:
+    if engine is _default:
+        return _IDENTITY_OF_DEFAULT
+    return _identities.setdefault(engine, os.urandom(16).hex())
+
+
+def _reduce(engine: Engine) -> tuple[Any, ...]:
+    identity = _identity(engine)
+    if identity != _IDENTITY_OF_DEFAULT:
+        _engines[identity] = engine
+    settings = (engine.memory, engine.memory_limit, engine.preset, engine.profile, engine.emulate)
+    return _restore, (identity, *settings)
+
+
+def _restore(
+    identity: str,
+    memory: int,
+    limit: int,
+    preset: str,
+    profile: dict[str, Any] | None,
+    emulate: tuple[int, int] | None,
+) -> Engine:
+    engine = _default if identity == _IDENTITY_OF_DEFAULT else _engines.get(identity)
+    if engine is not None:
+        return engine
+    engine = Engine(memory, preset, profile=profile, emulate=emulate)
+    if limit != memory:
+        engine.limit_memory(limit)
+    if identity == _IDENTITY_OF_DEFAULT:
+        set_default_engine(engine)
+    else:
+        _engines[identity] = engine
+        _identities[engine] = identity
+    return engine
+
+
+copyreg.pickle(Engine, _reduce)
+atexit.register(finish_engines)

@@ -1,0 +1,96 @@
+"""The compiled part of the package."""
+
+from collections.abc import Callable, Iterable, Sequence
+from os import PathLike
+from typing import Any, final
+
+from typing_extensions import Buffer
+
+from ._file import File
+
+__all__ = ["Engine", "Handle", "finish_engines", "simulate"]
+
+@final
+class Engine:
+    """One memory limit and one set of decisions for all files opened with it.
+
+    `memory` is in bytes, 256 MiB if not given. `preset` is a name of `forerun list presets`.
+    `profile` is what a device costs, as `tomllib` reads it from a file of `forerun profile`; it is
+    estimated from reads if not given. `emulate` puts a slow device in front of the real one, as
+    (nanoseconds for a switch, bytes per second).
+    """
+
+    def __new__(
+        cls,
+        memory: int | None = None,
+        preset: str = "forerun",
+        *,
+        profile: dict[str, Any] | None = None,
+        emulate: tuple[int, int] | None = None,
+    ) -> Engine: ...
+    @property
+    def memory(self) -> int: ...
+    @property
+    def memory_limit(self) -> int: ...
+    @property
+    def preset(self) -> str: ...
+    @property
+    def profile(self) -> dict[str, Any] | None: ...
+    @property
+    def emulate(self) -> tuple[int, int] | None: ...
+    def limit_memory(self, memory: int) -> None:
+        """Lowers the memory limit, or raises it up to that of the construction."""
+
+    def hint(self, order: Iterable[tuple[File | Handle, int, int]]) -> int:
+        """Announces reads as (file, offset, length), in the order in which they will come.
+
+        Returns how many were taken. The rest can be announced once half of them has been read.
+        """
+
+    def ledger(self) -> dict[str, int]:
+        """The counters, as of now."""
+
+@final
+class Handle:
+    def __new__(cls, engine: Engine, path: str | PathLike[str]) -> Handle: ...
+    @staticmethod
+    def fetched(
+        engine: Engine,
+        function: Callable[[int, int], Buffer],
+        name: str,
+        version: str,
+        size: int,
+        *,
+        device: int = 0,
+        requests: int = 16,
+    ) -> Handle: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def engine(self) -> Engine: ...
+    def readinto(self, buffer: Buffer) -> int: ...
+    def readinto_at(self, buffer: Buffer, offset: int) -> int: ...
+    def read(self, length: int) -> bytes: ...
+    def pread(self, length: int, offset: int) -> bytes: ...
+    def tell(self) -> int: ...
+    def seek(self, position: int) -> int: ...
+    def size(self) -> int: ...
+    def close(self) -> None: ...
+
+def finish_engines() -> None: ...
+def simulate(
+    *,
+    workload: str | None = None,
+    trace: str | PathLike[str] | None = None,
+    presets: Sequence[str] | None = None,
+    device: str = "hp97560",
+    cache_blocks: Sequence[int] | None = None,
+    block_bytes: int | None = None,
+    disks: int | None = None,
+) -> list[dict[str, Any]]:
+    """Presets over a trace or a workload, on modelled disks, in virtual time.
+
+    A dictionary for each preset and cache size, which `pandas.DataFrame` takes. If not given,
+    presets are demand-lru and forestall, with 1280 cache blocks of 8192 bytes on one disk, or on
+    as many as the trace has. Times are in nanoseconds.
+    """

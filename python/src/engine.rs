@@ -1,0 +1,213 @@
+//! The class `Engine`: one memory limit and one set of decisions for all files opened with it.
+//!
+//! The driver starts at the first use, and once more in a child process: see [`fork`](crate::fork).
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+
+use forerun_core::Bytes;
+use forerun_io::source::http::Client;
+use forerun_io::{Driver, Error, Reader};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::errors;
+use crate::file::Handle;
+use crate::fork::OfThisProcess;
+use crate::ledger;
+use crate::settings::{Choices, OFFSET_MAX, count};
+
+/// See the [module](self).
+#[pyclass(frozen, weakref, module = "forerun")]
+pub(crate) struct Engine {
+    choices: Choices,
+    /// The memory limit: that of the choices, or a lower one, which a child process keeps.
+    limit: AtomicU64,
+    /// Locked with the interpreter held, and never across a release of it.
+    running: Mutex<Option<OfThisProcess<Arc<Running>>>>,
+}
+
+impl Engine {
+    /// The driver of this process, and its connections.
+    pub(crate) fn running(&self) -> PyResult<Arc<Running>> {
+        let mut slot = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(running) = slot.as_ref().and_then(OfThisProcess::get) {
+            return Ok(running.clone());
+        }
+        let driver = self.choices.start()?;
+        let limit = self.limit.load(Ordering::Relaxed);
+        if limit < self.choices.memory {
+            driver.limit_memory(Bytes(limit)).map_err(errors::of)?;
+        }
+        let client = Client::default();
+        let running = Arc::new(Running { driver, client });
+        let mut engines = ENGINES.lock().unwrap_or_else(PoisonError::into_inner);
+        engines.retain(|engine| engine.get().is_some_and(|e| e.strong_count() > 0));
+        engines.push(OfThisProcess::new(Arc::downgrade(&running)));
+        *slot = Some(OfThisProcess::new(running.clone()));
+        Ok(running)
+    }
+}
+
+/// The handle of a `forerun.File`, or of another class that has one.
+fn handle_of<'py>(file: &Bound<'py, PyAny>) -> PyResult<Bound<'py, Handle>> {
+    if let Ok(handle) = file.cast::<Handle>() {
+        return Ok(handle.clone());
+    }
+    let handle = file.getattr("_handle").ok();
+    handle.and_then(|h| h.cast_into().ok()).ok_or_else(|| {
+        let kind = file.get_type();
+        PyTypeError::new_err(format!("file must be a forerun.File, not {kind}"))
+    })
+}
+
+/// The parts of an engine that no child process may use.
+pub(crate) struct Running {
+    pub(crate) driver: Driver,
+    pub(crate) client: Client,
+}
+
+/// The engines that run. Locked as the slots are.
+static ENGINES: Mutex<Vec<OfThisProcess<Weak<Running>>>> = Mutex::new(Vec::new());
+
+/// How long the end of the process waits for requests in flight.
+const END_MAX: Duration = Duration::from_secs(10);
+
+/// Ends all engines of this process, for `atexit`: their threads must not call functions of Python
+/// while the interpreter is taken down.
+#[pyfunction]
+pub(crate) fn finish_engines(py: Python<'_>) {
+    let engines = {
+        let mut engines = ENGINES.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut *engines)
+    };
+    let engines = engines.iter().filter_map(OfThisProcess::get);
+    let engines: Vec<_> = engines.filter_map(Weak::upgrade).collect();
+    py.detach(|| {
+        for engine in engines {
+            // Without a journal, nothing of it can fail.
+            let _ = engine.driver.finish_within(END_MAX);
+        }
+    });
+}
+
+#[pymethods]
+impl Engine {
+    #[new]
+    #[pyo3(signature = (memory=None, preset="forerun", *, profile=None, emulate=None))]
+    fn new(
+        py: Python<'_>,
+        memory: Option<&Bound<'_, PyAny>>,
+        preset: &str,
+        profile: Option<&Bound<'_, PyAny>>,
+        emulate: Option<(Bound<'_, PyAny>, Bound<'_, PyAny>)>,
+    ) -> PyResult<Self> {
+        let usual = MEMORY.into_pyobject(py)?.into_any();
+        let choices = Choices::new(memory.unwrap_or(&usual), preset, profile, emulate)?;
+        Ok(Self {
+            limit: AtomicU64::new(choices.memory),
+            choices,
+            running: Mutex::default(),
+        })
+    }
+
+    /// The memory in bytes that it was made with.
+    #[getter]
+    fn memory(&self) -> u64 {
+        self.choices.memory
+    }
+
+    /// The memory limit in bytes, as of now.
+    #[getter]
+    fn memory_limit(&self) -> u64 {
+        self.limit.load(Ordering::Relaxed)
+    }
+
+    /// The name of the preset.
+    #[getter]
+    fn preset(&self) -> &'static str {
+        self.choices.preset.name
+    }
+
+    /// What a device costs, if it was given.
+    #[getter]
+    fn profile<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
+        self.choices.profile(py)
+    }
+
+    /// The emulated device as (switching_ns, rate_bytes_per_second), if there is one.
+    #[getter]
+    fn emulate(&self) -> Option<(u64, u64)> {
+        self.choices.emulate
+    }
+
+    /// Lowers the memory limit, or raises it up to that of the construction.
+    fn limit_memory(&self, py: Python<'_>, memory: &Bound<'_, PyAny>) -> PyResult<()> {
+        let memory = count("memory", memory, u64::MAX)?;
+        let running = self.running()?;
+        py.detach(|| running.driver.limit_memory(Bytes(memory)))
+            .map_err(errors::of)?;
+        self.limit.store(memory, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Announces reads, in the order in which they will come.
+    fn hint(&self, py: Python<'_>, order: &Bound<'_, PyAny>) -> PyResult<usize> {
+        let running = self.running()?;
+        let mut announced: Vec<(Arc<Reader>, u64, u64)> = Vec::new();
+        for item in order.try_iter()? {
+            let item = item?;
+            let (file, offset, length): (Bound<'_, PyAny>, Bound<'_, PyAny>, Bound<'_, PyAny>) =
+                item.extract()?;
+            let handle = handle_of(&file)?;
+            let handle = handle.get();
+            if !std::ptr::eq(handle.engine().get(), self) {
+                return Err(errors::value(format!(
+                    "hint of {file}: must be a file of this engine"
+                )));
+            }
+            let offset = count("offset", &offset, OFFSET_MAX)?;
+            let length = count("length", &length, OFFSET_MAX)?;
+            announced.push((handle.reader(py)?, offset, length));
+        }
+        let taken = py.detach(|| {
+            let order = announced.iter();
+            let order = order.map(|(reader, offset, length)| (&**reader, *offset, *length));
+            let taken = running.driver.hint(order);
+            drop(announced);
+            taken
+        });
+        match taken {
+            Err(Error::HintsFull { .. }) => Ok(0),
+            taken => taken.map_err(errors::of),
+        }
+    }
+
+    /// The counters, as of now.
+    fn ledger<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let running = self.running()?;
+        let counters = py.detach(|| running.driver.ledger());
+        ledger::dict(py, counters)
+    }
+
+    fn __repr__(&self) -> String {
+        let Choices { memory, preset, .. } = &self.choices;
+        format!("Engine(memory={memory}, preset={:?})", preset.name)
+    }
+}
+
+impl Drop for Engine {
+    /// The driver waits for its requests in flight, so the interpreter is released.
+    fn drop(&mut self) {
+        let slot = self.running.get_mut();
+        let running = slot.unwrap_or_else(PoisonError::into_inner).take();
+        if running.is_some() {
+            Python::try_attach(|py| py.detach(|| drop(running)));
+        }
+    }
+}
+
+/// The memory of an engine if none is named: 256 MiB.
+const MEMORY: u64 = 256 << 20;

@@ -1,0 +1,74 @@
+//! Errors of the libraries as exceptions of Python.
+//!
+//! A value outside its range is a `ValueError` whose message has the value and the range. A failure
+//! of the system is an `OSError` with its number and the path, of which Python makes the subclass
+//! (`FileNotFoundError`, `IsADirectoryError`).
+
+use std::fmt::Display;
+use std::io;
+use std::path::Path;
+
+use forerun_io::Error;
+use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+
+/// Numbers of `errno(3)` that no `io::Error` brings along.
+const EIO: i32 = 5;
+const EINVAL: i32 = 22;
+const EISDIR: i32 = 21;
+const EMFILE: i32 = 24;
+const EFBIG: i32 = 27;
+const EBUSY: i32 = 16;
+
+/// A value that is not accepted.
+pub(crate) fn value(error: impl Display) -> PyErr {
+    PyValueError::new_err(error.to_string())
+}
+
+/// A failed call of the system, with the path if there is one.
+pub(crate) fn system(error: &io::Error, path: Option<&Path>) -> PyErr {
+    let number = match (error.raw_os_error(), error.kind()) {
+        (Some(number), _) => number,
+        (None, io::ErrorKind::ResourceBusy) => EBUSY,
+        (None, _) => EIO,
+    };
+    let text = error.to_string();
+    let text = text.strip_suffix(&format!(" (os error {number})"));
+    numbered(
+        number,
+        text.map_or_else(|| error.to_string(), str::to_owned),
+        path,
+    )
+}
+
+fn numbered(number: i32, text: String, path: Option<&Path>) -> PyErr {
+    match path {
+        Some(path) => PyOSError::new_err((number, text, path.as_os_str().to_owned())),
+        None => PyOSError::new_err((number, text)),
+    }
+}
+
+/// Whatever a driver refuses.
+pub(crate) fn of(error: Error) -> PyErr {
+    match &error {
+        Error::Settings(_) | Error::Profile(_) => value(error),
+        Error::Open { path, source } => system(source, Some(path)),
+        Error::Directory { path } => numbered(EISDIR, "Is a directory".to_owned(), Some(path)),
+        Error::NotAFile { path } => {
+            let why = "Is not a regular file or block device".to_owned();
+            numbered(EINVAL, why, Some(path))
+        }
+        Error::TooManyOpenFiles { path, limit } => {
+            let why = format!("Too many open files (the limit is {limit})");
+            numbered(EMFILE, why, Some(path))
+        }
+        Error::TooLarge { .. } => numbered(EFBIG, error.to_string(), None),
+        Error::TooManyFiles { .. } => numbered(EMFILE, error.to_string(), None),
+        Error::Memory { source, .. } | Error::Backend { source, .. } => numbered(
+            source.raw_os_error().unwrap_or(EIO),
+            error.to_string(),
+            None,
+        ),
+        _ => PyRuntimeError::new_err(error.to_string()),
+    }
+}

@@ -1,0 +1,43 @@
+//! The extension module `_forerun`, on which the Python files of the package `forerun` stand.
+//!
+//! ```text
+//! File (Python, io.RawIOBase) --> file::Handle --> forerun_io::Reader --> the process's engine
+//! hints, ledger, settings     --> engine::Engine --> forerun_io::Driver
+//! simulate                    --> simulate --> forerun_sim, in virtual time
+//! ```
+//!
+//! | module | content |
+//! | --- | --- |
+//! | `engine`, `file` | the classes `Engine` and `Handle` |
+//! | `origin`, `fetch` | paths, addresses, and functions that read ranges |
+//! | `fork` | values that a child process must neither use nor drop |
+//! | `buffer` | a writable buffer of Python as bytes; the only unsafe code |
+//! | `settings`, `errors`, `ledger` | values of Python from and to those of the libraries |
+//! | `simulate` | presets over a trace or a workload |
+//!
+//! The interpreter is released around every read, open, hint and simulation, and held while a
+//! lock of this crate is held: a fork happens with the interpreter held, so that no lock of this
+//! crate is ever copied locked.
+
+mod buffer;
+mod engine;
+mod errors;
+mod fetch;
+mod file;
+mod fork;
+mod ledger;
+mod origin;
+mod settings;
+mod simulate;
+
+use pyo3::prelude::*;
+
+#[pymodule]
+mod _forerun {
+    #[pymodule_export]
+    use crate::engine::{Engine, finish_engines};
+    #[pymodule_export]
+    use crate::file::Handle;
+    #[pymodule_export]
+    use crate::simulate::simulate;
+}

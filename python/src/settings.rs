@@ -1,0 +1,171 @@
+//! Settings as Python gives them: sizes as integers of bytes, a preset by its name, and what a
+//! device costs as the tables that `forerun profile` writes, read by `tomllib`.
+//!
+//! ```python
+//! {"switching": [{"distance_bytes": 0, "switching_ns": 8_000_000}],
+//!  "rate": [{"location_bytes": 0, "rate_bytes_per_second": 80_000_000}], "servers": 1}
+//! ```
+
+use forerun_core::preset::{self, Preset};
+use forerun_core::{Bytes, Nanos, Profile, Settings};
+use forerun_io::{Config, Driver, Emulation};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyInt};
+
+use crate::errors;
+
+/// The largest offset of `pread(2)`, and the largest length.
+pub(crate) const OFFSET_MAX: u64 = i64::MAX as u64;
+
+/// An integer from 0 to `most`.
+///
+/// # Errors
+/// `TypeError` if it is none, `ValueError` with its name and value if it is not in the range.
+pub(crate) fn count(name: &str, given: &Bound<'_, PyAny>, most: u64) -> PyResult<u64> {
+    // Integers of NumPy are none of Python's, and have `__index__`.
+    let number = match given.cast::<PyInt>() {
+        Ok(number) => number.clone().into_any(),
+        Err(_) => given.call_method0("__index__").map_err(|_| {
+            let kind = given.get_type();
+            pyo3::exceptions::PyTypeError::new_err(format!("{name} must be an int, not {kind}"))
+        })?,
+    };
+    let accepted = number.extract().ok().filter(|number| *number <= most);
+    let refused = || errors::value(format!("{name} of {given}: must lie from 0 to {most}"));
+    accepted.ok_or_else(refused)
+}
+
+#[derive(FromPyObject, IntoPyObject)]
+struct SwitchingPoint {
+    #[pyo3(item)]
+    distance_bytes: u64,
+    #[pyo3(item)]
+    switching_ns: u64,
+}
+
+#[derive(FromPyObject, IntoPyObject)]
+struct RatePoint {
+    #[pyo3(item)]
+    location_bytes: u64,
+    #[pyo3(item)]
+    rate_bytes_per_second: u64,
+}
+
+/// What an engine is made of, in this process or another.
+#[derive(Clone, Debug)]
+pub(crate) struct Choices {
+    pub(crate) memory: u64,
+    pub(crate) preset: &'static Preset,
+    pub(crate) profile: Option<Profile>,
+    /// A device to emulate, as the two numbers of its model.
+    pub(crate) emulate: Option<(u64, u64)>,
+}
+
+impl Choices {
+    /// Checks all of them, without an engine.
+    ///
+    /// # Errors
+    /// `ValueError` with the value and the range.
+    pub(crate) fn new(
+        memory: &Bound<'_, PyAny>,
+        preset: &str,
+        profile: Option<&Bound<'_, PyAny>>,
+        emulate: Option<(Bound<'_, PyAny>, Bound<'_, PyAny>)>,
+    ) -> PyResult<Self> {
+        let emulate = emulate.map(|(switching, rate)| {
+            let switching = count("switching_ns of emulate", &switching, u64::MAX)?;
+            let rate = count("bytes_per_second of emulate", &rate, u64::MAX)?;
+            Ok::<_, PyErr>((switching, rate))
+        });
+        let choices = Self {
+            memory: count("memory", memory, u64::MAX)?,
+            preset: preset::find(preset).map_err(errors::value)?,
+            profile: profile.map(profile_of).transpose()?,
+            emulate: emulate.transpose()?,
+        };
+        if let Some(emulation) = choices.emulation() {
+            emulation.profile().map_err(errors::value)?;
+        }
+        choices.settings()?;
+        Ok(choices)
+    }
+
+    fn settings(&self) -> PyResult<Settings> {
+        self.preset
+            .settings(Bytes(self.memory))
+            .map_err(errors::value)
+    }
+
+    fn emulation(&self) -> Option<Emulation> {
+        let (switching_ns, bytes_per_second) = self.emulate?;
+        Some(Emulation {
+            switching: Nanos(switching_ns),
+            bytes_per_second,
+            servers: 1,
+        })
+    }
+
+    /// Starts an engine.
+    ///
+    /// # Errors
+    /// `OSError` if the system gives no memory, thread or descriptor.
+    pub(crate) fn start(&self) -> PyResult<Driver> {
+        let mut config = Config::new(self.settings()?);
+        config.profile.clone_from(&self.profile);
+        config.lab.emulate = self.emulation();
+        Driver::new(config).map_err(errors::of)
+    }
+
+    /// The profile as it was given.
+    pub(crate) fn profile<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
+        let Some(profile) = &self.profile else {
+            return Ok(None);
+        };
+        let dict = PyDict::new(py);
+        let points = profile.switching_points().iter();
+        let points = points.map(|(distance, cost)| SwitchingPoint {
+            distance_bytes: distance.0,
+            switching_ns: cost.0,
+        });
+        dict.set_item("switching", points.collect::<Vec<_>>())?;
+        let points = profile.rate_points().iter();
+        let points = points.map(|(location, rate)| RatePoint {
+            location_bytes: location.0,
+            rate_bytes_per_second: *rate,
+        });
+        dict.set_item("rate", points.collect::<Vec<_>>())?;
+        dict.set_item("servers", profile.servers())?;
+        Ok(Some(dict))
+    }
+}
+
+fn profile_of(given: &Bound<'_, PyAny>) -> PyResult<Profile> {
+    let refused = |error: PyErr| {
+        errors::value(format!(
+            "profile: must have the keys switching and rate, as `forerun profile` writes them \
+             ({error})"
+        ))
+    };
+    let given = given.cast::<PyDict>().map_err(|e| refused(e.into()))?;
+    let part = |name| given.as_any().get_item(name).map_err(refused);
+    let switching: Vec<SwitchingPoint> = part("switching")?.extract().map_err(refused)?;
+    let rate: Vec<RatePoint> = part("rate")?.extract().map_err(refused)?;
+    let switching = switching.iter();
+    let rate = rate.iter();
+    let profile = Profile::new(
+        switching
+            .map(|point| (Bytes(point.distance_bytes), Nanos(point.switching_ns)))
+            .collect(),
+        rate.map(|point| (Bytes(point.location_bytes), point.rate_bytes_per_second))
+            .collect(),
+    );
+    let profile = profile.map_err(|e| errors::value(format!("profile: {e}")))?;
+    match given.get_item("servers")? {
+        None => Ok(profile),
+        Some(servers) => {
+            let servers = count("servers", &servers, u64::MAX)?;
+            let profile = profile.with_servers(u32::try_from(servers).unwrap_or(u32::MAX));
+            profile.map_err(|e| errors::value(format!("profile: {e}")))
+        }
+    }
+}

@@ -1,0 +1,134 @@
+"""Engines: settings, hints, counters, and threads."""
+
+import threading
+import time
+import tomllib
+
+import pytest
+
+import forerun
+
+PROFILE = """
+servers = 1
+[[switching]]
+distance_bytes = 0
+switching_ns = 8000000
+[[rate]]
+location_bytes = 0
+rate_bytes_per_second = 80000000
+"""
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"memory": 1}, "memory of 1 bytes: must be at least"),
+        ({"memory": -1}, "memory of -1: must lie from 0"),
+        ({"memory": 1 << 70}, "memory of 1180591620717411303424: must lie from 0"),
+        ({"preset": "forrun"}, "no preset \"forrun\": nearest are forerun"),
+        ({"profile": {}}, "profile: must have the keys switching and rate"),
+        ({"profile": {"switching": [], "rate": []}}, "0 points in a map"),
+        ({"emulate": (8_000_000, 1)}, "transfer rate of 1 bytes/s: must lie from 1000"),
+        ({"emulate": (-1, 80_000_000)}, "switching_ns of emulate of -1: must lie from 0"),
+    ],
+)
+def test_settings_out_of_range_are_named_with_the_range(settings, message):
+    with pytest.raises(ValueError) as raised:
+        forerun.Engine(**settings)
+    assert message in str(raised.value)
+
+
+def test_a_profile_is_the_file_that_forerun_profile_writes():
+    profile = tomllib.loads(PROFILE)
+    assert forerun.Engine(profile=profile).profile == profile
+    assert forerun.Engine().profile is None
+
+
+def test_counters_add_up(file, engine):
+    file.read()
+    ledger = engine.ledger()
+    assert ledger["reads"] == ledger["hits"] + ledger["late_hits"] + ledger["misses"] > 0
+    assert ledger["memory_peak_bytes"] <= engine.memory
+    assert all(isinstance(value, int) for value in ledger.values())
+
+
+def test_announced_reads_are_known_and_fetched_before_they_are_asked_for(file, engine, content):
+    order = [(file, offset, 65536) for offset in (2 << 20, 0, 1 << 20)]
+    assert engine.hint(order) == 3
+    for _, offset, length in order:
+        assert file.pread(length, offset) == content[offset : offset + length]
+    ledger = engine.ledger()
+    assert ledger["hints"] == ledger["hints_read"] > 0
+    assert ledger["misses"] == 0
+
+
+def test_hints_are_checked(file, engine):
+    other = forerun.Engine(memory=4 << 20)
+    with pytest.raises(ValueError, match="must be a file of this engine"):
+        other.hint([(file, 0, 1)])
+    with pytest.raises(ValueError, match="offset of -1: must lie from 0"):
+        engine.hint([(file, -1, 1)])
+    with pytest.raises(TypeError, match="must be a forerun.File"):
+        engine.hint([(3, 0, 1)])
+    assert engine.hint([(file, 1 << 40, 1)]) == 1, "past the end: nothing to do"
+    assert engine.hint([]) == 0
+
+
+def test_the_limit_can_be_lowered_and_raised(file, engine, content):
+    engine.limit_memory(2 << 20)
+    assert engine.memory_limit == 2 << 20
+    assert file.read() == content
+    engine.limit_memory(engine.memory)
+    with pytest.raises(ValueError, match="must be at most"):
+        engine.limit_memory(engine.memory + (1 << 30))
+    assert engine.memory_limit == engine.memory
+
+
+def test_other_threads_run_while_a_read_waits(path):
+    """The device takes half a second for a request, and the interpreter is free meanwhile."""
+    slow = forerun.Engine(memory=4 << 20, emulate=(500_000_000, 1_000_000_000))
+    with forerun.open(path, engine=slow) as file:
+        reading = threading.Thread(target=file.pread, args=(4096, 0))
+        reading.start()
+        turns = 0
+        while reading.is_alive():
+            time.sleep(0.01)
+            turns += 1
+        reading.join()
+    # With the interpreter held it would be one turn.
+    assert turns > 3
+
+
+def test_threads_share_a_file(file, content):
+    failed = []
+
+    def read(first):
+        for offset in range(first, len(content), 4 * 10_000):
+            if file.pread(10_000, offset) != content[offset : offset + 10_000]:
+                failed.append(offset)
+
+    threads = [threading.Thread(target=read, args=(10_000 * i,)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failed
+
+
+def test_a_file_closed_by_another_thread_ends_the_reads_with_an_error_or_the_bytes(path):
+    slow = forerun.Engine(memory=4 << 20, emulate=(50_000_000, 1_000_000_000))
+    file = forerun.open(path, engine=slow)
+    got = []
+    reading = threading.Thread(target=lambda: got.append(file.pread(4096, 0)))
+    reading.start()
+    file.close()
+    reading.join()
+    # Not begun yet: a ValueError in that thread, of which nothing is left here.
+    assert got in ([path.read_bytes()[:4096]], [])
+
+
+def test_the_default_engine_is_shared_and_can_be_set(path):
+    with forerun.open(path) as one, forerun.open(path) as two:
+        assert one.engine is two.engine is forerun.default_engine()
+    with pytest.raises(TypeError):
+        forerun.set_default_engine(3)

@@ -1,0 +1,209 @@
+"""fsspec: the cache type and the protocol, over a file system that counts and fails on demand."""
+
+import gc
+import io
+import os
+import pickle
+import weakref
+import zipfile
+
+import fsspec
+import pytest
+from fsspec.implementations.memory import MemoryFileSystem
+from fsspec.spec import AbstractBufferedFile, AbstractFileSystem
+
+import forerun
+import forerun.fsspec
+
+SIZE = 2 << 20
+
+
+class Remote(AbstractFileSystem):
+    """Objects in memory, read by ranges as those of a store."""
+
+    protocol = "remote"
+    objects: dict = {}
+    cachable = False
+
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.fetched = []
+        self.fault = None
+
+    def info(self, path, **_):
+        content, version = self.objects[self._strip_protocol(path)]
+        return {"name": path, "size": len(content), "type": "file", "ETag": version}
+
+    def ls(self, path, detail=True, **_):
+        return [self.info(name) if detail else name for name in self.objects]
+
+    def _open(self, path, mode="rb", **kwargs):
+        return RemoteFile(self, path, mode, **kwargs)
+
+
+class RemoteFile(AbstractBufferedFile):
+    def _fetch_range(self, start, end):
+        self.fs.fetched.append((start, end))
+        if self.fs.fault is not None:
+            return self.fs.fault(start, end)
+        return self.fs.objects[self.path][0][start:end]
+
+
+fsspec.register_implementation("remote", Remote, clobber=True)
+
+
+@pytest.fixture
+def remote(content):
+    Remote.objects = {"data": (content[:SIZE], "1"), "other": (content[1:SIZE], "1")}
+    return Remote()
+
+
+def opened(remote, engine, path="data"):
+    return remote.open(path, cache_type="forerun", cache_options={"engine": engine})
+
+
+def test_the_cache_type_reads_what_is_there(remote, engine, content):
+    with opened(remote, engine) as file:
+        assert file.read(1000) == content[:1000]
+        file.seek(SIZE - 5)
+        assert file.read() == content[SIZE - 5 : SIZE]
+        file.seek(0)
+        assert file.read() == content[:SIZE]
+    assert engine.ledger()["reads"] > 0
+
+
+def test_files_of_one_version_share_blocks_and_those_of_others_do_not(remote, engine, content):
+    with opened(remote, engine) as one, opened(remote, engine) as two:
+        one.read()
+        count = len(remote.fetched)
+        assert two.read() == content[:SIZE]
+        assert len(remote.fetched) == count
+    Remote.objects["data"] = (content[5:SIZE], "2")
+    with opened(remote, engine) as three:
+        assert three.read() == content[5:SIZE]
+
+
+def test_sequential_reads_take_fewer_and_larger_requests_than_reads(remote, engine):
+    with opened(remote, engine) as file:
+        for _ in range(SIZE // 4096):
+            file.read(4096)
+    assert len(remote.fetched) < SIZE // 4096 // 4
+    assert engine.ledger()["hits"] > 0
+
+
+def test_all_files_have_one_limit(content):
+    engine = forerun.Engine(memory=1 << 20)
+    Remote.objects = {f"data{i}": (content[:SIZE], "1") for i in range(16)}
+    remote = Remote()
+    files = [opened(remote, engine, f"data{i}") for i in range(16)]
+    for _ in range(8):
+        for file in files:
+            file.read(SIZE // 8)
+    assert engine.ledger()["memory_peak_bytes"] <= 1 << 20
+
+
+def test_an_exception_of_the_file_system_is_the_cause_of_the_readers(remote, engine):
+    def fault(_start, _end):
+        raise PermissionError(13, "no such key for you")
+
+    remote.fault = fault
+    with opened(remote, engine) as file, pytest.raises(PermissionError) as raised:
+        file.read(10)
+    assert "no such key for you" in str(raised.value.__cause__)
+
+
+def test_an_answer_cut_short_is_an_error_and_no_data(remote, engine):
+    remote.fault = lambda start, end: bytes(max(end - start - 1, 0))
+    with opened(remote, engine) as file, pytest.raises(OSError) as raised:
+        file.read(10)
+    assert "must be" in str(raised.value.__cause__)
+
+
+def test_a_failed_read_can_be_tried_again(remote, engine, content):
+    def fault(_start, _end):
+        raise RuntimeError("once")
+
+    remote.fault = fault
+    with opened(remote, engine) as file:
+        with pytest.raises(OSError):
+            file.read(10)
+        remote.fault = None
+        assert file.read(10) == content[:10]
+
+
+def test_a_file_that_nothing_refers_to_is_closed(remote, engine):
+    file = opened(remote, engine)
+    file.read(10)
+    gone = weakref.ref(file)
+    del file
+    gc.collect()
+    assert gone() is None
+
+
+def test_a_pickled_file_goes_on_where_it_was(remote, engine, content):
+    with opened(remote, engine) as file:
+        file.read(100)
+        copy = pickle.loads(pickle.dumps(file))
+    assert copy.read(50) == content[100:150]
+    assert copy.cache.name == "forerun"
+
+
+@pytest.mark.parametrize("address", ["forerun::remote://data", "forerun::memory://data"])
+def test_the_protocol_reads_any_other_file_system(remote, content, address):
+    MemoryFileSystem.store.clear()
+    MemoryFileSystem().pipe_file("/data", content[:SIZE])
+    with fsspec.open(address) as file:
+        assert isinstance(file, forerun.File)
+        assert file.read() == content[:SIZE]
+
+
+def test_local_files_are_read_by_path(path, content):
+    with fsspec.open(f"forerun::file://{path}") as file:
+        assert type(file) is forerun.File
+        assert file.read(10) == content[:10]
+    with fsspec.open(f"forerun::{path}") as file:
+        assert file.read(10) == content[:10]
+
+
+def test_the_file_system_has_an_engine_and_is_pickled_with_it(remote, engine, content):
+    fs = fsspec.filesystem("forerun", target_protocol="remote", engine=engine)
+    assert fs.cat_file("data", 5, 25) == content[5:25]
+    assert fs.cat_file("data", -20) == content[SIZE - 20 : SIZE]
+    assert fs.info("data")["size"] == SIZE
+    assert [entry["name"] for entry in fs.ls("")] == ["data", "other"]
+    copy = pickle.loads(pickle.dumps(fs))
+    assert copy.engine is engine
+    with fs.open("data") as file:
+        file.seek(9)
+        assert pickle.loads(pickle.dumps(file)).read(2) == content[9:11]
+
+
+def test_the_file_system_is_read_only(remote, engine):
+    fs = fsspec.filesystem("forerun", fs=remote, engine=engine)
+    with pytest.raises(OSError, match="read-only"):
+        fs.open("data", "wb")
+    with pytest.raises(ValueError, match="either fs or target_protocol"):
+        fsspec.filesystem("forerun")
+
+
+def test_libraries_read_through_it(remote, engine, tmp_path):
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr("inside", "text")
+    Remote.objects["packed"] = (packed.getvalue(), "1")
+    fs = fsspec.filesystem("forerun", fs=remote, engine=engine)
+    with fs.open("packed") as file:
+        assert zipfile.ZipFile(file).read("inside") == b"text"
+    pandas = pytest.importorskip("pandas")
+    Remote.objects["table.csv"] = (b"a,b\n1,2\n", "1")
+    with fs.open("table.csv") as file:
+        assert pandas.read_csv(file)["b"].tolist() == [2]
+
+
+def test_a_forked_child_reads_through_the_cache(remote, engine, content):
+    file = opened(remote, engine)
+    assert file.read(10) == content[:10]
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if file.read(100_000) == content[10:100_010] else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

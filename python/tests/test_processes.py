@@ -1,0 +1,141 @@
+"""Fork, spawn, pickle, and the end of the process."""
+
+import multiprocessing
+import os
+import pickle
+import subprocess
+import sys
+import textwrap
+import threading
+
+import pytest
+
+import forerun
+
+
+def in_child(check):
+    """Runs a check in a forked child; true if it held there."""
+    child = os.fork()
+    if child == 0:
+        held = False
+        try:
+            held = bool(check())
+        finally:
+            os._exit(0 if held else 1)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_a_forked_child_reads_on_with_an_engine_of_its_own(file, engine, content):
+    engine.limit_memory(8 << 20)
+    file.seek(5)
+    file.pread(1 << 20, 0)
+
+    def check():
+        same = file.tell() == 5 and file.read() == content[5:]
+        mine = engine.ledger()["reads"] * 4096 < len(content) + (1 << 20)
+        return same and mine and engine.memory_limit == 8 << 20
+
+    assert in_child(check)
+    assert file.read() == content[5:]
+
+
+def test_a_fork_amid_reads_of_other_threads_leaves_neither_hanging(path, content):
+    engine = forerun.Engine(memory=1 << 20)
+    ended = threading.Event()
+
+    def read():
+        with forerun.open(path, engine=engine) as own:
+            while not ended.is_set():
+                own.seek(0)
+                own.read()
+
+    threads = [threading.Thread(target=read) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    file = forerun.open(path, engine=engine)
+    try:
+        for _ in range(5):
+            assert in_child(lambda: file.pread(len(content), 0) == content)
+    finally:
+        ended.set()
+        for thread in threads:
+            thread.join()
+
+
+def test_a_child_drops_what_it_inherited_without_a_wait(path):
+    engine = forerun.Engine(memory=1 << 20, emulate=(10**9, 10**9))
+    held = [engine, forerun.open(path, engine=engine)]
+    held[0].hint([(held[1], 0, 4096)])
+
+    def drop():
+        nonlocal engine
+        del engine
+        held.clear()
+        return True
+
+    assert in_child(drop)
+
+
+def test_garbage_that_a_fork_hook_collects_in_the_child_is_left_alone(path):
+    """`threading` has such a hook; this one is certain to have some."""
+    engine = forerun.Engine(memory=1 << 20)
+    garbage = [forerun.open(path, engine=engine), engine]
+    garbage[0].read(1)
+    del engine
+    os.register_at_fork(after_in_child=garbage.clear)
+    assert in_child(lambda: not garbage)
+
+
+def test_a_pickled_engine_is_the_same_in_its_process_and_one_in_another(file, engine):
+    copies = pickle.loads(pickle.dumps([engine, file, file]))
+    assert copies[0] is engine
+    assert copies[1].engine is copies[2].engine is engine
+
+
+def child_of_spawn(pickled, answers):
+    one, two = (pickle.loads(text) for text in pickled)
+    engine = one.engine
+    settings = (engine.memory, engine.memory_limit, engine.preset)
+    answers.put((one.tell(), one.read(3), engine is two.engine, settings))
+
+
+def test_a_spawned_process_has_one_engine_for_all_files_it_unpickles(file, engine, content):
+    file.seek(7)
+    engine.limit_memory(8 << 20)
+    context = multiprocessing.get_context("spawn")
+    answers = context.Queue()
+    pickled = [pickle.dumps(file), pickle.dumps(file)]
+    process = context.Process(target=child_of_spawn, args=(pickled, answers))
+    process.start()
+    answer = answers.get(timeout=120)
+    process.join()
+    assert answer == (7, content[7:10], True, (16 << 20, 8 << 20, "forerun"))
+
+
+def test_a_closed_file_cannot_be_pickled(file):
+    file.close()
+    with pytest.raises(ValueError, match="closed"):
+        pickle.dumps(file)
+
+
+def test_a_process_ends_with_reads_in_flight(path):
+    program = textwrap.dedent(
+        f"""
+        import threading, forerun
+        from forerun._forerun import Handle
+        engine = forerun.Engine(memory=4 << 20)
+        never = threading.Event()
+        def slow(start, end):
+            never.wait(0.2)
+            return bytes(end - start)
+        handle = Handle.fetched(engine, slow, "slow", "1", 1 << 30)
+        threading.Thread(target=handle.pread, args=(4096, 0), daemon=True).start()
+        file = forerun.open({str(path)!r}, engine=engine)
+        engine.hint([(handle, 1 << 20, 4 << 20), (file, 0, 1 << 20)])
+        file.read(1)
+        """
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert (ended.returncode, ended.stderr) == (0, "")

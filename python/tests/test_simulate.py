@@ -1,0 +1,66 @@
+"""The simulator: rows as dictionaries, and refusals before the first run."""
+
+import pytest
+
+import forerun
+
+
+def test_a_row_for_each_preset_and_cache_size_that_adds_up():
+    workload = "sequential(file_bytes=1048576)"
+    rows = forerun.simulate(workload=workload, presets=["none", "forerun"], cache_blocks=[640])
+    assert [row["preset"] for row in rows] == ["none", "forerun"]
+    for row in rows:
+        assert row["reads"] == row["hits"] + row["late_hits"] + row["misses"] > 0
+        assert row["elapsed_ns"] >= row["stall_ns"]
+
+
+def test_hinted_methods_and_the_engine_run_the_same_trace(tmp_path):
+    trace = tmp_path / "trace.csv"
+    lines = [f"{(i * 7919) % 200 * 8192},8192" for i in range(500)]
+    trace.write_text("offset,bytes\n" + "\n".join(lines) + "\n")
+    presets = ["demand-lru", "forestall", "none"]
+    rows = forerun.simulate(trace=trace, presets=presets, cache_blocks=[100])
+    assert len({row["reads"] for row in rows}) == 1
+    assert rows[1]["elapsed_ns"] <= rows[0]["elapsed_ns"]
+
+
+def test_equal_calls_have_equal_rows():
+    call = {"workload": "sequential(file_bytes=10485760)", "presets": ["forerun"]}
+    assert forerun.simulate(**call) == forerun.simulate(**call)
+
+
+def test_pandas_takes_the_rows():
+    pandas = pytest.importorskip("pandas")
+    rows = forerun.simulate(workload="sequential(file_bytes=1048576)", cache_blocks=[64, 128])
+    frame = pandas.DataFrame(rows)
+    assert list(frame["cache_blocks"]) == [64, 128, 64, 128]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({}, "give either workload or trace"),
+        ({"workload": "a", "trace": "b"}, "give either workload or trace"),
+        ({"workload": "sequentia"}, "sequentia"),
+        ({"workload": "sequential", "presets": ["forrun"]}, "forrun"),
+        ({"workload": "sequential", "device": "hp9756"}, "hp9756"),
+        ({"workload": "sequential", "cache_blocks": [0]}, "cache_blocks of 0: must lie from 1"),
+        ({"workload": "sequential", "cache_blocks": [-5]}, "cache_blocks of -5: must lie from 1"),
+        ({"workload": "sequential", "block_bytes": 1000}, "must be a power of two from 512"),
+        ({"workload": "sequential", "disks": 0}, "disks of 0: must lie from 1 to 1024"),
+        ({"workload": "many-readers", "presets": ["forestall"]}, "several"),
+    ],
+)
+def test_values_that_cannot_be_used_are_named(arguments, message):
+    with pytest.raises(ValueError) as raised:
+        forerun.simulate(**arguments)
+    assert message in str(raised.value)
+
+
+def test_a_trace_that_is_missing_is_an_error_of_the_system(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        forerun.simulate(trace=tmp_path / "missing")
+    garbage = tmp_path / "garbage"
+    garbage.write_bytes(bytes(range(256)))
+    with pytest.raises(ValueError, match="garbage"):
+        forerun.simulate(trace=garbage)

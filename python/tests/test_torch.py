@@ -1,0 +1,208 @@
+"""torch: plans, announcements and shards, with a stand-in for `DataLoader`.
+
+The stand-in deals batches to workers in turn and pickles the dataset for each, as torch does with
+spawned workers; the workers are read one after the other, each with its own engine.
+"""
+
+import pickle
+from dataclasses import dataclass
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import forerun
+import forerun.torch
+
+SAMPLE = 4096
+
+
+class Samples:
+    """Fixed-size samples of one file, opened where they are read."""
+
+    def __init__(self, path, engine):
+        self.path, self.engine, self.file = path, engine, None
+
+    def opened(self):
+        if self.file is None:
+            self.file = forerun.open(self.path, engine=self.engine)
+        return self.file
+
+    def __len__(self):
+        return self.path.stat().st_size // SAMPLE
+
+    def __getitem__(self, index):
+        return self.opened().pread(SAMPLE, index * SAMPLE)
+
+    def locate(self, index):
+        return self.opened(), index * SAMPLE, SAMPLE
+
+    def __getstate__(self):
+        return {**self.__dict__, "file": None}
+
+
+@dataclass
+class Worker:
+    """What a worker says of itself; replaces `torch.utils.data.get_worker_info`."""
+
+    id: int = 0
+    count: int = 1
+
+    def __call__(self):
+        return self.id, self.count
+
+
+class StandIn:
+    """`torch.utils.data.DataLoader` with batches of lists."""
+
+    def __init__(self, dataset, *, batch_size, sampler, drop_last, num_workers, worker_init_fn):
+        self.dataset, self.sampler, self.batch_size = dataset, sampler, batch_size
+        self.drop_last, self.workers = drop_last, num_workers
+        assert (worker_init_fn is None) == (num_workers == 0)
+
+    def __iter__(self):
+        order, size = list(self.sampler), self.batch_size
+        batches = [order[i : i + size] for i in range(0, len(order), size)]
+        if self.drop_last:
+            batches = [batch for batch in batches if len(batch) == size]
+        datasets = []
+        for worker in range(max(self.workers, 1)):
+            copy = pickle.loads(pickle.dumps(self.dataset)) if self.workers else self.dataset
+            copy.worker = Worker(worker, max(self.workers, 1))
+            datasets.append(copy)
+        for number, batch in enumerate(batches):
+            dataset = datasets[number % len(datasets)]
+            yield [dataset[index] for index in batch]
+        self.unexpected = [dataset.announcer().unexpected for dataset in datasets]
+
+
+@pytest.fixture
+def torch(monkeypatch):
+    import sys
+    import types
+
+    data = types.ModuleType("torch.utils.data")
+    data.DataLoader = StandIn
+    data.get_worker_info = lambda: None
+    for name, module in [
+        ("torch", types.ModuleType("torch")),
+        ("torch.utils", types.ModuleType("torch.utils")),
+        ("torch.utils.data", data),
+    ]:
+        monkeypatch.setitem(sys.modules, name, module)
+
+
+PLAN = st.builds(
+    forerun.torch.Plan,
+    samples=st.integers(0, 200),
+    seed=st.integers(),
+    rank=st.just(0),
+    world_size=st.integers(1, 7),
+    batch_size=st.integers(1, 9),
+    shuffle=st.booleans(),
+    drop_last=st.booleans(),
+)
+
+
+@given(plan=PLAN, epoch=st.integers(0, 5))
+def test_ranks_have_equal_shares_that_are_all_samples_together(plan, epoch):
+    ranks = [
+        forerun.torch.Plan(plan.samples, plan.seed, rank, plan.world_size, shuffle=plan.shuffle)
+        for rank in range(plan.world_size)
+    ]
+    orders = [rank.order(epoch) for rank in ranks]
+    if plan.samples > 0:
+        assert {len(order) for order in orders} == {len(plan)}
+    assert set().union(*orders) == set(range(plan.samples))
+    assert orders == [rank.order(epoch) for rank in ranks]
+
+
+@given(plan=PLAN, workers=st.integers(1, 5))
+def test_workers_have_the_batches_that_a_loader_deals_to_them(plan, workers):
+    order, size = plan.order(0), plan.batch_size
+    batches = [order[i : i + size] for i in range(0, len(order), size)]
+    if plan.drop_last:
+        batches = [batch for batch in batches if len(batch) == size]
+    for worker in range(workers):
+        expected = [index for batch in batches[worker::workers] for index in batch]
+        assert plan.order_of_worker(0, worker, workers) == expected
+
+
+@pytest.mark.parametrize("workers", [0, 3])
+def test_every_read_of_three_epochs_was_announced(torch, path, workers):
+    engine = forerun.Engine(memory=2 << 20)
+    samples = Samples(path, engine)
+    loader = forerun.torch.data_loader(
+        samples, samples.locate, batch_size=8, seed=7, num_workers=workers, engine=engine, ahead=64
+    )
+    if workers:
+        # Copies locate with the dataset they have.
+        loader.dataset.locate = samples.locate
+    for epoch in range(3):
+        loader.sampler.set_epoch(epoch)
+        read = [sample for batch in loader for sample in batch]
+        content = path.read_bytes()
+        order = loader.sampler.plan.order(epoch)
+        assert read == [content[i * SAMPLE :][:SAMPLE] for i in order]
+        assert set(loader.unexpected) == {0}
+    ledger = engine.ledger()
+    assert ledger["hints"] >= 3 * len(samples)
+    # Of workers that share an engine here, one may come before its turn.
+    assert ledger["misses"] <= (0.05 * ledger["reads"] if workers else 0)
+
+
+def test_the_next_epoch_is_announced_before_this_one_ends(path, engine):
+    samples = Samples(path, engine)
+    plan = forerun.torch.Plan(len(samples), seed=3)
+    hinted = forerun.torch.HintedDataset(samples, plan, samples.locate, engine=engine, ahead=32)
+    for index in plan.order(0):
+        hinted[index]
+    ledger = engine.ledger()
+    assert ledger["hints"] > len(samples)
+    assert ledger["hints_open"] > 0
+    hinted.epoch = 1
+    for index in plan.order(1):
+        hinted[index]
+    assert hinted.announcer().unexpected == 0
+
+
+def test_reads_in_another_order_are_counted_and_right(path, engine, content):
+    samples = Samples(path, engine)
+    plan = forerun.torch.Plan(len(samples), seed=3)
+    hinted = forerun.torch.HintedDataset(samples, plan, samples.locate, engine=engine)
+    for index in (0, 5, 5, 700, 3):
+        assert hinted[index] == content[index * SAMPLE :][:SAMPLE]
+    assert hinted.announcer().unexpected > 0
+
+
+def test_shards_are_announced_and_closed_in_turn(tmp_path, engine):
+    paths = [tmp_path / f"shard{i}" for i in range(5)]
+    for number, path in enumerate(paths):
+        path.write_bytes(bytes([number]) * 100_000)
+    seen = []
+    for file in forerun.torch.open_shards(paths, engine=engine, ahead=2):
+        seen.append(file)
+        assert file.read() == paths[len(seen) - 1].read_bytes()
+    assert all(file.closed for file in seen) and len(seen) == 5
+    ledger = engine.ledger()
+    assert ledger["hints_read"] > 0 and ledger["misses"] == 0
+
+
+def test_a_worker_has_its_share_of_the_memory(engine):
+    forerun.torch.share_memory(engine, 4)
+    assert engine.memory_limit == engine.memory // 4
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: forerun.torch.Plan(-1), "samples of -1: must be at least 0"),
+        (lambda: forerun.torch.Plan(1, batch_size=0), "batch_size of 0: must be at least 1"),
+        (lambda: forerun.torch.Plan(1, rank=2), "rank of 2: must lie from 0 to 0"),
+        (lambda: forerun.torch.share_memory(None, 0), "workers of 0: must be at least 1"),
+        (lambda: next(forerun.torch.open_shards([], ahead=-1)), "ahead of -1: must be at least 0"),
+    ],
+)
+def test_values_out_of_range_are_named_with_the_range(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
