@@ -177,6 +177,7 @@ fn manner(block_bytes: u32) -> Manner {
 fn room() -> Option<Room> {
     Some(Room {
         bytes: TRACE_BYTES_MAX,
+        keeps: true,
         runs: 1,
         plans: true,
     })
