@@ -113,6 +113,24 @@ impl Request {
 pub type Outcome = Result<u64, i32>;
 
 /// Receives the requests that ended.
+///
+/// # Examples
+/// Counts the requests that ended.
+///
+/// ```
+/// use std::sync::atomic::{AtomicU64, Ordering};
+///
+/// use forerun_io::backend::{Outcome, Request, Sink};
+///
+/// #[derive(Default)]
+/// struct Ended(AtomicU64);
+///
+/// impl Sink for Ended {
+///     fn completed(&self, _request: Box<Request>, _outcome: Outcome) {
+///         self.0.fetch_add(1, Ordering::Relaxed);
+///     }
+/// }
+/// ```
 pub trait Sink: Send + Sync {
     /// The request ended. Called once for each request, from any thread, possibly from inside
     /// [`Backend::submit`].
@@ -120,6 +138,33 @@ pub trait Sink: Send + Sync {
 }
 
 /// Carries out requests.
+///
+/// # Examples
+/// Reads on the thread that submits.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use forerun_io::backend::{Backend, Request, Sink};
+///
+/// struct OnThisThread(Arc<dyn Sink>);
+///
+/// impl Backend for OnThisThread {
+///     fn submit(&self, mut request: Box<Request>) {
+///         let outcome = match request.source.clone() {
+///             Some(source) => {
+///                 let read = source.read(&mut request.target, request.offset, request.skip);
+///                 let number = |error: std::io::Error| error.raw_os_error().unwrap_or(libc::EIO);
+///                 read.map(|bytes| bytes as u64).map_err(number)
+///             }
+///             // The file was closed meanwhile.
+///             None => Err(libc::EBADF),
+///         };
+///         self.0.completed(request, outcome);
+///     }
+///     fn stop(&self) {}
+/// }
+/// ```
 pub trait Backend: Send + Sync {
     /// Starts a request. The caller submits one at a time, in the order of the engine's decisions.
     fn submit(&self, request: Box<Request>);

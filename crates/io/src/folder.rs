@@ -27,6 +27,40 @@ use crate::reader::Reader;
 
 /// Opens files ahead and closes them. Called on whatever thread made the engine decide, so it MUST
 /// wait for nothing and MUST NOT call the driver: it leaves the work to a thread of its own.
+///
+/// # Examples
+/// Leaves the work to a thread at the other end of a channel.
+///
+/// ```
+/// use std::sync::Mutex;
+/// use std::sync::mpsc::Sender;
+///
+/// use forerun_core::{FolderId, ReaderId};
+/// use forerun_io::OpensAhead;
+///
+/// enum Order {
+///     Open(FolderId, u32),
+///     Close(ReaderId),
+/// }
+///
+/// struct Orders(Mutex<Sender<Order>>);
+///
+/// impl Orders {
+///     fn put(&self, order: Order) {
+///         // Without the thread at the other end nothing is opened ahead any more.
+///         let _ = self.0.lock().map(|orders| orders.send(order));
+///     }
+/// }
+///
+/// impl OpensAhead for Orders {
+///     fn open(&self, folder: FolderId, entry: u32) {
+///         self.put(Order::Open(folder, entry));
+///     }
+///     fn close(&self, reader: ReaderId) {
+///         self.put(Order::Close(reader));
+///     }
+/// }
+/// ```
 pub trait OpensAhead: Send + Sync {
     /// This entry of the folder is to be opened; [`Folder::opened_ahead`] MUST be called for it, also
     /// if it cannot be.

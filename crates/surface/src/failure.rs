@@ -73,6 +73,17 @@ impl From<SettingsError> for Failure {
 }
 
 /// Adds the path to an error of the system.
+///
+/// # Examples
+/// ```
+/// use std::path::Path;
+///
+/// use forerun_surface::failure::At;
+///
+/// let path = Path::new("/data/a");
+/// let refused = Err::<(), _>("is on fire").at(path);
+/// assert_eq!(refused.unwrap_err().to_string(), "/data/a: is on fire");
+/// ```
 pub trait At<T> {
     /// The value, or a [`Failure::Run`] that names the path.
     ///
