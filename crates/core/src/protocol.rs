@@ -112,7 +112,8 @@ pub enum Input {
     },
     /// All that happened by now was handed in: announced reads are planned for, and requests that
     /// wait for a device which answers none any more are sent. Due before time goes on, whenever
-    /// [`crate::Engine::is_undecided`]; and every second or so while [`crate::Engine::has_waiting`].
+    /// [`crate::Engine::is_undecided`]; and every second or so while
+    /// [`crate::Engine::has_waiting`].
     Decide,
     /// A fetch ended.
     Completed {
