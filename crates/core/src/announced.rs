@@ -1,18 +1,19 @@
 //! Announced blocks of one owner: which blocks will its program read, and which will it never read?
 //!
 //! Filled from hints, for reclaim methods that give up first blocks never read
-//! ([`Reclaim::uses_hints`](crate::reclaim::Reclaim::uses_hints)); kept beside the owner's streams. A set of
-//! blocks without an order, as runs that are merged where they touch:
+//! ([`Reclaim::uses_hints`](crate::reclaim::Reclaim::uses_hints)); kept beside the owner's streams.
+//! A set of blocks without an order, as runs that are merged where they touch:
 //!
 //! ```text
 //! hints  0..64, 64..128, 4000..4016     runs  [0..128] [4000..4016]     never read: 128, 129, ..
 //! ```
 //!
-//! Nothing is judged before the list of hints has ended: the next hint may name the block. An owner that
-//! reads a block it did not announce, or whose hints did not all fit, is not believed from then on, until its
-//! file changes; its blocks are those of an owner that announced nothing.
+//! Nothing is judged before the list of hints has ended: the next hint may name the block. An owner
+//! that reads a block it did not announce, or whose hints did not all fit, is not believed from
+//! then on, until its file changes; its blocks are those of an owner that announced nothing.
 //!
-//! A block that was read stays in the set: it has left the prefetch cache, so its next use is no question.
+//! A block that was read stays in the set: it has left the prefetch cache, so its next use is no
+//! question.
 
 use alloc::collections::BTreeMap;
 

@@ -1,10 +1,10 @@
 //! Deferred requests of one device: queued without memory until the device has a slot.
 //!
-//! A request that its device has no slot for is kept as a few words. Its fetch is decided, and takes
-//! frames, when the slot comes free. The queue is in order of arrival; the dispatch stage looks at
-//! all of it and takes any, which is why an entry says itself where its fetch lies: thousands of readers may
-//! wait. One question must not cost a walk, because it follows every fetch: which deferred demand reads
-//! wait for a block of this extent?
+//! A request that its device has no slot for is kept as a few words. Its fetch is decided, and
+//! takes frames, when the slot comes free. The queue is in order of arrival; the dispatch stage
+//! looks at all of it and takes any, which is why an entry says itself where its fetch lies:
+//! thousands of readers may wait. One question must not cost a walk, because it follows every
+//! fetch: which deferred demand reads wait for a block of this extent?
 //!
 //! ```text
 //! entries  ticket -> request        7: read 3     8: window of reader 1     9: read 4

@@ -2,8 +2,8 @@
 //!
 //! Second stage of the pipeline, asked by the engine whenever a detector may open a window. One
 //! method serves all streams: a question is a function of the facts and changes nothing. One that
-//! learns is told of windows and of ends of streams, and of nothing else. It knows nothing of memory;
-//! the engine cuts to a stream's share.
+//! learns is told of windows and of ends of streams, and of nothing else. It knows nothing of
+//! memory; the engine cuts to a stream's share.
 
 pub mod competitive;
 pub mod fixed;
@@ -54,7 +54,8 @@ pub struct StreamFacts {
 pub struct Stake {
     /// Whether there is one.
     pub is_begun: bool,
-    /// Device time its windows took, in bytes transferred meanwhile, less its allowance at its begin.
+    /// Device time its windows took, in bytes transferred meanwhile, less its allowance at its
+    /// begin.
     pub spent: i64,
     /// Its part of an account that all streams of a device have together.
     pub held: i64,
@@ -187,7 +188,8 @@ pub trait Depth: core::fmt::Debug + Send {
     ///   all bytes fetched then are wasted, whenever the run ends.
     fn limit(&self, stream: &StreamFacts, device: &DeviceFacts<'_>) -> Bytes;
 
-    /// The same with more to it. `limit` MUST be that of [`Depth::limit`], and `floor` not above it.
+    /// The same with more to it. `limit` MUST be that of [`Depth::limit`], and `floor` not above
+    /// it.
     fn advise(&self, stream: &StreamFacts, device: &DeviceFacts<'_>) -> Advice {
         Advice::limit(self.limit(stream, device))
     }

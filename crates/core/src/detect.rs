@@ -130,8 +130,8 @@ impl Access {
 pub trait Ahead {
     /// The longest window the depth stage and the memory allow, in blocks; at least 1.
     fn limit(&self) -> u32;
-    /// Where the ramp begins: shorter windows than this are not worth a switch here, because lengths of
-    /// streams are known; at most the limit, and 0 where nothing is known.
+    /// Where the ramp begins: shorter windows than this are not worth a switch here, because
+    /// lengths of streams are known; at most the limit, and 0 where nothing is known.
     fn floor(&self) -> u32 {
         0
     }
@@ -157,8 +157,8 @@ pub trait Ahead {
     }
 }
 
-/// Finds runs of one open file. The rules are checked by the suite `conformance` over every entry of
-/// [`LIST`], except those that a method breaks as its source does.
+/// Finds runs of one open file. The rules are checked by the suite `conformance` over every entry
+/// of [`LIST`], except those that a method breaks as its source does.
 ///
 /// The engine guarantees that it asks at missing and at marked blocks in the order in which the
 /// reader comes to them, that the mark stands where [`Window`] says, and that a window is fetched
@@ -210,35 +210,36 @@ pub trait Detect: core::fmt::Debug + Send {
     /// A trigger fired. The window, if there is one,
     ///
     /// - MUST NOT fetch more than [`Ahead::limit`], nor may `async_size` be longer than `size`;
-    /// - MUST NOT begin before the block wanted, and MUST reach past it; one that goes backward MUST
-    ///   NOT end behind the blocks wanted, and MUST begin before them or at the one wanted;
-    /// - MUST leave nothing out but the gaps of a [`Stride`]: between the blocks wanted and its start
-    ///   (its end, backward) lie only blocks that are cached or were in a window before. It need not
-    ///   hold the block wanted: the engine fetches that in any case.
+    /// - MUST NOT begin before the block wanted, and MUST reach past it; one that goes backward
+    ///   MUST NOT end behind the blocks wanted, and MUST begin before them or at the one wanted;
+    /// - MUST leave nothing out but the gaps of a [`Stride`]: between the blocks wanted and its
+    ///   start (its end, backward) lie only blocks that are cached or were in a window before. It
+    ///   need not hold the block wanted: the engine fetches that in any case.
     ///
-    /// Equal histories MUST give equal windows. The content of the cache is asked, not remembered: any
-    /// block may have been given up since.
+    /// Equal histories MUST give equal windows. The content of the cache is asked, not remembered:
+    /// any block may have been given up since.
     fn trigger(&mut self, cause: Cause, access: &Access, ahead: &dyn Ahead) -> Option<Window>;
 
     /// The memory allowed only the blocks before `end` of the last window. The next window MUST NOT
     /// begin behind `end`, because blocks cut off are not fetched.
     fn cut(&mut self, _end: Block) {}
 
-    /// The last window was [shaped](crate::shape): it ends before `end`, which may be later than was decided. The
-    /// next window MUST NOT begin behind `end`.
+    /// The last window was [shaped](crate::shape): it ends before `end`, which may be later than
+    /// was decided. The next window MUST NOT begin behind `end`.
     fn shaped(&mut self, end: Block) {
         self.cut(end);
     }
 
-    /// Whether a miss at this block means that a block fetched ahead was lost. It MUST NOT hold for a
-    /// block that neither was in a window, or was cut off, nor was cached when the method looked.
+    /// Whether a miss at this block means that a block fetched ahead was lost. It MUST NOT hold for
+    /// a block that neither was in a window, or was cut off, nor was cached when the method looked.
     fn inside_window(&self, _block: Block) -> bool {
         false
     }
 }
 
 /// Size of a stream's first window for a request of `count` blocks: rounded up to a power of two,
-/// times 4 up to a 32nd of the limit, times 2 up to a quarter, else the limit (Wu 2010, section 4.3).
+/// times 4 up to a 32nd of the limit, times 2 up to a quarter, else the limit (Wu 2010, section
+/// 4.3).
 fn initial_size(count: u32, limit: u32) -> u32 {
     let rounded = count.checked_next_power_of_two().unwrap_or(limit);
     if rounded <= limit / 32 {

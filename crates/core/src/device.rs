@@ -1,8 +1,8 @@
 //! State of a device: its costs, its queues, its work so far, and whether it ever ran idle.
 //!
-//! Kept by the engine, one a device; filled by the dispatch stage, read by the depth stage. Requests
-//! that it has no slot for are queued here: with frames, or [deferred](crate::deferred) without.
-//! Which goes next is the dispatch method's choice.
+//! Kept by the engine, one a device; filled by the dispatch stage, read by the depth stage.
+//! Requests that it has no slot for are queued here: with frames, or [deferred](crate::deferred)
+//! without. Which goes next is the dispatch method's choice.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -17,12 +17,12 @@ use crate::units::{Bytes, Nanos, RequestId};
 /// 2004, section 3.1, asks for an average that follows the workload within some tens of requests.
 const DISTANCE_SHIFT: u32 = 3;
 
-/// A device that has ended nothing for so many times the expected time of its fetches is waited for no longer
-/// in order to measure it, at least so long: 100 ms are a pause that programs see rarely;
+/// A device that has ended nothing for so many times the expected time of its fetches is waited for
+/// no longer in order to measure it, at least so long: 100 ms are a pause that programs see rarely;
 const WAITED: Nanos = Nanos(100_000_000);
 const WAITED_TIMES: u64 = 8;
-/// and one that has ended nothing for so long is in trouble: a disk that reads a sector again and again, a
-/// server that is gone.
+/// and one that has ended nothing for so long is in trouble: a disk that reads a sector again and
+/// again, a server that is gone.
 const STALLED: Nanos = Nanos(2_000_000_000);
 
 /// State of a fetch that the device has.
@@ -69,7 +69,8 @@ pub(crate) struct Device {
     slice: Bytes,
     /// How many runs waited when it began, itself included.
     runs: usize,
-    /// Total work in bytes: bytes requested, plus switching cost times transfer rate for every switch.
+    /// Total work in bytes: bytes requested, plus switching cost times transfer rate for every
+    /// switch.
     work: u64,
 }
 
@@ -102,8 +103,8 @@ impl Device {
         self.measure.profile()
     }
 
-    /// Whether it seems to answer no more. To hold requests back then keeps those waiting that it might
-    /// answer: of other files of a server, of other members below one number.
+    /// Whether it seems to answer no more. To hold requests back then keeps those waiting that it
+    /// might answer: of other files of a server, of other members below one number.
     pub(crate) fn is_stalled(&self, now: Nanos) -> bool {
         self.is_quiet(now, STALLED)
     }
@@ -160,7 +161,8 @@ impl Device {
         self.work
     }
 
-    /// Time for its requests in flight and in the queue, and for the switch to this position behind them.
+    /// Time for its requests in flight and in the queue, and for the switch to this position behind
+    /// them.
     pub(crate) fn ready(
         &self,
         waiting: impl Iterator<Item = (u64, Bytes)>,
@@ -186,8 +188,8 @@ impl Device {
         self.granted_came.unwrap_or(self.work)
     }
 
-    /// A fetch goes out, now. Returns where its reader's account, which stood there, stands from then
-    /// on, and its state for the completion.
+    /// A fetch goes out, now. Returns where its reader's account, which stood there, stands from
+    /// then on, and its state for the completion.
     pub(crate) fn take(
         &mut self,
         now: Nanos,

@@ -33,8 +33,8 @@ impl Direction {
         Some(Block(self.position(Block(position))))
     }
 
-    /// Where a run of blocks from `first` to before `end` begins, and whether the file of so many blocks
-    /// ends with it. `None` if there is no block in it.
+    /// Where a run of blocks from `first` to before `end` begins, and whether the file of so many
+    /// blocks ends with it. `None` if there is no block in it.
     pub(crate) fn run(self, first: Block, end: u64, blocks: u64) -> Option<(u64, bool)> {
         let last = end.checked_sub(1).filter(|last| *last >= first.0.into())?;
         Some(match self {

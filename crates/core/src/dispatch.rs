@@ -9,11 +9,12 @@
 //! A method sees where fetches lie and when they are due. It does not know readers, and it cannot
 //! hold a fetch back.
 //!
-//! Virtual finish time of fair queueing (Demers, Keshav and Shenker 1989, section 2): requests are due in the
-//! order of `F = max(F, V) + n * w`, with V the device's work so far, w the work of this run and n the runs that
-//! share the device. Work is counted in bytes; a switch counts as the bytes that could have been transferred
-//! meanwhile. Readers thus share the device equally, in slices or page by page, and a reader that asks rarely
-//! precedes streams that just had their slice. The `max` forgives lateness: idle time earns no claim.
+//! Virtual finish time of fair queueing (Demers, Keshav and Shenker 1989, section 2): requests are
+//! due in the order of `F = max(F, V) + n * w`, with V the device's work so far, w the work of this
+//! run and n the runs that share the device. Work is counted in bytes; a switch counts as the bytes
+//! that could have been transferred meanwhile. Readers thus share the device equally, in slices or
+//! page by page, and a reader that asks rarely precedes streams that just had their slice. The
+//! `max` forgives lateness: idle time earns no claim.
 
 pub mod continuing;
 pub mod fifo;
@@ -33,7 +34,8 @@ pub struct Head {
     pub position: u64,
     /// Bytes handed to it since it last had to switch.
     pub run: Bytes,
-    /// How long that run may get while others wait: the answer of [`Dispatch::slice`] at the switch.
+    /// How long that run may get while others wait: the answer of [`Dispatch::slice`] at the
+    /// switch.
     pub slice: Bytes,
 }
 
@@ -49,14 +51,15 @@ pub struct Waiting {
 /// No slice is longer than so many competitive depths: all others wait for its end.
 pub const SLICE_MAX: u64 = 1024;
 
-/// Chooses among waiting fetches. The rules are checked by the suite `conformance` over every entry of
-/// [`LIST`].
+/// Chooses among waiting fetches. The rules are checked by the suite `conformance` over every entry
+/// of [`LIST`].
 ///
-/// The engine guarantees that a fetch is named to [`next`](Dispatch::next) until it is chosen, always
-/// with the same position, and in the order of arrival.
+/// The engine guarantees that a fetch is named to [`next`](Dispatch::next) until it is chosen,
+/// always with the same position, and in the order of arrival.
 ///
 /// # Examples
-/// Shortest seek first would starve a distant stream; this one serves the request that is due first.
+/// Shortest seek first would starve a distant stream; this one serves the request that is due
+/// first.
 ///
 /// ```
 /// use forerun_core::Bytes;
@@ -88,8 +91,8 @@ pub trait Dispatch: core::fmt::Debug + Send {
     /// the last piece of this one is under way. It MUST always be the same.
     fn holds_back(&self) -> bool;
 
-    /// How long a run may get that starts now. `depth` is the bytes the device could transfer during
-    /// one switch; `runs` is how many runs wait for it, the one that starts included.
+    /// How long a run may get that starts now. `depth` is the bytes the device could transfer
+    /// during one switch; `runs` is how many runs wait for it, the one that starts included.
     ///
     /// - Where the method holds back it MUST be at least `depth`: less does not pay for the switch.
     /// - It MUST NOT be longer than [`SLICE_MAX`] depths, nor grow with `runs`.
@@ -100,7 +103,7 @@ pub trait Dispatch: core::fmt::Debug + Send {
     /// - It MUST be an index of `waiting`, if that names anything; the engine takes the oldest for
     ///   one that does not exist.
     /// - It MUST depend on the arguments alone.
-    /// - It MUST NOT starve a fetch: with n runs that always have another, each is chosen before the
-    ///   device has worked for four rounds of n + 1 slices.
+    /// - It MUST NOT starve a fetch: with n runs that always have another, each is chosen before
+    ///   the device has worked for four rounds of n + 1 slices.
     fn next(&self, head: &Head, waiting: &mut dyn Iterator<Item = Waiting>) -> usize;
 }

@@ -1,7 +1,7 @@
 //! The engine: inputs in, decisions out, nothing else.
 //!
-//! Drivers call [`Engine::handle`] with one input, then [`Engine::poll`] until [`Output::Idle`]. Stages
-//! stand in the order a read passes them; each calls only those below it:
+//! Drivers call [`Engine::handle`] with one input, then [`Engine::poll`] until [`Output::Idle`].
+//! Stages stand in the order a read passes them; each calls only those below it:
 //! ```text
 //! change    files come and change, readers open and close
 //! next      folders are walked: files opened ahead
@@ -21,8 +21,8 @@
 //! place     layout: which device holds a block, and where on it
 //! ```
 //!
-//! Work for a stage above goes to a [list](work), which `handle` drains in one loop. The engine cannot fail:
-//! inputs that make no sense are counted and change nothing. Drivers: see `docs/ARCHITECTURE.md`.
+//! Work for a stage above goes to a [list](work), which `handle` drains in one loop. The engine
+//! cannot fail: inputs that make no sense are counted, no more. Drivers: `docs/ARCHITECTURE.md`.
 
 mod announced;
 mod cancel;
@@ -159,8 +159,8 @@ impl Engine {
     /// any window's first piece, and a bound on the work under one call.
     pub const READ_MAX: u32 = 1024;
 
-    /// Most entries of one [`Input::Folder`]. 65,536 take 2.6 MiB and some milliseconds to sort, and
-    /// larger folders are seldom read whole.
+    /// Most entries of one [`Input::Folder`]. 65,536 take 2.6 MiB and some milliseconds to sort,
+    /// and larger folders are seldom read whole.
     pub const FOLDER_MAX: usize = 1 << 16;
 
     /// A fresh engine.
@@ -234,8 +234,8 @@ impl Engine {
         self.plan.as_ref().is_some_and(|plan| plan.is_undecided())
     }
 
-    /// Whether requests wait for a device that answers none: to be told time by an [`Input::Decide`] now
-    /// and then.
+    /// Whether requests wait for a device that answers none: to be told time by an
+    /// [`Input::Decide`] now and then.
     #[must_use]
     pub fn has_waiting(&self) -> bool {
         let waits = |device: &Device| device.in_flight > 0 && device.is_wanted();
@@ -248,8 +248,8 @@ impl Engine {
         self.plan.is_some()
     }
 
-    /// Whether a method decides by the time that programs compute, so that [`Input::CpuTime`] is worth
-    /// while: some times a second, for readers whose time has changed.
+    /// Whether a method decides by the time that programs compute, so that [`Input::CpuTime`] is
+    /// worth while: some times a second, for readers whose time has changed.
     #[must_use]
     pub fn uses_cpu_time(&self) -> bool {
         self.memory.uses_cpu_time()
@@ -262,8 +262,8 @@ impl Engine {
     }
 
     /// Takes one input. Drain [`Engine::poll`] until [`Output::Idle`] before the next. `now` is
-    /// recorded, stall time is counted with it, and estimates of devices and hinted policies reckon with
-    /// how long disks and readers took; nothing else is decided by it. Before time goes on an
+    /// recorded, stall time is counted with it, and estimates of devices and hinted policies reckon
+    /// with how long disks and readers took; nothing else is decided by it. Before time goes on an
     /// [`Engine::is_undecided`] one gets an [`Input::Decide`].
     pub fn handle(&mut self, now: Nanos, input: Input) {
         self.now = now;

@@ -10,15 +10,15 @@
 //!
 //! Control law of growth: a window begins with 4 files. Whenever half of it was used up it is
 //! filled again, in one batch that is emitted by inode number; where half of it was used, and not
-//! passed over, it is doubled first, up to the method's limit and a quarter of the frames. A run that
-//! breaks with files left has them closed, and the next one begins with half as many.
+//! passed over, it is doubled first, up to the method's limit and a quarter of the frames. A run
+//! that breaks with files left has them closed, and the next one begins with half as many.
 //!
-//! A file that was not opened ahead is read first, and then its run is filled: else the disk would go
-//! to the batch and back.
+//! A file that was not opened ahead is read first, and then its run is filled: else the disk would
+//! go to the batch and back.
 //!
 //! Control law of waste: at every moment, whatever is opened in whatever order,
-//! `asked + wasted <= 16 + used + opens / 16` ([`FREE`], [`OPENS`]). So files opened for nothing are
-//! at most 16, as many as were used, and one for each 16 files that programs opened themselves.
+//! `asked + wasted <= 16 + used + opens / 16` ([`FREE`], [`OPENS`]). So files opened for nothing
+//! are at most 16, as many as were used, and one for each 16 files that programs opened themselves.
 //!
 //! Whoever passes more than [`PASSED`] files over does not come back: they are closed.
 

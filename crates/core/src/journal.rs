@@ -1,7 +1,7 @@
 //! The journal: a run as text, one line an input or output, readable and replayable.
 //!
-//! Drivers write it while they run, the simulator replays it: a fresh engine gets the inputs and must
-//! give the outputs. Text, because a difference should be read by a person.
+//! Drivers write it while they run, the simulator replays it: a fresh engine gets the inputs and
+//! must give the outputs. Text, because a difference should be read by a person.
 //!
 //! ```text
 //! forerun-journal 1
@@ -13,8 +13,8 @@
 //! < 1300 folder 0 entries 1:131072:4096,0:131075:0
 //! ```
 //!
-//! A line with `<` is an input with its time, one with `>` an output; an entry of a folder is its rank
-//! by name, its inode number and its bytes (0: not known). An [`Entry`] is written by
+//! A line with `<` is an input with its time, one with `>` an output; an entry of a folder is its
+//! rank by name, its inode number and its bytes (0: not known). An [`Entry`] is written by
 //! its `Display` (`journal/write.rs`) and read by its `FromStr` (`journal/read.rs`, word by word:
 //! `journal/words.rs`); here stand the head and the errors of a line.
 //!

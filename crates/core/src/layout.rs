@@ -1,9 +1,9 @@
 //! Layout: which device holds a block of a file, and where on it.
 //!
 //! The stage between window and fetch. A window is a run of blocks of a file; a device takes
-//! requests for runs of bytes of its own. In between stand two maps: the *extents* of a file say at which
-//! address of which array its bytes are, the *layout* of an array says which member has an address, *piece* by
-//! piece: a piece is a run of the file that one device holds in one run.
+//! requests for runs of bytes of its own. In between stand two maps: the *extents* of a file say at
+//! which address of which array its bytes are, the *layout* of an array says which member has an
+//! address, *piece* by piece: a piece is a run of the file that one device holds in one run.
 //!
 //! ```text
 //! raid0, strips of 16 blocks, 2 members        member 0   member 1
@@ -12,8 +12,8 @@
 //! ```
 //!
 //! The first and the last piece follow each other on member 0: the device goes from one to the
-//! other without a switch. A *strip* is such a piece of the array, a *stripe* one strip of each member that
-//! has data; see [`shape`](crate::shape).
+//! other without a switch. A *strip* is such a piece of the array, a *stripe* one strip of each
+//! member that has data; see [`shape`](crate::shape).
 //!
 //! A layout knows members by their index; the array says which device each is, and where on it its
 //! part begins. It knows neither blocks nor requests.
@@ -97,12 +97,13 @@ pub trait Layout: core::fmt::Debug + Send {
     /// the other. Any offset and any number of members, none included, MUST be answered.
     fn piece(&self, offset: u64, members: usize) -> Piece;
 
-    /// The strip, in bytes: every piece begins and ends at a multiple of this; it MUST be at least 1,
-    /// which means that there are no strips. The engine refuses files whose blocks it would cut.
+    /// The strip, in bytes: every piece begins and ends at a multiple of this; it MUST be at least
+    /// 1, which means that there are no strips. The engine refuses files whose blocks it would cut.
     fn unit(&self) -> u64;
 
-    /// How many members each byte lies on, in the same place: that of [`Piece::member`] and those behind it.
-    /// MUST be at least 1, and each of them MUST be one of the members it [accepts](Layout::accepts).
+    /// How many members each byte lies on, in the same place: that of [`Piece::member`] and those
+    /// behind it. MUST be at least 1, and each of them MUST be one of the members it
+    /// [accepts](Layout::accepts).
     fn copies(&self) -> usize {
         1
     }
@@ -135,8 +136,8 @@ pub struct Array {
     pub members: Vec<(DeviceId, Bytes)>,
 }
 
-/// A run of a file that lies in one run of an array. It lasts until the next begins: of holes no more is
-/// known than that nothing has to be fetched for them.
+/// A run of a file that lies in one run of an array. It lasts until the next begins: of holes no
+/// more is known than that nothing has to be fetched for them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MappedExtent {
     /// Where in the file it begins; a multiple of the block.

@@ -45,8 +45,9 @@ pub struct Ledger {
     pub cancelled: u64,
     /// Blocks fetched because a reader asked for them.
     pub demanded: u64,
-    /// Blocks fetched because they lie in the gaps of a stride, where leaving them out would have cost
-    /// the device more. No read of them is expected, so they are neither prefetched nor wasted.
+    /// Blocks fetched because they lie in the gaps of a stride, where leaving them out would have
+    /// cost the device more. No read of them is expected, so they are neither prefetched nor
+    /// wasted.
     pub gaps: u64,
     /// Blocks of the demanded, or of the gaps, whose fetch failed.
     pub demand_failed: u64,

@@ -1,9 +1,10 @@
 //! forerun-core: the prefetching and caching engine as a pure state machine.
 //!
 //! A driver (virtual time: `forerun-sim`; real time: `forerun-io`) feeds [`Input`]s to an
-//! [`Engine`] and carries out the [`Output`]s it gets back. The engine decides which blocks to fetch,
-//! when, how much, in which pieces, and which blocks to give up. It never performs I/O, never looks at a
-//! clock, never starts a thread, never draws a random number and never touches a data byte.
+//! [`Engine`] and carries out the [`Output`]s it gets back. The engine decides which blocks to
+//! fetch, when, how much, in which pieces, and which blocks to give up. It never performs I/O,
+//! never looks at a clock, never starts a thread, never draws a random number and never touches a
+//! data byte.
 //!
 //! A read flows one way, and the modules are the stations:
 //!

@@ -1,9 +1,9 @@
 //! Measure: costs of a device, and the number of requests it works on at a time.
 //!
-//! Depth is switching cost times transfer rate, and dispatch holds back requests beyond those a device
-//! works on: both are wrong on a device without a profile. A method here estimates the two from the
-//! requests that complete, as BBR estimates a network's bandwidth and delay (Cardwell et al., ACM
-//! Queue 2016): their product is the amount to have in flight.
+//! Depth is switching cost times transfer rate, and dispatch holds back requests beyond those a
+//! device works on: both are wrong on a device without a profile. A method here estimates the two
+//! from the requests that complete, as BBR estimates a network's bandwidth and delay (Cardwell et
+//! al., ACM Queue 2016): their product is the amount to have in flight.
 //!
 //! ```text
 //! goes out:   limit() -> most requests at a time        expected(distance, bytes) -> kept with the request
@@ -44,8 +44,8 @@ pub struct Sample {
     pub left: u32,
     /// Whether those were as many as it is given.
     pub is_full: bool,
-    /// Whether it ended with a strip, and would be longer otherwise: several that continue each other tell as
-    /// much as one of them all.
+    /// Whether it ended with a strip, and would be longer otherwise: several that continue each
+    /// other tell as much as one of them all.
     pub is_cut: bool,
     /// The time [expected](Measure::expected) of all of those together.
     pub ahead: Nanos,
@@ -56,8 +56,8 @@ pub struct Sample {
 pub struct Confidence {
     /// Requests the estimate of the costs rests on.
     pub samples: u64,
-    /// Requests that continued none and some that did: without the one kind the switching cost, without
-    /// the other the rate is the profile's.
+    /// Requests that continued none and some that did: without the one kind the switching cost,
+    /// without the other the rate is the profile's.
     pub switches: u64,
     /// Whether the number of servers was seen, or told.
     pub knows_servers: bool,
@@ -66,8 +66,8 @@ pub struct Confidence {
 }
 
 impl Confidence {
-    /// Whether the costs are known well enough to give up prefetching for them: 32 requests, and some
-    /// of them switches.
+    /// Whether the costs are known well enough to give up prefetching for them: 32 requests, and
+    /// some of them switches.
     #[must_use]
     pub fn is_enough(&self) -> bool {
         self.samples >= 32 && self.switches >= 4
@@ -126,8 +126,8 @@ pub trait Measure: core::fmt::Debug + Send {
 
     /// A request was carried out.
     ///
-    /// It MUST depend on the profile and on the samples alone, and take any sample there can be: with
-    /// no bytes, from times that stand still, go back or jump.
+    /// It MUST depend on the profile and on the samples alone, and take any sample there can be:
+    /// with no bytes, from times that stand still, go back or jump.
     fn ended(&mut self, sample: &Sample);
 
     /// A request ended without being carried out whole, so its time says nothing.

@@ -222,9 +222,9 @@ impl Memory {
         question(&mut *self.reclaim, &mut cache)
     }
 
-    /// A frame was vacated out of turn. One that stands in an order of reclaim, from which only the first
-    /// can be taken, is free after the next [`Memory::sweep`], with all others until then: to go through
-    /// an order for each file that is forgotten would cost more than the file was worth.
+    /// A frame was vacated out of turn. One that stands in an order of reclaim, from which only the
+    /// first can be taken, is free after the next [`Memory::sweep`], with all others until then: to
+    /// go through an order for each file that is forgotten would cost more than the file was worth.
     pub(crate) fn vacated(&mut self, frame: Frame, is_in_order: bool) {
         match is_in_order {
             true => self.dropped.push(frame),

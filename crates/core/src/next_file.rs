@@ -140,8 +140,8 @@ pub trait NextFile: core::fmt::Debug + Send {
     /// A folder is not known any more, or has other entries. Nothing of it MUST be answered later.
     fn forget(&mut self, folder: FolderId);
 
-    /// Bytes of its bookkeeping beyond a constant and [`crate::folder::FOLDER_BYTES`] for each known
-    /// folder. It MUST NOT grow by an open that [has no room](Opened::has_room).
+    /// Bytes of its bookkeeping beyond a constant and [`crate::folder::FOLDER_BYTES`] for each
+    /// known folder. It MUST NOT grow by an open that [has no room](Opened::has_room).
     fn bytes(&self) -> u64 {
         0
     }

@@ -1,10 +1,11 @@
 //! Partitioned memory: a prefetch cache in some order beside an ordinary cache.
 //!
-//! Methods with a prefetch cache (Li and Shen 2005, section 3) differ in one thing, the order in which
-//! unread blocks go. The rest stands here once. A frame is needed:
+//! Methods with a prefetch cache (Li and Shen 2005, section 3) differ in one thing, the order in
+//! which unread blocks go. The rest stands here once. A frame is needed:
 //!
 //! 1. blocks that no stream has any more go first, without the method (`memory/prefetched.rs`);
-//! 2. while the prefetch cache is above its [part](crate::split) of the memory, its first block in the order;
+//! 2. while the prefetch cache is above its [part](crate::split) of the memory, its first block in
+//!    the order;
 //! 3. else the ordinary cache, a two-list LRU;
 //! 4. if that has nothing to give, the prefetch cache again.
 //!

@@ -37,9 +37,9 @@ use pieces::Pieces;
 use pieces_requested::{PiecesRequested, Progress};
 use trust::Trust;
 
-/// Memory charged for a reference: 8 bytes in the order and a quarter of one on each disk; its piece
-/// here and on the board, 40 and 16, its place in the map, 24, and a list's links, 12. Vectors
-/// grow by doubling.
+/// Memory charged for a reference: 8 bytes in the order and a quarter of one on each disk; its
+/// piece here and on the board, 40 and 16, its place in the map, 24, and a list's links, 12.
+/// Vectors grow by doubling.
 pub(crate) const HINT_BYTES: i64 = 192;
 /// Fewest pieces a plan works with: two being read, two on their way.
 const PIECES_MIN: u32 = 4;

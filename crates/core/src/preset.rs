@@ -77,8 +77,8 @@ const BASE: Preset = Preset {
     in_flight_max: 64,
 };
 
-/// A store of 30 ms and 2 GB/s has so many requests of a quarter of a mebibyte at once, as they are where memory
-/// is short. A device that is measured gets no more than it works on.
+/// A store of 30 ms and 2 GB/s has so many requests of a quarter of a mebibyte at once, as they are
+/// where memory is short. A device that is measured gets no more than it works on.
 const IN_FLIGHT_MAX: u32 = 256;
 
 /// The default, of which those for other surroundings differ in a method or two.
@@ -101,8 +101,8 @@ const FORERUN: Preset = Preset {
     in_flight_max: IN_FLIGHT_MAX,
 };
 
-/// The server of Li and Shen 2005, section 4: windows of at most 512 KiB. Their six kernels differ in
-/// reclaim alone.
+/// The server of Li and Shen 2005, section 4: windows of at most 512 KiB. Their six kernels differ
+/// in reclaim alone.
 const SERVER: Preset = Preset {
     depth: "fixed(depth_bytes=524288)",
     split: "gradient",

@@ -123,8 +123,8 @@ impl Profile {
         Ok(Self { servers, ..self })
     }
 
-    /// The same, for a device that shall never have more requests than that, whatever it can work on: at
-    /// least one.
+    /// The same, for a device that shall never have more requests than that, whatever it can work
+    /// on: at least one.
     #[must_use]
     pub fn with_most(self, most: u32) -> Self {
         let most = most.max(1);
@@ -144,8 +144,8 @@ impl Profile {
     }
 
     /// How many requests it is given at most. One server gets two, so that it never runs idle.
-    /// Several get four each: requests do not fall on servers evenly, and with four for each a part of
-    /// e^-4, 2 %, of them has none. Unlimited if the number of servers is not given.
+    /// Several get four each: requests do not fall on servers evenly, and with four for each a part
+    /// of e^-4, 2 %, of them has none. Unlimited if the number of servers is not given.
     #[must_use]
     pub fn queue_max(&self) -> u32 {
         let wanted = match self.servers {
@@ -192,9 +192,9 @@ impl Profile {
 }
 
 impl Default for Profile {
-    /// The default for a device without measurements: 8 ms and 80 MB/s, a disk of 2010 or a busy network volume.
-    /// It gives 640 KB, between the 540 KB of Li et al. 2004's drive and the 1 MiB its authors
-    /// call aggressive.
+    /// The default for a device without measurements: 8 ms and 80 MB/s, a disk of 2010 or a busy
+    /// network volume. It gives 640 KB, between the 540 KB of Li et al. 2004's drive and the 1 MiB
+    /// its authors call aggressive.
     fn default() -> Self {
         Self {
             switching: [(Bytes(0), Nanos(8_000_000))].into(),

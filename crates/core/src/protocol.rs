@@ -79,8 +79,9 @@ pub enum Input {
         blocks: u64,
     },
     /// A reader will read these blocks, next after everything hinted before by whichever reader:
-    /// there is one order. Ignored if neither a policy nor the reclaim method follows hints, refused where
-    /// the file ends before or there is no room for it ([`crate::Engine::takes_hint`]).
+    /// there is one order. Ignored if neither a policy nor the reclaim method follows hints,
+    /// refused where the file ends before or there is no room for it
+    /// ([`crate::Engine::takes_hint`]).
     Hint {
         /// The reader.
         reader: ReaderId,
@@ -100,8 +101,8 @@ pub enum Input {
         /// For how long.
         time: Nanos,
     },
-    /// How much processor time the program behind a reader has used, since any beginning. A reclaim method
-    /// may take it for the chance that the program had to access a stream
+    /// How much processor time the program behind a reader has used, since any beginning. A reclaim
+    /// method may take it for the chance that the program had to access a stream
     /// ([`crate::Engine::uses_cpu_time`]). Time that runs backward stands still.
     CpuTime {
         /// Its reader; a program with several is told of for each.
@@ -109,9 +110,10 @@ pub enum Input {
         /// How much.
         time: Nanos,
     },
-    /// All that happened by now was handed in: announced reads are planned for, and requests that wait for a
-    /// device which answers none any more are sent. Due before time goes on, whenever
-    /// [`crate::Engine::is_undecided`]; and every second or so while [`crate::Engine::has_waiting`].
+    /// All that happened by now was handed in: announced reads are planned for, and requests that
+    /// wait for a device which answers none any more are sent. Due before time goes on, whenever
+    /// [`crate::Engine::is_undecided`]; and every second or so while
+    /// [`crate::Engine::has_waiting`].
     Decide,
     /// A fetch ended.
     Completed {

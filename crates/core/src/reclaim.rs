@@ -226,9 +226,9 @@ pub enum Victim {
 /// # Ok::<(), forerun_core::settings::SettingsError>(())
 /// ```
 pub trait Reclaim: core::fmt::Debug + Send {
-    /// The order of the prefetch cache. With one the memory is split ([`crate::split`] says where): the
-    /// method has the ordinary cache in its queues, and hears of a block fetched ahead with its first
-    /// access. `None`: one order for all blocks.
+    /// The order of the prefetch cache. With one the memory is split ([`crate::split`] says where):
+    /// the method has the ordinary cache in its queues, and hears of a block fetched ahead with its
+    /// first access. `None`: one order for all blocks.
     fn prefetch_order(&self) -> Option<PrefetchOrder> {
         None
     }
@@ -237,13 +237,13 @@ pub trait Reclaim: core::fmt::Debug + Send {
     fn rank(&self, _stream: &PrefetchStream) -> u64 {
         0
     }
-    /// Whether ranks depend on [`PrefetchStream::cpu`]. Streams of an owner whose time is told are ranked
-    /// anew.
+    /// Whether ranks depend on [`PrefetchStream::cpu`]. Streams of an owner whose time is told are
+    /// ranked anew.
     fn uses_cpu_time(&self) -> bool {
         false
     }
-    /// Whether blocks that their owner never reads, by the hints it gave, are of no stream, so that they go
-    /// first.
+    /// Whether blocks that their owner never reads, by the hints it gave, are of no stream, so that
+    /// they go first.
     fn uses_hints(&self) -> bool {
         false
     }
@@ -255,8 +255,8 @@ pub trait Reclaim: core::fmt::Debug + Send {
     /// The reader for whom an unread block was fetched has closed the file. Where the memory is
     /// split such blocks go first, without the method.
     fn abandoned(&mut self, _cache: &mut Cache<'_>, _frame: Frame) {}
-    /// Whether a victim should go before one of so many frames is used that never was: its memory is in
-    /// the processor's caches, that of the other has to be cleared first.
+    /// Whether a victim should go before one of so many frames is used that never was: its memory
+    /// is in the processor's caches, that of the other has to be cleared first.
     fn has_spare(&self, _frames: u32) -> bool {
         false
     }

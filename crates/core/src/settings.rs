@@ -40,7 +40,8 @@ pub struct Settings {
     pub hinted: Option<Choice<Box<dyn Policy>>>,
     /// How it does that.
     pub hinting: Hinting,
-    /// Longest single fetch, from one block to 1 GiB. Longer windows become several fetches, queued back to back.
+    /// Longest single fetch, from one block to 1 GiB. Longer windows become several fetches, queued
+    /// back to back.
     pub request_max: Bytes,
     /// Fetches a device is given at once, from 1 to 65,536, the largest batch of a hinted method;
     /// further ones wait in the engine's queue for it.
@@ -62,9 +63,9 @@ pub struct Settings {
 pub struct Hinting {
     /// When it is noticed that a fetch has ended.
     pub notice: Notice,
-    /// Whether each hint is one read to come, in this order: then hints are followed as far ahead as
-    /// the method likes from the first on, and a read waits until the method fetches for it. Else
-    /// they are followed as they prove right, and no read waits for the method.
+    /// Whether each hint is one read to come, in this order: then hints are followed as far ahead
+    /// as the method likes from the first on, and a read waits until the method fetches for it.
+    /// Else they are followed as they prove right, and no read waits for the method.
     pub exact: bool,
     /// Blocks that announced reads may hold; 0 is a share of the memory.
     pub blocks: u32,
@@ -246,8 +247,8 @@ impl Settings {
         Ok(())
     }
 
-    /// Checks that the split method has something to decide: not part of [`check`](Self::check), because one
-    /// without is harmless, and journals have it.
+    /// Checks that the split method has something to decide: not part of [`check`](Self::check),
+    /// because one without is harmless, and journals have it.
     ///
     /// # Errors
     /// The reclaim method has no prefetch cache.

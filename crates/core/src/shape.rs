@@ -1,7 +1,8 @@
 //! Shape: where a window ends on a striped array.
 //!
-//! The stage between detect and layout. Detector, depth and memory know a file as one run of blocks; on an array
-//! it lies in *strips*, one device each, of which a *stripe* has one for each device with data:
+//! The stage between detect and layout. Detector, depth and memory know a file as one run of
+//! blocks; on an array it lies in *strips*, one device each, of which a *stripe* has one for each
+//! device with data:
 //!
 //! ```text
 //! device      0      1      2      3
@@ -10,9 +11,10 @@
 //!                                            parallelism loss
 //! ```
 //!
-//! Against the first, a window is cut at the end of a strip; against the second, it is widened to whole
-//! stripes (Baek and Park 2009). A method says where the window ends, and nothing besides: ramp, mark and
-//! memory stay those of the stages before. It knows strips by number, neither devices nor readers.
+//! Against the first, a window is cut at the end of a strip; against the second, it is widened to
+//! whole stripes (Baek and Park 2009). A method says where the window ends, and nothing besides:
+//! ramp, mark and memory stay those of the stages before. It knows strips by number, neither
+//! devices nor readers.
 
 pub mod both;
 pub mod cost;
@@ -101,8 +103,8 @@ pub trait Strips {
 
 /// Ends windows. The rules are checked by the suite `conformance` over every entry of [`LIST`].
 ///
-/// The engine asks for each window that goes forward without gaps, in the order in which they are opened,
-/// and tells the detector where it ends now.
+/// The engine asks for each window that goes forward without gaps, in the order in which they are
+/// opened, and tells the detector where it ends now.
 ///
 /// # Examples
 /// Windows as they were decided.
@@ -125,8 +127,10 @@ pub trait Shape: core::fmt::Debug + Send {
     /// - It MUST lie behind the start and not behind [`Strips::room`].
     /// - Where there are no strips it MUST be [`Strips::end`].
     /// - Before that, it MUST be the end of a strip, and not before [`Strips::wanted`].
-    /// - Behind that, it MUST be the end of a stripe, or as far as the room or the run of the array goes.
-    /// - Equal histories MUST give equal answers, and of them no more is kept than a few words an array.
+    /// - Behind that, it MUST be the end of a stripe, or as far as the room or the run of the array
+    ///   goes.
+    /// - Equal histories MUST give equal answers, and of them no more is kept than a few words an
+    ///   array.
     fn end(&mut self, window: &dyn Strips) -> u64;
 }
 

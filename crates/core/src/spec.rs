@@ -75,8 +75,8 @@ impl<B> fmt::Debug for Method<B> {
 
 /// A method, with a value for each of its parameters.
 ///
-/// By name it is chosen [from a family's list](Choice::parse). A method of another crate is in no list: it
-/// is chosen by its [`Method`], a `static` there, and is then as good as any.
+/// By name it is chosen [from a family's list](Choice::parse). A method of another crate is in no
+/// list: it is chosen by its [`Method`], a `static` there, and is then as good as any.
 pub struct Choice<B: 'static> {
     method: &'static Method<B>,
     values: Vec<u64>,

@@ -1,9 +1,10 @@
 //! Split: which part of the memory may blocks fetched ahead keep?
 //!
-//! For reclaim methods with a prefetch cache ([`PrefetchOrder`](crate::reclaim::PrefetchOrder)); the others
-//! have no use for it. Too small a part loses blocks before their readers come, too large a one loses
-//! blocks that are read again. Li and Shen 2005, section 3.2, count both as misses on blocks that were in
-//! memory not long ago, and move the part to where their sum is least.
+//! For reclaim methods with a prefetch cache ([`PrefetchOrder`](crate::reclaim::PrefetchOrder));
+//! the others have no use for it. Too small a part loses blocks before their readers come, too
+//! large a one loses blocks that are read again. Li and Shen 2005, section 3.2, count both as
+//! misses on blocks that were in memory not long ago, and move the part to where their sum is
+//! least.
 //!
 //! ```text
 //! victim    -> eviction history: file, block, whether it was unread     (memory/history.rs)
@@ -64,13 +65,15 @@ pub enum Miss {
 /// assert_eq!(Half.percent(Nanos(0)), 50);
 /// ```
 pub trait Split: core::fmt::Debug + Send {
-    /// Whether misses are told. If so, the memory keeps an eviction history; if not, they change nothing.
+    /// Whether misses are told. If so, the memory keeps an eviction history; if not, they change
+    /// nothing.
     fn learns(&self) -> bool {
         false
     }
     /// A block is missing that the eviction history knows.
     fn missed(&mut self, _miss: Miss) {}
-    /// A frame is needed. The part of the frames, in per cent, that blocks fetched ahead may keep: from 1 to
+    /// A frame is needed. The part of the frames, in per cent, that blocks fetched ahead may keep:
+    /// from 1 to
     /// 99. Asked once more at the same time, it answers the same.
     fn percent(&mut self, now: Nanos) -> u8;
 }

@@ -1,8 +1,8 @@
 //! Streams: runs of blocks fetched ahead for one reader, in file order.
 //!
-//! Kept by the engine for every open file; read by the depth stage (how far has this run come,
-//! did its reader wait) and by the admission (how much is ahead of the reader, what is its
-//! share), and by reclaim methods that take the last block of a stream. A stream is four positions,
+//! Kept by the engine for every open file; read by the depth stage (the length of the run
+//! so far, the reader's waits), by admission (the blocks ahead of the reader, its share) and by
+//! reclaim methods that take the last block of a stream. A stream is four positions,
 //! and everything else is derived from them:
 //!
 //! ```text
@@ -11,9 +11,9 @@
 //!                      |-- arrived -------|
 //! ```
 //!
-//! They are positions along the direction in which it is read (see [`Direction`]): forward, they are
-//! block numbers. Streams that go backward have no `tail`: no method ranks them, and their blocks are
-//! ordinary ones to all.
+//! They are positions along the direction in which it is read (see [`Direction`]): forward, they
+//! are block numbers. Streams that go backward have no `tail`: no method ranks them, and their
+//! blocks are ordinary ones to all.
 //!
 //! All its blocks in the prefetch cache lie before `tail`; not each block there is one of them,
 //! because other readers take blocks too. `tail` is kept for methods that split the memory (design
@@ -233,8 +233,8 @@ impl Streams {
         }
     }
 
-    /// A block fetched ahead is in the prefetch cache. Whether a stream has it ahead of its reader, who may
-    /// come to it.
+    /// A block fetched ahead is in the prefetch cache. Whether a stream has it ahead of its reader,
+    /// who may come to it.
     pub(crate) fn arrive(&mut self, block: Block) -> bool {
         if self.announced.never_has(block) {
             return false;
@@ -290,8 +290,8 @@ impl Streams {
         core::mem::take(&mut self.ended)
     }
 
-    /// The memory allowed only the blocks before `end` of the window at `start`. Of one that is read
-    /// backward that is the far part: nothing is ahead of its reader.
+    /// The memory allowed only the blocks before `end` of the window at `start`. Of one that is
+    /// read backward that is the far part: nothing is ahead of its reader.
     pub(crate) fn cut(&mut self, start: Block, end: Block) {
         if let Some(stream) = self.at_mut(start) {
             let end = match stream.direction {

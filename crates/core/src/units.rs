@@ -74,8 +74,8 @@ impl FileId {
 }
 
 impl FolderId {
-    /// Folder numbers stay below 2^24, as those of files: few are known at once, and a larger number
-    /// is a driver's mistake.
+    /// Folder numbers stay below 2^24, as those of files: few are known at once, and a larger
+    /// number is a driver's mistake.
     pub const LIMIT: u32 = 1 << 24;
 }
 

@@ -1,7 +1,8 @@
 //! Window: the blocks to fetch ahead, and where its reader triggers the next one.
 //!
 //! One run of blocks, whichever way it is read. Where the reader takes equal reads with equal gaps,
-//! the window says so: its gaps are then fetched with the rest, with no read expected of them, or left out.
+//! the window says so: its gaps are then fetched with the rest, with no read expected of them, or
+//! left out.
 //!
 //! ```text
 //! start 100, size 60, stride 4 of every 16 from 100:   100..104  116..120  132..136  148..152
@@ -32,8 +33,8 @@ pub struct Window {
 pub struct Stride {
     /// The first block of one of the reads.
     pub first: Block,
-    /// From one read's first block to that of the one `per` reads behind it; at least 1. Reads whose
-    /// edges are no block's are a number of blocks apart only on average.
+    /// From one read's first block to that of the one `per` reads behind it; at least 1. Reads
+    /// whose edges are no block's are a number of blocks apart only on average.
     pub step: u32,
     /// See `step`; at least 1, and 1 where gaps are left out.
     pub per: u32,
@@ -84,8 +85,8 @@ impl Window {
         }
     }
 
-    /// The same ending elsewhere. The mark stays, or goes to its last block; where it is longer, to its middle, if
-    /// that comes later.
+    /// The same ending elsewhere. The mark stays, or goes to its last block; where it is longer, to
+    /// its middle, if that comes later.
     #[must_use]
     pub(crate) fn shaped(&self, end: Block) -> Self {
         let size = end.0.saturating_sub(self.start.0);

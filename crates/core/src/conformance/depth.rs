@@ -1,5 +1,5 @@
-//! The suite of the depth methods: limits over facts of all sizes, before and after windows were opened
-//! and streams ended.
+//! The suite of the depth methods: limits over facts of all sizes, before and after windows were
+//! opened and streams ended.
 
 use alloc::boxed::Box;
 use alloc::format;

@@ -1,7 +1,8 @@
 //! The suite of the detect methods: one open file, read in many ways, and a cache that forgets.
 //!
 //! Around the method stands as much of an engine as it can notice: a read asks at missing and at
-//! marked blocks, a window is fetched at once, now and then only its first part, and blocks are lost.
+//! marked blocks, a window is fetched at once, now and then only its first part, and blocks are
+//! lost.
 
 use alloc::boxed::Box;
 use alloc::format;

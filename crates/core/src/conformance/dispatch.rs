@@ -10,8 +10,8 @@ use crate::units::Bytes;
 
 /// Most streams.
 const STREAMS_MAX: u64 = 8;
-/// How many rounds of all streams, each with the longest slice, a request may wait for: its reader's
-/// account may be a round of slices ahead, and so may all others be.
+/// How many rounds of all streams, each with the longest slice, a request may wait for: its
+/// reader's account may be a round of slices ahead, and so may all others be.
 const ROUNDS: u64 = 4;
 
 /// A stream of requests, one of which waits at any time.

@@ -1,4 +1,5 @@
-//! The suite of the hinted methods: a reader in turn, disks that end fetches in any order, failures.
+//! The suite of the hinted methods: a reader in turn, disks that end fetches in any order,
+//! failures.
 //!
 //! Plays the [planner](crate::hinted::planner) over a real board, and checks each pair before it is
 //! started.

@@ -92,8 +92,8 @@ pub fn layout(make: &dyn Fn() -> Box<dyn Layout>, seed: u64, but: &[Rule]) -> Re
     Ok(())
 }
 
-/// Over as many stripes as there are members each member is read equally often, and no two strips of
-/// one stripe lie on one member.
+/// Over as many stripes as there are members each member is read equally often, and no two strips
+/// of one stripe lie on one member.
 fn stripes(
     rules: &Rules<'_>,
     method: &dyn Layout,

@@ -1,7 +1,8 @@
-//! The suite of the measure methods: devices that complete requests of all sizes after times of all lengths.
+//! The suite of the measure methods: devices that complete requests of all sizes after times of all
+//! lengths.
 //!
-//! Times stand still, go backwards and jump; requests have no bytes, complete out of order, are lost, or
-//! were never alone; profiles are told in between.
+//! Times stand still, go backwards and jump; requests have no bytes, complete out of order, are
+//! lost, or were never alone; profiles are told in between.
 
 use alloc::boxed::Box;
 use alloc::format;

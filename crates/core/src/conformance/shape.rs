@@ -1,5 +1,5 @@
-//! The suite of the shape methods: windows of one and of many readers on arrays of all sizes, contiguous
-//! and in pieces, and on devices without strips.
+//! The suite of the shape methods: windows of one and of many readers on arrays of all sizes,
+//! contiguous and in pieces, and on devices without strips.
 
 use alloc::boxed::Box;
 use alloc::format;

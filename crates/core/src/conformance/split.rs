@@ -1,5 +1,5 @@
-//! The suite of the split methods: misses in bursts and none for long, and frames that are needed at times
-//! that go on, stand still, jump and run backward.
+//! The suite of the split methods: misses in bursts and none for long, and frames that are needed
+//! at times that go on, stand still, jump and run backward.
 
 use alloc::boxed::Box;
 use alloc::format;

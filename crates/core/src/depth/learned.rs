@@ -1,7 +1,7 @@
 //! Learned depth: windows for the lengths that the streams of a device have had so far.
 //!
-//! Competitive depth assumes nothing about where a stream ends; a server shows it every second. Kept
-//! for each device:
+//! Competitive depth assumes nothing about where a stream ends; a server shows it every second.
+//! Kept for each device:
 //!
 //! ```text
 //!   ends of streams -> survival: how many come how far     (learned/survival.rs)
@@ -11,11 +11,12 @@
 //! ```
 //!
 //! Where files are read whole the first window is the file; where 64 KiB are read it is 64 KiB. A
-//! window that the account cannot pay is as long as it can, D at least. The next window opens before it
-//! is missed only where the switch that its reader is spared is worth more than the device time that is
-//! lost if its reader stops before, and the account can pay that. A stream that has a disk to itself pays no
-//! switch for its next window, and gets a program of its own: short windows, as Linux has. Below
-//! [`ENDS_MIN`] streams, and beyond the lengths known, it is the growing depth (design note 0014).
+//! window that the account cannot pay is as long as it can, D at least. The next window opens
+//! before it is missed only where the switch that its reader is spared is worth more than the
+//! device time that is lost if its reader stops before, and the account can pay that. A stream that
+//! has a disk to itself pays no switch for its next window, and gets a program of its own: short
+//! windows, as Linux has. Below [`ENDS_MIN`] streams, and beyond the lengths known, it is the
+//! growing depth (design note 0014).
 //!
 //! Goes beyond Li et al. 2004, whose bound is its guard.
 
@@ -65,15 +66,15 @@ const ENDS_MIN: u32 = 32;
 /// The program is solved when the number of ends has doubled, and then after so many: a solution
 /// takes a tenth of a millisecond, so half a microsecond an end.
 const ENDS_BETWEEN: u32 = 256;
-/// A disk that one stream has to itself stands where its next window begins, so windows cost no switch;
-/// but a request costs a command, some 0.2 ms: 16 KiB at 80 MB/s. With 128 KiB pieces of 2 MB on average
-/// got 7 % less than with Linux's windows; with nothing each read would be a request.
+/// A disk that one stream has to itself stands where its next window begins, so windows cost no
+/// switch; but a request costs a command, some 0.2 ms: 16 KiB at 80 MB/s. With 128 KiB pieces of 2
+/// MB on average got 7 % less than with Linux's windows; with nothing each read would be a request.
 const ALONE_DEPTH: u64 = 16 << 10;
-/// Weight of the newest window in the part that switches, as a power of two: with 1/16 the part follows
-/// within some tens of windows when readers come and go.
+/// Weight of the newest window in the part that switches, as a power of two: with 1/16 the part
+/// follows within some tens of windows when readers come and go.
 const SWITCHES_SHIFT: u32 = 4;
-/// The whole of that part; below a quarter a stream is taken for alone. Where streams take turns, two
-/// windows side by side make it a half.
+/// The whole of that part; below a quarter a stream is taken for alone. Where streams take turns,
+/// two windows side by side make it a half.
 const SWITCHES_ONE: u32 = 1 << 16;
 /// Devices that are learned, about 14 KiB each; others get growing depth.
 const DEVICES_MAX: usize = 64;
@@ -91,8 +92,8 @@ struct Learned {
 struct Lengths {
     survival: Survival,
     programs: Option<Programs>,
-    /// Of the windows that go on where one ended, the part for which the device came from elsewhere, of
-    /// [`SWITCHES_ONE`].
+    /// Of the windows that go on where one ended, the part for which the device came from
+    /// elsewhere, of [`SWITCHES_ONE`].
     switches: u32,
     account: Account,
     /// Ends since the program was solved, and at which it is solved next.
@@ -189,7 +190,7 @@ impl Learned {
         self.devices.get_mut(at).map(|(_, lengths)| lengths)
     }
 
-    /// The answer of growing depth; its growth is what the account is always paid for.
+    /// The answer of growing depth, whose growth the account can always pay.
     fn growing(&self, stream: &StreamFacts, depth: u64) -> u64 {
         let alpha = ALPHA_PERCENT.min(self.beta_percent);
         let grown = u128::from(stream.consumed.0) * u128::from(alpha) / 100;
@@ -225,8 +226,8 @@ impl Learned {
         }
     }
 
-    /// The window that lengths speak for, D or growth where they say nothing; and the part the account
-    /// allows of it.
+    /// The window that lengths speak for, D or growth where they say nothing; and the part the
+    /// account allows of it.
     fn window(&self, lengths: &Lengths, program: &Program, share: &Share) -> Bytes {
         let Share { at, asked, grown } = share;
         let wanted = match program.target(at.begin) {

@@ -1,8 +1,10 @@
-//! Announced blocks: hints for a reclaim method that gives up first the blocks that owners never read.
+//! Announced blocks: hints for a reclaim method that gives up first the blocks that owners never
+//! read.
 //!
-//! Only where no policy follows hints, and the method [asks for them](crate::reclaim::Reclaim::uses_hints). A hint
-//! adds to its owner's [set](crate::announced); with the end of the list the owner's streams are gone
-//! through once. From then on blocks are judged as they arrive.
+//! Only where no policy follows hints, and the method
+//! [asks for them](crate::reclaim::Reclaim::uses_hints). A hint adds to its owner's
+//! [set](crate::announced); with the end of the list the owner's streams are gone through once.
+//! From then on blocks are judged as they arrive.
 //!
 //! ```text
 //! Hint{more} ... Hint{}  --> settle: of no use -> abandoned, the first victims
@@ -10,8 +12,8 @@
 //! a read of a block that was not announced --> no judgement any more, and settle
 //! ```
 //!
-//! Room: as many runs as a plan of the same memory takes references; each hint adds one at most. If it is
-//! full when a list ends, that list is taken for incomplete.
+//! Room: as many runs as a plan of the same memory takes references; each hint adds one at most. If
+//! it is full when a list ends, that list is taken for incomplete.
 
 use alloc::vec::Vec;
 
@@ -30,7 +32,8 @@ pub(super) struct Announcing {
 }
 
 impl Engine {
-    /// Whether there is room for a hint, where so many runs may be kept; none if nothing here follows hints.
+    /// Whether there is room for a hint, where so many runs may be kept; none if nothing here
+    /// follows hints.
     pub(super) fn takes_announcement(&self, most: u32) -> Option<bool> {
         let has_room = self.announcing.runs < most;
         self.memory.uses_hints().then_some(has_room)

@@ -60,8 +60,8 @@ impl Engine {
         })
     }
 
-    /// Where the fetch of a request begins, and how many blocks it has at least; of a window, its first
-    /// block that is missing. None if there is nothing to fetch any more.
+    /// Where the fetch of a request begins, and how many blocks it has at least; of a window, its
+    /// first block that is missing. None if there is nothing to fetch any more.
     fn begins(&self, request: &DeferredRequest) -> Option<(ReaderId, FileId, Block, u32)> {
         match request {
             DeferredRequest::Demand { read, file, block } => {

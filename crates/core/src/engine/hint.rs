@@ -38,8 +38,8 @@ impl Engine {
     /// Bookkeeping that a reference takes out of the memory.
     pub const HINT_BYTES: u64 = HINT_BYTES.unsigned_abs();
 
-    /// Whether there is room for a hint of so many blocks; none if neither a policy nor the reclaim method
-    /// follows hints.
+    /// Whether there is room for a hint of so many blocks; none if neither a policy nor the reclaim
+    /// method follows hints.
     #[must_use]
     pub fn takes_hint(&self, blocks: u32) -> Option<bool> {
         if self.settings.hinted.is_none() {

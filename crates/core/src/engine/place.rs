@@ -14,13 +14,13 @@ use crate::units::{Block, Bytes, DeviceId, Extent, FileId, Nanos, ReaderId, Requ
 /// The invariant by which files are found.
 pub(super) const FILE: &str = "the file of a reader or a request is known";
 
-/// A reader that has all copies for itself reads parts of its window from each, if every part is so many
-/// competitive depths long: from one copy alone it needs no switch, and with parts of one depth two
-/// copies switching are as fast as one that does not.
+/// A reader that has all copies for itself reads parts of its window from each, if every part is so
+/// many competitive depths long: from one copy alone it needs no switch, and with parts of one
+/// depth two copies switching are as fast as one that does not.
 const RUN_DEPTHS: u64 = 2;
 
-/// The copies that the blocks of one window come from, where there are several: the window in so many parts,
-/// one copy each.
+/// The copies that the blocks of one window come from, where there are several: the window in so
+/// many parts, one copy each.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Side {
     first: usize,
@@ -61,8 +61,8 @@ impl Engine {
         self.copy(file, block, self.soonest_copy(file, block))
     }
 
-    /// Which copy of a block is read soonest: behind the work its device has, and a switch if it stands
-    /// elsewhere.
+    /// Which copy of a block is read soonest: behind the work its device has, and a switch if it
+    /// stands elsewhere.
     fn soonest_copy(&self, file: FileId, block: Block) -> usize {
         let copies = 0..self.copies(file, block);
         if copies.len() == 1 {

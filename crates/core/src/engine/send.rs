@@ -4,8 +4,8 @@
 //! planned one, and after completions. For a device that holds back, the
 //! [method](crate::dispatch) chooses by the facts of [`turn`](super::turn); any other gets its
 //! requests in order. A deferred request that is chosen goes to the list of
-//! [granted](super::work) ones: its fetch is decided by earlier stages, and the device takes nothing
-//! else until then.
+//! [granted](super::work) ones: its fetch is decided by earlier stages, and the device takes
+//! nothing else until then.
 //!
 //! Example, a device of one server: request 5 is in flight, 6 behind it; 7 is queued and block 42
 //! of reader 3 deferred. 5 completes, reader 3 is due first: its window is decided, becomes request
@@ -38,7 +38,8 @@ const QUEUED: &str = "a queue holds requests that exist";
 impl Engine {
     /// A read waits for a request from now on: a planned one that is still queued goes with those
     /// that are waited for. One of a file ahead does so only where others wait, too: taken out of
-    /// its batch it would cost the disk two ways, and the next blocks of its program are in the batch.
+    /// its batch it would cost the disk two ways, and the next blocks of its program are in the
+    /// batch.
     pub(super) fn hurry(&mut self, id: RequestId) {
         let Some(request) = self.requests.get(id).filter(|r| r.sent.is_none()) else {
             return;
@@ -142,8 +143,8 @@ impl Engine {
             .or_else(move || self.take_out(id, 0))
     }
 
-    /// A window that was begun is finished, because it has its frames. It may go past the slice by a
-    /// depth, which is how long a window may be when nothing is left of the slice.
+    /// A window that was begun is finished, because it has its frames. It may go past the slice by
+    /// a depth, which is how long a window may be when nothing is left of the slice.
     fn rest_of_window(&self, device: &Device) -> Option<usize> {
         let head = device.head();
         let longest = head.slice.0.saturating_add(device.depth().0);

@@ -1,11 +1,12 @@
 //! Shape: where a window ends on the array that its file lies on. The stage *shape*.
 //!
-//! Called by [`window`](super::window) with the detector's window; the [method](crate::shape) answers with an
-//! end, and the detector learns of it. Windows that are read backward or leave out gaps stay as they are, as do
-//! those of files whose layout has no strips. A leaf: it asks [`place`](super::place) alone.
+//! Called by [`window`](super::window) with the detector's window; the [method](crate::shape)
+//! answers with an end, and the detector learns of it. Windows that are read backward or leave out
+//! gaps stay as they are, as do those of files whose layout has no strips. A leaf: it asks
+//! [`place`](super::place) alone.
 //!
-//! Control law of memory: a window is widened no further than its stream's share and the frames that
-//! can be had beside the reserve for demand reads.
+//! Control law of memory: a window is widened no further than its stream's share and the frames
+//! that can be had beside the reserve for demand reads.
 
 use super::place::FILE;
 use super::{Engine, File};
@@ -63,7 +64,8 @@ impl Strips for View<'_> {
 }
 
 impl Engine {
-    /// The window as it is to be fetched. `room` is how many blocks more than it has the memory allows.
+    /// The window as it is to be fetched. `room` is how many blocks more than it has the memory
+    /// allows.
     pub(super) fn shaped(
         &mut self,
         reader: ReaderId,

@@ -1,8 +1,8 @@
 //! Streams and victims: the engine's half of reclaim methods that split the memory.
 //!
-//! Called wherever streams change, a frame is needed, a block arrives or a window opens. Here stands
-//! which stream a block belongs to; `memory/prefetched.rs` has the other half, the order of streams
-//! and their blocks. A leaf: it calls no other stage.
+//! Called wherever streams change, a frame is needed, a block arrives or a window opens. Here
+//! stands which stream a block belongs to; `memory/prefetched.rs` has the other half, the order of
+//! streams and their blocks. A leaf: it calls no other stage.
 //!
 //! A stream that has lost its last block is shorter from then on, and its reader's detector does
 //! not learn of it: the miss to come lies inside the window, and counts as thrashing.

@@ -510,8 +510,8 @@ fn who_waits_for_a_device_holds_no_memory() {
     rig.wind_down();
 }
 
-/// The first request of a device nobody described is never answered. A read that comes later is sent all the
-/// same, once it is told that time has passed.
+/// The first request of a device nobody described is never answered. A read that comes later is
+/// sent all the same, once it is told that time has passed.
 #[test]
 fn a_request_that_is_never_answered_holds_up_no_other_for_ever() {
     let settings = preset::find("mount").unwrap().settings(Bytes(16 << 20));

@@ -1,8 +1,8 @@
 //! Turns: the facts by which the dispatch stage chooses, and how long a window may be meanwhile.
 //!
-//! Asked by [`send`](super::send) and [`window`](super::window). For every request at a device, with
-//! frames or [deferred](super::defer): where it begins there, and at which amount of the device's
-//! work it is due. A leaf: it changes nothing and calls no other stage but
+//! Asked by [`send`](super::send) and [`window`](super::window). For every request at a device,
+//! with frames or [deferred](super::defer): where it begins there, and at which amount of the
+//! device's work it is due. A leaf: it changes nothing and calls no other stage but
 //! [`place`](super::place).
 
 use alloc::vec::Vec;
@@ -15,8 +15,8 @@ use crate::profile::Profile;
 use crate::request::Request;
 use crate::units::{Bytes, ReaderId, RequestId};
 
-/// Beyond so many deferred requests each counts as a run: to sort them costs more than the few that continue
-/// another change, since slices are no shorter by then.
+/// Beyond so many deferred requests each counts as a run: to sort them costs more than the few that
+/// continue another change, since slices are no shorter by then.
 const RUNS_COUNTED: usize = 512;
 
 /// A request that makes no sense any more: first in line, to be gone.

@@ -56,8 +56,8 @@ pub struct DeviceView {
 }
 
 impl Engine {
-    /// Memory that holds no blocks now: the table, and all that was set aside for streams, requests, histories and
-    /// plans.
+    /// Memory that holds no blocks now: the table, and all that was set aside for streams,
+    /// requests, histories and plans.
     #[must_use]
     pub fn bookkeeping(&self) -> Bytes {
         let frames = u64::from(self.memory.frames_usable());

@@ -9,8 +9,8 @@
 //! worse off than without a window.
 //!
 //! A depth method that learns is told of each window once it is known how much of it the memory
-//! allowed, and may say that the next one is not worth opening before it is missed: then the mark is
-//! passed, and the miss opens it.
+//! allowed, and may say that the next one is not worth opening before it is missed: then the mark
+//! is passed, and the miss opens it.
 //!
 //! Control law of asynchrony (`lean_async`): where the share limits the windows, two of them in
 //! memory mean each is half as long. Starting the next one early pays only if the device would
@@ -238,8 +238,8 @@ impl Engine {
         })
     }
 
-    /// Puts a question to the reader's detector, and notes the window in its stream. One that is early is
-    /// not put if the depth method would rather wait.
+    /// Puts a question to the reader's detector, and notes the window in its stream. One that is
+    /// early is not put if the depth method would rather wait.
     fn ask(
         &mut self,
         reader: ReaderId,

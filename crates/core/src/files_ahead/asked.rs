@@ -8,8 +8,8 @@
 //!             CalledOff --- Ahead{reader} --- CloseAhead ---> wasted
 //! ```
 //!
-//! Called by [the runs](super) for files that are entered, passed over or of a run that is over, and
-//! by the engine's stage `next` with the driver's answers.
+//! Called by [the runs](super) for files that are entered, passed over or of a run that is over,
+//! and by the engine's stage `next` with the driver's answers.
 
 use alloc::collections::VecDeque;
 

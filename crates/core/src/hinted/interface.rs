@@ -1,7 +1,8 @@
 //! Interface of the planner: its inputs and outputs.
 //!
-//! Drivers hand in [`PlannerInput`]s and carry out [`PlannerOutput`]s; both are closed enums, so a run can be
-//! recorded, compared and replayed. Inputs that make no sense are counted and change nothing.
+//! Drivers hand in [`PlannerInput`]s and carry out [`PlannerOutput`]s; both are closed enums, so a
+//! run can be recorded, compared and replayed. Inputs that make no sense are counted and change
+//! nothing.
 //!
 //! There is no input for "a disk became free": a disk is free when everything the planner asked
 //! of it has ended, which the planner counts itself and cannot be told wrongly.

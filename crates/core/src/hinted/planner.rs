@@ -84,8 +84,9 @@ impl Planner {
         self.refused
     }
 
-    /// From now on at most so many blocks are prefetched and not read at once; the block a reader waits
-    /// for is fetched all the same. No bound at first: it is for drivers that doubt their hints.
+    /// From now on at most so many blocks are prefetched and not read at once; the block a reader
+    /// waits for is fetched all the same. No bound at first: it is for drivers that doubt their
+    /// hints.
     pub fn allow(&mut self, blocks: u32) {
         self.stale |= blocks > self.allowance;
         self.allowance = blocks;
@@ -137,8 +138,8 @@ impl Planner {
         }
     }
 
-    /// The next action; [`PlannerOutput::Idle`] once there is nothing left. Between two calls more may
-    /// be handed in.
+    /// The next action; [`PlannerOutput::Idle`] once there is nothing left. Between two calls more
+    /// may be handed in.
     pub fn poll(&mut self) -> PlannerOutput {
         if self.out.is_empty() && self.stale {
             self.stale = false;

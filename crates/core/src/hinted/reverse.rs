@@ -9,7 +9,8 @@
 //! ```
 //!
 //! So backwards a disk is kept busy by *evicting* its blocks. As many disks as possible evict in
-//! parallel, hence forward as many as possible fetch in parallel (Kimbrel et al. 1996, section 2.5).
+//! parallel, hence forward as many as possible fetch in parallel (Kimbrel et al. 1996, section
+//! 2.5).
 //!
 //! ```text
 //! pass    the references backwards, against a model clock    plan    arrivals and departures

@@ -2,8 +2,8 @@
 //!
 //! Called through the `FromStr` of an [`Entry`], by replay and by whoever takes a journal for a
 //! trace. The mirror of [writing](super::write), word for word. A line is taken whole or refused
-//! with the first word that is wrong; no text makes it panic. The effect of an entry on an engine, and
-//! whether one follows from those before, is not looked at.
+//! with the first word that is wrong; no text makes it panic. The effect of an entry on an engine,
+//! and whether one follows from those before, is not looked at.
 
 use alloc::sync::Arc;
 use core::str::FromStr;

@@ -1,7 +1,7 @@
 //! The map of one file: its extents on arrays, and their members, at work.
 //!
-//! Asked by the engine for every block it fetches, so it holds no more than it needs: for a file in one
-//! run no extent at all, else one search among them.
+//! Asked by the engine for every block it fetches, so it holds no more than it needs: for a file in
+//! one run no extent at all, else one search among them.
 //!
 //! ```text
 //! extents  0 -> array 0 at 640K    64K -> array 0 at 128K        raid0 of 2, strips of 64K
@@ -62,8 +62,9 @@ pub struct Strip {
 }
 
 impl LayoutMap {
-    /// A file that lies like this, in blocks of this size. `None` if a block would be cut, if a layout
-    /// does not take so many members, or if extents are out of order, too many, or on no array.
+    /// A file that lies like this, in blocks of this size. `None` if a block would be cut, if a
+    /// layout does not take so many members, or if extents are out of order, too many, or on no
+    /// array.
     #[must_use]
     pub fn new(placement: &Placement, block_bytes: u32) -> Option<Self> {
         let mut devices: Vec<DeviceId> = Vec::new();

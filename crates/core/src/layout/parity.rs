@@ -1,7 +1,7 @@
 //! Rotating parity: the map that RAID-5 and RAID-6 share.
 //!
-//! Of `n` members each row of strips has `n - parities` with data. From row to row all places move by
-//! one member, so that parity is spread evenly. Which way, and where row 0 begins, differs:
+//! Of `n` members each row of strips has `n - parities` with data. From row to row all places move
+//! by one member, so that parity is spread evenly. Which way, and where row 0 begins, differs:
 //!
 //! ```text
 //! left-symmetric, md (4 members, 1 parity)      right, btrfs

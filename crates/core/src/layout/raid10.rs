@@ -1,7 +1,7 @@
 //! RAID-10: strips by turns on groups of members that are copies of each other.
 //!
-//! Member `g * copies` and those behind it hold the same, so a strip can be read from any of them; the
-//! engine takes the one that will be done first. One group alone is RAID-1.
+//! Member `g * copies` and those behind it hold the same, so a strip can be read from any of them;
+//! the engine takes the one that will be done first. One group alone is RAID-1.
 //!
 //! ```text
 //! 4 members, 2 copies     row 0   0 0 1 1      strip s: group s mod 2, row s div 2

@@ -1,13 +1,13 @@
 //! Convoys: completions of one server that were told together.
 //!
-//! A host is interrupted once for several requests: the first seems to have taken all the time and the
-//! others none. Each gets its part of the time of the convoy so far, by its expected time.
+//! A host is interrupted once for several requests: the first seems to have taken all the time and
+//! the others none. Each gets its part of the time of the convoy so far, by its expected time.
 //!
-//! Example: of three requests of 1 ms told after 3 ms, the times since the one before are 3, 0 and 0 ms.
-//! They count as 3, 1.5 and 1 ms, and a mean goes on to 1.
+//! Example: of three requests of 1 ms told after 3 ms, the times since the one before are 3, 0 and
+//! 0 ms. They count as 3, 1.5 and 1 ms, and a mean goes on to 1.
 
-/// Requests of one server whose completions were told together, as a host does that is interrupted once for
-/// several: the first seems to have taken all the time and the others none.
+/// Requests of one server whose completions were told together, as a host does that is interrupted
+/// once for several: the first seems to have taken all the time and the others none.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Convoy {
     took: u64,

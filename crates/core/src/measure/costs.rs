@@ -1,9 +1,9 @@
 //! Costs: the line through the times of requests, time = cost + bytes / rate.
 //!
-//! Requests that continue the one before (*adjacent*) and others (*apart*) have a cost each and the rate
-//! in common: on a disk the first is nothing and the second a seek, on a store both are its latency. The
-//! estimate is a least squares fit of two parallel lines over the means of requests of like size,
-//! with the last fit as one more observation:
+//! Requests that continue the one before (*adjacent*) and others (*apart*) have a cost each and the
+//! rate in common: on a disk the first is nothing and the second a seek, on a store both are its
+//! latency. The estimate is a least squares fit of two parallel lines over the means of requests of
+//! like size, with the last fit as one more observation:
 //!
 //! ```text
 //!            sum over classes of weight x (bytes - mean) x (time - mean)  +  RIDGE / rate before
@@ -13,11 +13,11 @@
 //! cost of a kind = mean time of its classes - mean bytes / rate, at least 0
 //! ```
 //!
-//! Where all are of one length, cost and rate take up a difference by their squared parts of the time. A
-//! mean moves by an eighth, and no further than four times itself. When four in a row took more than 3/2,
-//! or less than 2/3, of the expected time, the device changed as a whole and everything is scaled
-//! by the least of the four. The cost of a distance is the mean over apart requests that far,
-//! by powers of 16; where there were too few, the cost of all.
+//! Where all are of one length, cost and rate take up a difference by their squared parts of the
+//! time. A mean moves by an eighth, and no further than four times itself. When four in a row took
+//! more than 3/2, or less than 2/3, of the expected time, the device changed as a whole and
+//! everything is scaled by the least of the four. The cost of a distance is the mean over apart
+//! requests that far, by powers of 16; where there were too few, the cost of all.
 
 use alloc::vec::Vec;
 
@@ -33,8 +33,8 @@ const DISTANCES: usize = 16;
 const GAIN: u64 = 8;
 /// A time counts for no more than so many times the mean, once there is one.
 const CLIP: u64 = 4;
-/// So many requests in a row, each off by half or more on one side, are a change of the device: of a
-/// disk whose rotation is chance, one in a thousand such rows has this length.
+/// So many requests in a row, each off by half or more on one side, are a change of the device: of
+/// a disk whose rotation is chance, one in a thousand such rows has this length.
 pub(super) const STREAK: u64 = 4;
 /// Ratios are in 256ths.
 const ONE: u64 = 256;
@@ -48,8 +48,9 @@ const HALF_LIFE: u64 = 16;
 const SPREAD: i128 = 64 << 10;
 /// Requests that far, until their own cost is taken for it.
 const DISTANCE_SAMPLES: u64 = 4;
-/// A request costs its host some time, however fast its device: thread wake-ups, submission, completion.
-/// With a tenth of a millisecond the host is busy for a third of a window's time at most.
+/// A request costs its host some time, however fast its device: thread wake-ups, submission,
+/// completion. With a tenth of a millisecond the host is busy for a third of a window's time at
+/// most.
 const HOST_COST: u64 = 100_000;
 /// One byte's time is kept in nanoseconds a MiB.
 const MIB: u64 = 1 << 20;
@@ -109,8 +110,8 @@ pub(super) struct Costs {
     told: Profile,
     requests: u64,
     switches: u64,
-    /// Which of slower and faster the last requests were, how many in a row, and by how much at least,
-    /// in 256ths.
+    /// Which of slower and faster the last requests were, how many in a row, and by how much at
+    /// least, in 256ths.
     side: (u64, u64),
     streak: u64,
     shift: u64,
@@ -180,8 +181,8 @@ impl Costs {
         cost.max(self.kinds[0])
     }
 
-    /// A cost that was told and never paid: less on a device whose rate is above the told one, because a
-    /// device that transfers a hundred times as fast as a disk does not seek like one.
+    /// A cost that was told and never paid: less on a device whose rate is above the told one,
+    /// because a device that transfers a hundred times as fast as a disk does not seek like one.
     fn unpaid(&self, cost: Nanos) -> u64 {
         let told = per_mib(self.told.rate(Bytes(0)));
         let part = u128::from(cost.0) * u128::from(self.per_mib.min(told)) / u128::from(told);
@@ -306,8 +307,8 @@ impl Costs {
         }
     }
 
-    /// Time of a MiB before, moved by its part of the difference between the time the last requests were
-    /// expected to take and the time they took.
+    /// Time of a MiB before, moved by its part of the difference between the time the last requests
+    /// were expected to take and the time they took.
     fn prior(&self, sums: &[Sums; 2]) -> u64 {
         let (mut doubt, mut cost, mut transfer, mut time) = (0i128, 0i128, 0i128, 0i128);
         // It is not known yet whether continuing is free.

@@ -4,8 +4,8 @@
 //! servers = sum of the times each and those before it take alone / sum of the times taken
 //! ```
 //!
-//! Example: of two requests of 30 ms sent together, which came back after 30 ms both, 30 and 60 ms were
-//! expected on one server. They took 30 and 30: one and a half, so more than one.
+//! Example: of two requests of 30 ms sent together, which came back after 30 ms both, 30 and 60 ms
+//! were expected on one server. They took 30 and 30: one and a half, so more than one.
 
 use super::Sample;
 use crate::profile::SERVERS_MAX;

@@ -1,11 +1,12 @@
 //! Online: costs and servers from the requests that complete.
 //!
-//! The problem: a request takes longer because the device is slow, or because others were before it.
-//! With n requests there all the time, one server of 8 ms and two of 16 ms answer at the same moments.
-//! The time of a request *alone* tells them apart, so now and then one has the device for itself.
+//! A request takes longer on a slow device, and behind other requests. With n requests queued all
+//! the time, one server of 8 ms and two of 16 ms answer at the same moments. The time of a request
+//! *alone* tells them apart, so now and then one has the device for itself.
 //!
-//! Costs: [lines](super::costs) through the times of requests that were alone, or on one server through
-//! the times since the request before; on several, a faster one counts too, as others only ever slow it.
+//! Costs: [lines](super::costs) through the times of requests that were alone, or on one server
+//! through the times since the request before; on several, a faster one counts too, as others only
+//! ever slow it.
 //!
 //! Servers, by Little's law over 16 requests that were not alone, those before it counted to each:
 //!
@@ -13,15 +14,15 @@
 //! servers = sum of the times each and those before it take alone / sum of the times taken
 //! ```
 //!
-//! Control law of the limit: that of a [profile](Profile::queue_max), two requests for one server and four
-//! each for several. A device that was not described gets one at a time for the first two, then
-//! two; if they are worked on at once the limit is eight, then 32.
+//! Control law of the limit: that of a [profile](Profile::queue_max), two requests for one server
+//! and four each for several. A device that was not described gets one at a time for the first two,
+//! then two; if they are worked on at once the limit is eight, then 32.
 //!
-//! Control law of exploration: one request in 128 a server is alone while others wait, four where the
-//! number of servers seems to be another: the costs may have changed instead.
+//! Control law of exploration: one request in 128 a server is alone while others wait, four where
+//! the number of servers seems to be another: the costs may have changed instead.
 //!
-//! Example: a store of 30 ms. Two reads one by one, 30 ms each. Then two at a time in 30 ms, of which
-//! 30 and 60 were expected one by one: more than one server, so eight go out; and so on.
+//! Example: a store of 30 ms. Two reads one by one, 30 ms each. Then two at a time in 30 ms, of
+//! which 30 and 60 were expected one by one: more than one server, so eight go out; and so on.
 
 use alloc::boxed::Box;
 
@@ -45,27 +46,29 @@ pub(super) const METHOD: Method<Box<dyn Measure>> = Method {
     build: |_| Box::new(Online::default()),
 };
 
-/// Requests one at a time before the first guess: the first may be odd, and two cost a store of 200 ms
-/// less than half a second.
+/// Requests one at a time before the first guess: the first may be odd, and two cost a store of 200
+/// ms less than half a second.
 const FIRST: u64 = 2;
 /// Requests between two looks at the number of servers: chance in a disk's times is then a tenth.
 const EPOCH: u32 = 16;
 /// The same as long as the number is not known.
 const FIRST_EPOCH: u32 = 4;
-/// Requests between two that have the device for themselves, for each server: n servers lose at most
-/// the work of two, while it runs out and while that one is alone, which is a 64th.
+/// Requests between two that have the device for themselves, for each server: n servers lose at
+/// most the work of two, while it runs out and while that one is alone, which is a 64th.
 const PROBE_EVERY: u32 = 128;
 /// The same between two times that four do because costs may have changed: a 64th, too.
 const CHANGES_EVERY: u32 = 512;
-/// A request that is never answered keeps the device from running out, so it is tried ever more rarely.
+/// A request that is never answered keeps the device from running out, so it is tried ever more
+/// rarely.
 const PAUSES_MAX: u32 = 10;
-/// So much work is always at a device: as long as a thread of its host may wait for a processor, a time slice
-/// of Linux, in which the device would run idle.
+/// So much work is always at a device: as long as a thread of its host may wait for a processor, a
+/// time slice of Linux, in which the device would run idle.
 const LATE: u64 = 3_000_000;
-/// Where a switch costs less than that, order is worth little and the device has so many times as much.
+/// Where a switch costs less than that, order is worth little and the device has so many times as
+/// much.
 const CHEAP: u64 = 8;
-/// So many bytes of strips are one request, half of the longest there are: a disk of 100 MB/s takes 5 ms, of
-/// which a late thread's share is small.
+/// So many bytes of strips are one request, half of the longest there are: a disk of 100 MB/s takes
+/// 5 ms, of which a late thread's share is small.
 const STRIPS: u64 = 512 << 10;
 /// Requests over which their time is averaged.
 const MEAN_OF: u64 = 16;
@@ -167,10 +170,10 @@ impl Online {
         }
     }
 
-    /// On one server a request's own time begins when the one before ended, but for what passed hidden
-    /// behind that one. How much that is, only requests alone say: those that continue none, because
-    /// a disk that was idle may have to turn once to continue. Where all are alone there is nothing
-    /// to compare.
+    /// On one server a request's own time begins when the one before ended, but for what passed
+    /// hidden behind that one. How much that is, only requests alone say: those that continue none,
+    /// because a disk that was idle may have to turn once to continue. Where all are alone there is
+    /// nothing to compare.
     fn learn_single(&mut self, sample: &Sample, before: Nanos, most: u32) {
         let own = sample.ended.since(sample.sent.max(before)).0;
         let kind = usize::from(sample.distance.0 > 0);
@@ -205,8 +208,8 @@ impl Online {
         }
     }
 
-    /// Strips one behind the other on one server are taken as one request: how far apart they are told is half
-    /// chance, and all are of one length, which tells nothing of a rate.
+    /// Strips one behind the other on one server are taken as one request: how far apart they are
+    /// told is half chance, and all are of one length, which tells nothing of a rate.
     fn learn_strips(&mut self, bytes: Bytes, own: u64) {
         let (sum, time) = self.strips;
         self.strips = (sum.saturating_add(bytes.0), time.saturating_add(own));
@@ -260,7 +263,8 @@ impl Online {
         };
         let every = CHANGES_EVERY.saturating_mul(self.whole_servers());
         let is_due = is_odd && !self.is_growing && self.since_change >= every;
-        // On one server costs are measured in another way, from which there is no way back but this.
+        // On one server costs are measured in another way, from which there is no way back but
+        // this.
         let is_single = next < ONE * 3 / 2 && !self.is_single() && !self.is_checked;
         if is_due || is_single {
             // The costs may have changed instead: they are measured before this is believed.

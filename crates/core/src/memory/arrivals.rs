@@ -1,16 +1,17 @@
 //! Arrivals: the unread blocks in the order in which they became resident.
 //!
-//! A queue of frames gives up its front only ([`crate::reclaim::Queue`]), so a block that was read would
-//! stay in it until its turn comes, and count as unread. This one holds positions instead, in runs, and a
-//! run costs as much as two blocks of a queue:
+//! A queue of frames gives up its front only ([`crate::reclaim::Queue`]), so a block that was read
+//! would stay in it until its turn comes, and count as unread. This one holds positions instead, in
+//! runs, and a run costs as much as two blocks of a queue:
 //!
 //! ```text
 //!   arrive 0..32 of file 1, 100..132 of file 2, 32..64 of file 1
 //!   runs   [1: 0..32] [2: 100..132] [1: 32..64]
 //! ```
 //!
-//! The oldest block is the first in the first run that is still unread; positions that are not are passed
-//! over, each once. Runs without an unread block are dropped when there are a quarter more runs than were in use.
+//! The oldest block is the first in the first run that is still unread; positions that are not are
+//! passed over, each once. Runs without an unread block are dropped when there are a quarter more
+//! runs than were in use.
 //!
 //! A block that went by another way and was fetched again has two positions, and goes at the first.
 

@@ -1,7 +1,7 @@
 //! Held frames: a bit for each frame that the plan holds, as long as anything is announced.
 //!
-//! Such a frame stands in no order of reclaim, and is no victim whatever its block. Before there is a plan
-//! the bits take no memory, and all are clear.
+//! Such a frame stands in no order of reclaim, and is no victim whatever its block. Before there is
+//! a plan the bits take no memory, and all are clear.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;

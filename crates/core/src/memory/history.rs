@@ -1,17 +1,17 @@
 //! The eviction history: which blocks were given up not long ago, and whether they had been read.
 //!
-//! A miss on one of them tells how the memory is split ([`crate::split`]). Li and Shen 2005, section 3.3,
-//! keep 20 bytes for each of up to 40 % of the pages. With the table and its links that would be more than
-//! 0.4 % of the memory; here an entry is 15 bits of the block's hash and one that says whether it was
-//! unread, in buckets of eight:
+//! A miss on one of them tells how the memory is split ([`crate::split`]). Li and Shen 2005,
+//! section 3.3, keep 20 bytes for each of up to 40 % of the pages. With the table and its links
+//! that would be more than 0.4 % of the memory; here an entry is 15 bits of the block's hash and
+//! one that says whether it was unread, in buckets of eight:
 //!
 //! ```text
 //! bucket = hash of (file, block)      [ newest .. oldest ]: an entry more pushes the oldest out
 //! ```
 //!
-//! A twelfth of the frames have an entry: 0.17 bytes a frame beside the table's 15.7, together 0.388 % of 4 KiB.
-//! The rest of 0.4 % is the driver's (`crates/io/tests/memory.rs`): with a third it
-//! was 0.403 %.
+//! A twelfth of the frames have an entry: 0.17 bytes a frame beside the table's 15.7, together
+//! 0.388 % of 4 KiB. The rest of 0.4 % is the driver's (`crates/io/tests/memory.rs`): with a third
+//! it was 0.403 %.
 //! Of 4,096 blocks not in it one is found all the same (8 entries, 2^15 tags).
 
 use alloc::boxed::Box;
@@ -40,7 +40,8 @@ impl History {
         size_of_val(&*self.0) as u64
     }
 
-    /// The bucket of a block, and its entry if it was read; none if the memory is too small for a history.
+    /// The bucket of a block, and its entry if it was read; none if the memory is too small for a
+    /// history.
     fn place(&mut self, file: FileId, block: Block) -> Option<(&mut [u16; BUCKET], u16)> {
         let hash = hash(file, block);
         let at = (u128::from(hash << 15) * self.0.len() as u128) >> u64::BITS;

@@ -188,8 +188,8 @@ impl Memory {
         }
     }
 
-    /// A reader misses these blocks, as far as they are not there: those given up not long ago are misses
-    /// of the split.
+    /// A reader misses these blocks, as far as they are not there: those given up not long ago are
+    /// misses of the split.
     pub(crate) fn missed(&mut self, extent: Extent) {
         let Some(history) = &mut self.prefetched.history else {
             return;
@@ -210,8 +210,8 @@ impl Memory {
         }
     }
 
-    /// The block of this frame is about to leave the table, and was not a victim; whether it stands in
-    /// an order of reclaim.
+    /// The block of this frame is about to leave the table, and was not a victim; whether it stands
+    /// in an order of reclaim.
     pub(crate) fn dropped(&mut self, frame: Frame) -> bool {
         let is_of_stream = self.is_of_stream(frame);
         self.leaves(u32::from(is_of_stream));

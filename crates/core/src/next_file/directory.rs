@@ -10,9 +10,9 @@
 //!        opened so far ^ exactly next: a step
 //! ```
 //!
-//! An exact step counts 4, a near one 1, a far open takes everything; 4 times `confirm` is a run. So
-//! two exact steps do, or eight near ones in a row, as several threads make: in random order, of n
-//! files, each near step has a chance of 16 in n, an exact one of 1 in n.
+//! An exact step counts 4, a near one 1, a far open takes everything; 4 times `confirm` is a run.
+//! So two exact steps do, or eight near ones in a row, as several threads make: in random order, of
+//! n files, each near step has a chance of 16 in n, an exact one of 1 in n.
 //! A run breaks after [`STRAYS_MAX`] far opens in a row; one alone may be another program's.
 //!
 //! A program that walks a tree walks its folders alike: while a run goes on, or came to its end, a
@@ -229,7 +229,8 @@ mod tests {
     use super::*;
     use alloc::vec::Vec;
 
-    /// A folder of so many files, whose listing is by 7s, names by 11s and inodes in order; a method.
+    /// A folder of so many files, whose listing is by 7s, names by 11s and inodes in order; a
+    /// method.
     fn rig(files: u32) -> (Folders, Box<dyn NextFile>) {
         let entry = |at| Entry {
             name_rank: at * 11 % files,

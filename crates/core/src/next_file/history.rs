@@ -12,8 +12,8 @@
 //! has no room, forgets the oldest for each new one. So an order longer than the table is never
 //! predicted, and no two orders that share files. A wrong prediction ends a run at once.
 //!
-//! Griffioen and Appleton (USENIX Summer 1994) predict files by the opens that followed soon; this is
-//! their graph with one arrow a file, because a loader's order has one.
+//! Griffioen and Appleton (USENIX Summer 1994) predict files by the opens that followed soon; this
+//! is their graph with one arrow a file, because a loader's order has one.
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};

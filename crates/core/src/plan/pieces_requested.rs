@@ -2,7 +2,8 @@
 //!
 //! A piece with some blocks already resident is fetched in several requests, one for each gap. Once
 //! all of them have ended, the [plan](super) reports the piece to the planner, with the sum of
-//! the times that disks worked on them. Requests that readers caused by misses of their own are not listed here.
+//! the times that disks worked on them. Requests that readers caused by misses of their own are not
+//! listed here.
 
 use alloc::collections::BTreeMap;
 

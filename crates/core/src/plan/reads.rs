@@ -76,9 +76,9 @@ impl Plan {
 
     /// Whether a read of a piece that is missing waits until the planner fetches it; then it is
     /// [told](Plan::take_waiting) when to look again. It waits for a piece on its way, and for one
-    /// that the planner knows to be asked for, as long as a fetch under way can change the planner's
-    /// mind. A piece whose fetch failed since, or that the planner takes to be resident while some
-    /// of its blocks are not, is never fetched for it.
+    /// that the planner knows to be asked for, as long as a fetch under way can change the
+    /// planner's mind. A piece whose fetch failed since, or that the planner takes to be resident
+    /// while some of its blocks are not, is never fetched for it.
     pub(crate) fn wait(&mut self, read: ReadId, reader: ReaderId, piece: BlockNo) -> bool {
         let board = self.board();
         let is_to_come = board.is_in_flight(piece)

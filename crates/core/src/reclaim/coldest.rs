@@ -1,12 +1,12 @@
 //! Coldest: the last block of the stream not accessed for longest goes first.
 //!
-//! A stream that its reader has not come to for long is not likely to be accessed soon, and may never
-//! be: a request that ended early, a client that stalls. Li and Shen 2005, section 3.1, heuristic 3 by
-//! wall clock. The age is that of the stream's last access, not of the block's arrival. The rest is that
-//! of every [`partitioned`] memory.
+//! A stream that its reader has not come to for long is not likely to be accessed soon, and may
+//! never be: a request that ended early, a client that stalls. Li and Shen 2005, section 3.1,
+//! heuristic 3 by wall clock. The age is that of the stream's last access, not of the block's
+//! arrival. The rest is that of every [`partitioned`] memory.
 //!
-//! Example: streams accessed last at 10, 30 and 20 ms. The first gives up its blocks from the last one
-//! to the next one it would come to, then the third.
+//! Example: streams accessed last at 10, 30 and 20 ms. The first gives up its blocks from the last
+//! one to the next one it would come to, then the third.
 //!
 //! A reader that waits for the disk looks as cold as one that has stopped.
 

@@ -1,16 +1,18 @@
-//! Coldest by CPU time: the last block of the stream whose owner has computed most since its last access.
+//! Coldest by CPU time: the last block of the stream whose owner has computed most since its last
+//! access.
 //!
-//! By wall clock a reader that waits for the disk looks as cold as one that has stopped, and on a busy disk
-//! most readers wait ([`coldest`](super::coldest)). The processor time of its program since the last access tells the two
-//! apart: a program that has not run had no chance to access the stream. Coldest+ of Li and Shen 2005, section 3.1.
-//! The rest is that of every [`partitioned`] memory.
+//! By wall clock a reader that waits for the disk looks as cold as one that has stopped, and on a
+//! busy disk most readers wait ([`coldest`](super::coldest)). The processor time of its program
+//! since the last access tells the two apart: a program that has not run had no chance to access
+//! the stream. Coldest+ of Li and Shen 2005, section 3.1. The rest is that of every [`partitioned`]
+//! memory.
 //!
-//! Example: A and B were accessed 300 ms ago. A's program has computed for 2 ms since and waited, B's for
-//! 250 ms. B gives up its last block.
+//! Example: A and B were accessed 300 ms ago. A's program has computed for 2 ms since and waited,
+//! B's for 250 ms. B gives up its last block.
 //!
-//! The driver tells the time ([`Input::CpuTime`](crate::Input::CpuTime)). Streams whose owners have not
-//! computed, or were never told of, go last, the oldest by wall clock first; so without a driver that
-//! tells this is `coldest`.
+//! The driver tells the time ([`Input::CpuTime`](crate::Input::CpuTime)). Streams whose owners have
+//! not computed, or were never told of, go last, the oldest by wall clock first; so without a
+//! driver that tells this is `coldest`.
 
 use alloc::boxed::Box;
 

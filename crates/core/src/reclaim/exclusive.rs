@@ -1,17 +1,17 @@
 //! Exclusive: blocks that were read go first, because another cache keeps them.
 //!
-//! For a cache below another one. The kernel holds blocks that readers of a mount have taken, so holding
-//! it here too would waste the memory; the ones worth keeping are blocks fetched ahead that their
-//! reader has not come to. Li and Shen 2005 keeps the two apart in one kernel (section 3.1); here
-//! the ordinary cache is another program's.
+//! For a cache below another one. The kernel holds blocks that readers of a mount have taken, so
+//! holding it here too would waste the memory; the ones worth keeping are blocks fetched ahead that
+//! their reader has not come to. Li and Shen 2005 keeps the two apart in one kernel (section 3.1);
+//! here the ordinary cache is another program's.
 //!
 //! One queue in order of arrival. A victim is the oldest block that was read or whose reader has
 //! closed the file, and only if there is none the oldest unread one. Unread blocks passed over go
 //! to the back, so a search costs as many steps as there are unread blocks for a read one.
 //!
-//! Blocks read beyond a part of the memory go even before memory that was never used: the first touch of
-//! a page costs as much as a fast disk takes to fill it. Example: a file of 64 MiB read once in
-//! 256 MiB of memory uses 16 MiB of it and those ahead of the reader.
+//! Blocks read beyond a part of the memory go even before memory that was never used: the first
+//! touch of a page costs as much as a fast disk takes to fill it. Example: a file of 64 MiB read
+//! once in 256 MiB of memory uses 16 MiB of it and those ahead of the reader.
 
 use alloc::boxed::Box;
 

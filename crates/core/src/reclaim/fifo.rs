@@ -1,12 +1,12 @@
 //! First in, first out: unread blocks apart, and the one that arrived first goes first.
 //!
-//! The order that every access history gives to blocks never accessed, in a prefetch cache of its own:
-//! PC-AccessHistory of Li and Shen 2005, section 4.2, the baseline that tells the gain of the partition
-//! from that of the order. Blocks whose reader has closed the file keep their place, as in the paper.
-//! The rest is that of every [`partitioned`] memory.
+//! The order that every access history gives to blocks never accessed, in a prefetch cache of its
+//! own: PC-AccessHistory of Li and Shen 2005, section 4.2, the baseline that tells the gain of the
+//! partition from that of the order. Blocks whose reader has closed the file keep their place, as
+//! in the paper. The rest is that of every [`partitioned`] memory.
 //!
-//! Example: windows 0..32 of one reader and 100..132 of another arrive. Blocks 0, 1, 2.. go, the ones
-//! that the first reader comes to next.
+//! Example: windows 0..32 of one reader and 100..132 of another arrive. Blocks 0, 1, 2.. go, the
+//! ones that the first reader comes to next.
 
 use alloc::boxed::Box;
 

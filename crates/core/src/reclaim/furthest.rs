@@ -1,20 +1,21 @@
 //! Furthest: the approximated optimum, where owners announce what they read.
 //!
-//! The best victim is the block used furthest in the future, above all one that is never used. Announcements
-//! tell which blocks a program will read; the time, beside other programs, stays unknown. So Li and Shen 2005,
-//! section 4.2, approximate the optimum in two steps:
+//! The best victim is the block used furthest in the future, above all one that is never used.
+//! Announcements tell which blocks a program will read; the time, beside other programs, stays
+//! unknown. So Li and Shen 2005, section 4.2, approximate the optimum in two steps:
 //!
 //! 1. blocks that their owners will never read, the oldest first;
-//! 2. of the rest the last block of the stream whose owner has computed most since its last access, as
-//!    [`coldest_cpu`](super::coldest_cpu).
+//! 2. of the rest the last block of the stream whose owner has computed most since its last access,
+//!    as [`coldest_cpu`](super::coldest_cpu).
 //!
-//! Example: a program announces blocks 0 to 99, and a window fetches 96 to 127 for it. Blocks 100 to 127 are
-//! the next victims, before anything that others have ahead.
+//! Example: a program announces blocks 0 to 99, and a window fetches 96 to 127 for it. Blocks 100
+//! to 127 are the next victims, before anything that others have ahead.
 //!
-//! Hints are believed as far as they prove right ([`crate::announced`]): of an owner that announced nothing,
-//! or reads blocks it did not announce, no block is known to be of no use, and its streams stand where
-//! Coldest+ has them. Without any hints this is `coldest-cpu`, and without CPU times `coldest`. Where a
-//! policy follows hints ([`crate::hinted::policy`]), that one gets them, and this method gets none.
+//! Hints are believed as far as they prove right ([`crate::announced`]): of an owner that announced
+//! nothing, or reads blocks it did not announce, no block is known to be of no use, and its streams
+//! stand where Coldest+ has them. Without any hints this is `coldest-cpu`, and without CPU times
+//! `coldest`. Where a policy follows hints ([`crate::hinted::policy`]), that one gets them, and
+//! this method gets none.
 
 use alloc::boxed::Box;
 

@@ -1,8 +1,9 @@
-//! Both: whole stripes while an array is read as by one reader, single strips otherwise (MSP + SASEQP).
+//! Both: whole stripes while an array is read as by one reader, single strips otherwise (MSP +
+//! SASEQP).
 //!
 //! A window is cut at the end of its [strip] first. The strips that remain go through the
-//! [counter](super::stripe), which widens the window if few read. So one reader has all disks, and many have
-//! each disk for a strip at a time: the pair that Baek and Park 2009 recommend.
+//! [counter](super::stripe), which widens the window if few read. So one reader has all disks, and
+//! many have each disk for a strip at a time: the pair that Baek and Park 2009 recommend.
 
 use alloc::boxed::Box;
 

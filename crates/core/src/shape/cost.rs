@@ -1,17 +1,19 @@
 //! Cost: a window ends where it pays the fewest switches for its blocks.
 //!
-//! Each disk that a window occupies switches to it, whether for a block or for a strip. A window that is shorter
-//! than a stripe therefore ends at the end of a strip, unless that costs more than it saves:
+//! Each disk that a window occupies switches to it, whether for a block or for a strip. A window
+//! that is shorter than a stripe therefore ends at the end of a strip, unless that costs more than
+//! it saves:
 //!
 //! ```text
 //! switches for each block, strips of 16     8..24: 2/16    8..16: 1/8    0..24: 2/24    0..16: 1/16
 //!                                           as it is       (more)        (more)         cut
 //! ```
 //!
-//! From a stripe on all disks are occupied already, the strips of one disk follow each other on it, and
-//! a longer window is cheaper in any case: it stays as it is. So single strips and whole stripes come from one
-//! rule: how long a window is depends on the [depth](crate::depth), which is as many competitive depths as
-//! there are disks (Li et al. 2004, section 4), and on the share of memory where many read.
+//! From a stripe on all disks are occupied already, the strips of one disk follow each other on it,
+//! and a longer window is cheaper in any case: it stays as it is. So single strips and whole
+//! stripes come from one rule: how long a window is depends on the [depth](crate::depth), which is
+//! as many competitive depths as there are disks (Li et al. 2004, section 4), and on the share of
+//! memory where many read.
 //!
 //! Goes beyond Baek and Park 2009, whose threshold decides by the number of readers alone.
 

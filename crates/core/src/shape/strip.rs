@@ -1,7 +1,7 @@
 //! Strip: a window ends with the strip in which it begins (SASEQP).
 //!
-//! Each window is then the work of one device. The ramp goes on from the size that was decided, so windows
-//! become as long as a strip and no longer, however deep the detector may go:
+//! Each window is then the work of one device. The ramp goes on from the size that was decided, so
+//! windows become as long as a strip and no longer, however deep the detector may go:
 //!
 //! ```text
 //! strips of 4, ramp 1, 2, 4, 4 ..   decided   0    1 2    3 4 5 6     4 5 6 7 ..

@@ -1,9 +1,10 @@
 //! Stripe: whole stripes, while the array is read as by one reader (MSP).
 //!
-//! The strips that are fetched from an array, one number after the other, show how many read it: a single
-//! reader goes from strip to the next, perhaps with its file's metadata between; many jump. A counter goes
-//! up at each step to the next strip and at each return to the strip before last, and down at any other.
-//! From a threshold on windows are widened to whole stripes, more of them with each step:
+//! The strips that are fetched from an array, one number after the other, show how many read it: a
+//! single reader goes from strip to the next, perhaps with its file's metadata between; many jump.
+//! A counter goes up at each step to the next strip and at each return to the strip before last,
+//! and down at any other. From a threshold on windows are widened to whole stripes, more of them
+//! with each step:
 //!
 //! ```text
 //! strips   0  4  0  4  5  0  5  6  0  6      one file at 4 5 6 .., its metadata at 0
@@ -11,9 +12,10 @@
 //! ```
 //!
 //! Baek and Park 2009, section 4, with two slips of their Figure 7 mended: the counter falls to
-//! `max(0, counter - 1)` and the number of stripes to `max(0, stripes - 1)`, and before the first strip
-//! there was strip -1; only so do the numbers of the text come out. There the array has a cache of its own; here the
-//! window itself is widened, so the strips of widened windows are counted as their reader will come to them.
+//! `max(0, counter - 1)` and the number of stripes to `max(0, stripes - 1)`, and before the first
+//! strip there was strip -1; only so do the numbers of the text come out. There the array has a
+//! cache of its own; here the window itself is widened, so the strips of widened windows are
+//! counted as their reader will come to them.
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
@@ -129,8 +131,8 @@ impl Stripe {
         wide
     }
 
-    /// The strips that end behind `from`, up to `end`, are fetched. Whether one was the next one and the array
-    /// is read as by one reader.
+    /// The strips that end behind `from`, up to `end`, are fetched. Whether one was the next one
+    /// and the array is read as by one reader.
     fn count(&mut self, window: &dyn Strips, from: u64, end: u64) -> bool {
         let mut is_due = false;
         for (strip, _) in strips(window, end).filter(|(_, behind)| *behind > from) {

@@ -1,7 +1,7 @@
 //! Fixed: a part that does not change.
 //!
-//! Right for a load that is known. 25 % is where Li and Shen 2005 begin, section 3.3; a server that reads
-//! everything once gains by more, one with a hot set by less.
+//! Right for a load that is known. 25 % is where Li and Shen 2005 begin, section 3.3; a server that
+//! reads everything once gains by more, one with a hot set by less.
 
 use alloc::boxed::Box;
 

@@ -1,8 +1,8 @@
 //! Gradient descent on the combined miss rate.
 //!
-//! Li and Shen 2005, section 3.2. Time is cut into epochs. At the end of each one the part moves by one
-//! unit, in the direction of the last move; if the combined rate of prefetch misses and cache misses rose by a
-//! margin since the epoch before, in the other direction.
+//! Li and Shen 2005, section 3.2. Time is cut into epochs. At the end of each one the part moves by
+//! one unit, in the direction of the last move; if the combined rate of prefetch misses and cache
+//! misses rose by a margin since the epoch before, in the other direction.
 //!
 //! ```text
 //! rate     40   36   35   35   41 (more than 10 % up)   36
@@ -10,9 +10,10 @@
 //! ```
 //!
 //! The paper gives no unit, margin or length; the defaults here are choices. It draws the first
-//! direction by lot; here it is up, because a core draws no lots. Three more rules, none in the paper:
-//! without a miss in an epoch there is nothing to gain, and the part stays; at an end of its range the
-//! part turns back; an epoch that ends late, because no frame was needed for long, is not judged.
+//! direction by lot; here it is up, because a core draws no lots. Three more rules, none in the
+//! paper: without a miss in an epoch there is nothing to gain, and the part stays; at an end of its
+//! range the part turns back; an epoch that ends late, because no frame was needed for long, is not
+//! judged.
 
 use alloc::boxed::Box;
 

@@ -1,6 +1,6 @@
 //! The words of the resident table: which block each frame holds, and its flags.
 //!
-//! Changed by the table, and looked at by readers on any thread, who hold no lock. The value such a
+//! Changed by the table; read without a lock by any thread. The value such a
 //! reader relies on is [`Words::still`]: asked after announcing the frame, it says that the frame
 //! holds the block and that whoever reuses the frame will see the announcement. So a frame is
 //! given away and vacated with sequential consistency; everything else is acquire and release.
@@ -56,7 +56,7 @@ impl Words {
         self.clear(frame, flag::ARMED) & flag::ARMED != 0
     }
 
-    /// The block of a frame; meaningless if it is vacant. For the one who changes the words.
+    /// The block of a frame; meaningless if it is vacant. For the table, which changes the words.
     pub(crate) fn holds(&self, frame: Frame) -> (FileId, Block) {
         let word = self.0[frame.0 as usize].load(Ordering::Relaxed);
         (FileId((word >> 40) as u32), Block((word >> 8) as u32))

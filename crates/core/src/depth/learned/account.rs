@@ -1,13 +1,14 @@
 //! Account: the budget of a device for windows that turn out wrong.
 //!
-//! A window that turns out too long costs device time. The account keeps the total, over all streams
-//! of a device, at most `2 + beta` times the offline optimum's. The unit is the byte; a switch counts as
-//! D bytes, as in Li et al. 2004, so the optimum spends `D + c` on a stream that consumes c bytes:
+//! A window that turns out too long costs device time. The account keeps the total, over all
+//! streams of a device, at most `2 + beta` times the offline optimum's. The unit is the byte; a
+//! switch counts as D bytes, as in Li et al. 2004, so the optimum spends `D + c` on a stream that
+//! consumes c bytes:
 //!
 //! `balance = sum over streams of 2 D + (2 + beta) c - sum over windows of (D + w) >= 0`
 //!
-//! A window of w bytes costs w alone where the device has not moved since. The balance is kept at the
-//! worst outcome of each stream that is still open:
+//! A window of w bytes costs w alone where the device has not moved since. The balance is kept at
+//! the worst outcome of each stream that is still open:
 //!
 //! ```text
 //!   it ends now                    2 D + (2 + beta) c - spent
@@ -16,12 +17,12 @@
 //!                                  c consumed, b where the window of w begins; spent includes it
 //! ```
 //!
-//! The second line binds for windows shorter than D alone. By it a window of D can always be paid by
-//! its own stream once the one before is read: 2 D for it, 2 D back when it is read in turn. So there is
-//! always a window that keeps the bound, however empty the account, and all others are bets with savings.
+//! The second line binds for windows shorter than D alone. By it a window of D can always be paid
+//! by its own stream once the one before is read: 2 D for it, 2 D back when it is read in turn. So
+//! there is always a window that keeps the bound; all others are bets with savings.
 //!
-//! A window that was cut by others (the detector's ramp, the stream's share of memory) below what the
-//! method asked for is paid as a part of one of D: short windows by force are no debt of the method's.
+//! A window cut short by the detector's ramp or by the stream's share of memory is paid as a part
+//! of one of D.
 
 use crate::depth::{Opened, Stake};
 

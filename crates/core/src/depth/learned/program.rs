@@ -1,17 +1,17 @@
 //! Program: the windows that minimise the expected device time of a stream.
 //!
-//! Bytes are the unit of time, too: a switch takes as long as the transfer of D. A window of w bytes
-//! costs `D + w`, read or not. V(c) is the least expected cost of the rest of a stream that has
-//! consumed c bytes and goes on:
+//! Bytes are the unit of time, too: a switch takes as long as the transfer of D. A window of w
+//! bytes costs `D + w`, read or not. V(c) is the least expected cost of the rest of a stream that
+//! has consumed c bytes and goes on:
 //!
 //! ```text
 //!   V(c) = min over w of  D + w + S(c + w) / S(c) x V(c + w)
 //! ```
 //!
-//! It pays to end a window only where streams end, so c and c + w are the [edges](super::survival) of
-//! the histogram, and V follows from the last to the first: a step for each pair of edges, 25,000 at
-//! most (a tenth of a millisecond). Where too few streams went on for an estimate, the rest is
-//! taken for another `2 D`, and no window is proposed.
+//! It pays to end a window only where streams end, so c and c + w are the [edges](super::survival)
+//! of the histogram, and V follows from the last to the first: a step for each pair of edges,
+//! 25,000 at most (a tenth of a millisecond). Where too few streams went on for an estimate, the
+//! rest is taken for another `2 D`, and no window is proposed.
 
 use alloc::boxed::Box;
 
@@ -86,7 +86,8 @@ impl Program {
         state.target.filter(|target| *target > begin)
     }
 
-    /// Of the streams that have consumed `from` bytes, and perhaps end there, the part that goes on behind
+    /// Of the streams that have consumed `from` bytes, and perhaps end there, the part that goes on
+    /// behind
     /// `to`, of [`ONE`].
     pub(super) fn passes(&self, from: u64, to: u64) -> u64 {
         let begin = self

@@ -12,9 +12,10 @@
 //!   passes           90/140   60/90   60/60    0/20
 //! ```
 //!
-//! Files that are read whole give cuts only: then all pass, and a window may be as long as the file,
-//! whatever its length. Each bucket keeps the greatest length in it: streams of one length are known
-//! to the byte. At [`KEPT`] streams all weights are halved, so the last few hundred decide.
+//! Files that are read whole give cuts only: then all pass, and a window may be as long as the
+//! file, whatever its length. Each bucket keeps the greatest length in it: streams of one length
+//! are known to the byte. At [`KEPT`] streams all weights are halved, so the last few hundred
+//! decide.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;

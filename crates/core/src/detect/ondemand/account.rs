@@ -7,9 +7,9 @@
 //! balance = S x servers + sum over reads of 1.05 (S + blocks asked) - sum over fetches of (S + blocks)
 //! ```
 //!
-//! A window opens only as far as the balance covers it, so the sum of all fetches stays within 1.05 of
-//! the reads alone, but for the first grant. Example, S = 160: a random read of 4 blocks earns 8, a
-//! window of 64 that serves four reads of 16 earns 739 and costs 224.
+//! A window opens only as far as the balance covers it, so the sum of all fetches stays within 1.05
+//! of the reads alone, but for the first grant. Example, S = 160: a random read of 4 blocks earns
+//! 8, a window of 64 that serves four reads of 16 earns 739 and costs 224.
 
 /// Allowance beyond reads alone, one part in so many: 5 %.
 const ALLOWED: i64 = 20;
@@ -22,8 +22,8 @@ pub(super) struct Account {
 }
 
 impl Account {
-    /// The first pattern is found: it may begin before anything was earned, with one switch for each
-    /// server.
+    /// The first pattern is found: it may begin before anything was earned, with one switch for
+    /// each server.
     pub(super) fn open(&mut self, switch: u32, servers: u32) {
         if !core::mem::replace(&mut self.is_open, true) {
             self.add(i64::from(switch) * i64::from(servers));

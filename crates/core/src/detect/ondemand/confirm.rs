@@ -1,10 +1,10 @@
 //! Confirmation: which of the last reads that missed make a progression with this one.
 //!
 //! Two reads that touch, the later one below, are backward reading, as two that touch upward are
-//! sequential. Anything else takes three reads of equal length with equal distances, or two where the
-//! distance is the one confirmed last: slices of an array begin again at each row. Where other reads lie
-//! between, because several readers or columns take turns, it takes four: among 12 random reads of a
-//! file of 1,000 places three are equally far apart one time in ten.
+//! sequential. Anything else takes three reads of equal length with equal distances, or two where
+//! the distance is the one confirmed last: slices of an array begin again at each row. Where other
+//! reads lie between, because several readers or columns take turns, it takes four: among 12 random
+//! reads of a file of 1,000 places three are equally far apart one time in ten.
 //!
 //! ```text
 //! columns at 0 and 40 of rows of 256:   0  40  256  296  512  552  768: 0, 256, 512, 768 are equally far

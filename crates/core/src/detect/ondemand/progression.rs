@@ -1,18 +1,19 @@
 //! Progressions: reads with equal distances, down through a file or with gaps, in windows.
 //!
-//! Sequential readahead gives nothing to a log read from its tail or to a column of a table. Seen from
-//! the misses, both are progressions: reads of equal length, each as far from the one before.
+//! Sequential readahead gives nothing to a log read from its tail or to a column of a table. Seen
+//! from the misses, both are progressions: reads of equal length, each as far from the one before.
 //!
 //! ```text
 //! backward   116..132  100..116  84..100       two reads that touch: step 16, downward
 //! strided    0..4  16..20  32..36              three equal distances: step 16, 12 blocks of gap
 //! ```
 //!
-//! - *Dense*: a gap that costs less than a switch is read through, so the window is one run of blocks.
-//!   It ramps up as a forward window does, and its mark is put on a block that will be read.
-//! - *Sparse*: a wider gap is left out, and the window is a number of pieces: one, then twice as many,
-//!   up to the device's servers. One server fetches each as it is asked for: a piece in between two
-//!   reads of another stream that touch would cost a switch.
+//! - *Dense*: a gap that costs less than a switch is read through, so the window is one run of
+//!   blocks. It ramps up as a forward window does, and its mark is put on a block that will be
+//!   read.
+//! - *Sparse*: a wider gap is left out, and the window is a number of pieces: one, then twice as
+//!   many, up to the device's servers. One server fetches each as it is asked for: a piece in
+//!   between two reads of another stream that touch would cost a switch.
 //!
 //! An [account](super::account) keeps device time within 1.05 of the reads alone. Readers that take
 //! turns in one open file are progressions side by side. All positions are along the direction.
@@ -24,7 +25,8 @@ use super::confirm::{Read, Recent, Shape};
 use crate::detect::{Access, Ahead, Cause, Direction, Stride, Window, initial_size, next_size};
 use crate::units::Block;
 
-/// Progressions kept, the most recently used ones: some readers in turn, and the columns of a table.
+/// Progressions kept, the most recently used ones: some readers in turn, and the columns of a
+/// table.
 const ACTIVE_MAX: usize = 4;
 
 /// Most pieces of a sparse window: enough to keep a remote store busy.
@@ -159,8 +161,8 @@ impl Progression {
         })
     }
 
-    /// The position of the mark in a window: where it is due, or else the nearest block that will be
-    /// read, of those from `least` on.
+    /// The position of the mark in a window: where it is due, or else the nearest block that will
+    /// be read, of those from `least` on.
     fn mark_at(&self, due: u64, least: u64, end: u64) -> Option<u64> {
         if self.shape.gap() == 0 {
             return (least..end).contains(&due).then_some(due);
@@ -176,8 +178,8 @@ impl Progression {
     }
 }
 
-/// Whether gaps are read through: they cost less than a switch. Where several pieces could be fetched
-/// at once, it must also be a window of four reads that is fetched in one.
+/// Whether gaps are read through: they cost less than a switch. Where several pieces could be
+/// fetched at once, it must also be a window of four reads that is fetched in one.
 fn is_read_through(shape: Shape, ahead: &dyn Ahead) -> bool {
     let gap = shape.gap();
     let is_one_window = ahead.servers() == 1 || shape.step <= ahead.limit() / 4;

@@ -1,8 +1,8 @@
 //! Carrying out the plan: its pieces get frames and requests, its victims leave the table.
 //!
-//! Called for each round of decisions. Frames with blocks of a piece are *held* by the plan, outside
-//! the order of reclaim; its requests wait behind those that readers wait for, unless one of them
-//! does for this.
+//! Called for each round of decisions. Frames with blocks of a piece are *held* by the plan,
+//! outside the order of reclaim; its requests wait behind those that readers wait for, unless one
+//! of them does for this.
 //!
 //! ```text
 //! plan.poll --> give up the victim --> frames for missing blocks --> requests --> plan.started

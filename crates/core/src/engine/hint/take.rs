@@ -1,8 +1,9 @@
 //! Announced reads: the place of each in the announced order.
 //!
 //! A read that was announced takes its reference of the order, found by the [plan](crate::plan).
-//! Here the counters follow, and the mark in the table that brings the next reader of the piece into
-//! the engine. The piece stays in memory until its reader takes another one or closes its file.
+//! Here the counters follow, and the mark in the table that brings the next reader of the piece
+//! into the engine. The piece stays in memory until its reader takes another one or closes its
+//! file.
 //!
 //! Example: the order is 40, 7, 41, and a reader takes 40, then 41. The reference to 7 stays open
 //! for another reader; once all readers are a window further, it counts as missed.

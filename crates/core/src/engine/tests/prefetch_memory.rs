@@ -1,8 +1,8 @@
-//! Memory with a prefetch cache, in hard cases: less of it than a window for each reader, readers that stop,
-//! owners that are gone, clocks that run backward, hints that are wrong.
+//! Memory with a prefetch cache, in hard cases: less of it than a window for each reader, readers
+//! that stop, owners that are gone, clocks that run backward, hints that are wrong.
 //!
-//! Every reclaim method with a prefetch cache, with every split method. Whatever happens each read is
-//! answered once its device has answered, and in the end nothing is left ([`Rig::wind_down`]).
+//! Every reclaim method with a prefetch cache, with every split method. Whatever happens each read
+//! is answered once its device has answered, and in the end nothing is left ([`Rig::wind_down`]).
 
 use super::*;
 
@@ -77,7 +77,8 @@ fn ask(rig: &mut Rig, reader: u32, block: u32) {
     });
 }
 
-/// The device answers everything, and served blocks are taken: by these readers, no more and no less.
+/// The device answers everything, and served blocks are taken: by these readers, no more and no
+/// less.
 fn answer(rig: &mut Rig, readers: &[u32]) {
     let mut served = Vec::new();
     loop {
@@ -167,8 +168,8 @@ fn owners_that_go_with_reads_in_flight_and_clocks_that_run_backward_leave_nothin
     }
 }
 
-/// Reader 3 reads 8 blocks, then reader 0; then others need the memory. How many blocks go that had been fetched
-/// ahead, of reader 3 and of reader 0.
+/// Reader 3 reads 8 blocks, then reader 0; then others need the memory. How many blocks go that had
+/// been fetched ahead, of reader 3 and of reader 0.
 fn lost_ahead(announce: impl Fn(&mut Rig)) -> [usize; 2] {
     let memory = Table::memory_for(BLOCKS as u32, 4096);
     let settings = preset::find("pc-optimal").unwrap().settings(memory);

@@ -1,8 +1,8 @@
 //! Unread: blocks prefetched and not read, wherever they are.
 //!
-//! Kept by the [planner](super), which starts no more than so many at a time. A block is unread from
-//! the start of its fetch until it was read, given up or lost; one that a reader waited for when
-//! its fetch started never is.
+//! Kept by the [planner](super), which starts no more than so many at a time. A block is unread
+//! from the start of its fetch until it was read, given up or lost; one that a reader waited for
+//! when its fetch started never is.
 
 use alloc::vec::Vec;
 

@@ -1,7 +1,7 @@
 //! Demand fetching with least recently used replacement: the method of most caches without hints.
 //!
-//! Fetches the block that the reader waits for and gives up the block taken longest ago. It ignores the
-//! hints but for the block at the cursor, and so is the baseline that hints are worth something
+//! Fetches the block that the reader waits for and gives up the block taken longest ago. It ignores
+//! the hints but for the block at the cursor, and so is the baseline that hints are worth something
 //! against.
 //!
 //! ```text

@@ -1,8 +1,9 @@
 //! Demand fetching with optimal replacement: nothing ahead of time, but the best victims.
 //!
-//! Fetches the block that the reader waits for and gives up the block used furthest in the future (Belady's
-//! rule). No method that fetches each block for a reference of its own makes fewer fetches, so
-//! this is the floor for disk load, and the best stall time that a cache alone can reach.
+//! Fetches the block that the reader waits for and gives up the block used furthest in the future
+//! (Belady's rule). No method that fetches each block for a reference of its own makes fewer
+//! fetches, so this is the floor for disk load, and the best stall time that a cache alone can
+//! reach.
 
 use alloc::boxed::Box;
 

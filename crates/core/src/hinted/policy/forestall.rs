@@ -15,9 +15,9 @@
 //! vary and are reordered, which costs 4 F. Against reordering there is also fixed horizon's own
 //! rule. Before a disk has been used once there is no F, and only that rule acts.
 //!
-//! As published a batch needs a free disk, one with nothing in flight (`free_disk` = 1). Where every
-//! other read misses, the horizon rule alone keeps a disk from ever being free, so by default only
-//! the disk's last batch keeps the next one away.
+//! As published a batch needs a free disk, one with nothing in flight (`free_disk` = 1). Where
+//! every other read misses, the horizon rule alone keeps a disk from ever being free, so by default
+//! only the disk's last batch keeps the next one away.
 //!
 //! The paper says neither whether a batch is cut short once i F' > d(i) no longer holds (here it
 //! is not, as the batch is there for the disk's sake) nor what F is before the first access.

@@ -8,8 +8,8 @@
 //! Theorem 2). The plan reckons with one fetch time; the paper picks the best for each trace and
 //! array, so it is a parameter. It may do harm, by design: evicting a block that is used before the
 //! one fetched is how it moves load between disks. When more hints arrive the plan is made anew.
-//! An event that the plan does not know of (a fetch that failed, a reference passed over) falls back on
-//! demand fetching.
+//! An event that the plan does not know of (a fetch that failed, a reference passed over) falls
+//! back on demand fetching.
 
 use alloc::boxed::Box;
 

@@ -1,4 +1,5 @@
-//! The cache of the backward pass: blocks in it, blocks missing, and the forward meaning of a change.
+//! The cache of the backward pass: blocks in it, blocks missing, and the forward meaning of a
+//! change.
 //!
 //! Changed by the [pass](super::pass), which reads the references from the last to the first. Its
 //! places count from the end. Behind the last of them stands each block that is really cached at
@@ -11,8 +12,8 @@
 //! ```
 //!
 //! The final content of the cache is free to choose, so the pass begins with the K blocks used
-//! last. Blocks still missing at its end are exchanged by further swaps. Forward, a block that arrives
-//! and departs without a use between has never left, so both events cancel.
+//! last. Blocks still missing at its end are exchanged by further swaps. Forward, a block that
+//! arrives and departs without a use between has never left, so both events cancel.
 //!
 //! Times and choices are the pass's.
 

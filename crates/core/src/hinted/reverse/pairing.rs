@@ -108,8 +108,8 @@ impl Plan {
         }
     }
 
-    /// A block to be fetched is still there: the pair that was to evict it takes this pair's victim, once
-    /// that is released. False until then.
+    /// A block to be fetched is still there: the pair that was to evict it takes this pair's
+    /// victim, once that is released. False until then.
     fn leave_in_cache(&mut self, pair: Planned, cursor: Position) -> bool {
         let earlier = self.pairs.get_mut(pair.after as usize);
         let Some(earlier) = earlier.filter(|earlier| earlier.next != DONE) else {
@@ -132,8 +132,8 @@ impl Plan {
     }
 }
 
-/// Arrivals and departures one to one in their orders. A block that would arrive before it departs does
-/// neither.
+/// Arrivals and departures one to one in their orders. A block that would arrive before it departs
+/// does neither.
 fn matched(board: &Board, mut swaps: Swaps) -> Vec<Planned> {
     let mut pairs: Vec<Planned> = Vec::with_capacity(swaps.arrivals_count());
     // By block, the last pair that evicts it.

@@ -1,4 +1,5 @@
-//! Result of the backward pass: the uses for which blocks arrive, and those after which they depart.
+//! Result of the backward pass: the uses for which blocks arrive, and those after which they
+//! depart.
 //!
 //! Filled by the [cache](super::cache) on the way back, taken from by the [plan](super::pairing) in
 //! forward order. A block arrives for one use and departs after one, so both are sets of places of
