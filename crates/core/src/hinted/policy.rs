@@ -77,7 +77,7 @@ pub trait Policy: core::fmt::Debug + Send {
 const HORIZON: Param = Param {
     name: "horizon_refs",
     summary: "fetch every missing block so many references ahead; 62 is 15 ms, more than a disk \
-              usually takes, over the 243 us of reading a block from the cache (kimbrel96 2.6)",
+              usually takes, over the 243 us of reading a block from the cache (Kimbrel et al. 1996, section 2.6)",
     default: 62,
     min: 0,
     max: 1 << 20,
@@ -86,7 +86,7 @@ const HORIZON: Param = Param {
 /// The batch size, a parameter of three methods.
 const BATCH: Param = Param {
     name: "batch_blocks",
-    summary: "most fetches a free disk gets at once; 0 takes it from kimbrel96 Table 6 by the \
+    summary: "most fetches a free disk gets at once; 0 takes it from Kimbrel et al. 1996, table 6 by the \
               number of disks",
     default: 0,
     min: 0,

@@ -62,7 +62,7 @@ pub(super) const METHOD: Method<Box<dyn Policy>> = Method {
             Param {
                 name: "slow_access_ns",
                 summary: "from this mean access time on F is overestimated: between the 3-4 ms of \
-                          sequential traces and the rest (kimbrel96 section 5)",
+                          sequential traces and the rest (Kimbrel et al. 1996, section 5)",
                 default: 5_000_000,
                 min: 0,
                 max: 1 << 40,
