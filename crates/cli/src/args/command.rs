@@ -18,16 +18,16 @@ pub enum Command {
     /// Measure with your own files whether forerun helps here
     Try(Try),
     #[cfg(feature = "mount")]
-    /// Mount a directory so that any program reads it ahead
+    /// Mount a directory whose files are read ahead for any program
     Mount(Box<Mount>),
     #[cfg(feature = "mount")]
     /// Take a mount off its path
     Umount(Umount),
     #[cfg(feature = "top")]
-    /// Watch the mounts that run in the terminal
+    /// Watch running mounts in the terminal
     Top(Top),
     #[cfg(feature = "mount")]
-    /// Ask a running mount, or change what can be changed
+    /// Ask a running mount, or change its limits
     Ctl(Ctl),
     /// Write files to standard output, read ahead
     #[command(after_long_help = "Examples:\n  \
@@ -71,7 +71,7 @@ pub enum Command {
         forerun read --journal j big.log > /dev/null && forerun replay j")]
     Replay(Replay),
     #[cfg(feature = "reproduce")]
-    /// Measure again what a paper reports
+    /// Measure the claims of a paper again
     #[command(after_long_help = "Examples:\n  \
         forerun reproduce kimbrel96 -o report")]
     Reproduce(Reproduce),

@@ -171,7 +171,7 @@ fn files_are_made_once_checked_and_read_by_the_kernel_too() {
         ))
         .code(1)
         .stdout_eq("")
-        .stderr_eq("forerun: reader [..], byte 123456: wrong byte\n");
+        .stderr_eq("forerun: file [..], byte 123456: wrong byte\n");
     }
     fs::write(&made[0], "short").unwrap();
     forerun(&format!(

@@ -148,6 +148,8 @@ Workload:
       --pattern <NAME>       Order in which a reader reads its file, as name or
                              name(param=value,..); `shuffled` is one process that reads all files
                              [default: sequential, with --hints shuffled]
+      --workload <NAME>      Run a whole workload of the simulator, with its files and processes, as
+                             name or name(param=value,..) (see `forerun list workloads`)
       --hints                Announce all reads, in their order, before the first
       --wrong-percent <N>    Percentage of hints that name another place of the same file [default:
                              0]
