@@ -66,9 +66,10 @@ def _handle(
     size: int,
     details: dict[str, Any],
 ) -> Handle:
-    name = path if fs is None else f"{fs._fs_token}/{path}"
     device = 0 if fs is None else _device(fs)
-    return Handle.fetched(engine, fetch, name, _version(details), size, device=device)
+    # A path is one object in its file system alone.
+    version = f"{device} {_version(details)}"
+    return Handle.fetched(engine, fetch, path, version, size, device=device)
 
 
 class _Name(str):
