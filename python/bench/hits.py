@@ -1,8 +1,8 @@
-"""What the Python layer costs: hits beside `os.preadv` on the page cache, threads, import, size.
+"""Costs of the Python layer: hits beside `os.preadv` on the page cache, threads, import, size.
 
 Reads take turns, five times, and medians are printed, because machines are noisy and a comparison
-within one run is not. Threads are compared by elapsed time, which only an idle machine of two or more
-processors tells; everything else by processor time.
+within one run is not. Threads are compared by elapsed time, which needs an idle machine of two or
+more processors; everything else by processor time.
 
     python bench/hits.py [WHEEL]
 """

@@ -52,7 +52,7 @@ fn numbered(number: i32, text: String, path: Option<&Path>) -> PyErr {
     }
 }
 
-/// Whatever a driver refuses.
+/// An error of a driver.
 pub(crate) fn of(error: Error) -> PyErr {
     match &error {
         Error::Settings(_) | Error::Profile(_) => value(error),

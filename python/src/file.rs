@@ -35,7 +35,7 @@ pub(crate) struct Handle {
     state: Mutex<State>,
 }
 
-/// What is behind the handle.
+/// The reader, until the file is closed.
 enum State {
     Open(OfThisProcess<Arc<Reader>>),
     Closed,

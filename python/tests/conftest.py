@@ -1,4 +1,4 @@
-"""What the tests share: a file of seeded bytes, and the seed in the report."""
+"""Fixtures: a file of seeded bytes, and the seed in the report."""
 
 import random
 
