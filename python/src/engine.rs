@@ -131,7 +131,7 @@ impl Engine {
         self.choices.preset.name
     }
 
-    /// What a device costs, if it was given.
+    /// The costs of a device, if they were given.
     #[getter]
     fn profile<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
         self.choices.profile(py)

@@ -9,6 +9,7 @@ use std::io;
 use std::path::Path;
 
 use forerun_io::Error;
+use forerun_io::error::ReadError;
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
@@ -27,6 +28,9 @@ pub(crate) fn value(error: impl Display) -> PyErr {
 
 /// A failed call of the system, with the path if there is one.
 pub(crate) fn system(error: &io::Error, path: Option<&Path>) -> PyErr {
+    // The name of an object is the path of the exception.
+    let named = error.get_ref().and_then(|e| e.downcast_ref::<ReadError>());
+    let error = named.map_or(error, |named| &named.source);
     let number = match (error.raw_os_error(), error.kind()) {
         (Some(number), _) => number,
         (None, io::ErrorKind::ResourceBusy) => EBUSY,
@@ -48,7 +52,7 @@ fn numbered(number: i32, text: String, path: Option<&Path>) -> PyErr {
     }
 }
 
-/// Whatever a driver refuses.
+/// An error of a driver.
 pub(crate) fn of(error: Error) -> PyErr {
     match &error {
         Error::Settings(_) | Error::Profile(_) => value(error),

@@ -20,6 +20,7 @@ use crate::fetch::{DEVICE_MIN, Failure, Object};
 use crate::fork::OfThisProcess;
 use crate::origin::Origin;
 use crate::settings::{OFFSET_MAX, count};
+use crate::waiting::{self, Ended};
 
 /// Most requests to a device at once.
 const REQUESTS_MAX: u32 = 1024;
@@ -34,7 +35,7 @@ pub(crate) struct Handle {
     state: Mutex<State>,
 }
 
-/// What is behind the handle.
+/// The reader, until the file is closed.
 enum State {
     Open(OfThisProcess<Arc<Reader>>),
     Closed,
@@ -80,13 +81,17 @@ impl Handle {
 
     fn read_at(&self, py: Python<'_>, into: &mut [u8], offset: u64) -> PyResult<usize> {
         let reader = self.reader(py)?;
-        let taken = py.detach(move || {
-            let taken = reader.read_at(into, offset);
-            // The last one closes the file, which may wait for the engine's lock.
-            drop(reader);
-            taken
+        let running = self.engine.get().running()?;
+        let ended = py.detach(move || {
+            let ended = waiting::read_at(&running.driver, &reader, into, offset);
+            // The last ones close the file and end the engine, which may wait.
+            drop((reader, running));
+            ended
         });
-        taken.map_err(|error| self.failed(py, &error))
+        match ended {
+            Ended::Read(taken) => taken.map_err(|error| self.failed(py, &error)),
+            Ended::Interrupted(interrupt) => Err(interrupt),
+        }
     }
 
     fn failed(&self, py: Python<'_>, error: &io::Error) -> PyErr {

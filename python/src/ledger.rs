@@ -1,5 +1,5 @@
-//! The engine's counters as a dictionary: names of the [`Ledger`], with the unit at the end of those
-//! that do not count blocks or events.
+//! The engine's counters as a dictionary: names of the [`Ledger`], with the unit at the end of
+//! those that do not count blocks or events.
 
 use forerun_core::Ledger;
 use pyo3::prelude::*;
@@ -8,7 +8,10 @@ use pyo3::types::PyDict;
 /// Sets keys of the same names, and takes the ledger apart: a counter that is added there and
 /// missing here does not compile.
 macro_rules! counters {
-    ($ledger:expr, $dict:expr, [$($same:ident),*], [$($field:ident . $part:tt as $name:literal),*]) => {{
+    (
+        $ledger:expr, $dict:expr, [$($same:ident),*],
+        [$($field:ident . $part:tt as $name:literal),*]
+    ) => {{
         let Ledger { $($same,)* $($field,)* } = $ledger;
         $($dict.set_item(stringify!($same), $same)?;)*
         $($dict.set_item($name, $field.$part)?;)*

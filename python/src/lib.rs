@@ -10,6 +10,7 @@
 //! | --- | --- |
 //! | `engine`, `file` | the classes `Engine` and `Handle` |
 //! | `origin`, `fetch` | paths, addresses, and functions that read ranges |
+//! | `waiting` | reads of servers, which an interrupt ends |
 //! | `fork` | values that a child process must neither use nor drop |
 //! | `buffer` | a writable buffer of Python as bytes; the only unsafe code |
 //! | `settings`, `errors`, `ledger` | values of Python from and to those of the libraries |
@@ -29,6 +30,7 @@ mod ledger;
 mod origin;
 mod settings;
 mod simulate;
+mod waiting;
 
 use pyo3::prelude::*;
 

@@ -1,5 +1,5 @@
-//! Settings as Python gives them: sizes as integers of bytes, a preset by its name, and what a
-//! device costs as the tables that `forerun profile` writes, read by `tomllib`.
+//! Settings as Python gives them: sizes as integers of bytes, a preset by its name, and the
+//! costs of a device as the tables that `forerun profile` writes, read by `tomllib`.
 //!
 //! ```python
 //! {"switching": [{"distance_bytes": 0, "switching_ns": 8_000_000}],
@@ -51,7 +51,7 @@ struct RatePoint {
     rate_bytes_per_second: u64,
 }
 
-/// What an engine is made of, in this process or another.
+/// The settings of an engine, in this process or another.
 #[derive(Clone, Debug)]
 pub(crate) struct Choices {
     pub(crate) memory: u64,

@@ -49,7 +49,7 @@ enum Method {
     Hinted(Choice<Box<dyn Policy>>),
 }
 
-/// What is read.
+/// A trace, or a workload by its name.
 enum Input {
     Trace(Source, Recorded),
     /// Its references are kept if it has one reader, for hinted methods.

@@ -1,5 +1,6 @@
-"""What the tests share: a file of seeded bytes, and the seed in the report."""
+"""Fixtures: a file of seeded bytes, and the seed in the report."""
 
+import os
 import random
 
 import pytest
@@ -7,6 +8,15 @@ import pytest
 import forerun
 
 SEED = 20260
+
+
+def pytest_runtest_logreport(report):
+    """A skipped test is a line in the summary of `make test`."""
+    summary = os.environ.get("FORERUN_SKIPPED")
+    if report.skipped and summary:
+        reason = report.longrepr[2].replace("\n", "; ")
+        with open(summary, "a") as lines:
+            lines.write(f"skipped: python::{report.nodeid}: {reason}\n")
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Docstrings and stubs say what the package does."""
+"""Docstrings, the README and stubs agree with the package."""
 
 import doctest
 import importlib

@@ -109,6 +109,7 @@ def test_an_exception_of_the_file_system_is_the_cause_of_the_readers(remote, eng
     remote.fault = fault
     with opened(remote, engine) as file, pytest.raises(PermissionError) as raised:
         file.read(10)
+    assert raised.value.filename == "data"
     assert "no such key for you" in str(raised.value.__cause__)
 
 

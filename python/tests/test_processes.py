@@ -3,6 +3,7 @@
 import multiprocessing
 import os
 import pickle
+import signal
 import subprocess
 import sys
 import textwrap
@@ -11,6 +12,7 @@ import threading
 import pytest
 
 import forerun
+from forerun._forerun import Handle
 
 
 def in_child(check):
@@ -116,6 +118,32 @@ def test_a_closed_file_cannot_be_pickled(file):
     file.close()
     with pytest.raises(ValueError, match="closed"):
         pickle.dumps(file)
+
+
+def test_an_interrupt_ends_a_read_that_waits_for_a_server():
+    engine = forerun.Engine(memory=4 << 20)
+    asked, answers = threading.Event(), threading.Event()
+
+    def fetch(start, end):
+        asked.set()
+        answers.wait()
+        return b"x" * (end - start)
+
+    handle = Handle.fetched(engine, fetch, "interrupted", "1", 1 << 20)
+
+    def interrupt():
+        asked.wait()
+        os.kill(os.getpid(), signal.SIGINT)
+
+    interrupting = threading.Thread(target=interrupt)
+    interrupting.start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            handle.pread(4096, 0)
+    finally:
+        answers.set()
+        interrupting.join()
+    assert handle.pread(4096, 0) == b"x" * 4096
 
 
 def test_a_process_ends_with_reads_in_flight(path):

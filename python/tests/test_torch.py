@@ -43,7 +43,7 @@ class Samples:
 
 @dataclass
 class Worker:
-    """What a worker says of itself; replaces `torch.utils.data.get_worker_info`."""
+    """A number and a count of workers; replaces `torch.utils.data.get_worker_info`."""
 
     id: int = 0
     count: int = 1

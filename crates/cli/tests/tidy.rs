@@ -30,8 +30,11 @@ const NAMELESS: &[&str] = &[
     "info",
 ];
 
-/// Which crates may write unsafe code.
-const UNSAFE_CRATES: &[&str] = &["crates/io/", "crates/preload/"];
+/// Folders of Rust sources to which the rules apply.
+const SOURCES: &[&str] = &["crates/", "python/src/"];
+
+/// Crates and files in which unsafe code may stand.
+const UNSAFE_CRATES: &[&str] = &["crates/io/", "crates/preload/", "python/src/buffer.rs"];
 
 /// Crate roots in which the compiler itself refuses unsafe code.
 const FORBID_ROOTS: &[&str] = &["crates/core/src/lib.rs", "crates/sim/src/lib.rs"];
@@ -95,6 +98,11 @@ const DEPENDENCIES: &[Allowed] = &[
         manifest: "crates/bed/Cargo.toml",
         ours: &["forerun-core", "forerun-sim", "forerun-surface"],
         foreign: Foreign::Any,
+    },
+    Allowed {
+        manifest: "python/Cargo.toml",
+        ours: &["forerun-core", "forerun-io", "forerun-sim"],
+        foreign: Foreign::Only(&["pyo3"]),
     },
 ];
 
@@ -174,7 +182,8 @@ fn walk(folder: &Path, prefix: &str, files: &mut Files) {
 fn rust(files: &Files) -> impl Iterator<Item = (&String, &String)> {
     files
         .iter()
-        .filter(|(path, _)| path.starts_with("crates/") && path.ends_with(".rs"))
+        .filter(|(path, _)| SOURCES.iter().any(|folder| path.starts_with(folder)))
+        .filter(|(path, _)| path.ends_with(".rs"))
 }
 
 /// Every module begins with a header, and the header stays short.

@@ -11,7 +11,7 @@ fetched, and which block is given up.
 ...         file.seek(7), file.read()
 (7, b'world')
 
-The order of reads can be announced, and what came of it is counted:
+The order of reads can be announced, and hits and misses are counted:
 
 >>> engine = forerun.Engine(memory=64 << 20)
 >>> with tempfile.NamedTemporaryFile() as data:

@@ -1,4 +1,4 @@
-"""The engine that files share if none is named, and what becomes of engines in other processes.
+"""The engine that files share if none is named, and engines in other processes.
 
 A forked child keeps its `Engine` objects; each starts anew there at its first use. A pickled
 engine has an identity: all copies of it that one process unpickles are the same object, so that

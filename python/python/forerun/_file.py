@@ -68,7 +68,7 @@ class File(io.RawIOBase):
         return self._handle.pread(length, offset)
 
     def read(self, size: int | None = -1, /) -> bytes:
-        """At most `size` bytes from the position on; all that are left if it is negative or None."""
+        """At most `size` bytes from the position on; all the rest if it is negative or None."""
         if size is None or size < 0:
             return self.readall()
         return self._handle.read(size)

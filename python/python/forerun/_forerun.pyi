@@ -15,8 +15,8 @@ class Engine:
     """One memory limit and one set of decisions for all files opened with it.
 
     `memory` is in bytes, 256 MiB if not given. `preset` is a name of `forerun list presets`.
-    `profile` is what a device costs, as `tomllib` reads it from a file of `forerun profile`; it is
-    estimated from reads if not given. `emulate` puts a slow device in front of the real one, as
+    `profile` has the costs of a device, as `tomllib` reads them from a file of `forerun profile`;
+    they are estimated from reads if not given. `emulate` puts a slow device in front of the real one, as
     (nanoseconds for a switch, bytes per second).
     """
 

@@ -37,7 +37,7 @@ from ._file import File
 from ._file import open as _open_path
 from ._forerun import Engine, Handle
 
-# What file systems call the version of an object, the strongest first.
+# Names of an object's version in the details of file systems, the strongest first.
 _VERSIONS = ("ETag", "etag", "generation", "version_id", "md5Hash", "content_md5", "checksum")
 _TIMES = ("mtime", "LastModified", "last_modified", "updated", "created")
 
@@ -66,9 +66,10 @@ def _handle(
     size: int,
     details: dict[str, Any],
 ) -> Handle:
-    name = path if fs is None else f"{fs._fs_token}/{path}"
     device = 0 if fs is None else _device(fs)
-    return Handle.fetched(engine, fetch, name, _version(details), size, device=device)
+    # A path is one object in its file system alone.
+    version = f"{device} {_version(details)}"
+    return Handle.fetched(engine, fetch, path, version, size, device=device)
 
 
 class _Name(str):
@@ -118,8 +119,8 @@ class ForerunCache(fsspec.caching.BaseCache):
         file = getattr(fetch, "__self__", None)
         if not isinstance(file, AbstractBufferedFile):
             return _handle(self.engine, fetch, None, f"{id(self):x}", self.size, {})
-        # The engine keeps what it reads with. A copy, because the file has this cache, and a file
-        # that keeps itself is never closed.
+        # The engine keeps the function that it reads with. That of a copy, because the file has
+        # this cache, and a file that keeps itself is never closed.
         kind: Any = type(file)
         copy = kind.__new__(kind)
         copy.__dict__.update(file.__dict__, cache=None, _closed=True)
@@ -205,7 +206,7 @@ class ForerunFileSystem(ChainedFileSystem):
         return self.fs.ls(path, detail=detail, **kwargs)
 
     def info(self, path: str, **kwargs: Any) -> Any:
-        """What the other file system tells of a file."""
+        """The details of a file, as the other file system has them."""
         return self.fs.info(path, **kwargs)
 
     def find(self, path: str, *args: Any, **kwargs: Any) -> Any:

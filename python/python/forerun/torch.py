@@ -1,9 +1,9 @@
 """torch: the order of an epoch announced to the engine before it is read.
 
-A shuffled epoch looks random to any readahead, and is known beforehand: it follows from the seed
-and the epoch alone. Each process that reads (the program, or each worker of a `DataLoader`) computes
-its part of the order, and announces it to its own engine, some samples ahead; towards the end of an
-epoch that is the beginning of the next one.
+A shuffled epoch looks random to any readahead, and is known beforehand: it follows from the
+seed and the epoch alone. Each process that reads (the program, or each worker of a `DataLoader`)
+computes its part of the order, and announces it to its own engine, some samples ahead; towards the
+end of an epoch that is the beginning of the next one.
 
     loader = forerun.torch.data_loader(dataset, locate, batch_size=64, seed=7, num_workers=4)
     for epoch in range(3):
