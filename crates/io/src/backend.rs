@@ -19,6 +19,7 @@ pub mod uring;
 pub mod wrap;
 
 use std::io;
+use std::panic::{self, AssertUnwindSafe};
 use std::sync::Arc;
 
 use forerun_core::{Bytes, DeviceId, FileId, RequestId};
@@ -229,13 +230,16 @@ impl std::str::FromStr for BackendChoice {
     }
 }
 
-/// Reads a request's bytes on this thread.
+/// Reads a request's bytes on this thread. A source is not ours: one that panics has failed, and its
+/// reader gets an error instead of waiting for ever.
 pub(crate) fn read_here(request: &mut Request) -> Outcome {
     let Some(source) = request.source.clone() else {
         return Err(libc::EBADF);
     };
-    match source.read(&mut request.target, request.offset, request.skip) {
-        Ok(n) => Ok(n as u64),
-        Err(e) => Err(e.raw_os_error().unwrap_or(libc::EIO)),
+    let read = || source.read(&mut request.target, request.offset, request.skip);
+    match panic::catch_unwind(AssertUnwindSafe(read)) {
+        Ok(Ok(n)) => Ok(n as u64),
+        Ok(Err(e)) => Err(e.raw_os_error().unwrap_or(libc::EIO)),
+        Err(_) => Err(libc::EIO),
     }
 }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use forerun_core::{Bytes, preset};
 use forerun_io::arena::Target;
 use forerun_io::source::{Identity, Key};
-use forerun_io::{Config, Driver, Looks, Source};
+use forerun_io::{Config, Driver, Looks, Source, error};
 
 const BYTES: u64 = 64 << 20;
 
@@ -123,4 +123,35 @@ fn with_a_look_at_each_read_a_change_is_seen_by_the_next_one() {
         reader.read_at(&mut piece, version * 1_000).unwrap();
         assert_eq!(piece, [version as u8; 100]);
     }
+}
+
+/// A source with a defect.
+#[derive(Debug)]
+struct Panics;
+
+impl Source for Panics {
+    fn key(&self) -> Key {
+        Key::Object {
+            name: "panics".into(),
+            version: "1".into(),
+        }
+    }
+
+    fn bytes(&self) -> io::Result<u64> {
+        Ok(BYTES)
+    }
+
+    fn read(&self, _: &mut Target, _: u64, _: usize) -> io::Result<usize> {
+        panic!("a defect of the source")
+    }
+}
+
+#[test]
+fn a_source_that_panics_fails_its_reader_and_no_other() {
+    let driver = driver(Looks::default());
+    let broken = driver.open_source(Arc::new(Panics)).unwrap();
+    let error = broken.read_at(&mut [0; 100], 0).unwrap_err();
+    assert_eq!(error::number(&error), Some(libc::EIO), "{error}");
+    let fine = driver.open_source(Arc::new(Changing::default())).unwrap();
+    assert_eq!(fine.read_at(&mut [0; 100], 0).unwrap(), 100);
 }
