@@ -23,7 +23,7 @@ fn with_file() -> tempfile::TempDir {
     folder
 }
 
-fn open_files(control: &std::path::Path) -> usize {
+pub(crate) fn open_files(control: &std::path::Path) -> usize {
     let (code, said) = forerun(&["ctl".as_ref(), control.as_ref(), "stats".as_ref()]);
     assert_eq!(code, 0, "{said}");
     let report: serde_json::Value = serde_json::from_str(&said).unwrap();

@@ -5,6 +5,7 @@ use std::process::{Command, Stdio};
 
 use rustix::process::Signal;
 
+use super::death::open_files;
 use super::{Mounted, bytes, eventually, folder};
 
 /// The processor time of a process, in ticks of 10 ms.
@@ -20,9 +21,14 @@ fn ticks(process: u32) -> u64 {
 fn noted(preset: &str) -> Option<(Vec<u64>, bool)> {
     let folder = folder();
     fs::write(folder.path().join("source/a"), bytes(3_000_000, 1)).unwrap();
-    let journal = folder.path().join("journal");
+    let (journal, control) = (folder.path().join("journal"), folder.path().join("control"));
     let flags = ["--preset", preset, "--passthrough", "never", "--journal"];
-    let flags = [&flags[..], &[journal.to_str().unwrap()]].concat();
+    let paths = [
+        journal.to_str().unwrap(),
+        "--control",
+        control.to_str().unwrap(),
+    ];
+    let flags = [&flags[..], &paths].concat();
     let mut mounted = Mounted::of(folder, &flags)?;
     let script = "exec 3<\"$0\"; read -r line <&3; while :; do :; done";
     let mut child = Command::new("sh")
@@ -33,6 +39,8 @@ fn noted(preset: &str) -> Option<(Vec<u64>, bool)> {
     eventually("a program computes", || ticks(child.id()) > 100);
     child.kill().unwrap();
     child.wait().unwrap();
+    // The kernel tells of a file that a killed program had open some time after its end.
+    eventually("the file is closed", || open_files(&control) == 0);
     mounted.signal(Signal::TERM);
     assert!(mounted.ended().success());
     let journal = fs::read_to_string(&journal).unwrap();
