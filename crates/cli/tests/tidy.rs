@@ -34,7 +34,7 @@ const NAMELESS: &[&str] = &[
 const SOURCES: &[&str] = &["crates/", "python/src/"];
 
 /// Crates and files in which unsafe code may stand.
-const UNSAFE_CRATES: &[&str] = &["crates/io/", "crates/preload/", "python/src/buffer.rs"];
+const UNSAFE_CRATES: &[&str] = &["crates/io/", "python/src/buffer.rs"];
 
 /// Crate roots in which the compiler itself refuses unsafe code.
 const FORBID_ROOTS: &[&str] = &["crates/core/src/lib.rs", "crates/sim/src/lib.rs"];
@@ -51,59 +51,45 @@ enum Foreign {
     Only(&'static [&'static str]),
 }
 
+const fn any(manifest: &'static str, ours: &'static [&'static str]) -> Allowed {
+    let foreign = Foreign::Any;
+    Allowed {
+        manifest,
+        ours,
+        foreign,
+    }
+}
+
+const fn only(
+    manifest: &'static str,
+    ours: &'static [&'static str],
+    foreign: &'static [&'static str],
+) -> Allowed {
+    let foreign = Foreign::Only(foreign);
+    Allowed {
+        manifest,
+        ours,
+        foreign,
+    }
+}
+
+const CORE: &str = "forerun-core";
+const SIM: &str = "forerun-sim";
+const IO: &str = "forerun-io";
+const SURFACE: &str = "forerun-surface";
+const PACKERS: &[&str] = &["flate2", "lzma-rust2", "ruzstd", "serde", "toml"];
+const ALL: &[&str] = &[CORE, SIM, IO, SURFACE, "forerun-mount", "forerun-lab"];
+
 const DEPENDENCIES: &[Allowed] = &[
-    Allowed {
-        manifest: "crates/core/Cargo.toml",
-        ours: &[],
-        foreign: Foreign::Only(&["hashbrown"]),
-    },
-    Allowed {
-        manifest: "crates/sim/Cargo.toml",
-        ours: &["forerun-core"],
-        foreign: Foreign::Only(&["flate2", "lzma-rust2", "ruzstd", "serde", "toml"]),
-    },
-    Allowed {
-        manifest: "crates/io/Cargo.toml",
-        ours: &["forerun-core"],
-        foreign: Foreign::Any,
-    },
-    Allowed {
-        manifest: "crates/surface/Cargo.toml",
-        ours: &["forerun-core", "forerun-io"],
-        foreign: Foreign::Any,
-    },
-    Allowed {
-        manifest: "crates/mount/Cargo.toml",
-        ours: &["forerun-core", "forerun-io", "forerun-surface"],
-        foreign: Foreign::Any,
-    },
-    Allowed {
-        manifest: "crates/lab/Cargo.toml",
-        ours: &["forerun-core", "forerun-sim", "forerun-surface"],
-        foreign: Foreign::Any,
-    },
-    Allowed {
-        manifest: "crates/cli/Cargo.toml",
-        ours: &[
-            "forerun-core",
-            "forerun-sim",
-            "forerun-io",
-            "forerun-surface",
-            "forerun-mount",
-            "forerun-lab",
-        ],
-        foreign: Foreign::Any,
-    },
-    Allowed {
-        manifest: "crates/bed/Cargo.toml",
-        ours: &["forerun-core", "forerun-sim", "forerun-surface"],
-        foreign: Foreign::Any,
-    },
-    Allowed {
-        manifest: "python/Cargo.toml",
-        ours: &["forerun-core", "forerun-io", "forerun-sim"],
-        foreign: Foreign::Only(&["pyo3"]),
-    },
+    only("crates/core/Cargo.toml", &[], &["hashbrown"]),
+    only("crates/sim/Cargo.toml", &[CORE], PACKERS),
+    any("crates/io/Cargo.toml", &[CORE]),
+    any("crates/surface/Cargo.toml", &[CORE, IO]),
+    any("crates/mount/Cargo.toml", &[CORE, IO, SURFACE]),
+    any("crates/lab/Cargo.toml", &[CORE, SIM, SURFACE]),
+    any("crates/cli/Cargo.toml", ALL),
+    any("crates/bed/Cargo.toml", &[CORE, SIM, SURFACE]),
+    only("python/Cargo.toml", &[CORE, IO, SIM], &["pyo3"]),
 ];
 
 /// The families: `<folder>.rs` holds the interface and the list, `<folder>/` one file a member. A
