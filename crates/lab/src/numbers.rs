@@ -53,3 +53,10 @@ pub(super) fn shown(numbers: &[f64]) -> String {
     let all: Vec<String> = numbers.iter().map(|n| format!("{n:.2}")).collect();
     all.join(", ")
 }
+
+/// Numbers by the requests at a time they were measured with: `1.02 at 1, 0.98 at 10`.
+pub(super) fn by_level(numbers: &[f64], levels: &[u64]) -> String {
+    let all = numbers.iter().zip(levels);
+    let all: Vec<String> = all.map(|(n, level)| format!("{n:.2} at {level}")).collect();
+    all.join(", ")
+}

@@ -12,8 +12,12 @@ const STYLE: &str = "body { font: 15px/1.45 sans-serif; max-width: 1160px; margi
     padding: 0 1em; color: #222 } table { border-collapse: collapse; margin: 1em 0 } \
     th, td { text-align: left; vertical-align: top; padding: .3em .7em; \
     border-bottom: 1px solid #ddd } .met { color: #1c6b2c } .fitted { color: #8a5a00 } .differs { color: #a3201a } \
-    .plot svg { max-width: 100% } .key { display: inline-block; width: 1em; height: 1em; \
+    .plot svg { max-width: 100% } .lines { display: inline-block } .wide { overflow-x: auto } .key { display: inline-block; width: 1em; height: 1em; \
     vertical-align: -2px; margin: 0 .3em 0 1em }";
+
+/// A table scrolls by itself where the page is narrower.
+const TABLE: &str = "<div class=\"wide\"><table>\n";
+const TABLE_END: &str = "</table></div>\n";
 
 /// Tables of more rows than this are folded up.
 const ROWS_MAX: usize = 12;
@@ -67,7 +71,12 @@ fn shown(page: &mut String, shown: &Shown) -> Result<(), Failure> {
         if !methods.is_empty() {
             let _ = writeln!(page, "<p>From left to right: {}.</p>", methods.join(", "));
         }
-        let _ = writeln!(page, "<div class=\"plot\">{}</div>", svg::svg(chart)?);
+        // Plots of lines are half as wide as the page: two stand side by side.
+        let class = match chart {
+            Chart::Bars { .. } => "plot",
+            Chart::Lines { .. } => "plot lines",
+        };
+        let _ = writeln!(page, "<div class=\"{class}\">{}</div>", svg::svg(chart)?);
     }
     for part in &shown.tables {
         let folded = part.rows.len() > ROWS_MAX;
@@ -90,7 +99,7 @@ fn claims(page: &mut String, all: &Reproduction) {
         *page += "<p>Every claim is measured twice: with a free disk noticed at once, and when a read \
             begins or waits. The paper does not say which it had.</p>\n";
     }
-    *page += "<table>\n";
+    *page += TABLE;
     row(page, "th", head(all));
     for finding in &all.findings {
         let marked = |cell: String| {
@@ -99,7 +108,7 @@ fn claims(page: &mut String, all: &Reproduction) {
         };
         row(page, "td", cells(finding).into_iter().map(marked));
     }
-    *page += "</table>\n";
+    *page += TABLE_END;
     let _ = writeln!(
         page,
         "<p>{}. <i>met, fitted</i>: the claim holds by a parameter that was searched, or an input \
@@ -120,12 +129,12 @@ fn span(verdict: Verdict) -> String {
 }
 
 fn table(page: &mut String, table: &Table) {
-    *page += "<table>\n";
+    *page += TABLE;
     row(page, "th", table.head.iter().map(|cell| escaped(cell)));
     for cells in &table.rows {
         row(page, "td", cells.iter().map(|cell| escaped(cell)));
     }
-    *page += "</table>\n";
+    *page += TABLE_END;
 }
 
 fn row(page: &mut String, tag: &str, cells: impl IntoIterator<Item = String>) {

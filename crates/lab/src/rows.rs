@@ -1,9 +1,12 @@
 //! Findings as cells of text: for the table of the command line and the table of the report.
 
-use super::{Figures, Finding, Measured, Reproduction, Verdict};
+use super::{Claim, Figures, Finding, Measured, Reproduction, Verdict};
 
-fn numbers_of(figures: Option<&Figures>) -> String {
-    figures.map_or_else(|| "-".to_owned(), Figures::to_string)
+/// The published numbers of a claim, or the range of the allowed ones.
+fn published(claim: &Claim) -> String {
+    let range = || Some(format!("{} to {}", claim.low?, claim.high?));
+    let value = claim.value.as_ref().map(Figures::to_string);
+    value.or_else(range).unwrap_or_else(|| "-".to_owned())
 }
 
 /// How many claims have each verdict, at the moment that was asked for.
@@ -49,8 +52,7 @@ pub fn head(all: &Reproduction) -> Vec<String> {
 #[must_use]
 pub fn cells(finding: &Finding) -> Vec<String> {
     let claim = &finding.claim;
-    let published = numbers_of(claim.published().as_ref());
-    let mut cells = vec![claim.id.clone(), claim.what.clone(), published];
+    let mut cells = vec![claim.id.clone(), claim.what.clone(), published(claim)];
     for one in &finding.measured {
         cells.extend([one.figures.to_string(), one.verdict.to_string()]);
     }

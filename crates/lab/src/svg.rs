@@ -62,8 +62,14 @@ pub(super) fn methods(chart: &Chart) -> Vec<&'static str> {
     methods
 }
 
-/// Room for the names of lines behind their ends, as a part of the axis.
-const NAMES: f64 = 0.16;
+/// Names of lines stand beside the plot: the size of their letters, the width of a letter and the distance of
+/// two names at this size, and the room beside them, in pixels.
+const LETTERS: i32 = 12;
+const LETTER: u32 = 7;
+const LINE_OF_TEXT: i32 = 14;
+const NAME_GAP: i32 = 16;
+/// How far the axis goes on behind the last point, as a part of its length.
+const BEHIND: f64 = 0.03;
 
 type Drawn = Result<String, Box<dyn std::error::Error>>;
 
@@ -132,39 +138,80 @@ fn grouped(title: &str, bars: &[Bar]) -> Drawn {
 fn lined(title: &str, [over, measured]: [&str; 2], lines: &[(String, Vec<(f64, f64)>)]) -> Drawn {
     let points = || lines.iter().flat_map(|(_, points)| points);
     let top = points().map(|(_, y)| *y).fold(1.0, f64::max) * 1.05;
-    let left = points().map(|(x, _)| x.log2()).fold(f64::MAX, f64::min);
-    let right = points().map(|(x, _)| x.log2()).fold(left, f64::max);
+    // A parameter that begins at zero has no logarithm.
+    let is_linear = points().any(|(x, _)| *x <= 0.0);
+    let place = |x: f64| if is_linear { x } else { x.log2() };
+    let value = |place: f64| if is_linear { place } else { place.exp2() };
+    let left = points().map(|(x, _)| place(*x)).fold(f64::MAX, f64::min);
+    let right = points().map(|(x, _)| place(*x)).fold(f64::MIN, f64::max);
+    // One point, or none, has no length.
+    let (left, right) = if left < right {
+        (left, right)
+    } else {
+        (right - 1.0, right + 1.0)
+    };
+    let end = right + (right - left) * BEHIND;
+    let longest = lines.iter().map(|(name, _)| name.chars().count()).max();
+    let names = LETTER * longest.unwrap_or(0) as u32 + NAME_GAP as u32;
+    let size = (SIZE.0 / 2, SIZE.1);
     let mut svg = String::new();
     {
-        let area = SVGBackend::with_string(&mut svg, (SIZE.0 / 2, SIZE.1)).into_drawing_area();
+        let area = SVGBackend::with_string(&mut svg, size).into_drawing_area();
         area.fill(&WHITE)?;
         let mut chart = ChartBuilder::on(&area)
             .caption(title, ("sans-serif", 16))
             .margin(8)
+            .margin_right(names)
             .x_label_area_size(36)
             .y_label_area_size(56)
-            .build_cartesian_2d(left..right + (right - left) * NAMES + 0.3, 0.0..top)?;
+            .build_cartesian_2d(left..end, 0.0..top)?;
         chart
             .configure_mesh()
             .disable_mesh()
             .x_labels(10)
-            .x_label_formatter(&|x| format!("{:.0}", x.exp2()))
+            .x_label_formatter(&|x| format!("{:.0}", value(*x)))
             .x_desc(over)
             .y_desc(measured)
             .draw()?;
-        for ((name, points), colour) in lines.iter().zip(LINES.iter().cycle()) {
-            let line = points.iter().map(|(x, y)| (x.log2(), *y));
+        let coloured = || lines.iter().zip(LINES.iter().cycle());
+        for ((_, points), colour) in coloured() {
+            let line = points.iter().map(|(x, y)| (place(*x), *y));
             let line: Vec<(f64, f64)> = line.collect();
             chart.draw_series([PathElement::new(line, colour.stroke_width(2))])?;
-            if let Some((x, y)) = points.last() {
-                let (x, y) = chart.backend_coord(&(x.log2(), *y));
-                let style = ("sans-serif", 12).into_font().color(colour);
-                area.draw(&Text::new(name.clone(), (x + 6, y - 6), style))?;
-            }
+        }
+        let last = |(_, points): &(_, Vec<(f64, f64)>)| points.last().map_or(0.0, |(_, y)| *y);
+        let ends: Vec<i32> = lines
+            .iter()
+            .map(|line| chart.backend_coord(&(right, last(line))).1)
+            .collect();
+        let beside = (size.0 - names) as i32 + NAME_GAP / 2;
+        for (((name, _), colour), y) in coloured().zip(apart(&ends)) {
+            let style = ("sans-serif", LETTERS).into_font().color(colour);
+            area.draw(&Text::new(name.clone(), (beside, y - LETTERS / 2), style))?;
         }
         area.present()?;
     }
     Ok(svg)
+}
+
+/// Places for names as near to the ends of their lines as they can be read: in their order, a line of text
+/// from each other, inside the plot.
+fn apart(ends: &[i32]) -> Vec<i32> {
+    let mut order: Vec<usize> = (0..ends.len()).collect();
+    order.sort_by_key(|line| ends[*line]);
+    let mut places = ends.to_vec();
+    let mut above = LINE_OF_TEXT;
+    for line in &order {
+        places[*line] = places[*line].max(above + LINE_OF_TEXT);
+        above = places[*line];
+    }
+    // From below, the lowest first: those that were pushed out of the plot, and the ones they meet.
+    let mut below = SIZE.1 as i32 - LINE_OF_TEXT;
+    for line in order.iter().rev() {
+        places[*line] = places[*line].min(below - LINE_OF_TEXT);
+        below = places[*line];
+    }
+    places
 }
 
 #[cfg(test)]
@@ -205,5 +252,53 @@ mod tests {
         let svg = svg(&chart).unwrap();
         assert!(svg.contains("one") && svg.contains("two"), "{svg}");
         assert!(svg.matches("<polyline").count() >= 2, "{svg}");
+    }
+
+    #[test]
+    fn a_parameter_that_begins_at_zero_is_drawn_to_scale() {
+        let chart = Chart::Lines {
+            title: "rate".to_owned(),
+            measured: "MB/s".to_owned(),
+            over: "place, %".to_owned(),
+            lines: vec![(
+                "rate".to_owned(),
+                vec![(0.0, 55.0), (50.0, 45.0), (100.0, 34.0)],
+            )],
+        };
+        let svg = svg(&chart).unwrap();
+        assert!(!svg.contains("inf") && !svg.contains("NaN"), "{svg}");
+        // In the middle of the axis, which logarithms of 1, 50 and 100 are not.
+        let line = svg
+            .split("<polyline")
+            .find(|part| part.matches(',').count() == 3);
+        let points = line
+            .and_then(|line| line.split("points=\"").nth(1))
+            .unwrap();
+        let x = |point: &str| point.split(',').next()?.parse::<f64>().ok();
+        let x: Vec<f64> = points.split(['"', ' ']).map_while(x).collect();
+        assert!((x[0] + x[2] - 2.0 * x[1]).abs() <= 2.0, "{x:?}");
+    }
+
+    #[test]
+    fn names_of_lines_that_end_in_one_place_stand_apart_in_their_order_and_inside_the_plot() {
+        for ends in [
+            [100, 100, 101, 99, 100],
+            [300, 301, 330, 335, 339],
+            [5, 5, 300, 5, 0],
+        ] {
+            let places = apart(&ends);
+            let mut order: Vec<usize> = (0..ends.len()).collect();
+            order.sort_by_key(|line| ends[*line]);
+            for pair in order.windows(2) {
+                let distance = places[pair[1]] - places[pair[0]];
+                assert!(distance >= LINE_OF_TEXT, "{ends:?}: {places:?}");
+            }
+            let inside = LETTERS..SIZE.1 as i32 - LETTERS;
+            assert!(
+                places.iter().all(|place| inside.contains(place)),
+                "{ends:?}: {places:?}"
+            );
+        }
+        assert_eq!(apart(&[50, 200, 120]), [50, 200, 120], "far enough already");
     }
 }

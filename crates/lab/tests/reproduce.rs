@@ -121,6 +121,21 @@ fn figure_7_is_a_line_for_each_array() {
     assert_eq!(figure.charts.iter().map(lines).sum::<usize>(), 3 + 5);
 }
 
+/// Its horizontal axis begins at zero.
+#[test]
+fn the_figure_over_the_places_of_a_drive_is_drawn() {
+    let wanted = Wanted {
+        only: vec!["figure-2".to_owned()],
+        exhibits: true,
+        is_sample: true,
+        ..Wanted::default()
+    };
+    let paper = reproduce::find("li04").unwrap();
+    let all = paper.reproduce(&wanted, &mut one_by_one).unwrap();
+    let page = reproduce::page::html("li04", "a paper", &all).unwrap();
+    assert_eq!(page.matches("<svg").count(), 2);
+}
+
 /// cscope1's is the same without: its loop could only be a little longer.
 #[test]
 fn every_stand_in_is_listed_with_its_fits_and_both_figures() {

@@ -2,17 +2,17 @@
 
 use super::super::Answer;
 use super::super::lab::Lab;
-use super::super::numbers::{answer, best, rounded, shown};
+use super::super::numbers::{answer, best, by_level, rounded};
 use super::scenes::{AP, CLIPS, CP, Disk, LEVELS, LINUX, MOST, SEARCH, ratios, run};
 
 pub(super) fn c9(lab: &mut Lab) -> Answer {
     let competitive = ratios(lab, SEARCH, (CP, LINUX), Disk::Anticipatory);
     let aggressive = ratios(lab, SEARCH, (AP, LINUX), Disk::Anticipatory);
     let note = format!(
-        "the best over the levels of CP over Linux and of AP over Linux; by level {} and {}. How long lists are and how many \
+        "the best of CP over Linux and of AP over Linux, by requests at a time. CP: {}; AP: {}. How long lists are and how many \
          keywords a query has is assumed",
-        shown(&competitive),
-        shown(&aggressive)
+        by_level(&competitive, &LEVELS),
+        by_level(&aggressive, &LEVELS)
     );
     answer(
         vec![
@@ -31,7 +31,7 @@ pub(super) fn c10(lab: &mut Lab) -> Answer {
             .position(|one| *one == level)
             .map_or(0.0, |at| all[at])
     };
-    let note = format!("by level: {}", shown(&all));
+    let note = format!("by requests at a time: {}", by_level(&all, &LEVELS));
     answer(vec![rounded(at(2), 2), rounded(at(MOST), 2)], note)
 }
 
@@ -44,6 +44,9 @@ pub(super) fn c11(lab: &mut Lab) -> Answer {
         cuts.push(100.0 * (1.0 - competitive / linux.max(1e-9)));
     }
     let mean = cuts.iter().sum::<f64>() / cuts.len() as f64;
-    let note = format!("the mean over the levels; by level: {}", shown(&cuts));
+    let note = format!(
+        "the mean over the numbers of requests at a time: {}",
+        by_level(&cuts, &LEVELS)
+    );
     answer(vec![rounded(mean, 1)], note)
 }

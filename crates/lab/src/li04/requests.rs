@@ -2,7 +2,7 @@
 
 use super::super::Answer;
 use super::super::lab::Lab;
-use super::super::numbers::{answer, best, judged, least, rounded, shown};
+use super::super::numbers::{answer, best, by_level, judged, least, rounded};
 use super::drive::optimum;
 use super::scenes::{
     AP, Benchmark, CP, Disk, FOUR, KERNELS, LEVELS, LINUX, MICROBENCHMARKS, ONE_RAND, ONE_WHOLE,
@@ -44,13 +44,13 @@ pub(super) fn c3(lab: &mut Lab) -> Answer {
 
 pub(super) fn c4(lab: &mut Lab) -> Answer {
     let ratios = ratios(lab, ONE_WHOLE, (CP, LINUX), Disk::Elevator);
-    let note = format!("by level: {}", shown(&ratios));
+    let note = format!("by requests at a time: {}", by_level(&ratios, &LEVELS));
     answer(vec![rounded(best(&ratios), 2)], note)
 }
 
 pub(super) fn c5(lab: &mut Lab) -> Answer {
     let ratios = ratios(lab, ONE_WHOLE, (AP, CP), Disk::Elevator);
-    let note = format!("by level: {}", shown(&ratios));
+    let note = format!("by requests at a time: {}", by_level(&ratios, &LEVELS));
     answer(vec![rounded(best(&ratios), 2)], note)
 }
 
@@ -67,15 +67,15 @@ pub(super) fn c6(lab: &mut Lab) -> Answer {
         holds &= least(&aggressive) < 1.0 && least(&from_4) > 1.0;
         measured.extend([least(&aggressive), least(&from_4)].map(|n| rounded(n, 2)));
         levels.push(format!(
-            "{}: AP over CP {}, CP over Linux {}",
+            "{}: AP over CP {}; CP over Linux {}",
             benchmark.name,
-            shown(&aggressive),
-            shown(&competitive)
+            by_level(&aggressive, &LEVELS),
+            by_level(&competitive, &LEVELS)
         ));
     }
     let note = format!(
         "the least of AP over CP, and of CP over Linux from 4 requests on, of One-Rand-10, then of Two-Rand-0. {}",
-        levels.join("; ")
+        levels.join(". ")
     );
     judged(holds, measured, note)
 }

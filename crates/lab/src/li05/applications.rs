@@ -4,7 +4,7 @@
 
 use super::super::Answer;
 use super::super::lab::Lab;
-use super::super::numbers::{answer, best, judged, least, rounded, shown};
+use super::super::numbers::{answer, best, by_level, judged, least, rounded};
 use super::scenes::{
     ACCESS_HISTORY, APPLICATION_LEVELS, CLIPS, CLIPS_MEMORY, COLDEST, COLDEST_PLUS, Conditions,
     DEFAULT, HIGH_APPLICATION, KERNELS, LONGEST, PC_ACCESS_HISTORY, SEARCH, SWAPPED, TWO_RAND,
@@ -17,10 +17,8 @@ pub(super) fn p1(lab: &mut Lab) -> Answer {
     let rates =
         APPLICATION_LEVELS.map(|level| run(lab, SEARCH, ACCESS_HISTORY, level, DEFAULT).rate());
     let last = rates[APPLICATION_LEVELS.len() - 1];
-    let note = format!(
-        "MB/s with {APPLICATION_LEVELS:?} requests at a time: {}",
-        shown(&rates)
-    );
+    let levels = by_level(&rates, &APPLICATION_LEVELS);
+    let note = format!("MB/s by requests at a time: {levels}");
     answer(vec![rounded(last / best(&rates).max(1e-9), 2)], note)
 }
 
@@ -45,8 +43,9 @@ pub(super) fn p7(lab: &mut Lab) -> Answer {
     let all = ratios(lab, SEARCH, (COLDEST_PLUS, ACCESS_HISTORY), &high, DEFAULT);
     let swapped = ratios(lab, SEARCH, (COLDEST_PLUS, ACCESS_HISTORY), &high, SWAPPED);
     let note = format!(
-        "with {high:?} requests at a time; with the handlers' memory swapped out {}",
-        shown(&swapped)
+        "{}; with the handlers' memory swapped out: {}",
+        by_level(&all, &high),
+        by_level(&swapped, &high)
     );
     answer(all.iter().map(|n| rounded(*n, 2)).collect(), note)
 }
@@ -66,11 +65,12 @@ pub(super) fn p9(lab: &mut Lab) -> Answer {
             conditions,
         );
         measured.push(rounded(least(&all), 3));
-        levels.push(format!("{} {}", kernel.name, shown(&all)));
+        let by_level = by_level(&all, &APPLICATION_LEVELS);
+        levels.push(format!("{}: {by_level}", kernel.name));
     }
     let holds = measured.iter().all(|ratio| *ratio > 1.0);
     let note = format!(
-        "the least over AccessHistory, with {APPLICATION_LEVELS:?} requests at a time: {}",
+        "the least over AccessHistory by requests at a time. {}",
         levels.join("; ")
     );
     judged(holds, measured, note)

@@ -4,7 +4,7 @@ use forerun_core::Bytes;
 
 use super::super::Answer;
 use super::super::lab::Lab;
-use super::super::numbers::{answer, best, judged, least, rounded, shown};
+use super::super::numbers::{answer, best, by_level, judged, least, rounded, shown};
 use super::scenes::{
     ACCESS_HISTORY, Benchmark, COLDEST, COLDEST_PLUS, Conditions, DEFAULT, FOUR, HIGH, KERNELS,
     LEVELS, LONGEST, ONE_RAND, ONE_WHOLE, OPTIMUM, PC_ACCESS_HISTORY, SWAPPED, TWO_RAND, from,
@@ -21,10 +21,10 @@ pub(super) fn p3(lab: &mut Lab) -> Answer {
     let all = ratios(lab, ONE_RAND, OVER, &high, DEFAULT);
     let swapped = ratios(lab, ONE_RAND, OVER, &high, SWAPPED);
     let note = format!(
-        "with {high:?} requests at a time. Anticipation serves one handler at a time here, too, whose prefetched pages are read as they \
-         arrive: memory is short of room for requests under way, not of unread pages, and reclaim decides nothing. With the handlers' \
-         memory swapped out: {}",
-        shown(&swapped)
+        "{}. Anticipation serves one handler at a time here, too, whose prefetched pages are read as they arrive: memory is short of \
+         room for requests under way, not of unread pages, and reclaim decides nothing. With the handlers' memory swapped out: {}",
+        by_level(&all, &high),
+        by_level(&swapped, &high)
     );
     answer(all.iter().map(|n| rounded(*n, 2)).collect(), note)
 }
@@ -39,9 +39,9 @@ pub(super) fn p4(lab: &mut Lab) -> Answer {
     };
     let swapped = ratios(lab, TWO_RAND, OVER, &LEVELS, SWAPPED);
     let note = format!(
-        "with {LEVELS:?} requests at a time: {}; with the handlers' memory swapped out: {}",
-        shown(&all),
-        shown(&swapped)
+        "{}; with the handlers' memory swapped out: {}",
+        by_level(&all, &LEVELS),
+        by_level(&swapped, &LEVELS)
     );
     answer(vec![rounded(at(400), 2), rounded(at(500), 2)], note)
 }
@@ -58,11 +58,11 @@ pub(super) fn p5(lab: &mut Lab) -> Answer {
     let measured: Vec<f64> = all.iter().map(|ratios| rounded(least(ratios), 2)).collect();
     let holds = measured.iter().all(|ratio| *ratio >= ALIKE);
     let note = format!(
-        "the least of Coldest+ over Coldest, of Coldest+ over Longest, and of PC-AccessHistory over AccessHistory, with {high:?} \
-         requests at a time: {}; {}; {}. Up to 1 % less counts as alike. With the handlers' memory swapped out: {}; {}; {}",
-        shown(&all[0]),
-        shown(&all[1]),
-        shown(&all[2]),
+        "the least of each pair. Coldest+ over Coldest: {}; Coldest+ over Longest: {}; PC-AccessHistory over AccessHistory: {}. Up to \
+         1 % less counts as alike. With the handlers' memory swapped out: {}; {}; {}",
+        by_level(&all[0], &high),
+        by_level(&all[1], &high),
+        by_level(&all[2], &high),
         shown(&swapped[0]),
         shown(&swapped[1]),
         shown(&swapped[2])
@@ -78,7 +78,7 @@ pub(super) fn p6(lab: &mut Lab) -> Answer {
             let rates = KERNELS.map(rate);
             best(&rates) / least(&rates).max(1e-9)
         });
-        (rounded(best(&at_level), 2), shown(&at_level))
+        (rounded(best(&at_level), 2), by_level(&at_level, &LEVELS))
     };
     let (whole, four) = (spread(ONE_WHOLE, DEFAULT), spread(FOUR, DEFAULT));
     let swapped = if is_sample {
@@ -87,8 +87,8 @@ pub(super) fn p6(lab: &mut Lab) -> Answer {
         spread(ONE_WHOLE, SWAPPED).1
     };
     let note = format!(
-        "the fastest of the five over the slowest, at the level where that is most, of One-Whole, then Four-64KB; with \
-         {LEVELS:?} requests at a time {}; {}. With the handlers' memory swapped out, One-Whole {swapped}",
+        "the fastest of the five over the slowest, at the level where that is most. One-Whole: {}; Four-64KB: {}. With the handlers' \
+         memory swapped out, One-Whole: {swapped}",
         whole.1, four.1
     );
     judged(
@@ -103,9 +103,17 @@ pub(super) fn p8(lab: &mut Lab) -> Answer {
     let mut below = Vec::new();
     for benchmark in [ONE_RAND, TWO_RAND] {
         let all = ratios(lab, benchmark, (COLDEST_PLUS, OPTIMUM), &high, DEFAULT);
-        below.extend(all.iter().map(|ratio| rounded(100.0 * (1.0 - ratio), 0)));
+        // Adding 0 makes the zero below 0 one above.
+        below.extend(
+            all.iter()
+                .map(|ratio| rounded(100.0 * (1.0 - ratio), 0) + 0.0),
+        );
     }
-    let note = format!("per cent, One-Rand, then Two-Rand, with {high:?} requests at a time");
+    let levels: Vec<String> = high.iter().map(u64::to_string).collect();
+    let note = format!(
+        "per cent, each with {} requests at a time: One-Rand, then Two-Rand. Below zero: Coldest+ is the faster one",
+        levels.join(", ")
+    );
     answer(below, note)
 }
 

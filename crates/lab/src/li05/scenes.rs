@@ -16,8 +16,8 @@ pub(super) const HIGH_APPLICATION: u64 = 100;
 pub(super) const MEMORY: Bytes = Bytes(512 << 20);
 pub(super) const CLIPS_MEMORY: Bytes = Bytes(256 << 20);
 
-/// Half of a round of the paper's.
-const TIME: Nanos = Nanos(60_000_000_000);
+/// A round of the paper.
+const TIME: Nanos = Nanos(120_000_000_000);
 
 /// A kernel of the paper: its name, and the preset.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
