@@ -6,7 +6,7 @@
 #![no_main]
 
 use forerun_core::{Bytes, Nanos};
-use forerun_sim::needs::{Needs, Run};
+use forerun_sim::device::needs::{Needs, Run};
 use forerun_sim::device::{Device, Request, from_toml, parse};
 use forerun_sim::scheduled::behind;
 use libfuzzer_sys::fuzz_target;

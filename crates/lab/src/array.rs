@@ -18,9 +18,9 @@ use forerun_core::spec::Choice;
 use forerun_core::{Bytes, Nanos, Settings, depth, preset, shape};
 
 use super::Broken;
+use forerun_sim::device::scheduler;
 use forerun_sim::device::{self, Device};
 use forerun_sim::report::Report;
-use forerun_sim::scheduler;
 use forerun_sim::world::{Fragments, Striping};
 use forerun_sim::wrap::Queued;
 use forerun_sim::{Scene, workload};

@@ -13,10 +13,10 @@ use forerun_core::spec::Choice;
 use forerun_core::{Bytes, Input, Nanos, Output, Settings, depth, preset};
 
 use super::Broken;
+use forerun_sim::device::scheduler;
 use forerun_sim::device::{self, Device};
 use forerun_sim::record::Record;
 use forerun_sim::report::Report;
-use forerun_sim::scheduler;
 use forerun_sim::workload::{Steps, Workload};
 use forerun_sim::wrap::Queued;
 use forerun_sim::{Scene, workload};

@@ -16,6 +16,7 @@
 //! | --- | --- |
 //! | memory of the kernel | 24 MB, the part of Linux 2.6 with its services that others cannot use |
 //! | memory of handlers | 1 MB each, as published, but no more than 80 % of the machine: beyond that Linux 2.6 (swappiness 60) takes their pages before those of files. Notes show the result if all of it is [swapped](Handlers) |
+//! | queue | 128 requests (`nr_requests`): a handler with one more sleeps, unless the disk waits for it |
 //! | detection | two windows (legacy), as in every Linux of that time |
 //! | processor time | that of the workloads, see [`workload::server`] |
 //! | place | the files lie one behind the other from the beginning of the disk on |
@@ -29,13 +30,19 @@ use forerun_core::spec::Choice;
 use forerun_core::{Bytes, Nanos, Settings, depth, detect, preset};
 
 use super::Broken;
-use forerun_sim::device::{self, Device};
+use forerun_sim::device::{self, Device, scheduler};
 use forerun_sim::report::Report;
 use forerun_sim::wrap::Queued;
-use forerun_sim::{Scene, scheduler, workload};
+use forerun_sim::{Scene, workload};
 
 /// Two Xeons.
 const PROCESSORS: NonZeroU16 = NonZeroU16::new(2).expect("2 is not 0");
+
+/// Requests of the engine that the scheduler sees: all.
+const REQUESTS_MAX: u32 = 1 << 16;
+
+/// The most that a split may give.
+const PREFETCHED_PERCENT_MAX: u64 = 99;
 
 /// See the [module](self).
 const KERNEL: u64 = 24 << 20;
@@ -103,12 +110,24 @@ impl ServerRun {
         Bytes(self.memory.0.saturating_sub(handlers + KERNEL))
     }
 
+    /// The prefetch cache's part in the beginning: a quarter of the machine's memory, of which the page
+    /// cache has only a part (Li and Shen 2005, section 3.3).
+    fn prefetched_percent(&self) -> u64 {
+        let percent = self.memory.0 / 4 * 100 / self.cache().0.max(1);
+        percent.min(PREFETCHED_PERCENT_MAX)
+    }
+
     fn settings(&self) -> Result<Settings, Broken> {
         let refused = |error: &dyn std::fmt::Display| Broken::Settings(error.to_string());
         let preset = preset::find(self.preset).map_err(|error| refused(&error))?;
         let settings = preset.settings(self.cache());
         let mut settings = settings.map_err(|error| refused(&error))?;
         settings.detect = Choice::parse("detect", detect::LIST, "legacy")?;
+        // The queue is that of the disk scheduler.
+        settings.in_flight_max = REQUESTS_MAX;
+        if settings.split.spec().name == "gradient" {
+            settings.split = settings.split.with("percent", self.prefetched_percent())?;
+        }
         if let Some(depth) = self.depth {
             settings.depth = Choice::parse("depth", depth::LIST, depth)?;
         }

@@ -15,8 +15,8 @@ use std::collections::BTreeMap;
 
 use forerun_core::{Bytes, Nanos};
 
+use crate::device::needs::{self, Needs};
 use crate::device::{Completion, Device, Outcome, Process, Request};
-use crate::needs::{self, Needs};
 use crate::random::Random;
 
 /// Requests a device is given.

@@ -19,7 +19,10 @@ pub mod array;
 pub mod hdd;
 pub mod instant;
 pub mod model;
+pub mod needs;
 pub mod object_store;
+pub mod scheduler;
+pub(crate) mod server;
 pub mod ssd;
 pub mod switching;
 
@@ -29,7 +32,7 @@ use forerun_core::profile::SERVERS_MAX;
 use forerun_core::spec::{ChoiceError, Method};
 use forerun_core::{Bytes, ErrorCode, Nanos, Profile};
 
-use crate::needs::Needs;
+use crate::device::needs::Needs;
 
 /// The devices: one entry a kind, and all built-in models.
 const PARTS: &[&[Method<Built>]] = &[
@@ -247,6 +250,12 @@ pub trait Device: core::fmt::Debug {
     /// The counters so far.
     fn usage(&self) -> Usage;
 
+    /// Whether this process must sleep before it asks for more, as the queue in front of it is full. It refuses
+    /// nothing.
+    fn is_full_for(&self, _process: Process) -> bool {
+        false
+    }
+
     /// Number of requests it can work on at once: `busy` grows at most this much faster than time.
     fn servers(&self) -> u32 {
         1
@@ -277,6 +286,10 @@ impl<D: Device + ?Sized> Device for Box<D> {
     fn advance(&mut self, now: Nanos, done: &mut Vec<Completion>) {
         (**self).advance(now, done);
     }
+    fn is_full_for(&self, process: Process) -> bool {
+        (**self).is_full_for(process)
+    }
+
     fn usage(&self) -> Usage {
         (**self).usage()
     }

@@ -13,7 +13,7 @@
 //!
 //! ```text
 //! trace, workload           what is read, recorded or made      announce   as hints
-//! scheduler, wrap, device   what serves it, innermost last      needs      in the least time
+//! wrap, device              what serves it, innermost last      phased     in the phase of a turn
 //! world, hinted             who runs it: engine or planner      simulate   either, as one outcome
 //! record, replay            what was decided, and again         report     what came of it
 //! count                     hits without time                  validate   a drive against measured responses
@@ -31,7 +31,6 @@ pub mod count;
 pub mod device;
 pub mod hinted;
 mod lines;
-pub mod needs;
 pub mod phased;
 pub mod profile;
 pub mod random;
@@ -39,8 +38,6 @@ pub mod record;
 pub mod replay;
 pub mod report;
 pub mod scheduled;
-pub mod scheduler;
-mod server;
 pub mod simulate;
 pub mod trace;
 pub mod validate;

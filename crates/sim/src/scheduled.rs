@@ -21,8 +21,8 @@ use core::fmt;
 
 use forerun_core::spec::{Choice, ChoiceError};
 
+use crate::device::scheduler;
 use crate::device::{Built, Device, DeviceError, LIST, Model, array};
-use crate::scheduler;
 use crate::wrap::Queued;
 
 /// The scheduler that is none: a device serves its requests in order of arrival by itself.

@@ -170,6 +170,8 @@ struct World<'a, 'r> {
     workload: &'a dyn Workload,
     /// Touches and releases on their way to the engine.
     later: VecDeque<Input>,
+    /// Readers that wait for room in a device's queue, in their order.
+    held: VecDeque<usize>,
     /// The reader that waits under each read number.
     reads: Vec<Option<usize>>,
     free_reads: BTreeSet<u32>,
@@ -244,6 +246,7 @@ impl<'a, 'r> World<'a, 'r> {
             joins_instants: scene.joins_instants,
             workload,
             later: VecDeque::new(),
+            held: VecDeque::new(),
             reads: Vec::new(),
             free_reads: BTreeSet::new(),
             driver_per_fetch: scene.driver_per_fetch,
@@ -380,9 +383,9 @@ impl<'a, 'r> World<'a, 'r> {
             let mut done = Vec::new();
             self.devices[device].advance(now, &mut done);
             self.due[device] = self.devices[device].next_event();
-            return done
-                .into_iter()
-                .try_for_each(|one| self.complete(device, one));
+            done.into_iter()
+                .try_for_each(|one| self.complete(device, one))?;
+            return self.let_on();
         }
         match self.heap.pop() {
             Some(Reverse((_, _, reader))) => self.wake(reader),

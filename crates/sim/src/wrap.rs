@@ -23,8 +23,8 @@ pub use tracer::{Traced, Tracer};
 
 use forerun_core::{Bytes, Nanos, Profile};
 
-use crate::device::{Completion, Device, Request, Usage};
-use crate::needs::Needs;
+use crate::device::needs::Needs;
+use crate::device::{Completion, Device, Process, Request, Usage};
 
 /// The changes of a wrapper to the device inside. Functions left out pass on to it; the contract
 /// of each function is that of [`Device`].
@@ -68,6 +68,11 @@ pub trait Layer: core::fmt::Debug {
         inner.advance(now, done);
     }
 
+    /// Whether a process must sleep before it asks for more.
+    fn is_full_for<D: Device>(&self, inner: &D, process: Process) -> bool {
+        inner.is_full_for(process)
+    }
+
     /// The profile it reports.
     fn profile<D: Device>(&self, inner: &D) -> Profile {
         inner.profile()
@@ -108,6 +113,10 @@ impl<L: Layer, D: Device> Device for Wrapped<L, D> {
 
     fn advance(&mut self, now: Nanos, done: &mut Vec<Completion>) {
         self.layer.advance(&mut self.inner, now, done);
+    }
+
+    fn is_full_for(&self, process: Process) -> bool {
+        self.layer.is_full_for(&self.inner, process)
     }
 
     fn usage(&self) -> Usage {

@@ -6,9 +6,9 @@
 use forerun_core::hinted::{Setup, policy};
 use forerun_core::settings::Notice;
 use forerun_core::{Bytes, Nanos, preset};
+use forerun_sim::device::needs::{Needs, Run};
 use forerun_sim::device::{Device, Request, array::Array};
 use forerun_sim::hinted::host::Host;
-use forerun_sim::needs::{Needs, Run};
 use forerun_sim::random::Random;
 use forerun_sim::scheduled::{NONE, behind};
 use forerun_sim::simulate::placing::{Layout, Placing};

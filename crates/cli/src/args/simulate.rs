@@ -10,7 +10,7 @@ use forerun_core::hinted::policy::{self, Policy};
 use forerun_core::preset::{self, Preset};
 use forerun_core::spec::{Choice, Knows};
 use forerun_core::{Bytes, Nanos};
-use forerun_sim::scheduler;
+use forerun_sim::device::scheduler;
 use forerun_sim::simulate::placing::Layout;
 
 use super::trace::parse_block_bytes;

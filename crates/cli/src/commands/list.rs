@@ -60,7 +60,7 @@ fn families(what: Option<Listed>) -> Vec<Family> {
         families.push(("hinted", specs(hinted::policy::LIST)));
     }
     if shown(what, Listed::Schedulers) {
-        families.push(("schedulers", specs(forerun_sim::scheduler::LIST)));
+        families.push(("schedulers", specs(forerun_sim::device::scheduler::LIST)));
     }
     if shown(what, Listed::Workloads) {
         families.push(("workloads", specs(forerun_sim::workload::LIST)));

@@ -18,7 +18,11 @@ fn every_preset_and_method_has_a_line() {
     let names = names.chain(reclaim::LIST.iter().map(|m| m.spec.name));
     let names = names.chain(forerun_sim::device::LIST.iter().map(|m| m.spec.name));
     let names = names.chain(hinted::policy::LIST.iter().map(|m| m.spec.name));
-    let names = names.chain(forerun_sim::scheduler::LIST.iter().map(|m| m.spec.name));
+    let names = names.chain(
+        forerun_sim::device::scheduler::LIST
+            .iter()
+            .map(|m| m.spec.name),
+    );
     let names = names.chain(forerun_sim::workload::LIST.iter().map(|m| m.spec.name));
     let names = names.chain(forerun_sim::trace::format::LIST.iter().map(|f| f.name));
     for name in names {

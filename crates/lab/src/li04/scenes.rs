@@ -97,8 +97,8 @@ pub(super) fn run(
         memory: MEMORY,
         private: Handlers::Resident,
         scheduler: match disk {
-            Disk::Elevator => "anticipatory(wait_ns=0)",
-            Disk::Anticipatory => "anticipatory",
+            Disk::Elevator => "anticipatory(wait_ns=0,requests_max=128)",
+            Disk::Anticipatory => "anticipatory(requests_max=128)",
         },
         time: TIME,
     })

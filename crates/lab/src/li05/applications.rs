@@ -80,7 +80,7 @@ pub(super) fn p11(lab: &mut Lab) -> Answer {
     let report = run(lab, TWO_RAND, COLDEST_PLUS, 10, DEFAULT);
     let (kept, memory) = report.bookkeeping;
     let percent = 100.0 * kept.0 as f64 / memory.0.max(1) as f64;
-    let note = "per cent of the memory that holds no page after a minute of Two-Rand with 10 requests at a time under PC-Coldest+: the \
+    let note = "per cent of the memory that holds no page after two minutes of Two-Rand with 10 requests at a time under PC-Coldest+: the \
                 table of pages, streams, requests and the eviction history, as the engine pays for them";
     answer(vec![rounded(percent, 3)], note)
 }

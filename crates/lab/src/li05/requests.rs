@@ -21,8 +21,7 @@ pub(super) fn p3(lab: &mut Lab) -> Answer {
     let all = ratios(lab, ONE_RAND, OVER, &high, DEFAULT);
     let swapped = ratios(lab, ONE_RAND, OVER, &high, SWAPPED);
     let note = format!(
-        "{}. Anticipation serves one handler at a time here, too, whose prefetched pages are read as they arrive: memory is short of \
-         room for requests under way, not of unread pages, and reclaim decides nothing. With the handlers' memory swapped out: {}",
+        "{}; with the handlers' memory swapped out: {}",
         by_level(&all, &high),
         by_level(&swapped, &high)
     );

@@ -18,7 +18,7 @@ use forerun_core::spec::{Knows, Method, Param, Spec};
 use forerun_core::{Bytes, Nanos, Profile, profile};
 
 use super::{Built, Completion, Device, Outcome, Request, Usage};
-use crate::needs::{Needs, Run};
+use crate::device::needs::{Needs, Run};
 
 /// Number of devices, and bytes on one before the next one's turn.
 const PARAMS: &[Param] = &[

@@ -10,7 +10,7 @@
 //!                    geometry, seek table          cache, readahead
 //! ```
 //!
-//! Another order of service is a [`scheduler`](crate::scheduler) in front. It reads only; writes
+//! Another order of service is a [`scheduler`](crate::device::scheduler) in front. It reads only; writes
 //! are served by the [`Drive`] directly. A request past the end fails with EIO, as a kernel
 //! answers it, after the controller has looked at it.
 
@@ -40,8 +40,8 @@ pub use sheet::{BusSheet, CacheSheet, Sheet, ZoneSheet};
 pub use surface::SurfaceSheet;
 
 use super::{Built, Completion, Device, DeviceError, Outcome, Request, Usage};
-use crate::needs::Needs;
-use crate::server::Server;
+use crate::device::needs::Needs;
+use crate::device::server::Server;
 
 /// The error of a read past the end: EIO.
 pub const PAST_END: ErrorCode = ErrorCode(5);

@@ -8,7 +8,7 @@ use forerun_core::spec::{Knows, Method, Spec};
 use forerun_core::{Nanos, Profile};
 
 use super::{Built, Completion, Device, Outcome, Request, Usage};
-use crate::server::Server;
+use crate::device::server::Server;
 
 pub(super) const METHOD: Method<Built> = Method {
     spec: Spec {

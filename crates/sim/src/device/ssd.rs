@@ -19,7 +19,7 @@ use serde::Deserialize;
 
 use super::model::{ModelError, milliseconds, range, rate};
 use super::{Built, Completion, Device, Outcome, Request, Usage, stated, transfer_time};
-use crate::needs::Needs;
+use crate::device::needs::Needs;
 
 pub(super) const METHOD: Method<Built> = Method {
     spec: Spec {

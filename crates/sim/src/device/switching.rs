@@ -20,8 +20,8 @@ use forerun_core::{Bytes, Nanos, Profile};
 use super::{
     Built, Completion, Device, DeviceError, ModelError, Outcome, Request, Usage, transfer_time,
 };
-use crate::needs::Needs;
-use crate::server::Server;
+use crate::device::needs::Needs;
+use crate::device::server::Server;
 
 pub(super) const METHOD: Method<Built> = Method {
     spec: Spec {

@@ -5,9 +5,9 @@
 
 use forerun_core::{Nanos, Profile};
 
+use crate::device::needs::Needs;
+use crate::device::server::Server;
 use crate::device::{Completion, Device, Outcome, Request, Usage};
-use crate::needs::Needs;
-use crate::server::Server;
 
 /// See the [module](self).
 #[derive(Clone, Debug)]

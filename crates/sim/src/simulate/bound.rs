@@ -17,10 +17,10 @@ use super::placing::Placing;
 use super::recorded::Recorded;
 use crate::count::{Future, optimal_misses};
 use crate::device::Device;
+use crate::device::needs::{Needs, Run};
 use crate::hinted::host::Host;
 use crate::hinted::optimum::optimum;
 use crate::hinted::unit::Instance;
-use crate::needs::{Needs, Run};
 use crate::workload::Workload;
 use crate::world::begins;
 

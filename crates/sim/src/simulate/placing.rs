@@ -13,8 +13,8 @@
 use forerun_core::{Bytes, DeviceId};
 
 use super::recorded::Recorded;
+use crate::device::needs::{Needs, Run};
 use crate::hinted::Place;
-use crate::needs::{Needs, Run};
 
 /// Placement of blocks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

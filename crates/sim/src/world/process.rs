@@ -13,7 +13,7 @@ use forerun_core::{Block, Bytes, FileId, Input, Nanos, ReadId, ReaderId};
 use super::carry::plus;
 use super::reader::{Reading, State};
 use super::{World, WorldError};
-use crate::device::transfer_time;
+use crate::device::{Process, transfer_time};
 use crate::workload::Step;
 
 /// The timer tick by which Linux 2.6 counts the CPU time of programs.
@@ -335,6 +335,10 @@ impl World<'_, '_> {
             since: self.now,
             driver: Nanos(0),
         };
+        if self.is_held(reader) {
+            self.held.push_back(reader);
+            return Ok(());
+        }
         self.drain()?;
         self.end_instant()?;
         self.tell_computed(reader)?;
@@ -359,6 +363,38 @@ impl World<'_, '_> {
         };
         self.handle(input)?;
         self.end_event()
+    }
+
+    /// Whether a reader has to wait for room in a queue. One whose block is on its way asks for nothing.
+    fn is_held(&self, reader: usize) -> bool {
+        let process = Process(self.readers[reader].process);
+        if !self
+            .devices
+            .iter()
+            .any(|device| device.is_full_for(process))
+        {
+            return false;
+        }
+        let one = &self.readers[reader];
+        let (file, at) = (
+            FileId(one.file as u32),
+            one.reading.map(|reading| reading.at),
+        );
+        let found = at.and_then(|at| self.table.find(file, Block(at as u32)));
+        found.is_none_or(|found| found.flags & flag::FILLING == 0)
+    }
+
+    /// Readers go on while there is room for their requests.
+    pub(super) fn let_on(&mut self) -> Result<(), WorldError> {
+        while let Some(reader) = self.held.front().copied() {
+            if self.is_held(reader) {
+                return Ok(());
+            }
+            self.held.pop_front();
+            self.readers[reader].answered(self.now, State::Reading);
+            self.read(reader)?;
+        }
+        Ok(())
     }
 
     /// An event after a read at the very time it was taken is an instant of its own, as is an event

@@ -18,8 +18,8 @@ use std::collections::BTreeMap;
 use forerun_core::{Bytes, Nanos};
 
 use super::{Layer, Wrapped};
-use crate::device::{Completion, Device, Outcome, Request, Usage};
-use crate::scheduler::{Head, Next, Scheduler, Waiting};
+use crate::device::scheduler::{Head, Next, Scheduler, Waiting};
+use crate::device::{Completion, Device, Outcome, Process, Request, Usage};
 
 /// A device with a scheduler in front. See the [module](self).
 pub type Queued<D> = Wrapped<Queue, D>;
@@ -186,6 +186,11 @@ impl Layer for Queue {
         }
     }
 
+    fn is_full_for<D: Device>(&self, _: &D, process: Process) -> bool {
+        let most = self.scheduler.requests_max(process);
+        most.is_some_and(|most| self.waiting.len() >= most)
+    }
+
     fn usage<D: Device>(&self, inner: &D) -> Usage {
         Usage {
             busy: inner.usage().busy,
@@ -199,8 +204,8 @@ mod tests {
     use super::*;
     use forerun_core::{ErrorCode, Profile};
 
+    use crate::device::scheduler;
     use crate::device::switching::Switching;
-    use crate::scheduler;
 
     /// Number, end and time of each of these requests of a given size at a time; all but the first
     /// wait for that one.

@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use forerun_core::{Bytes, Nanos};
 use forerun_sim::device::hdd::{Access, Drawing, Drive};
+use forerun_sim::device::scheduler;
 use forerun_sim::device::{self, Device, Model, Request, model};
 use forerun_sim::random::Random;
-use forerun_sim::{conformance, profile, scheduler};
+use forerun_sim::{conformance, profile};
 
 /// A drive with nothing but rotation: 100 Hz, 100 sectors a track, no skew needed.
 const ROTATION_ONLY: &str = "

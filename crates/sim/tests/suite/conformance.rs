@@ -2,8 +2,8 @@
 
 use forerun_core::Nanos;
 use forerun_sim::conformance;
+use forerun_sim::device::scheduler;
 use forerun_sim::device::{self, Device, LIST};
-use forerun_sim::scheduler;
 use forerun_sim::wrap::{Fault, Faults, Queued, Tracer};
 
 fn built(name: &str) -> Box<dyn Device> {

@@ -1,8 +1,13 @@
 //! Scenes that make no sense end in an error, empty ones in an empty report; never in a panic.
 
+use std::cell::Cell;
+
 use forerun_core::{Bytes, Nanos, preset};
+use forerun_sim::device::{Completion, Device, Request, scheduler};
 use forerun_sim::trace::{Access, Trace};
+use forerun_sim::workload::many_readers::ManyReaders;
 use forerun_sim::workload::{Steps, Workload};
+use forerun_sim::wrap::{Layer, Queued, Wrapped};
 use forerun_sim::{Report, Scene, WorldError, device, workload};
 
 use crate::stage::{DISK, MEMORY, settings};
@@ -132,4 +137,52 @@ fn devices_work_side_by_side() {
     );
     assert_eq!(report.readers[0].elapsed, report.readers[1].elapsed);
     assert!(report.elapsed < Nanos(8_000_000 + 126_000_000));
+}
+
+/// Counts the requests that are with the device inside.
+#[derive(Debug)]
+struct Open<'a> {
+    now: usize,
+    most: &'a Cell<usize>,
+}
+
+impl Layer for Open<'_> {
+    fn submit<D: Device>(&mut self, inner: &mut D, now: Nanos, request: Request) {
+        self.now += 1;
+        self.most.set(self.most.get().max(self.now));
+        inner.submit(now, request);
+    }
+
+    fn advance<D: Device>(&mut self, inner: &mut D, now: Nanos, done: &mut Vec<Completion>) {
+        let before = done.len();
+        inner.advance(now, done);
+        self.now -= done.len() - before;
+    }
+}
+
+/// One is at the disk beside those that wait.
+#[test]
+fn readers_wait_for_room_in_a_full_queue_and_all_of_them_end() {
+    let readers = ManyReaders {
+        file_bytes: 1 << 20,
+        read_bytes: 4096,
+        think_ns: 0,
+        readers: 8,
+        shared: false,
+    };
+    for (requests_max, expected) in [(1, 2), (2, 3), (5, 6), (7, 8), (100, 8), (0, 8)] {
+        let most = Cell::new(0);
+        let text = format!("anticipatory(wait_ns=0,merge_bytes=0,requests_max={requests_max})");
+        let scheduler = scheduler::parse(&text).unwrap();
+        let queued = Queued::new(scheduler, device::parse(DISK).unwrap());
+        let open = Open {
+            now: 0,
+            most: &most,
+        };
+        let device = Wrapped::around(open, queued);
+        let report = Scene::new(settings("none", MEMORY), device, &readers);
+        let report = report.run(&mut ()).unwrap();
+        assert_eq!(most.get(), expected, "{requests_max}");
+        assert_eq!(report.bytes, Bytes(8 << 20), "{requests_max}");
+    }
 }

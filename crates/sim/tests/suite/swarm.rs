@@ -20,11 +20,12 @@ use forerun_core::{
     split,
 };
 use forerun_sim::announce::Announced;
+use forerun_sim::device::scheduler;
 use forerun_sim::device::{self, Device};
 use forerun_sim::random::Random;
 use forerun_sim::workload::{self, Workload};
 use forerun_sim::wrap::{Fault, Faults};
-use forerun_sim::{Report, Scene, Text, replay, scheduler};
+use forerun_sim::{Report, Scene, Text, replay};
 
 struct Chosen {
     settings: Settings,

@@ -212,7 +212,7 @@ impl Run<'_> {
         &self,
         preset: &Preset,
         workload: &dyn Workload,
-        needs: &forerun_sim::needs::Needs,
+        needs: &forerun_sim::device::needs::Needs,
     ) -> Result<(Outcome, Bound), Failure> {
         let blocks = (self.cell.cache_blocks, self.input.block_bytes);
         let settings = settings(preset, self.args, blocks)?;

@@ -14,7 +14,7 @@
 //! The length of the readahead is in [`readahead`](super::readahead), and [`destage`] writes the
 //! blocks reported early. A read that overlaps the readahead under way waits for it without moving.
 //! The bus of a miss overlaps the surface: it starts once enough sectors are off and ends a sector
-//! after the last. Deliberately absent: reordering (that is [`scheduler`](crate::scheduler)).
+//! after the last. Deliberately absent: reordering (that is [`scheduler`](crate::device::scheduler)).
 
 mod destage;
 

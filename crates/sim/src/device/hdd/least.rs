@@ -23,7 +23,7 @@ use forerun_core::Nanos;
 
 use super::drawing::Drawing;
 use super::geometry::Zone;
-use crate::needs::Needs;
+use crate::device::needs::Needs;
 
 impl Drawing {
     /// See the [module](self).

@@ -8,8 +8,9 @@
 //! [`STAND_IN_EVERY`] gets one, in turn.
 
 use forerun_core::spec::{Method, Param, Spec};
+use forerun_sim::device::{self, scheduler};
 use forerun_sim::random::Random;
-use forerun_sim::{device, scheduler, workload};
+use forerun_sim::workload;
 
 /// 1000 seeds run each of the nine stand-ins twice.
 const STAND_IN_EVERY: u64 = 50;

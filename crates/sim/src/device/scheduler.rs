@@ -22,7 +22,7 @@ use std::collections::{BTreeMap, VecDeque};
 use forerun_core::spec::{Choice, ChoiceError, Method};
 use forerun_core::{Bytes, Nanos};
 
-use crate::device::Request;
+use crate::device::{Process, Request};
 
 /// The schedulers. One entry a scheduler.
 pub static LIST: &[Method<Box<dyn Scheduler>>] = &[
@@ -200,7 +200,7 @@ pub struct Head {
 /// First come, first served.
 ///
 /// ```
-/// use forerun_sim::scheduler::{Head, Next, Scheduler, Waiting};
+/// use forerun_sim::device::scheduler::{Head, Next, Scheduler, Waiting};
 ///
 /// #[derive(Debug)]
 /// struct Oldest;
@@ -225,6 +225,11 @@ pub trait Scheduler: core::fmt::Debug {
     /// Waiting requests that follow each other become one, of at most a given number of bytes.
     fn merge_max(&self) -> Bytes {
         Bytes(0)
+    }
+
+    /// Waiting requests from which on this process sleeps before it asks for more; without a number it need not.
+    fn requests_max(&self, _process: Process) -> Option<usize> {
+        None
     }
 }
 

@@ -21,7 +21,8 @@
 //!
 //! The elevator goes upwards, and back to a request close behind. A request older than `expire_ns`
 //! is served first, so that no process keeps a disk to itself. Requests that follow each other in
-//! the queue become one, as in a block layer. Linux's batches of writes do not occur.
+//! the queue become one, as in a block layer. With `requests_max` a process sleeps while so many wait,
+//! unless the disk idles for it. Linux's batches of writes do not occur.
 
 use std::collections::BTreeMap;
 
@@ -72,6 +73,13 @@ const PARAMS: &[Param] = &[
         min: 0,
         max: 60_000_000_000,
     },
+    Param {
+        name: "requests_max",
+        summary: "requests that wait before a process with one more sleeps; Linux's nr_requests is 128; 0: any number",
+        default: 0,
+        min: 0,
+        max: 1 << 20,
+    },
 ];
 
 /// The weight of a new value in a mean, as a shift: an eighth, so that three or four reads show the
@@ -104,11 +112,14 @@ struct Anticipatory {
     expire: u64,
     merge: Bytes,
     look: u64,
+    most: usize,
     /// When the oldest request's age was looked at last.
     looked: Nanos,
     processes: BTreeMap<Process, Habits>,
     /// The process served last.
     last: Option<Process>,
+    /// The disk idles for it.
+    is_waiting: bool,
 }
 
 impl Anticipatory {
@@ -118,9 +129,11 @@ impl Anticipatory {
             expire: values[1],
             merge: Bytes(values[2]),
             look: values[3],
+            most: values[4] as usize,
             looked: Nanos(0),
             processes: BTreeMap::new(),
             last: None,
+            is_waiting: false,
         }
     }
 
@@ -172,10 +185,9 @@ impl Scheduler for Anticipatory {
             }
         }
         let next = self.elevator(waiting, head.at)?;
-        match self.waits(waiting.get(next)?, &head) {
-            Some(until) => Some(Next::Wait(until)),
-            None => Some(Next::Serve(next)),
-        }
+        let until = self.waits(waiting.get(next)?, &head);
+        self.is_waiting = until.is_some();
+        Some(until.map_or(Next::Serve(next), Next::Wait))
     }
 
     fn came(&mut self, now: Nanos, request: &Request) {
@@ -204,6 +216,12 @@ impl Scheduler for Anticipatory {
 
     fn merge_max(&self) -> Bytes {
         self.merge
+    }
+
+    /// The process that the disk waits for need not.
+    fn requests_max(&self, process: Process) -> Option<usize> {
+        let is_awaited = self.is_waiting && self.last == Some(process);
+        (self.most > 0 && !is_awaited).then_some(self.most)
     }
 }
 
@@ -298,6 +316,31 @@ mod tests {
     }
 
     #[test]
+    fn a_full_queue_holds_every_process_but_the_one_the_disk_waits_for() {
+        let profile = Profile::constant(Nanos(8_000_000), 80_000_000).unwrap();
+        let scheduler = super::super::parse("anticipatory(requests_max=2,merge_bytes=0)").unwrap();
+        let mut device = Queued::new(scheduler, Switching::new(profile));
+        let full = |device: &Queued<Switching>| {
+            [1, 2, 3].map(|process| device.is_full_for(Process(process)))
+        };
+        let ask = |device: &mut Queued<Switching>, process: u32| {
+            let at = Bytes(u64::from(process) << 30);
+            let request = Request::new(process.into(), at, Bytes(65_536));
+            device.submit(Nanos(0), request.by(Process(process)));
+        };
+        // One is at the disk.
+        ask(&mut device, 1);
+        ask(&mut device, 2);
+        assert_eq!(full(&device), [false; 3]);
+        ask(&mut device, 3);
+        assert_eq!(full(&device), [true; 3]);
+        let mut done = Vec::new();
+        let end = device.next_event().unwrap();
+        device.advance(end, &mut done);
+        assert_eq!((done.len(), full(&device)), (1, [false, true, true]));
+    }
+
+    #[test]
     fn the_mean_of_few_samples_is_their_mean() {
         let three = [30, 60, 90];
         let mean = (0..)
@@ -308,7 +351,7 @@ mod tests {
 
     #[test]
     fn processes_beyond_the_most_are_forgotten() {
-        let mut scheduler = Anticipatory::new(&[1, 1, 0, 0]);
+        let mut scheduler = Anticipatory::new(&[1, 1, 0, 0, 0]);
         for process in 0..2 * PROCESSES_MAX as u32 {
             let request = Request::new(0, Bytes(0), Bytes(1)).by(Process(process));
             scheduler.came(Nanos(process.into()), &request);
