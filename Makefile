@@ -47,20 +47,20 @@ format: ## is the source formatted?
 
 .PHONY: lint
 lint: ## clippy, warnings are errors
-	@if $(call have,clippy); then $(CARGO) clippy --workspace --all-targets -- -D warnings; \
+	@if $(call have,clippy); then $(CARGO) clippy --workspace --all-targets --release -- -D warnings; \
 	else $(call missing,clippy,lints are not checked); fi
 
-# Release is what users run, and the only profile in which ratios of speed mean anything. The
-# libraries run once more in the development profile, which has debug assertions and overflow
-# checks; the command line does not, because its runs take the emulated device's time, not ours.
+# Release is what users run, and the only profile in which ratios of speed mean anything. Core and
+# simulator have no such ratios, and run with debug assertions and overflow checks at the same
+# optimisation; the driver runs both ways.
 #
 # A test that lacks something on this machine appends a line to $(SKIPPED): the last lines show them.
 .PHONY: unit
 unit: export FORERUN_SKIPPED = $(SKIPPED)
-unit: ## all tests in release, the libraries' also with debug assertions; ends with what was skipped
+unit: ## all tests, the engine's and the simulator's with debug assertions; ends with what was skipped
 	@mkdir -p "$(dir $(SKIPPED))" && : > "$(SKIPPED)"
-	$(CARGO) test --workspace --release
-	$(CARGO) test --workspace --exclude forerun --tests
+	$(CARGO) test --workspace --exclude forerun-core --exclude forerun-sim --release
+	$(CARGO) test --package forerun-core --package forerun-sim --package forerun-io --profile checked
 	$(CARGO) test --package forerun-io --features http,async --test http --test conformance --test streams
 	$(CARGO) test $(OUTSIDE) --target-dir "$(TARGET)/own-methods"
 	@$(MAKE) --no-print-directory python

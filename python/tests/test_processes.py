@@ -135,6 +135,8 @@ def test_an_interrupt_ends_a_read_that_waits_for_a_server():
         asked.wait()
         os.kill(os.getpid(), signal.SIGINT)
 
+    # A shell starts background jobs with the signal ignored.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     interrupting = threading.Thread(target=interrupt)
     interrupting.start()
     try:
@@ -143,6 +145,7 @@ def test_an_interrupt_ends_a_read_that_waits_for_a_server():
     finally:
         answers.set()
         interrupting.join()
+        signal.signal(signal.SIGINT, before)
     assert handle.pread(4096, 0) == b"x" * 4096
 
 
