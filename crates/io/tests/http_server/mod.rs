@@ -7,6 +7,7 @@ use std::collections::{HashMap, VecDeque};
 use std::io::{BufRead, BufReader, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 /// How an answer goes wrong.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -30,6 +31,11 @@ struct State {
     always: Option<Fault>,
     requests: u64,
     body_bytes: u64,
+    /// Before each answer.
+    delay: Duration,
+    /// Requests that wait for their answers, and the most so far.
+    open: usize,
+    most: usize,
 }
 
 pub(crate) struct Server {
@@ -82,6 +88,16 @@ impl Server {
         self.state.lock().unwrap().faults.len()
     }
 
+    /// All answers come so much later from now on.
+    pub(crate) fn delay(&self, delay: Duration) {
+        self.state.lock().unwrap().delay = delay;
+    }
+
+    /// The most requests that waited for their answers at once.
+    pub(crate) fn most_at_once(&self) -> usize {
+        self.state.lock().unwrap().most
+    }
+
     /// Requests, and bytes of bodies, so far.
     pub(crate) fn counts(&self) -> (u64, u64) {
         let state = self.state.lock().unwrap();
@@ -89,12 +105,19 @@ impl Server {
     }
 }
 
-/// Path, first and last byte, and the version asked for.
-type Asked = (String, Option<(u64, u64)>, Option<String>);
+/// A request: of its headers those that matter here.
+struct Asked {
+    is_head: bool,
+    path: String,
+    /// First and last byte.
+    range: Option<(u64, u64)>,
+    version: Option<String>,
+}
 
 fn serve(stream: &TcpStream, state: &Mutex<State>) {
     let mut lines = BufReader::new(stream);
     while let Some(asked) = asked(&mut lines) {
+        wait(state);
         let (head, body, is_over) = answer(&asked, &mut state.lock().unwrap());
         let mut out = stream;
         if out.write_all(head.as_bytes()).is_err() || out.write_all(&body).is_err() {
@@ -107,17 +130,38 @@ fn serve(stream: &TcpStream, state: &Mutex<State>) {
     }
 }
 
+/// The time to the first byte: as a server far away.
+fn wait(state: &Mutex<State>) {
+    let delay = {
+        let mut state = state.lock().unwrap();
+        state.open += 1;
+        state.most = state.most.max(state.open);
+        state.delay
+    };
+    if delay > Duration::ZERO {
+        std::thread::sleep(delay);
+    }
+    state.lock().unwrap().open -= 1;
+}
+
 fn asked(lines: &mut impl BufRead) -> Option<Asked> {
     let mut line = String::new();
     (lines.read_line(&mut line).ok()? > 0).then_some(())?;
-    let path = line.split(' ').nth(1)?.to_owned();
+    let mut words = line.split(' ');
+    let is_head = words.next()? == "HEAD";
+    let path = words.next()?.to_owned();
     let (mut range, mut version) = (None, None);
     loop {
         line.clear();
         lines.read_line(&mut line).ok()?;
         let header = line.trim_end();
         if header.is_empty() {
-            return Some((path, range, version));
+            return Some(Asked {
+                is_head,
+                path,
+                range,
+                version,
+            });
         }
         let (name, value) = header.split_once(": ")?;
         match name.to_ascii_lowercase().as_str() {
@@ -132,7 +176,8 @@ fn asked(lines: &mut impl BufRead) -> Option<Asked> {
 }
 
 /// Head, body, and whether the connection ends with it.
-fn answer((path, range, wanted): &Asked, state: &mut State) -> (String, Vec<u8>, bool) {
+fn answer(asked: &Asked, state: &mut State) -> (String, Vec<u8>, bool) {
+    let Asked { path, range, .. } = asked;
     state.requests += 1;
     let fault = state.faults.pop_front().or(state.always);
     let empty = |status: u16, more: &str| {
@@ -150,7 +195,11 @@ fn answer((path, range, wanted): &Asked, state: &mut State) -> (String, Vec<u8>,
     let Some((version, bytes)) = state.objects.get(path) else {
         return empty(404, "");
     };
-    if wanted.as_ref().is_some_and(|wanted| wanted != version) {
+    if asked
+        .version
+        .as_ref()
+        .is_some_and(|wanted| wanted != version)
+    {
         return empty(412, "");
     }
     let all = bytes.len() as u64;
@@ -161,8 +210,17 @@ fn answer((path, range, wanted): &Asked, state: &mut State) -> (String, Vec<u8>,
         }
         (_, Some((first, last))) => (*first, (*last).min(all - 1)),
     };
-    let mut body = bytes[first as usize..=last as usize].to_vec();
-    let mut head = format!("ETag: {version}\r\nContent-Length: {}\r\n", body.len());
+    let mut body = match bytes.is_empty() {
+        true => Vec::new(),
+        false => bytes[first as usize..=last as usize].to_vec(),
+    };
+    let mut head = format!(
+        "ETag: {version}\r\nLast-Modified: Mon, 01 Jan 2024 00:00:00 GMT\r\nContent-Length: {}\r\n",
+        body.len()
+    );
+    if asked.is_head {
+        return (format!("HTTP/1.1 200 -\r\n{head}\r\n"), Vec::new(), false);
+    }
     let status = match (fault, range) {
         (Some(Fault::Whole), _) | (_, None) => 200,
         _ => {
