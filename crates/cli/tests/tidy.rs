@@ -78,18 +78,31 @@ const SIM: &str = "forerun-sim";
 const IO: &str = "forerun-io";
 const SURFACE: &str = "forerun-surface";
 const PACKERS: &[&str] = &["flate2", "lzma-rust2", "ruzstd", "serde", "toml"];
-const ALL: &[&str] = &[CORE, SIM, IO, SURFACE, "forerun-mount", "forerun-lab"];
+const ALL: &[&str] = &[
+    CORE,
+    SIM,
+    IO,
+    SURFACE,
+    "forerun-mount",
+    "forerun-lab",
+    "forerun-store",
+];
 
 const DEPENDENCIES: &[Allowed] = &[
     only("crates/core/Cargo.toml", &[], &["hashbrown"]),
     only("crates/sim/Cargo.toml", &[CORE], PACKERS),
     any("crates/io/Cargo.toml", &[CORE]),
     any("crates/surface/Cargo.toml", &[CORE, IO]),
+    any("crates/store/Cargo.toml", &[CORE, IO]),
     any("crates/mount/Cargo.toml", &[CORE, IO, SURFACE]),
     any("crates/lab/Cargo.toml", &[CORE, SIM, SURFACE]),
     any("crates/cli/Cargo.toml", ALL),
     any("crates/bed/Cargo.toml", &[CORE, SIM, SURFACE]),
-    only("python/Cargo.toml", &[CORE, IO, SIM], &["pyo3"]),
+    only(
+        "python/Cargo.toml",
+        &[CORE, IO, SIM, "forerun-lab"],
+        &["pyo3"],
+    ),
 ];
 
 /// The families: `<folder>.rs` holds the interface and the list, `<folder>/` one file a member. A

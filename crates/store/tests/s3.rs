@@ -186,3 +186,65 @@ fn the_engine_has_several_ranges_of_an_object_under_way() {
     assert!(read_all(&reader).unwrap() == content(1));
     assert!(server.most_at_once() > 1, "{}", server.most_at_once());
 }
+
+#[test]
+fn a_listing_that_fails_says_so_at_its_end() {
+    let server = Server::start();
+    server.list(2_500);
+    let mut all = client(&server).list("s3://b/").unwrap();
+    assert_eq!(all.by_ref().take(1001).filter(Result::is_ok).count(), 1001);
+    server.fail_always(Some(Fault::Status(403, None)));
+    let error = all.next().unwrap().unwrap_err().to_string();
+    assert!(error.starts_with("s3://b/: "), "{error}");
+    assert!(all.next().is_none());
+}
+
+/// Whatever happens to an object while it is read, its reader gets one version of it or an error.
+#[test]
+fn a_reader_never_has_bytes_of_two_versions() {
+    let seed = std::env::var("SEED")
+        .ok()
+        .and_then(|seed| seed.parse().ok());
+    let seed: u64 = seed.unwrap_or_else(|| u64::from(std::process::id()));
+    println!("SEED={seed}");
+    let mut state = seed;
+    // Steele et al. 2014, SplitMix64.
+    let mut draw = move |below: u64| {
+        state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let z = (state ^ state >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let z = (z ^ z >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+        (z ^ z >> 31) % below
+    };
+    let server = Server::start();
+    let client = client(&server);
+    for round in 0..30 {
+        let mut version = 10 * round;
+        let put = |version: u64, bytes: usize| {
+            let content = content(version)[..bytes].to_vec();
+            server.put("/b/a", &version.to_string(), content);
+        };
+        put(version, BYTES);
+        let driver = driver(1 << 20);
+        let reader = open(&driver, &client, "s3://b/a");
+        let mut piece = vec![0; 50_000];
+        for _ in 0..8 {
+            match draw(4) {
+                0 => server.delete("/b/a"),
+                1 => {
+                    version += 1;
+                    put(version, 1 + draw(BYTES as u64) as usize);
+                }
+                _ => {}
+            }
+            let at = draw(BYTES as u64) as usize;
+            if let Ok(read) = reader.read_at(&mut piece, at as u64) {
+                let expected = &content(10 * round)[at..(at + piece.len()).min(BYTES)];
+                assert!(
+                    piece[..read] == expected[..read],
+                    "SEED={seed}, round {round}"
+                );
+                assert!(read > 0, "SEED={seed}, round {round}: an end at byte {at}");
+            }
+        }
+    }
+}

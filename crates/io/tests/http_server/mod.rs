@@ -29,6 +29,8 @@ struct State {
     faults: VecDeque<Fault>,
     /// How each answer goes wrong that the list says nothing of.
     always: Option<Fault>,
+    /// Keys of a bucket whose listing is asked for, in the way of S3.
+    keys: u64,
     requests: u64,
     body_bytes: u64,
     /// Before each answer.
@@ -86,6 +88,11 @@ impl Server {
     /// Faults that no answer had yet.
     pub(crate) fn faults_left(&self) -> usize {
         self.state.lock().unwrap().faults.len()
+    }
+
+    /// Listings have so many keys, in pages of 1,000, behind one folder.
+    pub(crate) fn list(&self, keys: u64) {
+        self.state.lock().unwrap().keys = keys;
     }
 
     /// All answers come so much later from now on.
@@ -192,6 +199,11 @@ fn answer(asked: &Asked, state: &mut State) -> (String, Vec<u8>, bool) {
         }
         _ => {}
     }
+    if path.contains("list-type=2") {
+        let page = page(path, state.keys);
+        let head = format!("HTTP/1.1 200 -\r\nContent-Length: {}\r\n\r\n", page.len());
+        return (head, page.into_bytes(), false);
+    }
     let Some((version, bytes)) = state.objects.get(path) else {
         return empty(404, "");
     };
@@ -237,4 +249,27 @@ fn answer(asked: &Asked, state: &mut State) -> (String, Vec<u8>, bool) {
     };
     state.body_bytes += body.len() as u64;
     (format!("HTTP/1.1 {status} -\r\n{head}\r\n"), body, is_cut)
+}
+
+/// A page of a listing; its token is the number of its first key.
+fn page(path: &str, keys: u64) -> String {
+    let token = path.split_once("continuation-token=").map(|(_, rest)| rest);
+    let token = token.and_then(|rest| rest.split('&').next()?.parse().ok());
+    let first = token.unwrap_or(0);
+    let end = keys.min(first + 1000);
+    let mut page = String::from("<ListBucketResult>");
+    if first == 0 {
+        page += "<CommonPrefixes><Prefix>folder/</Prefix></CommonPrefixes>";
+    }
+    for key in first..end {
+        page += &format!(
+            "<Contents><Key>k{key}</Key><LastModified>2024-01-01T00:00:00Z</LastModified><ETag>\"1\"</ETag><Size>{key}</Size></Contents>"
+        );
+    }
+    let is_truncated = end < keys;
+    page += &format!("<IsTruncated>{is_truncated}</IsTruncated>");
+    if is_truncated {
+        page += &format!("<NextContinuationToken>{end}</NextContinuationToken>");
+    }
+    page + "</ListBucketResult>"
 }
