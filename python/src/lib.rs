@@ -3,7 +3,7 @@
 //! ```text
 //! File (Python, io.RawIOBase) --> file::Handle --> forerun_io::Reader --> the process's engine
 //! hints, ledger, settings     --> engine::Engine --> forerun_io::Driver
-//! simulate                    --> simulate --> forerun_sim, in virtual time
+//! simulate, reproduce         --> forerun_sim and forerun_lab, in virtual time
 //! ```
 //!
 //! | module | content |
@@ -14,7 +14,7 @@
 //! | `fork` | values that a child process must neither use nor drop |
 //! | `buffer` | a writable buffer of Python as bytes; the only unsafe code |
 //! | `settings`, `errors`, `ledger` | values of Python from and to those of the libraries |
-//! | `simulate` | presets over a trace or a workload |
+//! | `simulate`, `reproduce` | presets over a trace or a workload; the claims of a paper |
 //!
 //! The interpreter is released around every read, open, hint and simulation, and held while a
 //! lock of this crate is held: a fork happens with the interpreter held, so that no lock of this
@@ -28,6 +28,7 @@ mod file;
 mod fork;
 mod ledger;
 mod origin;
+mod reproduce;
 mod settings;
 mod simulate;
 mod waiting;
@@ -40,6 +41,8 @@ mod _forerun {
     use crate::engine::{Engine, finish_engines};
     #[pymodule_export]
     use crate::file::Handle;
+    #[pymodule_export]
+    use crate::reproduce::reproduce;
     #[pymodule_export]
     use crate::simulate::simulate;
 }

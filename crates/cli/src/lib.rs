@@ -20,6 +20,7 @@ pub mod measure;
 pub mod papers;
 pub mod profile_file;
 pub mod progress;
+pub mod sources;
 pub mod stack;
 pub mod striping;
 pub mod terminal;

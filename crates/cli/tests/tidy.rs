@@ -19,16 +19,7 @@ const HEADER_LINES_MAX: usize = 25;
 const FILE_LINES_MAX: usize = 600;
 
 /// Names that do not tell a file's contents.
-const NAMELESS: &[&str] = &[
-    "manager",
-    "helper",
-    "util",
-    "common",
-    "handler",
-    "processor",
-    "data",
-    "info",
-];
+const NAMELESS: &str = "manager helper util common handler processor data info";
 
 /// Folders of Rust sources to which the rules apply.
 const SOURCES: &[&str] = &["crates/", "python/src/"];
@@ -78,18 +69,26 @@ const SIM: &str = "forerun-sim";
 const IO: &str = "forerun-io";
 const SURFACE: &str = "forerun-surface";
 const PACKERS: &[&str] = &["flate2", "lzma-rust2", "ruzstd", "serde", "toml"];
-const ALL: &[&str] = &[CORE, SIM, IO, SURFACE, "forerun-mount", "forerun-lab"];
+const MOUNT: &str = "forerun-mount";
+const LAB: &str = "forerun-lab";
+const STORE: &str = "forerun-store";
+const ALL: &[&str] = &[CORE, SIM, IO, SURFACE, MOUNT, LAB, STORE];
 
 const DEPENDENCIES: &[Allowed] = &[
     only("crates/core/Cargo.toml", &[], &["hashbrown"]),
     only("crates/sim/Cargo.toml", &[CORE], PACKERS),
     any("crates/io/Cargo.toml", &[CORE]),
     any("crates/surface/Cargo.toml", &[CORE, IO]),
+    any("crates/store/Cargo.toml", &[CORE, IO]),
     any("crates/mount/Cargo.toml", &[CORE, IO, SURFACE]),
     any("crates/lab/Cargo.toml", &[CORE, SIM, SURFACE]),
     any("crates/cli/Cargo.toml", ALL),
     any("crates/bed/Cargo.toml", &[CORE, SIM, SURFACE]),
-    only("python/Cargo.toml", &[CORE, IO, SIM], &["pyo3"]),
+    only(
+        "python/Cargo.toml",
+        &[CORE, IO, SIM, LAB],
+        &["pyo3"],
+    ),
 ];
 
 /// The families: `<folder>.rs` holds the interface and the list, `<folder>/` one file a member. A
@@ -388,9 +387,8 @@ fn file_names(files: &Files) -> Vec<String> {
     let nameless = |path: &&String| {
         path.split('/').any(|part| {
             let stem = part.strip_suffix(".rs").unwrap_or(part);
-            NAMELESS
-                .iter()
-                .any(|name| stem == *name || stem.strip_suffix('s') == Some(*name))
+            let mut names = NAMELESS.split(' ');
+            names.any(|name| stem == name || stem.strip_suffix('s') == Some(name))
         })
     };
     let paths = rust(files).map(|(path, _)| path).filter(nameless);

@@ -26,6 +26,14 @@ The order of reads can be announced, and hits and misses are counted:
 
 from ._default import default_engine, set_default_engine
 from ._file import File, open
-from ._forerun import Engine, simulate
+from ._forerun import Engine, reproduce, simulate
 
-__all__ = ["Engine", "File", "default_engine", "open", "set_default_engine", "simulate"]
+__all__ = [
+    "Engine",
+    "File",
+    "default_engine",
+    "open",
+    "reproduce",
+    "set_default_engine",
+    "simulate",
+]

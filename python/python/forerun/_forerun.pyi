@@ -94,3 +94,13 @@ def simulate(
     presets are demand-lru and forestall, with 1280 cache blocks of 8192 bytes on one disk, or on
     as many as the trace has. Times are in nanoseconds.
     """
+
+def reproduce(
+    paper: str, *, only: Sequence[str] | None = None, sample: bool = False
+) -> list[dict[str, Any]]:
+    """The claims of a paper (li04, li05, wu10, kimbrel96, baek09), measured again on modelled disks.
+
+    A dictionary for each claim: paper, id, claim, published and measured figures, verdict (met; met,
+    fitted; differs), the fit, and a note. `only` names claims. A `sample` has fewer and shorter runs
+    and the same verdicts. All processors work; a whole paper takes minutes.
+    """

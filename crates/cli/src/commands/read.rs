@@ -1,4 +1,4 @@
-//! `forerun read`: files to standard output through the engine, like `cat` with reading ahead.
+//! `forerun read`: files and objects to standard output through the engine, like `cat` with reading ahead.
 //!
 //! All files are checked before the first byte is printed; one that fails later stops the command
 //! there, with the bytes before it written. A range past the end of a file is empty. Writing to a
@@ -10,12 +10,13 @@ use std::path::Path;
 use std::time::Instant;
 
 use forerun_core::Nanos;
-use forerun_io::Driver;
+use forerun_io::Reader;
 
 use crate::args;
 use crate::composition::{check_no_walks, settings};
 use crate::failure::Failure;
 use crate::files;
+use crate::sources::{Sources, address};
 use crate::stack::Stack;
 use crate::stats;
 
@@ -28,14 +29,17 @@ pub fn run(args: &args::Read, out: &mut dyn Write) -> Result<(), Failure> {
         let why = "standard input has no blocks that could be read ahead: name a file";
         return Err(Failure::unusable(Path::new("-"), why));
     }
-    args.files.iter().try_for_each(|file| files::check(file))?;
+    let paths = || args.files.iter().filter(|file| address(file).is_none());
+    paths().try_for_each(|file| files::check(file))?;
     files::check_not_read(args.storage.journal.as_deref(), &args.files)?;
     check_no_walks(&args.composition.methods)?;
     let stack = Stack::build(settings(args.preset, &args.composition)?, &args.storage)?;
+    let sources = Sources::default();
     let begun = Instant::now();
     let mut bytes = 0;
     let copied = args.files.iter().try_for_each(|file| {
-        copy(stack.driver(), file, args, &mut |piece| {
+        let reader = sources.open(stack.driver(), file)?;
+        copy(&reader, file, args, &mut |piece| {
             bytes += piece.len() as u64;
             out.write_all(piece).map_err(|e| Failure::output(&e))
         })
@@ -52,14 +56,11 @@ pub fn run(args: &args::Read, out: &mut dyn Write) -> Result<(), Failure> {
 
 /// Gives the wanted range of one file to `take`, piece by piece.
 fn copy(
-    driver: &Driver,
+    reader: &Reader,
     path: &Path,
     args: &args::Read,
     take: &mut dyn FnMut(&[u8]) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    let reader = driver
-        .open(path)
-        .map_err(|e| Failure::Usage(e.to_string()))?;
     let mut buffer = vec![0; args.read_bytes.0 as usize];
     let end = args
         .length

@@ -178,3 +178,17 @@ fn an_emulated_device_takes_its_time() {
     // A switch and the transfer are the least; how much the machine adds is the machine's.
     assert!(elapsed.as_micros() >= 1_000 + 262_144, "{elapsed:?}");
 }
+
+/// With it, objects are read: `crates/store`.
+#[cfg(not(feature = "object-store"))]
+#[test]
+fn an_address_names_the_feature_that_reads_it() {
+    forerun()
+        .args(["read", "s3://bucket/key"])
+        .assert()
+        .code(2)
+        .stdout_eq("")
+        .stderr_eq(
+            "error: s3://bucket/key: is an address, and this forerun was built without the feature `object-store`\n",
+        );
+}

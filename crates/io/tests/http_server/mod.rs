@@ -7,6 +7,7 @@ use std::collections::{HashMap, VecDeque};
 use std::io::{BufRead, BufReader, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 /// How an answer goes wrong.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -28,8 +29,15 @@ struct State {
     faults: VecDeque<Fault>,
     /// How each answer goes wrong that the list says nothing of.
     always: Option<Fault>,
+    /// Keys of a bucket whose listing is asked for, in the way of S3.
+    keys: u64,
     requests: u64,
     body_bytes: u64,
+    /// Before each answer.
+    delay: Duration,
+    /// Requests that wait for their answers, and the most so far.
+    open: usize,
+    most: usize,
 }
 
 pub(crate) struct Server {
@@ -82,6 +90,21 @@ impl Server {
         self.state.lock().unwrap().faults.len()
     }
 
+    /// Listings have so many keys, in pages of 1,000, behind one folder.
+    pub(crate) fn list(&self, keys: u64) {
+        self.state.lock().unwrap().keys = keys;
+    }
+
+    /// All answers come so much later from now on.
+    pub(crate) fn delay(&self, delay: Duration) {
+        self.state.lock().unwrap().delay = delay;
+    }
+
+    /// The most requests that waited for their answers at once.
+    pub(crate) fn most_at_once(&self) -> usize {
+        self.state.lock().unwrap().most
+    }
+
     /// Requests, and bytes of bodies, so far.
     pub(crate) fn counts(&self) -> (u64, u64) {
         let state = self.state.lock().unwrap();
@@ -89,12 +112,19 @@ impl Server {
     }
 }
 
-/// Path, first and last byte, and the version asked for.
-type Asked = (String, Option<(u64, u64)>, Option<String>);
+/// A request: of its headers those that matter here.
+struct Asked {
+    is_head: bool,
+    path: String,
+    /// First and last byte.
+    range: Option<(u64, u64)>,
+    version: Option<String>,
+}
 
 fn serve(stream: &TcpStream, state: &Mutex<State>) {
     let mut lines = BufReader::new(stream);
     while let Some(asked) = asked(&mut lines) {
+        wait(state);
         let (head, body, is_over) = answer(&asked, &mut state.lock().unwrap());
         let mut out = stream;
         if out.write_all(head.as_bytes()).is_err() || out.write_all(&body).is_err() {
@@ -107,17 +137,38 @@ fn serve(stream: &TcpStream, state: &Mutex<State>) {
     }
 }
 
+/// The time to the first byte: as a server far away.
+fn wait(state: &Mutex<State>) {
+    let delay = {
+        let mut state = state.lock().unwrap();
+        state.open += 1;
+        state.most = state.most.max(state.open);
+        state.delay
+    };
+    if delay > Duration::ZERO {
+        std::thread::sleep(delay);
+    }
+    state.lock().unwrap().open -= 1;
+}
+
 fn asked(lines: &mut impl BufRead) -> Option<Asked> {
     let mut line = String::new();
     (lines.read_line(&mut line).ok()? > 0).then_some(())?;
-    let path = line.split(' ').nth(1)?.to_owned();
+    let mut words = line.split(' ');
+    let is_head = words.next()? == "HEAD";
+    let path = words.next()?.to_owned();
     let (mut range, mut version) = (None, None);
     loop {
         line.clear();
         lines.read_line(&mut line).ok()?;
         let header = line.trim_end();
         if header.is_empty() {
-            return Some((path, range, version));
+            return Some(Asked {
+                is_head,
+                path,
+                range,
+                version,
+            });
         }
         let (name, value) = header.split_once(": ")?;
         match name.to_ascii_lowercase().as_str() {
@@ -132,7 +183,8 @@ fn asked(lines: &mut impl BufRead) -> Option<Asked> {
 }
 
 /// Head, body, and whether the connection ends with it.
-fn answer((path, range, wanted): &Asked, state: &mut State) -> (String, Vec<u8>, bool) {
+fn answer(asked: &Asked, state: &mut State) -> (String, Vec<u8>, bool) {
+    let Asked { path, range, .. } = asked;
     state.requests += 1;
     let fault = state.faults.pop_front().or(state.always);
     let empty = |status: u16, more: &str| {
@@ -147,10 +199,19 @@ fn answer((path, range, wanted): &Asked, state: &mut State) -> (String, Vec<u8>,
         }
         _ => {}
     }
+    if path.contains("list-type=2") {
+        let page = page(path, state.keys);
+        let head = format!("HTTP/1.1 200 -\r\nContent-Length: {}\r\n\r\n", page.len());
+        return (head, page.into_bytes(), false);
+    }
     let Some((version, bytes)) = state.objects.get(path) else {
         return empty(404, "");
     };
-    if wanted.as_ref().is_some_and(|wanted| wanted != version) {
+    if asked
+        .version
+        .as_ref()
+        .is_some_and(|wanted| wanted != version)
+    {
         return empty(412, "");
     }
     let all = bytes.len() as u64;
@@ -161,8 +222,17 @@ fn answer((path, range, wanted): &Asked, state: &mut State) -> (String, Vec<u8>,
         }
         (_, Some((first, last))) => (*first, (*last).min(all - 1)),
     };
-    let mut body = bytes[first as usize..=last as usize].to_vec();
-    let mut head = format!("ETag: {version}\r\nContent-Length: {}\r\n", body.len());
+    let mut body = match bytes.is_empty() {
+        true => Vec::new(),
+        false => bytes[first as usize..=last as usize].to_vec(),
+    };
+    let mut head = format!(
+        "ETag: {version}\r\nLast-Modified: Mon, 01 Jan 2024 00:00:00 GMT\r\nContent-Length: {}\r\n",
+        body.len()
+    );
+    if asked.is_head {
+        return (format!("HTTP/1.1 200 -\r\n{head}\r\n"), Vec::new(), false);
+    }
     let status = match (fault, range) {
         (Some(Fault::Whole), _) | (_, None) => 200,
         _ => {
@@ -179,4 +249,27 @@ fn answer((path, range, wanted): &Asked, state: &mut State) -> (String, Vec<u8>,
     };
     state.body_bytes += body.len() as u64;
     (format!("HTTP/1.1 {status} -\r\n{head}\r\n"), body, is_cut)
+}
+
+/// A page of a listing; its token is the number of its first key.
+fn page(path: &str, keys: u64) -> String {
+    let token = path.split_once("continuation-token=").map(|(_, rest)| rest);
+    let token = token.and_then(|rest| rest.split('&').next()?.parse().ok());
+    let first = token.unwrap_or(0);
+    let end = keys.min(first + 1000);
+    let mut page = String::from("<ListBucketResult>");
+    if first == 0 {
+        page += "<CommonPrefixes><Prefix>folder/</Prefix></CommonPrefixes>";
+    }
+    for key in first..end {
+        page += &format!(
+            "<Contents><Key>k{key}</Key><LastModified>2024-01-01T00:00:00Z</LastModified><ETag>\"1\"</ETag><Size>{key}</Size></Contents>"
+        );
+    }
+    let is_truncated = end < keys;
+    page += &format!("<IsTruncated>{is_truncated}</IsTruncated>");
+    if is_truncated {
+        page += &format!("<NextContinuationToken>{end}</NextContinuationToken>");
+    }
+    page + "</ListBucketResult>"
 }

@@ -1,0 +1,295 @@
+//! Addresses of objects, and the stores they lead to.
+//!
+//! ```text
+//! s3://bucket/a/b     scheme s3, base s3://bucket, key a/b
+//! http://host/a%20b   scheme http, base http://host, key "a b"
+//! ```
+//!
+//! Keys of `s3`, `gs` and `az` stand as they are, as in the stores' own commands; those of HTTP are
+//! percent-encoded. A key with an empty part (`//`), a part `.` or `..`, or a control character is
+//! refused, because clients of stores disagree on it.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use object_store::aws::AmazonS3Builder;
+use object_store::azure::MicrosoftAzureBuilder;
+use object_store::gcp::GoogleCloudStorageBuilder;
+use object_store::http::HttpBuilder;
+use object_store::list::PaginatedListStore;
+use object_store::path::Path;
+use object_store::{ClientOptions, ObjectStore, RetryConfig};
+
+use crate::credentials::{self, Signed};
+use crate::{Limits, StoreError};
+
+/// The schemes of addresses.
+pub const SCHEMES: [&str; 5] = ["s3", "gs", "az", "http", "https"];
+
+/// Whether a text begins like an address, and is no path.
+#[must_use]
+pub fn is_address(text: &str) -> bool {
+    let scheme = text.split_once("://").map(|(scheme, _)| scheme);
+    scheme.is_some_and(|scheme| SCHEMES.contains(&scheme))
+}
+
+/// Variables of the environment, by name.
+pub(crate) type Variables = BTreeMap<String, String>;
+
+/// See the [module](self).
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Address {
+    pub(crate) url: String,
+    /// The part before the key.
+    pub(crate) base: String,
+    pub(crate) scheme: &'static str,
+    pub(crate) key: Path,
+}
+
+/// Connections to a bucket, container or host.
+pub(crate) struct Store {
+    pub(crate) objects: Arc<dyn ObjectStore>,
+    /// For listings, which HTTP has not.
+    pub(crate) pages: Option<Arc<dyn PaginatedListStore>>,
+    /// As a device: the same for its objects, above those of devices.
+    pub(crate) number: u64,
+}
+
+impl fmt::Debug for Store {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Store {{ {} }}", self.objects)
+    }
+}
+
+impl Address {
+    /// Of an object.
+    pub(crate) fn of(url: &str) -> Result<Self, StoreError> {
+        let address = Self::of_folder(url)?;
+        match address.key.as_ref().is_empty() || url.ends_with('/') {
+            true => Err(StoreError::address(
+                url,
+                "names no object: a key must follow",
+            )),
+            false => Ok(address),
+        }
+    }
+
+    /// Of a folder: a prefix of keys.
+    pub(crate) fn of_folder(url: &str) -> Result<Self, StoreError> {
+        let refused = |why: &str| StoreError::address(url, why);
+        let schemes = || {
+            format!(
+                "begins with none of {}",
+                SCHEMES.map(|s| s.to_owned() + "://").join(", ")
+            )
+        };
+        let (scheme, rest) = url.split_once("://").ok_or_else(|| refused(&schemes()))?;
+        let known = SCHEMES.into_iter().find(|known| *known == scheme);
+        let scheme = known.ok_or_else(|| refused(&schemes()))?;
+        let (bucket, key) = rest.split_once('/').unwrap_or((rest, ""));
+        if bucket.is_empty() {
+            return Err(refused("names no bucket"));
+        }
+        let is_http = scheme.starts_with("http");
+        if is_http && key.contains(['?', '#']) {
+            return Err(refused(
+                "has a query or a fragment, which are no part of an object's name",
+            ));
+        }
+        let key = if is_http {
+            Path::from_url_path(key)
+        } else {
+            Path::parse(key)
+        };
+        let key = key.map_err(|error| StoreError::address(url, error))?;
+        Ok(Self {
+            url: url.to_owned(),
+            base: format!("{scheme}://{bucket}"),
+            scheme,
+            key,
+        })
+    }
+
+    fn bucket(&self) -> &str {
+        self.base.split_once("://").map_or("", |(_, bucket)| bucket)
+    }
+
+    /// No connection yet.
+    pub(crate) fn connect(&self, limits: &Limits, set: &Variables) -> Result<Store, StoreError> {
+        let variables = |name: &str| set.get(name).cloned();
+        let connected = match self.scheme {
+            "s3" => self.s3(limits, set),
+            "gs" => {
+                let builder = configured(set, "GOOGLE_", GoogleCloudStorageBuilder::with_config)
+                    .with_bucket_name(self.bucket())
+                    .with_skip_signature(credentials::gs(&variables) == Signed::Not)
+                    .with_retry(no_retries())
+                    .with_client_options(options(limits, false));
+                builder.build().map(|store| both(store, self))
+            }
+            "az" => {
+                let builder = configured(set, "AZURE_", MicrosoftAzureBuilder::with_config)
+                    .with_container_name(self.bucket())
+                    .with_skip_signature(credentials::az(&variables) == Signed::Not)
+                    .with_retry(no_retries())
+                    .with_client_options(options(limits, false));
+                builder.build().map(|store| both(store, self))
+            }
+            _ => {
+                let is_plain = self.scheme == "http";
+                let builder = HttpBuilder::new()
+                    .with_url(&self.base)
+                    .with_retry(no_retries())
+                    .with_client_options(options(limits, is_plain));
+                builder.build().map(|store| Store {
+                    objects: Arc::new(store),
+                    pages: None,
+                    number: self.number(),
+                })
+            }
+        };
+        connected.map_err(|error| StoreError::address(&self.url, error))
+    }
+
+    fn s3(&self, limits: &Limits, set: &Variables) -> Result<Store, object_store::Error> {
+        let variables = |name: &str| set.get(name).cloned();
+        let (signed, profile) = credentials::s3(&variables);
+        let builder = configured(set, "AWS_", AmazonS3Builder::with_config);
+        let mut builder = builder.with_bucket_name(self.bucket());
+        let is_set = |name: &str| variables(name).is_some();
+        if let Some(region) = profile.region
+            && !is_set("AWS_REGION")
+            && !is_set("AWS_DEFAULT_REGION")
+        {
+            builder = builder.with_region(region);
+        }
+        let endpoint = variables("AWS_ENDPOINT_URL_S3").or_else(|| variables("AWS_ENDPOINT_URL"));
+        let endpoint = endpoint.or(profile.endpoint);
+        let is_plain = endpoint
+            .as_ref()
+            .is_some_and(|url| url.starts_with("http://"));
+        if let Some(endpoint) = endpoint {
+            builder = builder.with_endpoint(endpoint);
+        }
+        builder = match signed {
+            Signed::ByVariables => builder,
+            Signed::Not => builder.with_skip_signature(true),
+            Signed::Keys { id, secret, token } => {
+                let builder = builder
+                    .with_access_key_id(id)
+                    .with_secret_access_key(secret);
+                match token {
+                    Some(token) => builder.with_token(token),
+                    None => builder,
+                }
+            }
+        };
+        let builder = builder
+            .with_retry(no_retries())
+            .with_client_options(options(limits, is_plain));
+        builder.build().map(|store| both(store, self))
+    }
+
+    /// The number of its device. FNV-1a (Fowler, Noll and Vo): two stores with one number would share a
+    /// queue, and nothing else.
+    fn number(&self) -> u64 {
+        let fold = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        let hash = self.base.bytes().fold(0xcbf2_9ce4_8422_2325, fold);
+        hash >> 2 | 1 << 40
+    }
+}
+
+/// A builder with the variables of its store.
+fn configured<B: Default, K: FromStr>(
+    set: &Variables,
+    begin: &str,
+    with: impl Fn(B, K, String) -> B,
+) -> B {
+    let of_store = set.iter().filter(|(name, _)| name.starts_with(begin));
+    of_store.fold(B::default(), |builder, (name, value)| {
+        match name.to_ascii_lowercase().parse() {
+            Ok(key) => with(builder, key, value.clone()),
+            Err(_) => builder,
+        }
+    })
+}
+
+fn both<S: ObjectStore + PaginatedListStore>(store: S, address: &Address) -> Store {
+    let store = Arc::new(store);
+    Store {
+        objects: store.clone(),
+        pages: Some(store),
+        number: address.number(),
+    }
+}
+
+/// Attempts are counted in one place: by the object that is read.
+fn no_retries() -> RetryConfig {
+    RetryConfig {
+        max_retries: 0,
+        ..RetryConfig::default()
+    }
+}
+
+fn options(limits: &Limits, allow_http: bool) -> ClientOptions {
+    ClientOptions::new()
+        .with_allow_http(allow_http)
+        .with_connect_timeout(limits.connect)
+        .with_read_timeout(limits.silence)
+        .with_timeout(limits.deadline)
+        .with_pool_max_idle_per_host(limits.requests.max(1) as usize)
+        .with_pool_idle_timeout(Duration::from_secs(60))
+        .with_http1_only()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_a_base_and_a_key_as_its_scheme_writes_it() {
+        let of = |url| {
+            let address = Address::of(url).unwrap();
+            (address.base, address.key.to_string())
+        };
+        let is = |base: &str, key: &str| (base.to_owned(), key.to_owned());
+        assert_eq!(of("s3://b/a/c d%20"), is("s3://b", "a/c d%20"));
+        assert_eq!(of("gs://b/k"), is("gs://b", "k"));
+        assert_eq!(of("https://h:1/a%20b"), is("https://h:1", "a b"));
+    }
+
+    #[test]
+    fn what_is_no_address_of_an_object_is_refused_by_name() {
+        for url in [
+            "",
+            "s3",
+            "s3:/b/k",
+            "ftp://b/k",
+            "s3://",
+            "s3://b",
+            "s3://b/",
+            "s3://b/k/",
+            "s3:///k",
+            "s3://b/a//c",
+            "s3://b/../k",
+            "s3://b/a/./c",
+            "s3://b/a\nb",
+            "http://h/a?b",
+            "http://h/%ff",
+        ] {
+            let error = Address::of(url).unwrap_err().to_string();
+            assert!(error.starts_with(url), "{url}: {error}");
+        }
+        assert!(
+            Address::of_folder("s3://b")
+                .unwrap()
+                .key
+                .as_ref()
+                .is_empty()
+        );
+        assert!(is_address("s3://b") && !is_address("s3:/b") && !is_address("a/b"));
+    }
+}

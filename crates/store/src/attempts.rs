@@ -1,0 +1,100 @@
+//! Attempts at a request: after a fault that may pass, another one after a pause, until a deadline.
+//!
+//! ```text
+//! 503   pause 100 ms   reset   pause 200 ms   206
+//! 403   no other attempt: it would end the same
+//! ```
+
+use std::io;
+use std::time::Duration;
+
+use object_store::Error;
+use object_store::client::HttpError;
+use tokio::time::{Instant, sleep, timeout_at};
+
+use crate::{Limits, failure};
+
+/// The first pause between two attempts; each is twice the one before, up to [`PAUSE_MAX`].
+const PAUSE: Duration = Duration::from_millis(100);
+/// See [`PAUSE`].
+const PAUSE_MAX: Duration = Duration::from_secs(5);
+
+/// How an attempt ended that did not bring all.
+pub(crate) enum Fault {
+    /// Another one would end the same.
+    Last(io::Error),
+    Passing(io::Error),
+}
+
+impl Fault {
+    pub(crate) fn of(error: &Error) -> Self {
+        let of = failure::of(error);
+        match of.raw_os_error().is_none() && may_pass(error) {
+            true => Self::Passing(of),
+            false => Self::Last(of),
+        }
+    }
+}
+
+/// Whether the network failed, or the server has no time. A refusal, or an answer that makes no sense, would be the same
+/// the next time.
+fn may_pass(error: &Error) -> bool {
+    let causes = std::iter::successors(std::error::Error::source(error), |cause| cause.source());
+    let mut verdicts = causes.filter_map(|cause| match status(&cause.to_string()) {
+        Some(status) => Some(status >= 500 || [408, 429].contains(&status)),
+        None => cause.is::<HttpError>().then_some(true),
+    });
+    verdicts.next().unwrap_or(false)
+}
+
+/// The status of an answer; it stands in the text alone.
+fn status(text: &str) -> Option<u16> {
+    let (_, behind) = text.split_once("status code: ")?;
+    behind.get(..3)?.parse().ok()
+}
+
+pub(crate) struct Attempts {
+    until: Instant,
+    pause: Duration,
+}
+
+impl Attempts {
+    pub(crate) fn new(limits: &Limits) -> Self {
+        Self {
+            until: Instant::now() + limits.deadline,
+            pause: PAUSE,
+        }
+    }
+
+    /// Makes one, no longer than until the deadline.
+    pub(crate) async fn make<T>(
+        &self,
+        attempt: impl Future<Output = Result<T, Fault>>,
+    ) -> Result<T, Fault> {
+        let late = || Fault::Last(io::Error::from_raw_os_error(libc::ETIMEDOUT));
+        let ended = timeout_at(self.until, attempt).await;
+        ended.unwrap_or_else(|_| Err(late()))
+    }
+
+    /// Something came: the next pause is a first one.
+    pub(crate) fn begin_anew(&mut self) {
+        self.pause = PAUSE;
+    }
+
+    /// Waits before the next one.
+    ///
+    /// # Errors
+    /// The fault is for good, or the next attempt would come after the deadline.
+    pub(crate) async fn pause(&mut self, fault: Fault) -> io::Result<()> {
+        let error = match fault {
+            Fault::Last(error) => return Err(error),
+            Fault::Passing(error) => error,
+        };
+        if Instant::now() + self.pause > self.until {
+            return Err(error);
+        }
+        sleep(self.pause).await;
+        self.pause = (self.pause * 2).min(PAUSE_MAX);
+        Ok(())
+    }
+}

@@ -1,0 +1,183 @@
+//! Credentials, found where other programs find them; and nothing asks a metadata service unasked.
+//!
+//! | store | variables | files |
+//! | --- | --- | --- |
+//! | `s3://` | `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_SESSION_TOKEN`, `AWS_WEB_IDENTITY_TOKEN_FILE`, `AWS_REGION`, `AWS_ENDPOINT_URL`, and the others of [`object_store`] | `~/.aws/credentials` and `~/.aws/config`, or where `AWS_SHARED_CREDENTIALS_FILE` and `AWS_CONFIG_FILE` say, profile `AWS_PROFILE` |
+//! | `gs://` | `GOOGLE_SERVICE_ACCOUNT`, `GOOGLE_APPLICATION_CREDENTIALS` | `~/.config/gcloud/application_default_credentials.json` |
+//! | `az://` | `AZURE_STORAGE_ACCOUNT_NAME`, `AZURE_STORAGE_ACCOUNT_KEY`, `AZURE_STORAGE_SAS_TOKEN`, `AZURE_CLIENT_ID` and the like | |
+//!
+//! Without any of them requests are not signed: public objects can be read. On a machine of a cloud,
+//! where credentials come from a metadata address, `FORERUN_METADATA=1` says so.
+
+use std::path::{Path, PathBuf};
+
+use ini::Ini;
+
+/// Tells that a metadata service may be asked.
+const METADATA: &str = "FORERUN_METADATA";
+
+/// The environment: variables by name.
+pub(crate) type Variables<'a> = &'a dyn Fn(&str) -> Option<String>;
+
+/// How requests to a store are signed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Signed {
+    /// The variables say how, or a metadata service that may be asked.
+    ByVariables,
+    /// By keys of a profile.
+    Keys {
+        id: String,
+        secret: String,
+        token: Option<String>,
+    },
+    Not,
+}
+
+/// What files say of S3 beside its keys.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub(crate) struct Profile {
+    pub(crate) region: Option<String>,
+    pub(crate) endpoint: Option<String>,
+}
+
+fn any(variables: Variables<'_>, names: &[&str]) -> bool {
+    let is_set = |name: &&str| variables(name).is_some_and(|value| !value.is_empty());
+    names.iter().any(is_set) || variables(METADATA).is_some_and(|value| value == "1")
+}
+
+/// How requests to S3 are signed, and the region and endpoint of the profile.
+pub(crate) fn s3(variables: Variables<'_>) -> (Signed, Profile) {
+    let home = variables("HOME").map(PathBuf::from).unwrap_or_default();
+    let file = |variable, name| {
+        let named = variables(variable).map(PathBuf::from);
+        section_of(named.unwrap_or_else(|| home.join(".aws").join(name)))
+    };
+    let name = variables("AWS_PROFILE").unwrap_or_else(|| "default".to_owned());
+    let keys = file("AWS_SHARED_CREDENTIALS_FILE", "credentials");
+    let config = file("AWS_CONFIG_FILE", "config");
+    let configured = |key| {
+        let long = format!("profile {name}");
+        config(&long, key).or_else(|| config(&name, key))
+    };
+    let profile = Profile {
+        region: configured("region"),
+        endpoint: configured("endpoint_url"),
+    };
+    let known = [
+        "AWS_ACCESS_KEY_ID",
+        "AWS_WEB_IDENTITY_TOKEN_FILE",
+        "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
+        "AWS_CONTAINER_CREDENTIALS_FULL_URI",
+    ];
+    if any(variables, &known) {
+        return (Signed::ByVariables, profile);
+    }
+    let key = |key| keys(&name, key).or_else(|| configured(key));
+    let pair = key("aws_access_key_id").zip(key("aws_secret_access_key"));
+    let signed = pair.map_or(Signed::Not, |(id, secret)| Signed::Keys {
+        id,
+        secret,
+        token: key("aws_session_token"),
+    });
+    (signed, profile)
+}
+
+/// Looks values up in a file, which need not be there: section and key.
+fn section_of(path: PathBuf) -> impl Fn(&str, &str) -> Option<String> {
+    let ini = Ini::load_from_file(path).ok();
+    move |section, key| Some(ini.as_ref()?.get_from(Some(section), key)?.to_owned())
+}
+
+pub(crate) fn gs(variables: Variables<'_>) -> Signed {
+    let known = [
+        "GOOGLE_APPLICATION_CREDENTIALS",
+        "GOOGLE_SERVICE_ACCOUNT",
+        "GOOGLE_SERVICE_ACCOUNT_PATH",
+        "GOOGLE_SERVICE_ACCOUNT_KEY",
+        "SERVICE_ACCOUNT",
+    ];
+    let well_known = Path::new(".config/gcloud/application_default_credentials.json");
+    let home = variables("HOME").map(PathBuf::from).unwrap_or_default();
+    let is_known = any(variables, &known) || home.join(well_known).exists();
+    if is_known {
+        Signed::ByVariables
+    } else {
+        Signed::Not
+    }
+}
+
+pub(crate) fn az(variables: Variables<'_>) -> Signed {
+    let known = [
+        "AZURE_STORAGE_ACCOUNT_KEY",
+        "AZURE_STORAGE_ACCESS_KEY",
+        "AZURE_STORAGE_SAS_TOKEN",
+        "AZURE_STORAGE_SAS_KEY",
+        "AZURE_STORAGE_TOKEN",
+        "AZURE_CLIENT_ID",
+        "AZURE_STORAGE_CLIENT_ID",
+        "AZURE_FEDERATED_TOKEN_FILE",
+    ];
+    if any(variables, &known) {
+        Signed::ByVariables
+    } else {
+        Signed::Not
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(pairs: &[(&str, &str)]) -> impl Fn(&str) -> Option<String> {
+        let pairs: Vec<(String, String)> = pairs
+            .iter()
+            .map(|(name, value)| (name.to_string(), value.to_string()))
+            .collect();
+        move |name: &str| {
+            let found = pairs.iter().find(|(known, _)| known == name);
+            found.map(|(_, value)| value.clone())
+        }
+    }
+
+    #[test]
+    fn nothing_is_signed_by_a_metadata_service_that_nothing_names() {
+        let none = of(&[("HOME", "/absent")]);
+        assert_eq!(s3(&none).0, Signed::Not);
+        assert_eq!(gs(&none), Signed::Not);
+        assert_eq!(az(&none), Signed::Not);
+        let told = of(&[("HOME", "/absent"), (METADATA, "1")]);
+        assert_eq!(s3(&told).0, Signed::ByVariables);
+        assert_eq!(gs(&told), Signed::ByVariables);
+        assert_eq!(az(&told), Signed::ByVariables);
+    }
+
+    #[test]
+    fn a_profile_of_the_files_gives_keys_region_and_endpoint_and_variables_go_first() {
+        let folder = tempfile::tempdir().unwrap();
+        let keys = folder.path().join("keys");
+        let config = folder.path().join("config");
+        let text = "[default]\naws_access_key_id = A\naws_secret_access_key = B\n\
+                    [other]\naws_access_key_id=C\naws_secret_access_key=D+/=\naws_session_token=E\n";
+        std::fs::write(&keys, text).unwrap();
+        let text = "[profile other]\nregion = eu-west-1\nendpoint_url = http://127.0.0.1:1\n";
+        std::fs::write(&config, text).unwrap();
+        let files = [
+            ("AWS_SHARED_CREDENTIALS_FILE", keys.to_str().unwrap()),
+            ("AWS_CONFIG_FILE", config.to_str().unwrap()),
+        ];
+        let (signed, profile) = s3(&of(&files));
+        let token = None;
+        let (id, secret) = ("A".to_owned(), "B".to_owned());
+        assert_eq!(signed, Signed::Keys { id, secret, token });
+        assert_eq!(profile, Profile::default());
+        let other = [files[0], files[1], ("AWS_PROFILE", "other")];
+        let (signed, profile) = s3(&of(&other));
+        let (id, secret) = ("C".to_owned(), "D+/=".to_owned());
+        let token = Some("E".to_owned());
+        assert_eq!(signed, Signed::Keys { id, secret, token });
+        assert_eq!(profile.region.as_deref(), Some("eu-west-1"));
+        assert_eq!(profile.endpoint.as_deref(), Some("http://127.0.0.1:1"));
+        let variables = [files[0], files[1], ("AWS_ACCESS_KEY_ID", "F")];
+        assert_eq!(s3(&of(&variables)).0, Signed::ByVariables);
+    }
+}

@@ -1,0 +1,64 @@
+//! Errors of stores, as those of files.
+
+use std::io;
+
+use object_store::Error;
+
+/// Why a store or an object of it cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// Not an address of an object.
+    #[error("{url}: {why}")]
+    Address {
+        /// As it was given.
+        url: String,
+        /// In words.
+        why: String,
+    },
+    /// Its store or the object cannot be reached, is not there, or refuses.
+    #[error("{url}: {source}")]
+    Object {
+        /// Its address.
+        url: String,
+        /// With the number of `errno(3)` where there is one: `ENOENT`, `EACCES`, `ETIMEDOUT`.
+        source: io::Error,
+    },
+    /// Threads for requests cannot be had.
+    #[error("no threads for requests: {0}")]
+    Threads(io::Error),
+}
+
+impl StoreError {
+    pub(crate) fn address(url: &str, why: impl ToString) -> Self {
+        Self::Address {
+            url: url.to_owned(),
+            why: why.to_string(),
+        }
+    }
+}
+
+/// The error of a file that stands for this one; without one, its text.
+pub(crate) fn of(error: &Error) -> io::Error {
+    let number = match error {
+        Error::NotFound { .. } => libc::ENOENT,
+        Error::Precondition { .. } => libc::ESTALE,
+        Error::PermissionDenied { .. } | Error::Unauthenticated { .. } => libc::EACCES,
+        _ => return io::Error::other(innermost(error)),
+    };
+    io::Error::from_raw_os_error(number)
+}
+
+/// The causes of an error, the last of which says it best.
+fn innermost(error: &Error) -> String {
+    let mut text = error.to_string();
+    let mut source = std::error::Error::source(error);
+    while let Some(cause) = source {
+        let cause_text = cause.to_string();
+        if !text.contains(&cause_text) {
+            text = format!("{text}: {cause_text}");
+        }
+        source = cause.source();
+    }
+    text
+}

@@ -1,0 +1,182 @@
+//! forerun-store: objects of S3, Google Cloud Storage, Azure and HTTP(S) as sources of the engine.
+//!
+//! Problem: an object is far away (30 ms to the first byte is common), one connection to it is slow,
+//! and it can be replaced between two ranges of it.
+//!
+//! Mechanism: [`Client::open`] asks for size and version of an object, and gives a [`Source`] that
+//! reads ranges of that version alone. How long ranges are, and how many are under way, the engine
+//! decides from the costs it measures, as for any other device. A range is written into the engine's
+//! memory as it arrives, so the memory of a client is a few packets a request.
+//!
+//! ```text
+//! s3://bucket/key     -> head: 1 GB, ETag "a1"
+//! read 0..128 KiB     -> GET bytes 0..6 MB and 6..12 MB ahead, each If-Match "a1"
+//! another ETag        -> ESTALE to the reader, and nothing of the new version
+//! ```
+//!
+//! Addresses: `s3://bucket/key`, `gs://bucket/key`, `az://container/key`, `https://host/path` and
+//! `http://host/path`. [`Client::list`] gives the objects and folders below one, page by page.
+//! Credentials: see [`credentials`].
+//!
+//! [`Source`]: forerun_io::source::Source
+
+#![forbid(unsafe_code)]
+
+mod address;
+mod attempts;
+pub mod credentials;
+mod failure;
+mod listing;
+mod object;
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use object_store::ObjectStoreExt;
+use tokio::runtime::Runtime;
+
+pub use address::{SCHEMES, is_address};
+pub use failure::StoreError;
+pub use listing::{Entry, Listing};
+pub use object::Object;
+
+use address::{Address, Store, Variables};
+use attempts::{Attempts, Fault};
+
+/// How long requests may take, and how many there are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Limits {
+    /// For a connection to be made.
+    pub connect: Duration,
+    /// For each piece of an answer to arrive.
+    pub silence: Duration,
+    /// For a range, all attempts together.
+    pub deadline: Duration,
+    /// Requests to one bucket at once.
+    pub requests: u32,
+}
+
+impl Default for Limits {
+    /// 10 s to connect, 30 s of silence and 2 min for a range; 64 requests: at 30 ms to the first byte and
+    /// 80 MB/s a connection as much as 5 GB/s.
+    fn default() -> Self {
+        Self {
+            connect: Duration::from_secs(10),
+            silence: Duration::from_secs(30),
+            deadline: Duration::from_secs(120),
+            requests: 64,
+        }
+    }
+}
+
+/// Connections to stores, shared by all objects opened with it. Its threads end with the last of them.
+#[derive(Clone, Debug)]
+pub struct Client {
+    runtime: Arc<Runtime>,
+    limits: Limits,
+    variables: Arc<Variables>,
+    /// By the part of their addresses before the key.
+    stores: Arc<Mutex<HashMap<String, Arc<Store>>>>,
+}
+
+impl Client {
+    /// No connection yet. Credentials are those of the process.
+    ///
+    /// # Errors
+    /// No thread can be had.
+    pub fn new(limits: Limits) -> Result<Self, StoreError> {
+        let text = |(name, value): (OsString, OsString)| {
+            Some((name.into_string().ok()?, value.into_string().ok()?))
+        };
+        Self::with_variables(limits, std::env::vars_os().filter_map(text))
+    }
+
+    /// The same, with variables in place of the environment's.
+    ///
+    /// # Errors
+    /// No thread can be had.
+    pub fn with_variables(
+        limits: Limits,
+        variables: impl IntoIterator<Item = (String, String)>,
+    ) -> Result<Self, StoreError> {
+        let mut builder = tokio::runtime::Builder::new_multi_thread();
+        // It waits for sockets; bytes are copied by the threads that read.
+        let runtime = builder.worker_threads(1).thread_name("forerun-store");
+        let runtime = runtime.enable_all().build().map_err(StoreError::Threads)?;
+        Ok(Self {
+            runtime: Arc::new(runtime),
+            limits,
+            variables: Arc::new(variables.into_iter().collect()),
+            stores: Arc::default(),
+        })
+    }
+
+    /// Opens the version of an object that is there now.
+    ///
+    /// # Errors
+    /// The address is none, the store cannot be reached or refuses, or it gives the object neither a
+    /// strong ETag nor a version. Each names the address.
+    ///
+    /// # Examples
+    /// ```no_run
+    /// use std::sync::Arc;
+    ///
+    /// use forerun_core::{Bytes, preset};
+    /// use forerun_io::{Config, Driver};
+    ///
+    /// let client = forerun_store::Client::new(forerun_store::Limits::default())?;
+    /// let driver = Driver::new(Config::new(preset::default().settings(Bytes(64 << 20))?))?;
+    /// let reader = driver.open_source(Arc::new(client.open("s3://bucket/key")?))?;
+    /// let mut begin = [0; 4096];
+    /// let bytes = reader.read_at(&mut begin, 0)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn open(&self, url: &str) -> Result<Object, StoreError> {
+        let address = Address::of(url)?;
+        let store = self.store(&address)?;
+        let head = self.ask(|| store.objects.head(&address.key));
+        let meta = head.map_err(|why| StoreError::Object {
+            url: url.into(),
+            source: why,
+        })?;
+        Object::new(self, store, &address, meta)
+    }
+
+    /// The objects and folders directly below an address, as directories.
+    ///
+    /// # Errors
+    /// The address is none, or the store has no listings (HTTP).
+    pub fn list(&self, url: &str) -> Result<Listing, StoreError> {
+        let address = Address::of_folder(url)?;
+        Listing::new(self, self.store(&address)?, address)
+    }
+
+    fn store(&self, address: &Address) -> Result<Arc<Store>, StoreError> {
+        let mut stores = self.stores.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(store) = stores.get(&address.base) {
+            return Ok(store.clone());
+        }
+        let store = Arc::new(address.connect(&self.limits, &self.variables)?);
+        stores.insert(address.base.clone(), store.clone());
+        Ok(store)
+    }
+
+    /// Asks until there is an answer, a refusal, or the deadline of a range.
+    fn ask<T, F>(&self, asks: impl Fn() -> F) -> std::io::Result<T>
+    where
+        F: Future<Output = Result<T, object_store::Error>>,
+    {
+        self.runtime.block_on(async {
+            let mut attempts = Attempts::new(&self.limits);
+            loop {
+                let answered = attempts.make(async { asks().await.map_err(|e| Fault::of(&e)) });
+                match answered.await {
+                    Ok(answer) => return Ok(answer),
+                    Err(fault) => attempts.pause(fault).await?,
+                }
+            }
+        })
+    }
+}

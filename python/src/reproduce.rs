@@ -1,0 +1,71 @@
+//! `reproduce`: the claims of a paper measured again, a dictionary for each.
+
+use forerun_core::settings::Notice;
+use forerun_lab::{self as lab, Broken, Figures, Finding, Wanted, rows, threads};
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::errors::value;
+
+/// The claims of a paper, measured on modelled disks.
+#[pyfunction]
+#[pyo3(signature = (paper, *, only=None, sample=false))]
+pub(crate) fn reproduce<'py>(
+    py: Python<'py>,
+    paper: &str,
+    only: Option<Vec<String>>,
+    sample: bool,
+) -> PyResult<Vec<Bound<'py, PyDict>>> {
+    let found = lab::find(paper).map_err(|error| value(format!("{paper}: {error}")))?;
+    let broken = |error: &Broken| PyRuntimeError::new_err(error.to_string());
+    let claims = found.claims().map_err(|error| broken(&error))?;
+    let known: Vec<&str> = claims.claims.iter().map(|one| one.id.as_str()).collect();
+    let only = only.unwrap_or_default();
+    if let Some(unknown) = only.iter().find(|name| !known.contains(&name.as_str())) {
+        let known = known.join(", ");
+        return Err(value(format!("only={unknown:?}: {paper} has {known}")));
+    }
+    let wanted = Wanted {
+        notices: vec![Notice::default()],
+        only,
+        exhibits: false,
+        is_sample: sample,
+    };
+    let mut interrupt = None;
+    let all = py.detach(|| {
+        found.reproduce(&wanted, &mut |traces, jobs| {
+            let signal = Python::attach(|py| py.check_signals());
+            interrupt = signal.err();
+            match interrupt {
+                Some(_) => Err(Broken::Undone),
+                None => threads::perform(traces, &jobs, &|| ()),
+            }
+        })
+    });
+    if let Some(interrupt) = interrupt {
+        return Err(interrupt);
+    }
+    let all = all.map_err(|error| broken(&error))?;
+    let row = |finding| row(py, paper, finding);
+    all.findings.iter().map(row).collect()
+}
+
+fn row<'py>(py: Python<'py>, paper: &str, finding: &Finding) -> PyResult<Bound<'py, PyDict>> {
+    let one = finding.measured.first();
+    let row = PyDict::new(py);
+    row.set_item("paper", paper)?;
+    row.set_item("id", &finding.claim.id)?;
+    row.set_item("claim", &finding.claim.what)?;
+    row.set_item("published", numbers(finding.claim.published().as_ref()))?;
+    row.set_item("measured", numbers(one.map(|one| &one.figures)))?;
+    row.set_item("verdict", one.map(|one| one.verdict.name()))?;
+    row.set_item("fitted", rows::fitted(finding))?;
+    row.set_item("note", rows::note(finding))?;
+    Ok(row)
+}
+
+/// A list also of one number, so that a column has one type.
+fn numbers(figures: Option<&Figures>) -> Option<Vec<f64>> {
+    figures.map(|figures| figures.all().to_vec())
+}
