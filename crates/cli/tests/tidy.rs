@@ -84,11 +84,7 @@ const DEPENDENCIES: &[Allowed] = &[
     any("crates/lab/Cargo.toml", &[CORE, SIM, SURFACE]),
     any("crates/cli/Cargo.toml", ALL),
     any("crates/bed/Cargo.toml", &[CORE, SIM, SURFACE]),
-    only(
-        "python/Cargo.toml",
-        &[CORE, IO, SIM, LAB],
-        &["pyo3"],
-    ),
+    only("python/Cargo.toml", &[CORE, IO, SIM, LAB], &["pyo3"]),
 ];
 
 /// The families: `<folder>.rs` holds the interface and the list, `<folder>/` one file a member. A
