@@ -50,6 +50,43 @@ fn what_was_awaited_is_there_and_counted_once_with_every_preset() {
     }
 }
 
+/// Pieces of 128 KiB in an order without a pattern, announced 128 at a time; memory holds a quarter of them. A piece
+/// that were given up between the wait and the copy would be fetched twice.
+#[test]
+fn an_announced_piece_that_was_awaited_stays_until_its_reader_goes_on() {
+    const PIECE: u64 = 128 << 10;
+    const PIECES: u64 = 512;
+    const AHEAD: u64 = 128;
+    let settings = preset::default()
+        .settings(Bytes(PIECE * PIECES / 4))
+        .unwrap();
+    let driver = Driver::new(Config::new(settings)).unwrap();
+    let reader = driver.open_generated(SEED, 1, PIECE * PIECES).unwrap();
+    // 229 has no divisor in common with 512: each piece once.
+    let offset = |turn: u64| turn * 229 % PIECES * PIECE;
+    let mut buf = vec![0; PIECE as usize];
+    for turn in 0..PIECES {
+        if turn % AHEAD == 0 {
+            let next = turn..turn + AHEAD;
+            let hints = next.map(|turn| (&reader, offset(turn), PIECE));
+            assert_eq!(driver.hint(hints).unwrap() as u64, AHEAD);
+        }
+        let (tell, told) = channel();
+        reader.when_resident(offset(turn), buf.len(), true, move |there| {
+            tell.send(there).unwrap();
+        });
+        assert!(told.recv().unwrap());
+        let count = reader.read_awaited_at(&mut buf, offset(turn)).unwrap();
+        assert_eq!(count as u64, PIECE);
+    }
+    drop(reader);
+    let ledger = driver.finish().unwrap();
+    ledger.check().unwrap();
+    assert_eq!(ledger.hints_read, PIECES);
+    let fetched = ledger.prefetched + ledger.demanded;
+    assert_eq!(fetched, PIECES * PIECE / 4096, "{ledger:?}");
+}
+
 #[test]
 fn a_copy_that_finds_only_the_front_of_its_bytes_counts_nothing() {
     const FRONT: usize = 65_536;

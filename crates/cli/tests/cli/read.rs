@@ -183,12 +183,10 @@ fn an_emulated_device_takes_its_time() {
 #[cfg(not(feature = "object-store"))]
 #[test]
 fn an_address_names_the_feature_that_reads_it() {
-    forerun()
-        .args(["read", "s3://bucket/key"])
-        .assert()
+    forerun("read s3://bucket/key")
         .code(2)
         .stdout_eq("")
         .stderr_eq(
-            "error: s3://bucket/key: is an address, and this forerun was built without the feature `object-store`\n",
+            "forerun: s3://bucket/key: is an address, and this forerun was built without the feature `object-store`\n",
         );
 }

@@ -298,9 +298,14 @@ impl Engine {
         *stall = stall.saturating_add(self.now.since(read.asked).0);
         if read.pinned.is_empty() {
             let (reader, left) = (read.reader, read.extent(read.access.count));
+            let is_awaited = read.wants == Wants::Presence && served == Served::End;
             self.reads.remove(&id);
             self.memory.charge(-READ_BYTES);
-            self.taken(reader, &left);
+            match is_awaited {
+                // It is to be taken yet: an announced piece is its reader's until that one goes on.
+                true => self.note_served(reader),
+                false => self.taken(reader, &left),
+            }
         }
         self.out.push_back(Output::Serve { read: id, served });
     }
