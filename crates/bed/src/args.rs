@@ -11,6 +11,7 @@ use clap::{Args as Group, Parser, Subcommand, ValueEnum};
 use serde::Serialize;
 
 use crate::failure::{At, Failure};
+use crate::objects::command::StoreArgs;
 use crate::plan::{Place, Plan};
 use crate::read::{self, READERS_MAX, Reading};
 use crate::servers::command::ServersCommand;
@@ -62,6 +63,8 @@ enum Command {
     Changes(ChangesArgs),
     /// Let readers come, go, stall and die on a mount, and check that its memory is flat
     Soak(SoakArgs),
+    /// Serve objects on loopback as a store behind a network would, until it is stopped
+    Store(StoreArgs),
     /// One reader of a soak; `soak` starts it
     #[command(hide = true)]
     SoakReader(SoakReaderArgs),
@@ -279,6 +282,7 @@ impl Args {
             Command::Local(args) => args.run(out),
             Command::Changes(args) => args.run(out),
             Command::Soak(args) => args.run(out),
+            Command::Store(args) => args.run(out),
             Command::SoakReader(args) => args.run(),
         }
     }
