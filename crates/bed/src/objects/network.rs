@@ -181,10 +181,7 @@ mod tests {
     #[test]
     fn all_together_never_exceed_the_rate_whatever_joins_and_leaves() {
         let seed = 1;
-        #[expect(clippy::print_stderr, reason = "the seed repeats the run")]
-        {
-            eprintln!("network: seed {seed}");
-        }
+        eprintln!("network: seed {seed}");
         let mut draws = crate::content::Draws::new(seed);
         let mut network = Network::new(80 * MB, 400 * MB);
         let (mut flows, mut now, mut total) = (Vec::new(), Nanos(0), 0);
