@@ -17,8 +17,8 @@ use crate::read::{self, READERS_MAX, Reading};
 use crate::servers::command::ServersCommand;
 use crate::soak::command::{SoakArgs, SoakReaderArgs};
 use crate::{
-    bed, changes, down, local, memory_group, passthrough, quantity, serve, small, state, status,
-    table, up,
+    bed, changes, cold, down, fill, local, memory_group, passthrough, quantity, serve, small,
+    state, status, table, up,
 };
 
 /// Emulated disks under the kernel's own page cache, readahead and scheduler.
@@ -40,7 +40,12 @@ enum Command {
         /// Print the steps, and make nothing
         #[arg(long)]
         dry_run: bool,
+        /// Copy the files of this folder onto it, too
+        #[arg(long, value_name = "DIR", conflicts_with = "dry_run")]
+        copy: Option<PathBuf>,
     },
+    /// Make a bed cold: nothing of its files is in memory then
+    Cold(StateFolder),
     /// Undo everything a bed made
     Down(StateFolder),
     /// Show the existing parts of a bed, and the counters of its disks
@@ -261,15 +266,30 @@ impl Args {
                 bed,
                 state,
                 dry_run,
+                copy,
             } => {
                 let bed = bed::load(&bed)?;
+                if let Some(from) = copy.as_deref().filter(|from| !from.is_dir()) {
+                    return Err(Failure::unusable(from, "--copy takes a folder"));
+                }
                 if dry_run {
                     let plan = Plan::new(&bed, &Place::of(&state.state, &bed.disks)?);
                     return write!(out, "{plan}").at(&state.state);
                 }
                 let made = up::run(&bed, &state.state, out)?;
-                let files = Place::of(made.folder(), &bed.disks)?.files;
-                writeln!(out, "up: files in {}", files.display()).at(&state.state)
+                let place = Place::of(made.folder(), &bed.disks)?;
+                let from = copy.as_deref();
+                if let Some(Err(failure)) = from.map(|f| fill::copy(&bed, &place, f, &place.files))
+                {
+                    down::undo(made)?;
+                    return Err(failure);
+                }
+                writeln!(out, "up: files in {}", place.files.display()).at(&state.state)
+            }
+            Command::Cold(state) => {
+                let bed = state::bed(&state.state)?;
+                let place = Place::of(&state.state, &bed.disks)?;
+                cold::again(&bed, &place, &bed.queue)
             }
             Command::Down(state) => down::run(&state.state),
             Command::Status(state) => status::run(&state.state, out),
