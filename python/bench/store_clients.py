@@ -228,10 +228,14 @@ class Run:
     def samples(self, order, length, key):
         file = self.opened(key)
         announcer = None
-        if self.job["client"] == "forerun, announced":
+        name, _, ahead = self.job["client"].partition("announced")
+        if name == "forerun, " and "announced" in self.job["client"]:
             from forerun.torch import Announcer
 
-            announcer = Announcer(self.engine, order, lambda n: (file, n * length, length))
+            options = {"ahead": int(ahead.split()[0])} if ahead else {}
+            announcer = Announcer(
+                self.engine, order, lambda n: (file, n * length, length), **options
+            )
         for count, number in enumerate(order):
             if announcer:
                 announcer.reading(number)

@@ -45,7 +45,13 @@ CASES = {
     "16": [*PEERS, *OURS],
     "256": [*PEERS, *OURS],
     "random": [CEILING, *PEERS, *OURS],
-    "shuffled": ["s3fs adaptive", "forerun, LRU", "forerun", "forerun, announced"],
+    "shuffled": [
+        "s3fs adaptive",
+        "forerun, LRU",
+        "forerun",
+        "forerun, announced",
+        "forerun, announced 32 ahead",
+    ],
 }
 SOURCE_OF = {"s3torchconnector": "s3torchconnector", "rclone mount": "rclone", "s3fs-fuse": "s3fs"}
 
