@@ -6,7 +6,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::io::{BufRead, BufReader, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Condvar, Mutex};
 
 /// How an answer goes wrong.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -30,10 +30,20 @@ struct State {
     always: Option<Fault>,
     requests: u64,
     body_bytes: u64,
+    /// Requests that must have come before any is answered.
+    held: u64,
+    arrived: u64,
+}
+
+#[derive(Default)]
+struct Shared {
+    state: Mutex<State>,
+    /// One more request has arrived.
+    another: Condvar,
 }
 
 pub(crate) struct Server {
-    state: Arc<Mutex<State>>,
+    shared: Arc<Shared>,
     address: String,
 }
 
@@ -41,15 +51,15 @@ impl Server {
     pub(crate) fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();
-        let state = Arc::<Mutex<State>>::default();
-        let shared = state.clone();
+        let shared = Arc::<Shared>::default();
+        let own = shared.clone();
         std::thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
-                let state = shared.clone();
-                std::thread::spawn(move || serve(&stream, &state));
+                let shared = own.clone();
+                std::thread::spawn(move || serve(&stream, &shared));
             }
         });
-        Self { state, address }
+        Self { shared, address }
     }
 
     pub(crate) fn url(&self, path: &str) -> String {
@@ -58,33 +68,39 @@ impl Server {
 
     /// The object at this path has these bytes from now on.
     pub(crate) fn put(&self, path: &str, version: &str, bytes: Vec<u8>) {
-        let mut state = self.state.lock().unwrap();
+        let mut state = self.shared.state.lock().unwrap();
         let object = (format!("\"{version}\""), Arc::new(bytes));
         state.objects.insert(path.to_owned(), object);
     }
 
     pub(crate) fn delete(&self, path: &str) {
-        self.state.lock().unwrap().objects.remove(path);
+        self.shared.state.lock().unwrap().objects.remove(path);
     }
 
     /// The next answers go wrong like this, one after the other.
     pub(crate) fn fail(&self, faults: impl IntoIterator<Item = Fault>) {
-        self.state.lock().unwrap().faults.extend(faults);
+        self.shared.state.lock().unwrap().faults.extend(faults);
     }
 
     /// All answers go wrong like this from now on, or none.
     pub(crate) fn fail_always(&self, fault: Option<Fault>) {
-        self.state.lock().unwrap().always = fault;
+        self.shared.state.lock().unwrap().always = fault;
+    }
+
+    /// No request is answered from now on until so many have come.
+    pub(crate) fn hold(&self, requests: u64) {
+        let mut state = self.shared.state.lock().unwrap();
+        state.held = state.arrived + requests;
     }
 
     /// Faults that no answer had yet.
     pub(crate) fn faults_left(&self) -> usize {
-        self.state.lock().unwrap().faults.len()
+        self.shared.state.lock().unwrap().faults.len()
     }
 
     /// Requests, and bytes of bodies, so far.
     pub(crate) fn counts(&self) -> (u64, u64) {
-        let state = self.state.lock().unwrap();
+        let state = self.shared.state.lock().unwrap();
         (state.requests, state.body_bytes)
     }
 }
@@ -92,10 +108,16 @@ impl Server {
 /// Path, first and last byte, and the version asked for.
 type Asked = (String, Option<(u64, u64)>, Option<String>);
 
-fn serve(stream: &TcpStream, state: &Mutex<State>) {
+fn serve(stream: &TcpStream, shared: &Shared) {
     let mut lines = BufReader::new(stream);
     while let Some(asked) = asked(&mut lines) {
-        let (head, body, is_over) = answer(&asked, &mut state.lock().unwrap());
+        let mut state = shared.state.lock().unwrap();
+        state.arrived += 1;
+        shared.another.notify_all();
+        let is_held = |state: &mut State| state.arrived < state.held;
+        let mut state = shared.another.wait_while(state, is_held).unwrap();
+        let (head, body, is_over) = answer(&asked, &mut state);
+        drop(state);
         let mut out = stream;
         if out.write_all(head.as_bytes()).is_err() || out.write_all(&body).is_err() {
             return;
