@@ -105,6 +105,7 @@ bench: ## instruction counts under callgrind, and ratios against rivals in one r
 	$(CARGO) run --release --package forerun-io --example hit_ratio
 	$(CARGO) run --release --package forerun --example clocks
 	$(CARGO) run --release --package forerun-bed --example punctual
+	$(CARGO) build --release --package forerun-bed && $(CARGO) run --release --package forerun-bed --example punctual_store
 	@mkdir -p target/bench && [ -s target/bench/1GiB ] || head -c 1G /dev/urandom > target/bench/1GiB
 	$(CARGO) run --release --package forerun-io --example cold -- target/bench/1GiB
 

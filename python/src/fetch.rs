@@ -129,9 +129,13 @@ impl Source for Object {
         Some(self.requests)
     }
 
-    /// As objects read by HTTP: 30 ms to the first byte and 80 MB/s a connection.
+    /// As objects read by HTTP: 30 ms to the first byte and 80 MB/s a connection, and as many of
+    /// these as there may be requests.
     fn profile(&self) -> Option<Profile> {
-        Profile::constant(Nanos(30_000_000), 80_000_000).ok()
+        let alone = Profile::constant(Nanos(30_000_000), 80_000_000);
+        alone
+            .and_then(|profile| profile.with_servers(self.requests))
+            .ok()
     }
 
     fn bytes(&self) -> io::Result<u64> {

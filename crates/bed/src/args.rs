@@ -11,13 +11,14 @@ use clap::{Args as Group, Parser, Subcommand, ValueEnum};
 use serde::Serialize;
 
 use crate::failure::{At, Failure};
+use crate::objects::command::StoreArgs;
 use crate::plan::{Place, Plan};
 use crate::read::{self, READERS_MAX, Reading};
 use crate::servers::command::ServersCommand;
 use crate::soak::command::{SoakArgs, SoakReaderArgs};
 use crate::{
-    bed, changes, down, local, memory_group, passthrough, quantity, serve, small, state, status,
-    table, up,
+    bed, changes, cold, down, fill, local, memory_group, passthrough, quantity, serve, small,
+    state, status, table, up,
 };
 
 /// Emulated disks under the kernel's own page cache, readahead and scheduler.
@@ -39,7 +40,12 @@ enum Command {
         /// Print the steps, and make nothing
         #[arg(long)]
         dry_run: bool,
+        /// Copy the files of this folder onto it, too
+        #[arg(long, value_name = "DIR", conflicts_with = "dry_run")]
+        copy: Option<PathBuf>,
     },
+    /// Make a bed cold: nothing of its files is in memory then
+    Cold(StateFolder),
     /// Undo everything a bed made
     Down(StateFolder),
     /// Show the existing parts of a bed, and the counters of its disks
@@ -62,6 +68,8 @@ enum Command {
     Changes(ChangesArgs),
     /// Let readers come, go, stall and die on a mount, and check that its memory is flat
     Soak(SoakArgs),
+    /// Serve objects on loopback as a store behind a network would, until it is stopped
+    Store(StoreArgs),
     /// One reader of a soak; `soak` starts it
     #[command(hide = true)]
     SoakReader(SoakReaderArgs),
@@ -258,15 +266,30 @@ impl Args {
                 bed,
                 state,
                 dry_run,
+                copy,
             } => {
                 let bed = bed::load(&bed)?;
+                if let Some(from) = copy.as_deref().filter(|from| !from.is_dir()) {
+                    return Err(Failure::unusable(from, "--copy takes a folder"));
+                }
                 if dry_run {
                     let plan = Plan::new(&bed, &Place::of(&state.state, &bed.disks)?);
                     return write!(out, "{plan}").at(&state.state);
                 }
                 let made = up::run(&bed, &state.state, out)?;
-                let files = Place::of(made.folder(), &bed.disks)?.files;
-                writeln!(out, "up: files in {}", files.display()).at(&state.state)
+                let place = Place::of(made.folder(), &bed.disks)?;
+                let from = copy.as_deref();
+                if let Some(Err(failure)) = from.map(|f| fill::copy(&bed, &place, f, &place.files))
+                {
+                    down::undo(made)?;
+                    return Err(failure);
+                }
+                writeln!(out, "up: files in {}", place.files.display()).at(&state.state)
+            }
+            Command::Cold(state) => {
+                let bed = state::bed(&state.state)?;
+                let place = Place::of(&state.state, &bed.disks)?;
+                cold::again(&bed, &place, &bed.queue)
             }
             Command::Down(state) => down::run(&state.state),
             Command::Status(state) => status::run(&state.state, out),
@@ -279,6 +302,7 @@ impl Args {
             Command::Local(args) => args.run(out),
             Command::Changes(args) => args.run(out),
             Command::Soak(args) => args.run(out),
+            Command::Store(args) => args.run(out),
             Command::SoakReader(args) => args.run(),
         }
     }

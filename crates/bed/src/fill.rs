@@ -17,10 +17,12 @@ use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use crate::bed::{Files, Mix};
+use crate::bed::{Bed, Files, Mix};
+use crate::cold::{self, Mode};
 use crate::content::{self, BLOCK_BYTES};
 use crate::failure::{At, Failure};
 use crate::mix;
+use crate::plan::Place;
 
 /// Bytes of one write: large enough to cost little, small enough to stay in the processor's cache.
 const WRITE_BYTES: usize = 256 * BLOCK_BYTES;
@@ -98,6 +100,38 @@ fn write(path: &Path, files: &Files, number: u64) -> std::io::Result<()> {
         0 => file.sync_all(),
         _ => Ok(()),
     }
+}
+
+/// Copies a folder, with all folders in it, onto the file system of a bed that is up, and gives its
+/// bytes. Links and other special files are left out.
+///
+/// # Errors
+/// It does not fit, or the bed is in use.
+pub fn copy(bed: &Bed, place: &Place, from: &Path, to: &Path) -> Result<u64, Failure> {
+    cold::delay(place, false)?;
+    cold::unmount(place)?;
+    cold::mount(bed, place, Mode::ToFill)?;
+    let copied = copy_folder(from, to);
+    cold::unmount(place)?;
+    cold::mount(bed, place, Mode::ToMeasure)?;
+    cold::delay(place, true)?;
+    copied
+}
+
+fn copy_folder(from: &Path, to: &Path) -> Result<u64, Failure> {
+    fs::create_dir_all(to).at(to)?;
+    let mut bytes = 0;
+    for entry in fs::read_dir(from).at(from)? {
+        let entry = entry.at(from)?;
+        let target = to.join(entry.file_name());
+        let kind = entry.file_type().at(from)?;
+        if kind.is_dir() {
+            bytes += copy_folder(&entry.path(), &target)?;
+        } else if kind.is_file() {
+            bytes += fs::copy(entry.path(), &target).at(&target)?;
+        }
+    }
+    Ok(bytes)
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@
 //! order. [`serve`] is the daemon: [`export`], [`emulated`], [`store`]. [`read`] is the program
 //! both candidates run, [`mod@table`] the whole comparison, and [`small`] that of small files.
 //! [`changes`] needs no bed: it checks the reads of a mount while its source changes; nor does
-//! [`local`]: it compares the rates of one large file of a disk that is there.
+//! [`objects`], a store behind a network, nor [`local`]: it compares the rates of one large file of a disk that is there.
 //!
 //! It needs root, names the missing parts where it cannot run, and touches no device or mount it
 //! did not make. It is a tool of the project, not part of an installation.
@@ -37,6 +37,7 @@ pub mod memory_group;
 pub mod mix;
 pub mod mounted;
 pub mod needs;
+pub mod objects;
 pub mod passthrough;
 pub mod plan;
 pub mod profile;

@@ -66,6 +66,26 @@ fn an_object_is_read_whole_ahead_of_its_reader_and_each_byte_once() {
     assert!(ledger.used > 400, "fetched ahead and used: {ledger:?}");
 }
 
+/// One at a time, the first would wait for the others for ever.
+#[test]
+fn requests_to_a_server_that_is_not_known_yet_go_out_side_by_side() {
+    let server = Server::start();
+    let paths: Vec<_> = (0..8).map(|number| format!("/{number}")).collect();
+    let driver = driver(64 << 20);
+    let client = Client::default();
+    let readers = paths.iter().map(|path| {
+        server.put(path, "1", content(1));
+        open(&driver, &client, &server.url(path))
+    });
+    let readers: Vec<_> = readers.collect();
+    server.hold(8);
+    std::thread::scope(|scope| {
+        for reader in &readers {
+            scope.spawn(|| assert_eq!(reader.read_at(&mut [0; 4096], 0).unwrap(), 4096));
+        }
+    });
+}
+
 #[test]
 fn an_empty_object_ends_at_once() {
     let server = Server::start();

@@ -19,6 +19,10 @@ use crate::address::{Address, Store};
 use crate::attempts::{Attempts, Fault};
 use crate::{Client, StoreError};
 
+/// Requests that a store is taken to work on at once until that is measured: as few as no store has, and enough that it
+/// is not taken for one disk.
+const SERVERS: u32 = 16;
+
 /// See the [module](self).
 pub struct Object {
     client: Client,
@@ -165,9 +169,11 @@ impl Source for Object {
         Some(self.client.limits.requests)
     }
 
-    /// 30 ms to the first byte and 80 MB/s: an object store of today, seen over one connection.
+    /// 30 ms to the first byte and 80 MB/s: an object store of today, seen over one connection; and [`SERVERS`] of
+    /// these.
     fn profile(&self) -> Option<Profile> {
-        Profile::constant(Nanos(30_000_000), 80_000_000).ok()
+        let alone = Profile::constant(Nanos(30_000_000), 80_000_000);
+        alone.and_then(|profile| profile.with_servers(SERVERS)).ok()
     }
 
     fn bytes(&self) -> io::Result<u64> {

@@ -26,7 +26,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from ._default import default_engine
 from ._file import File
@@ -284,8 +284,9 @@ def data_loader(
     sampler.follow(hinted)
     if num_workers > 0:
         worker_init_fn = _Init(engine, num_workers, worker_init_fn)
+    # It has the protocol of torch's class, whose subclass it cannot be where there is no torch.
     return DataLoader(
-        hinted,
+        cast(Any, hinted),
         batch_size=batch_size,
         sampler=sampler,
         drop_last=drop_last,

@@ -13,8 +13,8 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use crate::bed::Bed;
-use crate::cold::{self, Mode};
 use crate::failure::{At, Failure};
+use crate::fill;
 use crate::plan::Place;
 use crate::servers::{Answers, Server, media};
 
@@ -59,25 +59,7 @@ pub fn ready(
 /// # Errors
 /// It does not fit, or the bed is in use.
 pub fn copy(bed: &Bed, place: &Place, index: &Path) -> Result<u64, Failure> {
-    cold::delay(place, false)?;
-    cold::unmount(place)?;
-    cold::mount(bed, place, Mode::ToFill)?;
-    let copied = copy_files(index, &place.files.join(FOLDER));
-    cold::unmount(place)?;
-    cold::mount(bed, place, Mode::ToMeasure)?;
-    cold::delay(place, true)?;
-    copied
-}
-
-fn copy_files(from: &Path, to: &Path) -> Result<u64, Failure> {
-    fs::create_dir(to).at(to)?;
-    let mut bytes = 0;
-    for entry in fs::read_dir(from).at(from)? {
-        let entry = entry.at(from)?;
-        let target = to.join(entry.file_name());
-        bytes += fs::copy(entry.path(), &target).at(&target)?;
-    }
-    Ok(bytes)
+    fill::copy(bed, place, index, &place.files.join(FOLDER))
 }
 
 /// Lets a given number of clients query the index below a folder, all in a memory group.

@@ -6,8 +6,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::io::{BufRead, BufReader, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::sync::{Arc, Condvar, Mutex};
 
 /// How an answer goes wrong.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -33,15 +32,20 @@ struct State {
     keys: u64,
     requests: u64,
     body_bytes: u64,
-    /// Before each answer.
-    delay: Duration,
-    /// Requests that wait for their answers, and the most so far.
-    open: usize,
-    most: usize,
+    /// Requests that must have come before any is answered.
+    held: u64,
+    arrived: u64,
+}
+
+#[derive(Default)]
+struct Shared {
+    state: Mutex<State>,
+    /// One more request has arrived.
+    another: Condvar,
 }
 
 pub(crate) struct Server {
-    state: Arc<Mutex<State>>,
+    shared: Arc<Shared>,
     address: String,
 }
 
@@ -49,15 +53,15 @@ impl Server {
     pub(crate) fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();
-        let state = Arc::<Mutex<State>>::default();
-        let shared = state.clone();
+        let shared = Arc::<Shared>::default();
+        let own = shared.clone();
         std::thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
-                let state = shared.clone();
-                std::thread::spawn(move || serve(&stream, &state));
+                let shared = own.clone();
+                std::thread::spawn(move || serve(&stream, &shared));
             }
         });
-        Self { state, address }
+        Self { shared, address }
     }
 
     pub(crate) fn url(&self, path: &str) -> String {
@@ -66,48 +70,44 @@ impl Server {
 
     /// The object at this path has these bytes from now on.
     pub(crate) fn put(&self, path: &str, version: &str, bytes: Vec<u8>) {
-        let mut state = self.state.lock().unwrap();
+        let mut state = self.shared.state.lock().unwrap();
         let object = (format!("\"{version}\""), Arc::new(bytes));
         state.objects.insert(path.to_owned(), object);
     }
 
     pub(crate) fn delete(&self, path: &str) {
-        self.state.lock().unwrap().objects.remove(path);
+        self.shared.state.lock().unwrap().objects.remove(path);
     }
 
     /// The next answers go wrong like this, one after the other.
     pub(crate) fn fail(&self, faults: impl IntoIterator<Item = Fault>) {
-        self.state.lock().unwrap().faults.extend(faults);
+        self.shared.state.lock().unwrap().faults.extend(faults);
     }
 
     /// All answers go wrong like this from now on, or none.
     pub(crate) fn fail_always(&self, fault: Option<Fault>) {
-        self.state.lock().unwrap().always = fault;
+        self.shared.state.lock().unwrap().always = fault;
+    }
+
+    /// No request is answered from now on until so many have come.
+    pub(crate) fn hold(&self, requests: u64) {
+        let mut state = self.shared.state.lock().unwrap();
+        state.held = state.arrived + requests;
     }
 
     /// Faults that no answer had yet.
     pub(crate) fn faults_left(&self) -> usize {
-        self.state.lock().unwrap().faults.len()
+        self.shared.state.lock().unwrap().faults.len()
     }
 
     /// Listings have so many keys, in pages of 1,000, behind one folder.
     pub(crate) fn list(&self, keys: u64) {
-        self.state.lock().unwrap().keys = keys;
-    }
-
-    /// All answers come so much later from now on.
-    pub(crate) fn delay(&self, delay: Duration) {
-        self.state.lock().unwrap().delay = delay;
-    }
-
-    /// The most requests that waited for their answers at once.
-    pub(crate) fn most_at_once(&self) -> usize {
-        self.state.lock().unwrap().most
+        self.shared.state.lock().unwrap().keys = keys;
     }
 
     /// Requests, and bytes of bodies, so far.
     pub(crate) fn counts(&self) -> (u64, u64) {
-        let state = self.state.lock().unwrap();
+        let state = self.shared.state.lock().unwrap();
         (state.requests, state.body_bytes)
     }
 }
@@ -121,11 +121,16 @@ struct Asked {
     version: Option<String>,
 }
 
-fn serve(stream: &TcpStream, state: &Mutex<State>) {
+fn serve(stream: &TcpStream, shared: &Shared) {
     let mut lines = BufReader::new(stream);
     while let Some(asked) = asked(&mut lines) {
-        wait(state);
-        let (head, body, is_over) = answer(&asked, &mut state.lock().unwrap());
+        let mut state = shared.state.lock().unwrap();
+        state.arrived += 1;
+        shared.another.notify_all();
+        let is_held = |state: &mut State| state.arrived < state.held;
+        let mut state = shared.another.wait_while(state, is_held).unwrap();
+        let (head, body, is_over) = answer(&asked, &mut state);
+        drop(state);
         let mut out = stream;
         if out.write_all(head.as_bytes()).is_err() || out.write_all(&body).is_err() {
             return;
@@ -135,20 +140,6 @@ fn serve(stream: &TcpStream, state: &Mutex<State>) {
             return;
         }
     }
-}
-
-/// The time to the first byte: as a server far away.
-fn wait(state: &Mutex<State>) {
-    let delay = {
-        let mut state = state.lock().unwrap();
-        state.open += 1;
-        state.most = state.most.max(state.open);
-        state.delay
-    };
-    if delay > Duration::ZERO {
-        std::thread::sleep(delay);
-    }
-    state.lock().unwrap().open -= 1;
 }
 
 fn asked(lines: &mut impl BufRead) -> Option<Asked> {

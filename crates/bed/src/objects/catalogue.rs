@@ -1,0 +1,188 @@
+//! The objects of a store: names, sizes and versions; their bytes follow from a seed.
+//!
+//! All bytes come from one piece of noise, of [`NOISE_BYTES`]; an object begins somewhere in it and
+//! goes round as often as it is long. A body is sent from there without a copy. The length of the
+//! noise is a prime, so that no two ranges of equal alignment are alike, and a reader who got bytes
+//! of another place notices.
+
+use crate::content::{self, BLOCK_BYTES};
+use crate::quantity;
+
+/// The largest prime below 16 MiB: the noise stays in memory at little cost.
+pub const NOISE_BYTES: u64 = 16_777_213;
+
+/// The most objects of one group.
+const COUNT_MAX: u64 = 1_000_000;
+
+/// The largest object of S3, 5 TiB.
+const BYTES_MAX: u64 = 5 << 40;
+
+/// Objects of one size, by the names `NAME/000000` onwards.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Group {
+    /// The first part of the names.
+    pub name: String,
+    /// How many.
+    pub count: u64,
+    /// How large each is.
+    pub bytes: u64,
+}
+
+/// An object.
+#[derive(Clone, Debug)]
+pub struct Object {
+    /// Its name in the bucket.
+    pub key: String,
+    /// How large it is.
+    pub bytes: u64,
+    /// Where in the noise it begins.
+    pub shift: u64,
+    /// Its version, with quotes.
+    pub version: String,
+}
+
+/// The objects of a bucket, by name.
+#[derive(Debug)]
+pub struct Catalogue {
+    /// The name of the bucket.
+    pub bucket: String,
+    objects: Vec<Object>,
+    noise: Vec<u8>,
+}
+
+/// A group as people type it: `large=1x1GB`.
+///
+/// # Errors
+/// No name, no count or no size, or more than S3 has.
+pub fn group(text: &str) -> Result<Group, String> {
+    let wanted = || {
+        format!(
+            "`{text}`: give a name, 1 to {COUNT_MAX} objects and the size of each, at most 5 TiB, as \
+             large=1x1GB"
+        )
+    };
+    let (name, rest) = text.split_once('=').ok_or_else(wanted)?;
+    let (count, bytes) = rest.split_once('x').ok_or_else(wanted)?;
+    let is_name = |c: char| c.is_ascii_alphanumeric() || c == '-';
+    let count = count.parse().ok().filter(|c| (1..=COUNT_MAX).contains(c));
+    let bytes = quantity::bytes(bytes).ok().filter(|b| *b <= BYTES_MAX);
+    match (count, bytes) {
+        (Some(count), Some(bytes)) if !name.is_empty() && name.chars().all(is_name) => Ok(Group {
+            name: name.to_owned(),
+            count,
+            bytes,
+        }),
+        _ => Err(wanted()),
+    }
+}
+
+impl Catalogue {
+    /// The objects of these groups.
+    #[must_use]
+    pub fn new(bucket: &str, groups: &[Group], seed: u64) -> Self {
+        let names = groups.iter().flat_map(|group| {
+            let key = |number| format!("{}/{number:06}", group.name);
+            (0..group.count).map(move |number| (key(number), group.bytes))
+        });
+        let mut objects: Vec<_> = names
+            .zip(1..)
+            .map(|((key, bytes), number)| {
+                let version = content::tag(seed, number, bytes);
+                Object {
+                    key,
+                    bytes,
+                    shift: content::tag(seed, number, 0) % NOISE_BYTES,
+                    // The form of an object that was uploaded in parts: not a digest of its bytes.
+                    version: format!("\"{version:032x}-2\""),
+                }
+            })
+            .collect();
+        objects.sort_by(|one, other| one.key.cmp(&other.key));
+        objects.dedup_by(|one, other| one.key == other.key);
+        let mut noise = vec![0; NOISE_BYTES as usize];
+        for (index, block) in noise.chunks_mut(BLOCK_BYTES).enumerate() {
+            content::expand(content::tag(seed, 0, index as u64), block);
+        }
+        Self {
+            bucket: bucket.to_owned(),
+            objects,
+            noise,
+        }
+    }
+
+    /// The object of this name.
+    #[must_use]
+    pub fn find(&self, key: &str) -> Option<&Object> {
+        let found = self.objects.binary_search_by(|o| o.key.as_str().cmp(key));
+        found.ok().map(|index| &self.objects[index])
+    }
+
+    /// The objects whose names come after this one and begin with the prefix.
+    #[must_use]
+    pub fn after<'a>(&'a self, key: &str, prefix: &'a str) -> &'a [Object] {
+        let begins = |o: &Object| o.key.starts_with(prefix);
+        let first = |o: &Object| o.key.as_str() <= key || (o.key.as_str() < prefix && !begins(o));
+        let objects = &self.objects[self.objects.partition_point(first)..];
+        &objects[..objects.partition_point(begins)]
+    }
+
+    /// Bytes of the noise from a place on, going round: some of them, at least one.
+    #[must_use]
+    pub fn noise(&self, place: u64, bytes_max: u64) -> &[u8] {
+        let begin = place % NOISE_BYTES;
+        let end = begin.saturating_add(bytes_max).min(NOISE_BYTES);
+        &self.noise[begin as usize..end as usize]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn catalogue() -> Catalogue {
+        let groups = ["b=3x1MB", "a=1x1GB"].map(|text| group(text).unwrap());
+        Catalogue::new("bed", &groups, 7)
+    }
+
+    #[test]
+    fn objects_have_names_in_order_and_versions_of_their_own() {
+        let catalogue = catalogue();
+        let keys = |prefix, after| {
+            let objects = catalogue.after(after, prefix).iter();
+            objects.map(|o| o.key.as_str()).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            keys("", ""),
+            ["a/000000", "b/000000", "b/000001", "b/000002"]
+        );
+        assert_eq!(keys("b/", ""), ["b/000000", "b/000001", "b/000002"]);
+        assert_eq!(keys("b/", "b/000001"), ["b/000002"]);
+        assert_eq!(keys("c", ""), [""; 0]);
+        let version = |key| &catalogue.find(key).unwrap().version;
+        assert_ne!(version("b/000000"), version("b/000001"));
+        assert!(catalogue.find("b/000003").is_none());
+    }
+
+    #[test]
+    fn noise_goes_round_and_differs_between_places() {
+        let catalogue = catalogue();
+        assert_eq!(catalogue.noise(NOISE_BYTES - 2, 10).len(), 2);
+        assert_eq!(catalogue.noise(NOISE_BYTES, 10), catalogue.noise(0, 10));
+        assert_ne!(catalogue.noise(0, 64), catalogue.noise(1 << 20, 64));
+    }
+
+    #[test]
+    fn a_group_that_is_none_is_refused_with_an_example() {
+        for wrong in [
+            "a",
+            "a=1",
+            "a=0x1MB",
+            "=1x1MB",
+            "a=1x1",
+            "a/b=1x1MB",
+            "a=1x9000000GB",
+        ] {
+            assert!(group(wrong).unwrap_err().contains("large=1x1GB"), "{wrong}");
+        }
+    }
+}
