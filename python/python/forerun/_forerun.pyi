@@ -8,7 +8,7 @@ from typing_extensions import Buffer
 
 from ._file import File
 
-__all__ = ["Engine", "Handle", "finish_engines", "simulate"]
+__all__ = ["Engine", "Handle", "finish_engines", "reproduce", "simulate"]
 
 @final
 class Engine:
