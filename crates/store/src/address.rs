@@ -93,6 +93,9 @@ impl Address {
         if bucket.is_empty() {
             return Err(refused("names no bucket"));
         }
+        if key.starts_with('/') {
+            return Err(refused("begins its key with an empty part"));
+        }
         let is_http = scheme.starts_with("http");
         if is_http && key.contains(['?', '#']) {
             return Err(refused(
@@ -123,9 +126,13 @@ impl Address {
         let connected = match self.scheme {
             "s3" => self.s3(limits, set),
             "gs" => {
-                let builder = configured(set, "GOOGLE_", GoogleCloudStorageBuilder::with_config)
+                let builder = configured(set, "GOOGLE_", GoogleCloudStorageBuilder::with_config);
+                let builder = match credentials::gs(&variables) {
+                    Signed::ByFile(file) => builder.with_application_credentials(file),
+                    signed => builder.with_skip_signature(signed == Signed::Not),
+                };
+                let builder = builder
                     .with_bucket_name(self.bucket())
-                    .with_skip_signature(credentials::gs(&variables) == Signed::Not)
                     .with_retry(no_retries())
                     .with_client_options(options(limits, false));
                 builder.build().map(|store| both(store, self))
@@ -175,7 +182,7 @@ impl Address {
             builder = builder.with_endpoint(endpoint);
         }
         builder = match signed {
-            Signed::ByVariables => builder,
+            Signed::ByVariables | Signed::ByFile(_) => builder,
             Signed::Not => builder.with_skip_signature(true),
             Signed::Keys { id, secret, token } => {
                 let builder = builder
@@ -273,6 +280,9 @@ mod tests {
             "s3://b/",
             "s3://b/k/",
             "s3:///k",
+            "s3://b//k",
+            "s3://b//",
+            "http://h//k",
             "s3://b/a//c",
             "s3://b/../k",
             "s3://b/a/./c",

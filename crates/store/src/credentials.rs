@@ -6,10 +6,10 @@
 //! | `gs://` | `GOOGLE_SERVICE_ACCOUNT`, `GOOGLE_APPLICATION_CREDENTIALS` | `~/.config/gcloud/application_default_credentials.json` |
 //! | `az://` | `AZURE_STORAGE_ACCOUNT_NAME`, `AZURE_STORAGE_ACCOUNT_KEY`, `AZURE_STORAGE_SAS_TOKEN`, `AZURE_CLIENT_ID` and the like | |
 //!
-//! Without any of them requests are not signed: public objects can be read. On a machine of a cloud,
+//! Without any of them, or with a part of a set, requests are not signed: public objects can be read. On a machine of a cloud,
 //! where credentials come from a metadata address, `FORERUN_METADATA=1` says so.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use ini::Ini;
 
@@ -24,6 +24,8 @@ pub(crate) type Variables<'a> = &'a dyn Fn(&str) -> Option<String>;
 pub(crate) enum Signed {
     /// The variables say how, or a metadata service that may be asked.
     ByVariables,
+    /// By a file of credentials.
+    ByFile(String),
     /// By keys of a profile.
     Keys {
         id: String,
@@ -40,9 +42,12 @@ pub(crate) struct Profile {
     pub(crate) endpoint: Option<String>,
 }
 
-fn any(variables: Variables<'_>, names: &[&str]) -> bool {
+/// Whether one of these sets is there as a whole: with a part of one, a client would go on to ask a metadata
+/// service.
+fn has_all_of(variables: Variables<'_>, sets: &[&[&str]]) -> bool {
     let is_set = |name: &&str| variables(name).is_some_and(|value| !value.is_empty());
-    names.iter().any(is_set) || variables(METADATA).is_some_and(|value| value == "1")
+    let is_told = variables(METADATA).is_some_and(|value| value == "1");
+    is_told || sets.iter().any(|set| set.iter().all(is_set))
 }
 
 /// How requests to S3 are signed, and the region and endpoint of the profile.
@@ -63,13 +68,17 @@ pub(crate) fn s3(variables: Variables<'_>) -> (Signed, Profile) {
         region: configured("region"),
         endpoint: configured("endpoint_url"),
     };
-    let known = [
-        "AWS_ACCESS_KEY_ID",
-        "AWS_WEB_IDENTITY_TOKEN_FILE",
-        "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
-        "AWS_CONTAINER_CREDENTIALS_FULL_URI",
+    // A key without its secret is refused by name.
+    let known: [&[&str]; 4] = [
+        &["AWS_ACCESS_KEY_ID"],
+        &["AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_ROLE_ARN"],
+        &["AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"],
+        &[
+            "AWS_CONTAINER_CREDENTIALS_FULL_URI",
+            "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE",
+        ],
     ];
-    if any(variables, &known) {
+    if has_all_of(variables, &known) {
         return (Signed::ByVariables, profile);
     }
     let key = |key| keys(&name, key).or_else(|| configured(key));
@@ -89,38 +98,47 @@ fn section_of(path: PathBuf) -> impl Fn(&str, &str) -> Option<String> {
 }
 
 pub(crate) fn gs(variables: Variables<'_>) -> Signed {
-    let known = [
-        "GOOGLE_APPLICATION_CREDENTIALS",
-        "GOOGLE_SERVICE_ACCOUNT",
-        "GOOGLE_SERVICE_ACCOUNT_PATH",
-        "GOOGLE_SERVICE_ACCOUNT_KEY",
-        "SERVICE_ACCOUNT",
+    let known: [&[&str]; 5] = [
+        &["GOOGLE_APPLICATION_CREDENTIALS"],
+        &["GOOGLE_SERVICE_ACCOUNT"],
+        &["GOOGLE_SERVICE_ACCOUNT_PATH"],
+        &["GOOGLE_SERVICE_ACCOUNT_KEY"],
+        &["GOOGLE_BEARER_TOKEN"],
     ];
-    let well_known = Path::new(".config/gcloud/application_default_credentials.json");
+    if has_all_of(variables, &known) {
+        return Signed::ByVariables;
+    }
+    let well_known = ".config/gcloud/application_default_credentials.json";
     let home = variables("HOME").map(PathBuf::from).unwrap_or_default();
-    let is_known = any(variables, &known) || home.join(well_known).exists();
-    if is_known {
-        Signed::ByVariables
-    } else {
-        Signed::Not
+    let file = home.join(well_known);
+    match file.to_str().filter(|_| file.exists()) {
+        Some(file) => Signed::ByFile(file.to_owned()),
+        None => Signed::Not,
     }
 }
 
 pub(crate) fn az(variables: Variables<'_>) -> Signed {
-    let known = [
-        "AZURE_STORAGE_ACCOUNT_KEY",
-        "AZURE_STORAGE_ACCESS_KEY",
-        "AZURE_STORAGE_SAS_TOKEN",
-        "AZURE_STORAGE_SAS_KEY",
-        "AZURE_STORAGE_TOKEN",
-        "AZURE_CLIENT_ID",
-        "AZURE_STORAGE_CLIENT_ID",
-        "AZURE_FEDERATED_TOKEN_FILE",
+    let known: [&[&str]; 8] = [
+        &["AZURE_STORAGE_ACCOUNT_KEY"],
+        &["AZURE_STORAGE_ACCESS_KEY"],
+        &["AZURE_STORAGE_SAS_TOKEN"],
+        &["AZURE_STORAGE_SAS_KEY"],
+        &["AZURE_STORAGE_TOKEN"],
+        &["AZURE_CLIENT_ID", "AZURE_CLIENT_SECRET", "AZURE_TENANT_ID"],
+        &[
+            "AZURE_STORAGE_CLIENT_ID",
+            "AZURE_STORAGE_CLIENT_SECRET",
+            "AZURE_STORAGE_TENANT_ID",
+        ],
+        &[
+            "AZURE_CLIENT_ID",
+            "AZURE_TENANT_ID",
+            "AZURE_FEDERATED_TOKEN_FILE",
+        ],
     ];
-    if any(variables, &known) {
-        Signed::ByVariables
-    } else {
-        Signed::Not
+    match has_all_of(variables, &known) {
+        true => Signed::ByVariables,
+        false => Signed::Not,
     }
 }
 
@@ -149,6 +167,31 @@ mod tests {
         assert_eq!(s3(&told).0, Signed::ByVariables);
         assert_eq!(gs(&told), Signed::ByVariables);
         assert_eq!(az(&told), Signed::ByVariables);
+    }
+
+    #[test]
+    fn a_part_of_a_set_is_no_credential() {
+        for name in [
+            "AWS_WEB_IDENTITY_TOKEN_FILE",
+            "AWS_ROLE_ARN",
+            "AWS_CONTAINER_CREDENTIALS_FULL_URI",
+            "AZURE_CLIENT_ID",
+            "AZURE_TENANT_ID",
+            "AZURE_FEDERATED_TOKEN_FILE",
+            "SERVICE_ACCOUNT",
+        ] {
+            let pairs = [("HOME", "/absent"), (name, "x")];
+            let part = of(&pairs);
+            assert_eq!(s3(&part).0, Signed::Not, "{name}");
+            assert_eq!(gs(&part), Signed::Not, "{name}");
+            assert_eq!(az(&part), Signed::Not, "{name}");
+        }
+        let pairs = [("AWS_WEB_IDENTITY_TOKEN_FILE", "x"), ("AWS_ROLE_ARN", "y")];
+        let whole = of(&pairs);
+        assert_eq!(s3(&whole).0, Signed::ByVariables);
+        let pairs = [("AZURE_STORAGE_ACCOUNT_KEY", "")];
+        let empty = of(&pairs);
+        assert_eq!(az(&empty), Signed::Not);
     }
 
     #[test]
