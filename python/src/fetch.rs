@@ -11,9 +11,9 @@ use std::fmt;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use forerun_core::{Nanos, Profile};
+use forerun_core::Profile;
 use forerun_io::arena::Target;
-use forerun_io::source::{Key, Source};
+use forerun_io::source::{Key, Source, remote};
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
@@ -129,13 +129,9 @@ impl Source for Object {
         Some(self.requests)
     }
 
-    /// As objects read by HTTP: 30 ms to the first byte and 80 MB/s a connection, and as many of
-    /// these as there may be requests.
+    /// As objects read by HTTP, and as many servers as there may be requests.
     fn profile(&self) -> Option<Profile> {
-        let alone = Profile::constant(Nanos(30_000_000), 80_000_000);
-        alone
-            .and_then(|profile| profile.with_servers(self.requests))
-            .ok()
+        remote::profile(self.requests)
     }
 
     fn bytes(&self) -> io::Result<u64> {

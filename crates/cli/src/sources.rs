@@ -9,19 +9,15 @@
 
 use std::path::Path;
 
+use forerun_io::source::remote::is_address;
 use forerun_io::{Driver, Reader};
 
 use crate::failure::Failure;
 
-/// What addresses begin with.
-const SCHEMES: [&str; 5] = ["s3://", "gs://", "az://", "http://", "https://"];
-
 /// The address that a path is.
 #[must_use]
 pub fn address(path: &Path) -> Option<&str> {
-    let text = path.to_str()?;
-    let is_address = SCHEMES.iter().any(|scheme| text.starts_with(scheme));
-    is_address.then_some(text)
+    path.to_str().filter(|text| is_address(text))
 }
 
 /// Opens files and objects.

@@ -20,6 +20,7 @@ pub mod file;
 pub mod generated;
 #[cfg(feature = "http")]
 pub mod http;
+pub mod remote;
 
 use std::fmt;
 use std::io;

@@ -15,6 +15,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use forerun_io::source::remote::{self, SCHEMES};
 use object_store::aws::AmazonS3Builder;
 use object_store::azure::MicrosoftAzureBuilder;
 use object_store::gcp::GoogleCloudStorageBuilder;
@@ -25,16 +26,6 @@ use object_store::{ClientOptions, ObjectStore, RetryConfig};
 
 use crate::credentials::{self, Signed};
 use crate::{Limits, StoreError};
-
-/// The schemes of addresses.
-pub const SCHEMES: [&str; 5] = ["s3", "gs", "az", "http", "https"];
-
-/// Whether a text begins like an address, and is no path.
-#[must_use]
-pub fn is_address(text: &str) -> bool {
-    let scheme = text.split_once("://").map(|(scheme, _)| scheme);
-    scheme.is_some_and(|scheme| SCHEMES.contains(&scheme))
-}
 
 /// Variables of the environment, by name.
 pub(crate) type Variables = BTreeMap<String, String>;
@@ -200,12 +191,8 @@ impl Address {
         builder.build().map(|store| both(store, self))
     }
 
-    /// The number of its device. FNV-1a (Fowler, Noll and Vo): two stores with one number would share a
-    /// queue, and nothing else.
     fn number(&self) -> u64 {
-        let fold = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-        let hash = self.base.bytes().fold(0xcbf2_9ce4_8422_2325, fold);
-        hash >> 2 | 1 << 40
+        remote::number(&self.base)
     }
 }
 
@@ -300,6 +287,5 @@ mod tests {
                 .as_ref()
                 .is_empty()
         );
-        assert!(is_address("s3://b") && !is_address("s3:/b") && !is_address("a/b"));
     }
 }

@@ -6,18 +6,13 @@
 //! ```
 
 use std::io;
-use std::time::Duration;
 
+use forerun_io::source::remote::{Limits, Pauses};
 use object_store::Error;
 use object_store::client::HttpError;
-use tokio::time::{Instant, sleep, timeout_at};
+use tokio::time::{sleep, timeout_at};
 
-use crate::{Limits, failure};
-
-/// The first pause between two attempts; each is twice the one before, up to [`PAUSE_MAX`].
-const PAUSE: Duration = Duration::from_millis(100);
-/// See [`PAUSE`].
-const PAUSE_MAX: Duration = Duration::from_secs(5);
+use crate::failure;
 
 /// How an attempt ended that did not bring all.
 pub(crate) enum Fault {
@@ -53,17 +48,12 @@ fn status(text: &str) -> Option<u16> {
     behind.get(..3)?.parse().ok()
 }
 
-pub(crate) struct Attempts {
-    until: Instant,
-    pause: Duration,
-}
+/// Attempts at one request.
+pub(crate) struct Attempts(Pauses);
 
 impl Attempts {
     pub(crate) fn new(limits: &Limits) -> Self {
-        Self {
-            until: Instant::now() + limits.deadline,
-            pause: PAUSE,
-        }
+        Self(Pauses::new(limits))
     }
 
     /// Makes one, no longer than until the deadline.
@@ -72,13 +62,13 @@ impl Attempts {
         attempt: impl Future<Output = Result<T, Fault>>,
     ) -> Result<T, Fault> {
         let late = || Fault::Last(io::Error::from_raw_os_error(libc::ETIMEDOUT));
-        let ended = timeout_at(self.until, attempt).await;
+        let ended = timeout_at(self.0.until().into(), attempt).await;
         ended.unwrap_or_else(|_| Err(late()))
     }
 
     /// Something came: the next pause is a first one.
     pub(crate) fn begin_anew(&mut self) {
-        self.pause = PAUSE;
+        self.0.begin_anew();
     }
 
     /// Waits before the next one.
@@ -90,11 +80,8 @@ impl Attempts {
             Fault::Last(error) => return Err(error),
             Fault::Passing(error) => error,
         };
-        if Instant::now() + self.pause > self.until {
-            return Err(error);
-        }
-        sleep(self.pause).await;
-        self.pause = (self.pause * 2).min(PAUSE_MAX);
+        let pause = self.0.next(None).ok_or(error)?;
+        sleep(pause).await;
         Ok(())
     }
 }

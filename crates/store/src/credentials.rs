@@ -35,7 +35,7 @@ pub(crate) enum Signed {
     Not,
 }
 
-/// What files say of S3 beside its keys.
+/// Settings of S3 in files, beside its keys.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Profile {
     pub(crate) region: Option<String>,

@@ -32,44 +32,17 @@ mod object;
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use object_store::ObjectStoreExt;
 use tokio::runtime::Runtime;
 
-pub use address::{SCHEMES, is_address};
 pub use failure::StoreError;
+pub use forerun_io::source::remote::Limits;
 pub use listing::{Entry, Listing};
 pub use object::Object;
 
 use address::{Address, Store, Variables};
 use attempts::{Attempts, Fault};
-
-/// How long requests may take, and how many there are.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Limits {
-    /// For a connection to be made.
-    pub connect: Duration,
-    /// For each piece of an answer to arrive.
-    pub silence: Duration,
-    /// For a range, all attempts together.
-    pub deadline: Duration,
-    /// Requests to one bucket at once.
-    pub requests: u32,
-}
-
-impl Default for Limits {
-    /// 10 s to connect, 30 s of silence and 2 min for a range; 64 requests: at 30 ms to the first byte and
-    /// 80 MB/s a connection as much as 5 GB/s.
-    fn default() -> Self {
-        Self {
-            connect: Duration::from_secs(10),
-            silence: Duration::from_secs(30),
-            deadline: Duration::from_secs(120),
-            requests: 64,
-        }
-    }
-}
 
 /// Connections to stores, shared by all objects opened with it. Its threads end with the last of them.
 #[derive(Clone, Debug)]

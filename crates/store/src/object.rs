@@ -8,8 +8,9 @@ use std::fmt;
 use std::io;
 use std::sync::Arc;
 
-use forerun_core::{Nanos, Profile};
+use forerun_core::Profile;
 use forerun_io::arena::Target;
+use forerun_io::source::remote::{self, SERVERS};
 use forerun_io::source::{Key, Source};
 use futures_util::StreamExt;
 use object_store::path::Path;
@@ -18,10 +19,6 @@ use object_store::{GetOptions, GetRange, ObjectMeta};
 use crate::address::{Address, Store};
 use crate::attempts::{Attempts, Fault};
 use crate::{Client, StoreError};
-
-/// Requests that a store is taken to work on at once until that is measured: as few as no store has, and enough that it
-/// is not taken for one disk.
-const SERVERS: u32 = 16;
 
 /// See the [module](self).
 pub struct Object {
@@ -169,11 +166,8 @@ impl Source for Object {
         Some(self.client.limits.requests)
     }
 
-    /// 30 ms to the first byte and 80 MB/s: an object store of today, seen over one connection; and [`SERVERS`] of
-    /// these.
     fn profile(&self) -> Option<Profile> {
-        let alone = Profile::constant(Nanos(30_000_000), 80_000_000);
-        alone.and_then(|profile| profile.with_servers(SERVERS)).ok()
+        remote::profile(SERVERS)
     }
 
     fn bytes(&self) -> io::Result<u64> {

@@ -21,51 +21,18 @@ use std::fmt;
 use std::io::{self, Read};
 use std::sync::Arc;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use forerun_core::{Nanos, Profile};
+use forerun_core::Profile;
 use ureq::http::{Response, StatusCode, header};
 use ureq::{Agent, Body};
 
+use super::remote::{self, Pauses, SERVERS};
 use super::{Key, Source};
 use crate::arena::Target;
 use crate::error::Error;
 
-/// How long requests may take, and how many there are.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Limits {
-    /// For a connection to be made.
-    pub connect: Duration,
-    /// For each piece of an answer to arrive.
-    pub silence: Duration,
-    /// For a range, all attempts together.
-    pub deadline: Duration,
-    /// Requests to one server at once.
-    pub requests: u32,
-}
-
-impl Default for Limits {
-    /// 10 s to connect, 30 s of silence and 2 min for a range; 64 requests: at 30 ms to the first byte and
-    /// 80 MB/s a connection as much as 5 GB/s.
-    fn default() -> Self {
-        Self {
-            connect: Duration::from_secs(10),
-            silence: Duration::from_secs(30),
-            deadline: Duration::from_secs(120),
-            requests: 64,
-        }
-    }
-}
-
-/// The first pause between two attempts; each is twice the one before, up to [`PAUSE_MAX`].
-const PAUSE: Duration = Duration::from_millis(100);
-/// See [`PAUSE`].
-const PAUSE_MAX: Duration = Duration::from_secs(5);
-
-/// Requests that a server is taken to work on at once until it was measured: four times as many may
-/// go out, all that [`Limits::requests`] permits. Begun with one, a store of 100 ms was taken for one
-/// disk, and 16 readers stayed at two requests at a time; a server that is one disk is found out.
-const SERVERS: u32 = 16;
+pub use super::remote::Limits;
 
 /// Connections to HTTP servers, shared by all objects opened with it.
 #[derive(Clone, Debug)]
@@ -109,11 +76,11 @@ impl Client {
             source,
         };
         let authority = authority(url).map_err(failed)?;
-        let mut attempts = Attempts::new(&self.limits);
+        let mut pauses = Pauses::new(&self.limits);
         let response = loop {
             match self.request(url, 0, 1, None) {
                 Ok(response) => break response,
-                Err(fault) => attempts.pause(fault).map_err(failed)?,
+                Err(fault) => pause(&mut pauses, fault).map_err(failed)?,
             }
         };
         let header = |name| text(&response, name);
@@ -134,7 +101,7 @@ impl Client {
             url: url.into(),
             version: version.into(),
             bytes,
-            server: number(authority),
+            server: remote::number(authority),
         })
     }
 
@@ -232,11 +199,8 @@ impl Source for Object {
         Some(self.client.limits.requests)
     }
 
-    /// 30 ms to the first byte and 80 MB/s: an object store of today, seen over one connection; and
-    /// [`SERVERS`] of these.
     fn profile(&self) -> Option<Profile> {
-        let alone = Profile::constant(Nanos(30_000_000), 80_000_000);
-        alone.and_then(|profile| profile.with_servers(SERVERS)).ok()
+        remote::profile(SERVERS)
     }
 
     fn bytes(&self) -> io::Result<u64> {
@@ -246,15 +210,15 @@ impl Source for Object {
     fn read(&self, target: &mut Target, offset: u64, skip: usize) -> io::Result<usize> {
         let left = usize::try_from(self.bytes.saturating_sub(offset)).unwrap_or(usize::MAX);
         let end = target.bytes().min(left);
-        let mut attempts = Attempts::new(&self.client.limits);
+        let mut pauses = Pauses::new(&self.client.limits);
         let mut done = skip;
         while done < end {
             let before = done;
             if let Err(fault) = self.read_once(target, offset, &mut done, end) {
                 if done > before {
-                    attempts.pause = PAUSE;
+                    pauses.begin_anew();
                 }
-                attempts.pause(fault).inspect_err(|error| {
+                pause(&mut pauses, fault).inspect_err(|error| {
                     tracing::warn!("{}: bytes from {offset}: {error}", self.url);
                 })?;
             }
@@ -263,37 +227,19 @@ impl Source for Object {
     }
 }
 
-/// Attempts at one range.
-struct Attempts {
-    until: Instant,
-    pause: Duration,
-}
-
-impl Attempts {
-    fn new(limits: &Limits) -> Self {
-        Self {
-            until: Instant::now() + limits.deadline,
-            pause: PAUSE,
-        }
-    }
-
-    /// Waits before the next attempt.
-    ///
-    /// # Errors
-    /// The fault is for good, or the next attempt would come after the deadline.
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "a pause is kept to: nothing can make the server ready before"
-    )]
-    fn pause(&mut self, fault: Fault) -> io::Result<()> {
-        let pause = fault.after.unwrap_or(self.pause);
-        if fault.is_last || Instant::now() + pause > self.until {
-            return Err(fault.error);
-        }
-        thread::sleep(pause);
-        self.pause = (self.pause * 2).min(PAUSE_MAX);
-        Ok(())
-    }
+/// Waits before the next attempt.
+///
+/// # Errors
+/// The fault is for good, or the next attempt would come after the deadline.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a pause is kept to: nothing can make the server ready before"
+)]
+fn pause(pauses: &mut Pauses, fault: Fault) -> io::Result<()> {
+    let next = pauses.next(fault.after).filter(|_| !fault.is_last);
+    let next = next.ok_or(fault.error)?;
+    thread::sleep(next);
+    Ok(())
 }
 
 /// Why a request brought nothing, or not all.
@@ -378,13 +324,4 @@ fn authority(url: &str) -> io::Result<&str> {
     let refused = || other("an address begins with http://");
     let rest = rest.ok_or_else(refused)?;
     Ok(rest.split(['/', '?', '#']).next().unwrap_or(rest))
-}
-
-/// The number of a server: the same for its objects, above those of devices.
-fn number(authority: &str) -> u64 {
-    // FNV-1a (Fowler, Noll and Vo): two servers with one number would share a queue, and nothing else.
-    let fold = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-    let hash = authority.bytes().fold(0xcbf2_9ce4_8422_2325, fold);
-    // Below the numbers of devices that are made up.
-    hash >> 2 | 1 << 40
 }

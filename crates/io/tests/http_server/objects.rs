@@ -1,0 +1,158 @@
+//! Tests of every client of objects: each reads the same objects, behind the same faults, of the server beside this file.
+//!
+//! A client's own test program names the client, and calls each of these in a test of that name.
+
+use std::io::ErrorKind;
+
+use forerun_core::{Bytes, preset};
+use forerun_io::error::number;
+use forerun_io::{Config, Driver, Reader, generated};
+
+use super::{Fault, Server};
+
+pub(crate) const BYTES: usize = 3 * (1 << 20) + 777;
+
+/// A client of one server.
+pub(crate) trait Client {
+    /// The address of the object at a path of the server.
+    fn address(&self, path: &str) -> String;
+    fn open(&self, driver: &Driver, path: &str) -> Reader;
+    /// Bytes that it reads of an object to open it.
+    fn bytes_to_open(&self) -> u64;
+}
+
+/// Makes a client of a server.
+pub(crate) type Make = fn(&Server) -> Box<dyn Client>;
+
+pub(crate) fn content(version: u64) -> Vec<u8> {
+    let mut bytes = vec![0; BYTES];
+    generated::fill(version, 0, 0, &mut bytes);
+    bytes
+}
+
+pub(crate) fn driver(memory: u64) -> Driver {
+    let settings = preset::default().settings(Bytes(memory)).unwrap();
+    Driver::new(Config::new(settings)).unwrap()
+}
+
+pub(crate) fn read_all(reader: &Reader) -> std::io::Result<Vec<u8>> {
+    let (mut all, mut piece) = (Vec::new(), vec![0; 100_000]);
+    loop {
+        match reader.read_at(&mut piece, all.len() as u64)? {
+            0 => return Ok(all),
+            n => all.extend(&piece[..n]),
+        }
+    }
+}
+
+pub(crate) fn an_object_is_read_whole_ahead_of_its_reader_and_each_byte_once(make: Make) {
+    let server = Server::start();
+    server.put("/b/a", "1", content(1));
+    let (driver, client) = (driver(8 << 20), make(&server));
+    let reader = client.open(&driver, "/b/a");
+    assert!(read_all(&reader).unwrap() == content(1));
+    let (requests, bytes) = server.counts();
+    assert_eq!(bytes, BYTES as u64 + client.bytes_to_open());
+    assert!(requests < 40, "{requests} requests for 770 blocks");
+    drop(reader);
+    let ledger = driver.finish().unwrap();
+    ledger.check().unwrap();
+    assert!(ledger.used > 400, "fetched ahead and used: {ledger:?}");
+}
+
+/// One at a time, the first would wait for the others for ever.
+pub(crate) fn requests_to_a_server_that_is_not_known_yet_go_out_side_by_side(make: Make) {
+    let server = Server::start();
+    let (driver, client) = (driver(64 << 20), make(&server));
+    let readers = (0..8).map(|number| {
+        let path = format!("/b/{number}");
+        server.put(&path, "1", content(1));
+        client.open(&driver, &path)
+    });
+    let readers: Vec<_> = readers.collect();
+    server.hold(8);
+    std::thread::scope(|scope| {
+        for reader in &readers {
+            scope.spawn(|| assert_eq!(reader.read_at(&mut [0; 4096], 0).unwrap(), 4096));
+        }
+    });
+}
+
+pub(crate) fn an_empty_object_ends_at_once(make: Make) {
+    let server = Server::start();
+    server.put("/b/empty", "1", Vec::new());
+    let driver = driver(1 << 20);
+    let reader = make(&server).open(&driver, "/b/empty");
+    assert_eq!(reader.read_at(&mut [0; 10], 0).unwrap(), 0);
+}
+
+pub(crate) fn passing_faults_are_not_seen_by_a_reader_or_at_opening(make: Make) {
+    let server = Server::start();
+    server.put("/b/a", "1", content(1));
+    let driver = driver(8 << 20);
+    server.fail([Fault::Status(503, None), Fault::Reset]);
+    let reader = make(&server).open(&driver, "/b/a");
+    server.fail([
+        Fault::Status(503, None),
+        Fault::Cut(1000),
+        Fault::Reset,
+        Fault::Status(429, Some(1)),
+        Fault::Status(500, None),
+        Fault::Cut(0),
+    ]);
+    assert!(read_all(&reader).unwrap() == content(1));
+    assert_eq!(server.faults_left(), 0);
+}
+
+pub(crate) fn a_replaced_object_is_an_error_to_its_readers_and_new_to_the_next_open(make: Make) {
+    let server = Server::start();
+    server.put("/b/a", "1", content(1));
+    let (driver, client) = (driver(1 << 20), make(&server));
+    let old = client.open(&driver, "/b/a");
+    let mut piece = vec![0; 100_000];
+    assert_eq!(old.read_at(&mut piece, 0).unwrap(), piece.len());
+    assert!(piece == content(1)[..piece.len()]);
+    server.put("/b/a", "2", content(2));
+    // Resident blocks are of the old version; the others cannot be had any more.
+    let error = read_all(&old)
+        .map(|all| assert!(all == content(1)))
+        .unwrap_err();
+    assert_eq!(number(&error), Some(libc::ESTALE), "{error}");
+    let new = client.open(&driver, "/b/a");
+    assert!(read_all(&new).unwrap() == content(2));
+    server.delete("/b/a");
+    let error = new.read_at(&mut piece, 0).unwrap_err();
+    assert_eq!(number(&error), Some(libc::ENOENT), "{error}");
+    assert_eq!(error.kind(), ErrorKind::NotFound);
+    let address = client.address("/b/a");
+    assert!(error.to_string().starts_with(&address), "{error}");
+}
+
+pub(crate) fn refusals_reach_the_reader_as_what_they_are(make: Make) {
+    let server = Server::start();
+    server.put("/b/a", "1", content(1));
+    let client = make(&server);
+    let refused = [
+        (Fault::Status(401, None), libc::EACCES),
+        (Fault::Status(403, None), libc::EACCES),
+        (Fault::Status(404, None), libc::ENOENT),
+        (Fault::Status(412, None), libc::ESTALE),
+        (Fault::Status(416, None), libc::EIO),
+        (Fault::Status(400, None), libc::EIO),
+        (Fault::Whole, libc::EIO),
+    ];
+    for (fault, expected) in refused {
+        // A driver each, so that nothing is resident.
+        let driver = driver(1 << 20);
+        let reader = client.open(&driver, "/b/a");
+        let mut byte = [0];
+        server.fail_always(Some(fault));
+        let error = reader.read_at(&mut byte, 1_500_000).unwrap_err();
+        server.fail_always(None);
+        assert_eq!(number(&error), Some(expected), "{fault:?}: {error}");
+        let address = client.address("/b/a");
+        assert!(error.to_string().starts_with(&address), "{error}");
+        // The next one is not refused.
+        assert_eq!(reader.read_at(&mut byte, 1_500_000).unwrap(), 1);
+    }
+}
