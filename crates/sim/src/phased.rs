@@ -13,7 +13,7 @@
 
 use forerun_core::{Bytes, Nanos, Profile};
 
-use crate::device::{Completion, Device, Request, Usage};
+use crate::device::{Completion, Device, Process, Request, Usage};
 
 /// See the [module](self).
 #[derive(Debug)]
@@ -64,6 +64,10 @@ impl Device for Phased {
             device.advance(now, done);
         }
         done.sort_by_key(|ended| ended.at);
+    }
+
+    fn is_full_for(&self, process: Process) -> bool {
+        self.all().any(|device| device.is_full_for(process))
     }
 
     fn usage(&self) -> Usage {

@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 use forerun_core::spec::{Knows, Method, Param, Spec};
 use forerun_core::{Bytes, Nanos, Profile, profile};
 
-use super::{Built, Completion, Device, Outcome, Request, Usage};
+use super::{Built, Completion, Device, Outcome, Process, Request, Usage};
 use crate::device::needs::{Needs, Run};
 
 /// Number of devices, and bytes on one before the next one's turn.
@@ -198,6 +198,11 @@ impl Device for Array {
             }
         }
         self.ended = ended;
+    }
+
+    fn is_full_for(&self, process: Process) -> bool {
+        let mut devices = self.devices.iter();
+        devices.any(|device| device.is_full_for(process))
     }
 
     fn usage(&self) -> Usage {

@@ -367,20 +367,17 @@ impl World<'_, '_> {
 
     /// Whether a reader has to wait for room in a queue. One whose block is on its way asks for nothing.
     fn is_held(&self, reader: usize) -> bool {
-        let process = Process(self.readers[reader].process);
-        if !self
+        let one = &self.readers[reader];
+        let process = Process(one.process);
+        if self
             .devices
             .iter()
-            .any(|device| device.is_full_for(process))
+            .all(|device| !device.is_full_for(process))
         {
             return false;
         }
-        let one = &self.readers[reader];
-        let (file, at) = (
-            FileId(one.file as u32),
-            one.reading.map(|reading| reading.at),
-        );
-        let found = at.and_then(|at| self.table.find(file, Block(at as u32)));
+        let (file, at) = (one.file as u32, one.reading.map(|reading| reading.at));
+        let found = at.and_then(|at| self.table.find(FileId(file), Block(at as u32)));
         found.is_none_or(|found| found.flags & flag::FILLING == 0)
     }
 
