@@ -57,7 +57,7 @@ const WAIT_MAX: u64 = 4_000_000;
 /// A slow body has this share of a connection's rate.
 const SLOW: u64 = 16;
 
-/// What a store is like.
+/// The properties of a store.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// From a request to the first byte of its answer.
@@ -182,7 +182,7 @@ impl Store {
         Ok(())
     }
 
-    /// Answers for those who measure: outside of the model.
+    /// Answers about the store itself, for measurements: outside of the model.
     fn own(&self, request: &Request) -> Option<Answer> {
         match request.path.as_str() {
             "/-/counters" => {

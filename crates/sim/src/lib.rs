@@ -12,10 +12,10 @@
 //! ```
 //!
 //! ```text
-//! trace, workload           what is read, recorded or made      announce   as hints
-//! wrap, device              what serves it, innermost last      phased     in the phase of a turn
-//! world, hinted             who runs it: engine or planner      simulate   either, as one outcome
-//! record, replay            what was decided, and again         report     what came of it
+//! trace, workload           the reads, recorded or made         announce   as hints
+//! wrap, device              the device, innermost last          phased     in the phase of a turn
+//! world, hinted             run by the engine or a planner      simulate   either, as one outcome
+//! record, replay            its decisions, kept and repeated    report     as figures
 //! count                     hits without time                  validate   a drive against measured responses
 //! ```
 //!

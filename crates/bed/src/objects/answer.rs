@@ -57,7 +57,7 @@ impl Body {
 pub struct Answer {
     /// From the status to the empty line.
     pub head: String,
-    /// What follows, unless the request was HEAD.
+    /// The body, unless the request was HEAD.
     pub body: Body,
 }
 

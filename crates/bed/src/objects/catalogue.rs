@@ -2,7 +2,7 @@
 //!
 //! All bytes come from one piece of noise, of [`NOISE_BYTES`]; an object begins somewhere in it and
 //! goes round as often as it is long. A body is sent from there without a copy. The length of the
-//! noise is a prime, so that no two ranges of equal alignment are alike, and a reader who got bytes
+//! noise is a prime, so that no two ranges of equal alignment are alike, and a reader that got bytes
 //! of another place notices.
 
 use crate::content::{self, BLOCK_BYTES};

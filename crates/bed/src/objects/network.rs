@@ -75,7 +75,7 @@ impl Network {
             }
             self.volume = self.volume.max(end);
             self.bodies.remove(&(end, number));
-            // It is at most what is left of 64 bits.
+            // At most the rest of 64 bits.
             self.now.0 += needed as u64;
         }
         self.now = self.now.max(now);
