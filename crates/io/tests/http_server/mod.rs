@@ -21,6 +21,8 @@ pub(crate) enum Fault {
     Reset,
     /// The whole object and 200, whatever was asked for.
     Whole,
+    /// The range, without an ETag.
+    Untagged,
 }
 
 #[derive(Default)]
@@ -220,8 +222,12 @@ fn answer(asked: &Asked, state: &mut State) -> (String, Vec<u8>, bool) {
         true => Vec::new(),
         false => bytes[first as usize..=last as usize].to_vec(),
     };
+    let tag = match fault {
+        Some(Fault::Untagged) => String::new(),
+        _ => format!("ETag: {version}\r\n"),
+    };
     let mut head = format!(
-        "ETag: {version}\r\nLast-Modified: Mon, 01 Jan 2024 00:00:00 GMT\r\nContent-Length: {}\r\n",
+        "{tag}Last-Modified: Mon, 01 Jan 2024 00:00:00 GMT\r\nContent-Length: {}\r\n",
         body.len()
     );
     if asked.is_head {
