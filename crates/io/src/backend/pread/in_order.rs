@@ -13,13 +13,16 @@
 //! A read that continues the last one submitted waits while the disk has two such lists: it has enough to do, and the
 //! list grows meanwhile.
 //!
-//! The lane's thread submits; another takes completions. A read that the file system carries out before
+//! The lane's thread submits; another takes completions, until an event file tells it to end. It is never ended by
+//! taking the context away: the number of a context is an address, which the next one set up may have, and the thread
+//! would take the completions of that. A read that the file system carries out before
 //! `io_submit` returns costs the overlap and nothing else. A read that ends early, is refused or is no direct one
 //! is made anew where that is found.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::io;
-use std::os::fd::AsRawFd;
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::{AsRawFd, FromRawFd};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
@@ -37,10 +40,15 @@ const READS_MAX: usize = 64;
 /// Ended reads that are taken in one call.
 const EVENTS: usize = 32;
 
+/// `IOCB_CMD_POLL`.
+const POLL: u16 = 5;
 /// `IOCB_CMD_PREADV`.
 const READ: u16 = 7;
 
-/// `struct iocb` of the kernel, for reads: all else is 0.
+/// The number of the completion that tells the thread to end: no flight is at this address.
+const END: u64 = 0;
+
+/// `struct iocb` of the kernel, for reads and polls: all else is 0.
 #[repr(C)]
 #[derive(Default)]
 struct ControlBlock {
@@ -49,6 +57,7 @@ struct ControlBlock {
     opcode: u16,
     priority: i16,
     descriptor: u32,
+    /// Of a poll: the conditions.
     pieces: u64,
     count: u64,
     offset: i64,
@@ -111,6 +120,8 @@ struct AioContext {
     in_flight: Mutex<InFlight>,
     /// A read has ended.
     ended: Condvar,
+    /// Readable as soon as the thread is to end.
+    end: File,
 }
 
 /// See the [module](self).
@@ -125,9 +136,10 @@ impl InOrder {
     /// # Errors
     /// The system has none, forbids it, or has no room for as many reads.
     pub(super) fn start(sink: Arc<dyn Sink>) -> io::Result<Self> {
+        let end = event_file()?;
         let mut context: libc::c_ulong = 0;
         // SAFETY: the kernel writes the number of the context into a variable that is there for the call.
-        let set_up = unsafe { libc::syscall(libc::SYS_io_setup, READS_MAX, &raw mut context) };
+        let set_up = unsafe { libc::syscall(libc::SYS_io_setup, READS_MAX + 1, &raw mut context) };
         if set_up < 0 {
             return Err(io::Error::last_os_error());
         }
@@ -136,19 +148,13 @@ impl InOrder {
             sink,
             in_flight: Mutex::default(),
             ended: Condvar::default(),
+            end,
         });
+        shared.poll_end()?;
         let taking = shared.clone();
         let thread = std::thread::Builder::new().name("forerun-ended".into());
-        match thread.spawn(move || taking.take_ended()) {
-            Ok(thread) => Ok(Self {
-                shared,
-                thread: Some(thread),
-            }),
-            Err(error) => {
-                shared.destroy();
-                Err(error)
-            }
-        }
+        let thread = Some(thread.spawn(move || taking.take_ended())?);
+        Ok(Self { shared, thread })
     }
 }
 
@@ -203,7 +209,8 @@ impl Drop for InOrder {
         if self.shared.in_flight.lock().reads() > 0 {
             return;
         }
-        self.shared.destroy();
+        // Eight bytes into an event file that counts to 2^64 are always taken.
+        let _ = (&self.shared.end).write(&1_u64.to_ne_bytes());
         if let Some(thread) = self.thread.take() {
             // A panic in the thread was reported by itself; there is nothing to add.
             let _ = thread.join();
@@ -239,11 +246,39 @@ impl Flight {
     }
 }
 
+fn event_file() -> io::Result<File> {
+    // SAFETY: a plain call.
+    let file = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC) };
+    if file < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the descriptor is new, open and owned by nothing else.
+    Ok(unsafe { File::from_raw_fd(file) })
+}
+
 fn file(request: &Request) -> Option<&OpenFile> {
     request.source.as_ref()?.file()
 }
 
 impl AioContext {
+    /// Asks for a completion, [`END`], once the event file is readable.
+    fn poll_end(&self) -> io::Result<()> {
+        let mut control = ControlBlock {
+            data: END,
+            opcode: POLL,
+            descriptor: self.end.as_raw_fd() as u32,
+            pieces: libc::POLLIN as u64,
+            ..ControlBlock::default()
+        };
+        let list = [&raw mut control];
+        // SAFETY: the list and its entry are there for the call, which copies them; a poll has no memory.
+        let taken = unsafe { libc::syscall(libc::SYS_io_submit, self.context, 1, list.as_ptr()) };
+        match taken {
+            1 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+
     /// The number of a list that ends with this request.
     fn new_list(&self, last: Option<&Request>) -> u64 {
         let mut in_flight = self.in_flight.lock();
@@ -284,7 +319,7 @@ impl AioContext {
         taken
     }
 
-    /// The life of the thread: until the context is destroyed.
+    /// The life of the thread: until the event file is readable.
     fn take_ended(&self) {
         let mut events = [Event::default(); EVENTS];
         loop {
@@ -303,14 +338,25 @@ impl AioContext {
                 )
             };
             match usize::try_from(taken) {
-                Ok(taken) => events[..taken].iter().for_each(|event| self.end(event)),
+                Ok(taken) => {
+                    let mut is_over = false;
+                    for event in &events[..taken] {
+                        match event.data {
+                            END => is_over = true,
+                            _ => self.completed(event),
+                        }
+                    }
+                    if is_over {
+                        return;
+                    }
+                }
                 Err(_) if io::Error::last_os_error().kind() == io::ErrorKind::Interrupted => {}
                 Err(_) => return,
             }
         }
     }
 
-    fn end(&self, event: &Event) {
+    fn completed(&self, event: &Event) {
         // SAFETY: the number is the address of a flight that the kernel had, from `into_raw`; each is
         // reported once.
         let flight = unsafe { Box::from_raw(event.data as *mut Flight) };
@@ -330,9 +376,11 @@ impl AioContext {
         let outcome = read_here(&mut request);
         self.sink.completed(request, outcome);
     }
+}
 
-    fn destroy(&self) {
-        // SAFETY: a plain call; nothing is in flight, and the thread that waits in the context wakes.
+impl Drop for AioContext {
+    fn drop(&mut self) {
+        // SAFETY: a plain call; nothing is in flight, and no thread is left that uses the context.
         unsafe { libc::syscall(libc::SYS_io_destroy, self.context) };
     }
 }
