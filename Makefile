@@ -15,10 +15,10 @@ FUZZ_SECONDS ?= 60
 # Absolute, because each test program runs in its crate's folder.
 TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
 SKIPPED := $(TARGET)/skipped.txt
+# One profile and one set of features for lints, documentation and tests, so that dependencies are built and checked once.
+OPTIONS := --release --features forerun-io/http,forerun-io/async
 # A crate outside the workspace, which adds methods as a user of the libraries would.
 OUTSIDE := --manifest-path examples/own-methods/Cargo.toml
-# The extension module, outside the workspace because it is built against an interpreter.
-MODULE := --manifest-path python/Cargo.toml
 PYTHON ?= python3
 VENV := $(TARGET)/python-venv
 WHEELS := $(TARGET)/wheels
@@ -41,13 +41,12 @@ test: format lint doc unit ## everything that must hold: format, lints, document
 
 .PHONY: format
 format: ## is the source formatted?
-	@if $(call have,fmt); then $(CARGO) fmt --all --check && $(CARGO) fmt $(OUTSIDE) --check && \
-	  $(CARGO) fmt $(MODULE) --check; \
+	@if $(call have,fmt); then $(CARGO) fmt --all --check && $(CARGO) fmt $(OUTSIDE) --check; \
 	else $(call missing,rustfmt,the format is not checked); fi
 
 .PHONY: lint
 lint: ## clippy, warnings are errors
-	@if $(call have,clippy); then $(CARGO) clippy --workspace --all-targets --release -- -D warnings; \
+	@if $(call have,clippy); then $(CARGO) clippy --workspace --all-targets $(OPTIONS) -- -D warnings; \
 	else $(call missing,clippy,lints are not checked); fi
 
 # Release is what users run, and the only profile in which ratios of speed mean anything. Core and
@@ -59,10 +58,9 @@ lint: ## clippy, warnings are errors
 unit: export FORERUN_SKIPPED = $(SKIPPED)
 unit: ## all tests, the engine's and the simulator's with debug assertions; ends with what was skipped
 	@mkdir -p "$(dir $(SKIPPED))" && : > "$(SKIPPED)"
-	$(CARGO) test --workspace --exclude forerun-core --exclude forerun-sim --release
+	$(CARGO) test --workspace --exclude forerun-core --exclude forerun-sim --exclude forerun-python $(OPTIONS)
 	$(CARGO) test --package forerun-core --package forerun-sim --package forerun-io --profile checked
-	$(CARGO) test --package forerun-io --features http,async --test http --test conformance --test streams
-	$(CARGO) test $(OUTSIDE) --target-dir "$(TARGET)/own-methods"
+	$(CARGO) test $(OUTSIDE) --target-dir "$(TARGET)" --release
 	@$(MAKE) --no-print-directory python
 	@sort -u -o "$(SKIPPED)" "$(SKIPPED)"; if [ -s "$(SKIPPED)" ]; then \
 	  echo "$$(wc -l < "$(SKIPPED)") skipped:"; cat "$(SKIPPED)"; \
@@ -73,7 +71,7 @@ unit: ## all tests, the engine's and the simulator's with debug assertions; ends
 wheel: ## the Python package as an abi3 wheel in target/wheels; needs maturin
 	@rm -f "$(WHEELS)"/forerun-*.whl
 	cd python && PATH="$(VENV)/bin:$$PATH" maturin build --release --locked \
-	    --target-dir "$(TARGET)/python" --out "$(WHEELS)"
+	    --target-dir "$(TARGET)" --out "$(WHEELS)"
 
 # Installed as users have it, from the wheel, so that a file that is missing there is found.
 .PHONY: python
@@ -84,8 +82,6 @@ python: ## the Python package: wheel, pytest, stubtest, doctests; skipped where 
 	    > "$(TARGET)/python-venv.log" 2>&1; then \
 	  echo "skipped: python: $(PYTHON) from 3.11 on, venv and packages of PyPI are needed" \
 	    | tee -a "$(SKIPPED)"; tail -n 3 "$(TARGET)/python-venv.log"; exit 0; fi; \
-	if $(call have,clippy); then \
-	  $(CARGO) clippy $(MODULE) --target-dir "$(TARGET)/python" --release -- -D warnings; fi; \
 	$(MAKE) --no-print-directory wheel; \
 	"$(VENV)/bin/pip" install --quiet --disable-pip-version-check --force-reinstall --no-deps \
 	    "$(WHEELS)"/forerun-*.whl; \
@@ -93,7 +89,8 @@ python: ## the Python package: wheel, pytest, stubtest, doctests; skipped where 
 
 .PHONY: doc
 doc: ## the documentation builds without a warning
-	RUSTDOCFLAGS="-D warnings -A rustdoc::private-intra-doc-links" $(CARGO) doc --workspace --no-deps --document-private-items
+	RUSTDOCFLAGS="-D warnings -A rustdoc::private-intra-doc-links" $(CARGO) doc --workspace --no-deps \
+	    --document-private-items $(OPTIONS)
 
 .PHONY: bench
 bench: ## instruction counts under callgrind, and ratios against rivals in one run
@@ -104,7 +101,7 @@ bench: ## instruction counts under callgrind, and ratios against rivals in one r
 	$(CARGO) run --release --package forerun-sim --example memory
 	$(CARGO) run --release --package forerun-io --example hit_ratio
 	$(CARGO) run --release --package forerun --example clocks
-	$(CARGO) run --release --package forerun-bed --example punctual
+	$(CARGO) run --release --package forerun-emulated --example punctual
 	$(CARGO) build --release --package forerun-bed && $(CARGO) run --release --package forerun-bed --example punctual_store
 	@mkdir -p target/bench && [ -s target/bench/1GiB ] || head -c 1G /dev/urandom > target/bench/1GiB
 	$(CARGO) run --release --package forerun-io --example cold -- target/bench/1GiB

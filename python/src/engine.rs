@@ -140,7 +140,8 @@ impl Engine {
     /// The emulated device as (switching_ns, rate_bytes_per_second), if there is one.
     #[getter]
     fn emulate(&self) -> Option<(u64, u64)> {
-        self.choices.emulate
+        let device = self.choices.emulate?;
+        Some((device.switching().0, device.bytes_per_second()))
     }
 
     /// Lowers the memory limit, or raises it up to that of the construction.

@@ -55,7 +55,7 @@ fn numbered(number: i32, text: String, path: Option<&Path>) -> PyErr {
 /// An error of a driver.
 pub(crate) fn of(error: Error) -> PyErr {
     match &error {
-        Error::Settings(_) | Error::Profile(_) => value(error),
+        Error::Settings(_) => value(error),
         Error::Open { path, source } => system(source, Some(path)),
         Error::Directory { path } => numbered(EISDIR, "Is a directory".to_owned(), Some(path)),
         Error::NotAFile { path } => {

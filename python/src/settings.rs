@@ -8,7 +8,9 @@
 
 use forerun_core::preset::{self, Preset};
 use forerun_core::{Bytes, Nanos, Profile, Settings};
-use forerun_io::{Config, Driver, Emulation};
+use forerun_emulated::Emulation;
+use forerun_io::emulate::Emulate;
+use forerun_io::{Config, Driver};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyInt};
 
@@ -57,8 +59,8 @@ pub(crate) struct Choices {
     pub(crate) memory: u64,
     pub(crate) preset: &'static Preset,
     pub(crate) profile: Option<Profile>,
-    /// A device to emulate, as the two numbers of its model.
-    pub(crate) emulate: Option<(u64, u64)>,
+    /// A device to emulate.
+    pub(crate) emulate: Option<Emulation>,
 }
 
 impl Choices {
@@ -75,7 +77,7 @@ impl Choices {
         let emulate = emulate.map(|(switching, rate)| {
             let switching = count("switching_ns of emulate", &switching, u64::MAX)?;
             let rate = count("bytes_per_second of emulate", &rate, u64::MAX)?;
-            Ok::<_, PyErr>((switching, rate))
+            Emulation::new(Nanos(switching), rate, 1).map_err(errors::value)
         });
         let choices = Self {
             memory: count("memory", memory, u64::MAX)?,
@@ -83,9 +85,6 @@ impl Choices {
             profile: profile.map(profile_of).transpose()?,
             emulate: emulate.transpose()?,
         };
-        if let Some(emulation) = choices.emulation() {
-            emulation.profile().map_err(errors::value)?;
-        }
         choices.settings()?;
         Ok(choices)
     }
@@ -96,15 +95,6 @@ impl Choices {
             .map_err(errors::value)
     }
 
-    fn emulation(&self) -> Option<Emulation> {
-        let (switching_ns, bytes_per_second) = self.emulate?;
-        Some(Emulation {
-            switching: Nanos(switching_ns),
-            bytes_per_second,
-            servers: 1,
-        })
-    }
-
     /// Starts an engine.
     ///
     /// # Errors
@@ -112,7 +102,9 @@ impl Choices {
     pub(crate) fn start(&self) -> PyResult<Driver> {
         let mut config = Config::new(self.settings()?);
         config.profile.clone_from(&self.profile);
-        config.lab.emulate = self.emulation();
+        config.lab.emulate = self
+            .emulate
+            .map(|device| Box::new(device) as Box<dyn Emulate>);
         Driver::new(config).map_err(errors::of)
     }
 

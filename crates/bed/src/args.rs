@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use crate::failure::{At, Failure};
 use crate::objects::command::StoreArgs;
-use crate::plan::{Place, Plan};
+use crate::plan::{BedPaths, Plan};
 use crate::read::{self, READERS_MAX, Reading};
 use crate::servers::command::ServersCommand;
 use crate::soak::command::{SoakArgs, SoakReaderArgs};
@@ -273,11 +273,11 @@ impl Args {
                     return Err(Failure::unusable(from, "--copy takes a folder"));
                 }
                 if dry_run {
-                    let plan = Plan::new(&bed, &Place::of(&state.state, &bed.disks)?);
+                    let plan = Plan::new(&bed, &BedPaths::of(&state.state, &bed.disks)?);
                     return write!(out, "{plan}").at(&state.state);
                 }
                 let made = up::run(&bed, &state.state, out)?;
-                let place = Place::of(made.folder(), &bed.disks)?;
+                let place = BedPaths::of(made.folder(), &bed.disks)?;
                 let from = copy.as_deref();
                 if let Some(Err(failure)) = from.map(|f| fill::copy(&bed, &place, f, &place.files))
                 {
@@ -288,7 +288,7 @@ impl Args {
             }
             Command::Cold(state) => {
                 let bed = state::bed(&state.state)?;
-                let place = Place::of(&state.state, &bed.disks)?;
+                let place = BedPaths::of(&state.state, &bed.disks)?;
                 cold::again(&bed, &place, &bed.queue)
             }
             Command::Down(state) => down::run(&state.state),

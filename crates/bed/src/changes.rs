@@ -126,15 +126,15 @@ impl Report {
     }
 }
 
-/// Shared by all threads.
-struct Shared {
+/// SharedCheck by all threads.
+struct SharedCheck {
     changing: Changing,
     histories: Vec<History>,
     clock: Clock,
     is_over: AtomicBool,
 }
 
-impl Shared {
+impl SharedCheck {
     fn goes_on(&self) -> bool {
         !self.is_over.load(Ordering::Relaxed) && self.clock.elapsed() < self.changing.time
     }
@@ -175,7 +175,7 @@ pub fn run(changing: &Changing) -> Result<Report, Failure> {
 fn run_in(changing: &Changing, folder: &Path) -> Result<Report, Failure> {
     fs::set_permissions(folder, fs::Permissions::from_mode(0o755)).at(folder)?;
     let files = WRITERS * FILES_PER_WRITER;
-    let mut shared = Shared {
+    let mut shared = SharedCheck {
         changing: changing.clone(),
         histories: Vec::new(),
         clock: Clock::start(),
@@ -224,8 +224,8 @@ fn run_in(changing: &Changing, folder: &Path) -> Result<Report, Failure> {
 }
 
 fn start<T: Send + 'static>(
-    shared: &Arc<Shared>,
-    run: impl FnOnce(&Shared) -> Result<T, Failure> + Send + 'static,
+    shared: &Arc<SharedCheck>,
+    run: impl FnOnce(&SharedCheck) -> Result<T, Failure> + Send + 'static,
 ) -> JoinHandle<Result<T, Failure>> {
     let shared = shared.clone();
     thread::spawn(move || {
@@ -244,7 +244,7 @@ fn joined<T>(thread: JoinHandle<Result<T, Failure>>) -> Result<T, Failure> {
 }
 
 /// Whether the mount shows the files, to the other user too.
-fn check_mount(shared: &Shared) -> Result<(), Failure> {
+fn check_mount(shared: &SharedCheck) -> Result<(), Failure> {
     let path = shared.mounted(0);
     if let Err(error) = File::open(&path) {
         let text = format!(

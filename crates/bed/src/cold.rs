@@ -14,7 +14,7 @@ use rustix::mount::MountFlags;
 use crate::bed::{Bed, Kind, Queue};
 use crate::failure::{At, Failure};
 use crate::kernel;
-use crate::plan::Place;
+use crate::plan::BedPaths;
 use crate::thing::unmount_once_free;
 use crate::up::loops;
 
@@ -31,7 +31,7 @@ pub enum Mode {
 ///
 /// # Errors
 /// A loop device is gone, or the kernel refuses.
-pub fn mount(bed: &Bed, place: &Place, mode: Mode) -> Result<(), Failure> {
+pub fn mount(bed: &Bed, place: &BedPaths, mode: Mode) -> Result<(), Failure> {
     let devices = loops(bed, place)?;
     let Some(first) = devices.first() else {
         return Err(Failure::broken(&place.files, "a bed has at least one disk"));
@@ -58,7 +58,7 @@ pub fn mount(bed: &Bed, place: &Place, mode: Mode) -> Result<(), Failure> {
 ///
 /// # Errors
 /// It is in use.
-pub fn unmount(place: &Place) -> Result<(), Failure> {
+pub fn unmount(place: &BedPaths) -> Result<(), Failure> {
     unmount_once_free(&place.files).at(&place.files)
 }
 
@@ -66,7 +66,7 @@ pub fn unmount(place: &Place) -> Result<(), Failure> {
 ///
 /// # Errors
 /// It is in use; a setting the kernel refuses.
-pub fn again(bed: &Bed, place: &Place, queue: &Queue) -> Result<(), Failure> {
+pub fn again(bed: &Bed, place: &BedPaths, queue: &Queue) -> Result<(), Failure> {
     unmount(place)?;
     mount(bed, place, Mode::ToMeasure)?;
     set(bed, place, queue)
@@ -76,7 +76,7 @@ pub fn again(bed: &Bed, place: &Place, queue: &Queue) -> Result<(), Failure> {
 ///
 /// # Errors
 /// The export does not answer.
-pub fn delay(place: &Place, is_on: bool) -> Result<(), Failure> {
+pub fn delay(place: &BedPaths, is_on: bool) -> Result<(), Failure> {
     let Some(export) = &place.export else {
         return Ok(());
     };
@@ -91,7 +91,7 @@ pub fn delay(place: &Place, is_on: bool) -> Result<(), Failure> {
 ///
 /// # Errors
 /// A setting the kernel refuses.
-pub fn set(bed: &Bed, place: &Place, queue: &Queue) -> Result<(), Failure> {
+pub fn set(bed: &Bed, place: &BedPaths, queue: &Queue) -> Result<(), Failure> {
     let read_ahead_kib = queue.read_ahead_bytes / 1024;
     let devices = loops(bed, place)?;
     for device in &devices {

@@ -8,7 +8,7 @@
 //! usage   counters of each disk, as JSON
 //! ```
 //!
-//! A read copies its bytes when it is asked and answers when the [`Emulated`] disk says that they
+//! A read copies its bytes when it is asked and answers when the [`Disk`] says that they
 //! would have arrived. Writes are never delayed: beds are measured read-only.
 //!
 //! One thread receives all requests; it becomes punctual when the delay is turned on, and stays
@@ -20,7 +20,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, UNIX_EPOCH};
 
-use forerun_sim::device::Outcome;
+use forerun_emulated::Disk;
+use forerun_sim::device::{self, Outcome};
 use fuser::{
     Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo, InitFlags,
     KernelConfig, LockOwner, OpenFlags, ReplyAttr, ReplyData, ReplyDirectory, ReplyEmpty,
@@ -29,7 +30,6 @@ use fuser::{
 
 use crate::bed::Disks;
 use crate::clock::{self, Priority};
-use crate::emulated::Emulated;
 use crate::status::DiskUsage;
 use crate::store::Store;
 
@@ -50,7 +50,7 @@ struct Pending(ReplyData, io::Result<Vec<u8>>);
 
 struct Image {
     store: Store,
-    disk: Emulated<Pending>,
+    disk: Disk<Pending>,
 }
 
 /// See the [module](self).
@@ -80,7 +80,8 @@ impl Export {
         let image = |index| {
             let name = image_name(index);
             let store = Store::open(folder, &name, disks.image_bytes)?;
-            let disk = Emulated::start(&name, &disks.device, finish)?;
+            let device = disks.device.clone();
+            let disk = Disk::start(&name, move || device::parse(&device), finish)?;
             Ok(Image { store, disk })
         };
         Ok(Self {
@@ -101,7 +102,7 @@ impl Export {
             DELAY => Some("off\n".into()),
             USAGE => {
                 let meters = self.images.iter().map(|image| image.disk.meter());
-                let usage: Vec<DiskUsage> = meters.map(DiskUsage::of).collect();
+                let usage: Vec<DiskUsage> = meters.map(|meter| DiskUsage::of(meter)).collect();
                 serde_json::to_string(&usage).ok()
             }
             _ => None,

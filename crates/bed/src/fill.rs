@@ -22,7 +22,7 @@ use crate::cold::{self, Mode};
 use crate::content::{self, BLOCK_BYTES};
 use crate::failure::{At, Failure};
 use crate::mix;
-use crate::plan::Place;
+use crate::plan::BedPaths;
 
 /// Bytes of one write: large enough to cost little, small enough to stay in the processor's cache.
 const WRITE_BYTES: usize = 256 * BLOCK_BYTES;
@@ -107,7 +107,7 @@ fn write(path: &Path, files: &Files, number: u64) -> std::io::Result<()> {
 ///
 /// # Errors
 /// It does not fit, or the bed is in use.
-pub fn copy(bed: &Bed, place: &Place, from: &Path, to: &Path) -> Result<u64, Failure> {
+pub fn copy(bed: &Bed, place: &BedPaths, from: &Path, to: &Path) -> Result<u64, Failure> {
     cold::delay(place, false)?;
     cold::unmount(place)?;
     cold::mount(bed, place, Mode::ToFill)?;

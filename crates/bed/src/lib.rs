@@ -11,7 +11,7 @@
 //!
 //! One way through the files: [`bed`] (the TOML) -> [`plan`] -> [`up`], which writes each [`thing`]
 //! into the [`state`] directory before it is made, and [`down`], which undoes them in reverse
-//! order. [`serve`] is the daemon: [`export`], [`emulated`], [`store`]. [`read`] is the program
+//! order. [`serve`] is the daemon: [`export`], [`store`]. [`read`] is the program
 //! both candidates run, [`mod@table`] the whole comparison, and [`small`] that of small files.
 //! [`changes`] needs no bed: it checks the reads of a mount while its source changes; nor does
 //! [`objects`], a store behind a network, nor [`local`]: it compares the rates of one large file of a disk that is there.
@@ -24,11 +24,9 @@
 pub mod args;
 pub mod bed;
 pub mod changes;
-pub mod clock;
 pub mod cold;
 pub mod content;
 pub mod down;
-pub mod emulated;
 pub mod export;
 pub mod fill;
 pub mod kernel;
@@ -55,4 +53,5 @@ pub mod thing;
 pub mod tool;
 pub mod up;
 
+pub use forerun_emulated::clock;
 pub use forerun_surface::failure;

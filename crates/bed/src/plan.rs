@@ -13,7 +13,7 @@ use crate::failure::{At, Failure};
 
 /// Paths of the parts of a bed.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Place {
+pub struct BedPaths {
     /// The images: in tmpfs, or, of local disks, in the state directory.
     pub images: PathBuf,
     /// Mount point of the export of emulated disks.
@@ -24,7 +24,7 @@ pub struct Place {
     pub rival: PathBuf,
 }
 
-impl Place {
+impl BedPaths {
     /// The place of the bed whose state is in `folder`.
     ///
     /// # Errors
@@ -92,7 +92,7 @@ pub struct Plan {
 impl Plan {
     /// The steps of making this bed.
     #[must_use]
-    pub fn new(bed: &Bed, place: &Place) -> Self {
+    pub fn new(bed: &Bed, place: &BedPaths) -> Self {
         let folders = place.export.iter().chain([&place.files, &place.rival]);
         let mut steps = vec![
             Step::Folders(folders.cloned().collect()),
@@ -185,7 +185,7 @@ mod tests {
 
     fn plan(text: &str) -> String {
         let bed = bed::parse(text).unwrap();
-        let place = Place::of(Path::new("/run/forerun-bed"), &bed.disks).unwrap();
+        let place = BedPaths::of(Path::new("/run/forerun-bed"), &bed.disks).unwrap();
         Plan::new(&bed, &place).to_string()
     }
 

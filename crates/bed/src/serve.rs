@@ -12,7 +12,7 @@ use fuser::{Config, MountOption, Session};
 
 use crate::export::Export;
 use crate::failure::{At, Failure};
-use crate::plan::Place;
+use crate::plan::BedPaths;
 use crate::state;
 
 /// The daemon's line when the export is there.
@@ -30,7 +30,7 @@ pub fn run(folder: &Path) -> Result<(), Failure> {
     // where the daemon leads a session already.
     let _ = rustix::process::setsid();
     let bed = state::bed(folder)?;
-    let place = Place::of(folder, &bed.disks)?;
+    let place = BedPaths::of(folder, &bed.disks)?;
     let Some(mountpoint) = &place.export else {
         return Err(Failure::Usage(
             "disks.device: a local disk is not served".into(),

@@ -34,7 +34,7 @@ use serde::{Deserialize, Serialize};
 use crate::bed::Bed;
 use crate::clock::Priority;
 use crate::failure::{At, Failure};
-use crate::plan::Place;
+use crate::plan::BedPaths;
 use crate::state::State;
 use crate::table::side::Side;
 use crate::table::{check_rival, median};
@@ -189,7 +189,7 @@ fn prepare(
     index: Option<&Path>,
     progress: &mut dyn Write,
 ) -> Result<ServerTable, Failure> {
-    let place = Place::of(state.folder(), &bed.disks)?;
+    let place = BedPaths::of(state.folder(), &bed.disks)?;
     let served_bytes = match index {
         Some(index) => search::copy(bed, &place, index)?,
         None => {
@@ -235,7 +235,7 @@ fn prepare(
 }
 
 /// The schedulers that every disk of the bed may have.
-fn offered(bed: &Bed, place: &Place) -> Result<Vec<String>, Failure> {
+fn offered(bed: &Bed, place: &BedPaths) -> Result<Vec<String>, Failure> {
     match up::loops(bed, place)?.first() {
         Some(device) => kernel::schedulers(device),
         None => Ok(Vec::new()),
@@ -265,7 +265,7 @@ fn sides(comparison: &Comparison, absent: &[String]) -> Vec<Side> {
 
 fn measure(
     bed: &Bed,
-    place: &Place,
+    place: &BedPaths,
     state: &mut State,
     comparison: &Comparison,
     sides: &[Side],

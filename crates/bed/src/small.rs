@@ -33,7 +33,7 @@ use crate::bed::Bed;
 use crate::clock::Priority;
 use crate::failure::{At, Failure};
 use crate::mounted::{End, Mounted};
-use crate::plan::Place;
+use crate::plan::BedPaths;
 use crate::state::{self, State};
 use crate::table::{check_rival, median};
 use crate::{clock, cold, down, needs, profile, tool, up};
@@ -141,7 +141,7 @@ pub fn run(
         }
         let mut bench = Bench {
             bed,
-            place: Place::of(state.folder(), &bed.disks)?,
+            place: BedPaths::of(state.folder(), &bed.disks)?,
             state,
             comparison,
             measured: Vec::new(),
@@ -164,7 +164,7 @@ type Key = (Program, Pass, Side);
 
 struct Bench<'a> {
     bed: &'a Bed,
-    place: Place,
+    place: BedPaths,
     state: State,
     comparison: &'a Comparison,
     measured: Vec<(Key, f64)>,

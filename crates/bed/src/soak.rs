@@ -101,9 +101,9 @@ pub struct Report {
 }
 
 /// The folder of the soak; removed when dropped.
-struct Place(PathBuf);
+struct SoakFolder(PathBuf);
 
-impl Place {
+impl SoakFolder {
     fn make(folder: &Path, files: &Files) -> Result<Self, Failure> {
         let path = std::path::absolute(folder).at(folder)?.join(PLACE);
         fs::create_dir(&path).at(&path)?;
@@ -132,7 +132,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for SoakFolder {
     fn drop(&mut self) {
         // A mount that could not be taken off must not be emptied: its folder is removed by name,
         // or stays.
@@ -151,7 +151,7 @@ impl Drop for Place {
 pub fn run(soaking: &Soaking, progress: &mut dyn Write) -> Result<Report, Failure> {
     check_rival(Some(&soaking.forerun))?;
     let files = Files::flat(soaking.files, soaking.file_bytes, soaking.seed);
-    let place = Place::make(&soaking.folder, &files)?;
+    let place = SoakFolder::make(&soaking.folder, &files)?;
     let mount = start(soaking, &place)?;
     let soaked = soak(soaking, &place, &files, &mount, progress);
     let stopped = mount.stop();
@@ -162,7 +162,7 @@ pub fn run(soaking: &Soaking, progress: &mut dyn Write) -> Result<Report, Failur
     Ok(report)
 }
 
-fn start(soaking: &Soaking, place: &Place) -> Result<Mounted, Failure> {
+fn start(soaking: &Soaking, place: &SoakFolder) -> Result<Mounted, Failure> {
     let mut command = tool::at_ordinary_io_priority(&soaking.forerun);
     command
         .arg("mount")
@@ -176,7 +176,7 @@ fn start(soaking: &Soaking, place: &Place) -> Result<Mounted, Failure> {
 
 fn soak(
     soaking: &Soaking,
-    place: &Place,
+    place: &SoakFolder,
     files: &Files,
     mount: &Mounted,
     progress: &mut dyn Write,

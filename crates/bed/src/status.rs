@@ -7,11 +7,11 @@ use std::io::Write;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
+use forerun_emulated::disk::Meter;
 use serde::{Deserialize, Serialize};
 
-use crate::emulated::Meter;
 use crate::failure::{At, Failure};
-use crate::plan::Place;
+use crate::plan::BedPaths;
 use crate::state;
 
 /// Counters of a disk since the delay was turned on.
@@ -53,7 +53,7 @@ impl DiskUsage {
 ///
 /// # Errors
 /// The export does not answer.
-pub fn usage(place: &Place) -> Result<Vec<DiskUsage>, Failure> {
+pub fn usage(place: &BedPaths) -> Result<Vec<DiskUsage>, Failure> {
     let Some(export) = &place.export else {
         return Ok(Vec::new());
     };
@@ -68,7 +68,7 @@ pub fn usage(place: &Place) -> Result<Vec<DiskUsage>, Failure> {
 /// No bed there.
 pub fn run(folder: &Path, out: &mut dyn Write) -> Result<(), Failure> {
     let bed = state::bed(folder)?;
-    let place = Place::of(folder, &bed.disks)?;
+    let place = BedPaths::of(folder, &bed.disks)?;
     let mut text = format!(
         "{} on {} x {}\n",
         bed.file_system.kind.name(),

@@ -30,7 +30,7 @@ use serde::Serialize;
 use crate::bed::Bed;
 use crate::clock::Priority;
 use crate::failure::{At, Failure};
-use crate::plan::Place;
+use crate::plan::BedPaths;
 use crate::state::State;
 use crate::{clock, down, memory_group, up};
 use side::{Bench, Measured, Side};
@@ -150,7 +150,7 @@ fn measure(
     progress: &mut dyn Write,
 ) -> Result<Table, Failure> {
     let sides = sides(comparison);
-    let place = Place::of(state.folder(), &bed.disks)?;
+    let place = BedPaths::of(state.folder(), &bed.disks)?;
     let controller = memory_group::controller();
     let mut measured = vec![Vec::new(); comparison.readers.len() * sides.len()];
     for run in 1..=comparison.runs {

@@ -12,7 +12,7 @@ use crate::bed::{Bed, Kind};
 use crate::cold::{self, Mode};
 use crate::export::image_name;
 use crate::failure::{At, Failure};
-use crate::plan::{Place, Plan, Step};
+use crate::plan::{BedPaths, Plan, Step};
 use crate::state::State;
 use crate::thing::Thing;
 use crate::{down, fill, kernel, needs, serve, tool};
@@ -24,7 +24,7 @@ use crate::{down, fill, kernel, needs, serve, tool};
 pub fn run(bed: &Bed, folder: &Path, out: &mut dyn Write) -> Result<State, Failure> {
     needs::check(bed)?;
     let mut state = State::create(folder, bed)?;
-    let place = Place::of(state.folder(), &bed.disks)?;
+    let place = BedPaths::of(state.folder(), &bed.disks)?;
     let plan = Plan::new(bed, &place);
     for step in &plan.steps {
         let said = writeln!(out, "{}", plan.describe(step)).at(folder);
@@ -37,7 +37,7 @@ pub fn run(bed: &Bed, folder: &Path, out: &mut dyn Write) -> Result<State, Failu
     Ok(state)
 }
 
-fn carry_out(step: &Step, bed: &Bed, place: &Place, state: &mut State) -> Result<(), Failure> {
+fn carry_out(step: &Step, bed: &Bed, place: &BedPaths, state: &mut State) -> Result<(), Failure> {
     match step {
         Step::Folders(paths) => {
             for path in paths {
@@ -136,7 +136,7 @@ fn attach(image: &Path, bed: &Bed, state: &mut State) -> Result<(), Failure> {
 ///
 /// # Errors
 /// One is gone.
-pub fn loops(bed: &Bed, place: &Place) -> Result<Vec<PathBuf>, Failure> {
+pub fn loops(bed: &Bed, place: &BedPaths) -> Result<Vec<PathBuf>, Failure> {
     let images = (0..bed.disks.count).map(|index| place.image(index));
     images
         .map(|image| {

@@ -42,7 +42,7 @@ pub use self::simulate::{Presets, Simulate, Simulated, Where};
 pub use self::trace::{Reading, Trace, TraceCommand, TraceConvert, TraceInfo};
 #[cfg(feature = "mount")]
 pub use self::trial::Try;
-use crate::emulation::Emulation;
+use crate::emulation::EmulatedStorage;
 use crate::papers::in_words;
 use crate::quantity::parse_size;
 use crate::striping::Striping;
@@ -160,7 +160,7 @@ pub struct Storage {
     /// disks=4,strip=64KiB an array of them, and with raid10, raid5 or raid6 one of another layout
     /// than RAID-0
     #[arg(long, value_name = "COST")]
-    pub emulate: Option<Emulation>,
+    pub emulate: Option<EmulatedStorage>,
 
     /// The array of the files, if it is not detected or differs: strip=64KiB,disks=4, with raid10,
     /// raid5 or raid6 behind it

@@ -1,27 +1,26 @@
 //! The device a user asks for with `--emulate switching=8ms,rate=80MB/s`, or with `,servers=8`
 //! behind it; `,disks=4,strip=64KiB` makes an [array](crate::striping) of such devices.
 //!
-//! Parsed by `args`, handed to the throttle in real time and to a device of the simulator in
-//! virtual time ([`bench::modelled`](crate::bench::modelled)). One switching cost at every
+//! Parsed by `args`, run by `forerun-emulated` in real time and by [`bench::modelled`](crate::bench::modelled)
+//! in virtual time. One switching cost at every
 //! distance, one rate everywhere, which several servers share; a measured profile goes to
 //! `--profile` instead, which slows nothing down.
 
 use std::fmt;
-use std::ops::{Deref, RangeInclusive};
+use std::ops::RangeInclusive;
 use std::str::FromStr;
 
 use forerun_core::profile::{ProfileError, SERVERS_MAX};
-use forerun_core::{Nanos, Profile};
+use forerun_emulated::Emulation;
 
 use crate::quantity::{self, QuantityError};
 use crate::striping::{Parts, Striping, StripingError};
 
-/// One server pays a switch unless a request continues where the last one ended; of several each
-/// pays for each request.
+/// Emulated devices of one kind.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Emulation {
+pub struct EmulatedStorage {
     /// One device.
-    pub device: forerun_io::Emulation,
+    pub device: Emulation,
     /// So many of it make an array.
     pub array: Option<Striping>,
 }
@@ -72,37 +71,7 @@ pub enum EmulationError {
     Range(ProfileError),
 }
 
-impl Emulation {
-    /// The device's costs as given to the engine.
-    #[must_use]
-    pub fn profile(&self) -> Profile {
-        // Checked when it was made, so the default is never taken.
-        self.device.profile().unwrap_or_default()
-    }
-}
-
-impl Deref for Emulation {
-    type Target = forerun_io::Emulation;
-
-    fn deref(&self) -> &Self::Target {
-        &self.device
-    }
-}
-
-impl Default for Emulation {
-    /// The device of `Profile::default`, of one server: the assumption for a device not measured.
-    fn default() -> Self {
-        let device = forerun_io::Emulation {
-            switching: Nanos(8_000_000),
-            bytes_per_second: 80_000_000,
-            servers: 1,
-        };
-        let array = None;
-        Self { device, array }
-    }
-}
-
-impl FromStr for Emulation {
+impl FromStr for EmulatedStorage {
     type Err = EmulationError;
 
     fn from_str(text: &str) -> Result<Self, EmulationError> {
@@ -130,13 +99,10 @@ impl FromStr for Emulation {
         }
         let switching = switching.ok_or(EmulationError::Missing("switching"))?;
         let bytes_per_second = rate.ok_or(EmulationError::Missing("rate"))?;
-        let device = forerun_io::Emulation {
-            switching,
-            bytes_per_second,
-            servers: servers.unwrap_or(1),
-        };
-        device.profile().map_err(EmulationError::Range)?;
-        if device.servers > 1 && bytes_per_second < SHARED_RATE_MIN {
+        let servers = servers.unwrap_or(1);
+        let device = Emulation::new(switching, bytes_per_second, servers);
+        let device = device.map_err(EmulationError::Range)?;
+        if servers > 1 && bytes_per_second < SHARED_RATE_MIN {
             return Err(EmulationError::SharedRate(bytes_per_second));
         }
         let array = array.finish()?;
@@ -157,16 +123,13 @@ fn set<T>(name: &'static str, slot: &mut Option<T>, value: T) -> Result<(), Emul
     }
 }
 
-impl fmt::Display for Emulation {
+impl fmt::Display for EmulatedStorage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let rate = quantity::size(self.bytes_per_second.into());
-        write!(
-            f,
-            "switching={},rate={rate}/s",
-            quantity::duration(self.switching)
-        )?;
-        if self.servers != 1 {
-            write!(f, ",servers={}", self.servers)?;
+        let rate = quantity::size(self.device.bytes_per_second().into());
+        let switching = quantity::duration(self.device.switching());
+        write!(f, "switching={switching},rate={rate}/s")?;
+        if self.device.servers() != 1 {
+            write!(f, ",servers={}", self.device.servers())?;
         }
         self.array.map_or(Ok(()), |array| write!(f, ",{array}"))
     }
@@ -174,15 +137,23 @@ impl fmt::Display for Emulation {
 
 #[cfg(test)]
 mod tests {
+    use forerun_core::Nanos;
     use proptest::prelude::*;
 
     use super::*;
 
+    fn disk() -> EmulatedStorage {
+        EmulatedStorage {
+            device: Emulation::new(Nanos(8_000_000), 80_000_000, 1).unwrap(),
+            array: None,
+        }
+    }
+
     #[test]
     fn both_costs_are_wanted_once_and_in_range_and_servers_may_be_given() {
-        let read = |text: &str| text.parse::<Emulation>().map_err(|e| e.to_string());
-        assert_eq!(read("switching=8ms,rate=80MB/s"), Ok(Emulation::default()));
-        assert_eq!(read("rate=80MB, switching=8ms"), Ok(Emulation::default()));
+        let read = |text: &str| text.parse::<EmulatedStorage>().map_err(|e| e.to_string());
+        assert_eq!(read("switching=8ms,rate=80MB/s"), Ok(disk()));
+        assert_eq!(read("rate=80MB, switching=8ms"), Ok(disk()));
         assert!(read("8ms").unwrap_err().contains("is not of the form"));
         assert_eq!(
             read("rate=1MB,rate=1MB").unwrap_err(),
@@ -209,15 +180,12 @@ mod tests {
                 .contains("must lie from 1000")
         );
         let several = read("servers=8,switching=1ms,rate=300MB/s").unwrap();
-        assert_eq!(several.profile().servers(), 8);
+        assert_eq!(several.device.servers(), 8);
         assert_eq!(
             several.to_string(),
             "switching=1ms,rate=300000000B/s,servers=8"
         );
-        assert_eq!(
-            read("switching=8ms,rate=80MB/s,servers=1"),
-            Ok(Emulation::default())
-        );
+        assert_eq!(read("switching=8ms,rate=80MB/s,servers=1"), Ok(disk()));
         for wrong in ["0", "1025", "-1", "1.5", "many", ""] {
             assert_eq!(
                 read(&format!("switching=8ms,rate=80MB/s,servers={wrong}")).unwrap_err(),
@@ -235,14 +203,6 @@ mod tests {
         );
     }
 
-    #[test]
-    fn the_default_costs_what_is_taken_for_a_device_nobody_measured() {
-        assert_eq!(
-            Emulation::default().profile(),
-            Profile::default().with_servers(1).unwrap()
-        );
-    }
-
     proptest! {
         #[test]
         fn what_was_printed_is_read_back(
@@ -252,15 +212,15 @@ mod tests {
             array: bool,
         ) {
             let switching = Nanos(switching);
-            let device = forerun_io::Emulation { switching, bytes_per_second, servers };
+            let device = Emulation::new(switching, bytes_per_second, servers).unwrap();
             let array = array.then(|| "disks=4,strip=64KiB,raid5".parse().unwrap());
-            let emulation = Emulation { device, array };
+            let emulation = EmulatedStorage { device, array };
             prop_assert_eq!(emulation.to_string().parse(), Ok(emulation));
         }
 
         #[test]
         fn any_text_is_read_or_refused(text in "\\PC*|(switching|rate|servers|strip|disks)[=,0-9a-zA-Z./]*") {
-            let _ = text.parse::<Emulation>();
+            let _ = text.parse::<EmulatedStorage>();
         }
     }
 }

@@ -6,6 +6,7 @@
 use forerun_core::engine::view::DeviceView;
 use forerun_core::spec::Choice;
 use forerun_core::{Ledger, Settings, measure};
+use forerun_io::emulate::Emulate;
 use forerun_io::{Config, Driver};
 
 use crate::args::Storage;
@@ -99,7 +100,10 @@ pub fn config(settings: Settings, storage: &Storage) -> Result<Config, Failure> 
         config.settings.measure = Choice::of(&measure::given::METHOD);
     }
     config.lab.disks = storage.disks;
-    config.lab.emulate = storage.emulate.map(|emulation| emulation.device);
+    let device = storage
+        .emulate
+        .map(|emulated| Box::new(emulated.device) as Box<dyn Emulate>);
+    config.lab.emulate = device;
     config.lab.striping = storage.striping().map(|array| array.of_driver());
     Ok(config)
 }

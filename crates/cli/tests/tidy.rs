@@ -69,22 +69,28 @@ const SIM: &str = "forerun-sim";
 const IO: &str = "forerun-io";
 const SURFACE: &str = "forerun-surface";
 const PACKERS: &[&str] = &["flate2", "lzma-rust2", "ruzstd", "serde", "toml"];
+const EMULATED: &str = "forerun-emulated";
 const MOUNT: &str = "forerun-mount";
 const LAB: &str = "forerun-lab";
 const STORE: &str = "forerun-store";
-const ALL: &[&str] = &[CORE, SIM, IO, SURFACE, MOUNT, LAB, STORE];
+const ALL: &[&str] = &[CORE, SIM, IO, EMULATED, SURFACE, MOUNT, LAB, STORE];
 
 const DEPENDENCIES: &[Allowed] = &[
     only("crates/core/Cargo.toml", &[], &["hashbrown"]),
     only("crates/sim/Cargo.toml", &[CORE], PACKERS),
     any("crates/io/Cargo.toml", &[CORE]),
+    any("crates/emulated/Cargo.toml", &[CORE, IO, SIM]),
     any("crates/surface/Cargo.toml", &[CORE, IO]),
     any("crates/store/Cargo.toml", &[CORE, IO]),
     any("crates/mount/Cargo.toml", &[CORE, IO, SURFACE]),
     any("crates/lab/Cargo.toml", &[CORE, SIM, SURFACE]),
     any("crates/cli/Cargo.toml", ALL),
-    any("crates/bed/Cargo.toml", &[CORE, SIM, SURFACE]),
-    only("python/Cargo.toml", &[CORE, IO, SIM, LAB], &["pyo3"]),
+    any("crates/bed/Cargo.toml", &[CORE, SIM, EMULATED, SURFACE]),
+    only(
+        "python/Cargo.toml",
+        &[CORE, IO, SIM, EMULATED, LAB],
+        &["pyo3"],
+    ),
 ];
 
 /// The families: `<folder>.rs` holds the interface and the list, `<folder>/` one file a member. A
@@ -102,7 +108,6 @@ const FAMILIES: &[&str] = &[
     "crates/sim/src/device/scheduler",
     "crates/sim/src/workload",
     "crates/io/src/backend",
-    "crates/io/src/backend/wrap",
 ];
 
 /// Leftovers of unfinished work: text, and whether it must stand as a word of its own.
@@ -232,7 +237,10 @@ fn dependencies(files: &Files) -> Vec<String> {
                 let names = table.get(kind).and_then(toml::Value::as_table);
                 for name in names.into_iter().flat_map(toml::Table::keys) {
                     let fine = if name == "forerun" || name.starts_with("forerun-") {
-                        ours.contains(&name.as_str())
+                        // Emulated devices stand above the driver; its tests stand on them.
+                        let is_test =
+                            (*manifest, kind) == ("crates/io/Cargo.toml", "dev-dependencies");
+                        ours.contains(&name.as_str()) || is_test && name == EMULATED
                     } else {
                         match foreign {
                             Foreign::Any => true,

@@ -12,15 +12,12 @@ use std::time::Instant;
 use forerun_core::layout;
 use forerun_core::spec::Choice;
 use forerun_core::{Bytes, Nanos, Settings, depth, preset, shape};
-use forerun_io::{Config, Driver, Emulation, Striping, generated};
+use forerun_emulated::Emulation;
+use forerun_io::{Config, Driver, Striping, generated};
 
 type Failure = Box<dyn Error>;
 
-const DISK: Emulation = Emulation {
-    switching: Nanos(8_000_000),
-    bytes_per_second: 80_000_000,
-    servers: 1,
-};
+const DISK: (Nanos, u64) = (Nanos(8_000_000), 80_000_000);
 const READ_BYTES: usize = 64 << 10;
 const MEMORY: Bytes = Bytes(256 << 20);
 
@@ -53,7 +50,8 @@ fn settings(column: &str) -> Result<Settings, Failure> {
 /// Megabytes a second.
 fn run(settings: Settings, striping: Striping, readers: u64, bytes: u64) -> Result<f64, Failure> {
     let mut config = Config::new(settings);
-    config.lab.emulate = Some(DISK);
+    let device = Emulation::new(DISK.0, DISK.1, 1)?;
+    config.lab.emulate = Some(Box::new(device));
     config.lab.striping = Some(striping);
     let driver = Driver::new(config)?;
     let start = Instant::now();

@@ -5,18 +5,17 @@
 //! wrapper is a backend and a sink at once:
 //!
 //! ```text
-//! driver --submit--> tracer --submit--> fault --submit--> throttle --submit--> uring
+//! driver --submit--> tracer --submit--> fault --submit--> emulated --submit--> uring
 //! driver <-completed-- ... <-----------------------------------------completed--
 //! ```
 //!
 //! **Adding a backend** is one file below, one `mod` line and one entry in [`LIST`]; wrappers are
-//! in [`wrap`]. A backend does not judge a result: whether a short read is the end of a file
+//! in [`crate::wrap`]. A backend does not judge a result: whether a short read is the end of a file
 //! or an accident, and whether the file is still the same, the driver finds out.
 
 pub mod memory;
 pub mod pread;
 pub mod uring;
-pub mod wrap;
 
 use std::io;
 use std::panic::{self, AssertUnwindSafe};

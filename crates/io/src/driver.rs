@@ -7,7 +7,7 @@
 //! Reader::read_at --> hit: resident? copy, done            (no lock, no system call)
 //!        | no
 //!        v
-//!     engine_host: lock { engine } --> dispatch queue --> tracer > fault > throttle > uring | pread | memory
+//!     engine_host: lock { engine } --> dispatch queue --> tracer > fault > emulated > uring | pread | memory
 //!        ^                                                                   |
 //!        +------------------------ completed, from a backend's thread -------+
 //! ```
@@ -19,7 +19,7 @@
 //! | `engine_host`, `engine_state`, `deferred_inputs`, `dispatch_queue`, `wait`, `journal_file` | the engine's lock, the state behind it, the queues before and after it |
 //! | `catalog`, `source` | which files, which version of them, where bytes come from |
 //! | `arena`, `footprint` | the memory, and the little beside it |
-//! | `backend`, `generated` | carry fetches out, and wrappers; content that need not be stored |
+//! | `backend`, `wrap`, `emulate`, `generated` | carry fetches out; wrappers around them; content that need not be stored |
 //! | `geometry`, `arrays`, `placing` | on which devices a file lies, by the system or made up |
 //!
 //! It never decides which blocks to fetch or to give up, and never sees the simulator.
@@ -34,11 +34,9 @@ use forerun_core::{Bytes, Engine, Ledger, Profile, Settings};
 
 use crate::arena::Arena;
 use crate::arrays::Arrays;
-use crate::backend::wrap::fault::{Fault, FaultPlan};
-use crate::backend::wrap::throttle::{DeviceUse, Emulation, Throttle};
-use crate::backend::wrap::tracer::Tracer;
 use crate::backend::{Backend, BackendChoice, Setup, Sink};
 use crate::clock::{Clock, Ticker};
+use crate::emulate::{DeviceUse, Emulate, Emulated};
 use crate::engine_host::{EngineHost, Port};
 use crate::engine_state::EngineState;
 use crate::error::Error;
@@ -49,6 +47,8 @@ use crate::prior::{PriorSource, Priors};
 use crate::settle::Looks;
 use crate::source::file::raise_descriptor_limit;
 use crate::sync::Mutex;
+use crate::wrap::fault::{Fault, FaultPlan};
+use crate::wrap::tracer::Tracer;
 
 /// Options of a driver. [`Config::new`] has a value for everything; the fields, and the methods of
 /// the same names, change one.
@@ -72,7 +72,7 @@ pub struct Config {
 #[non_exhaustive]
 pub struct Lab {
     /// A device to emulate in front of the real ones.
-    pub emulate: Option<Emulation>,
+    pub emulate: Option<Box<dyn Emulate>>,
     /// How many devices generated content lies on, and everything when a device is emulated: file
     /// after file, round and round. At least 1.
     pub disks: u16,
@@ -139,11 +139,10 @@ impl Config {
         Self { journal, ..self }
     }
 
-    /// The costs that the engine is told. The emulated one is checked even if not asked.
-    fn told(&self) -> Result<Profile, Error> {
-        let emulated = self.lab.emulate.as_ref().map(Emulation::profile);
-        let emulated = emulated.transpose()?;
-        Ok(self.profile.clone().or(emulated).unwrap_or_default())
+    /// The costs that the engine is told.
+    fn told(&self) -> Profile {
+        let emulated = || self.lab.emulate.as_ref().map(|device| device.profile());
+        self.profile.clone().or_else(emulated).unwrap_or_default()
     }
 }
 
@@ -167,7 +166,7 @@ pub struct Driver {
 /// The backend with its wrappers, and those of them that are asked for something later.
 struct Stack {
     top: Arc<dyn Backend>,
-    throttle: Option<Arc<Throttle>>,
+    emulated: Option<Arc<dyn Emulated>>,
     tracer: Option<Arc<Tracer>>,
 }
 
@@ -177,25 +176,25 @@ impl Stack {
         port: Arc<dyn Sink>,
         setup: &Setup,
         backend: BackendChoice,
-        emulate: Option<Emulation>,
+        emulate: Option<Box<dyn Emulate>>,
         fault: Option<FaultPlan>,
         trace: Option<Box<dyn Write + Send>>,
     ) -> Result<Self, Error> {
-        let (mut throttle, mut tracer) = (None, None);
+        let (mut emulated, mut tracer) = (None, None);
         let bare = |sink| backend.start(&sink, setup);
-        let mut throttled = |sink: Arc<dyn Sink>| -> Result<Arc<dyn Backend>, Error> {
-            let Some(emulation) = emulate else {
+        let timed = |sink: Arc<dyn Sink>| -> Result<Arc<dyn Backend>, Error> {
+            let Some(device) = emulate else {
                 return bare(sink);
             };
-            let wrapped = Throttle::start(sink, emulation, Box::new(bare))?;
-            throttle = Some(wrapped.clone());
+            let wrapped = device.start(sink, Box::new(bare))?;
+            emulated = Some(wrapped.clone());
             Ok(wrapped)
         };
         let faulty = |sink: Arc<dyn Sink>| -> Result<Arc<dyn Backend>, Error> {
             let Some(plan) = fault else {
-                return throttled(sink);
+                return timed(sink);
             };
-            Ok(Fault::start(sink, plan, Box::new(throttled))?)
+            Ok(Fault::start(sink, plan, Box::new(timed))?)
         };
         let top: Arc<dyn Backend> = match trace {
             None => faulty(port)?,
@@ -207,7 +206,7 @@ impl Stack {
         };
         Ok(Self {
             top,
-            throttle,
+            emulated,
             tracer,
         })
     }
@@ -217,10 +216,10 @@ impl Driver {
     /// Builds the engine, maps its memory and starts the backend.
     ///
     /// # Errors
-    /// Settings, emulation or fault rates out of range; no memory; no backend.
+    /// Settings or fault rates out of range; no memory; no backend.
     pub fn new(config: Config) -> Result<Self, Error> {
         raise_descriptor_limit();
-        let profile = config.told()?;
+        let profile = config.told();
         let Config {
             settings,
             backend,
@@ -268,6 +267,7 @@ impl Driver {
             arena,
             in_flight_max,
         };
+        let is_emulated = emulate.is_some();
         let stack = Stack::start(port, &setup, backend, emulate, fault, trace)?;
         engine_host.connect(stack.top.clone());
         let clocks = || OwnerClocks::start(Arc::downgrade(&engine_host)).map_err(Error::Thread);
@@ -279,7 +279,7 @@ impl Driver {
             _pages_ahead: pages_ahead,
             _owner_clocks: owner_clocks,
             priors,
-            emulated: emulate.is_some(),
+            emulated: is_emulated,
             arrays,
             measured,
         })
@@ -394,7 +394,7 @@ impl Driver {
     /// The requests of the emulated device; none if none is emulated.
     #[must_use]
     pub fn device_use(&self) -> Option<DeviceUse> {
-        self.stack.throttle.as_ref().map(|t| t.used())
+        self.stack.emulated.as_ref().map(|device| device.used())
     }
 
     /// Ends the run: waits for requests in flight, ends the threads, writes out journal and trace.

@@ -8,7 +8,6 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use forerun_core::profile::ProfileError;
 use forerun_core::settings::SettingsError;
 
 /// See the [module](self).
@@ -18,9 +17,6 @@ pub enum Error {
     /// The settings are out of range.
     #[error("{0}")]
     Settings(#[from] SettingsError),
-    /// The emulated device is out of range.
-    #[error("emulated device: {0}")]
-    Profile(#[from] ProfileError),
     /// The user's array would cut blocks, or is not made of so many devices.
     #[error(
         "{layout} of {disks} devices: strips are multiples of {block_bytes} bytes, and the layout must take so many"

@@ -17,7 +17,7 @@ const AT_ONCE: usize = 256;
 
 /// Blocks that a reader will read.
 #[derive(Clone, Copy, Debug)]
-struct Run {
+struct AnnouncedRun {
     reader: ReaderId,
     first: Block,
     count: u32,
@@ -37,7 +37,7 @@ impl Driver {
     ) -> Result<usize, Error> {
         let shift = self.engine_host().block_shift;
         let run = |(reader, offset, bytes)| run_of(reader, offset, bytes, shift);
-        let runs: Vec<Option<Run>> = order.into_iter().map(run).collect();
+        let runs: Vec<Option<AnnouncedRun>> = order.into_iter().map(run).collect();
         let (mut taken, mut last) = (0, None);
         for some in runs.chunks(AT_ONCE) {
             let some_taken = self.engine_host().after_deferred(|state| state.hint(some));
@@ -48,7 +48,7 @@ impl Driver {
             }
         }
         let limit = self.engine_host().after_deferred(|state| {
-            if let Some(Run { reader, .. }) = last {
+            if let Some(AnnouncedRun { reader, .. }) = last {
                 state.end_hints(*reader);
             }
             state.hints_max()
@@ -61,13 +61,13 @@ impl Driver {
 }
 
 /// The blocks that bytes lie in; none if all of them lie past the end.
-fn run_of(reader: &Reader, offset: u64, bytes: u64, shift: u32) -> Option<Run> {
+fn run_of(reader: &Reader, offset: u64, bytes: u64, shift: u32) -> Option<AnnouncedRun> {
     let end = offset.saturating_add(bytes).min(reader.size());
     let first = offset >> shift;
     let count = end.div_ceil(1 << shift).checked_sub(first)?;
     let (first, count) = (u32::try_from(first).ok()?, u32::try_from(count).ok()?);
     let (reader, first) = (reader.id(), Block(first));
-    (count > 0).then_some(Run {
+    (count > 0).then_some(AnnouncedRun {
         reader,
         first,
         count,
@@ -77,7 +77,7 @@ fn run_of(reader: &Reader, offset: u64, bytes: u64, shift: u32) -> Option<Run> {
 impl EngineState {
     /// Hands in hints; how many, until there is no room for the next. Those without blocks, or that
     /// no policy wants, count as taken.
-    fn hint(&mut self, runs: &[Option<Run>]) -> usize {
+    fn hint(&mut self, runs: &[Option<AnnouncedRun>]) -> usize {
         for (at, run) in runs.iter().enumerate() {
             let Some(run) = run else { continue };
             match self.takes_hint(run.count) {
@@ -93,7 +93,7 @@ impl EngineState {
     fn end_hints(&mut self, reader: ReaderId) {
         if self.takes_hint(0).is_some() {
             let (first, count) = (Block(0), 0);
-            let run = Run {
+            let run = AnnouncedRun {
                 reader,
                 first,
                 count,
@@ -102,8 +102,8 @@ impl EngineState {
         }
     }
 
-    fn hint_one(&mut self, run: Run, more: bool) {
-        let Run {
+    fn hint_one(&mut self, run: AnnouncedRun, more: bool) {
+        let AnnouncedRun {
             reader,
             first,
             count,

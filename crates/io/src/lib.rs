@@ -31,6 +31,7 @@ mod clock;
 mod deferred_inputs;
 mod dispatch_queue;
 pub mod driver;
+pub mod emulate;
 mod engine_host;
 mod engine_state;
 pub mod error;
@@ -59,12 +60,12 @@ mod sync;
 mod threads;
 mod trimming;
 mod wait;
+pub mod wrap;
 
 pub use backend::BackendChoice;
-pub use backend::wrap::fault::FaultPlan;
-pub use backend::wrap::throttle::{DeviceUse, Emulation};
 pub use clock::Clock;
 pub use driver::{Config, Driver, Lab};
+pub use emulate::DeviceUse;
 pub use error::Error;
 pub use folder::{Folder, OpensAhead};
 pub use placing::Striping;
@@ -72,6 +73,7 @@ pub use prior::PriorSource;
 pub use reader::Reader;
 pub use settle::Looks;
 pub use source::Source;
+pub use wrap::fault::FaultPlan;
 
 /// The examples of the README are compiled.
 #[cfg(doctest)]

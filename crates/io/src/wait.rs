@@ -18,12 +18,12 @@ pub(crate) type Call = Box<dyn FnOnce(Served) + Send>;
 /// See the [module](self).
 #[derive(Default)]
 pub(crate) struct Waiter {
-    place: Mutex<Place>,
+    place: Mutex<Waiting>,
     answered: Condvar,
 }
 
 #[derive(Default)]
-struct Place {
+struct Waiting {
     answer: Option<(ReadId, Served)>,
     call: Option<Call>,
 }
@@ -40,7 +40,7 @@ impl Waiter {
 
     /// A waiter for one answer, which goes to this call.
     pub(crate) fn calling(call: Call) -> Arc<Self> {
-        let place = Place {
+        let place = Waiting {
             answer: None,
             call: Some(call),
         };

@@ -4,7 +4,8 @@
 use std::sync::mpsc::channel;
 
 use forerun_core::{Bytes, Nanos, preset};
-use forerun_io::{Config, Driver, Emulation, FaultPlan, generated};
+use forerun_emulated::Emulation;
+use forerun_io::{Config, Driver, FaultPlan, generated};
 
 const SEED: u64 = 17;
 
@@ -172,11 +173,9 @@ fn nobody_waits_past_the_end_of_the_file_or_of_the_run() {
 #[test]
 fn waiting_reads_streams_and_queues_are_seen() {
     let mut config = config(8 << 20);
-    config.lab.emulate = Some(Emulation {
-        switching: Nanos(1_000_000),
-        bytes_per_second: 1_000_000_000,
-        servers: 1,
-    });
+    config.lab.emulate = Some(Box::new(
+        Emulation::new(Nanos(1_000_000), 1_000_000_000, 1).unwrap(),
+    ));
     let driver = Driver::new(config).unwrap();
     let [before, reader] = [0, 1].map(|index| driver.open_generated(SEED, index, 10 << 20));
     let (before, reader) = (before.unwrap(), reader.unwrap());

@@ -1,7 +1,8 @@
 //! A reader that leaves is no failure: fetches that were queued for it are *cancelled* in the ledger.
 
 use forerun_core::{Bytes, Nanos, preset};
-use forerun_io::{BackendChoice, Config, Driver, Emulation, generated};
+use forerun_emulated::Emulation;
+use forerun_io::{BackendChoice, Config, Driver, generated};
 
 const PIECE: usize = 64 << 10;
 const BYTES: u64 = 64 << 20;
@@ -17,11 +18,9 @@ fn fetches_of_a_closed_file_count_as_cancelled_and_not_as_failed() {
     let driver = Driver::new({
         let mut config = Config::new(preset.settings(Bytes(64 << 20)).unwrap());
         config.backend = BackendChoice::named("memory").unwrap();
-        config.lab.emulate = Some(Emulation {
-            switching: Nanos(4_000_000),
-            bytes_per_second: 100_000_000,
-            servers: 1,
-        });
+        config.lab.emulate = Some(Box::new(
+            Emulation::new(Nanos(4_000_000), 100_000_000, 1).unwrap(),
+        ));
         config
     })
     .unwrap();

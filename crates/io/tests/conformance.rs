@@ -14,13 +14,14 @@ use std::time::{Duration, Instant};
 
 use forerun_core::table::Frame;
 use forerun_core::{Bytes, DeviceId, FileId, Nanos, RequestId};
+use forerun_emulated::throttle::{Emulation, Throttle};
 use forerun_io::arena::{Arena, Target};
-use forerun_io::backend::wrap::fault::{Fault, FaultPlan};
-use forerun_io::backend::wrap::throttle::{Emulation, Throttle};
-use forerun_io::backend::wrap::tracer::Tracer;
 use forerun_io::backend::{self, Backend, BackendChoice, Member, Outcome, Request, Setup, Sink};
+use forerun_io::emulate::Emulated;
 use forerun_io::generated;
 use forerun_io::source::{Generated, OpenFile, Source};
+use forerun_io::wrap::fault::{Fault, FaultPlan};
+use forerun_io::wrap::tracer::Tracer;
 
 use crate::page::Page;
 
@@ -91,11 +92,7 @@ fn throttled(
     entry: &'static backend::Entry,
     setup: &Setup,
 ) -> Arc<dyn Backend> {
-    let fast = Emulation {
-        switching: Nanos(1_000),
-        bytes_per_second: 20_000_000_000,
-        servers,
-    };
+    let fast = Emulation::new(Nanos(1_000), 20_000_000_000, servers).unwrap();
     Throttle::start(sink, fast, Box::new(|s| Ok(bare(s, entry, setup)))).unwrap()
 }
 
@@ -278,6 +275,23 @@ fn every_backend_in_every_wrapper_passes_the_suite() {
     }
 }
 
+/// An interface that one has taken down may come back to another under the same number.
+#[test]
+fn drivers_that_come_and_go_side_by_side_get_their_own_completions() {
+    std::thread::scope(|scope| {
+        for index in 0..4 {
+            scope.spawn(move || {
+                let (_file, source) = temporary(index, 8 * BLOCK);
+                for _ in 0..60 {
+                    let bench = Bench::new(&backend::pread::ENTRY, bare).of(MEMBERS[1]);
+                    check(bench.run(bench.request(1, &source, BLOCK, &[1, 2])), index);
+                    bench.backend.stop();
+                }
+            });
+        }
+    });
+}
+
 /// The same source over a network: whole, then with a fault in every second answer.
 #[cfg(feature = "http")]
 #[test]
@@ -377,11 +391,7 @@ fn injected_errors_and_short_reads_are_as_planned() {
 #[test]
 fn an_emulated_disk_takes_its_time_and_answers_in_order() {
     let mut bench = Bench::new(&backend::pread::ENTRY, bare);
-    let throttle = bench.emulate(Emulation {
-        switching: Nanos(5_000_000),
-        bytes_per_second: 80_000_000,
-        servers: 1,
-    });
+    let throttle = bench.emulate(Emulation::new(Nanos(5_000_000), 80_000_000, 1).unwrap());
     let source = generated_source();
     let start = Instant::now();
     // Three that follow each other, one elsewhere: two switches and four transfers of 8 KiB.
@@ -413,11 +423,7 @@ fn an_emulated_disk_takes_its_time_and_answers_in_order() {
 #[test]
 fn an_emulated_device_of_several_servers_switches_for_all_at_once_and_shares_its_rate() {
     let mut bench = Bench::new(&backend::pread::ENTRY, bare);
-    let throttle = bench.emulate(Emulation {
-        switching: Nanos(40_000_000),
-        bytes_per_second: 8_000_000,
-        servers: 4,
-    });
+    let throttle = bench.emulate(Emulation::new(Nanos(40_000_000), 8_000_000, 4).unwrap());
     let source = generated_source();
     let start = Instant::now();
     // Eight adjacent ones: four switch together, then the other four, though each continues one.
@@ -460,10 +466,7 @@ fn the_tracer_writes_a_line_for_each_request() {
     bench.run(gone).1.unwrap_err();
     let text = page.text();
     let lines: Vec<Vec<&str>> = text.lines().map(|l| l.split(' ').collect()).collect();
-    assert_eq!(
-        lines[0].join(" "),
-        forerun_io::backend::wrap::tracer::COLUMNS
-    );
+    assert_eq!(lines[0].join(" "), forerun_io::wrap::tracer::COLUMNS);
     assert_eq!(lines[1][..5], ["7", "0", "0", "4096", "8192"]);
     assert_eq!(lines[1][7..], ["ok"]);
     assert_eq!(lines[2][7..], ["error", "9"]);

@@ -3,21 +3,19 @@
 use forerun_core::layout::LIST;
 use forerun_core::spec::Choice;
 use forerun_core::{Bytes, Nanos, preset};
-use forerun_io::{Config, Driver, Emulation, Striping, generated};
+use forerun_emulated::Emulation;
+use forerun_io::{Config, Driver, Striping, generated};
 
 const FILE_BYTES: u64 = 6_000_000;
 
 /// Disks that cost next to nothing.
-const QUICK: Emulation = Emulation {
-    switching: Nanos(1_000),
-    bytes_per_second: 10_000_000_000,
-    servers: 1,
-};
+const QUICK: (Nanos, u64) = (Nanos(1_000), 10_000_000_000);
 
 fn driver(name: &str, striping: Striping) -> Driver {
     let preset = preset::find(name).unwrap();
     let mut config = Config::new(preset.settings(Bytes(4 << 20)).unwrap());
-    config.lab.emulate = Some(QUICK);
+    let device = Emulation::new(QUICK.0, QUICK.1, 1).unwrap();
+    config.lab.emulate = Some(Box::new(device));
     config.lab.striping = Some(striping);
     Driver::new(config).unwrap()
 }

@@ -58,7 +58,7 @@ pub enum Disk {
 
 /// One method over one trace.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct Run {
+pub struct TraceRun {
     /// Name of the trace.
     pub trace: &'static str,
     /// The method with its parameters.
@@ -75,7 +75,7 @@ pub struct Run {
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Job {
     /// A run, and when its engine notices that a fetch ended.
-    Run(Run, Notice),
+    Run(TraceRun, Notice),
     /// One on a striped array.
     Array(ArrayRun),
     /// One of a server.
@@ -162,7 +162,7 @@ impl Job {
     }
 }
 
-impl Run {
+impl TraceRun {
     fn perform(&self, notice: Notice, traces: &Traces) -> Result<HostReport, Broken> {
         let trace = traces.get(self.trace).ok_or(Broken::Trace(self.trace))?;
         let cache_blocks = self.cache_blocks.unwrap_or(trace.cache_blocks);
@@ -201,7 +201,7 @@ pub struct Lab {
     pub notice: Notice,
     /// Fewer arrays, parameters and seconds, for tests: see [`Wanted`](super::Wanted).
     pub is_sample: bool,
-    runs: BTreeMap<(Notice, Run), HostReport>,
+    runs: BTreeMap<(Notice, TraceRun), HostReport>,
     arrays: BTreeMap<ArrayRun, ArrayReport>,
     servers: BTreeMap<ServerRun, ServerReport>,
     drives: BTreeMap<DriveRun, DriveReport>,
@@ -213,7 +213,7 @@ pub struct Lab {
 impl Lab {
     /// The run of this method, with its parameters, over a trace on a given number of disks.
     pub fn run(&mut self, trace: &'static str, policy: &str, disks: u16) -> HostReport {
-        self.under(Run {
+        self.under(TraceRun {
             trace,
             policy: policy.to_owned(),
             disks,
@@ -223,7 +223,7 @@ impl Lab {
     }
 
     /// A run under conditions of its own.
-    pub fn under(&mut self, run: Run) -> HostReport {
+    pub fn under(&mut self, run: TraceRun) -> HostReport {
         let key = (self.notice, run);
         let known = self.runs.get(&key).cloned();
         known.unwrap_or_else(|| {

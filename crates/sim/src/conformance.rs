@@ -46,7 +46,7 @@ fn exercise(
     seed: u64,
 ) -> Result<Vec<Completion>, String> {
     let mut random = Random::new(seed);
-    let mut run = Run {
+    let mut run = DeviceRun {
         device,
         open: BTreeMap::new(),
         asked: Vec::new(),
@@ -74,7 +74,7 @@ fn exercise(
     Ok(run.all)
 }
 
-struct Run<'a> {
+struct DeviceRun<'a> {
     device: &'a mut dyn Device,
     open: BTreeMap<u64, Nanos>,
     /// By number, the time at which each request was submitted, and the request.
@@ -83,7 +83,7 @@ struct Run<'a> {
     now: Nanos,
 }
 
-impl Run<'_> {
+impl DeviceRun<'_> {
     fn submit(&mut self, request: Request) {
         self.open.insert(request.id, self.now);
         self.asked.push((self.now, request));

@@ -18,7 +18,7 @@ use crate::failure::{At, Failure};
 
 use super::history::{Period, Version};
 use super::judge::Call;
-use super::{Counts, FILES_PER_WRITER, OTHER_USER, Shared, WRITERS};
+use super::{Counts, FILES_PER_WRITER, OTHER_USER, SharedCheck, WRITERS};
 
 /// Sizes of read calls: a page, a `stdio` buffer, the kernel's readahead, and the whole file at
 /// once.
@@ -39,12 +39,12 @@ pub(super) fn become_other_user() -> Result<(), Failure> {
 }
 
 /// Reads until the time is over.
-pub(super) fn run(shared: &Shared, number: usize) -> Result<Counts, Failure> {
+pub(super) fn run(shared: &SharedCheck, number: usize) -> Result<Counts, Failure> {
     let is_other = number % 2 == 1;
     if is_other {
         become_other_user()?;
     }
-    let mut reader = Reader {
+    let mut reader = CheckedReader {
         shared,
         is_other,
         draws: Draws::new(shared.changing.seed ^ (number as u64 + 1) << 48),
@@ -63,8 +63,8 @@ pub(super) fn run(shared: &Shared, number: usize) -> Result<Counts, Failure> {
     Ok(reader.counts)
 }
 
-struct Reader<'a> {
-    shared: &'a Shared,
+struct CheckedReader<'a> {
+    shared: &'a SharedCheck,
     is_other: bool,
     draws: Draws,
     buffer: Vec<u8>,
@@ -79,7 +79,7 @@ struct Opened {
     incarnations: Vec<u32>,
 }
 
-impl Reader<'_> {
+impl CheckedReader<'_> {
     fn periods(&mut self, file: u64, from: u64, to: u64) -> Option<Vec<Period>> {
         let history = &self.shared.histories[usize::try_from(file).unwrap_or(0)];
         let found = history.between(from, to);

@@ -24,7 +24,7 @@ use crate::content::Draws;
 use crate::failure::{At, Failure};
 
 use super::history::{Clock, History, Version};
-use super::{FILES_PER_WRITER, Shared, WRITERS, judge};
+use super::{FILES_PER_WRITER, SharedCheck, WRITERS, judge};
 
 /// Half of the lengths are below this: a block or two, which come with the open.
 const SHORT_BYTES: u64 = 9_000;
@@ -49,7 +49,7 @@ pub(super) fn create(clock: &Clock, seed: u64, file: u64, path: &Path) -> io::Re
 }
 
 /// Changes its files until the time is over; how many changes there were of each kind.
-pub(super) fn run(shared: &Shared, number: u64) -> Result<BTreeMap<String, u64>, Failure> {
+pub(super) fn run(shared: &SharedCheck, number: u64) -> Result<BTreeMap<String, u64>, Failure> {
     let mut draws = Draws::new(shared.changing.seed ^ (number + 1) << 32);
     let mut changes = BTreeMap::new();
     while shared.goes_on() {
@@ -75,7 +75,7 @@ pub(super) fn run(shared: &Shared, number: u64) -> Result<BTreeMap<String, u64>,
 }
 
 struct Change<'a> {
-    shared: &'a Shared,
+    shared: &'a SharedCheck,
     history: &'a History,
     file: u64,
     path: &'a Path,

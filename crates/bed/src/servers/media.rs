@@ -24,7 +24,7 @@ use crate::cold;
 use crate::failure::{At, Failure};
 use crate::fill;
 use crate::mix::Popularity;
-use crate::plan::Place;
+use crate::plan::BedPaths;
 use crate::servers::{Answers, wrk};
 
 pub(super) const CONFIGURATION: &str = "nginx.conf";
@@ -70,7 +70,7 @@ fn requests(files: &Files, count: usize) -> String {
 ///
 /// # Errors
 /// The walk's.
-pub fn warm_names(place: &Place, root: &Path, group: Option<&Path>) -> Result<(), Failure> {
+pub fn warm_names(place: &BedPaths, root: &Path, group: Option<&Path>) -> Result<(), Failure> {
     cold::delay(place, false)?;
     let mut command = in_group(group);
     command

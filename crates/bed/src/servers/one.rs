@@ -10,7 +10,7 @@ use crate::bed::Bed;
 use crate::failure::Failure;
 use crate::memory_group::Controller;
 use crate::mounted::{End, Mounted};
-use crate::plan::Place;
+use crate::plan::BedPaths;
 use crate::profile;
 use crate::state::State;
 use crate::status::{self, DiskUsage};
@@ -40,7 +40,7 @@ pub(super) struct Measured {
 /// A bed that is up, and the comparison on it.
 pub(super) struct Bench<'a> {
     pub(super) bed: &'a Bed,
-    pub(super) place: &'a Place,
+    pub(super) place: &'a BedPaths,
     pub(super) state: &'a mut State,
     pub(super) comparison: &'a Comparison,
     pub(super) controller: Option<&'a Controller>,

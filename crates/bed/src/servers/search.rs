@@ -15,7 +15,7 @@ use std::time::Duration;
 use crate::bed::Bed;
 use crate::failure::{At, Failure};
 use crate::fill;
-use crate::plan::Place;
+use crate::plan::BedPaths;
 use crate::servers::{Answers, Server, media};
 
 /// Debian's.
@@ -58,7 +58,7 @@ pub fn ready(
 ///
 /// # Errors
 /// It does not fit, or the bed is in use.
-pub fn copy(bed: &Bed, place: &Place, index: &Path) -> Result<u64, Failure> {
+pub fn copy(bed: &Bed, place: &BedPaths, index: &Path) -> Result<u64, Failure> {
     fill::copy(bed, place, index, &place.files.join(FOLDER))
 }
 

@@ -9,7 +9,7 @@ use std::process::Command;
 
 use crate::failure::Failure;
 use crate::mounted::{End, Mounted};
-use crate::plan::Place;
+use crate::plan::BedPaths;
 use crate::tool;
 
 use super::side::Bench;
@@ -42,7 +42,7 @@ pub(super) fn start(
 /// `forerun mount` on the bed's files with this preset, profile and memory.
 pub(crate) fn command(
     program: &Path,
-    place: &Place,
+    place: &BedPaths,
     (preset, profile): (&str, Option<PathBuf>),
     memory: u64,
 ) -> Command {

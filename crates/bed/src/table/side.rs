@@ -14,7 +14,7 @@ use crate::cold;
 use crate::failure::{At, Failure};
 use crate::memory_group::Controller;
 use crate::mounted::Mounted;
-use crate::plan::Place;
+use crate::plan::BedPaths;
 use crate::profile;
 use crate::read::Readings;
 use crate::state::State;
@@ -88,7 +88,7 @@ pub(super) struct Measured {
 /// A bed that is up, and the candidates on it.
 pub(super) struct Bench<'a> {
     pub(super) bed: &'a Bed,
-    pub(super) place: &'a Place,
+    pub(super) place: &'a BedPaths,
     pub(super) state: &'a mut State,
     pub(super) comparison: &'a Comparison,
     pub(super) controller: Option<&'a Controller>,

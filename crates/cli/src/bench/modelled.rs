@@ -1,8 +1,7 @@
 //! A preset in virtual time: the same plan, in the simulator, on the emulated devices.
 //!
-//! Called by `commands::bench` for `--clock virtual`. The device is `forerun-sim`'s switching
-//! device with the costs of `--emulate` (with several servers its object store, whose requests
-//! share the rate as those of the throttle do), or with a measured `--profile` as a whole; without
+//! Called by `commands::bench` for `--clock virtual`. The device is that of `--emulate`, the same as in real
+//! time, or `forerun-sim`'s switching device with a measured `--profile` as a whole; without
 //! either, the default device. With both, the device has the one's costs and the engine is given
 //! the other's, as in real time. The driver is free and copying takes no time: a run in real time
 //! differs by the machine, not by the decisions.
@@ -14,7 +13,7 @@ use std::path::Path;
 
 use forerun_core::{Nanos, Profile, Settings};
 use forerun_sim::device::switching::Switching;
-use forerun_sim::device::{self, Completion, Device, Request, Usage};
+use forerun_sim::device::{Completion, Device, Request, Usage};
 use forerun_sim::workload::Workload;
 use forerun_sim::world::Striping;
 use forerun_sim::{DeviceReport, Report, Scene, Text, WorldError};
@@ -23,7 +22,6 @@ use indicatif::ProgressBar;
 use super::plan::Plan;
 use super::{DeviceUse, Measured, SourceCache};
 use crate::args::Storage;
-use crate::emulation::Emulation;
 use crate::estimate::{Basis, DeviceEstimate, Estimate, name_nth};
 use crate::failure::Failure;
 use crate::files::NewFile;
@@ -126,28 +124,18 @@ impl Believed {
             .as_deref()
             .map(profile_file::load)
             .transpose()?;
-        let emulated = storage.emulate.map(|emulation| emulation.profile());
-        let costs = emulated.or_else(|| measured.clone()).unwrap_or_default();
-        let device: Box<dyn Device> = match storage.emulate {
-            Some(emulation) if emulation.servers > 1 => several(&emulation)?,
-            _ => Box::new(Switching::new(costs.clone())),
+        let emulated = storage.emulate.map(|emulated| emulated.device);
+        let costs = emulated.map(|device| device.profile());
+        let costs = costs.or_else(|| measured.clone()).unwrap_or_default();
+        let device = match emulated {
+            Some(device) => device.device(),
+            None => Box::new(Switching::new(costs.clone())),
         };
         Ok(Self {
             device,
             profile: measured.unwrap_or(costs),
         })
     }
-}
-
-/// The emulated device of several servers.
-fn several(emulation: &Emulation) -> Result<Box<dyn Device>, Failure> {
-    let (first_byte, rate) = (emulation.switching, emulation.bytes_per_second);
-    let name = format!(
-        "object_store(first_byte_ns={},stream_bytes_per_second={rate},total_bytes_per_second={rate},\
-         requests_in_flight={})",
-        first_byte.0, emulation.servers
-    );
-    device::parse(&name).map_err(|e| Failure::Usage(e.to_string()))
 }
 
 impl Device for Believed {

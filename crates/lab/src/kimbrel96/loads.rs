@@ -1,7 +1,7 @@
 //! K14 to K17: effects of scheduling, batches, the horizon and the methods on the disks.
 
 use super::super::Answer;
-use super::super::lab::{Disk, Lab, Run, SELECT_TENTH};
+use super::super::lab::{Disk, Lab, SELECT_TENTH, TraceRun};
 use super::comparisons::{STOOD_IN, array};
 use super::methods::{
     AGGRESSIVE, DEMAND, FORESTALL, HORIZON, REVERSE, SELECT, TRACES, arrays, compared,
@@ -32,7 +32,7 @@ pub(super) fn cscan_percent(
 /// The same for a method with its parameters.
 fn cscan_gain(lab: &mut Lab, policy: &str, trace: &'static str, disks: u16) -> f64 {
     let cscan = lab.run(trace, policy, disks);
-    let fcfs = lab.under(Run {
+    let fcfs = lab.under(TraceRun {
         trace,
         policy: policy.to_owned(),
         disks,

@@ -2,7 +2,7 @@
 
 use forerun_core::settings::Notice;
 
-use super::super::lab::{DISK, Disk, Lab, Run};
+use super::super::lab::{DISK, Disk, Lab, TraceRun};
 use super::super::{Answer, Claim, Figures};
 use super::comparisons::array;
 use super::methods::{
@@ -81,7 +81,7 @@ fn calibrated(
     figure: impl Fn(&HostReport) -> f64,
 ) -> Figures {
     let mut one = |disks| {
-        figure(&lab.under(Run {
+        figure(&lab.under(TraceRun {
             trace: SYNTH,
             policy: policy(disks),
             disks,
@@ -182,7 +182,7 @@ fn k8(lab: &mut Lab, claim: &Claim) -> Answer {
 fn k9(lab: &mut Lab) -> Answer {
     let unused = |run: &HostReport| run.ledger.evicted_unused as f64;
     let table_6 = unused(&lab.run(SYNTH, AGGRESSIVE, 3));
-    let on_calibrated = lab.under(Run {
+    let on_calibrated = lab.under(TraceRun {
         trace: SYNTH,
         policy: searched_aggressive(3),
         disks: 3,

@@ -1,6 +1,6 @@
 //! Tables 2, 4, 5, 7 and 8 of the paper beside the measured values, and every run.
 
-use super::super::lab::{Lab, Run, SELECT_TENTH};
+use super::super::lab::{Lab, SELECT_TENTH, TraceRun};
 use super::super::{Exhibit, Shown, Table};
 use super::loads::{SCHEDULED, cscan_percent};
 use super::methods::{
@@ -197,7 +197,7 @@ fn table_7(lab: &mut Lab, shown: &mut Shown) {
         row.extend(published.map(|percent| format!("{percent:.1}")));
         for disks in CACHE_ARRAYS {
             let mut run = |policy: &str| {
-                lab.under(Run {
+                lab.under(TraceRun {
                     trace: "glimpse",
                     policy: policy.to_owned(),
                     disks,

@@ -157,6 +157,17 @@ impl ObjectStore {
         }
     }
 
+    /// A device of several servers: each of its requests may have the whole rate, and all share it.
+    #[must_use]
+    pub fn sharing(first_byte: Nanos, bytes_per_second: u64, servers: u32) -> Self {
+        Self::new(Parameters {
+            first_byte,
+            stream: bytes_per_second,
+            total: bytes_per_second,
+            in_flight: servers.into(),
+        })
+    }
+
     fn in_flight(&self) -> u64 {
         (self.first_bytes.len() + self.bodies.len()) as u64
     }

@@ -75,7 +75,7 @@ impl World<'_, '_> {
             return self.rule(format!("fetch of {extent}, a file that is not there"));
         };
         let run = file.run_of(&extent, fetch.device, self.block_bytes);
-        let Some(layout::Run { at, bytes }) = run else {
+        let Some(layout::DeviceExtent { at, bytes }) = run else {
             return self.rule(format!("fetch of {extent} from device {}", fetch.device));
         };
         let started = self.guard.fetch(fetch, file.blocks, &self.table);

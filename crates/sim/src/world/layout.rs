@@ -26,7 +26,7 @@ pub(super) struct File {
 
 /// Location of an extent, if one device holds it in one run.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Run {
+pub(super) struct DeviceExtent {
     pub(super) at: Bytes,
     /// Its bytes: the last block of a file may be partial.
     pub(super) bytes: Bytes,
@@ -74,13 +74,13 @@ impl File {
         extent: &Extent,
         device: DeviceId,
         block_bytes: u64,
-    ) -> Option<Run> {
+    ) -> Option<DeviceExtent> {
         let start = u64::from(extent.first.0) * block_bytes;
         let end = (extent.end() * block_bytes).min(self.bytes.0);
         let bytes = Bytes(end.saturating_sub(start));
         let copies = (0..self.layout.copies(start)).map(|copy| self.layout.copy(start, copy));
         let mut there = copies.filter(|place| place.device == device && bytes <= place.run);
-        there.next().map(|place| Run {
+        there.next().map(|place| DeviceExtent {
             at: place.position,
             bytes,
         })

@@ -169,7 +169,7 @@ impl Drawing {
 
     /// The sectors from `lbn` on that lie on one track, at most `most`, passing under the head
     /// once it may begin: the arm sets out at `at`, and nothing begins before `earliest`.
-    pub(super) fn pass(&self, run: Run, arm: &mut Arm) -> Pass {
+    pub(super) fn pass(&self, run: SectorRun, arm: &mut Arm) -> Pass {
         let spot = self.geometry.locate(run.lbn);
         let is_next = spot.head == 0 && spot.cylinder == arm.cylinder.saturating_add(1);
         let movement = if run.is_going_on && is_next {
@@ -290,7 +290,7 @@ impl Drawing {
 
 /// A run of sectors to pass under the head.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Run {
+pub(super) struct SectorRun {
     pub(super) lbn: u64,
     /// At most so many.
     pub(super) most: u64,
@@ -306,7 +306,7 @@ pub(super) struct Run {
     pub(super) is_any_order: bool,
 }
 
-impl Run {
+impl SectorRun {
     /// Reading from a sector on, with the arm setting out at `at` from anywhere.
     pub(super) fn reading(lbn: u64, at: u64) -> Self {
         Self {

@@ -24,7 +24,7 @@ use forerun_core::Nanos;
 
 use super::cache::Cache;
 use super::controller::Before;
-use super::drawing::{Arm, Drawing, Run};
+use super::drawing::{Arm, Drawing, SectorRun};
 use super::readahead::Ahead;
 use super::write_back::WriteBack;
 
@@ -132,10 +132,10 @@ impl Drive {
         };
         while ahead.next < ahead.limit && ahead.at < now {
             let mut arm = self.arm;
-            let run = Run {
+            let run = SectorRun {
                 most: ahead.limit - ahead.next,
                 is_going_on: true,
-                ..Run::reading(ahead.next, ahead.at)
+                ..SectorRun::reading(ahead.next, ahead.at)
             };
             let pass = self.drawing.pass(run, &mut arm);
             let passed = pass.by(now);
@@ -191,9 +191,9 @@ impl Drive {
         } else {
             ahead.at.max(now.saturating_add(overhead))
         };
-        let run = Run {
+        let run = SectorRun {
             is_going_on: true,
-            ..Run::reading(ahead.next, at)
+            ..SectorRun::reading(ahead.next, at)
         };
         let passed = self.surface(run, end, 0);
         self.keep(ahead.segment, first, end, passed.end);
@@ -213,9 +213,9 @@ impl Drive {
             most => most.min(end - first),
         };
         let wanted = (held * controller.read_bus_start).div_ceil(100);
-        let run = Run {
+        let run = SectorRun {
             is_any_order: self.drawing.zero_latency,
-            ..Run::reading(first, ready)
+            ..SectorRun::reading(first, ready)
         };
         let passed = self.surface(run, end, wanted);
         if let Some(segment) = self.cache.begin(first) {
@@ -255,7 +255,7 @@ impl Drive {
     }
 
     /// Passes sectors under the head, up to `end`.
-    fn surface(&mut self, mut run: Run, end: u64, wanted: u64) -> Passed {
+    fn surface(&mut self, mut run: SectorRun, end: u64, wanted: u64) -> Passed {
         let (first, mut enough, mut early) = (run.lbn, None, 0);
         while run.lbn < end {
             run.most = end - run.lbn;
@@ -335,10 +335,10 @@ impl Drive {
         let taking = taking.max(yielded);
         let taking = taking.max(self.all_destaged(taking));
         let sectors = end - first;
-        let run = Run {
+        let run = SectorRun {
             earliest: taking.saturating_add(self.held_back(first, sectors)),
             is_write: true,
-            ..Run::reading(first, taking)
+            ..SectorRun::reading(first, taking)
         };
         let media = self.surface(run, end, 0).end;
         let taken = taking.saturating_add(self.drawing.host_gives(sectors));

@@ -34,7 +34,7 @@ pub const FORMAT: Format = Format {
         label: true,
         ..BLOCKS_ONLY
     },
-    reader: |_| Box::new(Reader::default()),
+    reader: |_| Box::new(ValidateDecoder::default()),
     writer: || Box::new(Writer::default()),
 };
 
@@ -44,12 +44,12 @@ const MICROSECOND: u64 = 1000;
 
 /// When the next request is issued, and the gap before it.
 #[derive(Default)]
-struct Reader {
+struct ValidateDecoder {
     next: u64,
     gap: Option<u64>,
 }
 
-impl Decode for Reader {
+impl Decode for ValidateDecoder {
     fn take(&mut self, line: &[u8]) -> Result<Option<Record>, Cause> {
         if is_comment(line) {
             return Ok(None);
@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn arrivals_follow_from_responses_and_gaps() {
-        let mut reader = Reader::default();
+        let mut reader = ValidateDecoder::default();
         let first = reader
             .take(b"R Miss 8 2 14095.370 13876.270")
             .unwrap()

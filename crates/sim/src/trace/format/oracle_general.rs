@@ -30,7 +30,7 @@ pub const FORMAT: Format = Format {
         arrival_unit_ns: Some(SECOND),
         ..BLOCKS_ONLY
     },
-    reader: |_| Box::new(Reader::default()),
+    reader: |_| Box::new(OracleDecoder::default()),
     writer: || Box::new(Writer::default()),
 };
 
@@ -42,11 +42,11 @@ const RECORD: usize = 24;
 const WRITTEN_MAX: usize = 1 << 28;
 
 #[derive(Default)]
-struct Reader {
+struct OracleDecoder {
     is_binary: bool,
 }
 
-impl Decode for Reader {
+impl Decode for OracleDecoder {
     fn unit(&self) -> Unit {
         Unit::Bytes(RECORD)
     }
@@ -157,7 +157,7 @@ mod tests {
 
     #[test]
     fn text_and_impossible_next_uses_are_refused() {
-        let mut reader = Reader::default();
+        let mut reader = OracleDecoder::default();
         assert!(reader.take(b"0.000 0 2389632 16 1\n200").is_err());
         assert!(reader.take(&[0xfe; RECORD]).is_err());
         assert!(reader.take(&[0; RECORD - 1]).is_err());

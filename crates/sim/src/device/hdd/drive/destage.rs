@@ -10,7 +10,7 @@
 //! read B  (here: as without A)      (here: waits)              until here | move, rotate, B
 //! ```
 
-use super::super::drawing::Run;
+use super::super::drawing::SectorRun;
 use super::super::write_back::Dirty;
 use super::Drive;
 
@@ -36,10 +36,10 @@ impl Drive {
     /// Writes one run, from `at` on even if the heads were not idle for long enough.
     fn put_down(&mut self, dirty: Dirty, at: u64) {
         let begin = self.begin(&dirty).min(at).max(self.writing_until);
-        let run = Run {
+        let run = SectorRun {
             earliest: dirty.earliest,
             is_write: true,
-            ..Run::reading(dirty.first, begin)
+            ..SectorRun::reading(dirty.first, begin)
         };
         self.ahead = None;
         self.writing_until = self.surface(run, dirty.end, 0).end;

@@ -5,27 +5,12 @@
 //! the wrapped one on a given sink, because the sink must exist first.
 
 pub mod fault;
-pub mod throttle;
 pub mod tracer;
 
 use std::sync::Arc;
 
-use super::{Backend, Sink};
+use crate::backend::{Backend, Sink};
 use crate::error::Error;
 
 /// Starts the backend to be wrapped, reporting to the given sink.
 pub type Start<'a> = Box<dyn FnOnce(Arc<dyn Sink>) -> Result<Arc<dyn Backend>, Error> + 'a>;
-
-/// A wrapper, for listings.
-#[derive(Clone, Copy, Debug)]
-pub struct Entry {
-    /// Its name.
-    pub name: &'static str,
-    /// One line.
-    pub summary: &'static str,
-    /// Where the idea comes from.
-    pub source: &'static str,
-}
-
-/// All wrappers, the outermost first. One entry a wrapper.
-pub static LIST: &[Entry] = &[tracer::ENTRY, fault::ENTRY, throttle::ENTRY];

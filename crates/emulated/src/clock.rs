@@ -1,6 +1,6 @@
 //! Real time for a modelled device: the clock, and waiting for a moment or for new work.
 //!
-//! Used by [`emulated`](crate::emulated). Moments are nanoseconds of CLOCK_MONOTONIC, and a wait is
+//! Used by [`disk`](crate::disk). Moments are nanoseconds of CLOCK_MONOTONIC, and a wait is
 //! for an absolute moment: a wait that begins late still ends in time, and nothing adds up.
 //!
 //! The wait is a futex with an absolute timeout, which sleeps on the same kernel timer as

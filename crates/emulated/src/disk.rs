@@ -1,7 +1,6 @@
-//! An emulated disk: a device of `forerun-sim`, run in real time by one thread.
+//! A disk: a device of `forerun-sim`, run in real time by one thread.
 //!
-//! The [`export`](crate::export) starts one per image and submits the kernel's requests. The device
-//! decides when a request ends, exactly as in the simulator; the thread waits for that moment and
+//! The device decides when a request ends, exactly as in the simulator; the thread waits for that moment and
 //! calls `finish`:
 //!
 //! ```text
@@ -23,7 +22,7 @@ use std::thread::{self, JoinHandle};
 use std::{fmt, io};
 
 use forerun_core::{Bytes, Nanos};
-use forerun_sim::device::{self, Completion, Device, Outcome, Request};
+use forerun_sim::device::{Completion, Device, Outcome, Request, Usage};
 
 use crate::clock::{self, Bell, Priority};
 
@@ -54,46 +53,42 @@ struct Submitted<J> {
 }
 
 /// A running disk. Dropping it finishes submitted requests and ends its thread.
-pub struct Emulated<J> {
+pub struct Disk<J> {
     queue: Option<mpsc::Sender<Submitted<J>>>,
     bell: Arc<Bell>,
     meter: Arc<Meter>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl<J> fmt::Debug for Emulated<J> {
+impl<J> fmt::Debug for Disk<J> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Emulated")
-            .field("meter", &self.meter)
-            .finish()
+        f.debug_struct("Disk").field("meter", &self.meter).finish()
     }
 }
 
-impl<J: Send + 'static> Emulated<J> {
-    /// Starts a disk that is this device of the simulator.
+impl<J: Send + 'static> Disk<J> {
+    /// Starts a disk that is the device which `make` makes, on the disk's own thread: a device stays on one.
     ///
     /// # Errors
-    /// No such device; no more threads.
-    pub fn start(
+    /// The device cannot be made; no more threads.
+    pub fn start<E: fmt::Display + 'static>(
         name: &str,
-        device: &str,
+        make: impl FnOnce() -> Result<Box<dyn Device>, E> + Send + 'static,
         finish: impl FnMut(J, Outcome) + Send + 'static,
     ) -> io::Result<Self> {
-        // Devices stay on the thread they are made on, so this one only tells whether it can be.
-        device::parse(device)
-            .map_err(|e| io::Error::new(io::ErrorKind::InvalidInput, e.to_string()))?;
-        let device = device.to_owned();
         let (queue, submitted) = mpsc::channel();
+        let (told, made) = mpsc::channel();
         let bell = Arc::new(Bell::default());
         let meter = Arc::new(Meter::default());
         let (rung, metered) = (bell.clone(), meter.clone());
         let thread = thread::Builder::new().name(name.into()).spawn(move || {
             let punctual = clock::be_punctual(Priority::Disk);
             metered.is_realtime.store(punctual, Ordering::Relaxed);
-            let Ok(device) = device::parse(&device) else {
-                return;
-            };
-            let mut disk = Disk {
+            let device = make().map_err(|e| e.to_string());
+            // The receiver waits for this word.
+            let _ = told.send(device.as_ref().map(drop).map_err(String::clone));
+            let Ok(device) = device else { return };
+            let mut work = Work {
                 device,
                 waiting: HashMap::new(),
                 next_id: 0,
@@ -101,14 +96,18 @@ impl<J: Send + 'static> Emulated<J> {
                 meter: &metered,
                 finish,
             };
-            disk.run(&submitted, &rung);
+            work.run(&submitted, &rung);
         })?;
-        Ok(Self {
-            queue: Some(queue),
-            bell,
-            meter,
-            thread: Some(thread),
-        })
+        match made.recv() {
+            Ok(Ok(())) => Ok(Self {
+                queue: Some(queue),
+                bell,
+                meter,
+                thread: Some(thread),
+            }),
+            Ok(Err(why)) => Err(io::Error::new(io::ErrorKind::InvalidInput, why)),
+            Err(_) => Err(io::Error::other("the disk's thread ended")),
+        }
     }
 
     /// Asks for `bytes` at `position`; `job` is handed to `finish` when they would have arrived.
@@ -130,12 +129,12 @@ impl<J: Send + 'static> Emulated<J> {
 
     /// Its counters.
     #[must_use]
-    pub fn meter(&self) -> &Meter {
+    pub fn meter(&self) -> &Arc<Meter> {
         &self.meter
     }
 }
 
-impl<J> Drop for Emulated<J> {
+impl<J> Drop for Disk<J> {
     fn drop(&mut self) {
         self.queue = None;
         self.bell.ring();
@@ -146,7 +145,8 @@ impl<J> Drop for Emulated<J> {
     }
 }
 
-struct Disk<'a, J, F> {
+/// The thread's side of a disk.
+struct Work<'a, J, F> {
     device: Box<dyn Device>,
     waiting: HashMap<u64, J>,
     next_id: u64,
@@ -156,7 +156,7 @@ struct Disk<'a, J, F> {
     finish: F,
 }
 
-impl<J, F: FnMut(J, Outcome)> Disk<'_, J, F> {
+impl<J, F: FnMut(J, Outcome)> Work<'_, J, F> {
     fn run(&mut self, submitted: &mpsc::Receiver<Submitted<J>>, bell: &Bell) {
         let mut done = Vec::new();
         loop {
@@ -197,11 +197,9 @@ impl<J, F: FnMut(J, Outcome)> Disk<'_, J, F> {
         self.device.submit(self.last, request);
     }
 
+    /// Counted first: at its last request's end the counters are whole.
     fn complete(&mut self, completion: Completion) {
         let late = clock::now().0.saturating_sub(completion.at.0);
-        if let Some(job) = self.waiting.remove(&completion.id) {
-            (self.finish)(job, completion.outcome);
-        }
         let usage = self.device.usage();
         let meter = self.meter;
         meter.requests.fetch_add(1, Ordering::Relaxed);
@@ -210,28 +208,45 @@ impl<J, F: FnMut(J, Outcome)> Disk<'_, J, F> {
         meter.bytes.store(usage.bytes.0, Ordering::Relaxed);
         meter.switches.store(usage.switches, Ordering::Relaxed);
         meter.busy_ns.store(usage.busy.0, Ordering::Relaxed);
+        if let Some(job) = self.waiting.remove(&completion.id) {
+            (self.finish)(job, completion.outcome);
+        }
+    }
+}
+
+impl Meter {
+    /// The counters of the device: the requests that ended, and all else of those that were submitted.
+    #[must_use]
+    pub fn usage(&self) -> Usage {
+        let [requests, bytes, switches, busy] =
+            [&self.requests, &self.bytes, &self.switches, &self.busy_ns]
+                .map(|count| count.load(Ordering::Relaxed));
+        Usage {
+            requests,
+            bytes: Bytes(bytes),
+            switches,
+            busy: Nanos(busy),
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use forerun_sim::device::Usage;
+    use forerun_sim::device;
 
     use super::*;
-    use crate::content;
 
     const DEVICE: &str = "switching(cost_ns=2000000,rate_bytes_per_second=80000000)";
 
-    /// Requests one after the other, half of them continuing the one before.
+    /// Requests one after the other, a third of them continuing the one before.
     fn requests(count: u64) -> Vec<Request> {
         let mut at = 0;
         (0..count)
             .map(|id| {
-                let draw = content::tag(1, 1, id);
-                if draw.is_multiple_of(2) {
-                    at = draw >> 20;
+                if id % 3 != 1 {
+                    at = (id * 7919 % 1009) << 20;
                 }
-                let bytes = 4096 * (1 + (draw >> 8) % 64);
+                let bytes = 4096 * (1 + id * 31 % 64);
                 let request = Request::new(id, Bytes(at), Bytes(bytes));
                 at += bytes;
                 request
@@ -255,9 +270,13 @@ mod tests {
     fn no_request_ends_before_its_modelled_time_and_the_device_works_as_long_as_modelled() {
         let requests = requests(300);
         let (sender, ended) = mpsc::channel();
-        let disk = Emulated::start("disk", DEVICE, move |id: u64, _| {
-            sender.send((id, clock::now())).unwrap();
-        })
+        let disk = Disk::start(
+            "disk",
+            || device::parse(DEVICE),
+            move |id: u64, _| {
+                sender.send((id, clock::now())).unwrap();
+            },
+        )
         .unwrap();
         let began = clock::now();
         for request in &requests {
@@ -272,23 +291,19 @@ mod tests {
             assert_eq!(number, *id, "first come, first served");
             assert!(real.0 >= began.0 + model.0, "{number}: {real} {model}");
         }
-        let metered = [
-            &meter.requests,
-            &meter.bytes,
-            &meter.switches,
-            &meter.busy_ns,
-        ];
-        let metered = metered.map(|count| count.load(Ordering::Relaxed));
-        let used = [usage.requests, usage.bytes.0, usage.switches, usage.busy.0];
-        assert_eq!(metered, used);
+        assert_eq!(meter.usage(), usage);
     }
 
     #[test]
     fn what_was_submitted_ends_although_the_disk_is_dropped() {
         let (sender, ended) = mpsc::channel();
-        let disk = Emulated::start("disk", DEVICE, move |id: u64, outcome| {
-            sender.send((id, outcome)).unwrap();
-        })
+        let disk = Disk::start(
+            "disk",
+            || device::parse(DEVICE),
+            move |id: u64, outcome| {
+                sender.send((id, outcome)).unwrap();
+            },
+        )
         .unwrap();
         disk.submit(0, 4096, 7);
         drop(disk);

@@ -1,4 +1,4 @@
-//! How punctual the bed's emulated disk is: `cargo run --release -p forerun-bed --example punctual`.
+//! How punctual an emulated disk is: `cargo run --release -p forerun-emulated --example punctual`.
 //!
 //! A thousand requests, half of them continuing the one before; their real time from the first to
 //! the last over the modelled one, and how late single ones were. An idle machine keeps within a
@@ -9,26 +9,28 @@ use std::io::Write;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc;
 
-use forerun_bed::clock;
-use forerun_bed::content;
-use forerun_bed::emulated::Emulated;
+use forerun_emulated::{Disk, clock};
+use forerun_sim::device;
 
 const DEVICE: &str = "switching(cost_ns=2000000,rate_bytes_per_second=80000000)";
 const REQUESTS: u64 = 1_000;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let (sender, ended) = mpsc::channel();
-    let disk = Emulated::start("disk", DEVICE, move |(), _| {
-        // The receiver is there until the disk is dropped.
-        let _ = sender.send(clock::now());
-    })?;
+    let disk = Disk::start(
+        "disk",
+        || device::parse(DEVICE),
+        move |(), _| {
+            // The receiver is there until the disk is dropped.
+            let _ = sender.send(clock::now());
+        },
+    )?;
     let (began, mut at) = (clock::now(), 0);
     for request in 0..REQUESTS {
-        let draw = content::tag(1, 1, request);
-        if draw.is_multiple_of(2) {
-            at = draw >> 20;
+        if request % 2 == 0 {
+            at = (request * 7919 % 1009) << 20;
         }
-        let bytes = 4096 * (1 + (draw >> 8) % 64);
+        let bytes = 4096 * (1 + request * 31 % 64);
         disk.submit(at, bytes, ());
         at += bytes;
     }

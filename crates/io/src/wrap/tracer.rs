@@ -17,18 +17,11 @@ use std::time::Instant;
 
 use forerun_core::{Nanos, RequestId};
 
-use super::{Entry, Start};
+use super::Start;
 use crate::backend::{Backend, Outcome, Request, Sink};
 use crate::clock::nanos_since;
 use crate::error::Error;
 use crate::sync::Mutex;
-
-/// The entry in [`super::LIST`].
-pub const ENTRY: Entry = Entry {
-    name: "tracer",
-    summary: "writes a line for each request: device, place, size, times, outcome",
-    source: "blktrace(8); smoltcp phy::Tracer",
-};
 
 /// The columns of a line, one word each.
 pub const COLUMNS: &str = "request device file offset bytes submitted_ns completed_ns outcome";

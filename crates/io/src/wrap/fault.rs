@@ -14,17 +14,10 @@ use std::time::{Duration, Instant};
 
 use forerun_core::{Nanos, RequestId};
 
-use super::{Entry, Start};
+use super::Start;
 use crate::backend::{Backend, Outcome, Request, Sink};
 use crate::error::Error;
 use crate::sync::{Condvar, Mutex};
-
-/// The entry in [`super::LIST`].
-pub const ENTRY: Entry = Entry {
-    name: "fault",
-    summary: "injects errors, short reads and delays by seed, at rates per thousand requests",
-    source: "Linux fault-injection(4); TigerBeetle's storage fuzzer",
-};
 
 /// Rates of injected faults. They are per thousand requests, independent of each other.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -1,0 +1,273 @@
+//! The throttle: devices of the simulator in front of a driver's backend, in real time.
+//!
+//! A request goes to its device's [`Disk`], which decides when it ends, and to the backend behind, which brings
+//! its bytes meanwhile; the disk's thread hands it over at its end:
+//!
+//! ```text
+//! submit --> disk of the device: queue, ends at 9.2 ms ------> hand over --> sink
+//!        \-> backend behind: bytes there after 0.1 ms -> ticket --^
+//! ```
+//!
+//! Where the bytes come later than the end, the disk's thread waits for them, so requests of a device are handed
+//! over in the order of their ends.
+
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use forerun_core::profile::ProfileError;
+use forerun_core::{DeviceId, Nanos, Profile, RequestId};
+use forerun_io::Error;
+use forerun_io::backend::{Backend, Outcome, Request, Sink};
+use forerun_io::emulate::{DeviceUse, Emulate, Emulated};
+use forerun_io::wrap::Start;
+use forerun_sim::device::Device;
+use forerun_sim::device::object_store::ObjectStore;
+use forerun_sim::device::switching::Switching;
+
+use crate::disk::{Disk, Meter};
+
+/// A device to emulate: of one server, the model `switching` of the simulator; of several, which share the rate,
+/// its `object_store`. Neither knows distances, a cache or reordering.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Emulation {
+    switching: Nanos,
+    bytes_per_second: u64,
+    servers: u32,
+}
+
+impl Emulation {
+    /// A device with a `switching` cost before the first byte of a request that does not continue the one before
+    /// (of several servers none does), and a rate that all its requests share.
+    ///
+    /// # Errors
+    /// A cost or a number of servers that no [`Profile`] may state.
+    pub fn new(
+        switching: Nanos,
+        bytes_per_second: u64,
+        servers: u32,
+    ) -> Result<Self, ProfileError> {
+        Profile::constant(switching, bytes_per_second)?.with_servers(servers)?;
+        Ok(Self {
+            switching,
+            bytes_per_second,
+            servers,
+        })
+    }
+
+    /// The time of a request before its first byte.
+    #[must_use]
+    pub fn switching(&self) -> Nanos {
+        self.switching
+    }
+
+    /// The rate of all requests together.
+    #[must_use]
+    pub fn bytes_per_second(&self) -> u64 {
+        self.bytes_per_second
+    }
+
+    /// The number of requests it works on at once.
+    #[must_use]
+    pub fn servers(&self) -> u32 {
+        self.servers
+    }
+
+    /// Its costs.
+    #[must_use]
+    pub fn profile(&self) -> Profile {
+        let alone = Profile::constant(self.switching, self.bytes_per_second);
+        // Checked when it was made, so the default is never taken.
+        let profile = alone.and_then(|alone| alone.with_servers(self.servers));
+        profile.unwrap_or_default()
+    }
+
+    /// The device, for virtual time and for real time.
+    #[must_use]
+    pub fn device(&self) -> Box<dyn Device> {
+        match self.servers {
+            0 | 1 => Box::new(Switching::new(self.profile())),
+            servers => Box::new(ObjectStore::sharing(
+                self.switching,
+                self.bytes_per_second,
+                servers,
+            )),
+        }
+    }
+}
+
+impl Emulate for Emulation {
+    fn profile(&self) -> Profile {
+        Emulation::profile(self)
+    }
+
+    fn start(
+        self: Box<Self>,
+        sink: Arc<dyn Sink>,
+        inner: Start<'_>,
+    ) -> Result<Arc<dyn Emulated>, Error> {
+        Ok(Throttle::start(sink, *self, inner)?)
+    }
+}
+
+/// The bytes of a request, as soon as they are there.
+#[derive(Default)]
+struct Ticket {
+    arrived: Mutex<Option<(Box<Request>, Outcome)>>,
+    changed: Condvar,
+}
+
+/// The side that the backend behind reports to.
+struct Arrivals {
+    sink: Arc<dyn Sink>,
+    tickets: Mutex<HashMap<RequestId, Arc<Ticket>>>,
+}
+
+/// See the [module](self).
+pub struct Throttle {
+    emulation: Emulation,
+    arrivals: Arc<Arrivals>,
+    inner: Arc<dyn Backend>,
+    stations: Mutex<HashMap<DeviceId, Station>>,
+}
+
+/// The disk of a device, and its counters, which outlive it. Without a disk, where no thread could be started and
+/// after the end, requests pass as they come.
+#[derive(Default)]
+struct Station {
+    disk: Option<Disk<Arc<Ticket>>>,
+    meter: Arc<Meter>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Throttle {
+    /// Wraps a backend.
+    ///
+    /// # Errors
+    /// The wrapped backend cannot start.
+    pub fn start(
+        sink: Arc<dyn Sink>,
+        emulation: Emulation,
+        inner: Start<'_>,
+    ) -> Result<Arc<Self>, Error> {
+        let tickets = Mutex::default();
+        let arrivals = Arc::new(Arrivals { sink, tickets });
+        let inner = inner(arrivals.clone())?;
+        Ok(Arc::new(Self {
+            emulation,
+            arrivals,
+            inner,
+            stations: Mutex::default(),
+        }))
+    }
+
+    /// Starts the disk of a device.
+    fn station(&self, device: DeviceId) -> Station {
+        let (emulation, sink) = (self.emulation, self.arrivals.sink.clone());
+        let make = move || Ok::<_, Infallible>(emulation.device());
+        let hand_over = move |ticket: Arc<Ticket>, _| {
+            let (request, outcome) = ticket.wait();
+            sink.completed(request, outcome);
+        };
+        let disk = Disk::start(&format!("forerun-disk-{device}"), make, hand_over);
+        disk.map_or_else(
+            |_| Station::default(),
+            |disk| Station {
+                meter: disk.meter().clone(),
+                disk: Some(disk),
+            },
+        )
+    }
+}
+
+impl Ticket {
+    fn wait(&self) -> (Box<Request>, Outcome) {
+        let mut arrived = lock(&self.arrived);
+        loop {
+            match arrived.take() {
+                Some(arrived) => return arrived,
+                None => {
+                    let woken = self.changed.wait(arrived);
+                    arrived = woken.unwrap_or_else(PoisonError::into_inner);
+                }
+            }
+        }
+    }
+}
+
+impl Backend for Throttle {
+    fn submit(&self, request: Box<Request>) {
+        let mut stations = lock(&self.stations);
+        let station = stations.entry(request.device);
+        let station = station.or_insert_with(|| self.station(request.device));
+        if let Some(disk) = &station.disk {
+            let ticket = Arc::new(Ticket::default());
+            lock(&self.arrivals.tickets).insert(request.number, ticket.clone());
+            disk.submit(request.begin(), request.wanted(), ticket);
+        }
+        drop(stations);
+        self.inner.submit(request);
+    }
+
+    /// Hands over all requests under way, each at its end.
+    fn stop(&self) {
+        // Dropped without the lock: a disk ends with its last request.
+        let disks: Vec<_> = lock(&self.stations)
+            .values_mut()
+            .map(|station| station.disk.take())
+            .collect();
+        drop(disks);
+        self.inner.stop();
+    }
+}
+
+impl Emulated for Throttle {
+    fn used(&self) -> DeviceUse {
+        let mut sum = DeviceUse::default();
+        for station in lock(&self.stations).values() {
+            let used = station.meter.usage();
+            sum.requests += used.requests;
+            sum.continued += used.requests.saturating_sub(used.switches);
+            sum.bytes.0 += used.bytes.0;
+            sum.busy.0 += used.busy.0;
+        }
+        sum
+    }
+}
+
+impl Sink for Arrivals {
+    fn completed(&self, request: Box<Request>, outcome: Outcome) {
+        let ticket = lock(&self.tickets).remove(&request.number);
+        let Some(ticket) = ticket else {
+            return self.sink.completed(request, outcome);
+        };
+        *lock(&ticket.arrived) = Some((request, outcome));
+        ticket.changed.notify_one();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_device_that_no_profile_may_state_is_refused_and_the_others_have_its_costs() {
+        assert!(Emulation::new(Nanos(0), 0, 1).is_err());
+        assert!(Emulation::new(Nanos(u64::MAX), 80_000_000, 1).is_err());
+        assert!(Emulation::new(Nanos(0), 80_000_000, 0).is_err());
+        for servers in [1, 8] {
+            let device = Emulation::new(Nanos(8_000_000), 80_000_000, servers).unwrap();
+            assert_eq!(device.profile().servers(), servers);
+            assert_eq!(device.device().servers(), servers);
+        }
+    }
+
+    #[test]
+    fn the_default_profile_is_that_of_a_disk_of_8_ms_and_80_mb_a_second() {
+        let disk = Emulation::new(Nanos(8_000_000), 80_000_000, 1).unwrap();
+        assert_eq!(disk.profile(), Profile::default().with_servers(1).unwrap());
+    }
+}
