@@ -1,29 +1,23 @@
 //! `simulate`: presets over a trace or a workload in virtual time, a dictionary for each run.
 //!
-//! Presets by cache sizes, in this order. All names, sizes and block numbers are checked before the
-//! first run, so that a long list does not end in a typing error. An interrupt is seen between two
-//! runs.
+//! Presets by cache sizes, in this order; the simulator's grid checks and runs them. All names, sizes and block
+//! numbers are checked before the first run, so that a long list does not end in a typing error. An interrupt is seen
+//! between two runs.
 
 use std::fmt::Display;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
-use forerun_core::hinted::Setup;
-use forerun_core::hinted::policy::{self, Policy};
-use forerun_core::preset;
-use forerun_core::spec::Choice;
-use forerun_core::{Bytes, Nanos, Settings};
-use forerun_sim::device::scheduler;
-use forerun_sim::device::{self, Device};
-use forerun_sim::hinted::host::{self, Host};
-use forerun_sim::scheduled;
-use forerun_sim::simulate::placing::Placing;
-use forerun_sim::simulate::recorded::{Recorded, Room};
-use forerun_sim::simulate::requests::{Manner, Records, Requests, RequestsError, Source};
-use forerun_sim::simulate::streamed::Streamed;
-use forerun_sim::simulate::{Outcome, engine, hinted};
-use forerun_sim::trace::{self, Record, TraceError};
-use forerun_sim::workload::{self, Workload};
+use forerun_core::Nanos;
+use forerun_sim::simulate::Outcome;
+use forerun_sim::simulate::disk::Disk;
+use forerun_sim::simulate::grid::{Grid, GridRun};
+use forerun_sim::simulate::input::{BLOCK_BYTES, Input};
+use forerun_sim::simulate::recorded::Room;
+use forerun_sim::simulate::requests::{Manner, Records, RequestsError, Source};
+use forerun_sim::simulate::run::RunError;
+use forerun_sim::simulate::simulated::Simulated;
+use forerun_sim::trace::{self, TraceError};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -33,41 +27,12 @@ use crate::errors::{self, value};
 /// Processor time of a fetch (Kimbrel et al. 1996, section 3.1).
 const DRIVER: Nanos = Nanos(500_000);
 
-/// The order of requests at a disk, where the device has none of its own (section 3.1).
-const SCHEDULER: &str = "cscan";
-
-/// Presets, blocks in the cache and their size, if none are named.
+/// Presets, and blocks in the cache, if none are named.
 const PRESETS: [&str; 2] = ["demand-lru", "forestall"];
 const CACHE_BLOCKS: u32 = 1280;
-const BLOCK_BYTES: u32 = 8192;
 
 /// Most memory for references, which methods with knowledge of the future keep.
 const TRACE_BYTES_MAX: u64 = 4 << 30;
-
-/// A preset of the engine, or a hinted method.
-enum Method {
-    Engine(Box<Settings>),
-    Hinted(Choice<Box<dyn Policy>>),
-}
-
-/// A trace, or a workload by its name.
-enum Input {
-    Trace(Source, Recorded),
-    /// Its references are kept if it has one reader, for hinted methods.
-    Workload(String, Option<Recorded>),
-}
-
-struct Run {
-    name: String,
-    method: Method,
-    cache_blocks: u32,
-}
-
-struct Surroundings {
-    device: String,
-    disks: Option<u16>,
-    block_bytes: u32,
-}
 
 /// Presets over a trace or a workload, on modelled disks, in virtual time.
 #[pyfunction]
@@ -102,59 +67,41 @@ pub(crate) fn simulate<'py>(
         return Err(value(format!("block_bytes of {block_bytes}: {range}")));
     }
     let disks = disks.map(|given| within("disks", given, 1..=1024));
-    let around = Surroundings {
-        device: device.to_owned(),
-        disks: disks
-            .transpose()?
-            .and_then(|disks| u16::try_from(disks).ok()),
-        block_bytes,
-    };
-    around.device()?;
+    let disks = disks.transpose()?;
+    let wanted = disks.and_then(|disks| u16::try_from(disks).ok());
+    let disk = Disk::named(device, None).map_err(value)?;
     let input = match (workload, trace) {
-        (Some(text), None) => py.detach(|| Input::made(text, block_bytes))?,
-        (None, Some(path)) => py.detach(|| Input::recorded(&path, block_bytes))?,
+        (Some(text), None) => py.detach(|| made(text, block_bytes))?,
+        (None, Some(path)) => py.detach(|| recorded(&path, block_bytes))?,
         _ => return Err(value("simulate: give either workload or trace")),
     };
+    let grid = Grid::new(&input, &disk, DRIVER);
+    let beyond = grid.beyond(None, wanted, false).map_err(value)?;
+    if let Some(beyond) = beyond {
+        return Err(value(format!("device {device}: {beyond}")));
+    }
     let mut runs = Vec::new();
     for name in &presets {
         for &blocks in &cache_blocks {
-            runs.push(Run::new(name, blocks, &input, &around)?);
+            let refused = |why: &dyn Display| {
+                value(format!("preset {name} with {blocks} cache_blocks: {why}"))
+            };
+            let preset: Simulated = name.parse().map_err(|e| refused(&e))?;
+            let run = grid.plan(&preset, wanted, blocks, &|_| Ok(()));
+            runs.push(run.map_err(|e| refused(&e))?);
         }
     }
     let mut rows = Vec::new();
     for run in &runs {
         py.check_signals()?;
-        let outcome = py.detach(|| run.outcome(&input, &around))?;
-        rows.push(row(py, run, &around, &input, &outcome)?);
+        let done = py.detach(|| grid.run(run));
+        let (outcome, _) = done.map_err(|e| match e {
+            RunError::Requests(error) => refused("trace", &error),
+            other => PyRuntimeError::new_err(format!("simulation: {other}")),
+        })?;
+        rows.push(row(py, &grid, run, &outcome)?);
     }
     Ok(rows)
-}
-
-impl Surroundings {
-    /// A new device.
-    fn device(&self) -> PyResult<Box<dyn Device>> {
-        let text = &self.device;
-        let refused = |why: &dyn Display| value(format!("device {text}: {why}"));
-        let plain = device::parse(text).map_err(|e| refused(&e))?;
-        if scheduled::own(text).is_some() {
-            return Ok(plain);
-        }
-        scheduler::parse(SCHEDULER).map_err(|e| refused(&e))?;
-        // A device of several servers orders its requests itself.
-        Ok(scheduled::behind(text, SCHEDULER).unwrap_or(plain))
-    }
-
-    fn devices(&self, count: u16) -> PyResult<Vec<Box<dyn Device>>> {
-        (0..count).map(|_| self.device()).collect()
-    }
-
-    fn host(&self) -> Host {
-        Host {
-            driver: DRIVER,
-            block_bytes: Bytes(self.block_bytes.into()),
-            notice: forerun_core::settings::Notice::default(),
-        }
-    }
 }
 
 fn within(name: &str, given: &Bound<'_, PyAny>, range: RangeInclusive<u32>) -> PyResult<u32> {
@@ -175,186 +122,55 @@ fn manner(block_bytes: u32) -> Manner {
     }
 }
 
-fn room() -> Option<Room> {
-    Some(Room {
+fn room() -> Room {
+    Room {
         bytes: TRACE_BYTES_MAX,
         keeps: true,
         runs: 1,
         plans: true,
-    })
-}
-
-impl Input {
-    fn recorded(path: &Path, block_bytes: u32) -> PyResult<Self> {
-        // A missing file is an `OSError`, anything wrong inside it a `ValueError`.
-        std::fs::File::open(path).map_err(|e| errors::system(&e, Some(path)))?;
-        let path = path.to_owned();
-        let open = move || -> Result<Records<'static>, TraceError> {
-            let mut records = trace::open(&path, None, &trace::Options::default())?;
-            Ok(Box::new(std::iter::from_fn(move || {
-                let record = records.next()?;
-                Some(record.map(|record| (records.position(), record)))
-            })))
-        };
-        let source = Source {
-            open: Box::new(open),
-            manner: manner(block_bytes),
-        };
-        let requests = source.requests().map_err(|e| refused("trace", &e))?;
-        let recorded = Recorded::of(requests, room()).map_err(|e| refused("trace", &e))?;
-        Ok(Self::Trace(source, recorded))
-    }
-
-    fn made(text: &str, block_bytes: u32) -> PyResult<Self> {
-        let name = format!("workload {text}");
-        let made = made(text)?;
-        if made.readers().len() != 1 {
-            return Ok(Self::Workload(text.to_owned(), None));
-        }
-        let steps = steps(&*made).map(|record| Ok((None, record)));
-        let requests = Requests::new(Box::new(steps), manner(block_bytes));
-        let recorded = Recorded::of(requests, room()).map_err(|e| refused(&name, &e))?;
-        Ok(Self::Workload(text.to_owned(), Some(recorded)))
-    }
-
-    fn references(&self) -> Option<&Recorded> {
-        match self {
-            Self::Trace(_, recorded) => Some(recorded),
-            Self::Workload(_, recorded) => recorded.as_ref(),
-        }
-    }
-
-    fn disks(&self, around: &Surroundings) -> u16 {
-        let own = self
-            .references()
-            .map(|recorded| recorded.disks(around.disks));
-        own.unwrap_or(around.disks.unwrap_or(1))
     }
 }
 
-fn made(text: &str) -> PyResult<Box<dyn Workload>> {
-    workload::parse(text).map_err(|e| value(format!("workload {text}: {e}")))
+fn recorded(path: &Path, block_bytes: u32) -> PyResult<Input> {
+    // A missing file is an `OSError`, anything wrong inside it a `ValueError`.
+    std::fs::File::open(path).map_err(|e| errors::system(&e, Some(path)))?;
+    let path = path.to_owned();
+    let open = move || -> Result<Records<'static>, TraceError> {
+        let mut records = trace::open(&path, None, &trace::Options::default())?;
+        Ok(Box::new(std::iter::from_fn(move || {
+            let record = records.next()?;
+            Some(record.map(|record| (records.position(), record)))
+        })))
+    };
+    let records = open().map_err(|e| refused("trace", &e.into()))?;
+    let source = Source {
+        open: Box::new(open),
+        manner: manner(block_bytes),
+    };
+    Input::of_trace(records, source, room()).map_err(|e| refused("trace", &e))
+}
+
+fn made(text: &str, block_bytes: u32) -> PyResult<Input> {
+    let input = Input::of_workload(text, manner(block_bytes), room());
+    input.map_err(|e| value(format!("workload {text}: {e}")))
 }
 
 fn refused(name: &str, error: &RequestsError) -> PyErr {
     value(format!("{name}: {error}"))
 }
 
-/// The reads of a workload's only reader, cut at the end of its file.
-fn steps(workload: &dyn Workload) -> impl Iterator<Item = Record> {
-    let file = workload.readers().first().copied().unwrap_or(0);
-    let size = workload.files().get(file).map_or(0, |bytes| bytes.0);
-    workload.steps(0).filter_map(move |step| {
-        let bytes = step.bytes.0.min(size.saturating_sub(step.offset.0));
-        let bytes = u32::try_from(bytes).ok().filter(|bytes| *bytes > 0)?;
-        Some(Record {
-            compute: Some(step.think),
-            ..Record::range(step.offset.0, bytes)?
-        })
-    })
-}
-
-impl Run {
-    fn new(name: &str, cache_blocks: u32, input: &Input, around: &Surroundings) -> PyResult<Self> {
-        let refused = |why: &dyn Display| {
-            value(format!(
-                "preset {name} with {cache_blocks} cache_blocks: {why}"
-            ))
-        };
-        let first = name.split('(').next().unwrap_or_default();
-        let method = if policy::LIST.iter().any(|method| method.spec.name == first) {
-            let choice = Choice::parse("hinted", policy::LIST, name).map_err(|e| refused(&e))?;
-            let Some(recorded) = input.references() else {
-                let why = "a hinted method plans for one reader, and this workload has several";
-                return Err(refused(&why));
-            };
-            let setup = setup(&choice, input.disks(around), cache_blocks);
-            let count = recorded.references().len();
-            host::settings(&setup, &around.host(), count).map_err(|e| refused(&e))?;
-            Method::Hinted(choice)
-        } else {
-            let preset = preset::find(name).map_err(|e| refused(&e))?;
-            // Memory enough for any preset, until the size of a block is known.
-            let mut settings = preset.settings(Bytes(1 << 30)).map_err(|e| refused(&e))?;
-            settings.block_bytes = around.block_bytes;
-            settings.memory = Bytes(u64::from(cache_blocks) * u64::from(around.block_bytes));
-            settings.check().map_err(|e| refused(&e))?;
-            Method::Engine(Box::new(settings))
-        };
-        check_end(input, around)?;
-        Ok(Self {
-            name: name.to_owned(),
-            method,
-            cache_blocks,
-        })
-    }
-
-    fn outcome(&self, input: &Input, around: &Surroundings) -> PyResult<Outcome> {
-        let devices = around.devices(input.disks(around))?;
-        let failed = |why: &dyn Display| PyRuntimeError::new_err(format!("simulation: {why}"));
-        match (&self.method, input) {
-            (Method::Hinted(choice), _) => {
-                let recorded = input.references().ok_or_else(|| failed(&self.name))?;
-                let setup = setup(choice, input.disks(around), self.cache_blocks);
-                let reads = recorded.reads(around.disks, None, around.block_bytes);
-                hinted(&setup, &around.host(), &reads, devices).map_err(|e| failed(&e))
-            }
-            (Method::Engine(settings), Input::Workload(text, _)) => {
-                let workload = made(text)?;
-                engine((**settings).clone(), DRIVER, &*workload, devices).map_err(|e| failed(&e))
-            }
-            (Method::Engine(settings), Input::Trace(source, recorded)) => {
-                let placing = Placing::new(recorded, around.disks, None, around.block_bytes);
-                let streamed = Streamed::new(source, recorded, &placing);
-                let outcome = engine((**settings).clone(), DRIVER, &streamed, devices);
-                match streamed.failure() {
-                    Some(error) => Err(refused("trace", &error)),
-                    None => outcome.map_err(|e| failed(&e)),
-                }
-            }
-        }
-    }
-}
-
-fn setup(choice: &Choice<Box<dyn Policy>>, disks: u16, cache_blocks: u32) -> Setup {
-    Setup {
-        policy: choice.clone(),
-        disks,
-        cache_blocks,
-        blocks_max: u32::MAX,
-        hints_max: u32::MAX - 1,
-    }
-}
-
-/// Refuses blocks beyond the end of a disk.
-fn check_end(input: &Input, around: &Surroundings) -> PyResult<()> {
-    let capacity = around.device()?.capacity();
-    let (Some(capacity), Some(recorded)) = (capacity, input.references()) else {
-        return Ok(());
-    };
-    let placing = Placing::new(recorded, around.disks, None, around.block_bytes);
-    match recorded.beyond(&placing, capacity) {
-        None => Ok(()),
-        Some((_, block, end)) => Err(value(format!(
-            "device {}: block {block} ends at {end}, the disk at {capacity}",
-            around.device
-        ))),
-    }
-}
-
 fn row<'py>(
     py: Python<'py>,
-    run: &Run,
-    around: &Surroundings,
-    input: &Input,
+    grid: &Grid<'_>,
+    run: &GridRun,
     outcome: &Outcome,
 ) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
-    dict.set_item("preset", &run.name)?;
-    dict.set_item("device", &around.device)?;
-    dict.set_item("disks", input.disks(around))?;
+    dict.set_item("preset", run.preset.name())?;
+    dict.set_item("device", grid.disk.name())?;
+    dict.set_item("disks", grid.input.disks(run.wanted))?;
     dict.set_item("cache_blocks", run.cache_blocks)?;
-    dict.set_item("block_bytes", around.block_bytes)?;
+    dict.set_item("block_bytes", grid.input.block_bytes)?;
     let counts = [
         ("reads", outcome.reads),
         ("hits", outcome.hits),

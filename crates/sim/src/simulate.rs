@@ -1,9 +1,11 @@
-//! One run of a preset in virtual time, for every kind of preset and clock.
+//! Presets over a trace or a workload in virtual time, for every kind of preset and clock.
 //!
-//! Called by `forerun simulate`. Three hosts answer with different reports; an [`Outcome`] is their
+//! [`grid::Grid`] is the entrance: it checks runs and runs them, for `forerun simulate` and for Python. Three hosts answer with different reports; an [`Outcome`] is their
 //! common part, so that a hinted method, an engine preset and the theory stand in one table:
 //!
 //! ```text
+//! simulated  a preset by its name         disk  each disk by its name, with its scheduler
+//! input      a trace or a workload        grid  runs, checked         run  one of them
 //! requests   a trace as requests for blocks, a stream that can be opened again
 //! recorded   its blocks, numbered, and its references if they are kept
 //! placing    where each block lies on so many disks
@@ -18,10 +20,15 @@
 //! Methods, devices and clocks are elsewhere.
 
 pub mod bound;
+pub mod disk;
+pub mod grid;
+pub mod input;
 pub mod lru;
 pub mod placing;
 pub mod recorded;
 pub mod requests;
+pub mod run;
+pub mod simulated;
 pub mod streamed;
 
 use forerun_core::hinted::Setup;

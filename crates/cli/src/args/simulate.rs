@@ -6,12 +6,11 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::{ArgGroup, Args as Group, ValueEnum};
-use forerun_core::hinted::policy::{self, Policy};
-use forerun_core::preset::{self, Preset};
-use forerun_core::spec::{Choice, Knows};
 use forerun_core::{Bytes, Nanos};
 use forerun_sim::device::scheduler;
 use forerun_sim::simulate::placing::Layout;
+pub use forerun_sim::simulate::simulated::Simulated;
+use forerun_sim::simulate::simulated::SimulatedError;
 
 use super::trace::parse_block_bytes;
 use super::{Format, Methods, Noticing, Reading, parse_count};
@@ -164,43 +163,11 @@ impl From<Where> for Layout {
     }
 }
 
-/// A preset to simulate.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Simulated {
-    /// A hinted method, and its name as it was typed.
-    Hinted(Choice<Box<dyn Policy>>, String),
-    /// A composition of the engine's methods.
-    Engine(&'static Preset),
-}
-
 impl Simulate {
     /// Time of a fetch in units.
     #[must_use]
     pub fn fetch_units(&self) -> u64 {
         self.fetch_units.unwrap_or(4).into()
-    }
-}
-
-impl Simulated {
-    /// Whether it is a hinted method.
-    #[must_use]
-    pub fn is_hinted(&self) -> bool {
-        matches!(self, Self::Hinted(..))
-    }
-
-    /// Whether it is the one that needs no hints.
-    #[must_use]
-    pub fn is_lru(&self) -> bool {
-        matches!(self, Self::Hinted(choice, _) if choice.spec().knows == Knows::Online)
-    }
-
-    /// Its name as it was typed.
-    #[must_use]
-    pub fn name(&self) -> &str {
-        match self {
-            Self::Hinted(_, name) => name,
-            Self::Engine(preset) => preset.name,
-        }
     }
 }
 
@@ -221,22 +188,9 @@ impl FromStr for Presets {
             }
             c == ',' && depth == 0
         });
-        parts.map(simulated).collect::<Result<_, _>>().map(Self)
+        let parts = parts.map(|part| part.parse().map_err(|e: SimulatedError| e.to_string()));
+        parts.collect::<Result<_, _>>().map(Self)
     }
-}
-
-fn simulated(text: &str) -> Result<Simulated, String> {
-    let name = text.split('(').next().unwrap_or_default();
-    if policy::LIST.iter().any(|method| method.spec.name == name) {
-        let choice = Choice::parse("hinted", policy::LIST, text).map_err(|e| e.to_string())?;
-        return Ok(Simulated::Hinted(choice, text.to_owned()));
-    }
-    preset::find(text).map(Simulated::Engine).map_err(|_| {
-        let hinted = policy::LIST.iter().map(|method| method.spec.name);
-        let known = hinted.chain(preset::LIST.iter().map(|preset| preset.name));
-        let nearest = preset::nearest(name, known).join(", ");
-        format!("no preset and no hinted method {text:?}: nearest are {nearest}")
-    })
 }
 
 /// The longest computing time before a request: a workload's `think_ns` ends there, too.

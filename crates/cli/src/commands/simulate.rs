@@ -1,32 +1,30 @@
 //! `forerun simulate`: presets over a trace or a workload, on modelled disks, in virtual time.
 //!
 //! ```text
-//! args -> input (references, or the engine's workload) -> grid of runs -> threads -> rows
+//! args -> disk, input -> grid of runs -> threads -> rows
 //! ```
 //!
 //! The grid is presets by disks by cache sizes; runs share nothing but the input, so as many go
-//! at once as there are threads, and the rows come in the order of the grid. A run is
-//! `forerun-sim`'s; errors of the input are found before the first one.
+//! at once as there are threads, and the rows come in the order of the grid. Grid and
+//! runs are `forerun-sim`'s; errors of the input are found before the first one.
 
-mod cell;
 mod disk;
 mod input;
+mod plan;
 mod row;
-mod run;
 mod validate;
 
 use std::io::Write;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use forerun_sim::simulate::grid::GridRun;
+
 use crate::args::Simulate;
 use crate::failure::Failure;
 use crate::progress;
-use cell::Cell;
-use disk::Disk;
-use input::Input;
+use input::NamedInput;
 use row::Row;
-use run::Run;
 
 /// Runs the command.
 ///
@@ -36,23 +34,17 @@ pub fn run(args: &Simulate, out: &mut dyn Write) -> Result<(), Failure> {
     if args.validate.is_some() {
         return validate::run(args, out);
     }
-    let disk = Disk::new(args)?;
-    let input = Input::new(args, &disk)?;
-    let cells = cell::grid(args, &input, &disk)?;
-    let requests = input.requests();
-    progress::begin_again(&input.bar, requests.saturating_mul(cells.len() as u64));
+    let disk = disk::disk(args)?;
+    let input = NamedInput::new(args, &disk)?;
+    let grid = plan::grid(args, &input, &disk)?;
+    let runs = plan::runs(args, &input, &grid)?;
+    let requests = input.input.requests();
+    progress::begin_again(&input.bar, requests.saturating_mul(runs.len() as u64));
     let (next, rows) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     let work = || {
-        while let Some((at, cell)) = take(&next, &cells) {
-            let (input, disk) = (&input, &disk);
-            let row = Run {
-                cell,
-                args,
-                input,
-                disk,
-            };
-            let row = row.row();
-            if !input.is_read_by(cell) {
+        while let Some((at, run)) = take(&next, &runs) {
+            let row = Row::of(run, &grid, args, &input.name);
+            if !input.input.is_read_by(&run.preset) {
                 input.bar.inc(requests);
             }
             match rows.lock() {
@@ -62,7 +54,7 @@ pub fn run(args: &Simulate, out: &mut dyn Write) -> Result<(), Failure> {
         }
     };
     std::thread::scope(|scope| {
-        for _ in 1..(args.threads as usize).min(cells.len()) {
+        for _ in 1..(args.threads as usize).min(runs.len()) {
             scope.spawn(work);
         }
         work();
@@ -77,7 +69,7 @@ pub fn run(args: &Simulate, out: &mut dyn Write) -> Result<(), Failure> {
 }
 
 /// The next run that no thread has taken yet.
-fn take<'a>(next: &AtomicUsize, cells: &'a [Cell]) -> Option<(usize, &'a Cell)> {
+fn take<'a>(next: &AtomicUsize, runs: &'a [GridRun]) -> Option<(usize, &'a GridRun)> {
     let at = next.fetch_add(1, Ordering::Relaxed);
-    cells.get(at).map(|cell| (at, cell))
+    runs.get(at).map(|run| (at, run))
 }

@@ -3,15 +3,20 @@
 //! The columns are written down once; the table shows those a person compares. In CSV a list has
 //! spaces between its values.
 
+use std::fmt::Display;
 use std::io::Write;
 
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use forerun_core::settings::Notice;
 use forerun_sim::simulate::Outcome;
 use forerun_sim::simulate::bound::Bound;
+use forerun_sim::simulate::grid::{Grid, GridRun};
+use forerun_sim::simulate::requests::RequestsError;
+use forerun_sim::simulate::run::RunError;
 use serde_json::{Value, json};
 
-use crate::args::Format;
+use crate::args::{Format, Simulate};
+use crate::commands::trace::unreadable;
 use crate::failure::Failure;
 
 /// One run.
@@ -60,7 +65,55 @@ fn miss_ratio(run: &Outcome) -> f64 {
     ratio(run.misses + run.late_hits, run.reads).unwrap_or(0.0)
 }
 
+fn failed(error: impl Display) -> Failure {
+    Failure::Run(format!("simulation: {error}"))
+}
+
 impl Row {
+    /// Runs it.
+    ///
+    /// # Errors
+    /// A setup the host refuses, or a trace that cannot be read again.
+    pub(super) fn of(
+        run: &GridRun,
+        grid: &Grid<'_>,
+        args: &Simulate,
+        input: &str,
+    ) -> Result<Self, Failure> {
+        let (outcome, bound) = grid.run(run).map_err(|e| match e {
+            RunError::Requests(RequestsError::Read(error)) => unreadable(&error),
+            RunError::Requests(error) => failed(format!("{input}: {error}")),
+            RunError::Warm { .. } => Failure::Usage(format!("--warm: {e}")),
+            other => failed(other),
+        })?;
+        let (preset, is_unit) = (&run.preset, grid.disk.is_unit());
+        let notice = args.noticing.notice.unwrap_or_default();
+        let is_files = grid.input.workload.is_some() && !preset.is_hinted();
+        let recorded = grid.input.recorded.as_ref();
+        let recorded = recorded.filter(|_| !is_files && !is_unit);
+        Ok(Self {
+            preset: preset.name().to_owned(),
+            is_hinted: preset.is_hinted(),
+            is_unit,
+            device: grid.disk.name().to_owned(),
+            scheduler: grid.disk.scheduler().to_owned(),
+            disks: grid.input.disks(run.wanted),
+            cache_blocks: run.cache_blocks,
+            block_bytes: grid.input.block_bytes,
+            compute_from: grid.input.compute_from,
+            notice: (preset.is_told() && !is_unit).then_some(notice),
+            place: recorded.map(
+                |recorded| match grid.placing(run, recorded).is_by_number() {
+                    true => "address",
+                    false => "dense",
+                },
+            ),
+            outcome,
+            bound,
+            over_reverse: None,
+        })
+    }
+
     fn columns(&self) -> Vec<(&'static str, Value)> {
         let run = &self.outcome;
         let share = |busy: &u64| ratio(*busy, run.elapsed).map_or(0.0, |share| share.min(1.0));

@@ -14,7 +14,7 @@ use forerun_sim::trace::read;
 use forerun_sim::validate::{self, Compared, Measured, ValidateError, mean_ms, percentile};
 use serde_json::{Value, json};
 
-use super::disk::Disk;
+use super::disk::disk;
 use crate::args::{Format, Simulate};
 use crate::commands::trace::source::Named;
 use crate::commands::trace::{options, unreadable};
@@ -66,7 +66,7 @@ pub(super) fn run(args: &Simulate, out: &mut dyn Write) -> Result<(), Failure> {
 
 /// The drive, which is a disk by itself.
 fn drawing(args: &Simulate) -> Result<Arc<Drawing>, Failure> {
-    let disk = Disk::new(args)?;
+    let disk = disk(args)?;
     match disk.model() {
         Some(Model::Hdd(drawing)) => Ok(drawing),
         _ => Err(Failure::Usage(format!(

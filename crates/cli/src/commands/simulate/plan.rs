@@ -1,0 +1,201 @@
+//! The runs that the flags ask for, checked before any of them is run; every error names the flag or the line.
+
+use forerun_core::Settings;
+use forerun_core::hinted::policy::Policy;
+use forerun_core::settings::SettingsError;
+use forerun_core::spec::Choice;
+use forerun_sim::simulate::disk::Disk;
+use forerun_sim::simulate::grid::{Beyond, Grid, GridRun, Refusal};
+use forerun_sim::simulate::placing::Layout;
+
+use super::input::NamedInput;
+use crate::args::{Simulate, Simulated};
+use crate::composition;
+use crate::failure::Failure;
+
+/// The surroundings of all runs.
+///
+/// # Errors
+/// A block beyond a disk's end.
+pub(super) fn grid<'a>(
+    args: &Simulate,
+    input: &'a NamedInput,
+    disk: &'a Disk,
+) -> Result<Grid<'a>, Failure> {
+    let grid = Grid {
+        notice: args.noticing.notice.unwrap_or_default(),
+        fetch_units: args.fetch_units(),
+        warm: args.warm.clone(),
+        ..Grid::new(&input.input, disk, args.driver)
+    };
+    let layout = layout(args, input, &grid)?;
+    Ok(Grid { layout, ..grid })
+}
+
+/// All runs, of which every one can be tried.
+///
+/// # Errors
+/// A preset that does not go with the device or the input.
+pub(super) fn runs(
+    args: &Simulate,
+    input: &NamedInput,
+    grid: &Grid<'_>,
+) -> Result<Vec<GridRun>, Failure> {
+    check_flags(args)?;
+    let own = input.input.disks(None);
+    if own > 1 && !args.disks.is_empty() {
+        tracing::warn!(
+            "{}: --disks in place of its own {own}: all blocks are striped, in the order of first \
+             use",
+            input.name
+        );
+    }
+    let adjust = |settings: &mut Settings| {
+        composition::replace(settings, &args.methods);
+        match args.methods.split {
+            Some(_) => settings.check_split(),
+            None => Ok(()),
+        }
+    };
+    let mut runs = Vec::new();
+    for preset in &args.preset.0 {
+        let preset = with_flags(preset, args, grid.disk)?;
+        for wanted in wanted(args) {
+            for cache_blocks in &args.cache_blocks {
+                let run = grid.plan(&preset, wanted, *cache_blocks, &adjust);
+                runs.push(run.map_err(|e| refused(&input.name, preset.name(), *cache_blocks, e))?);
+            }
+        }
+    }
+    Ok(runs)
+}
+
+/// Numbers of disks; none for the trace's own.
+fn wanted(args: &Simulate) -> Vec<Option<u16>> {
+    match args.disks.is_empty() {
+        true => vec![None],
+        false => args.disks.iter().map(|d| u16::try_from(*d).ok()).collect(),
+    }
+}
+
+/// A refusal in the words of the flags.
+fn refused(input: &str, preset: &str, cache_blocks: u32, refusal: Refusal) -> Failure {
+    let of_preset = |why: &str| format!("--preset {preset}: {why}");
+    Failure::Usage(match refusal {
+        Refusal::Readers => format!("--preset {preset}: {refusal} (see `forerun list presets`)"),
+        Refusal::Unit => of_preset("--device unit is for hinted methods"),
+        Refusal::Devices => of_preset("the trace has several devices: give --disks to stripe over"),
+        Refusal::FileBlocks(_) => {
+            format!("--workload {input}: {refusal}; --block-bytes makes them fewer")
+        }
+        Refusal::Files { .. } => format!("--workload {input}: {refusal}"),
+        Refusal::Settings(split @ SettingsError::Split { .. }) => {
+            return composition::name_the_flag(split);
+        }
+        Refusal::Workload(error) => error.to_string(),
+        Refusal::Disk(error) => error.to_string(),
+        other => format!("--preset {preset} with --cache-blocks {cache_blocks}: {other}"),
+    })
+}
+
+/// Flags that none of the presets takes would be ignored without a word.
+fn check_flags(args: &Simulate) -> Result<(), Failure> {
+    for (param, flag, value) in [
+        ("batch_blocks", "--batch", args.batch),
+        ("horizon_refs", "--horizon", args.horizon),
+    ] {
+        let takes = |preset: &Simulated| match preset {
+            Simulated::Hinted(choice, _) => choice.spec().params.iter().any(|p| p.name == param),
+            Simulated::Engine(_) => false,
+        };
+        if value.is_some() && !args.preset.0.iter().any(takes) {
+            return Err(Failure::Usage(format!(
+                "{flag}: no preset named has a {param}"
+            )));
+        }
+    }
+    let takes_notice = |preset: &Simulated| preset.is_hinted() && !preset.is_lru();
+    if args.noticing.notice.is_some() && !args.preset.0.iter().any(takes_notice) {
+        return Err(Failure::Usage(
+            "--notice: no preset named follows announced reads (see `forerun list hinted`)".into(),
+        ));
+    }
+    let methods = &args.methods;
+    for (flag, is_given) in [
+        ("--detect", methods.detect.is_some()),
+        ("--depth", methods.depth.is_some()),
+        ("--shape", methods.shape.is_some()),
+        ("--dispatch", methods.dispatch.is_some()),
+        ("--reclaim", methods.reclaim.is_some()),
+        ("--split", methods.split.is_some()),
+        ("--next-file", methods.next_file.is_some()),
+        ("--measure", methods.measure.is_some()),
+    ] {
+        if is_given && args.preset.0.iter().all(Simulated::is_hinted) {
+            return Err(Failure::Usage(format!(
+                "{flag}: no preset named is one of the engine's (see `forerun list presets`)"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// The method with the parameters of the flags.
+fn with_flags(preset: &Simulated, args: &Simulate, disk: &Disk) -> Result<Simulated, Failure> {
+    let Simulated::Hinted(choice, name) = preset else {
+        return Ok(preset.clone());
+    };
+    let units = disk.is_unit().then(|| args.fetch_units() * 100);
+    let mut choice: Choice<Box<dyn Policy>> = choice.clone();
+    for (param, flag, value) in [
+        ("batch_blocks", "--batch", args.batch),
+        ("horizon_refs", "--horizon", args.horizon),
+        ("fetch_percent", "--fetch-units", units),
+    ] {
+        let takes = choice.spec().params.iter().any(|p| p.name == param) && !name.contains(param);
+        if let (true, Some(value)) = (takes, value) {
+            let with = choice.with(param, value);
+            choice = with.map_err(|e| Failure::Usage(format!("{flag}: {e}")))?;
+        }
+    }
+    Ok(Simulated::Hinted(choice, name.clone()))
+}
+
+/// Where blocks lie. Unless the user says so, blocks at an address that a disk or a file does not
+/// reach lie in the order of first use, with a note.
+fn layout(args: &Simulate, input: &NamedInput, grid: &Grid<'_>) -> Result<Option<Layout>, Failure> {
+    let asked = args.place.map(Layout::from);
+    let has_engine = !args.preset.0.iter().all(Simulated::is_lru);
+    let first_beyond = |layout| -> Result<Option<Beyond>, Failure> {
+        for wanted in wanted(args) {
+            let beyond = grid.beyond(layout, wanted, has_engine);
+            if let Some(beyond) = beyond.map_err(|e| Failure::Usage(e.to_string()))? {
+                return Ok(Some(beyond));
+            }
+        }
+        Ok(None)
+    };
+    let Some(first) = first_beyond(asked)? else {
+        return Ok(asked);
+    };
+    let (name, dense) = (&input.name, Some(Layout::Dense));
+    let Some(layout) = asked else {
+        return match first_beyond(dense)? {
+            None => {
+                tracing::warn!("{name}: {first}: blocks lie in the order of first use (--place)");
+                Ok(dense)
+            }
+            Some(first) => Err(Failure::Usage(format!(
+                "{name}: in the order of first use {first}; more --disks or a larger --device hold all"
+            ))),
+        };
+    };
+    let source = input.input.source.as_ref();
+    let at = source.and_then(|source| source.position_of(first.device, first.number));
+    let at = at.map_or(String::new(), |at| at.to_string());
+    let way_out = match layout {
+        Layout::Address => "--place dense lays blocks in the order of first use",
+        Layout::Dense => "more --disks or a larger --device hold all",
+    };
+    Err(Failure::Usage(format!("{name}{at}: {first}; {way_out}")))
+}

@@ -1,0 +1,331 @@
+//! The grid of a simulation: presets by numbers of disks by cache sizes, each run checked before any is run.
+//!
+//! ```text
+//! Input + Disk -> Grid -> plan(preset, disks, blocks) -> GridRun -> run -> Outcome and Bound
+//! ```
+//!
+//! Runs share nothing but the input, so as many may go at once as there are threads.
+
+use core::fmt;
+
+use forerun_core::hinted::Setup;
+use forerun_core::hinted::policy::Policy;
+use forerun_core::settings::{Notice, SettingsError};
+use forerun_core::spec::{Choice, ChoiceError};
+use forerun_core::{Bytes, Nanos, Settings};
+
+use super::disk::Disk;
+use super::input::Input;
+use super::placing::{Layout, Placing};
+use super::simulated::Simulated;
+use crate::hinted::host::{self, Host};
+use crate::scheduled::BehindError;
+use crate::workload;
+
+/// The surroundings of all runs.
+///
+/// # Examples
+/// Two presets over a made workload, on a disk of 1992.
+///
+/// ```
+/// use forerun_core::{Nanos, settings::Notice};
+/// use forerun_sim::simulate::disk::Disk;
+/// use forerun_sim::simulate::grid::Grid;
+/// use forerun_sim::simulate::input::Input;
+/// use forerun_sim::simulate::recorded::Room;
+/// use forerun_sim::simulate::requests::Manner;
+///
+/// let manner = Manner { block_bytes: 8192, with_writes: false, think: None };
+/// let input = Input::of_workload("synth", manner, Room::ENDLESS)?;
+/// let disk = Disk::named("hp97560", None)?;
+/// let grid = Grid::new(&input, &disk, Nanos(500_000));
+/// let [lru, forestall] = ["demand-lru", "forestall"].map(|name| {
+///     let run = grid.plan(&name.parse().unwrap(), Some(2), 1280, &|_| Ok(())).unwrap();
+///     grid.run(&run).unwrap().0
+/// });
+/// assert!(forestall.elapsed < lru.elapsed);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Grid<'a> {
+    /// The reads.
+    pub input: &'a Input,
+    /// Each disk.
+    pub disk: &'a Disk,
+    /// Processor time of a fetch.
+    pub driver: Nanos,
+    /// When free disks are noticed by methods that follow announced reads.
+    pub notice: Notice,
+    /// Where blocks of a trace lie; none for their address, where they have one.
+    pub layout: Option<Layout>,
+    /// In the theory: the time of a fetch, in units.
+    pub fetch_units: u64,
+    /// In the theory: numbers of the blocks in the cache at the beginning.
+    pub warm: Vec<u64>,
+}
+
+/// A run that can be tried.
+#[derive(Clone, Debug)]
+pub struct GridRun {
+    /// The preset.
+    pub preset: Simulated,
+    /// Disks to stripe over; none for as many as the trace has.
+    pub wanted: Option<u16>,
+    /// Blocks in the cache; of an engine all its memory.
+    pub cache_blocks: u32,
+    /// Of an engine.
+    pub(super) settings: Option<Settings>,
+}
+
+/// Why a run cannot be tried.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Refusal {
+    /// A hinted method plans for one reader, and this workload has more.
+    Readers,
+    /// The theory has no engine.
+    Unit,
+    /// The trace has several devices, and an engine's files lie on one array.
+    Devices,
+    /// A file of so many blocks, more than an engine numbers.
+    FileBlocks(u64),
+    /// The files take so many bytes, and the disks have fewer.
+    Files {
+        /// Needed.
+        needed: u64,
+        /// On all disks.
+        there: u64,
+    },
+    /// Less memory than the engine can work with.
+    Memory {
+        /// The least, in blocks.
+        blocks: u64,
+        /// The least.
+        minimum: Bytes,
+    },
+    /// Settings out of range, of an engine or of the one that a planner has.
+    Settings(SettingsError),
+    /// There is no such workload.
+    Workload(ChoiceError),
+    /// The device cannot be made.
+    Disk(BehindError),
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Readers => f.write_str(
+                "a hinted method plans for one reader, and this workload has more, whose order depends on the run: \
+                 take presets of the engine",
+            ),
+            Self::Unit => f.write_str("device unit is for hinted methods"),
+            Self::Devices => {
+                f.write_str("the trace has several devices: give disks to stripe over")
+            }
+            Self::FileBlocks(most) => {
+                write!(f, "a file of {most} blocks: must be at most {}", u32::MAX)
+            }
+            Self::Files { needed, there } => {
+                write!(f, "its files take {needed} bytes, the disks have {there}")
+            }
+            Self::Memory { blocks, minimum } => {
+                write!(f, "must be at least {blocks} blocks, {minimum} bytes")
+            }
+            Self::Settings(error) => error.fmt(f),
+            Self::Workload(error) => error.fmt(f),
+            Self::Disk(error) => error.fmt(f),
+        }
+    }
+}
+
+impl core::error::Error for Refusal {}
+
+/// A block that its disk or its file does not reach to.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Beyond {
+    /// Its device in the trace.
+    pub device: u16,
+    /// Its number there.
+    pub number: u64,
+    /// Where it ends on its disk, the disk's name and size; none where the file of an engine is too short.
+    pub end: Option<(u64, String, Bytes)>,
+}
+
+impl fmt::Display for Beyond {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let number = self.number;
+        match &self.end {
+            Some((end, name, capacity)) => write!(
+                f,
+                "block {number} ends at byte {end} of its disk, {name} has {capacity} bytes"
+            ),
+            None => {
+                write!(
+                    f,
+                    "block {number} is beyond the 2^32 - 1 blocks of a file that an engine has"
+                )
+            }
+        }
+    }
+}
+
+impl<'a> Grid<'a> {
+    /// Runs over this input on such disks; a fetch takes so much processor time. In the theory a fetch takes four
+    /// units, and the cache is empty at the beginning.
+    #[must_use]
+    pub fn new(input: &'a Input, disk: &'a Disk, driver: Nanos) -> Self {
+        Self {
+            input,
+            disk,
+            driver,
+            notice: Notice::default(),
+            layout: None,
+            fetch_units: 4,
+            warm: Vec::new(),
+        }
+    }
+
+    /// Checks a run. `adjust` puts methods in place of the preset's, where it is one of the engine.
+    ///
+    /// # Errors
+    /// See [`Refusal`].
+    pub fn plan(
+        &self,
+        preset: &Simulated,
+        wanted: Option<u16>,
+        cache_blocks: u32,
+        adjust: &dyn Fn(&mut Settings) -> Result<(), SettingsError>,
+    ) -> Result<GridRun, Refusal> {
+        let mut settings = None;
+        match preset {
+            Simulated::Engine(_) if self.disk.is_unit() => return Err(Refusal::Unit),
+            Simulated::Engine(_) if wanted.is_none() && self.input.disks(None) > 1 => {
+                return Err(Refusal::Devices);
+            }
+            Simulated::Engine(engine) => {
+                self.check_files(wanted)?;
+                // Memory enough for any preset, until the size of a block is known.
+                let made = engine.settings(Bytes(1 << 30)).map_err(Refusal::Settings)?;
+                settings = Some(self.sized(made, cache_blocks, adjust)?);
+            }
+            Simulated::Hinted(choice, _) => {
+                let recorded = self.input.recorded.as_ref().ok_or(Refusal::Readers)?;
+                if preset.is_told() && !self.disk.is_unit() {
+                    let setup = self.setup(choice, wanted, cache_blocks);
+                    let references = recorded.references().len();
+                    host::settings(&setup, &self.host(), references).map_err(Refusal::Settings)?;
+                }
+            }
+        }
+        Ok(GridRun {
+            preset: preset.clone(),
+            wanted,
+            cache_blocks,
+            settings,
+        })
+    }
+
+    /// An engine with so many blocks as memory for everything.
+    fn sized(
+        &self,
+        mut settings: Settings,
+        cache_blocks: u32,
+        adjust: &dyn Fn(&mut Settings) -> Result<(), SettingsError>,
+    ) -> Result<Settings, Refusal> {
+        let block_bytes = self.input.block_bytes;
+        settings.memory = Bytes(u64::from(cache_blocks) * u64::from(block_bytes));
+        settings.block_bytes = block_bytes;
+        adjust(&mut settings).map_err(Refusal::Settings)?;
+        settings.check().map_err(|error| match error {
+            SettingsError::Memory { minimum, .. } => Refusal::Memory {
+                blocks: minimum.0.div_ceil(block_bytes.into()),
+                minimum,
+            },
+            other => Refusal::Settings(other),
+        })?;
+        Ok(settings)
+    }
+
+    /// The files of a workload lie one after the other on the array, a block between.
+    fn check_files(&self, wanted: Option<u16>) -> Result<(), Refusal> {
+        let Some(name) = &self.input.workload else {
+            return Ok(());
+        };
+        let workload = workload::parse(name).map_err(Refusal::Workload)?;
+        let block = u64::from(self.input.block_bytes);
+        let files = workload.files().into_iter();
+        let blocks: Vec<u64> = files.map(|bytes| bytes.0.div_ceil(block)).collect();
+        if let Some(most) = blocks.iter().find(|blocks| **blocks > u64::from(u32::MAX)) {
+            return Err(Refusal::FileBlocks(*most));
+        }
+        let Some(capacity) = self.disk.build().map_err(Refusal::Disk)?.capacity() else {
+            return Ok(());
+        };
+        let sum = |sum: u64, blocks: &u64| sum.saturating_add(blocks + 1);
+        let needed = blocks.iter().fold(0, sum).saturating_mul(block);
+        let there = capacity.0.saturating_mul(wanted.unwrap_or(1).into());
+        match needed <= there {
+            true => Ok(()),
+            false => Err(Refusal::Files { needed, there }),
+        }
+    }
+
+    /// The first block of a trace that lies beyond its disk under this layout, or, where an engine runs, beyond the
+    /// file that it reads.
+    ///
+    /// # Errors
+    /// The device cannot be made.
+    pub fn beyond(
+        &self,
+        layout: Option<Layout>,
+        wanted: Option<u16>,
+        has_engine: bool,
+    ) -> Result<Option<Beyond>, BehindError> {
+        let (Some(recorded), false) = (&self.input.recorded, self.disk.is_unit()) else {
+            return Ok(None);
+        };
+        let placing = Placing::new(recorded, wanted, layout, self.input.block_bytes);
+        let capacity = self.disk.build()?.capacity();
+        let of_disk = capacity.and_then(|capacity| {
+            let (device, number, end) = recorded.beyond(&placing, capacity)?;
+            let end = Some((end, self.disk.name().to_owned(), capacity));
+            Some(Beyond {
+                device,
+                number,
+                end,
+            })
+        });
+        let of_file = || {
+            let (device, number) = recorded.beyond_a_file(&placing)?;
+            let end = None;
+            Some(Beyond {
+                device,
+                number,
+                end,
+            })
+        };
+        Ok(of_disk.or_else(|| has_engine.then(of_file).flatten()))
+    }
+
+    pub(super) fn setup(
+        &self,
+        choice: &Choice<Box<dyn Policy>>,
+        wanted: Option<u16>,
+        cache_blocks: u32,
+    ) -> Setup {
+        Setup {
+            policy: choice.clone(),
+            disks: self.input.disks(wanted),
+            cache_blocks,
+            blocks_max: u32::MAX,
+            hints_max: u32::MAX - 1,
+        }
+    }
+
+    pub(super) fn host(&self) -> Host {
+        Host {
+            driver: self.driver,
+            block_bytes: Bytes(self.input.block_bytes.into()),
+            notice: self.notice,
+        }
+    }
+}

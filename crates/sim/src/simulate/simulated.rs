@@ -1,0 +1,95 @@
+//! A preset to simulate: a composition of the engine's methods, or a hinted method by its name.
+//!
+//! ```text
+//! forerun                         a preset of the engine
+//! forestall(batch_blocks=16)      a hinted method, with a parameter
+//! ```
+
+use core::fmt;
+use core::str::FromStr;
+
+use forerun_core::hinted::policy::{self, Policy};
+use forerun_core::preset::{self, Preset};
+use forerun_core::spec::{Choice, ChoiceError, Knows};
+
+/// See the [module](self).
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Simulated {
+    /// A hinted method, and its name as it was typed.
+    Hinted(Choice<Box<dyn Policy>>, String),
+    /// A composition of the engine's methods.
+    Engine(&'static Preset),
+}
+
+/// Why a name is no preset to simulate.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum SimulatedError {
+    /// A parameter that a hinted method has not, or a value out of its range.
+    Hinted(ChoiceError),
+    /// Neither; the known names nearest to it.
+    Unknown(String, Vec<&'static str>),
+}
+
+impl fmt::Display for SimulatedError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Hinted(error) => error.fmt(f),
+            Self::Unknown(text, nearest) => {
+                let nearest = nearest.join(", ");
+                write!(
+                    f,
+                    "no preset and no hinted method {text:?}: nearest are {nearest}"
+                )
+            }
+        }
+    }
+}
+
+impl core::error::Error for SimulatedError {}
+
+impl FromStr for Simulated {
+    type Err = SimulatedError;
+
+    fn from_str(text: &str) -> Result<Self, SimulatedError> {
+        let name = text.split('(').next().unwrap_or_default();
+        if policy::LIST.iter().any(|method| method.spec.name == name) {
+            let choice = Choice::parse("hinted", policy::LIST, text);
+            let choice = choice.map_err(SimulatedError::Hinted)?;
+            return Ok(Self::Hinted(choice, text.to_owned()));
+        }
+        preset::find(text).map(Self::Engine).map_err(|_| {
+            let hinted = policy::LIST.iter().map(|method| method.spec.name);
+            let known = hinted.chain(preset::LIST.iter().map(|preset| preset.name));
+            SimulatedError::Unknown(text.to_owned(), preset::nearest(name, known))
+        })
+    }
+}
+
+impl Simulated {
+    /// Whether it is a hinted method.
+    #[must_use]
+    pub fn is_hinted(&self) -> bool {
+        matches!(self, Self::Hinted(..))
+    }
+
+    /// Whether it is the one that needs no hints.
+    #[must_use]
+    pub fn is_lru(&self) -> bool {
+        matches!(self, Self::Hinted(choice, _) if choice.spec().knows == Knows::Online)
+    }
+
+    /// Whether it follows announced reads.
+    #[must_use]
+    pub fn is_told(&self) -> bool {
+        self.is_hinted() && !self.is_lru()
+    }
+
+    /// Its name as it was typed.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Hinted(_, name) => name,
+            Self::Engine(preset) => preset.name,
+        }
+    }
+}
