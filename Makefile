@@ -49,22 +49,33 @@ lint: ## clippy, warnings are errors
 	@if $(call have,clippy); then $(CARGO) clippy --workspace --all-targets $(OPTIONS) -- -D warnings; \
 	else $(call missing,clippy,lints are not checked); fi
 
-# Release is what users run, and the only profile in which ratios of speed mean anything. Core and
-# simulator have no such ratios, and run with debug assertions and overflow checks at the same
-# optimisation; the driver runs both ways.
+# Release is what users run, and the only profile in which ratios of speed mean anything. Core, simulator and driver
+# have no such ratios, and run with debug assertions and overflow checks at the same optimisation; of the driver's
+# tests those that look for races, count instructions or need a feature run in release, too.
 #
+# The three parts use the processors in turns, as builds and tests that wait: each is printed when it has ended.
 # A test that lacks something on this machine appends a line to $(SKIPPED): the last lines show them.
+RACES := --lib --test hits --test swarm --test interleavings --bench hit_instructions
+FEATURES := --test http --test conformance --test streams
+
 .PHONY: unit
 unit: export FORERUN_SKIPPED = $(SKIPPED)
-unit: ## all tests, the engine's and the simulator's with debug assertions; ends with what was skipped
+unit: ## all tests; ends with what was skipped
 	@mkdir -p "$(dir $(SKIPPED))" && : > "$(SKIPPED)"
-	$(CARGO) test --workspace --exclude forerun-core --exclude forerun-sim --exclude forerun-python $(OPTIONS)
-	$(CARGO) test --package forerun-core --package forerun-sim --package forerun-io --profile checked
-	$(CARGO) test $(OUTSIDE) --target-dir "$(TARGET)" --release
-	@$(MAKE) --no-print-directory python
+	@$(MAKE) --no-print-directory -j3 --output-sync=target released checked python
 	@sort -u -o "$(SKIPPED)" "$(SKIPPED)"; if [ -s "$(SKIPPED)" ]; then \
 	  echo "$$(wc -l < "$(SKIPPED)") skipped:"; cat "$(SKIPPED)"; \
 	else echo "no test was skipped"; fi
+
+.PHONY: released
+released: ## tests of the programs as users run them, and of a crate outside
+	$(CARGO) test --workspace --exclude forerun-core --exclude forerun-sim --exclude forerun-io --exclude forerun-python $(OPTIONS)
+	$(CARGO) test --package forerun-io $(OPTIONS) $(RACES) $(FEATURES)
+	$(CARGO) test $(OUTSIDE) --target-dir "$(TARGET)" --release
+
+.PHONY: checked
+checked: ## tests of engine, simulator and driver with debug assertions
+	$(CARGO) test --package forerun-core --package forerun-sim --package forerun-io --profile checked
 
 # The newest wheel alone: its version is part of its name.
 .PHONY: wheel
