@@ -1,6 +1,6 @@
 //! The lab: traces under one method on so many modelled disks, each run made once.
 //!
-//! The conditions of a [`Run`] are those of Kimbrel et al. 1996, section 3: an HP 97560 a disk,
+//! The conditions of a [`TraceRun`] are those of Kimbrel et al. 1996, section 3: an HP 97560 a disk,
 //! CSCAN, striping by one block, the cache the trace was run with, half a millisecond of processor
 //! a fetch. The paper does not say when a free disk is noticed; the lab has one [`Notice`] at a
 //! time. A measurement asks for the runs it needs as if they were there. A missing one is noted,
