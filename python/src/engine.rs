@@ -18,6 +18,7 @@ use crate::file::Handle;
 use crate::fork::OfThisProcess;
 use crate::ledger;
 use crate::settings::{Choices, OFFSET_MAX, count};
+use crate::stores::Stores;
 
 /// See the [module](self).
 #[pyclass(frozen, weakref, module = "forerun")]
@@ -42,7 +43,12 @@ impl Engine {
             driver.limit_memory(Bytes(limit)).map_err(errors::of)?;
         }
         let client = Client::default();
-        let running = Arc::new(Running { driver, client });
+        let stores = Stores::default();
+        let running = Arc::new(Running {
+            driver,
+            client,
+            stores,
+        });
         let mut engines = ENGINES.lock().unwrap_or_else(PoisonError::into_inner);
         engines.retain(|engine| engine.get().is_some_and(|e| e.strong_count() > 0));
         engines.push(OfThisProcess::new(Arc::downgrade(&running)));
@@ -67,6 +73,7 @@ fn handle_of<'py>(file: &Bound<'py, PyAny>) -> PyResult<Bound<'py, Handle>> {
 pub(crate) struct Running {
     pub(crate) driver: Driver,
     pub(crate) client: Client,
+    pub(crate) stores: Stores,
 }
 
 /// The engines that run. Locked as the slots are.

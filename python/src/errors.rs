@@ -52,6 +52,45 @@ fn numbered(number: i32, text: String, path: Option<&Path>) -> PyErr {
     }
 }
 
+/// Why a file or an object cannot be opened.
+pub(crate) enum OpenError {
+    Driver(Error),
+    /// Not an address of an object.
+    Address(String),
+    #[cfg(feature = "object-store")]
+    Store(forerun_store::StoreError),
+}
+
+impl From<Error> for OpenError {
+    fn from(error: Error) -> Self {
+        Self::Driver(error)
+    }
+}
+
+#[cfg(feature = "object-store")]
+impl From<forerun_store::StoreError> for OpenError {
+    fn from(error: forerun_store::StoreError) -> Self {
+        match error {
+            forerun_store::StoreError::Address { .. } => Self::Address(error.to_string()),
+            other => Self::Store(other),
+        }
+    }
+}
+
+/// An error of an opening.
+pub(crate) fn opening(error: OpenError) -> PyErr {
+    match error {
+        OpenError::Driver(error) => of(error),
+        OpenError::Address(why) => value(why),
+        #[cfg(feature = "object-store")]
+        OpenError::Store(forerun_store::StoreError::Object { url, source }) => {
+            system(&source, Some(url.as_ref()))
+        }
+        #[cfg(feature = "object-store")]
+        OpenError::Store(other) => numbered(EIO, other.to_string(), None),
+    }
+}
+
 /// An error of a driver.
 pub(crate) fn of(error: Error) -> PyErr {
     match &error {

@@ -131,7 +131,7 @@ fn open(py: Python<'_>, engine: &Py<Engine>, origin: &Origin) -> PyResult<Arc<Re
         drop(running);
         reader
     });
-    reader.map(Arc::new).map_err(errors::of)
+    reader.map(Arc::new).map_err(errors::opening)
 }
 
 /// An offset that a file can have.

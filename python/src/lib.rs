@@ -9,7 +9,7 @@
 //! | module | content |
 //! | --- | --- |
 //! | `engine`, `file` | the classes `Engine` and `Handle` |
-//! | `origin`, `fetch` | paths, addresses, and functions that read ranges |
+//! | `origin`, `stores`, `fetch` | paths, addresses, and functions that read ranges |
 //! | `waiting` | reads of servers, which an interrupt ends |
 //! | `fork` | values that a child process must neither use nor drop |
 //! | `buffer` | a writable buffer of Python as bytes; the only unsafe code |
@@ -31,6 +31,7 @@ mod origin;
 mod reproduce;
 mod settings;
 mod simulate;
+mod stores;
 mod waiting;
 
 use pyo3::prelude::*;

@@ -4,12 +4,14 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use forerun_io::{Error, Reader};
+use forerun_io::Reader;
+use forerun_io::source::remote::is_address;
 
 use crate::engine::Running;
+use crate::errors::OpenError;
 use crate::fetch::Object;
 
-/// Addresses that are read by HTTP; all others are paths.
+/// Addresses that are read by plain HTTP; other addresses are those of stores.
 const HTTP: &str = "http://";
 
 /// See the [module](self).
@@ -17,14 +19,16 @@ const HTTP: &str = "http://";
 pub(crate) enum Origin {
     Path(PathBuf),
     Http(String),
+    Stored(String),
     Fetched(Arc<Object>),
 }
 
 impl Origin {
     /// A path or an address.
     pub(crate) fn of(path: PathBuf) -> Self {
-        match path.to_str().filter(|text| text.starts_with(HTTP)) {
-            Some(address) => Self::Http(address.to_owned()),
+        match path.to_str().filter(|text| is_address(text)) {
+            Some(address) if address.starts_with(HTTP) => Self::Http(address.to_owned()),
+            Some(address) => Self::Stored(address.to_owned()),
             None => Self::Path(path),
         }
     }
@@ -32,7 +36,7 @@ impl Origin {
     pub(crate) fn name(&self) -> OsString {
         match self {
             Self::Path(path) => path.clone().into(),
-            Self::Http(address) => address.into(),
+            Self::Http(address) | Self::Stored(address) => address.into(),
             Self::Fetched(object) => object.name.to_string().into(),
         }
     }
@@ -41,12 +45,17 @@ impl Origin {
     ///
     /// # Errors
     /// Those of the path or the server.
-    pub(crate) fn open(&self, running: &Running) -> Result<Reader, Error> {
-        let Running { driver, client } = running;
+    pub(crate) fn open(&self, running: &Running) -> Result<Reader, OpenError> {
+        let Running {
+            driver,
+            client,
+            stores,
+        } = running;
         match self {
-            Self::Path(path) => driver.open(path),
-            Self::Http(address) => driver.open_source(Arc::new(client.open(address)?)),
-            Self::Fetched(object) => driver.open_source(object.clone()),
+            Self::Path(path) => Ok(driver.open(path)?),
+            Self::Http(address) => Ok(driver.open_source(Arc::new(client.open(address)?))?),
+            Self::Stored(address) => stores.open(driver, address),
+            Self::Fetched(object) => Ok(driver.open_source(object.clone())?),
         }
     }
 }

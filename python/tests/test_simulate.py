@@ -48,7 +48,7 @@ def test_pandas_takes_the_rows():
         ({"workload": "sequential", "cache_blocks": [-5]}, "cache_blocks of -5: must lie from 1"),
         ({"workload": "sequential", "block_bytes": 1000}, "must be a power of two from 512"),
         ({"workload": "sequential", "disks": 0}, "disks of 0: must lie from 1 to 1024"),
-        ({"workload": "many-readers", "presets": ["forestall"]}, "several"),
+        ({"workload": "many-readers", "presets": ["forestall"]}, "plans for one reader"),
     ],
 )
 def test_values_that_cannot_be_used_are_named(arguments, message):

@@ -88,7 +88,7 @@ const DEPENDENCIES: &[Allowed] = &[
     any("crates/bed/Cargo.toml", &[CORE, SIM, EMULATED, SURFACE]),
     only(
         "python/Cargo.toml",
-        &[CORE, IO, SIM, EMULATED, LAB],
+        &[CORE, IO, SIM, EMULATED, LAB, STORE],
         &["pyo3"],
     ),
 ];

@@ -118,6 +118,9 @@ class File(io.RawIOBase):
         return f"<forerun.File {self._name!r}{' (closed)' if self.closed else ''}>"
 
 
+_SCHEMES = ("s3://", "gs://", "az://", "http://", "https://")
+
+
 def _reopen(absolute: str, name: str, position: int, engine: Engine) -> File:
     file = File(Handle(engine, absolute), name)
     file.seek(position)
@@ -127,10 +130,14 @@ def _reopen(absolute: str, name: str, position: int, engine: Engine) -> File:
 def open(
     path: str | os.PathLike[str], mode: str = "rb", *, engine: Engine | None = None
 ) -> File:
-    """Opens a file, or an object at an http address, with the default engine if none is given."""
+    """Opens a file, or an object by its address, with the default engine if none is given.
+
+    Addresses begin with ``s3://``, ``gs://``, ``az://``, ``https://`` or ``http://``. Raises ``ValueError`` for an
+    address that names no object, ``OSError`` if the file or the object cannot be opened.
+    """
     if mode not in ("rb", "br"):
         raise ValueError(f"mode of {mode!r}: must be 'rb'")
     name = os.fspath(path)
     # Absolute, because a child process may run in another folder.
-    absolute = name if name.startswith("http://") else os.path.abspath(name)
+    absolute = name if name.startswith(_SCHEMES) else os.path.abspath(name)
     return File(Handle(engine if engine is not None else default_engine(), absolute), name)
