@@ -33,14 +33,17 @@ impl objects::Client for Http {
     }
 }
 
-/// As little patience as a test has: a tenth of a second is the shortest pause.
-fn make(server: &Server) -> Box<dyn objects::Client> {
-    let limits = Limits {
-        deadline: Duration::from_secs(20),
-        ..Limits::default()
-    };
+fn with(limits: Limits, server: &Server) -> Box<dyn objects::Client> {
     let (client, base) = (Client::new(limits), server.url(""));
     Box::new(Http { client, base })
+}
+
+fn make(server: &Server) -> Box<dyn objects::Client> {
+    with(objects::limits(), server)
+}
+
+fn impatient(server: &Server) -> Box<dyn objects::Client> {
+    with(objects::impatient_limits(), server)
 }
 
 #[test]
@@ -54,6 +57,21 @@ fn requests_to_a_server_that_is_not_known_yet_go_out_side_by_side() {
 }
 
 #[test]
+fn ranges_of_one_object_are_under_way_side_by_side() {
+    objects::ranges_of_one_object_are_under_way_side_by_side(make);
+}
+
+#[test]
+fn the_largest_object_is_read_at_its_end_and_not_beyond() {
+    objects::the_largest_object_is_read_at_its_end_and_not_beyond(make);
+}
+
+#[test]
+fn a_body_that_stalls_is_asked_for_again() {
+    objects::a_body_that_stalls_is_asked_for_again(impatient);
+}
+
+#[test]
 fn an_empty_object_ends_at_once() {
     objects::an_empty_object_ends_at_once(make);
 }
@@ -61,6 +79,11 @@ fn an_empty_object_ends_at_once() {
 #[test]
 fn passing_faults_are_not_seen_by_a_reader_or_at_opening() {
     objects::passing_faults_are_not_seen_by_a_reader_or_at_opening(make);
+}
+
+#[test]
+fn a_server_that_asks_for_a_second_gets_it() {
+    objects::a_server_that_asks_for_a_second_gets_it(make);
 }
 
 #[test]

@@ -25,6 +25,7 @@ use object_store::path::Path;
 use object_store::{ClientOptions, ObjectStore, RetryConfig};
 
 use crate::credentials::{self, Signed};
+use crate::retry_after::Connector;
 use crate::{Limits, StoreError};
 
 /// Variables of the environment, by name.
@@ -125,6 +126,7 @@ impl Address {
                 let builder = builder
                     .with_bucket_name(self.bucket())
                     .with_retry(no_retries())
+                    .with_http_connector(Connector::default())
                     .with_client_options(options(limits, false));
                 builder.build().map(|store| both(store, self))
             }
@@ -133,6 +135,7 @@ impl Address {
                     .with_container_name(self.bucket())
                     .with_skip_signature(credentials::az(&variables) == Signed::Not)
                     .with_retry(no_retries())
+                    .with_http_connector(Connector::default())
                     .with_client_options(options(limits, false));
                 builder.build().map(|store| both(store, self))
             }
@@ -141,6 +144,7 @@ impl Address {
                 let builder = HttpBuilder::new()
                     .with_url(&self.base)
                     .with_retry(no_retries())
+                    .with_http_connector(Connector::default())
                     .with_client_options(options(limits, is_plain));
                 builder.build().map(|store| Store {
                     objects: Arc::new(store),
@@ -187,6 +191,7 @@ impl Address {
         };
         let builder = builder
             .with_retry(no_retries())
+            .with_http_connector(Connector::default())
             .with_client_options(options(limits, is_plain));
         builder.build().map(|store| both(store, self))
     }

@@ -1,11 +1,12 @@
 //! Attempts at a request: after a fault that may pass, another one after a pause, until a deadline.
 //!
 //! ```text
-//! 503   pause 100 ms   reset   pause 200 ms   206
+//! 503   pause 100 ms   reset   pause 200 ms   429, Retry-After: 1   pause 1 s   206
 //! 403   no other attempt: it would end the same
 //! ```
 
 use std::io;
+use std::time::Duration;
 
 use forerun_io::source::remote::{Limits, Pauses};
 use object_store::Error;
@@ -13,6 +14,7 @@ use object_store::client::HttpError;
 use tokio::time::{sleep, timeout_at};
 
 use crate::failure;
+use crate::retry_after::noted;
 
 /// How an attempt ended that did not bring all.
 pub(crate) enum Fault {
@@ -49,26 +51,34 @@ fn status(text: &str) -> Option<u16> {
 }
 
 /// Attempts at one request.
-pub(crate) struct Attempts(Pauses);
+pub(crate) struct Attempts {
+    pauses: Pauses,
+    /// The pause that the server asked for in the last one.
+    asked: Option<Duration>,
+}
 
 impl Attempts {
     pub(crate) fn new(limits: &Limits) -> Self {
-        Self(Pauses::new(limits))
+        Self {
+            pauses: Pauses::new(limits),
+            asked: None,
+        }
     }
 
     /// Makes one, no longer than until the deadline.
     pub(crate) async fn make<T>(
-        &self,
+        &mut self,
         attempt: impl Future<Output = Result<T, Fault>>,
     ) -> Result<T, Fault> {
         let late = || Fault::Last(io::Error::from_raw_os_error(libc::ETIMEDOUT));
-        let ended = timeout_at(self.0.until().into(), attempt).await;
+        let (ended, asked) = noted(timeout_at(self.pauses.until().into(), attempt)).await;
+        self.asked = asked;
         ended.unwrap_or_else(|_| Err(late()))
     }
 
     /// Something came: the next pause is a first one.
     pub(crate) fn begin_anew(&mut self) {
-        self.0.begin_anew();
+        self.pauses.begin_anew();
     }
 
     /// Waits before the next one.
@@ -80,7 +90,7 @@ impl Attempts {
             Fault::Last(error) => return Err(error),
             Fault::Passing(error) => error,
         };
-        let pause = self.0.next(None).ok_or(error)?;
+        let pause = self.pauses.next(self.asked.take()).ok_or(error)?;
         sleep(pause).await;
         Ok(())
     }

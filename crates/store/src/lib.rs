@@ -28,6 +28,7 @@ pub mod credentials;
 mod failure;
 mod listing;
 mod object;
+mod retry_after;
 
 use std::collections::HashMap;
 use std::ffi::OsString;

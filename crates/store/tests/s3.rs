@@ -4,7 +4,6 @@
 mod http_server;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use forerun_io::error::number;
 use forerun_io::{Driver, Reader};
@@ -14,10 +13,10 @@ use http_server::{Fault, Server};
 
 /// Of the bucket `b` on this server; nothing of the machine's environment is used.
 fn client(server: &Server) -> Client {
-    let limits = Limits {
-        deadline: Duration::from_secs(20),
-        ..Limits::default()
-    };
+    client_with(objects::limits(), server)
+}
+
+fn client_with(limits: Limits, server: &Server) -> Client {
     let variables = [
         ("AWS_ENDPOINT_URL", server.url("")),
         ("AWS_ACCESS_KEY_ID", "key".to_owned()),
@@ -53,6 +52,10 @@ fn make(server: &Server) -> Box<dyn objects::Client> {
     Box::new(S3(client(server)))
 }
 
+fn impatient(server: &Server) -> Box<dyn objects::Client> {
+    Box::new(S3(client_with(objects::impatient_limits(), server)))
+}
+
 #[test]
 fn an_object_is_read_whole_ahead_of_its_reader_and_each_byte_once() {
     objects::an_object_is_read_whole_ahead_of_its_reader_and_each_byte_once(make);
@@ -64,6 +67,21 @@ fn requests_to_a_server_that_is_not_known_yet_go_out_side_by_side() {
 }
 
 #[test]
+fn ranges_of_one_object_are_under_way_side_by_side() {
+    objects::ranges_of_one_object_are_under_way_side_by_side(make);
+}
+
+#[test]
+fn the_largest_object_is_read_at_its_end_and_not_beyond() {
+    objects::the_largest_object_is_read_at_its_end_and_not_beyond(make);
+}
+
+#[test]
+fn a_body_that_stalls_is_asked_for_again() {
+    objects::a_body_that_stalls_is_asked_for_again(impatient);
+}
+
+#[test]
 fn an_empty_object_ends_at_once() {
     objects::an_empty_object_ends_at_once(make);
 }
@@ -71,6 +89,11 @@ fn an_empty_object_ends_at_once() {
 #[test]
 fn passing_faults_are_not_seen_by_a_reader_or_at_opening() {
     objects::passing_faults_are_not_seen_by_a_reader_or_at_opening(make);
+}
+
+#[test]
+fn a_server_that_asks_for_a_second_gets_it() {
+    objects::a_server_that_asks_for_a_second_gets_it(make);
 }
 
 #[test]

@@ -6,7 +6,7 @@
 pub(crate) mod objects;
 
 use std::collections::{HashMap, VecDeque};
-use std::io::{BufRead, BufReader, Write};
+use std::io::{self, BufRead, BufReader, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::{Arc, Condvar, Mutex};
 
@@ -23,12 +23,37 @@ pub(crate) enum Fault {
     Whole,
     /// The range, without an ETag.
     Untagged,
+    /// The head, so many bytes of the body, and no more until the client gives up.
+    Stall(usize),
+}
+
+/// The bytes of an object.
+#[derive(Clone)]
+enum Content {
+    Bytes(Arc<Vec<u8>>),
+    Zeros(u64),
+}
+
+impl Content {
+    fn size(&self) -> u64 {
+        match self {
+            Self::Bytes(bytes) => bytes.len() as u64,
+            Self::Zeros(size) => *size,
+        }
+    }
+
+    fn range(&self, first: u64, end: u64) -> Vec<u8> {
+        match self {
+            Self::Bytes(bytes) => bytes[first as usize..end as usize].to_vec(),
+            Self::Zeros(_) => vec![0; (end - first) as usize],
+        }
+    }
 }
 
 #[derive(Default)]
 struct State {
     /// By path: the version and the bytes.
-    objects: HashMap<String, (String, Arc<Vec<u8>>)>,
+    objects: HashMap<String, (String, Content)>,
     faults: VecDeque<Fault>,
     /// How each answer goes wrong that the list says nothing of.
     always: Option<Fault>,
@@ -75,7 +100,14 @@ impl Server {
     /// The object at this path has these bytes from now on.
     pub(crate) fn put(&self, path: &str, version: &str, bytes: Vec<u8>) {
         let mut state = self.shared.state.lock().unwrap();
-        let object = (format!("\"{version}\""), Arc::new(bytes));
+        let object = (format!("\"{version}\""), Content::Bytes(Arc::new(bytes)));
+        state.objects.insert(path.to_owned(), object);
+    }
+
+    /// The object at this path has so many zeros.
+    pub(crate) fn put_zeros(&self, path: &str, size: u64) {
+        let mut state = self.shared.state.lock().unwrap();
+        let object = ("\"0\"".to_owned(), Content::Zeros(size));
         state.objects.insert(path.to_owned(), object);
     }
 
@@ -127,6 +159,8 @@ struct Asked {
 }
 
 fn serve(stream: &TcpStream, shared: &Shared) {
+    // A head and its body are two writes: joined, the second would wait for an acknowledgement of the first.
+    let _ = stream.set_nodelay(true);
     let mut lines = BufReader::new(stream);
     while let Some(asked) = asked(&mut lines) {
         let mut state = shared.state.lock().unwrap();
@@ -134,15 +168,23 @@ fn serve(stream: &TcpStream, shared: &Shared) {
         shared.another.notify_all();
         let is_held = |state: &mut State| state.arrived < state.held;
         let mut state = shared.another.wait_while(state, is_held).unwrap();
-        let (head, body, is_over) = answer(&asked, &mut state);
+        let (head, body, end) = answer(&asked, &mut state);
         drop(state);
         let mut out = stream;
         if out.write_all(head.as_bytes()).is_err() || out.write_all(&body).is_err() {
             return;
         }
-        if is_over {
-            let _ = stream.shutdown(Shutdown::Both);
-            return;
+        match end {
+            End::GoesOn => {}
+            End::Closes => {
+                let _ = stream.shutdown(Shutdown::Both);
+                return;
+            }
+            End::Stalls => {
+                // Until the client closes the connection.
+                let _ = io::copy(&mut lines, &mut io::sink());
+                return;
+            }
         }
     }
 }
@@ -178,17 +220,24 @@ fn asked(lines: &mut impl BufRead) -> Option<Asked> {
     }
 }
 
-/// Head, body, and whether the connection ends with it.
-fn answer(asked: &Asked, state: &mut State) -> (String, Vec<u8>, bool) {
+/// The connection after an answer.
+enum End {
+    GoesOn,
+    Closes,
+    Stalls,
+}
+
+/// Head and body, and the connection after them.
+fn answer(asked: &Asked, state: &mut State) -> (String, Vec<u8>, End) {
     let Asked { path, range, .. } = asked;
     state.requests += 1;
     let fault = state.faults.pop_front().or(state.always);
     let empty = |status: u16, more: &str| {
         let head = format!("HTTP/1.1 {status} -\r\nContent-Length: 0\r\n{more}\r\n");
-        (head, Vec::new(), false)
+        (head, Vec::new(), End::GoesOn)
     };
     match fault {
-        Some(Fault::Reset) => return (String::new(), Vec::new(), true),
+        Some(Fault::Reset) => return (String::new(), Vec::new(), End::Closes),
         Some(Fault::Status(status, after)) => {
             let after = after.map(|seconds| format!("Retry-After: {seconds}\r\n"));
             return empty(status, &after.unwrap_or_default());
@@ -198,9 +247,9 @@ fn answer(asked: &Asked, state: &mut State) -> (String, Vec<u8>, bool) {
     if path.contains("list-type=2") {
         let page = page(path, state.keys);
         let head = format!("HTTP/1.1 200 -\r\nContent-Length: {}\r\n\r\n", page.len());
-        return (head, page.into_bytes(), false);
+        return (head, page.into_bytes(), End::GoesOn);
     }
-    let Some((version, bytes)) = state.objects.get(path) else {
+    let Some((version, content)) = state.objects.get(path) else {
         return empty(404, "");
     };
     if asked
@@ -210,7 +259,7 @@ fn answer(asked: &Asked, state: &mut State) -> (String, Vec<u8>, bool) {
     {
         return empty(412, "");
     }
-    let all = bytes.len() as u64;
+    let all = content.size();
     let (first, last) = match (fault, range) {
         (Some(Fault::Whole), _) | (_, None) => (0, all.saturating_sub(1)),
         (_, Some((first, _))) if *first >= all => {
@@ -218,9 +267,11 @@ fn answer(asked: &Asked, state: &mut State) -> (String, Vec<u8>, bool) {
         }
         (_, Some((first, last))) => (*first, (*last).min(all - 1)),
     };
-    let mut body = match bytes.is_empty() {
-        true => Vec::new(),
-        false => bytes[first as usize..=last as usize].to_vec(),
+    let end = all.min(last + 1);
+    let mut body = if asked.is_head {
+        Vec::new()
+    } else {
+        content.range(first, end)
     };
     let tag = match fault {
         Some(Fault::Untagged) => String::new(),
@@ -228,10 +279,14 @@ fn answer(asked: &Asked, state: &mut State) -> (String, Vec<u8>, bool) {
     };
     let mut head = format!(
         "{tag}Last-Modified: Mon, 01 Jan 2024 00:00:00 GMT\r\nContent-Length: {}\r\n",
-        body.len()
+        end - first
     );
     if asked.is_head {
-        return (format!("HTTP/1.1 200 -\r\n{head}\r\n"), Vec::new(), false);
+        return (
+            format!("HTTP/1.1 200 -\r\n{head}\r\n"),
+            Vec::new(),
+            End::GoesOn,
+        );
     }
     let status = match (fault, range) {
         (Some(Fault::Whole), _) | (_, None) => 200,
@@ -240,15 +295,16 @@ fn answer(asked: &Asked, state: &mut State) -> (String, Vec<u8>, bool) {
             206
         }
     };
-    let is_cut = match fault {
-        Some(Fault::Cut(bytes)) => {
-            body.truncate(bytes);
-            true
-        }
-        _ => false,
+    let end = match fault {
+        Some(Fault::Cut(_)) => End::Closes,
+        Some(Fault::Stall(_)) => End::Stalls,
+        _ => End::GoesOn,
     };
+    if let Some(Fault::Cut(bytes) | Fault::Stall(bytes)) = fault {
+        body.truncate(bytes);
+    }
     state.body_bytes += body.len() as u64;
-    (format!("HTTP/1.1 {status} -\r\n{head}\r\n"), body, is_cut)
+    (format!("HTTP/1.1 {status} -\r\n{head}\r\n"), body, end)
 }
 
 /// A page of a listing; its token is the number of its first key.

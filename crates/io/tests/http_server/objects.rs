@@ -3,9 +3,11 @@
 //! A client's own test program names the client, and calls each of these in a test of that name.
 
 use std::io::ErrorKind;
+use std::time::{Duration, Instant};
 
 use forerun_core::{Bytes, preset};
 use forerun_io::error::number;
+use forerun_io::source::remote::Limits;
 use forerun_io::{Config, Driver, Reader, generated};
 
 use super::{Fault, Server};
@@ -19,6 +21,22 @@ pub(crate) trait Client {
     fn open(&self, driver: &Driver, path: &str) -> Reader;
     /// Bytes that it reads of an object to open it.
     fn bytes_to_open(&self) -> u64;
+}
+
+/// As little patience as a test has: a tenth of a second is the shortest pause.
+pub(crate) fn limits() -> Limits {
+    Limits {
+        deadline: Duration::from_secs(20),
+        ..Limits::default()
+    }
+}
+
+/// A server that is only late is asked twice, which changes no byte.
+pub(crate) fn impatient_limits() -> Limits {
+    Limits {
+        silence: Duration::from_millis(500),
+        ..limits()
+    }
 }
 
 /// Makes a client of a server.
@@ -78,6 +96,52 @@ pub(crate) fn requests_to_a_server_that_is_not_known_yet_go_out_side_by_side(mak
     });
 }
 
+/// One at a time, the first would wait for the others for ever.
+pub(crate) fn ranges_of_one_object_are_under_way_side_by_side(make: Make) {
+    let server = Server::start();
+    let driver = driver(64 << 20);
+    server.put("/b/a", "1", content(1));
+    let reader = make(&server).open(&driver, "/b/a");
+    server.hold(8);
+    std::thread::scope(|scope| {
+        for part in 0..8 {
+            let reader = &reader;
+            let read = move || {
+                reader
+                    .read_at(&mut [0; 4096], part * (BYTES as u64 / 8))
+                    .unwrap()
+            };
+            scope.spawn(move || assert_eq!(read(), 4096));
+        }
+    });
+}
+
+/// 5 TiB, the largest of S3.
+pub(crate) fn the_largest_object_is_read_at_its_end_and_not_beyond(make: Make) {
+    let (server, size) = (Server::start(), 5 << 40);
+    server.put_zeros("/b/a", size);
+    let driver = driver(8 << 20);
+    let reader = make(&server).open(&driver, "/b/a");
+    assert_eq!(reader.size(), size);
+    let mut end = [1; 100];
+    assert_eq!(reader.read_at(&mut end, size - 10).unwrap(), 10);
+    assert_eq!((end[..10].iter().sum::<u8>(), end[10]), (0, 1));
+    for beyond in [size, u64::MAX] {
+        assert_eq!(reader.read_at(&mut end, beyond).unwrap(), 0);
+    }
+}
+
+/// The client gives up after its silence; that the test ends is the property.
+pub(crate) fn a_body_that_stalls_is_asked_for_again(impatient: Make) {
+    let server = Server::start();
+    server.put("/b/a", "1", content(1));
+    let driver = driver(8 << 20);
+    let reader = impatient(&server).open(&driver, "/b/a");
+    server.fail([Fault::Stall(1000), Fault::Stall(0)]);
+    assert!(read_all(&reader).unwrap() == content(1));
+    assert_eq!(server.faults_left(), 0);
+}
+
 pub(crate) fn an_empty_object_ends_at_once(make: Make) {
     let server = Server::start();
     server.put("/b/empty", "1", Vec::new());
@@ -102,6 +166,18 @@ pub(crate) fn passing_faults_are_not_seen_by_a_reader_or_at_opening(make: Make) 
     ]);
     assert!(read_all(&reader).unwrap() == content(1));
     assert_eq!(server.faults_left(), 0);
+}
+
+/// The reader waits no shorter; how much longer is the machine's.
+pub(crate) fn a_server_that_asks_for_a_second_gets_it(make: Make) {
+    let server = Server::start();
+    server.put("/b/a", "1", content(1));
+    let driver = driver(8 << 20);
+    let reader = make(&server).open(&driver, "/b/a");
+    server.fail([Fault::Status(429, Some(1))]);
+    let begun = Instant::now();
+    assert_eq!(reader.read_at(&mut [0; 10], 0).unwrap(), 10);
+    assert!(begun.elapsed() >= Duration::from_secs(1));
 }
 
 pub(crate) fn a_replaced_object_is_an_error_to_its_readers_and_new_to_the_next_open(make: Make) {
