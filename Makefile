@@ -16,7 +16,7 @@ FUZZ_SECONDS ?= 60
 TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
 SKIPPED := $(TARGET)/skipped.txt
 # One profile and one set of features for lints, documentation and tests, so that dependencies are built and checked once.
-OPTIONS := --release --features forerun-io/http,forerun-io/async
+OPTIONS := --release --features forerun-io/http,forerun-io/async,forerun/object-store
 # A crate outside the workspace, which adds methods as a user of the libraries would.
 OUTSIDE := --manifest-path examples/own-methods/Cargo.toml
 PYTHON ?= python3
@@ -70,7 +70,7 @@ unit: ## all tests; ends with what was skipped
 .PHONY: released
 released: ## tests of the programs as users run them, and of a crate outside
 	$(CARGO) test --workspace --exclude forerun-core --exclude forerun-sim --exclude forerun-io --exclude forerun-python $(OPTIONS)
-	$(CARGO) test --package forerun-io $(OPTIONS) $(RACES) $(FEATURES)
+	$(CARGO) test --package forerun-io --release --features http,async $(RACES) $(FEATURES)
 	$(CARGO) test $(OUTSIDE) --target-dir "$(TARGET)" --release
 
 .PHONY: checked

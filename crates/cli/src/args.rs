@@ -231,7 +231,7 @@ pub struct Read {
 /// `forerun profile`.
 #[derive(Debug, Group)]
 pub struct Profile {
-    /// A large file, or a block device
+    /// A large file, a block device, or an object by its address
     #[arg(value_name = "PATH")]
     pub path: PathBuf,
 

@@ -1,7 +1,7 @@
 //! The costs of a device, measured: transfer rate by location and switching cost by distance.
 //!
-//! Called by `forerun profile` with a file or block device opened for direct reads, and by tests
-//! with a modelled one. The method is that of Li et al. 2004, section 3.1, made robust:
+//! Called by `forerun profile` with a file or block device opened for direct reads or an object of a store, and by
+//! tests with a modelled one. The method is that of Li et al. 2004, section 3.1, made robust:
 //!
 //! ```text
 //! servers    random reads of 4 and of 128 KiB with 1, 2, 4, .. of them at once: the smallest
@@ -24,15 +24,22 @@
 mod direct;
 mod rate;
 pub mod read_ahead;
+mod remote;
 mod servers;
 mod switching;
+mod threads;
 
 use std::io;
+use std::path::Path;
 
 use forerun_core::profile::{ProfileError, RATE_RANGE, SWITCHING_MAX};
 use forerun_core::{Bytes, Nanos, Profile};
 
 pub use direct::Direct;
+pub use remote::Remote;
+
+use crate::failure::Failure;
+use crate::quantity::size;
 
 /// Something to measure.
 pub trait Subject {
@@ -48,6 +55,10 @@ pub trait Subject {
     /// # Errors
     /// Errors of one of the reads.
     fn read_together(&mut self, offsets: &[u64], count: usize, at_once: u32) -> io::Result<Nanos>;
+    /// Reads at once that it may be asked for.
+    fn at_once_max(&self) -> u32 {
+        u32::MAX
+    }
 }
 
 /// Direct reads begin and end at multiples of this: no block device has larger sectors.
@@ -55,6 +66,20 @@ pub const UNIT: u64 = 4096;
 
 /// Fewest bytes that can be measured: four locations of four pieces, and three distances.
 pub const BYTES_MIN: Bytes = Bytes(16 << 20);
+
+/// The part of a subject that is measured.
+///
+/// # Errors
+/// It is smaller than [`BYTES_MIN`].
+fn whole_units(path: &Path, found: Bytes) -> Result<Bytes, Failure> {
+    let bytes = Bytes(found.0 / UNIT * UNIT);
+    if bytes >= BYTES_MIN {
+        return Ok(bytes);
+    }
+    let (found, wanted) = (size(found), size(BYTES_MIN));
+    let why = format!("{found} are too few to measure: must be at least {wanted}");
+    Err(Failure::unusable(path, why))
+}
 
 /// Why there is no profile.
 #[derive(Debug, thiserror::Error)]

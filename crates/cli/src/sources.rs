@@ -7,10 +7,11 @@
 //!
 //! A path that begins like an address is one; `./s3:` is not.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use forerun_io::source::remote::is_address;
-use forerun_io::{Driver, Reader};
+use forerun_io::{Driver, Reader, Source};
 
 use crate::failure::Failure;
 
@@ -20,11 +21,15 @@ pub fn address(path: &Path) -> Option<&str> {
     path.to_str().filter(|text| is_address(text))
 }
 
+/// Objects of one folder at most: a list that a person meant to write.
+#[cfg(feature = "object-store")]
+const LISTED_MAX: usize = 1000;
+
 /// Opens files and objects.
 #[derive(Debug, Default)]
 pub struct Sources {
     #[cfg(feature = "object-store")]
-    client: std::cell::OnceCell<forerun_store::Client>,
+    client: std::sync::OnceLock<forerun_store::Client>,
 }
 
 impl Sources {
@@ -33,32 +38,87 @@ impl Sources {
     /// # Errors
     /// It cannot be opened; by name.
     pub fn open(&self, driver: &Driver, path: &Path) -> Result<Reader, Failure> {
-        match address(path) {
-            Some(url) => self.object(driver, url),
-            None => driver.open(path).map_err(|e| Failure::Usage(e.to_string())),
+        let opened = match address(path) {
+            Some(url) => driver.open_source(self.object(url)?),
+            None => driver.open(path),
+        };
+        opened.map_err(|e| Failure::Usage(e.to_string()))
+    }
+
+    /// The version of an object that is there now.
+    ///
+    /// # Errors
+    /// It cannot be opened; by its address.
+    #[cfg(feature = "object-store")]
+    pub fn object(&self, url: &str) -> Result<Arc<dyn Source>, Failure> {
+        Ok(Arc::new(self.client()?.open(url).map_err(refused)?))
+    }
+
+    /// The same paths, with the objects directly below each address that ends in `/` in its place, in the order of
+    /// their names.
+    ///
+    /// # Errors
+    /// A store without listings, a listing that fails, or one of more than 1,000 objects or of none.
+    pub fn listed(&self, paths: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
+        let mut listed = Vec::new();
+        for path in paths {
+            match address(path).filter(|url| url.ends_with('/')) {
+                Some(url) => listed.extend(self.below(url)?),
+                None => listed.push(path.clone()),
+            }
         }
+        Ok(listed)
     }
 
     #[cfg(feature = "object-store")]
-    fn object(&self, driver: &Driver, url: &str) -> Result<Reader, Failure> {
-        let refused = |error: &dyn std::fmt::Display| Failure::Usage(error.to_string());
-        let client = match self.client.get() {
-            Some(client) => client,
-            None => {
-                let client = forerun_store::Client::new(forerun_store::Limits::default());
-                let client = client.map_err(|error| refused(&error))?;
-                self.client.get_or_init(|| client)
+    fn below(&self, url: &str) -> Result<Vec<PathBuf>, Failure> {
+        let entries = self.client()?.list(url).map_err(refused)?;
+        let mut below = Vec::new();
+        for entry in entries {
+            if let forerun_store::Entry::Object { url, .. } = entry.map_err(refused)? {
+                below.push(PathBuf::from(url));
             }
-        };
-        let object = client.open(url).map_err(|error| refused(&error))?;
-        let reader = driver.open_source(std::sync::Arc::new(object));
-        reader.map_err(|error| refused(&error))
+            if below.len() > LISTED_MAX {
+                let why = format!("has more than {LISTED_MAX} objects: name some of them");
+                return Err(Failure::Usage(format!("{url}: {why}")));
+            }
+        }
+        match below.is_empty() {
+            true => Err(Failure::Usage(format!(
+                "{url}: there is no object directly below it"
+            ))),
+            false => Ok(below),
+        }
     }
 
     #[cfg(not(feature = "object-store"))]
+    fn below(&self, url: &str) -> Result<Vec<PathBuf>, Failure> {
+        self.object(url).map(|_| Vec::new())
+    }
+
+    #[cfg(feature = "object-store")]
+    fn client(&self) -> Result<&forerun_store::Client, Failure> {
+        if let Some(client) = self.client.get() {
+            return Ok(client);
+        }
+        let client = forerun_store::Client::new(forerun_store::Limits::default());
+        let client = client.map_err(refused)?;
+        Ok(self.client.get_or_init(|| client))
+    }
+
+    /// The version of an object that is there now.
+    ///
+    /// # Errors
+    /// This binary reads no objects.
+    #[cfg(not(feature = "object-store"))]
     #[expect(clippy::unused_self, reason = "the other one has a client")]
-    fn object(&self, _: &Driver, url: &str) -> Result<Reader, Failure> {
+    pub fn object(&self, url: &str) -> Result<Arc<dyn Source>, Failure> {
         let why = "is an address, and this forerun was built without the feature `object-store`";
         Err(Failure::Usage(format!("{url}: {why}")))
     }
+}
+
+#[cfg(feature = "object-store")]
+fn refused(error: forerun_store::StoreError) -> Failure {
+    Failure::Usage(error.to_string())
 }

@@ -30,8 +30,9 @@ pub use file::{Identity, OpenFile, PIECES_MAX};
 pub use generated::Generated;
 
 use forerun_core::Profile;
+use forerun_core::table::Frame;
 
-use crate::arena::Target;
+use crate::arena::{Arena, Target};
 
 /// Identity of a source's object. Equal keys mean equal bytes for as long as the [identity](Source::identity) stays.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -65,6 +66,37 @@ impl fmt::Display for Key {
         }
     }
 }
+
+/// Reads a range of a source past every engine, for measurements and tests; shorter at the end of the source.
+///
+/// # Errors
+/// Those of the source; no memory for the range.
+///
+/// # Examples
+/// ```
+/// use forerun_io::source::{Generated, fetch};
+///
+/// let source = Generated { seed: 1, index: 0, bytes: 10_000 };
+/// assert_eq!(fetch(&source, 8_192, 4_096)?.len(), 1_808);
+/// # Ok::<(), std::io::Error>(())
+/// ```
+pub fn fetch(source: &dyn Source, offset: u64, bytes: u32) -> io::Result<Vec<u8>> {
+    let block_bytes = bytes.max(1).next_multiple_of(FETCH_UNIT);
+    let arena = Arc::new(Arena::new(1, block_bytes)?);
+    // SAFETY: the arena was just made, and its only frame is in this target alone.
+    let mut target = unsafe { Target::new(arena, [Frame(0)]) };
+    let there = source.bytes()?.saturating_sub(offset).min(bytes.into());
+    let read = source.read(&mut target, offset, 0)?;
+    let mut range = vec![0; read.min(usize::try_from(there).unwrap_or(usize::MAX))];
+    let end = range.len();
+    target.fill(0, end, |at, memory| {
+        range[at..at + memory.len()].copy_from_slice(memory);
+    });
+    Ok(range)
+}
+
+/// The smallest block of an arena.
+const FETCH_UNIT: u32 = 4096;
 
 /// Reads one file or object.
 ///

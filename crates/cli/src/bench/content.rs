@@ -14,6 +14,7 @@ use forerun_io::generated;
 use crate::failure::Failure;
 use crate::files::{self, NewFile, plain};
 use crate::progress;
+use crate::sources::{Sources, address};
 
 /// Files are made in pieces of this size.
 const PIECE_BYTES: usize = 1 << 20;
@@ -41,7 +42,13 @@ impl Content {
     ///
     /// # Errors
     /// A path that is no readable file, or a directory among other paths.
-    pub fn new(paths: &[PathBuf], count: usize, bytes: u64, seed: u64) -> Result<Self, Failure> {
+    pub fn new(
+        paths: &[PathBuf],
+        sources: &Sources,
+        count: usize,
+        bytes: u64,
+        seed: u64,
+    ) -> Result<Self, Failure> {
         let known = |path: Option<PathBuf>, i: usize| BenchFile {
             path,
             bytes,
@@ -55,7 +62,7 @@ impl Content {
             }
             given => given
                 .iter()
-                .map(|path| of_the_user(path))
+                .map(|path| of_the_user(path, sources))
                 .collect::<Result<_, _>>()?,
         };
         Ok(Self { files, seed })
@@ -121,10 +128,15 @@ impl Content {
     }
 }
 
-/// A file the user named, with its size; a block device's is where it ends.
-fn of_the_user(path: &Path) -> Result<BenchFile, Failure> {
-    files::check(path)?;
-    let end = File::open(path).and_then(|mut file| file.seek(SeekFrom::End(0)));
+/// A file or an object the user named, with its size; a block device's is where it ends.
+fn of_the_user(path: &Path, sources: &Sources) -> Result<BenchFile, Failure> {
+    let end = match address(path) {
+        Some(url) => sources.object(url)?.bytes(),
+        None => {
+            files::check(path)?;
+            File::open(path).and_then(|mut file| file.seek(SeekFrom::End(0)))
+        }
+    };
     let bytes = end.map_err(|e| Failure::unusable(path, plain(&e)))?;
     Ok(BenchFile {
         path: Some(path.to_owned()),

@@ -64,7 +64,6 @@ pub fn run(plan: &Plan, settings: &Settings, bar: &ProgressBar) -> Result<Measur
     })
 }
 
-/// Announces reads to the engine, as many as it takes.
 /// How the files of these readers are cached by the system.
 fn cache_of(readers: &[Reader]) -> SourceCache {
     let direct: Vec<_> = readers.iter().filter_map(Reader::is_direct).collect();
@@ -75,6 +74,7 @@ fn cache_of(readers: &[Reader]) -> SourceCache {
     }
 }
 
+/// Announces reads to the engine, as many as it takes.
 fn announce(driver: &Driver, plan: &Plan, readers: &[Reader]) -> Result<(), Failure> {
     let workload = plan.workload()?;
     let Some(announced) = plan.announced(&*workload) else {
@@ -90,9 +90,10 @@ fn announce(driver: &Driver, plan: &Plan, readers: &[Reader]) -> Result<(), Fail
 
 fn open(driver: &Driver, plan: &Plan, file: usize) -> Result<Reader, Failure> {
     let file = &plan.content.files()[file];
-    let opened = match (&file.path, file.index) {
-        (Some(path), _) => driver.open(path),
-        (None, index) => driver.open_generated(plan.seed, index.unwrap_or_default(), file.bytes),
+    let Some(path) = &file.path else {
+        let index = file.index.unwrap_or_default();
+        let opened = driver.open_generated(plan.seed, index, file.bytes);
+        return opened.map_err(|e| Failure::Usage(e.to_string()));
     };
-    opened.map_err(|e| Failure::Usage(e.to_string()))
+    plan.sources.open(driver, path)
 }

@@ -20,6 +20,7 @@ use crate::args::{Bench, Clock, Hinted, Storage};
 use crate::composition;
 use crate::failure::Failure;
 use crate::files;
+use crate::sources::{Sources, address};
 
 /// Steps counted for the progress bar at most: a tenth of a second's worth.
 const STEPS_COUNTED: u64 = 10_000_000;
@@ -81,6 +82,8 @@ pub struct Plan {
     pub storage: Storage,
     /// The files.
     pub content: Content,
+    /// The connections to stores, for those that are objects.
+    pub sources: Sources,
     /// The file of each reader.
     pub readers: Vec<usize>,
     /// Order of reads.
@@ -142,8 +145,10 @@ impl Plan {
         if let Some(text) = &wanted.workload {
             return Self::whole(args, text, entrants.collect::<Result<_, Failure>>()?);
         }
-        let folders = args.paths.iter().filter(|path| path.is_dir()).count();
-        let given = args.paths.len() - folders;
+        let sources = Sources::default();
+        let paths = sources.listed(&args.paths)?;
+        let folders = paths.iter().filter(|path| path.is_dir()).count();
+        let given = paths.len() - folders;
         let least = if hints.is_some() && given == 0 {
             args.disks.into()
         } else {
@@ -151,7 +156,8 @@ impl Plan {
         };
         let readers = wanted.readers.unwrap_or(given.max(least) as u32) as usize;
         let own = if wanted.shared { 1 } else { readers };
-        let content = Content::new(&args.paths, own, wanted.file_bytes.0, wanted.seed)?;
+        let bytes = wanted.file_bytes.0;
+        let content = Content::new(&paths, &sources, own, bytes, wanted.seed)?;
         let files = content.files().len().min(own);
         let plan = Self {
             entrants: entrants.collect::<Result<_, Failure>>()?,
@@ -160,6 +166,7 @@ impl Plan {
                 ..args.storage.clone()
             },
             content,
+            sources,
             readers: (0..readers).map(|reader| reader % files).collect(),
             pattern,
             whole: None,
@@ -196,6 +203,7 @@ impl Plan {
                 ..args.storage.clone()
             },
             content: Content::of_sizes(args.paths.first().map(PathBuf::as_path), &sizes, seed),
+            sources: Sources::default(),
             readers: workload.readers(),
             pattern: Pattern::named("sequential")?,
             whole: Some(text.to_owned()),
@@ -357,6 +365,9 @@ fn check_kernel(args: &Bench) -> Result<(), Failure> {
     }
     if args.paths.is_empty() {
         return refused("the kernel reads real files only: give a DIR or FILE");
+    }
+    if args.paths.iter().any(|path| address(path).is_some()) {
+        return refused("the kernel reads no objects of stores");
     }
     Ok(())
 }

@@ -16,10 +16,11 @@ use crate::args;
 use crate::failure::Failure;
 use crate::files::{self, NewFile, plain};
 use crate::measure::read_ahead::{self, Rates, ReadAhead};
-use crate::measure::{self, Direct, Subject};
+use crate::measure::{self, Direct, Remote, Subject};
 use crate::profile_file;
 use crate::progress;
 use crate::quantity::{rough_duration, rough_size, size};
+use crate::sources::{Sources, address};
 
 /// Runs the command.
 ///
@@ -31,12 +32,15 @@ pub fn run(args: &args::Profile, out: &mut dyn Write) -> Result<(), Failure> {
             "is a directory: name a large file in it, which need not be used for anything else";
         return Err(Failure::unusable(&args.path, why));
     }
-    let mut device = Direct::open(&args.path)?;
+    let mut device: Box<dyn Subject> = match address(&args.path) {
+        Some(url) => Box::new(Remote::new(&args.path, Sources::default().object(url)?)?),
+        None => Box::new(Direct::open(&args.path)?),
+    };
     files::check_not_read(args.output.as_deref(), std::slice::from_ref(&args.path))?;
     // Begun before the minutes of measuring, not found impossible after them.
     let target = args.output.as_deref().map(NewFile::create).transpose()?;
     let bar = progress::steps("measuring", measure::steps(device.bytes()));
-    let profile = measure::measure(&mut device, &mut || bar.inc(1))
+    let profile = measure::measure(&mut *device, &mut || bar.inc(1))
         .map_err(|e| Failure::broken(&args.path, e))?;
     bar.finish_and_clear();
     let bytes = device.bytes();

@@ -7,20 +7,15 @@ use std::fs::File;
 use std::io::{self, Seek, SeekFrom};
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt};
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
 use std::time::Instant;
 
 use forerun_core::{Bytes, Nanos};
 use rustix::fs::{Mode, OFlags};
 
-use super::{BYTES_MIN, Subject, UNIT};
+use super::{Subject, UNIT, threads, whole_units};
 use crate::failure::Failure;
 use crate::files;
 use crate::quantity::size;
-
-/// Threads only read: hundreds of them shall not need much.
-const STACK_BYTES: usize = 64 << 10;
 
 /// A file or block device opened for direct reads.
 #[derive(Debug)]
@@ -47,12 +42,7 @@ impl Direct {
         let end = file
             .seek(SeekFrom::End(0))
             .map_err(|e| Failure::unusable(path, e))?;
-        let bytes = Bytes(end / UNIT * UNIT);
-        if bytes < BYTES_MIN {
-            let (found, wanted) = (size(Bytes(end)), size(BYTES_MIN));
-            let why = format!("{found} are too few to measure: must be at least {wanted}");
-            return Err(Failure::unusable(path, why));
-        }
+        let bytes = whole_units(path, Bytes(end))?;
         check_not_sparse(path, &file)?;
         Ok(Self {
             file,
@@ -98,30 +88,10 @@ impl Subject for Direct {
     }
 
     fn read_together(&mut self, offsets: &[u64], count: usize, at_once: u32) -> io::Result<Nanos> {
-        let (file, next) = (&self.file, AtomicUsize::new(0));
-        let read = || {
+        let file = &self.file;
+        threads::read_all(offsets, at_once, || {
             let mut memory = Vec::new();
-            let buffer = Self::buffer(&mut memory, count);
-            while let Some(offset) = offsets.get(next.fetch_add(1, Ordering::Relaxed)) {
-                file.read_exact_at(buffer, *offset)?;
-            }
-            Ok(())
-        };
-        let begun = Instant::now();
-        thread::scope(|scope| {
-            let start = |_| {
-                let thread = thread::Builder::new().stack_size(STACK_BYTES);
-                thread.spawn_scoped(scope, read)
-            };
-            let reads: io::Result<Vec<_>> = (0..at_once).map(start).collect();
-            let ended = reads?.into_iter().map(|read| match read.join() {
-                Ok(result) => result,
-                Err(_) => Err(io::Error::other("a reading thread ended early")),
-            });
-            ended.collect::<io::Result<Vec<()>>>()
-        })?;
-        Ok(Nanos(
-            u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX),
-        ))
+            move |offset| file.read_exact_at(Self::buffer(&mut memory, count), offset)
+        })
     }
 }

@@ -69,7 +69,8 @@ fn of_size(
     let each = (ROUND.0 / alone.max(1)).clamp(*READS.start(), *READS.end());
     // The time of a read by how many there are at once.
     let mut found: Vec<(u32, u64)> = Vec::new();
-    let doubled = |n: &u32| (*n < AT_ONCE_MAX).then_some(n * 2);
+    let most = AT_ONCE_MAX.min(subject.at_once_max());
+    let doubled = |n: &u32| (n * 2 <= most).then_some(n * 2);
     for at_once in std::iter::successors(Some(1), doubled) {
         let mut times = Vec::new();
         for turn in 0..*ROUNDS.end() {

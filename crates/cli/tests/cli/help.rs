@@ -104,7 +104,7 @@ Measure the switching cost and transfer rate of a device
 Usage: forerun profile [OPTIONS] <PATH>
 
 Arguments:
-  <PATH>  A large file, or a block device
+  <PATH>  A large file, a block device, or an object by its address
 
 Options:
   -o, --output <FILE>  Write the profile to this file, for --profile

@@ -8,9 +8,15 @@ mod defaults;
 mod emulate;
 mod everyday;
 mod help;
+#[cfg(feature = "object-store")]
+#[path = "../../../io/tests/http_server/mod.rs"]
+#[allow(dead_code, reason = "faults and listings are tested with the clients")]
+mod http_server;
 mod journal;
 mod layout;
 mod list;
+#[cfg(feature = "object-store")]
+mod objects;
 mod profile;
 mod read;
 mod reproduce;

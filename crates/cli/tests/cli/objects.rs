@@ -1,0 +1,113 @@
+//! Objects of a store by their addresses, in the commands that read files.
+
+use std::process::Command;
+
+use forerun::profile_file;
+use serde_json::Value;
+use snapbox::cmd::cargo_bin;
+
+use super::Folder;
+use super::http_server::Server;
+use super::http_server::objects::{BYTES, content};
+
+/// The binary, whose only store is this server.
+fn forerun(server: &Server, arguments: &str) -> (i32, String, String) {
+    let output = Command::new(cargo_bin!("forerun"))
+        .args(arguments.split_whitespace())
+        .env("AWS_ENDPOINT_URL", server.url(""))
+        .env("AWS_ACCESS_KEY_ID", "key")
+        .env("AWS_SECRET_ACCESS_KEY", "secret")
+        .output()
+        .unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    let code = output.status.code().unwrap();
+    (code, text(output.stdout), text(output.stderr))
+}
+
+#[test]
+fn a_bench_reads_objects_with_each_preset_and_each_byte_of_them() {
+    let server = Server::start();
+    server.put("/b/one", "1", content(1));
+    server.put("/b/two", "2", content(2));
+    let words = "bench s3://b/one s3://b/two --preset none,forerun --format json --memory 4MiB";
+    let (code, rows, said) = forerun(&server, words);
+    assert_eq!((code, said.as_str()), (0, ""), "{rows}");
+    let rows: Vec<Value> = rows
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let presets: Vec<&str> = rows
+        .iter()
+        .filter_map(|row| row["preset"].as_str())
+        .collect();
+    assert_eq!(presets, ["none", "forerun"]);
+    for row in &rows {
+        assert_eq!(row["bytes"], 2 * BYTES, "{row}");
+    }
+}
+
+#[test]
+fn a_bench_of_a_folder_reads_the_objects_below_it() {
+    let server = Server::start();
+    server.list(3);
+    for key in 0..3 {
+        server.put(&format!("/b/k{key}"), "1", vec![1; key]);
+    }
+    let words = "bench s3://b/ --preset none --format json --memory 4MiB --pattern sequential";
+    let (code, rows, said) = forerun(&server, words);
+    assert_eq!((code, said.as_str()), (0, ""), "{rows}");
+    let row: Value = serde_json::from_str(&rows).unwrap();
+    assert_eq!(
+        (&row["readers"], &row["bytes"]),
+        (&3.into(), &3.into()),
+        "{row}"
+    );
+}
+
+#[test]
+fn the_kernel_and_objects_that_are_not_there_are_refused_by_name() {
+    let server = Server::start();
+    server.put("/b/one", "1", content(1));
+    for (words, expected) in [
+        (
+            "bench s3://b/one --preset kernel",
+            "forerun: --preset kernel: the kernel reads no objects of stores\n",
+        ),
+        (
+            "bench s3://b/none",
+            "forerun: s3://b/none: No such file or directory (os error 2)\n",
+        ),
+        (
+            "profile s3://b/none",
+            "forerun: s3://b/none: No such file or directory (os error 2)\n",
+        ),
+        (
+            "profile s3://b/one",
+            "forerun: s3://b/one: 3146505B are too few to measure: must be at least 16MiB\n",
+        ),
+    ] {
+        assert_eq!(
+            forerun(&server, words),
+            (2, String::new(), expected.to_owned()),
+            "{words}"
+        );
+    }
+}
+
+#[test]
+fn a_profile_of_a_store_is_measured_written_and_taken() {
+    let server = Server::start();
+    server.put("/b/large", "1", vec![7; 17 << 20]);
+    let folder = Folder::new();
+    let profile = folder.name("store.toml");
+    let (code, said, error) = forerun(&server, &format!("profile s3://b/large -o {profile}"));
+    assert_eq!((code, error.as_str()), (0, ""), "{said}");
+    assert!(
+        said.contains("s3://b/large, ") && said.contains("none is advised"),
+        "{said}"
+    );
+    let written = profile_file::load(profile.as_ref()).unwrap();
+    assert!((1..=64).contains(&written.servers()), "{said}");
+    let words = format!("read s3://b/large --profile {profile} --length 1MiB");
+    assert_eq!(forerun(&server, &words).0, 0);
+}
