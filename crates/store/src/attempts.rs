@@ -50,11 +50,16 @@ fn status(text: &str) -> Option<u16> {
     behind.get(..3)?.parse().ok()
 }
 
+/// Before a pause of this length, after 0.7 s of shorter ones, a line says why the reader waits.
+const LONG: Duration = Duration::from_millis(800);
+
 /// Attempts at one request.
 pub(crate) struct Attempts {
     pauses: Pauses,
     /// The pause that the server asked for in the last one.
     asked: Option<Duration>,
+    /// Whether a line was written that it takes longer.
+    is_told: bool,
 }
 
 impl Attempts {
@@ -62,6 +67,7 @@ impl Attempts {
         Self {
             pauses: Pauses::new(limits),
             asked: None,
+            is_told: false,
         }
     }
 
@@ -90,7 +96,16 @@ impl Attempts {
             Fault::Last(error) => return Err(error),
             Fault::Passing(error) => error,
         };
-        let pause = self.pauses.next(self.asked.take()).ok_or(error)?;
+        let Some(pause) = self.pauses.next(self.asked.take()) else {
+            return Err(error);
+        };
+        if pause >= LONG && !self.is_told {
+            self.is_told = true;
+            tracing::warn!(
+                "{error}: asking again for {} s",
+                self.pauses.left().as_secs()
+            );
+        }
         sleep(pause).await;
         Ok(())
     }

@@ -101,6 +101,12 @@ impl Pauses {
         self.until
     }
 
+    /// The time until then.
+    #[must_use]
+    pub fn left(&self) -> Duration {
+        self.until.saturating_duration_since(Instant::now())
+    }
+
     /// Something came: the next pause is a first one.
     pub fn begin_anew(&mut self) {
         self.pause = PAUSE;
