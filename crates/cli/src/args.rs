@@ -21,7 +21,7 @@ mod trial;
 
 use std::path::PathBuf;
 
-use clap::builder::{PossibleValuesParser, Resettable, TypedValueParser};
+use clap::builder::{PathBufValueParser, PossibleValuesParser, Resettable, TypedValueParser};
 use clap::{Arg, Args as Group, Parser, ValueEnum};
 use forerun_core::settings::Notice;
 use forerun_core::spec::{Choice, Method};
@@ -45,6 +45,7 @@ pub use self::trial::Try;
 use crate::emulation::EmulatedStorage;
 use crate::papers::in_words;
 use crate::quantity::parse_size;
+use crate::sources::address;
 use crate::striping::Striping;
 
 /// Makes slow storage read fast: mounts a directory whose files are read ahead.
@@ -320,6 +321,14 @@ fn parse_read_bytes(text: &str) -> Result<Bytes, String> {
     } else {
         Err(format!("must lie from 1 to {READ_BYTES_MAX} bytes"))
     }
+}
+
+/// A path of this system, for commands that read no objects.
+fn local_path() -> impl TypedValueParser<Value = PathBuf> {
+    PathBufValueParser::new().try_map(|path| match address(&path) {
+        None => Ok(path),
+        Some(_) => Err("it is the address of an object, which read, profile and bench take"),
+    })
 }
 
 fn parse_count(text: &str, max: u32) -> Result<u32, String> {

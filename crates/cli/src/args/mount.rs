@@ -38,7 +38,7 @@ use crate::quantity::{parse_duration, parse_size};
 )]
 pub struct Mount {
     /// The directory to read
-    #[arg(value_name = "SOURCE")]
+    #[arg(value_name = "SOURCE", value_parser = super::local_path())]
     pub source: PathBuf,
 
     /// An empty directory where programs find it

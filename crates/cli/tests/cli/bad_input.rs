@@ -28,6 +28,18 @@ fn refused(commands: &[&str]) -> String {
 }
 
 #[test]
+fn commands_for_files_alone_refuse_addresses_by_name() {
+    for command in ["try s3://b/a", "layout https://h/a", "mount gs://b/a /mnt"] {
+        let output = forerun(command).code(2).get_output().clone();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(
+            said.contains("address of an object, which read, profile and bench take"),
+            "{said}"
+        );
+    }
+}
+
+#[test]
 fn a_missing_file() {
     let said = refused(&[
         "read /nowhere/file",
