@@ -12,6 +12,53 @@ use crate::error::Error;
 use crate::wrap::Start;
 
 /// A device that is not started yet.
+///
+/// # Examples
+/// A device that takes no time, in front of a driver.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use forerun_core::{Bytes, Profile, preset};
+/// use forerun_io::backend::{Backend, Request, Sink};
+/// use forerun_io::emulate::{DeviceUse, Emulate, Emulated};
+/// use forerun_io::wrap::Start;
+/// use forerun_io::{Config, Driver, Error};
+///
+/// struct Free;
+/// struct Passing(Arc<dyn Backend>);
+///
+/// impl Backend for Passing {
+///     fn submit(&self, request: Box<Request>) {
+///         self.0.submit(request);
+///     }
+///     fn stop(&self) {
+///         self.0.stop();
+///     }
+/// }
+///
+/// impl Emulated for Passing {
+///     fn used(&self) -> DeviceUse {
+///         DeviceUse::default()
+///     }
+/// }
+///
+/// impl Emulate for Free {
+///     fn profile(&self) -> Profile {
+///         Profile::default()
+///     }
+///     fn start(self: Box<Self>, sink: Arc<dyn Sink>, inner: Start<'_>) -> Result<Arc<dyn Emulated>, Error> {
+///         Ok(Arc::new(Passing(inner(sink)?)))
+///     }
+/// }
+///
+/// let mut config = Config::new(preset::default().settings(Bytes(16 << 20))?);
+/// config.lab.emulate = Some(Box::new(Free));
+/// let driver = Driver::new(config)?;
+/// let reader = driver.open_generated(1, 0, 100_000)?;
+/// assert_eq!(reader.read_at(&mut [0; 4096], 0)?, 4096);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub trait Emulate: Send {
     /// Its costs.
     fn profile(&self) -> Profile;
@@ -27,7 +74,7 @@ pub trait Emulate: Send {
     ) -> Result<Arc<dyn Emulated>, Error>;
 }
 
-/// A device at work.
+/// A device at work: the backend around the driver's own. [`Emulate`] has an example.
 pub trait Emulated: Backend {
     /// Its requests so far.
     fn used(&self) -> DeviceUse;
