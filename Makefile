@@ -46,7 +46,8 @@ format: ## is the source formatted?
 
 .PHONY: lint
 lint: ## clippy, warnings are errors
-	@if $(call have,clippy); then $(CARGO) clippy --workspace --all-targets $(OPTIONS) -- -D warnings; \
+	@if $(call have,clippy); then $(CARGO) clippy --workspace --all-targets $(OPTIONS) -- -D warnings && \
+	  $(CARGO) clippy --package forerun --no-default-features --release -- -D warnings; \
 	else $(call missing,clippy,lints are not checked); fi
 
 # Release is what users run, and the only profile in which ratios of speed mean anything. Core, simulator and driver

@@ -12,16 +12,23 @@
 #![forbid(unsafe_code)]
 
 pub mod args;
+#[cfg(feature = "files")]
 pub mod bench;
 pub mod commands;
 pub mod composition;
+#[cfg(feature = "files")]
 pub mod emulation;
+#[cfg(feature = "files")]
 pub mod measure;
 pub mod papers;
+#[cfg(feature = "files")]
 pub mod profile_file;
 pub mod progress;
+#[cfg(feature = "files")]
 pub mod sources;
+#[cfg(feature = "files")]
 pub mod stack;
+#[cfg(feature = "files")]
 pub mod striping;
 pub mod terminal;
 #[cfg(feature = "mount")]
@@ -56,9 +63,13 @@ pub fn run_in(args: &Args, environment: &Environment, out: &mut dyn Write) -> Re
     #[cfg(not(feature = "mount"))]
     let _ = environment;
     match &args.command {
+        #[cfg(feature = "files")]
         Command::Read(read) => commands::read::run(read, out),
+        #[cfg(feature = "files")]
         Command::Layout(layout) => commands::layout::run(layout, out),
+        #[cfg(feature = "files")]
         Command::Profile(profile) => commands::profile::run(profile, out),
+        #[cfg(feature = "files")]
         Command::Bench(bench) => commands::bench::run(bench, out),
         Command::Replay(replay) => commands::replay::run(replay, out),
         #[cfg(feature = "reproduce")]
@@ -75,7 +86,9 @@ pub fn run_in(args: &Args, environment: &Environment, out: &mut dyn Write) -> Re
         Command::Top(top) => commands::top::run(top, &sockets, out),
         #[cfg(feature = "mount")]
         Command::Ctl(ctl) => commands::ctl::run(ctl, &sockets, out),
+        #[cfg(feature = "install")]
         Command::Completions(completions) => commands::completions::run(completions, out),
+        #[cfg(feature = "install")]
         Command::Man(man) => commands::man::run(man, out),
         Command::List(list) => commands::list::run(list, out),
     }

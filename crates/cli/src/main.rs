@@ -13,7 +13,8 @@ use clap::error::ErrorKind;
 use forerun::args::Args;
 use forerun::environment::Environment;
 use forerun::failure::Failure;
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::prelude::*;
 
 /// The default log filter. `fuser` warns of every request that is left to the kernel's default, and
 /// takes a reader that was killed for an error.
@@ -31,13 +32,25 @@ fn main() -> ExitCode {
         forerun_runtime_dir: std::env::var_os("FORERUN_RUNTIME_DIR"),
         xdg_runtime_dir: std::env::var_os("XDG_RUNTIME_DIR"),
     };
-    tracing_subscriber::fmt()
-        .with_env_filter(EnvFilter::builder().parse_lossy(log))
+    let lines = tracing_subscriber::fmt::layer()
         .with_writer(io::stderr)
         .with_ansi(io::stderr().is_terminal() && !no_color)
         .with_target(false)
-        .without_time()
-        .init();
+        .without_time();
+    match log.parse::<Targets>() {
+        Ok(filter) => tracing_subscriber::registry()
+            .with(lines.with_filter(filter))
+            .init(),
+        Err(error) => {
+            let wanted = "must be a level (error, warn, info, debug, trace, off), or parts with levels, as in \
+                          warn,forerun_io=debug";
+            let _ = writeln!(
+                io::stderr(),
+                "forerun: FORERUN_LOG={log}: {error}: {wanted}"
+            );
+            return ExitCode::from(2);
+        }
+    }
     let words = std::env::args_os();
     #[cfg(feature = "mount")]
     let words = forerun::mount::options::expand(words);

@@ -8,8 +8,8 @@ use std::path::PathBuf;
 use clap::{Args as Group, ValueEnum};
 use forerun_core::{Bytes, Nanos, hinted, preset, settings};
 
-use super::{Composition, Hinted, Noticing, Storage};
-use super::{methods_help, parse_count, parse_read_bytes, without_walks};
+use super::files::{Storage, parse_read_bytes, without_walks};
+use super::{Composition, Format, Hinted, Noticing, methods_help, parse_count};
 use crate::bench::pattern::{self, Pattern};
 use crate::bench::plan::Contender;
 use crate::quantity::{parse_duration, parse_size};
@@ -140,17 +140,6 @@ pub struct Workload {
 pub enum Clock {
     Real,
     Virtual,
-}
-
-/// Output formats of a bench.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub enum Format {
-    /// For people
-    Table,
-    /// For spreadsheets
-    Csv,
-    /// One object a preset, one a line
-    Json,
 }
 
 /// Most emulated devices: each is a thread, and the most that a hinted method plans for.

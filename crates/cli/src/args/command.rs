@@ -7,9 +7,13 @@ use clap::Subcommand;
 use super::Reproduce;
 #[cfg(feature = "top")]
 use super::Top;
-use super::{Bench, Completions, Layout, List, Man, Profile, Read, Replay, Simulate, Trace};
+#[cfg(feature = "files")]
+use super::{Bench, Layout, Profile, Read};
+#[cfg(feature = "install")]
+use super::{Completions, Man};
 #[cfg(feature = "mount")]
 use super::{Ctl, Mount, Try, Umount};
+use super::{List, Replay, Simulate, Trace};
 
 /// The command.
 #[derive(Debug, Subcommand)]
@@ -29,11 +33,13 @@ pub enum Command {
     #[cfg(feature = "mount")]
     /// Ask a running mount, or change its limits
     Ctl(Ctl),
+    #[cfg(feature = "files")]
     /// Write files to standard output, read ahead
     #[command(after_long_help = "Examples:\n  \
         forerun read big.log | grep error\n  \
         forerun read --stats --memory 64MiB a b c > /dev/null")]
     Read(Read),
+    #[cfg(feature = "files")]
     /// Measure the switching cost and transfer rate of a device
     #[command(
         after_long_help = "It reads for 5 to 15 seconds on flash, for half a minute on a disk, for three minutes at most.\n\
@@ -43,6 +49,7 @@ pub enum Command {
         forerun profile /dev/sdb -o disk.toml && forerun mount --profile disk.toml /data /fast"
     )]
     Profile(Profile),
+    #[cfg(feature = "files")]
     /// Show the devices, strips and extents of a file
     #[command(
         after_long_help = "On btrfs and on mapped devices it takes root. It reads no data and writes nothing.\n\n\
@@ -51,6 +58,7 @@ pub enum Command {
         forerun layout --json /data/big.db | jq -r .extents[].length_bytes"
     )]
     Layout(Layout),
+    #[cfg(feature = "files")]
     /// Compare presets, and the kernel, on a workload
     #[command(after_long_help = "Examples:\n  \
         forerun bench /tmp --readers 10 --preset kernel,linux-2.6.24,forerun\n  \
@@ -80,8 +88,10 @@ pub enum Command {
         forerun list presets\n  \
         forerun list --format json | jq -r .presets[].name")]
     List(List),
+    #[cfg(feature = "install")]
     /// Print a completion script for a shell
     Completions(Completions),
+    #[cfg(feature = "install")]
     /// Print a manual page
     Man(Man),
 }

@@ -10,7 +10,7 @@ use clap::Args as Group;
 #[derive(Debug, Group)]
 pub struct Layout {
     /// A file, or a block device
-    #[arg(value_name = "FILE", value_parser = super::local_path())]
+    #[arg(value_name = "FILE", value_parser = super::files::local_path())]
     pub file: PathBuf,
 
     /// Print one JSON object, with all arrays and extents

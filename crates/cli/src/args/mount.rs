@@ -11,7 +11,8 @@ use std::time::Duration;
 use clap::{Args as Group, Subcommand};
 use forerun_core::{Bytes, preset};
 
-use super::{Composition, Storage, in_order};
+use super::Composition;
+use super::files::{Storage, in_order, local_path};
 use crate::mount::fs::passthrough::Mode;
 use crate::mount::metrics::address;
 use crate::mount::options::Flag;
@@ -38,7 +39,7 @@ use crate::quantity::{parse_duration, parse_size};
 )]
 pub struct Mount {
     /// The directory to read
-    #[arg(value_name = "SOURCE", value_parser = super::local_path())]
+    #[arg(value_name = "SOURCE", value_parser = local_path())]
     pub source: PathBuf,
 
     /// An empty directory where programs find it

@@ -27,7 +27,7 @@ const SECONDS_MAX: u32 = 600;
 )]
 pub struct Try {
     /// Your own files: a directory, or one large file
-    #[arg(value_name = "DIR|FILE", value_parser = super::local_path())]
+    #[arg(value_name = "DIR|FILE", value_parser = super::files::local_path())]
     pub path: PathBuf,
 
     /// How many read at once in the second part

@@ -12,7 +12,6 @@ use forerun_core::spec::{Knows, Method, Spec};
 use forerun_core::{
     depth, detect, dispatch, hinted, measure, next_file, preset, reclaim, shape, split,
 };
-use forerun_io::backend;
 use forerun_sim::trace::format;
 use serde_json::{Map, Value, json};
 
@@ -68,6 +67,20 @@ fn families(what: Option<Listed>) -> Vec<Family> {
     families
 }
 
+/// Name, summary and source of each backend, if they are shown.
+#[cfg(feature = "files")]
+fn backends(what: Option<Listed>) -> Option<Vec<[&'static str; 3]>> {
+    let backends = forerun_io::backend::LIST.iter();
+    let all = backends.map(|b| [b.name, b.summary, b.source]);
+    shown(what, Listed::Backends).then(|| all.collect())
+}
+
+/// This binary has none.
+#[cfg(not(feature = "files"))]
+fn backends(_: Option<Listed>) -> Option<Vec<[&'static str; 3]>> {
+    None
+}
+
 fn specs<B>(list: &'static [Method<B>]) -> Vec<&'static Spec> {
     list.iter().map(|method| &method.spec).collect()
 }
@@ -110,10 +123,11 @@ fn table(what: Option<Listed>) -> String {
         });
         parts.push(section(family, entries.collect(), width));
     }
-    if shown(what, Listed::Backends) {
-        let entries = backend::LIST
-            .iter()
-            .map(|b| (b.name.to_owned(), vec![words(b.summary), source(b.source)]));
+    if let Some(backends) = backends(what) {
+        let entry = |[name, summary, from]: [&str; 3]| {
+            (name.to_owned(), vec![words(summary), source(from)])
+        };
+        let entries = backends.into_iter().map(entry);
         parts.push(section("backends", entries.collect(), width));
     }
     if shown(what, Listed::Formats) {
@@ -217,10 +231,10 @@ fn json_of(what: Option<Listed>) -> Value {
     for (family, specs) in families(what) {
         all.insert(family.into(), specs.into_iter().map(json_of_spec).collect());
     }
-    if shown(what, Listed::Backends) {
-        let backends = backend::LIST.iter();
-        let backends =
-            backends.map(|b| json!({"name": b.name, "summary": b.summary, "source": b.source}));
+    if let Some(backends) = backends(what) {
+        let backends = backends.into_iter().map(
+            |[name, summary, source]| json!({"name": name, "summary": summary, "source": source}),
+        );
         all.insert("backends".into(), backends.collect());
     }
     if shown(what, Listed::Formats) {

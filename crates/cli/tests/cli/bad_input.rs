@@ -28,6 +28,22 @@ fn refused(commands: &[&str]) -> String {
 }
 
 #[test]
+fn a_log_filter_that_cannot_be_read_is_named() {
+    let mut command = Command::new(cargo_bin!("forerun"));
+    let output = command
+        .arg("list")
+        .env("FORERUN_LOG", "forerun_io=loud")
+        .output()
+        .unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(
+        said.starts_with("forerun: FORERUN_LOG=forerun_io=loud: "),
+        "{said}"
+    );
+}
+
+#[test]
 fn commands_for_files_alone_refuse_addresses_by_name() {
     for command in ["try s3://b/a", "layout https://h/a", "mount gs://b/a /mnt"] {
         let output = forerun(command).code(2).get_output().clone();
