@@ -99,6 +99,12 @@ python: ## the Python package: wheel, pytest, stubtest, doctests; skipped where 
 	    "$(WHEELS)"/forerun-*.whl; \
 	cd python && "$(VENV)/bin/python" -m pytest -q
 
+# Half a gigabyte of packages, which `make python` does not fetch: there these tests are skipped.
+.PHONY: libraries
+libraries: ## pandas, pyarrow, zarr, xarray and datasets read through the package; fetches them from PyPI
+	"$(VENV)/bin/pip" install --quiet --disable-pip-version-check pandas pyarrow zarr xarray datasets
+	cd python && "$(VENV)/bin/python" -m pytest -q tests/test_libraries.py tests/test_simulate.py
+
 .PHONY: doc
 doc: ## the documentation builds without a warning
 	RUSTDOCFLAGS="-D warnings -A rustdoc::private-intra-doc-links" $(CARGO) doc --workspace --no-deps \
