@@ -54,7 +54,7 @@ lint: ## clippy, warnings are errors
 # have no such ratios, and run with debug assertions and overflow checks at the same optimisation; of the driver's
 # tests those that look for races, count instructions or need a feature run in release, too.
 #
-# The three parts use the processors in turns, as builds and tests that wait: each is printed when it has ended.
+# The four parts use the processors in turns, as builds and tests that wait: each is printed when it has ended.
 # A test that lacks something on this machine appends a line to $(SKIPPED): the last lines show them.
 RACES := --lib --test hits --test swarm --test interleavings --bench hit_instructions
 FEATURES := --test http --test conformance --test streams
@@ -63,14 +63,17 @@ FEATURES := --test http --test conformance --test streams
 unit: export FORERUN_SKIPPED = $(SKIPPED)
 unit: ## all tests; ends with what was skipped
 	@mkdir -p "$(dir $(SKIPPED))" && : > "$(SKIPPED)"
-	@$(MAKE) --no-print-directory -j3 --output-sync=target released checked python
+	@$(MAKE) --no-print-directory -j4 --output-sync=target released races checked python
 	@sort -u -o "$(SKIPPED)" "$(SKIPPED)"; if [ -s "$(SKIPPED)" ]; then \
 	  echo "$$(wc -l < "$(SKIPPED)") skipped:"; cat "$(SKIPPED)"; \
 	else echo "no test was skipped"; fi
 
 .PHONY: released
-released: ## tests of the programs as users run them, and of a crate outside
+released: ## tests of the programs as users run them
 	$(CARGO) test --workspace --exclude forerun-core --exclude forerun-sim --exclude forerun-io --exclude forerun-python $(OPTIONS)
+
+.PHONY: races
+races: ## tests of the driver as users run it, and of a crate outside
 	$(CARGO) test --package forerun-io --release --features http,async $(RACES) $(FEATURES)
 	$(CARGO) test $(OUTSIDE) --target-dir "$(TARGET)" --release
 
