@@ -213,17 +213,17 @@ impl SourceFs {
         self.nodes.forget(node, lookups);
     }
 
-    /// The attributes of a node as they are now.
+    /// The attributes of a node as they are now, for a thread of some program.
     ///
     /// # Errors
     /// `ESTALE` if it is not where it was found any more.
-    pub fn attributes(&self, node: Node) -> Result<Attributes, Errno> {
-        let attributes = self.look_up_attributes(node)?;
+    pub fn attributes(&self, node: Node, thread: u32) -> Result<Attributes, Errno> {
+        let attributes = self.look_up_attributes(node, thread)?;
         self.nodes.told(node, &attributes);
         Ok(attributes)
     }
 
-    fn look_up_attributes(&self, node: Node) -> Result<Attributes, Errno> {
+    fn look_up_attributes(&self, node: Node, thread: u32) -> Result<Attributes, Errno> {
         let place = self.nodes.place(node)?;
         if let Some(descriptor) = &place.descriptor {
             return Attributes::of(descriptor, "");
@@ -238,7 +238,7 @@ impl SourceFs {
         };
         match found {
             Err(Errno::STALE) => {
-                let file = self.retries.at_hand(node).ok_or(Errno::STALE)?;
+                let file = self.retries.at_hand(thread, node).ok_or(Errno::STALE)?;
                 resolve::same(&place, Attributes::of(file, ""))
             }
             found => found,

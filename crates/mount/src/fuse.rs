@@ -115,7 +115,7 @@ impl Filesystem for Adapter {
     fn getattr(&self, request: &Request, node: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
         let thread = request.pid();
         self.call(node, move |served| {
-            match served.with_descriptors(|fs| fs.attributes(Node(node.0))) {
+            match served.with_descriptors(|fs| fs.attributes(Node(node.0), thread)) {
                 Ok(attributes) => served.attributes(node, &attributes, reply),
                 Err(error) => reply.error(served.refusal(node, thread, error)),
             }

@@ -143,7 +143,7 @@ fn content(fs: &SourceFs, node: Node, piece: usize) -> Vec<u8> {
 
 fn compare(fs: &SourceFs, node: Node, path: &Path, at_once: usize) {
     let theirs = fs::symlink_metadata(path).unwrap();
-    assert_same(&fs.attributes(node).unwrap(), &theirs);
+    assert_same(&fs.attributes(node, 0).unwrap(), &theirs);
     if theirs.is_symlink() {
         let target = OsString::from_vec(fs.read_link(node).unwrap());
         assert_eq!(target, fs::read_link(path).unwrap());
@@ -252,14 +252,14 @@ fn a_file_that_moved_is_looked_up_again_and_an_open_one_needs_no_name() {
     fs::write(source.path().join("b"), "another").unwrap();
     fs::rename(source.path().join("b"), &path).unwrap();
     assert_eq!(
-        fs.attributes(node).unwrap().version.bytes,
+        fs.attributes(node, 0).unwrap().version.bytes,
         3,
         "the open file, not the new one"
     );
     let mut buffer = [0; 9];
     assert_eq!(fs.read(opened.handle, &mut buffer, 0), Ok(3));
     fs.release(opened.handle);
-    assert_eq!(fs.attributes(node).unwrap_err(), Errno::STALE);
+    assert_eq!(fs.attributes(node, 0).unwrap_err(), Errno::STALE);
     assert_eq!(fs.open(node, 0).unwrap_err(), Errno::STALE);
     let found = fs.lookup(ROOT, OsStr::new("a")).unwrap();
     assert_ne!(found.node, node);
@@ -302,7 +302,7 @@ fn hard_links_are_one_file_and_other_devices_get_numbers_of_their_own() {
     let node = |name: &str| fs.lookup(ROOT, OsStr::new(name)).unwrap().node;
     assert_eq!(node("a"), node("b"));
     fs::remove_file(source.path().join("b")).unwrap();
-    assert_eq!(fs.attributes(node("a")).unwrap().links, 1);
+    assert_eq!(fs.attributes(node("a"), 0).unwrap().links, 1);
     let root = open(Path::new("/"));
     let proc = root.lookup(ROOT, OsStr::new("proc")).unwrap();
     assert!(proc.node.0 >> 63 == 1, "{:?}", proc.node);

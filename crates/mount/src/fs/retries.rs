@@ -33,7 +33,8 @@ use crate::lock;
 /// with twenty programs at work.
 const CLAIM: Duration = Duration::from_secs(1);
 
-/// Time limit of giving out its attributes: rights that were taken away meanwhile would count.
+/// Time limit of giving out its attributes to threads that were not answered `ESTALE`: rights that were taken away
+/// meanwhile would count, and such a thread gets them by the `ESTALE` it is answered now.
 const AT_HAND: Duration = Duration::from_millis(100);
 
 /// Time that files are kept at hand after the last `ESTALE`: files that change, change again.
@@ -94,20 +95,21 @@ impl Retries {
         }
         let mut state = lock(&self.state);
         let since = state.threads.remove(&thread)?;
-        let mut files = state.files.iter().rev();
-        let (_, file, at) = files.find(|(found, ..)| *found == node)?;
-        (*at >= since && at.elapsed() < CLAIM).then(|| file.clone())
+        let (file, at) = state.looked_up(node)?;
+        (at >= since && at.elapsed() < CLAIM).then(|| file.clone())
     }
 
-    /// A file that was looked up a moment ago, for any request of its attributes.
-    pub(super) fn at_hand(&self, node: Node) -> Option<Arc<File>> {
+    /// A thread asks for the attributes of this, before an open or for themselves: the file, if the thread
+    /// may claim it, or if it was looked up a moment ago.
+    pub(super) fn at_hand(&self, thread: u32, node: Node) -> Option<Arc<File>> {
         if !self.hot.load(Ordering::Relaxed) {
             return None;
         }
         let state = lock(&self.state);
-        let mut files = state.files.iter().rev();
-        let (_, file, at) = files.find(|(found, ..)| *found == node)?;
-        (at.elapsed() < AT_HAND).then(|| file.clone())
+        let (file, at) = state.looked_up(node)?;
+        let may_claim = state.threads.get(&thread).is_some_and(|since| at >= *since);
+        let most = if may_claim { CLAIM } else { AT_HAND };
+        (at.elapsed() < most).then(|| file.clone())
     }
 
     /// Lets go of files whose claims are over; called now and then.
@@ -129,6 +131,13 @@ impl Retries {
 }
 
 impl State {
+    /// The file of a node as it was looked up last, and when.
+    fn looked_up(&self, node: Node) -> Option<(&Arc<File>, Instant)> {
+        let mut files = self.files.iter().rev();
+        let (_, file, at) = files.find(|(found, ..)| *found == node)?;
+        Some((file, *at))
+    }
+
     fn let_old_ones_go(&mut self) {
         while let Some((.., at)) = self.files.front()
             && (self.files.len() > FILES_MAX || at.elapsed() >= CLAIM)
@@ -162,6 +171,28 @@ mod tests {
         retries.expected(1);
         retries.found(one, file());
         assert!(retries.claimed(1, other).is_none());
+    }
+
+    #[test]
+    fn attributes_are_at_hand_for_a_claim_and_briefly_for_others() {
+        let retries = Retries::default();
+        let node = Node(5);
+        let now = Instant::now();
+        // Thread 1 was answered, and the file looked up thereafter, this long ago.
+        let looked_up = |ago: Duration| {
+            let mut state = lock(&retries.state);
+            state.threads.insert(1, now.checked_sub(ago).unwrap());
+            state.files = [(node, file(), now.checked_sub(ago).unwrap())].into();
+        };
+        retries.expected(1);
+        retries.found(node, file());
+        assert!(retries.at_hand(1, Node(6)).is_none());
+        looked_up(AT_HAND);
+        assert!(retries.at_hand(1, node).is_some(), "its open follows");
+        assert!(retries.at_hand(2, node).is_none(), "not answered");
+        assert!(retries.claimed(1, node).is_some());
+        looked_up(CLAIM);
+        assert!(retries.at_hand(1, node).is_none());
     }
 
     #[test]
