@@ -11,6 +11,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use forerun_io::source::remote::is_address;
+#[cfg(feature = "object-store")]
+use forerun_io::source::tree::Entry;
+use forerun_io::source::tree::Tree;
 use forerun_io::{Driver, Reader, Source};
 
 use crate::failure::Failure;
@@ -70,13 +73,32 @@ impl Sources {
         Ok(listed)
     }
 
+    /// The objects below an address as a tree of folders, for a mount.
+    ///
+    /// # Errors
+    /// A store that is not there, that refuses or has no listings, or nothing below the address; by its address.
+    #[cfg(feature = "object-store")]
+    pub fn tree(&self, url: &str) -> Result<Arc<dyn Tree>, Failure> {
+        Ok(Arc::new(self.client()?.tree(url).map_err(refused)?))
+    }
+
+    /// The objects below an address as a tree of folders, for a mount.
+    ///
+    /// # Errors
+    /// This binary reads no objects.
+    #[cfg(not(feature = "object-store"))]
+    #[expect(clippy::unused_self, reason = "the other one has a client")]
+    pub fn tree(&self, url: &str) -> Result<Arc<dyn Tree>, Failure> {
+        Err(without_stores(url))
+    }
+
     #[cfg(feature = "object-store")]
     fn below(&self, url: &str) -> Result<Vec<PathBuf>, Failure> {
         let entries = self.client()?.list(url).map_err(refused)?;
         let mut below = Vec::new();
         for entry in entries {
-            if let forerun_store::Entry::Object { url, .. } = entry.map_err(refused)? {
-                below.push(PathBuf::from(url));
+            if let (name, Entry::Object(_)) = entry.map_err(refused)? {
+                below.push(PathBuf::from(format!("{url}{name}")));
             }
             if below.len() > LISTED_MAX {
                 let why = format!("has more than {LISTED_MAX} objects: name some of them");
@@ -113,9 +135,14 @@ impl Sources {
     #[cfg(not(feature = "object-store"))]
     #[expect(clippy::unused_self, reason = "the other one has a client")]
     pub fn object(&self, url: &str) -> Result<Arc<dyn Source>, Failure> {
-        let why = "is an address, and this forerun was built without the feature `object-store`";
-        Err(Failure::Usage(format!("{url}: {why}")))
+        Err(without_stores(url))
     }
+}
+
+#[cfg(not(feature = "object-store"))]
+fn without_stores(url: &str) -> Failure {
+    let why = "is an address, and this forerun was built without the feature `object-store`";
+    Failure::Usage(format!("{url}: {why}"))
 }
 
 #[cfg(feature = "object-store")]

@@ -158,6 +158,13 @@ impl Reader {
         self.source.is_served()
     }
 
+    /// Whether its file may change while it is open, so that it is looked at now and then. An object may
+    /// not: it is read in one version.
+    #[must_use]
+    pub fn may_change(&self) -> bool {
+        self.version.may_change()
+    }
+
     /// It is read for this thread, of whatever process, from now on: its CPU time tells whether it
     /// still comes to the blocks fetched for it. Without a word it is read for the threads that call. Zero
     /// says nothing.

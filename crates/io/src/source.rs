@@ -21,6 +21,7 @@ pub mod generated;
 #[cfg(feature = "http")]
 pub mod http;
 pub mod remote;
+pub mod tree;
 
 use std::fmt;
 use std::io;

@@ -299,7 +299,7 @@ fn announce(
     }
     let readers = order.iter();
     let readers = readers.map(|(range, reader, bytes)| (*reader, range.offset, *bytes));
-    let count = watched.fs.announce(readers)?;
+    let count = watched.fs.engine().announce(readers)?;
     taken.taken = count as u64;
     if let Some((first, ..)) = order.get(count) {
         taken.is_full = true;

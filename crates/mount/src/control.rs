@@ -148,7 +148,7 @@ fn answer(watched: &Watched, announcements: &Announcements, stream: UnixStream) 
         },
         Ok(Question::Limits) => Answer::Limits(watched.limits()),
         Ok(Question::SetKernelReadahead { bytes }) => {
-            match readahead::set(watched.fs.own_device(), Bytes(bytes)) {
+            match readahead::set(watched.device(), Bytes(bytes)) {
                 Ok(()) => Answer::Limits(watched.limits()),
                 Err(error) => Answer::Error(format!("the kernel's readahead: {error}")),
             }

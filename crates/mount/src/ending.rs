@@ -28,7 +28,7 @@ use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, 
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use super::fs::SourceFs;
+use super::mounted::Mounted;
 use super::{attach, point};
 use crate::failure::Failure;
 
@@ -104,8 +104,9 @@ pub fn tell_of_end(session: BackgroundSession, tell: Sender<Event>) -> io::Resul
 /// # Errors
 /// The session failed, the journal could not be written, or counters do not add up.
 pub fn wait(
-    fs: &SourceFs,
+    fs: &dyn Mounted,
     mountpoint: &Path,
+    device: Option<(u32, u32)>,
     connection: Option<&Connection>,
     events: &Receiver<Event>,
 ) -> Result<Ledger, Failure> {
@@ -117,7 +118,7 @@ pub fn wait(
             let _ = events.recv_timeout(GRACE);
         }
         Ok(Event::Ended(Err(error))) => {
-            if let Some(device) = fs.own_device()
+            if let Some(device) = device
                 && point::is_mounted(mountpoint, device)
             {
                 take_off(mountpoint);

@@ -16,7 +16,7 @@ mod host;
 pub mod reads;
 pub mod room;
 pub mod session;
-mod wire;
+pub(crate) mod wire;
 
 use std::ffi::OsStr;
 use std::io;
@@ -29,7 +29,8 @@ use fuser::{
 };
 use rustix::fs::SeekFrom;
 
-use self::calls::{Served, answer_xattr, is_privileged, mount_point};
+pub(crate) use self::calls::mount_point;
+use self::calls::{Served, answer_xattr, is_privileged};
 use self::reads::Read;
 use self::wire::{errno, found_attr, generation, kind, nameless};
 use super::fs::Found;
@@ -71,24 +72,19 @@ impl Adapter {
 
 impl Filesystem for Adapter {
     fn init(&mut self, _: &Request, config: &mut KernelConfig) -> io::Result<()> {
-        // A missing ability of the kernel is only slower, or checked once more.
-        for wanted in [
-            InitFlags::FUSE_PARALLEL_DIROPS,
-            InitFlags::FUSE_AUTO_INVAL_DATA,
-            InitFlags::FUSE_DO_READDIRPLUS,
-            InitFlags::FUSE_READDIRPLUS_AUTO,
-            InitFlags::FUSE_CACHE_SYMLINKS,
-            InitFlags::FUSE_ASYNC_DIO,
-            InitFlags::FUSE_POSIX_ACL,
-        ] {
-            if let Err(missing) = config.add_capabilities(wanted) {
-                tracing::debug!("the kernel has no {missing:?}");
-            }
-        }
+        session::configure(
+            config,
+            &[
+                InitFlags::FUSE_PARALLEL_DIROPS,
+                InitFlags::FUSE_AUTO_INVAL_DATA,
+                InitFlags::FUSE_DO_READDIRPLUS,
+                InitFlags::FUSE_READDIRPLUS_AUTO,
+                InitFlags::FUSE_CACHE_SYMLINKS,
+                InitFlags::FUSE_ASYNC_DIO,
+                InitFlags::FUSE_POSIX_ACL,
+            ],
+        );
         self.served.ask_for_passthrough(config);
-        let _ = config.set_max_write(REQUEST_BYTES_MAX);
-        let _ = config.set_max_background(BACKGROUND_MAX);
-        let _ = config.set_congestion_threshold(BACKGROUND_MAX);
         Ok(())
     }
 

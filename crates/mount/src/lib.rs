@@ -13,7 +13,9 @@
 //!
 //! | module | purpose |
 //! | --- | --- |
-//! | [`fs`] | the file system, without FUSE |
+//! | [`fs`] | the file system of a directory, without FUSE |
+//! | [`objects`] | that of an object store |
+//! | [`mounted`] | what both are to the rest |
 //! | [`fuse`] | requests of the kernel in, answers out |
 //! | [`lanes`] | calls to file systems that may not answer |
 //! | [`running`], [`ending`] | start of a mount, and its end |
@@ -37,6 +39,8 @@ pub mod fuse;
 pub mod lanes;
 pub mod limits;
 pub mod metrics;
+pub mod mounted;
+pub mod objects;
 pub mod options;
 pub mod point;
 pub mod read_times;

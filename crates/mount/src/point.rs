@@ -12,7 +12,9 @@ use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use forerun_io::source::tree::Tree;
 use rustix::io::Errno;
 
 use super::attach;
@@ -23,36 +25,98 @@ use crate::files::plain;
 /// Dead mounts may lie on top of each other; more than this many is not cleared by us.
 const STALE_MAX: usize = 16;
 
-/// Both, checked, absolute and free of links.
+/// The source of a mount.
+#[derive(Debug)]
+pub enum Source {
+    /// A directory.
+    Folder {
+        /// Its path, absolute and free of links.
+        path: PathBuf,
+        /// The folder of it that the mount point hides.
+        covered: Option<Covered>,
+    },
+    /// Objects of a store.
+    Objects(Arc<dyn Tree>),
+}
+
+impl Source {
+    /// Its path or address.
+    #[must_use]
+    pub fn name(&self) -> &Path {
+        match self {
+            Self::Folder { path, .. } => path,
+            Self::Objects(tree) => Path::new(tree.address()),
+        }
+    }
+}
+
+/// Both, checked.
 #[derive(Debug)]
 pub struct Checked {
     /// The source.
-    pub source: PathBuf,
-    /// The mount point.
+    pub source: Source,
+    /// The mount point, absolute and free of links.
     pub mountpoint: PathBuf,
-    /// The folder of SOURCE that the mount point hides.
-    pub covered: Option<Covered>,
 }
 
-/// Checks both, and clears away dead mounts of ours.
+/// Checks a directory and its mount point, and clears away dead mounts of ours.
 ///
 /// # Errors
 /// The path that cannot be mounted, and why.
 pub fn check(source: &Path, mountpoint: &Path, nonempty: bool) -> Result<Checked, Failure> {
     let source_path = folder(source)?;
+    let path = mountable(mountpoint, nonempty, |path| {
+        if source_path == path {
+            let why = "is SOURCE and MOUNTPOINT: the mount would hide its own source";
+            return Err(Failure::unusable(source, why));
+        }
+        if source_path.starts_with(path) {
+            let why = format!("is inside the mount point {}", mountpoint.display());
+            return Err(Failure::unusable(source, why));
+        }
+        Ok(())
+    })?;
+    let hidden = path.starts_with(&source_path).then(|| covered(&path));
+    let covered = hidden
+        .transpose()
+        .map_err(|e| Failure::unusable(mountpoint, io::Error::from(e)))?;
+    Ok(Checked {
+        source: Source::Folder {
+            path: source_path,
+            covered,
+        },
+        mountpoint: path,
+    })
+}
+
+/// Checks the mount point of a tree, and clears away dead mounts of ours; then the tree is made.
+///
+/// # Errors
+/// Why nothing can be mounted there; why there is no tree.
+pub fn check_for(
+    tree: impl FnOnce() -> Result<Arc<dyn Tree>, Failure>,
+    mountpoint: &Path,
+    nonempty: bool,
+) -> Result<Checked, Failure> {
+    let mountpoint = mountable(mountpoint, nonempty, |_| Ok(()))?;
+    Ok(Checked {
+        source: Source::Objects(tree()?),
+        mountpoint,
+    })
+}
+
+/// The real path of a mount point on which something can be mounted, if `suits` finds so.
+fn mountable(
+    mountpoint: &Path,
+    nonempty: bool,
+    suits: impl FnOnce(&Path) -> Result<(), Failure>,
+) -> Result<PathBuf, Failure> {
     let path = cleared(mountpoint)?;
     let refused = |why: &str| Failure::unusable(mountpoint, why);
     if !path.is_dir() {
         return Err(refused("is not a directory"));
     }
-    if source_path == path {
-        let why = "is SOURCE and MOUNTPOINT: the mount would hide its own source";
-        return Err(Failure::unusable(source, why));
-    }
-    if source_path.starts_with(&path) {
-        let why = format!("is inside the mount point {}", mountpoint.display());
-        return Err(Failure::unusable(source, why));
-    }
+    suits(&path)?;
     if mounts()?.iter().any(|mount| mount.path == path) {
         return Err(refused("something is mounted here already"));
     }
@@ -60,16 +124,7 @@ pub fn check(source: &Path, mountpoint: &Path, nonempty: bool) -> Result<Checked
     if !nonempty && names.next().is_some() {
         return Err(refused("is not empty (--nonempty mounts over it)"));
     }
-    let covered = if path.starts_with(&source_path) {
-        Some(covered(&path).map_err(|e| refused(&io::Error::from(e).to_string()))?)
-    } else {
-        None
-    };
-    Ok(Checked {
-        source: source_path,
-        mountpoint: path,
-        covered,
-    })
+    Ok(path)
 }
 
 /// The path of a mount of ours, if one is there; found by its name, so that one that hangs or is dead

@@ -4,7 +4,7 @@
 //! between. Units end the names. Counters only grow, so rates are the reader's to compute.
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use forerun_core::engine::view::{DeviceView, StreamView};
@@ -13,8 +13,8 @@ use forerun_io::{DeviceUse, Reader};
 use serde::{Deserialize, Serialize};
 
 use super::budget::Budget;
-use super::fs::SourceFs;
 use super::fs::passthrough::Mode;
+use super::mounted::Mounted;
 use super::read_times::ReadTimes;
 use super::readahead;
 use crate::estimate::{Estimate, device_name};
@@ -24,13 +24,15 @@ use crate::stats;
 #[derive(Debug)]
 pub struct Watched {
     /// Its file system.
-    pub fs: Arc<SourceFs>,
+    pub fs: Arc<dyn Mounted>,
     /// Times of its reads.
     pub times: Arc<ReadTimes>,
     /// Its source.
     pub source: PathBuf,
     /// The mount point.
     pub mountpoint: PathBuf,
+    /// The device of the mount, once it is mounted.
+    pub device: OnceLock<(u32, u32)>,
     /// The preset of its engine.
     pub preset: &'static str,
     /// The settings of its engine.
@@ -167,6 +169,12 @@ pub struct Limits {
 }
 
 impl Watched {
+    /// The device of the mount, once it is mounted.
+    #[must_use]
+    pub fn device(&self) -> Option<(u32, u32)> {
+        self.device.get().copied()
+    }
+
     /// Its counters so far; none once it has ended.
     #[must_use]
     pub fn report(&self) -> Option<Report> {
@@ -178,7 +186,7 @@ impl Watched {
             elapsed_ns: u64::try_from(self.begun.elapsed().as_nanos()).unwrap_or(u64::MAX),
             block_bytes: u64::from(self.settings.block_bytes),
             counters: counters(&ledger),
-            known_files: self.fs.nodes().count(),
+            known_files: self.fs.known(),
             passthrough: self.passthrough(),
             open_files: self.open_files(&streams),
             device: device.map(|used| device_report(&used)),
@@ -216,12 +224,7 @@ impl Watched {
             let mine = |view: &&StreamView| reader.is_some_and(|r| view.reader == r.id());
             let streams = streams.iter().filter(mine);
             OpenFileReport {
-                path: self
-                    .fs
-                    .nodes()
-                    .path(file.node)
-                    .to_string_lossy()
-                    .into_owned(),
+                path: self.fs.path(file.node).to_string_lossy().into_owned(),
                 process,
                 program,
                 file_bytes: reader.map_or(file.size, Reader::size),
@@ -267,7 +270,7 @@ impl Watched {
             memory_bytes: self.budget.whole.0,
             memory_limit_bytes: engine.0 + self.budget.beside().0,
             engine_limit_bytes: engine.0,
-            kernel_readahead_bytes: readahead::get(self.fs.own_device()).ok().map(|b| b.0),
+            kernel_readahead_bytes: readahead::get(self.device()).ok().map(|b| b.0),
         }
     }
 }

@@ -6,8 +6,8 @@
 use std::fs::File;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use forerun_core::{Bytes, Ledger};
@@ -19,13 +19,15 @@ use super::ending::{self, Connection, Event, catch_signals, tell_of_end};
 use super::fs::SourceFs;
 use super::fs::passthrough::Mode;
 use super::metrics::Metrics;
+use super::mounted::{Mounted, Serving};
+use super::objects::ObjectFs;
 use super::options::{Flag, kernel_flags};
-use super::point::{self, Checked};
+use super::point::{self, Checked, Source};
 use super::read_times::ReadTimes;
 use super::report::Watched;
 use super::trust::Trust;
 use super::watch::Watch;
-use super::{attach, fuse, limits, readahead};
+use super::{attach, limits, readahead};
 use crate::failure::Failure;
 use crate::files::plain;
 
@@ -57,7 +59,8 @@ pub struct Wanted {
 /// See the [module](self).
 #[derive(Debug)]
 pub struct Running {
-    fs: Arc<SourceFs>,
+    fs: Arc<dyn Mounted>,
+    device: Option<(u32, u32)>,
     mountpoint: PathBuf,
     connection: Option<Connection>,
     events: Receiver<Event>,
@@ -76,11 +79,7 @@ impl Running {
         checked: Checked,
         config: impl FnOnce(Bytes) -> Result<Config, Failure>,
     ) -> Result<Self, Failure> {
-        let Checked {
-            source,
-            mountpoint,
-            covered,
-        } = checked;
+        let Checked { source, mountpoint } = checked;
         let (tell, events) = channel();
         catch_signals(tell.clone())?;
         footprint::huge_pages_only_where_asked();
@@ -90,15 +89,15 @@ impl Running {
         let config = config(budget.engine)?;
         let settings = config.settings.clone();
         let driver = driver(config, wanted.journal.as_deref())?;
-        let fs = SourceFs::new(&source, covered, driver, budget.names)
-            .map_err(|e| Failure::unusable(&source, std::io::Error::from(e)))?;
-        let fs = Arc::new(fs.passing(wanted.passthrough));
+        let name = source.name().to_owned();
+        let fs = mounted(source, driver, wanted, &budget)?;
         let times = Arc::new(ReadTimes::default());
         let watched = Arc::new(Watched {
             fs: fs.clone(),
             times: times.clone(),
-            source: source.clone(),
+            source: name.clone(),
             mountpoint: mountpoint.clone(),
+            device: OnceLock::new(),
             preset: wanted.preset,
             settings,
             budget,
@@ -110,26 +109,25 @@ impl Running {
             .transpose()?;
         let control = wanted.control.as_deref();
         let control = control
-            .map(|path| Control::start(path, watched))
+            .map(|path| Control::start(path, watched.clone()))
             .transpose()?;
         limits::check(Bytes(0))?;
         let flags = kernel_flags(&wanted.flags);
-        let kernel = attach::mount(&source, &mountpoint, flags, wanted.allow_other)?;
+        let kernel = attach::mount(&name, &mountpoint, flags, wanted.allow_other)?;
         let device = point::device_at(&mountpoint);
         if let Some(device) = device {
-            fs.is_mounted_as(device);
+            let _ = watched.device.set(device);
         }
         let connection = device.and_then(Connection::of);
-        let begun = fuse::session::serve(
-            fs.clone(),
-            kernel,
-            wanted.allow_other,
-            budget.room,
-            wanted.trust,
+        let serving = Serving {
+            device,
+            everyone: wanted.allow_other,
+            room: budget.room,
+            trust: wanted.trust,
             times,
-        );
-        let begun = begun.and_then(|session| {
-            let watch = Watch::start(fs.clone(), session.notifier())?;
+        };
+        let begun = fs.clone().serve(kernel, serving);
+        let begun = begun.and_then(|(session, watch)| {
             tell_of_end(session, tell)?;
             Ok(watch)
         });
@@ -139,6 +137,7 @@ impl Running {
         })?;
         let running = Self {
             fs,
+            device,
             mountpoint,
             connection,
             events,
@@ -151,7 +150,7 @@ impl Running {
     }
 
     fn set_readahead(&self, wanted: Option<Bytes>) {
-        let set = readahead::set(self.fs.own_device(), wanted.unwrap_or(readahead::DEFAULT));
+        let set = readahead::set(self.device, wanted.unwrap_or(readahead::DEFAULT));
         match (set, wanted) {
             (Ok(()), _) => {}
             (Err(error), Some(_)) => tracing::warn!(
@@ -167,12 +166,35 @@ impl Running {
     /// The session failed, the journal could not be written, or counters do not add up.
     pub fn wait(self) -> Result<Ledger, Failure> {
         let connection = self.connection.as_ref();
-        let ended = ending::wait(&self.fs, &self.mountpoint, connection, &self.events);
+        let ended = ending::wait(
+            &*self.fs,
+            &self.mountpoint,
+            self.device,
+            connection,
+            &self.events,
+        );
         // Files may be open whose server does not answer, not to their closing either: they are left
         // to the end of the process.
         std::mem::forget(self.fs.clone());
         ended
     }
+}
+
+/// The file system of a source.
+fn mounted(
+    source: Source,
+    driver: Driver,
+    wanted: &Wanted,
+    budget: &Budget,
+) -> Result<Arc<dyn Mounted>, Failure> {
+    Ok(match source {
+        Source::Folder { path, covered } => {
+            let fs = SourceFs::new(&path, covered, driver, budget.names)
+                .map_err(|e| Failure::unusable(&path, std::io::Error::from(e)))?;
+            Arc::new(fs.passing(wanted.passthrough))
+        }
+        Source::Objects(tree) => Arc::new(ObjectFs::new(tree, driver, wanted.trust)),
+    })
 }
 
 /// The driver. Its journal is written under its own name from the start: a mount runs for days,

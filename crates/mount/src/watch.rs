@@ -12,7 +12,7 @@
 //! not answer has no second pass, and delays no other.
 
 use std::collections::HashSet;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 
@@ -36,9 +36,22 @@ impl Watch {
     /// # Errors
     /// No thread can be started.
     pub fn start(fs: Arc<SourceFs>, kernel: Notifier) -> std::io::Result<Self> {
+        let under_way = Arc::default();
+        Self::each(move || pass(&fs, &kernel, &under_way))
+    }
+
+    /// Does this once in [`TTL`].
+    ///
+    /// # Errors
+    /// No thread can be started.
+    pub fn each(pass: impl Fn() + Send + 'static) -> std::io::Result<Self> {
         let (end, ended) = channel();
         let builder = thread::Builder::new().name("forerun-watch".into());
-        let thread = builder.spawn(move || watch(&fs, &kernel, &ended))?;
+        let thread = builder.spawn(move || {
+            while ended.recv_timeout(TTL) == Err(RecvTimeoutError::Timeout) {
+                pass();
+            }
+        })?;
         Ok(Self {
             end: Some(end),
             thread: Some(thread),
@@ -56,27 +69,24 @@ impl Drop for Watch {
 
 type Device = (u32, u32);
 
-fn watch(fs: &Arc<SourceFs>, kernel: &Notifier, ended: &Receiver<()>) {
-    let under_way = Arc::<Mutex<HashSet<Device>>>::default();
-    while ended.recv_timeout(TTL) == Err(RecvTimeoutError::Timeout) {
-        if let Some(driver) = fs.engine().driver() {
-            driver.stir();
+fn pass(fs: &Arc<SourceFs>, kernel: &Notifier, under_way: &Arc<Mutex<HashSet<Device>>>) {
+    if let Some(driver) = fs.engine().driver() {
+        driver.stir();
+    }
+    close_idle(fs);
+    for (device, held) in fs.held() {
+        if !lock(under_way).insert(device) {
+            continue;
         }
-        close_idle(fs);
-        for (device, held) in fs.held() {
-            if !lock(&under_way).insert(device) {
-                continue;
-            }
-            let (fs, kernel, of_pass) = (fs.clone(), kernel.clone(), under_way.clone());
-            let pass = thread::Builder::new().name("forerun-look".into());
-            let pass = pass.spawn(move || {
-                look(&fs, &kernel, &held);
-                lock(&of_pass).remove(&device);
-            });
-            if let Err(error) = pass {
-                tracing::warn!("open files are not looked at: {error}");
-                lock(&under_way).remove(&device);
-            }
+        let (fs, kernel, of_pass) = (fs.clone(), kernel.clone(), under_way.clone());
+        let pass = thread::Builder::new().name("forerun-look".into());
+        let pass = pass.spawn(move || {
+            look(&fs, &kernel, &held);
+            lock(&of_pass).remove(&device);
+        });
+        if let Err(error) = pass {
+            tracing::warn!("open files are not looked at: {error}");
+            lock(under_way).remove(&device);
         }
     }
 }

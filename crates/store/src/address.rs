@@ -108,6 +108,24 @@ impl Address {
         })
     }
 
+    /// The beginning of keys below it.
+    pub(crate) fn prefix(&self) -> String {
+        match self.key.as_ref() {
+            "" => String::new(),
+            key => format!("{key}/"),
+        }
+    }
+
+    /// A path below it; none if no key of an object can be that.
+    pub(crate) fn below(&self, path: &str) -> Option<Self> {
+        let key = Path::parse(self.prefix() + path).ok()?;
+        Some(Self {
+            url: format!("{}/{key}", self.base),
+            key,
+            ..self.clone()
+        })
+    }
+
     fn bucket(&self) -> &str {
         self.base.split_once("://").map_or("", |(_, bucket)| bucket)
     }

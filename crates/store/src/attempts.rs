@@ -13,7 +13,7 @@ use object_store::Error;
 use object_store::client::HttpError;
 use tokio::time::{sleep, timeout_at};
 
-use crate::failure;
+use crate::failure::{self, causes, status};
 use crate::retry_after::noted;
 
 /// How an attempt ended that did not bring all.
@@ -36,18 +36,11 @@ impl Fault {
 /// Whether the network failed, or the server has no time. A refusal, or an answer that makes no sense, would be the same
 /// the next time.
 fn may_pass(error: &Error) -> bool {
-    let causes = std::iter::successors(std::error::Error::source(error), |cause| cause.source());
-    let mut verdicts = causes.filter_map(|cause| match status(&cause.to_string()) {
+    let mut verdicts = causes(error).filter_map(|cause| match status(&cause.to_string()) {
         Some(status) => Some(status >= 500 || [408, 429].contains(&status)),
         None => cause.is::<HttpError>().then_some(true),
     });
     verdicts.next().unwrap_or(false)
-}
-
-/// The status of an answer; it stands in the text alone.
-fn status(text: &str) -> Option<u16> {
-    let (_, behind) = text.split_once("status code: ")?;
-    behind.get(..3)?.parse().ok()
 }
 
 /// Before a pause of this length, after 0.7 s of shorter ones, a line says why the reader waits.

@@ -44,21 +44,36 @@ pub(crate) fn of(error: &Error) -> io::Error {
         Error::NotFound { .. } => libc::ENOENT,
         Error::Precondition { .. } => libc::ESTALE,
         Error::PermissionDenied { .. } | Error::Unauthenticated { .. } => libc::EACCES,
-        _ => return io::Error::other(innermost(error)),
+        // Listings are refused without a kind.
+        _ => match causes(error).find_map(|cause| status(&cause.to_string())) {
+            Some(401 | 403) => libc::EACCES,
+            Some(404) => libc::ENOENT,
+            _ => return io::Error::other(innermost(error)),
+        },
     };
     io::Error::from_raw_os_error(number)
+}
+
+/// The causes of an error, from the next one on.
+pub(crate) fn causes(error: &Error) -> impl Iterator<Item = &(dyn std::error::Error + 'static)> {
+    let first = std::error::Error::source(error);
+    std::iter::successors(first, |cause| cause.source())
+}
+
+/// The status of an answer; it stands in the text alone.
+pub(crate) fn status(text: &str) -> Option<u16> {
+    let (_, behind) = text.split_once("status code: ")?;
+    behind.get(..3)?.parse().ok()
 }
 
 /// The causes of an error, the last of which says it best.
 fn innermost(error: &Error) -> String {
     let mut text = error.to_string();
-    let mut source = std::error::Error::source(error);
-    while let Some(cause) = source {
+    for cause in causes(error) {
         let cause_text = cause.to_string();
         if !text.contains(&cause_text) {
             text = format!("{text}: {cause_text}");
         }
-        source = cause.source();
     }
     text
 }

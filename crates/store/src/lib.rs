@@ -15,7 +15,8 @@
 //! ```
 //!
 //! Addresses: `s3://bucket/key`, `gs://bucket/key`, `az://container/key`, `https://host/path` and
-//! `http://host/path`. [`Client::list`] gives the objects and folders below one, page by page.
+//! `http://host/path`. [`Client::list`] gives the objects and folders below one, page by page,
+//! [`Client::tree`] all of them as a tree.
 //! Credentials: see [`credentials`].
 //!
 //! [`Source`]: forerun_io::source::Source
@@ -29,6 +30,7 @@ mod failure;
 mod listing;
 mod object;
 mod retry_after;
+mod tree;
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -39,11 +41,13 @@ use tokio::runtime::Runtime;
 
 pub use failure::StoreError;
 pub use forerun_io::source::remote::Limits;
-pub use listing::{Entry, Listing};
+pub use listing::Listing;
 pub use object::Object;
+pub use tree::ObjectTree;
 
 use address::{Address, Store, Variables};
 use attempts::{Attempts, Fault};
+use object::Version;
 
 /// Connections to stores, shared by all objects opened with it. Its threads end with the last of them.
 #[derive(Clone, Debug)]
@@ -115,16 +119,31 @@ impl Client {
             url: url.into(),
             source: why,
         })?;
-        Object::new(self, store, &address, meta)
+        let version = Version::of_opened(&meta).ok_or_else(|| {
+            let why = "neither a strong ETag nor a version: its ranges could be of two objects";
+            StoreError::address(url, why)
+        })?;
+        Ok(Object::new(self, store, &address, meta.size, version))
     }
 
-    /// The objects and folders directly below an address, as directories.
+    /// The objects and folders directly below an address, by their names there.
     ///
     /// # Errors
     /// The address is none, or the store has no listings (HTTP).
     pub fn list(&self, url: &str) -> Result<Listing, StoreError> {
         let address = Address::of_folder(url)?;
-        Listing::new(self, self.store(&address)?, address)
+        let store = self.store(&address)?;
+        Listing::new(self, &store, address)
+    }
+
+    /// The objects below an address, as folders and files: for a mount.
+    ///
+    /// # Errors
+    /// The address is none, its store has no listings (HTTP), cannot be reached or refuses, or has nothing
+    /// below it. Each names the address.
+    pub fn tree(&self, url: &str) -> Result<ObjectTree, StoreError> {
+        let address = Address::of_folder(url)?;
+        ObjectTree::new(self, self.store(&address)?, address)
     }
 
     fn store(&self, address: &Address) -> Result<Arc<Store>, StoreError> {

@@ -16,9 +16,9 @@ use futures_util::StreamExt;
 use object_store::path::Path;
 use object_store::{GetOptions, GetRange, ObjectMeta};
 
+use crate::Client;
 use crate::address::{Address, Store};
 use crate::attempts::{Attempts, Fault};
-use crate::{Client, StoreError};
 
 /// See the [module](self).
 pub struct Object {
@@ -28,14 +28,51 @@ pub struct Object {
     url: Arc<str>,
     version: Arc<str>,
     bytes: u64,
-    asked: Asked,
+    asked: Version,
 }
 
-/// How the version is named in a request.
+/// A version, as it is named in a request.
 #[derive(Clone)]
-enum Asked {
+pub(crate) enum Version {
     ETag(String),
-    Version(String),
+    Number(String),
+}
+
+impl Version {
+    /// The number if there is one: the object can be read to its end when it has been replaced.
+    pub(crate) fn of_opened(meta: &ObjectMeta) -> Option<Self> {
+        let number = meta.version.clone().filter(|version| version != "null");
+        number.map(Self::Number).or_else(|| Self::tag(meta))
+    }
+
+    /// The tag if there is one: listings tell no number.
+    pub(crate) fn of_listed(meta: &ObjectMeta) -> Option<Self> {
+        Self::tag(meta).or_else(|| Self::of_opened(meta))
+    }
+
+    /// A weak ETag stands for several contents.
+    fn tag(meta: &ObjectMeta) -> Option<Self> {
+        let strong = meta.e_tag.clone().filter(|tag| !tag.starts_with("W/"));
+        strong.map(Self::ETag)
+    }
+
+    /// Both in one text: a tag is in quotes.
+    pub(crate) fn text(&self) -> Arc<str> {
+        match self {
+            Self::ETag(tag) if tag.starts_with('"') => tag.as_str().into(),
+            Self::ETag(tag) => format!("\"{tag}").into(),
+            Self::Number(number) => number.as_str().into(),
+        }
+    }
+
+    /// The version of a [text](Self::text).
+    pub(crate) fn of_text(text: &str) -> Option<Self> {
+        Some(match text.strip_prefix('"') {
+            Some(_) if text.ends_with('"') && text.len() > 1 => Self::ETag(text.to_owned()),
+            Some(bare) => Self::ETag(bare.to_owned()),
+            None => Self::Number(text.to_owned()),
+        })
+    }
 }
 
 impl fmt::Debug for Object {
@@ -50,29 +87,18 @@ impl Object {
         client: &Client,
         store: Arc<Store>,
         address: &Address,
-        meta: ObjectMeta,
-    ) -> Result<Self, StoreError> {
-        // A weak ETag stands for several contents.
-        let strong = meta.e_tag.filter(|tag| !tag.starts_with("W/"));
-        let version = meta.version.filter(|version| version != "null");
-        let asked = match (version, strong) {
-            (Some(version), _) => Asked::Version(version),
-            (None, Some(tag)) => Asked::ETag(tag),
-            (None, None) => {
-                let why = "neither a strong ETag nor a version: its ranges could be of two objects";
-                return Err(StoreError::address(&address.url, why));
-            }
-        };
-        let (Asked::ETag(version) | Asked::Version(version)) = &asked;
-        Ok(Self {
+        bytes: u64,
+        version: Version,
+    ) -> Self {
+        Self {
             client: client.clone(),
             store,
             key: address.key.clone(),
             url: address.url.as_str().into(),
-            version: version.as_str().into(),
-            bytes: meta.size,
-            asked,
-        })
+            version: version.text(),
+            bytes,
+            asked: version,
+        }
     }
 
     fn options(&self, begin: u64, end: u64) -> GetOptions {
@@ -81,8 +107,8 @@ impl Object {
             ..GetOptions::default()
         };
         match self.asked.clone() {
-            Asked::ETag(tag) => options.if_match = Some(tag),
-            Asked::Version(version) => options.version = Some(version),
+            Version::ETag(tag) => options.if_match = Some(tag),
+            Version::Number(number) => options.version = Some(number),
         }
         options
     }
@@ -103,7 +129,7 @@ impl Object {
             return Err(Fault::Last(io::Error::other(why)));
         }
         // Also one without an ETag: the server may have ignored the condition.
-        if matches!(&self.asked, Asked::ETag(tag) if answer.meta.e_tag.as_ref() != Some(tag)) {
+        if matches!(&self.asked, Version::ETag(tag) if answer.meta.e_tag.as_ref() != Some(tag)) {
             return Err(Fault::Last(io::Error::from_raw_os_error(libc::ESTALE)));
         }
         let mut pieces = answer.into_stream();

@@ -4,7 +4,8 @@
 #[expect(dead_code, reason = "objects and faults are in the other program")]
 mod http_server;
 
-use forerun_store::{Client, Entry, Limits};
+use forerun_io::source::tree::Entry;
+use forerun_store::{Client, Limits};
 use http_server::Server;
 
 fn client(server: &Server) -> Client {
@@ -29,14 +30,15 @@ fn a_million_keys_are_listed_with_a_page_in_memory() {
     let server = Server::start();
     server.list(1_000_000);
     let mut all = client(&server).list("s3://b").unwrap();
-    let folder = Entry::Folder {
-        url: "s3://b/folder/".to_owned(),
-    };
+    let folder = ("folder".to_owned(), Entry::Folder);
     assert_eq!(all.next().unwrap().unwrap(), folder);
     let before = memory_peak();
     for (key, entry) in (0..1_000_000).zip(all.by_ref()) {
-        let url = format!("s3://b/k{key}");
-        assert_eq!(entry.unwrap(), Entry::Object { url, bytes: key });
+        let (name, entry) = entry.unwrap();
+        let Entry::Object(stat) = entry else {
+            panic!("{name} is no object");
+        };
+        assert_eq!((name, stat.bytes), (format!("k{key}"), key));
     }
     assert!(all.next().is_none());
     // As strings alone they are 30 MB.

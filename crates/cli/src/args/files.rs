@@ -154,6 +154,6 @@ pub(super) fn parse_read_bytes(text: &str) -> Result<Bytes, String> {
 pub(super) fn local_path() -> impl TypedValueParser<Value = PathBuf> {
     PathBufValueParser::new().try_map(|path| match address(&path) {
         None => Ok(path),
-        Some(_) => Err("it is the address of an object, which read, profile and bench take"),
+        Some(_) => Err("it is the address of an object, which read, profile, bench and mount take"),
     })
 }

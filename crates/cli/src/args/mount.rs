@@ -12,7 +12,7 @@ use clap::{Args as Group, Subcommand};
 use forerun_core::{Bytes, preset};
 
 use super::Composition;
-use super::files::{Storage, in_order, local_path};
+use super::files::{Storage, in_order};
 use crate::mount::fs::passthrough::Mode;
 use crate::mount::metrics::address;
 use crate::mount::options::Flag;
@@ -33,13 +33,14 @@ use crate::quantity::{parse_duration, parse_size};
       forerun try /data                                 does it help here?\n  \
       forerun mount /data /fast                         then read below /fast\n  \
       forerun mount --allow-other --memory 1GiB --metrics 9898 /data /fast\n  \
+      forerun mount s3://bucket/data /fast              objects as files\n  \
       forerun top                                       watch it work\n\n\
     In /etc/fstab:\n  \
       /data  /fast  forerun  memory=1GiB,allow_other,_netdev  0 0"
 )]
 pub struct Mount {
-    /// The directory to read
-    #[arg(value_name = "SOURCE", value_parser = local_path())]
+    /// The directory to read, or the objects below s3://BUCKET/PREFIX (also gs:// and az://)
+    #[arg(value_name = "SOURCE")]
     pub source: PathBuf,
 
     /// An empty directory where programs find it

@@ -1,4 +1,4 @@
-//! `forerun mount`: shows a directory at another place, read ahead.
+//! `forerun mount`: shows a directory, or the objects of a store, at another place, read ahead.
 //!
 //! In the foreground this is the mount itself; else it starts one in the background and returns
 //! once that works. The mount itself is [`forerun_mount`].
@@ -11,6 +11,7 @@ use crate::failure::Failure;
 use crate::mount::running::{Running, Wanted};
 use crate::mount::sockets::Sockets;
 use crate::mount::{background, point};
+use crate::sources::{Sources, address};
 use crate::stack;
 
 /// Runs the command.
@@ -52,7 +53,13 @@ pub fn run(args: &Mount, sockets: &Sockets) -> Result<(), Failure> {
 }
 
 fn start(args: &Mount, sockets: &Sockets) -> Result<Running, Failure> {
-    let checked = point::check(&args.source, &args.mountpoint, args.nonempty)?;
+    let checked = match address(&args.source) {
+        Some(url) => {
+            let tree = || Sources::default().tree(url);
+            point::check_for(tree, &args.mountpoint, args.nonempty)
+        }
+        None => point::check(&args.source, &args.mountpoint, args.nonempty),
+    }?;
     // Where no socket can be made the mount works all the same.
     let own = || {
         let name = sockets.name().map_err(|error| {

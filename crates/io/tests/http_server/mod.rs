@@ -3,6 +3,7 @@
 //! One thread a connection. Before each answer the next fault of the list, if there is one, decides
 //! how that one goes wrong. Requests are counted, and with them the bytes of bodies.
 
+mod listing;
 pub(crate) mod objects;
 
 use std::collections::{HashMap, VecDeque};
@@ -29,7 +30,7 @@ pub(crate) enum Fault {
 
 /// The bytes of an object.
 #[derive(Clone)]
-enum Content {
+pub(crate) enum Content {
     Bytes(Arc<Vec<u8>>),
     Zeros(u64),
 }
@@ -136,7 +137,7 @@ impl Server {
         self.shared.state.lock().unwrap().faults.len()
     }
 
-    /// Listings have so many keys, in pages of 1,000, behind one folder.
+    /// Listings have so many keys in place of the objects, in pages of 1,000, behind one folder.
     #[allow(dead_code, reason = "of one test program: not every client lists")]
     pub(crate) fn list(&self, keys: u64) {
         self.shared.state.lock().unwrap().keys = keys;
@@ -245,11 +246,14 @@ fn answer(asked: &Asked, state: &mut State) -> (String, Vec<u8>, End) {
         _ => {}
     }
     if path.contains("list-type=2") {
-        let page = page(path, state.keys);
+        let page = match state.keys {
+            0 => listing::page(path, &state.objects),
+            keys => page(path, keys),
+        };
         let head = format!("HTTP/1.1 200 -\r\nContent-Length: {}\r\n\r\n", page.len());
         return (head, page.into_bytes(), End::GoesOn);
     }
-    let Some((version, content)) = state.objects.get(path) else {
+    let Some((version, content)) = state.objects.get(&listing::unescaped(path)) else {
         return empty(404, "");
     };
     if asked

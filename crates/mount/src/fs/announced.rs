@@ -107,22 +107,4 @@ impl SourceFs {
                 self.is_to_be_passed(driver, &opened.candidate(attributes, served))
             })
     }
-
-    /// Announces reads: reader, offset and length, in the order in which they come. How many of
-    /// them there was room for.
-    ///
-    /// # Errors
-    /// The mount has ended.
-    pub fn announce<'a>(
-        &self,
-        order: impl IntoIterator<Item = (&'a Reader, u64, u64)>,
-    ) -> Result<usize, Refused> {
-        let driver = self.engine.driver().ok_or(Refused::Ended)?;
-        match driver.hint(order) {
-            Ok(taken) => Ok(taken),
-            // Not even one; how many fit depends on their lengths, so the number is a guess.
-            Err(DriverError::HintsFull { .. }) => Ok(0),
-            Err(_) => Err(Refused::Ended),
-        }
-    }
 }

@@ -10,8 +10,9 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use forerun_core::engine::view::{DeviceView, StreamView};
 use forerun_core::{Bytes, Ledger};
-use forerun_io::{DeviceUse, Driver};
+use forerun_io::{DeviceUse, Driver, Error as DriverError, Reader};
 
+use super::announced::Refused;
 use crate::estimate::Estimate;
 
 /// Streams, and devices with their numbers in the source's system.
@@ -27,7 +28,9 @@ pub struct EngineOfMount {
 }
 
 impl EngineOfMount {
-    pub(super) fn new(driver: Driver) -> Self {
+    /// Of this driver.
+    #[must_use]
+    pub fn new(driver: Driver) -> Self {
         Self {
             awaited_max: awaited_max(&driver).into(),
             driver: Some(Arc::new(driver)).into(),
@@ -61,6 +64,24 @@ impl EngineOfMount {
             .driver()
             .map(|driver| driver.prior_source(*number).into());
         Estimate::new(&view.profile, view.confidence, prior.unwrap_or_default())
+    }
+
+    /// Announces reads: reader, offset and length, in the order in which they come. How many of
+    /// them there was room for.
+    ///
+    /// # Errors
+    /// The mount has ended.
+    pub fn announce<'a>(
+        &self,
+        order: impl IntoIterator<Item = (&'a Reader, u64, u64)>,
+    ) -> Result<usize, Refused> {
+        let driver = self.driver().ok_or(Refused::Ended)?;
+        match driver.hint(order) {
+            Ok(taken) => Ok(taken),
+            // Not even one; how many fit depends on their lengths, so the number is a guess.
+            Err(DriverError::HintsFull { .. }) => Ok(0),
+            Err(_) => Err(Refused::Ended),
+        }
     }
 
     /// The error that ended the writing of the journal, if one did.

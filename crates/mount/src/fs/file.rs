@@ -81,10 +81,11 @@ impl OpenFile {
         }
     }
 
-    /// Whether calls about it wait for a server.
+    /// Whether reads of it wait for a server before they enter the engine: they look whether it changed.
     #[must_use]
     pub fn is_served(&self) -> bool {
-        self.reader().is_some_and(Reader::is_served)
+        let looks = |reader: &Reader| reader.is_served() && reader.may_change();
+        self.reader().is_some_and(looks)
     }
 
     /// Reads all bytes asked for, or those up to the end of the file. If some of them cannot be had

@@ -224,7 +224,7 @@ impl Served {
 }
 
 /// Tells a name from the others of its folder, mostly.
-pub(super) fn mount_point(parent: INodeNo, name: &OsStr) -> LaneOf {
+pub(crate) fn mount_point(parent: INodeNo, name: &OsStr) -> LaneOf {
     let mut hasher = DefaultHasher::new();
     (parent.0, name).hash(&mut hasher);
     LaneOf::MountPoint(hasher.finish())

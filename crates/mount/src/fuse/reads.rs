@@ -41,6 +41,7 @@ use crate::fs::beneath;
 use crate::fs::file::OpenFile;
 use crate::lanes::{LaneOf, Lanes};
 use crate::lock;
+use crate::mounted::Mounted;
 use crate::read_times::TimedReply;
 
 /// Threads that answer completed reads, most. They copy and never wait: more than copy at once on
@@ -137,6 +138,18 @@ impl Reads {
         });
         shared.begin_worker()?;
         Ok(Self { shared })
+    }
+
+    /// Starts the reads of a mount.
+    ///
+    /// # Errors
+    /// No thread can be started.
+    pub fn of(mounted: Arc<dyn Mounted>, room: usize, lanes: Arc<Lanes>) -> io::Result<Self> {
+        Self::start(
+            room,
+            lanes,
+            Box::new(move || mounted.engine().awaited_max()),
+        )
     }
 
     /// Does a read, here or elsewhere, now or later. Of a served file it is called in its lane,

@@ -5,19 +5,28 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use fuser::{BackgroundSession, Config, Session, SessionACL};
+use forerun_io::Reader;
+use fuser::{
+    BackgroundSession, Config, Filesystem, InitFlags, KernelConfig, Notifier, Session, SessionACL,
+};
 use rustix::process::{Resource, getrlimit};
 
-use super::Adapter;
 use super::calls::Served;
 use super::host::AheadHost;
 use super::reads::Reads;
+use super::{Adapter, BACKGROUND_MAX, REQUEST_BYTES_MAX};
 use crate::fs::SourceFs;
+use crate::fs::announced::Refused;
+use crate::fs::engine::EngineOfMount;
+use crate::fs::file::OpenFile;
+use crate::fs::nodes::Node;
+use crate::fs::passthrough::Passthrough;
 use crate::lanes::Lanes;
-use crate::read_times::ReadTimes;
-use crate::trust::Trust;
+use crate::mounted::{Mounted, Serving};
+use crate::watch::Watch;
 
 /// Threads that take requests, and answer from memory: as many as can be busy at once on most
 /// machines.
@@ -44,38 +53,18 @@ pub fn channels(threads: usize) -> usize {
     if threads == THREADS { threads - 1 } else { 0 }
 }
 
-/// Serves a mounted file system on this channel, on threads of its own, until it is unmounted.
+/// Serves a mounted file system on this channel, on so many threads of its own, until it is unmounted. The
+/// notifier is given before the first open.
 ///
 /// # Errors
 /// The kernel does not speak FUSE as we do, or threads cannot start.
 pub fn serve(
-    fs: Arc<SourceFs>,
+    adapter: impl Filesystem + Send + Sync + 'static,
     channel: OwnedFd,
     everyone: bool,
-    room: usize,
-    trust: Trust,
-    times: Arc<ReadTimes>,
+    threads: usize,
+    begins: impl FnOnce(Notifier),
 ) -> io::Result<BackgroundSession> {
-    let threads = threads();
-    let lanes = Lanes::new(threads);
-    let limits = fs.clone();
-    let reads = Reads::start(
-        room,
-        lanes.clone(),
-        Box::new(move || limits.engine().awaited_max()),
-    )?;
-    let served = Arc::new(Served {
-        fs,
-        reads,
-        times,
-        kernel: OnceLock::new(),
-        trust,
-    });
-    AheadHost::serve(&served, &lanes);
-    let adapter = Adapter {
-        served: served.clone(),
-        lanes,
-    };
     let acl = if everyone {
         SessionACL::All
     } else {
@@ -87,6 +76,75 @@ pub fn serve(
     config.clone_fd = channels(threads) > 0;
     let session = Session::from_fd(adapter, channel, acl, config)?;
     // Nothing but the first handshake was served until now.
-    let _ = served.kernel.set(session.notifier());
+    begins(session.notifier());
     session.spawn()
+}
+
+/// Abilities of the kernel that every mount asks for, and the sizes of requests. One that is missing is
+/// only slower, or checked once more.
+pub(crate) fn configure(config: &mut KernelConfig, wanted: &[InitFlags]) {
+    for wanted in wanted {
+        if let Err(missing) = config.add_capabilities(*wanted) {
+            tracing::debug!("the kernel has no {missing:?}");
+        }
+    }
+    let _ = config.set_max_write(REQUEST_BYTES_MAX);
+    let _ = config.set_max_background(BACKGROUND_MAX);
+    let _ = config.set_congestion_threshold(BACKGROUND_MAX);
+}
+
+impl Mounted for SourceFs {
+    fn engine(&self) -> &EngineOfMount {
+        self.engine()
+    }
+
+    fn open_files(&self) -> Vec<Arc<OpenFile>> {
+        self.open_files()
+    }
+
+    fn path(&self, node: Node) -> PathBuf {
+        self.nodes().path(node)
+    }
+
+    fn known(&self) -> usize {
+        self.nodes().count()
+    }
+
+    fn passthrough(&self) -> &Passthrough {
+        self.passthrough()
+    }
+
+    fn open_announced(&self, path: &Path) -> Result<Reader, Refused> {
+        self.open_announced(path)
+    }
+
+    fn serve(
+        self: Arc<Self>,
+        channel: OwnedFd,
+        serving: Serving,
+    ) -> io::Result<(BackgroundSession, Watch)> {
+        if let Some(device) = serving.device {
+            self.is_mounted_as(device);
+        }
+        let threads = threads();
+        let lanes = Lanes::new(threads);
+        let reads = Reads::of(self.clone(), serving.room, lanes.clone())?;
+        let served = Arc::new(Served {
+            fs: self.clone(),
+            reads,
+            times: serving.times,
+            kernel: OnceLock::new(),
+            trust: serving.trust,
+        });
+        AheadHost::serve(&served, &lanes);
+        let adapter = Adapter {
+            served: served.clone(),
+            lanes,
+        };
+        let session = serve(adapter, channel, serving.everyone, threads, |kernel| {
+            let _ = served.kernel.set(kernel);
+        })?;
+        let watch = Watch::start(self, session.notifier())?;
+        Ok((session, watch))
+    }
 }

@@ -14,7 +14,7 @@ use crate::fs::attributes::{Attributes, Time};
 use crate::fs::nodes::{Node, ROOT};
 
 /// The number of an error, as FUSE sends it.
-pub(super) fn errno(error: rustix::io::Errno) -> Errno {
+pub(crate) fn errno(error: rustix::io::Errno) -> Errno {
     Errno::from_i32(error.raw_os_error())
 }
 

@@ -83,7 +83,7 @@ fn what_runs(page: &mut Page, watched: &Watched) {
     page.gauge("passthrough_open_files", help, passed.open_files);
     let help = "Times a file was opened so";
     page.counter("passthrough_opens", help, passed.opens);
-    let known = watched.fs.nodes().count() as u64;
+    let known = watched.fs.known() as u64;
     page.gauge("known_files", "Files that the kernel knows of", known);
 }
 

@@ -1,0 +1,74 @@
+//! A mounted tree, whatever it is of: what reports, the control socket and the end of a mount need of it.
+//!
+//! ```text
+//! directory  --> fs: SourceFs      --\
+//!                                     +--> serve: threads that answer the kernel
+//! object store --> objects: ObjectFs -/    engine, open_files, ..: reports, limits, announcements
+//! ```
+
+use std::fmt;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use forerun_io::Reader;
+use fuser::BackgroundSession;
+
+use super::fs::announced::Refused;
+use super::fs::engine::EngineOfMount;
+use super::fs::file::OpenFile;
+use super::fs::nodes::Node;
+use super::fs::passthrough::Passthrough;
+use super::read_times::ReadTimes;
+use super::trust::Trust;
+use super::watch::Watch;
+
+/// How a tree is served.
+#[derive(Debug)]
+pub struct Serving {
+    /// The device of the mount, if the kernel tells it.
+    pub device: Option<(u32, u32)>,
+    /// Other users may come in.
+    pub everyone: bool,
+    /// Bytes for answers to reads.
+    pub room: usize,
+    /// The kernel's belief in attributes and names.
+    pub trust: Trust,
+    /// Times of its reads.
+    pub times: Arc<ReadTimes>,
+}
+
+/// See the [module](self).
+pub trait Mounted: fmt::Debug + Send + Sync {
+    /// The engine behind it.
+    fn engine(&self) -> &EngineOfMount;
+
+    /// The open files.
+    fn open_files(&self) -> Vec<Arc<OpenFile>>;
+
+    /// The path of a node below the root, for people.
+    fn path(&self, node: Node) -> PathBuf;
+
+    /// Number of names in the kernel's cache.
+    fn known(&self) -> usize;
+
+    /// Which files the kernel reads by itself.
+    fn passthrough(&self) -> &Passthrough;
+
+    /// Opens a file by its path below the root, to announce reads of it.
+    ///
+    /// # Errors
+    /// See [`Refused`].
+    fn open_announced(&self, path: &Path) -> Result<Reader, Refused>;
+
+    /// Answers the kernel on this channel until it is unmounted, on threads of its own.
+    ///
+    /// # Errors
+    /// The kernel does not speak FUSE as we do, or threads cannot start.
+    fn serve(
+        self: Arc<Self>,
+        channel: OwnedFd,
+        serving: Serving,
+    ) -> io::Result<(BackgroundSession, Watch)>;
+}

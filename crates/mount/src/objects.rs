@@ -1,0 +1,279 @@
+//! The file system of an object store, apart from FUSE: folders and objects of a [`Tree`], by number.
+//!
+//! Problem: an object is replaced as a whole, at any time, and asking for its version costs a round trip.
+//! The kernel keeps pages and attributes by inode; those of two versions in one inode would be read as one
+//! file.
+//!
+//! Mechanism: a *node*, the kernel's inode, is a path in one version. Another version found under a name is
+//! another node, with pages of its own: its attributes never change, its pages never get old, and a program
+//! that has the old one open reads old bytes or gets `ESTALE`, never both versions.
+//!
+//! ```text
+//! lookup a     -> HEAD: version x           node 5, its bytes and its time
+//! open 5       -> looked up just now: no request; else HEAD: x again, or ESTALE and the kernel looks up
+//! a replaced   -> lookup a: version y       node 6; readers of 5 go on with 5
+//! ```
+//!
+//! Reads go the way of those of [directories](super::fs): [`reads`](super::fuse::reads). Objects belong to
+//! the user who mounted them and can be read by all that the mount lets in; there are no other rights.
+
+mod adapter;
+mod folder;
+mod nodes;
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use forerun_io::source::tree::{Entry, Stat, Tree};
+use forerun_io::{Driver, Error as DriverError, Reader};
+use fuser::BackgroundSession;
+use rustix::io::Errno;
+
+use self::folder::Folder;
+use self::nodes::{Known, Nodes};
+use super::fs::announced::Refused;
+use super::fs::beneath;
+use super::fs::engine::EngineOfMount;
+use super::fs::file::OpenFile;
+use super::fs::nodes::Node;
+use super::fs::passthrough::{Mode, Passthrough};
+use super::fs::slots::Slots;
+use super::lanes::LaneOf;
+use super::mounted::{Mounted, Serving};
+use super::trust::Trust;
+use super::watch::Watch;
+
+/// The longest name that programs expect: `NAME_MAX`.
+const NAME_BYTES_MAX: usize = 255;
+
+/// How old the answer to a look-up may be at the open it was made for: a store is not asked twice for one
+/// `open(2)`, however short the user has names believed.
+const JUST_NOW: Duration = Duration::from_secs(1);
+
+/// See the [module](self).
+#[derive(Debug)]
+pub struct ObjectFs {
+    tree: Arc<dyn Tree>,
+    engine: EngineOfMount,
+    nodes: Nodes,
+    files: Slots<OpenFile>,
+    folders: Slots<Folder>,
+    /// None: the kernel cannot read a store by itself.
+    passthrough: Passthrough,
+    /// How old an answer of the store may be.
+    fresh: Duration,
+    begun: SystemTime,
+}
+
+impl ObjectFs {
+    /// The file system of a tree.
+    #[must_use]
+    pub fn new(tree: Arc<dyn Tree>, driver: Driver, trust: Trust) -> Self {
+        Self {
+            tree,
+            engine: EngineOfMount::new(driver),
+            nodes: Nodes::default(),
+            files: Slots::default(),
+            folders: Slots::default(),
+            passthrough: Passthrough::new(Mode::Never),
+            fresh: trust.attributes.max(JUST_NOW),
+            begun: SystemTime::now(),
+        }
+    }
+
+    /// Finds a name in a folder. The kernel is told of it, and must [`forget`](Self::forget) it.
+    ///
+    /// # Errors
+    /// `ENOENT`, and those of the store.
+    pub fn look_up(&self, parent: Node, name: &str) -> Result<(Node, Entry), Errno> {
+        if name.len() > NAME_BYTES_MAX {
+            return Err(Errno::NAMETOOLONG);
+        }
+        let path = self.nodes.path_of(parent, name)?;
+        let entry = self.find(&path)?.ok_or(Errno::NOENT)?;
+        Ok((self.nodes.found(parent, name, &entry), entry))
+    }
+
+    /// A name that a listing gave: as [`look_up`](Self::look_up), without a request.
+    #[must_use]
+    pub fn listed(&self, parent: Node, name: &str, entry: &Entry) -> Node {
+        self.nodes.found(parent, name, entry)
+    }
+
+    /// The kernel forgot a node this many times.
+    pub fn forget(&self, node: Node, lookups: u64) {
+        self.nodes.forget(node, lookups);
+    }
+
+    /// The entry of a node: for ever the same.
+    ///
+    /// # Errors
+    /// `ESTALE` if there is none.
+    pub fn entry(&self, node: Node) -> Result<Entry, Errno> {
+        self.nodes.known(node).map(|known| known.entry)
+    }
+
+    /// Opens an object for a thread of some program: the number of the open file.
+    ///
+    /// # Errors
+    /// `ESTALE` if another version is there, or none; those of the store.
+    pub fn open(&self, node: Node, thread: u32) -> Result<u64, Errno> {
+        let known = self.nodes.known(node)?;
+        let path = self.nodes.path_of(known.parent, &known.name)?;
+        let stat = self.opened_version(node, &known, &path)?;
+        let reader = self.reader(&path, &stat)?;
+        let file = OpenFile::new(node, thread, stat.bytes, Some(reader), lane(node));
+        Ok(self.files.add(file))
+    }
+
+    /// The version of a node, if it is still there as far as is known.
+    fn opened_version(&self, node: Node, known: &Known, path: &str) -> Result<Stat, Errno> {
+        let Entry::Object(stat) = &known.entry else {
+            return Err(Errno::ISDIR);
+        };
+        if stat.version.is_some() && known.as_of.elapsed() < self.fresh {
+            return Ok(stat.clone());
+        }
+        match self.find(path)? {
+            Some(Entry::Object(now)) if nodes::is_same(stat, &now) => {
+                self.nodes.saw(node, &now);
+                Ok(now)
+            }
+            _ => Err(Errno::STALE),
+        }
+    }
+
+    fn reader(&self, path: &str, stat: &Stat) -> Result<Reader, Errno> {
+        let driver = self.engine.driver().ok_or(Errno::SHUTDOWN)?;
+        let source = self
+            .tree
+            .open(path, stat)
+            .map_err(|e| self.errno(path, &e))?;
+        driver.open_source(source).map_err(|error| match error {
+            DriverError::Open { source, .. } => self.errno(path, &source),
+            DriverError::TooManyFiles { .. } => Errno::NFILE,
+            DriverError::TooLarge { .. } => Errno::FBIG,
+            _ => Errno::IO,
+        })
+    }
+
+    fn find(&self, path: &str) -> Result<Option<Entry>, Errno> {
+        self.tree.find(path).map_err(|e| self.errno(path, &e))
+    }
+
+    /// The number of an error; one without a number is told to the user of the mount.
+    fn errno(&self, path: &str, error: &io::Error) -> Errno {
+        if error.raw_os_error().is_none() {
+            tracing::warn!("{}: {path}: {error}", self.tree.address());
+        }
+        beneath::errno(error)
+    }
+
+    /// An open file.
+    ///
+    /// # Errors
+    /// `EBADF` if there is none of this number.
+    pub fn open_file(&self, handle: u64) -> Result<Arc<OpenFile>, Errno> {
+        self.files.get(handle)
+    }
+
+    /// Closes an open file.
+    pub fn release(&self, handle: u64) {
+        drop(self.files.remove(handle));
+    }
+
+    /// Opens a folder, for listing.
+    ///
+    /// # Errors
+    /// `ENOTDIR`, `ESTALE`.
+    pub fn open_folder(&self, node: Node) -> Result<u64, Errno> {
+        match self.entry(node)? {
+            Entry::Folder => Ok(self.folders.add(Folder::default())),
+            Entry::Object(_) => Err(Errno::NOTDIR),
+        }
+    }
+
+    /// Gives the names of an open folder from a position on, each with the position behind it, until one is
+    /// not taken.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn read_folder(
+        &self,
+        node: Node,
+        handle: u64,
+        from: u64,
+        take: &mut dyn FnMut(&str, &Entry, u64) -> bool,
+    ) -> Result<(), Errno> {
+        let path = self.nodes.path(node)?;
+        let folder = self.folders.get(handle)?;
+        let read = folder.read(from, || self.tree.list(&path), take);
+        read.map_err(|error| self.errno(&path, &error))
+    }
+
+    /// Closes an open folder.
+    pub fn release_folder(&self, handle: u64) {
+        drop(self.folders.remove(handle));
+    }
+
+    /// The time of the mount, which folders have: a store has none for them.
+    #[must_use]
+    pub fn begun(&self) -> SystemTime {
+        self.begun
+    }
+}
+
+/// The lane of calls about a node: one for each, since the store answers them side by side.
+fn lane(node: Node) -> LaneOf {
+    LaneOf::MountPoint(node.0)
+}
+
+impl Mounted for ObjectFs {
+    fn engine(&self) -> &EngineOfMount {
+        &self.engine
+    }
+
+    fn open_files(&self) -> Vec<Arc<OpenFile>> {
+        self.files.all()
+    }
+
+    fn path(&self, node: Node) -> PathBuf {
+        self.nodes.path(node).unwrap_or_default().into()
+    }
+
+    fn known(&self) -> usize {
+        self.nodes.count()
+    }
+
+    fn passthrough(&self) -> &Passthrough {
+        &self.passthrough
+    }
+
+    fn open_announced(&self, path: &Path) -> Result<Reader, Refused> {
+        let mut names = Vec::new();
+        for component in path.components() {
+            match component {
+                Component::Normal(name) => names.push(name.to_str().ok_or(Errno::NOENT)?),
+                Component::CurDir => {}
+                _ => return Err(Refused::Path),
+            }
+        }
+        let path = names.join("/");
+        match self.find(&path)? {
+            Some(Entry::Object(stat)) => Ok(self.reader(&path, &stat)?),
+            Some(Entry::Folder) => Err(Refused::Kind),
+            None => Err(Errno::NOENT.into()),
+        }
+    }
+
+    fn serve(
+        self: Arc<Self>,
+        channel: OwnedFd,
+        serving: Serving,
+    ) -> io::Result<(BackgroundSession, Watch)> {
+        adapter::serve(self, channel, serving)
+    }
+}

@@ -1,0 +1,155 @@
+//! An open folder: its listing, as far as the kernel has read it.
+//!
+//! The kernel asks for names from a position on, a few at a time and mostly in order. One listing is kept
+//! open between its questions, with the one name that did not fit into the last answer; a question from
+//! another position begins a listing anew.
+//!
+//! ```text
+//! position   0   1    2..           `.` and `..`, then names as the store lists them
+//! from 0:    .   ..   a  b          full at c: kept
+//! from 4:                  c  d     goes on
+//! ```
+
+use std::io;
+use std::sync::Mutex;
+
+use forerun_io::source::tree::{Entry, Names};
+
+use super::NAME_BYTES_MAX;
+use crate::lock;
+
+/// Positions before the first name of the store.
+const DOTS: [&str; 2] = [".", ".."];
+
+struct State {
+    names: Names,
+    /// Position of the next name.
+    at: u64,
+    /// It, if it was taken from the listing.
+    kept: Option<(String, Entry)>,
+}
+
+/// See the [module](self).
+#[derive(Default)]
+pub(super) struct Folder(Mutex<Option<State>>);
+
+impl std::fmt::Debug for Folder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Folder")
+    }
+}
+
+impl Folder {
+    /// Gives names from a position on, each with the position behind it, until one is not taken.
+    pub(super) fn read(
+        &self,
+        from: u64,
+        list: impl FnOnce() -> io::Result<Names>,
+        take: &mut dyn FnMut(&str, &Entry, u64) -> bool,
+    ) -> io::Result<()> {
+        for (dot, at) in DOTS.into_iter().zip(0..) {
+            if from <= at && !take(dot, &Entry::Folder, at + 1) {
+                return Ok(());
+            }
+        }
+        let from = from.max(DOTS.len() as u64);
+        let mut state = lock(&self.0);
+        let listing = match state.take() {
+            Some(listing) if listing.at == from => listing,
+            _ => State {
+                names: list()?,
+                at: DOTS.len() as u64,
+                kept: None,
+            },
+        };
+        let listing = state.insert(listing);
+        while let Some((name, entry)) = listing.next()? {
+            if listing.at < from || take(&name, &entry, listing.at + 1) {
+                listing.at += 1;
+            } else {
+                listing.kept = Some((name, entry));
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl State {
+    /// The next name that programs can use.
+    fn next(&mut self) -> io::Result<Option<(String, Entry)>> {
+        if let Some(kept) = self.kept.take() {
+            return Ok(Some(kept));
+        }
+        for next in self.names.by_ref() {
+            let (name, entry) = next?;
+            let dots = DOTS.contains(&name.as_str());
+            if !name.is_empty()
+                && !dots
+                && name.len() <= NAME_BYTES_MAX
+                && !name.contains(['/', '\0'])
+            {
+                return Ok(Some((name, entry)));
+            }
+            tracing::warn!("the object {name:?} has no name in a folder and is left out");
+        }
+        Ok(None)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+
+    /// Reads a folder of these names, so many at a time; and how often it was listed.
+    fn read_all(names: &[&str], at_once: usize, from: &[u64]) -> (Vec<String>, u32) {
+        let (folder, lists) = (Folder::default(), Cell::new(0));
+        let list = || {
+            lists.set(lists.get() + 1);
+            let names: Vec<_> = names
+                .iter()
+                .map(|name| Ok(((*name).to_owned(), Entry::Folder)))
+                .collect();
+            Ok(Box::new(names.into_iter()) as Names)
+        };
+        let (mut read, mut next) = (Vec::new(), 0);
+        for from in from.iter().copied().map(Some).chain([None; 20]) {
+            let mut count = 0;
+            let mut take = |name: &str, _: &Entry, behind| {
+                if count == at_once {
+                    return false;
+                }
+                count += 1;
+                read.push(name.to_owned());
+                next = behind;
+                true
+            };
+            folder.read(from.unwrap_or(next), list, &mut take).unwrap();
+        }
+        (read, lists.get())
+    }
+
+    #[test]
+    fn every_name_comes_once_however_many_fit() {
+        for at_once in 1..8 {
+            let (read, lists) = read_all(&["a", "b", "c", "d"], at_once, &[]);
+            assert_eq!(read, [".", "..", "a", "b", "c", "d"], "{at_once} at once");
+            assert_eq!(lists, 1);
+        }
+    }
+
+    #[test]
+    fn another_position_begins_anew_and_gives_the_same_names() {
+        let (read, lists) = read_all(&["a", "b", "c"], 2, &[0, 4, 3]);
+        assert_eq!(read, [".", "..", "c", "b", "c"]);
+        assert_eq!(lists, 2);
+    }
+
+    #[test]
+    fn names_that_programs_cannot_use_are_left_out() {
+        let long = "n".repeat(256);
+        let (read, _) = read_all(&["", ".", "..", "a/b", "a\0", &long, "ok"], 100, &[]);
+        assert_eq!(read, [".", "..", "ok"]);
+    }
+}

@@ -1,0 +1,250 @@
+//! The names in the kernel's cache: a number for each path in each version.
+//!
+//! Used by the [file system](super). A node begins with the first look-up that finds its name in its
+//! version, and ends when the kernel has forgotten it as often as it was looked up. Numbers are given once.
+//!
+//! ```text
+//! found(1, "a", folder) = 2      found(2, "b", version x) = 3     again = 3, looked up twice
+//! found(2, "b", version y) = 4   path(3) = path(4) = "a/b"        forget(3, 2): 3 is no more
+//! ```
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use forerun_io::source::tree::{Entry, Stat};
+use rustix::io::Errno;
+
+use crate::fs::nodes::{Node, ROOT};
+use crate::lock;
+
+/// The deepest path: a key has at most 1,024 bytes, so at most half as many names.
+const DEPTH_MAX: usize = 512;
+
+/// A node.
+#[derive(Clone, Debug)]
+pub(super) struct Known {
+    /// Its folder.
+    pub(super) parent: Node,
+    /// Its name there.
+    pub(super) name: Arc<str>,
+    /// Its kind and version.
+    pub(super) entry: Entry,
+    /// When the store was asked last.
+    pub(super) as_of: Instant,
+    lookups: u64,
+}
+
+#[derive(Debug)]
+struct Table {
+    nodes: HashMap<u64, Known>,
+    /// The newest version of each name.
+    names: HashMap<(u64, Arc<str>), u64>,
+    last: u64,
+}
+
+/// See the [module](self).
+#[derive(Debug)]
+pub(super) struct Nodes(Mutex<Table>);
+
+impl Default for Nodes {
+    fn default() -> Self {
+        let root = Known {
+            parent: ROOT,
+            name: "".into(),
+            entry: Entry::Folder,
+            as_of: Instant::now(),
+            lookups: 1,
+        };
+        Self(Mutex::new(Table {
+            nodes: HashMap::from([(ROOT.0, root)]),
+            names: HashMap::new(),
+            last: ROOT.0,
+        }))
+    }
+}
+
+/// Whether two looks found one version. A listing may not tell a version: then size and time must do.
+pub(super) fn is_same(one: &Stat, other: &Stat) -> bool {
+    let tells = one.version.is_some() && other.version.is_some();
+    one.bytes == other.bytes
+        && match tells {
+            true => one.version == other.version,
+            false => one.modified == other.modified,
+        }
+}
+
+fn is_same_entry(one: &Entry, other: &Entry) -> bool {
+    match (one, other) {
+        (Entry::Folder, Entry::Folder) => true,
+        (Entry::Object(one), Entry::Object(other)) => is_same(one, other),
+        _ => false,
+    }
+}
+
+impl Nodes {
+    /// A name was found as of now, and the kernel is told of it: its number.
+    pub(super) fn found(&self, parent: Node, name: &str, entry: &Entry) -> Node {
+        let mut table = lock(&self.0);
+        let name: Arc<str> = name.into();
+        let number = table.names.get(&(parent.0, name.clone())).copied();
+        if let Some(number) = number
+            && let Some(known) = table.nodes.get_mut(&number)
+            && is_same_entry(&known.entry, entry)
+        {
+            known.lookups += 1;
+            known.saw(entry);
+            return Node(number);
+        }
+        table.last += 1;
+        let number = table.last;
+        let known = Known {
+            parent,
+            name: name.clone(),
+            entry: entry.clone(),
+            as_of: Instant::now(),
+            lookups: 1,
+        };
+        table.nodes.insert(number, known);
+        table.names.insert((parent.0, name), number);
+        Node(number)
+    }
+
+    /// The store was asked for a node again, and has the same version.
+    pub(super) fn saw(&self, node: Node, now: &Stat) {
+        if let Some(known) = lock(&self.0).nodes.get_mut(&node.0) {
+            known.saw(&Entry::Object(now.clone()));
+        }
+    }
+
+    /// The kernel forgot a node this many times.
+    pub(super) fn forget(&self, node: Node, lookups: u64) {
+        let mut table = lock(&self.0);
+        let Some(known) = table.nodes.get_mut(&node.0).filter(|_| node != ROOT) else {
+            return;
+        };
+        known.lookups = known.lookups.saturating_sub(lookups);
+        if known.lookups > 0 {
+            return;
+        }
+        let name = (known.parent.0, known.name.clone());
+        table.nodes.remove(&node.0);
+        if table.names.get(&name) == Some(&node.0) {
+            table.names.remove(&name);
+        }
+    }
+
+    /// A node.
+    ///
+    /// # Errors
+    /// `ESTALE` if it is none.
+    pub(super) fn known(&self, node: Node) -> Result<Known, Errno> {
+        let table = lock(&self.0);
+        table.nodes.get(&node.0).cloned().ok_or(Errno::STALE)
+    }
+
+    /// The path of a node.
+    ///
+    /// # Errors
+    /// `ESTALE` if it or a folder above it is none.
+    pub(super) fn path(&self, node: Node) -> Result<String, Errno> {
+        let table = lock(&self.0);
+        let (mut names, mut at) = (Vec::new(), node);
+        while at != ROOT {
+            let known = table.nodes.get(&at.0).ok_or(Errno::STALE)?;
+            if names.len() == DEPTH_MAX {
+                return Err(Errno::NAMETOOLONG);
+            }
+            names.push(&*known.name);
+            at = known.parent;
+        }
+        names.reverse();
+        Ok(names.join("/"))
+    }
+
+    /// The path of a name in a folder.
+    ///
+    /// # Errors
+    /// As [`path`](Self::path).
+    pub(super) fn path_of(&self, parent: Node, name: &str) -> Result<String, Errno> {
+        let folder = self.path(parent)?;
+        Ok(match folder.is_empty() {
+            true => name.to_owned(),
+            false => format!("{folder}/{name}"),
+        })
+    }
+
+    /// How many there are, beside the root.
+    pub(super) fn count(&self) -> usize {
+        lock(&self.0).nodes.len() - 1
+    }
+}
+
+impl Known {
+    /// The store was asked again. A version that was not told before is told now.
+    fn saw(&mut self, now: &Entry) {
+        self.as_of = Instant::now();
+        if let (Entry::Object(known), Entry::Object(now)) = (&mut self.entry, now)
+            && known.version.is_none()
+        {
+            known.version.clone_from(&now.version);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::SystemTime;
+
+    fn object(bytes: u64, version: Option<&str>) -> Entry {
+        Entry::Object(Stat {
+            bytes,
+            modified: SystemTime::UNIX_EPOCH,
+            version: version.map(Into::into),
+        })
+    }
+
+    #[test]
+    fn a_version_is_a_node_until_the_kernel_has_forgotten_it() {
+        let nodes = Nodes::default();
+        let folder = nodes.found(ROOT, "a", &Entry::Folder);
+        let one = nodes.found(folder, "b", &object(1, Some("x")));
+        assert_eq!(nodes.found(folder, "b", &object(1, Some("x"))), one);
+        let other = nodes.found(folder, "b", &object(1, Some("y")));
+        assert_ne!(one, other);
+        assert_eq!(nodes.path(one).unwrap(), "a/b");
+        nodes.forget(one, 1);
+        assert!(nodes.known(one).is_ok());
+        nodes.forget(one, 1);
+        assert_eq!(nodes.known(one).unwrap_err(), Errno::STALE);
+        assert_eq!(nodes.found(folder, "b", &object(1, Some("y"))), other);
+        assert_ne!(nodes.found(folder, "b", &Entry::Folder), other);
+        nodes.forget(ROOT, 7);
+        assert_eq!(nodes.path(ROOT).unwrap(), "");
+    }
+
+    #[test]
+    fn a_version_told_late_is_the_same_if_size_and_time_are() {
+        let nodes = Nodes::default();
+        let node = nodes.found(ROOT, "a", &object(1, None));
+        assert_eq!(nodes.found(ROOT, "a", &object(1, Some("x"))), node);
+        assert_eq!(nodes.known(node).unwrap().entry, object(1, Some("x")));
+        assert_eq!(nodes.found(ROOT, "a", &object(1, None)), node);
+        assert_ne!(nodes.found(ROOT, "a", &object(2, None)), node);
+    }
+
+    #[test]
+    fn numbers_are_given_once_and_all_ends_when_all_is_forgotten() {
+        let nodes = Nodes::default();
+        let mut given = Vec::new();
+        for _ in 0..3 {
+            let node = nodes.found(ROOT, "a", &Entry::Folder);
+            assert!(!given.contains(&node));
+            given.push(node);
+            nodes.forget(node, 1);
+        }
+        assert_eq!(nodes.count(), 0);
+        assert!(lock(&nodes.0).names.is_empty());
+    }
+}

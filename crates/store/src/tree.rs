@@ -1,0 +1,139 @@
+//! The objects below an address as a tree of folders.
+//!
+//! ```text
+//! tree s3://b/data        find "a/1" -> HEAD data/a/1, and beside it one key below data/a/1/
+//!                         list "a"   -> keys below data/a/, a page at a time
+//! ```
+//!
+//! Where a key is an object and the beginning of others, the folder is shown: the others could not be
+//! reached otherwise.
+
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+
+use forerun_io::source::Source;
+use forerun_io::source::tree::{Entry, Names, Stat, Tree};
+use object_store::list::{PaginatedListOptions, PaginatedListStore};
+use object_store::{Error, ObjectStoreExt};
+
+use crate::address::{Address, Store};
+use crate::listing::{Listing, stat};
+use crate::object::{Object, Version};
+use crate::{Client, StoreError};
+
+/// See the [module](self).
+pub struct ObjectTree {
+    client: Client,
+    store: Arc<Store>,
+    pages: Arc<dyn PaginatedListStore>,
+    root: Address,
+}
+
+impl ObjectTree {
+    pub(crate) fn new(
+        client: &Client,
+        store: Arc<Store>,
+        root: Address,
+    ) -> Result<Self, StoreError> {
+        let none = "its store has no listings, so it has no folders";
+        let pages = store.pages.clone();
+        let pages = pages.ok_or_else(|| StoreError::address(&root.url, none))?;
+        let tree = Self {
+            client: client.clone(),
+            store,
+            pages,
+            root,
+        };
+        tree.check()?;
+        Ok(tree)
+    }
+
+    /// The store answers, and there is such a folder. A bucket may be empty.
+    fn check(&self) -> Result<(), StoreError> {
+        let Address { url, key, .. } = &self.root;
+        let begins = self.client.ask(|| self.begins(self.root.prefix()));
+        let begins = begins.map_err(|source| StoreError::Object {
+            url: url.clone(),
+            source,
+        })?;
+        match begins || key.as_ref().is_empty() {
+            true => Ok(()),
+            false => Err(StoreError::address(url, "no key begins with it and a /")),
+        }
+    }
+
+    /// Whether a key has this beginning.
+    async fn begins(&self, prefix: String) -> Result<bool, Error> {
+        let options = PaginatedListOptions {
+            max_keys: Some(1),
+            ..PaginatedListOptions::default()
+        };
+        match self.pages.list_paginated(Some(&prefix), options).await {
+            Ok(page) => Ok(!page.result.objects.is_empty()),
+            // It has no name, but it is there.
+            Err(Error::InvalidPath { .. }) => Ok(true),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The entry of a key: of both questions the one that says most.
+    async fn entry(&self, address: &Address) -> Result<Option<Entry>, Error> {
+        let head = self.store.objects.head(&address.key);
+        match futures_util::join!(head, self.begins(address.prefix())) {
+            (_, Ok(true)) => Ok(Some(Entry::Folder)),
+            (Ok(meta), _) => Ok(Some(Entry::Object(stat(&meta)))),
+            (Err(Error::NotFound { .. }), Ok(false)) => Ok(None),
+            (Err(Error::NotFound { .. }), Err(error)) | (Err(error), _) => Err(error),
+        }
+    }
+}
+
+impl fmt::Debug for ObjectTree {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ObjectTree {{ {} }}", self.root.url)
+    }
+}
+
+impl Tree for ObjectTree {
+    fn address(&self) -> &str {
+        &self.root.url
+    }
+
+    fn find(&self, path: &str) -> io::Result<Option<Entry>> {
+        match self.root.below(path) {
+            _ if path.is_empty() => Ok(Some(Entry::Folder)),
+            Some(address) => self.client.ask(|| self.entry(&address)),
+            None => Ok(None),
+        }
+    }
+
+    fn list(&self, folder: &str) -> io::Result<Names> {
+        let address = match folder.is_empty() {
+            true => Some(self.root.clone()),
+            false => self.root.below(folder),
+        };
+        let address = address.ok_or_else(|| io::Error::from_raw_os_error(libc::ENOENT))?;
+        let listing = Listing::new(&self.client, &self.store, address);
+        let listing = listing.map_err(io::Error::other)?;
+        Ok(Box::new(listing.map(|entry| {
+            entry.map_err(|error| match error {
+                StoreError::Object { source, .. } => source,
+                other => io::Error::other(other),
+            })
+        })))
+    }
+
+    fn open(&self, path: &str, object: &Stat) -> io::Result<Arc<dyn Source>> {
+        let stale = || io::Error::from_raw_os_error(libc::ESTALE);
+        let address = self.root.below(path).ok_or_else(stale)?;
+        let version = object.version.as_deref().and_then(Version::of_text);
+        Ok(Arc::new(Object::new(
+            &self.client,
+            self.store.clone(),
+            &address,
+            object.bytes,
+            version.ok_or_else(stale)?,
+        )))
+    }
+}

@@ -1,0 +1,158 @@
+//! The objects below an address as a tree: names, versions, and keys that are no names.
+
+#[path = "../../io/tests/http_server/mod.rs"]
+#[expect(dead_code, reason = "most faults are in the other program")]
+mod http_server;
+
+use std::io;
+
+use forerun_io::source::fetch;
+use forerun_io::source::tree::{Entry, Stat, Tree};
+use forerun_store::{Client, Limits};
+use http_server::{Fault, Server};
+
+fn client(server: &Server) -> Client {
+    let variables = [
+        ("AWS_ENDPOINT_URL", server.url("")),
+        ("AWS_ACCESS_KEY_ID", "key".to_owned()),
+        ("AWS_SECRET_ACCESS_KEY", "secret".to_owned()),
+    ];
+    let variables = variables.map(|(name, value)| (name.to_owned(), value));
+    Client::with_variables(Limits::default(), variables).unwrap()
+}
+
+fn server(keys: &[&str]) -> Server {
+    let server = Server::start();
+    for key in keys {
+        server.put(&format!("/b/{key}"), "1", key.as_bytes().to_vec());
+    }
+    server
+}
+
+/// Names of a folder, those of folders with a `/`, in order.
+fn names(tree: &dyn Tree, folder: &str) -> io::Result<Vec<String>> {
+    let mut names = Vec::new();
+    for entry in tree.list(folder)? {
+        let (name, entry) = entry?;
+        names.push(match entry {
+            Entry::Folder => name + "/",
+            Entry::Object(_) => name,
+        });
+    }
+    names.sort();
+    Ok(names)
+}
+
+fn object(found: Option<Entry>) -> Stat {
+    match found {
+        Some(Entry::Object(stat)) => stat,
+        other => panic!("{other:?} is no object"),
+    }
+}
+
+#[test]
+fn a_name_is_found_as_it_is_listed() {
+    let server = server(&["d/a", "d/e/f", "d/e-", "other", "d/ü %41+&"]);
+    let tree = client(&server).tree("s3://b/d/").unwrap();
+    assert_eq!(names(&tree, "").unwrap(), ["a", "e-", "e/", "ü %41+&"]);
+    assert_eq!(names(&tree, "e").unwrap(), ["f"]);
+    assert_eq!(tree.find("").unwrap(), Some(Entry::Folder));
+    assert_eq!(tree.find("e").unwrap(), Some(Entry::Folder));
+    for missing in ["other", "x", "e/x", "a/x", "..", ".", "e//f", "../other"] {
+        assert_eq!(tree.find(missing).unwrap(), None, "{missing}");
+    }
+    for (listed, entry) in tree.list("").unwrap().map(Result::unwrap) {
+        assert_eq!(tree.find(&listed).unwrap(), Some(entry), "{listed}");
+    }
+    let stat = object(tree.find("e/f").unwrap());
+    let source = tree.open("e/f", &stat).unwrap();
+    assert_eq!(fetch(&*source, 0, 100).unwrap(), b"d/e/f");
+}
+
+#[test]
+fn a_version_is_read_or_refused() {
+    let server = server(&["a"]);
+    let tree = client(&server).tree("s3://b").unwrap();
+    let old = object(tree.find("a").unwrap());
+    server.put("/b/a", "2", b"new".to_vec());
+    let new = object(tree.find("a").unwrap());
+    assert_ne!(old.version, new.version);
+    let read = |stat| fetch(&*tree.open("a", stat).unwrap(), 0, 100);
+    assert_eq!(read(&new).unwrap(), b"new");
+    let refused = read(&old).unwrap_err().raw_os_error();
+    assert_eq!(refused, Some(libc::ESTALE));
+    let none = Stat {
+        version: None,
+        ..new
+    };
+    let refused = tree.open("a", &none).unwrap_err().raw_os_error();
+    assert_eq!(refused, Some(libc::ESTALE));
+}
+
+#[test]
+fn a_folder_hides_the_object_of_its_name_and_its_own_marker() {
+    let server = server(&["a", "a/b", "a/", "c/"]);
+    let tree = client(&server).tree("s3://b").unwrap();
+    assert_eq!(names(&tree, "").unwrap(), ["a/", "c/"]);
+    assert_eq!(names(&tree, "a").unwrap(), ["b"]);
+    assert_eq!(names(&tree, "c").unwrap(), [""; 0]);
+    assert_eq!(tree.find("a").unwrap(), Some(Entry::Folder));
+    assert_eq!(tree.find("c").unwrap(), Some(Entry::Folder));
+}
+
+#[test]
+fn keys_without_a_name_are_left_out_and_all_others_listed() {
+    let mut keys: Vec<String> = (0..2500).map(|i| format!("d/k{i:04}")).collect();
+    let listed: Vec<String> = keys.iter().map(|key| key[2..].to_owned()).collect();
+    // Behind, between and before the others; as objects, and as beginnings of many.
+    let nameless = [
+        "d/./a",
+        "d//",
+        "d//x",
+        "d/k1234//",
+        "d/k1234/../x",
+        "d/l/",
+        "d/~/./z",
+    ];
+    keys.extend(nameless.map(str::to_owned));
+    keys.extend((0..30).map(|i| format!("d//more{i}")));
+    let server = server(&keys.iter().map(String::as_str).collect::<Vec<_>>());
+    let tree = client(&server).tree("s3://b/d").unwrap();
+    let mut expected = listed;
+    expected.retain(|name| name != "k1234");
+    expected.extend(["k1234/", "l/", "~/"].map(str::to_owned));
+    expected.sort();
+    assert_eq!(names(&tree, "").unwrap(), expected);
+    let (requests, _) = server.counts();
+    assert!(requests < 100, "{requests} requests");
+    assert_eq!(names(&tree, "k1234").unwrap(), [""; 0]);
+}
+
+#[test]
+fn a_tree_that_cannot_be_is_refused_by_its_address() {
+    let server = server(&["a/b"]);
+    let client = client(&server);
+    let refused = |url: &str| client.tree(url).unwrap_err().to_string();
+    assert!(refused("s3://b/c").contains("s3://b/c: no key begins with it and a /"));
+    assert!(refused("s3://b/a/b").contains("no key begins"));
+    assert!(refused(&server.url("/b")).contains("no listings"));
+    assert!(refused("s3://b//a").contains("empty part"));
+    server.fail([Fault::Status(403, None)]);
+    assert!(refused("s3://b").contains("Permission denied"));
+    assert!(client.tree("s3://empty").is_ok(), "a bucket may be empty");
+}
+
+#[test]
+fn a_fault_that_passes_is_asked_through_and_another_one_told() {
+    let server = server(&["a"]);
+    let tree = client(&server).tree("s3://b").unwrap();
+    server.fail([Fault::Status(503, None), Fault::Reset]);
+    assert_eq!(object(tree.find("a").unwrap()).bytes, 1);
+    server.fail([Fault::Status(503, None)]);
+    assert_eq!(names(&tree, "").unwrap(), ["a"]);
+    server.fail_always(Some(Fault::Status(403, None)));
+    let refused = [tree.find("a").map(drop), names(&tree, "").map(drop)];
+    for refused in refused {
+        assert_eq!(refused.unwrap_err().raw_os_error(), Some(libc::EACCES));
+    }
+}
