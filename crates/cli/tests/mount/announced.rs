@@ -33,18 +33,18 @@ fn ctl(mounted: &Mounted, words: &[&str]) -> (i32, String) {
     forerun(&arguments)
 }
 
-fn stats(mounted: &Mounted) -> Value {
+pub(super) fn stats(mounted: &Mounted) -> Value {
     let (code, said) = ctl(mounted, &["stats"]);
     assert_eq!(code, 0, "{said}");
     serde_json::from_str(&said).unwrap()
 }
 
-fn count(report: &Value, name: &str) -> u64 {
+pub(super) fn count(report: &Value, name: &str) -> u64 {
     report["counters"][name].as_u64().unwrap()
 }
 
 /// Announces this list; the answer.
-fn hint(mounted: &Mounted, list: &str) -> Value {
+pub(super) fn hint(mounted: &Mounted, list: &str) -> Value {
     let path = mounted.folder.path().join("list");
     fs::write(&path, list).unwrap();
     let (code, said) = ctl(mounted, &["hint", path.to_str().unwrap()]);

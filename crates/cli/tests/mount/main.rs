@@ -8,6 +8,10 @@ mod change;
 mod death;
 mod everyday;
 mod faults;
+#[cfg(feature = "object-store")]
+#[path = "../../../io/tests/http_server/mod.rs"]
+#[expect(dead_code, reason = "most faults are in the clients' tests")]
+mod http_server;
 mod limits;
 mod liveness;
 mod memory;
@@ -22,6 +26,8 @@ mod silent;
 mod skipped;
 mod small;
 mod staleness;
+#[cfg(feature = "object-store")]
+mod stores;
 mod wait;
 mod watching;
 
@@ -125,6 +131,11 @@ impl Drop for Mounted {
 
 /// Starts the daemon for a folder and waits until it serves.
 fn start(folder: &Path, flags: &[&str]) -> Child {
+    start_of(&folder.join("source"), folder, flags, &[])
+}
+
+/// The same for any source, with variables.
+fn start_of(source: &Path, folder: &Path, flags: &[&str], variables: &[(&str, String)]) -> Child {
     let point = folder.join("point");
     let memory: &[_] = if flags.contains(&"--memory") {
         &[]
@@ -135,8 +146,9 @@ fn start(folder: &Path, flags: &[&str]) -> Child {
         .args(["mount", "--foreground"])
         .args(memory)
         .args(flags)
-        .arg(folder.join("source"))
+        .arg(source)
         .arg(&point)
+        .envs(variables.iter().map(|(name, value)| (name, value)))
         .env("FORERUN_RUNTIME_DIR", folder.join("run"))
         .stdin(Stdio::null())
         .spawn()
