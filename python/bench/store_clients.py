@@ -92,6 +92,8 @@ def client_of(job):
     name, address, memory = job["client"], job["address"], job.get("memory")
     if name == "range requests":
         return lambda key: Range(address, key), None
+    if "mountpoint" in job:
+        return lambda key: open(f"{job['mountpoint']}/{key}", "rb", buffering=0), None
     if name.startswith("forerun"):
         import forerun
 
@@ -100,7 +102,7 @@ def client_of(job):
         if "fsspec" in name:
             return fsspec_client(job, "forerun", {"engine": engine}), engine
         return lambda key: forerun.open(f"{address}/{BUCKET}/{key}", engine=engine), engine
-    if name.startswith("s3fs ") and name != "s3fs-fuse":
+    if name.startswith("s3fs "):
         return fsspec_client(job, name.removeprefix("s3fs "), {}), None
     if name == "obstore":
         import obstore
@@ -130,7 +132,7 @@ def client_of(job):
         if job["case"] in ("random", "shuffled"):
             kind = {"reader_constructor": S3ReaderConstructor.range_based(buffer_size=0)}
         return lambda key: client.get_object(BUCKET, key, **kind), None
-    return lambda key: open(f"{job['mountpoint']}/{key}", "rb", buffering=0), None
+    raise ValueError(f"{name}: no such client")
 
 
 class Obstore:

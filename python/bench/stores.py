@@ -39,7 +39,8 @@ PEERS = [
     "rclone mount",
     "s3fs-fuse",
 ]
-OURS = ["forerun", "forerun fsspec"]
+OURS = ["forerun", "forerun fsspec", "forerun mount"]
+MOUNTS = {"rclone mount": "rclone", "s3fs-fuse": "s3fs", "forerun mount": "forerun"}
 CASES = {
     "large": [CEILING, *PEERS, *OURS],
     "16": [*PEERS, *OURS],
@@ -53,13 +54,14 @@ CASES = {
         "forerun, announced 32 ahead",
     ],
 }
-SOURCE_OF = {"s3torchconnector": "s3torchconnector", "rclone mount": "rclone", "s3fs-fuse": "s3fs"}
 
 
-def is_there(client):
+def is_there(client, arguments):
     """Whether a client can run here."""
-    if client in ("rclone mount", "s3fs-fuse"):
-        return shutil.which(SOURCE_OF[client]) is not None
+    if client == "forerun mount":
+        return arguments.forerun is not None
+    if client in MOUNTS:
+        return shutil.which(MOUNTS[client]) is not None
     names = [module for begin, module in MODULES.items() if client.startswith(begin)]
     names += ["s3torchconnector"] if client == "s3torchconnector" else []
     names += ["s3fs"] if "fsspec" in client else []
@@ -89,9 +91,11 @@ def before_others():
 
 
 class Mounted:
-    """A mount by a peer, for the time of one run."""
+    """A mount, for the time of one run."""
 
-    def __init__(self, client, address, each, folder):
+    def __init__(self, client, store, job, folder, forerun):
+        address, each, memory = store.address, job["each"], job["memory"]
+        environ = environment()
         self.mountpoint = tempfile.mkdtemp(dir=folder)
         passwords = os.path.join(folder, "passwords")
         with open(os.open(passwords, os.O_CREAT | os.O_WRONLY, 0o600), "w") as file:
@@ -101,12 +105,16 @@ class Mounted:
             command += ["--s3-provider", "Other", "--s3-endpoint", address, "--s3-region", "x"]
             command += ["--s3-access-key-id", "test", "--s3-secret-access-key", "test"]
             command += ["--buffer-size", f"{each}b"] if each else []
+        elif client == "forerun mount":
+            command = [forerun, "mount", "s3://bed", self.mountpoint, "--foreground"]
+            command += ["--memory", f"{memory or 256 * MIB}B"]
+            environ |= {"AWS_ENDPOINT_URL": address, "FORERUN_RUNTIME_DIR": folder}
         else:
             command = ["s3fs", "bed", self.mountpoint, "-f", "-o", f"ro,url={address}"]
             command += ["-o", f"use_path_request_style,passwd_file={passwords}"]
         self.log = open(os.path.join(folder, "mount.log"), "w+")
         self.process = subprocess.Popen(
-            command, stdout=self.log, stderr=self.log, env=environment(), preexec_fn=before_others
+            command, stdout=self.log, stderr=self.log, env=environ, preexec_fn=before_others
         )
         for _ in range(1000):
             if os.path.ismount(self.mountpoint):
@@ -167,9 +175,9 @@ def run(store, case, client, arguments, folder):
         "seed": 1,
     }
     mounted = None
-    if client in ("rclone mount", "s3fs-fuse"):
+    if client in MOUNTS:
         try:
-            mounted = Mounted(client, store.address, job["each"], folder)
+            mounted = Mounted(client, store, job, folder, arguments.forerun)
         except OSError as error:
             return print(error, file=sys.stderr)
         job |= {"mountpoint": mounted.mountpoint, "pids": [mounted.process.pid]}
@@ -220,6 +228,7 @@ def row(client, runs):
 def parsed():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("bed", help="the binary forerun-bed")
+    parser.add_argument("--forerun", help="the binary forerun, with object-store: for its mount")
     parser.add_argument("--cases", default=",".join(CASES))
     parser.add_argument("--clients", help="only these, by their names, with semicolons")
     parser.add_argument("--runs", type=int, default=5)
@@ -242,7 +251,7 @@ def main():
         with tempfile.TemporaryDirectory() as folder:
             for case in arguments.cases.split(","):
                 clients = [name for name in CASES[case] if only is None or name in only]
-                for name in [name for name in clients if not is_there(name)]:
+                for name in [name for name in clients if not is_there(name, arguments)]:
                     print(f"{case}: {name} is not installed", file=sys.stderr)
                     clients.remove(name)
                 runs = {name: [] for name in clients}

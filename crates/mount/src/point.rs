@@ -303,7 +303,10 @@ mod tests {
         assert!(message(&a, dir.path()).contains("is inside the mount point"));
         assert!(message(dir.path(), Path::new("/proc")).contains("mounted here already"));
         let inside = check(dir.path(), &a, false).unwrap();
-        assert_eq!(inside.covered.unwrap().name, "a");
+        let Source::Folder { covered, .. } = inside.source else {
+            panic!("a folder");
+        };
+        assert_eq!(covered.unwrap().name, "a");
         fs::write(a.join("c"), "").unwrap();
         assert!(message(dir.path(), &a).contains("is not empty"));
         assert!(check(dir.path(), &a, true).is_ok());

@@ -6,7 +6,7 @@
 
 use std::fmt::Write;
 
-use super::catalogue::{Catalogue, NOISE_BYTES, Object};
+use super::catalogue::{Catalogue, NOISE_BYTES, Object, Place};
 use super::request::{Range, Request};
 
 /// The most names of one page, as S3 has it.
@@ -29,6 +29,13 @@ pub enum Body {
         /// How many.
         bytes: u64,
     },
+    /// So many bytes of the files from a place on.
+    Stored {
+        /// The place.
+        begin: u64,
+        /// How many.
+        bytes: u64,
+    },
 }
 
 impl Body {
@@ -37,7 +44,7 @@ impl Body {
     pub fn bytes(&self) -> u64 {
         match self {
             Self::Text(text) => text.len() as u64,
-            Self::Noise { bytes, .. } => *bytes,
+            Self::Noise { bytes, .. } | Self::Stored { bytes, .. } => *bytes,
         }
     }
 
@@ -48,6 +55,7 @@ impl Body {
         match self {
             Self::Text(text) => &text.as_bytes()[offset as usize..][..most as usize],
             Self::Noise { begin, .. } => catalogue.noise(begin + offset, most),
+            Self::Stored { begin, .. } => catalogue.stored(begin + offset, most),
         }
     }
 }
@@ -157,11 +165,15 @@ fn of_object(request: &Request, object: &Object) -> Answer {
     {
         return Answer::error(412);
     }
+    // A `String` takes whatever is written.
     let mut headers = format!(
         "ETag: {}\r\nLast-Modified: {MADE}\r\nAccept-Ranges: bytes\r\n\
-         Content-Type: binary/octet-stream\r\nx-amz-meta-shift: {}\r\n",
-        object.version, object.shift
+         Content-Type: binary/octet-stream\r\n",
+        object.version
     );
+    if let Place::Noise(shift) = object.place {
+        let _ = write!(headers, "x-amz-meta-shift: {shift}\r\n");
+    }
     if request.if_none_match.as_deref().is_some_and(matches) {
         return Answer::new(304, &headers, Body::Text(String::new()));
     }
@@ -179,16 +191,22 @@ fn of_object(request: &Request, object: &Object) -> Answer {
         if first >= end {
             return Answer::error(416);
         }
-        // A `String` takes whatever is written.
         let _ = write!(
             headers,
             "Content-Range: bytes {first}-{}/{all}\r\n",
             end - 1
         );
     }
-    let body = Body::Noise {
-        begin: object.shift + first,
-        bytes: end - first,
+    let bytes = end - first;
+    let body = match object.place {
+        Place::Noise(shift) => Body::Noise {
+            begin: shift + first,
+            bytes,
+        },
+        Place::Files(begin) => Body::Stored {
+            begin: begin + first,
+            bytes,
+        },
     };
     Answer::new(status, &headers, body)
 }

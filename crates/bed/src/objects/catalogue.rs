@@ -1,11 +1,16 @@
-//! The objects of a store: names, sizes and versions; their bytes follow from a seed.
+//! The objects of a store: names, sizes and versions; their bytes follow from a seed, or are those of files.
 //!
 //! All bytes come from one piece of noise, of [`NOISE_BYTES`]; an object begins somewhere in it and
 //! goes round as often as it is long. A body is sent from there without a copy. The length of the
 //! noise is a prime, so that no two ranges of equal alignment are alike, and a reader that got bytes
-//! of another place notices.
+//! of another place notices. Files are read once, into memory, so that no disk is measured.
+
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::Path;
 
 use crate::content::{self, BLOCK_BYTES};
+use crate::failure::Failure;
 use crate::quantity;
 
 /// The largest prime below 16 MiB: the noise stays in memory at little cost.
@@ -35,10 +40,19 @@ pub struct Object {
     pub key: String,
     /// How large it is.
     pub bytes: u64,
-    /// Where in the noise it begins.
-    pub shift: u64,
+    /// Where its bytes are.
+    pub place: Place,
     /// Its version, with quotes.
     pub version: String,
+}
+
+/// Where an object begins.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Place {
+    /// In the noise.
+    Noise(u64),
+    /// In the bytes of the files.
+    Files(u64),
 }
 
 /// The objects of a bucket, by name.
@@ -48,6 +62,8 @@ pub struct Catalogue {
     pub bucket: String,
     objects: Vec<Object>,
     noise: Vec<u8>,
+    /// All files, one behind the other.
+    files: Vec<u8>,
 }
 
 /// A group as people type it: `large=1x1GB`.
@@ -76,6 +92,11 @@ pub fn group(text: &str) -> Result<Group, String> {
     }
 }
 
+/// A version in the form of an object that was uploaded in parts: not a digest of its bytes.
+fn in_parts(version: u64) -> String {
+    format!("\"{version:032x}-2\"")
+}
+
 impl Catalogue {
     /// The objects of these groups.
     #[must_use]
@@ -91,9 +112,8 @@ impl Catalogue {
                 Object {
                     key,
                     bytes,
-                    shift: content::tag(seed, number, 0) % NOISE_BYTES,
-                    // The form of an object that was uploaded in parts: not a digest of its bytes.
-                    version: format!("\"{version:032x}-2\""),
+                    place: Place::Noise(content::tag(seed, number, 0) % NOISE_BYTES),
+                    version: in_parts(version),
                 }
             })
             .collect();
@@ -107,7 +127,45 @@ impl Catalogue {
             bucket: bucket.to_owned(),
             objects,
             noise,
+            files: Vec::new(),
         }
+    }
+
+    /// The same, with the files below a folder as objects by their paths there.
+    ///
+    /// # Errors
+    /// A file that cannot be read, or whose path is no text; by its path.
+    pub fn with_files(mut self, folder: &Path, seed: u64) -> Result<Self, Failure> {
+        let mut folders = vec![folder.to_owned()];
+        while let Some(at) = folders.pop() {
+            let refused = |error: io::Error| Failure::unusable(&at, error);
+            for entry in fs::read_dir(&at).map_err(refused)? {
+                let path = entry.map_err(refused)?.path();
+                match path.is_dir() {
+                    true => folders.push(path),
+                    false => self.add_file(folder, &path, seed)?,
+                }
+            }
+        }
+        self.objects.sort_by(|one, other| one.key.cmp(&other.key));
+        self.objects.dedup_by(|one, other| one.key == other.key);
+        Ok(self)
+    }
+
+    fn add_file(&mut self, folder: &Path, path: &Path, seed: u64) -> Result<(), Failure> {
+        let refused = |error: io::Error| Failure::unusable(path, error);
+        let key = path.strip_prefix(folder).ok().and_then(Path::to_str);
+        let key = key.ok_or_else(|| refused(io::Error::other("its path is no text")))?;
+        let begin = self.files.len() as u64;
+        let mut file = File::open(path).map_err(refused)?;
+        let bytes = file.read_to_end(&mut self.files).map_err(refused)? as u64;
+        self.objects.push(Object {
+            key: key.to_owned(),
+            bytes,
+            place: Place::Files(begin),
+            version: in_parts(content::tag(seed, begin, bytes)),
+        });
+        Ok(())
     }
 
     /// The object of this name.
@@ -124,6 +182,12 @@ impl Catalogue {
         let first = |o: &Object| o.key.as_str() <= key || (o.key.as_str() < prefix && !begins(o));
         let objects = &self.objects[self.objects.partition_point(first)..];
         &objects[..objects.partition_point(begins)]
+    }
+
+    /// Bytes of the files from a place on.
+    #[must_use]
+    pub fn stored(&self, place: u64, bytes: u64) -> &[u8] {
+        &self.files[place as usize..][..bytes as usize]
     }
 
     /// Bytes of the noise from a place on, going round: some of them, at least one.
@@ -161,6 +225,25 @@ mod tests {
         let version = |key| &catalogue.find(key).unwrap().version;
         assert_ne!(version("b/000000"), version("b/000001"));
         assert!(catalogue.find("b/000003").is_none());
+    }
+
+    #[test]
+    fn files_are_objects_by_their_paths() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("f")).unwrap();
+        fs::write(folder.path().join("f/one"), "first").unwrap();
+        fs::write(folder.path().join("two"), "second").unwrap();
+        let catalogue = catalogue().with_files(folder.path(), 7).unwrap();
+        for (key, bytes) in [("f/one", "first"), ("two", "second")] {
+            let object = catalogue.find(key).unwrap();
+            let Place::Files(begin) = object.place else {
+                panic!("{object:?}");
+            };
+            assert_eq!(catalogue.stored(begin, object.bytes), bytes.as_bytes());
+        }
+        assert!(catalogue.find("a/000000").is_some());
+        let refused = super::tests::catalogue().with_files(&folder.path().join("no"), 7);
+        assert!(refused.unwrap_err().to_string().contains("no"));
     }
 
     #[test]

@@ -4,9 +4,11 @@
 //! the same region sees it, and within the reach of two processors that also run the clients.
 
 use std::io::Write;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args as Group;
+use clap::builder::ArgPredicate;
 use forerun_core::Nanos;
 
 use super::catalogue::{self, Catalogue};
@@ -35,8 +37,12 @@ pub(crate) struct StoreArgs {
     /// Objects by a name, their number and size: `NAME/000000` onwards
     #[arg(long, value_name = "NAME=COUNTxSIZE", value_delimiter = ',',
         default_value = "large=1x1GB,some=16x100MB,many=256x8MB,samples=1x4GB",
+        default_value_if("files", ArgPredicate::IsPresent, None),
         value_parser = catalogue::group)]
     objects: Vec<catalogue::Group>,
+    /// A folder whose files are objects by their paths, in place of the default --objects
+    #[arg(long, value_name = "DIR")]
+    files: Option<PathBuf>,
     /// Answers that go wrong (429, 503, reset, truncated, slow), one in so many
     #[arg(long, value_name = "WAY=NUMBER", value_delimiter = ',', value_parser = fault::parse)]
     fault: Vec<(Fault, u64)>,
@@ -54,7 +60,10 @@ impl StoreArgs {
                 self.bucket
             )));
         }
-        let catalogue = Catalogue::new(&self.bucket, &self.objects, self.seed);
+        let mut catalogue = Catalogue::new(&self.bucket, &self.objects, self.seed);
+        if let Some(folder) = &self.files {
+            catalogue = catalogue.with_files(folder, self.seed)?;
+        }
         let first_byte = u64::try_from(self.first_byte.as_nanos()).unwrap_or(u64::MAX);
         let options = Options {
             first_byte: Nanos(first_byte),

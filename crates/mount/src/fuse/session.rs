@@ -59,7 +59,7 @@ pub fn channels(threads: usize) -> usize {
 /// # Errors
 /// The kernel does not speak FUSE as we do, or threads cannot start.
 pub fn serve(
-    adapter: impl Filesystem + Send + Sync + 'static,
+    adapter: impl Filesystem,
     channel: OwnedFd,
     everyone: bool,
     threads: usize,

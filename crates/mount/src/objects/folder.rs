@@ -115,7 +115,7 @@ mod tests {
         };
         let (mut read, mut next) = (Vec::new(), 0);
         for from in from.iter().copied().map(Some).chain([None; 20]) {
-            let mut count = 0;
+            let (mut count, from) = (0, from.unwrap_or(next));
             let mut take = |name: &str, _: &Entry, behind| {
                 if count == at_once {
                     return false;
@@ -125,7 +125,7 @@ mod tests {
                 next = behind;
                 true
             };
-            folder.read(from.unwrap_or(next), list, &mut take).unwrap();
+            folder.read(from, list, &mut take).unwrap();
         }
         (read, lists.get())
     }
