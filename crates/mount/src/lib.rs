@@ -13,9 +13,7 @@
 //!
 //! | module | purpose |
 //! | --- | --- |
-//! | [`fs`] | the file system of a directory, without FUSE |
-//! | [`objects`] | that of an object store |
-//! | [`mounted`] | what both are to the rest |
+//! | [`fs`], [`objects`], [`mounted`] | the file systems of directories and of stores, and their trait |
 //! | [`fuse`] | requests of the kernel in, answers out |
 //! | [`lanes`] | calls to file systems that may not answer |
 //! | [`running`], [`ending`] | start of a mount, and its end |

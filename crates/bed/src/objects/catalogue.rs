@@ -92,6 +92,12 @@ pub fn group(text: &str) -> Result<Group, String> {
     }
 }
 
+/// The name of a file below a folder.
+fn key<'a>(folder: &Path, path: &'a Path) -> Result<&'a str, Failure> {
+    let key = path.strip_prefix(folder).ok().and_then(Path::to_str);
+    key.ok_or_else(|| Failure::unusable(path, "its path is no text"))
+}
+
 /// A version in the form of an object that was uploaded in parts: not a digest of its bytes.
 fn in_parts(version: u64) -> String {
     format!("\"{version:032x}-2\"")
@@ -131,7 +137,8 @@ impl Catalogue {
         }
     }
 
-    /// The same, with the files below a folder as objects by their paths there.
+    /// The same, with the files below a folder as objects by their paths there. An empty folder is an empty object
+    /// whose name ends in `/`, as the consoles of stores make it.
     ///
     /// # Errors
     /// A file that cannot be read, or whose path is no text; by its path.
@@ -139,12 +146,17 @@ impl Catalogue {
         let mut folders = vec![folder.to_owned()];
         while let Some(at) = folders.pop() {
             let refused = |error: io::Error| Failure::unusable(&at, error);
+            let mut is_empty = true;
             for entry in fs::read_dir(&at).map_err(refused)? {
                 let path = entry.map_err(refused)?.path();
+                is_empty = false;
                 match path.is_dir() {
                     true => folders.push(path),
                     false => self.add_file(folder, &path, seed)?,
                 }
+            }
+            if is_empty && at != folder {
+                self.add(format!("{}/", key(folder, &at)?), 0, seed);
             }
         }
         self.objects.sort_by(|one, other| one.key.cmp(&other.key));
@@ -153,19 +165,22 @@ impl Catalogue {
     }
 
     fn add_file(&mut self, folder: &Path, path: &Path, seed: u64) -> Result<(), Failure> {
-        let refused = |error: io::Error| Failure::unusable(path, error);
-        let key = path.strip_prefix(folder).ok().and_then(Path::to_str);
-        let key = key.ok_or_else(|| refused(io::Error::other("its path is no text")))?;
-        let begin = self.files.len() as u64;
-        let mut file = File::open(path).map_err(refused)?;
-        let bytes = file.read_to_end(&mut self.files).map_err(refused)? as u64;
+        let key = key(folder, path)?;
+        let file = File::open(path).and_then(|mut file| file.read_to_end(&mut self.files));
+        let bytes = file.map_err(|error| Failure::unusable(path, error))?;
+        self.add(key.to_owned(), bytes as u64, seed);
+        Ok(())
+    }
+
+    /// An object of the last so many bytes of the files.
+    fn add(&mut self, key: String, bytes: u64, seed: u64) {
+        let begin = self.files.len() as u64 - bytes;
         self.objects.push(Object {
-            key: key.to_owned(),
+            key,
             bytes,
             place: Place::Files(begin),
             version: in_parts(content::tag(seed, begin, bytes)),
         });
-        Ok(())
     }
 
     /// The object of this name.
@@ -231,10 +246,11 @@ mod tests {
     fn files_are_objects_by_their_paths() {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir(folder.path().join("f")).unwrap();
+        fs::create_dir(folder.path().join("empty")).unwrap();
         fs::write(folder.path().join("f/one"), "first").unwrap();
         fs::write(folder.path().join("two"), "second").unwrap();
         let catalogue = catalogue().with_files(folder.path(), 7).unwrap();
-        for (key, bytes) in [("f/one", "first"), ("two", "second")] {
+        for (key, bytes) in [("f/one", "first"), ("two", "second"), ("empty/", "")] {
             let object = catalogue.find(key).unwrap();
             let Place::Files(begin) = object.place else {
                 panic!("{object:?}");
