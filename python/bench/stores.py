@@ -40,7 +40,12 @@ PEERS = [
     "s3fs-fuse",
 ]
 OURS = ["forerun", "forerun fsspec", "forerun mount"]
-MOUNTS = {"rclone mount": "rclone", "s3fs-fuse": "s3fs", "forerun mount": "forerun"}
+MOUNTS = {
+    "rclone mount": "rclone",
+    "s3fs-fuse": "s3fs",
+    "forerun mount": "forerun",
+    "forerun mount, unchanging": "forerun",
+}
 CASES = {
     "large": [CEILING, *PEERS, *OURS],
     "16": [*PEERS, *OURS],
@@ -58,7 +63,7 @@ CASES = {
 
 def is_there(client, arguments):
     """Whether a client can run here."""
-    if client == "forerun mount":
+    if client.startswith("forerun mount"):
         return arguments.forerun is not None
     if client in MOUNTS:
         return shutil.which(MOUNTS[client]) is not None
@@ -105,9 +110,10 @@ class Mounted:
             command += ["--s3-provider", "Other", "--s3-endpoint", address, "--s3-region", "x"]
             command += ["--s3-access-key-id", "test", "--s3-secret-access-key", "test"]
             command += ["--buffer-size", f"{each}b"] if each else []
-        elif client == "forerun mount":
+        elif client.startswith("forerun"):
             command = [forerun, "mount", "s3://bed", self.mountpoint, "--foreground"]
             command += ["--memory", f"{memory or 256 * MIB}B"]
+            command += ["--unchanging"] if client.endswith("unchanging") else []
             environ |= {"AWS_ENDPOINT_URL": address, "FORERUN_RUNTIME_DIR": folder}
         else:
             command = ["s3fs", "bed", self.mountpoint, "-f", "-o", f"ro,url={address}"]

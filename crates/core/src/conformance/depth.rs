@@ -126,8 +126,16 @@ pub fn depth(make: &dyn Fn() -> Box<dyn Depth>, seed: u64, but: &[Rule]) -> Resu
         let depth = case
             .profile
             .competitive_depth(case.distance, stream.location);
-        let is_bounded = new <= stream.asked.max(case.most())
-            && *limit <= new.max(stream.asked).max(stream.consumed).max(depth);
+        let first = stream.asked.max(case.most());
+        let bound = new.max(stream.asked).max(stream.consumed).max(depth);
+        let is_bounded = new <= first && *limit <= bound;
+        let how = || {
+            let (limit, bound, new, first) = (limit.0, bound.0, new.0, first.0);
+            format!(
+                "{limit} bytes where at most {bound} are allowed, and of the first window {new} where at \
+                 most {first} are, for {case:?}"
+            )
+        };
         rules.check(Rule::DepthBounded, is_bounded, how)?;
     }
     // Another of its kind, asked in another order, and the same one once more.

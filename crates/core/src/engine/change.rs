@@ -1,8 +1,8 @@
 //! Changes: a file is known, is open, has another content now, is closed, is forgotten.
 //!
 //! Blocks of a changed file leave the table at once. Fetches in flight for it keep their frames,
-//! because the device may still write to them, but belong to no block any more; requests queued
-//! and not dispatched never starts. Reads that waited for either begin again.
+//! because the device may still write to them, but belong to no block any more; queued
+//! requests that were not dispatched are dropped. Reads that waited for either begin again.
 
 use alloc::vec::Vec;
 

@@ -4,8 +4,8 @@
 //! queued. The window is sized, and takes its frames, when the slot comes free
 //! ([note 0008](../../../../docs/design/0008-deferred-requests.md)).
 //!
-//! Control law of memory: only readers with a slot hold blocks that are not read yet, one run a
-//! device and the one behind it. The memory that keeps devices busy is given by the devices, not by
+//! Control law of memory: only readers with a slot hold blocks that are not read yet, and these are of two
+//! windows a slot, the one that is read and the next. The memory that keeps devices busy is given by the devices, not by
 //! the number of readers.
 //!
 //! Example: 64 readers on a device that works on one request at a time. Two requests are in flight,

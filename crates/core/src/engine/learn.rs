@@ -1,7 +1,7 @@
 //! Learning: the depth method is told of windows and of ends of streams.
 //!
-//! Called by the window stage for each window, and by `streams` whenever some ended. A leaf: it
-//! calls no other stage. Windows that leave gaps out belong to no stream, and the first one of a
+//! Called by the window stage for each window, and by `streams` whenever some ended. Of the
+//! other stages it asks [`place`](super::place) alone. Windows that leave gaps out belong to no stream, and the first one of a
 //! file that is opened ahead is a guess about files, not about lengths: neither is told of.
 
 use super::Engine;

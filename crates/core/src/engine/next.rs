@@ -9,10 +9,9 @@
 //!                                    \-> CloseAhead      Entered with that reader: the program's
 //! ```
 //!
-//! A reader ahead is a reader like any other, but that its requests go after all that is fetched
-//! for programs (as [planned](super::send) ones do, until a reader waits for them and others wait,
-//! too), and that it takes no
-//! share of a stream: files ahead have a part of the frames of their own.
+//! A reader ahead is a reader like any other, with two differences. Its requests go after all that is
+//! fetched for programs, as [planned](super::send) ones do: until a program waits for them while others
+//! wait, too. And it takes no share of a stream: files ahead have a part of the frames of their own.
 
 use alloc::sync::Arc;
 

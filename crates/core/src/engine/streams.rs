@@ -2,7 +2,8 @@
 //!
 //! Called wherever streams change, a frame is needed, a block arrives or a window opens. Here
 //! stands which stream a block belongs to; `memory/prefetched.rs` has the other half, the order of
-//! streams and their blocks. A leaf: it calls no other stage.
+//! streams and their blocks. Of the other stages it calls [`learn`](super::learn) alone, for streams
+//! that ended.
 //!
 //! A stream that has lost its last block is shorter from then on, and its reader's detector does
 //! not learn of it: the miss to come lies inside the window, and counts as thrashing.
