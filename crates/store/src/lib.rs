@@ -35,6 +35,7 @@ mod tree;
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use object_store::ObjectStoreExt;
 use tokio::runtime::Runtime;
@@ -48,6 +49,10 @@ pub use tree::ObjectTree;
 use address::{Address, Store, Variables};
 use attempts::{Attempts, Fault};
 use object::Version;
+
+/// For a question about an object or a folder, instead of a range's two minutes: nothing was read yet, and an
+/// address without a server is found out.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Connections to stores, shared by all objects opened with it. Its threads end with the last of them.
 #[derive(Clone, Debug)]
@@ -156,13 +161,17 @@ impl Client {
         Ok(store)
     }
 
-    /// Asks until there is an answer, a refusal, or the deadline of a range.
+    /// Asks until there is an answer, a refusal, or [`PATIENCE`] is over.
     fn ask<T, F>(&self, asks: impl Fn() -> F) -> std::io::Result<T>
     where
         F: Future<Output = Result<T, object_store::Error>>,
     {
+        let limits = Limits {
+            deadline: self.limits.deadline.min(PATIENCE),
+            ..self.limits
+        };
         self.runtime.block_on(async {
-            let mut attempts = Attempts::new(&self.limits);
+            let mut attempts = Attempts::new(&limits);
             loop {
                 let answered = attempts.make(async { asks().await.map_err(|e| Fault::of(&e)) });
                 match answered.await {
