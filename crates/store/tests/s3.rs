@@ -109,7 +109,7 @@ fn refusals_reach_the_reader_as_what_they_are() {
 #[test]
 fn an_object_of_http_is_read_by_the_same_client() {
     let server = Server::start();
-    server.put("/a%20b", "1", content(1));
+    server.put("/a b", "1", content(1));
     let driver = driver(8 << 20);
     let reader = open(&driver, &client(&server), &server.url("/a%20b"));
     assert!(read_all(&reader).unwrap() == content(1));

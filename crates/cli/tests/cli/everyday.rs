@@ -206,10 +206,14 @@ fn a_trial_reads_the_users_files_on_both_sides_and_answers() {
         "forerun helps here",
         "forerun does not help here",
         "It depends",
+        // Other programs use the device.
+        "No answer",
     ];
     assert!(answers.iter().any(|answer| said.contains(answer)), "{said}");
     let helps = said.contains("forerun mount --memory 16MiB");
-    assert_eq!(helps, !said.contains("does not help"), "{said}");
+    let gains = ["forerun helps here", "It depends"];
+    let gains = gains.iter().any(|answer| said.contains(answer));
+    assert_eq!(helps, gains, "{said}");
     // Nothing stays behind.
     let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
     let source = fs::canonicalize(&data).unwrap();
