@@ -1,4 +1,4 @@
-//! A mounted tree, whatever it is of: what reports, the control socket and the end of a mount need of it.
+//! A mounted tree of any kind, as reports, the control socket and the end of a mount see it.
 //!
 //! ```text
 //! directory  --> fs: SourceFs      --\
