@@ -34,8 +34,8 @@ use rustix::process::{Resource, getrlimit};
 use serde::{Deserialize, Serialize};
 
 use super::control::{Answer, reply};
-use super::fs::announced::Refused;
 use super::lock;
+use super::mounted::Refused;
 use super::report::Watched;
 
 /// Announcements that wait for their turn; a client has one at a time.

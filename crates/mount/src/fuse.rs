@@ -34,10 +34,10 @@ use self::calls::{Served, answer_xattr, is_privileged};
 use self::reads::Read;
 use self::wire::{errno, found_attr, generation, kind, nameless};
 use super::fs::Found;
-use super::fs::file::OpenFile;
 use super::fs::listing::Name;
 use super::fs::nodes::Node;
 use super::lanes::{LaneOf, Lanes};
+use super::open_file::OpenFile;
 
 /// The longest request: 256 pages are the kernel's default limit (`fs.fuse.max_pages_limit`).
 pub(super) const REQUEST_BYTES_MAX: u32 = 1 << 20;

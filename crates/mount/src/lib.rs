@@ -13,13 +13,13 @@
 //!
 //! | module | purpose |
 //! | --- | --- |
-//! | [`fs`], [`objects`], [`mounted`] | the file systems of directories and of stores, and their trait |
+//! | [`mounted`]: [`fs`], [`objects`] | the file systems of directories and of stores |
+//! | [`engine`], [`open_file`], [`slots`] | which both have |
 //! | [`fuse`] | requests of the kernel in, answers out |
 //! | [`lanes`] | calls to file systems that may not answer |
 //! | [`running`], [`ending`] | start of a mount, and its end |
 //! | [`point`], [`attach`], [`options`] | mount point, `mount(2)`, `-o` |
-//! | [`limits`], [`budget`] | limits of the process, and the division of `--memory` |
-//! | [`background`] | the mount as a daemon |
+//! | [`limits`], [`budget`], [`background`] | limits and memory of the process; the daemon |
 //! | [`watch`], [`readahead`], [`trust`] | the kernel's caches |
 //! | [`announcements`] | announced reads |
 //! | [`control`], [`sockets`], [`metrics`], [`read_times`], [`report`] | reports and limits |
@@ -32,6 +32,7 @@ pub mod background;
 pub mod budget;
 pub mod control;
 pub mod ending;
+pub mod engine;
 pub mod fs;
 pub mod fuse;
 pub mod lanes;
@@ -39,12 +40,14 @@ pub mod limits;
 pub mod metrics;
 pub mod mounted;
 pub mod objects;
+pub mod open_file;
 pub mod options;
 pub mod point;
 pub mod read_times;
 pub mod readahead;
 pub mod report;
 pub mod running;
+pub mod slots;
 pub mod sockets;
 pub mod trust;
 pub mod watch;

@@ -14,15 +14,36 @@ use std::sync::Arc;
 
 use forerun_io::Reader;
 use fuser::BackgroundSession;
+use rustix::io::Errno;
 
-use super::fs::announced::Refused;
-use super::fs::engine::EngineOfMount;
-use super::fs::file::OpenFile;
+use super::engine::EngineOfMount;
 use super::fs::nodes::Node;
 use super::fs::passthrough::Passthrough;
+use super::open_file::OpenFile;
 use super::read_times::ReadTimes;
 use super::trust::Trust;
 use super::watch::Watch;
+use crate::files::plain;
+
+/// Why reads of a file cannot be announced.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum Refused {
+    /// A folder, link, device or pipe.
+    #[error("no regular file")]
+    Kind,
+    /// It has `..` in it, or begins at the root.
+    #[error("not a path below the mount")]
+    Path,
+    /// The kernel reads it from the source by itself.
+    #[error("read in passthrough, which needs no announcement")]
+    Passthrough,
+    /// The mount has ended.
+    #[error("the mount has ended")]
+    Ended,
+    /// The source refuses.
+    #[error("{}", plain(&std::io::Error::from(*.0)))]
+    Source(#[from] Errno),
+}
 
 /// How a tree is served.
 #[derive(Debug)]

@@ -15,7 +15,7 @@
 //! ```
 //!
 //! Reads go the way of those of [directories](super::fs): [`reads`](super::fuse::reads). Objects belong to
-//! the user who mounted them and can be read by all that the mount lets in; there are no other rights.
+//! the mounting user and can be read by all that the mount lets in; there are no other rights.
 
 mod adapter;
 mod folder;
@@ -34,15 +34,15 @@ use rustix::io::Errno;
 
 use self::folder::Folder;
 use self::nodes::{Known, Nodes};
-use super::fs::announced::Refused;
+use super::engine::EngineOfMount;
 use super::fs::beneath;
-use super::fs::engine::EngineOfMount;
-use super::fs::file::OpenFile;
 use super::fs::nodes::Node;
 use super::fs::passthrough::{Mode, Passthrough};
-use super::fs::slots::Slots;
 use super::lanes::LaneOf;
+use super::mounted::Refused;
 use super::mounted::{Mounted, Serving};
+use super::open_file::OpenFile;
+use super::slots::Slots;
 use super::trust::Trust;
 use super::watch::Watch;
 

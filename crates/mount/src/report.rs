@@ -217,7 +217,7 @@ impl Watched {
 
     fn open_files(&self, streams: &[StreamView]) -> Vec<OpenFileReport> {
         let unit = u64::from(self.settings.block_bytes);
-        let report = |file: Arc<super::fs::file::OpenFile>| {
+        let report = |file: Arc<super::open_file::OpenFile>| {
             let (requests, read_bytes, at_bytes) = file.counts();
             let (process, program) = process_of(file.thread);
             let reader = file.reader();

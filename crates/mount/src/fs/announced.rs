@@ -29,27 +29,7 @@ use super::attributes::{Attributes, device_of};
 use super::nodes::ROOT;
 use super::resolve::Readable;
 use super::{SourceFs, beneath};
-use crate::files::plain;
-
-/// Why reads of a file cannot be announced.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum Refused {
-    /// A folder, link, device or pipe.
-    #[error("no regular file")]
-    Kind,
-    /// It has `..` in it, or begins at the root.
-    #[error("not a path below the mount")]
-    Path,
-    /// The kernel reads it from the source by itself.
-    #[error("read in passthrough, which needs no announcement")]
-    Passthrough,
-    /// The mount has ended.
-    #[error("the mount has ended")]
-    Ended,
-    /// The source refuses.
-    #[error("{}", plain(&std::io::Error::from(*.0)))]
-    Source(#[from] Errno),
-}
+use crate::mounted::Refused;
 
 impl SourceFs {
     /// Opens a regular file by its path below SOURCE, to announce reads of it.

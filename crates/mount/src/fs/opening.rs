@@ -28,13 +28,13 @@ use rustix::fs::{FileType, OFlags};
 use rustix::io::Errno;
 
 use super::attributes::Attributes;
-use super::file::OpenFile;
 use super::io_mode::IoMode;
 use super::nodes::{Entered, Node, NotEntered};
 use super::passthrough::{Back, Backing, Candidate};
 use super::resolve::{Readable, same};
 use super::told::Verdict;
 use super::{Opened, SourceFs, XATTR_BYTES_MAX, beneath};
+use crate::open_file::OpenFile;
 
 /// The extended attribute that holds an access list.
 pub(super) const ACCESS_LIST: &str = "system.posix_acl_access";

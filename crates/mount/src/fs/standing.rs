@@ -11,9 +11,9 @@ use std::time::{Duration, Instant};
 use rustix::io::Errno;
 
 use super::SourceFs;
-use super::file::OpenFile;
 use super::nodes::Node;
 use crate::lock;
+use crate::open_file::OpenFile;
 
 /// How long after its last request something stays open: programs pause less between two of them,
 /// and a file that is opened again costs a whole open.

@@ -16,10 +16,10 @@ use fuser::{
 use super::reads::Reads;
 use super::wire::{attr, errno, found_attr, generation, nameless, shown};
 use crate::fs::attributes::Attributes;
-use crate::fs::file::OpenFile;
 use crate::fs::nodes::Node;
 use crate::fs::{Found, Opened, SourceFs};
 use crate::lanes::LaneOf;
+use crate::open_file::OpenFile;
 use crate::read_times::ReadTimes;
 use crate::trust::Trust;
 

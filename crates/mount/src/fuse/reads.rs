@@ -38,10 +38,10 @@ use self::admission::Admission;
 use super::room::Room;
 use super::wire::errno;
 use crate::fs::beneath;
-use crate::fs::file::OpenFile;
 use crate::lanes::{LaneOf, Lanes};
 use crate::lock;
 use crate::mounted::Mounted;
+use crate::open_file::OpenFile;
 use crate::read_times::TimedReply;
 
 /// Threads that answer completed reads, most. They copy and never wait: more than copy at once on

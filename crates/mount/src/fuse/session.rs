@@ -18,14 +18,14 @@ use super::calls::Served;
 use super::host::AheadHost;
 use super::reads::Reads;
 use super::{Adapter, BACKGROUND_MAX, REQUEST_BYTES_MAX};
+use crate::engine::EngineOfMount;
 use crate::fs::SourceFs;
-use crate::fs::announced::Refused;
-use crate::fs::engine::EngineOfMount;
-use crate::fs::file::OpenFile;
 use crate::fs::nodes::Node;
 use crate::fs::passthrough::Passthrough;
 use crate::lanes::Lanes;
+use crate::mounted::Refused;
 use crate::mounted::{Mounted, Serving};
+use crate::open_file::OpenFile;
 use crate::watch::Watch;
 
 /// Threads that take requests, and answer from memory: as many as can be busy at once on most

@@ -1,6 +1,6 @@
 //! The engine of a mount until the mount ends: its driver, its reports and its limits.
 //!
-//! Held by the [file system](super), which opens files through the driver; reports, metrics,
+//! Held by the [file system](super::mounted), which opens files through the driver; reports, metrics,
 //! announcements and the control socket ask here. [`take`](EngineOfMount::take) ends it: later
 //! calls get `None` or `ESHUTDOWN`, and an open that is under way may hold the driver for a while.
 //! No node, name or attribute is known here.
@@ -12,8 +12,8 @@ use forerun_core::engine::view::{DeviceView, StreamView};
 use forerun_core::{Bytes, Ledger};
 use forerun_io::{DeviceUse, Driver, Error as DriverError, Reader};
 
-use super::announced::Refused;
 use crate::estimate::Estimate;
+use crate::mounted::Refused;
 
 /// Streams, and devices with their numbers in the source's system.
 pub type UnderWay = (Vec<StreamView>, Vec<(Option<u64>, DeviceView)>);

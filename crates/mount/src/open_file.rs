@@ -1,7 +1,7 @@
 //! An open file: the reader that owns its streams, and counts of its reads.
 //!
-//! One for each `open(2)` of a program, made and closed by the [file system](super). One in
-//! [passthrough](super::passthrough) has a reader only once the kernel asks for bytes of it.
+//! One for each `open(2)` of a program, made and closed by the [file system](super::mounted). One in
+//! [passthrough](crate::fs::passthrough) has a reader only once the kernel asks for bytes of it.
 //!
 //! The [`Reader`] is the owner of its prefetched blocks: when the program closes the file or ends,
 //! in any way, the kernel releases the file, the reader is dropped, and the engine frees blocks
@@ -15,8 +15,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use forerun_io::Reader;
 use rustix::io::Errno;
 
-use super::beneath;
-use super::nodes::Node;
+use crate::fs::beneath;
+use crate::fs::nodes::Node;
 use crate::lanes::LaneOf;
 
 /// See the [module](self).

@@ -1,6 +1,6 @@
 //! Numbers for open files and folders: a number for each, and the entry of a number.
 //!
-//! Used by the [file system](super) for FUSE's file handles. The smallest free number is given, so
+//! Used by the [file systems](super::mounted) for FUSE's file handles. The smallest free number is given, so
 //! numbers stay small; a look-up takes a shared lock and clones a pointer, so that a file can be
 //! closed while it is read.
 
