@@ -186,8 +186,23 @@ impl Address {
         {
             builder = builder.with_region(region);
         }
-        let endpoint = variables("AWS_ENDPOINT_URL_S3").or_else(|| variables("AWS_ENDPOINT_URL"));
-        let endpoint = endpoint.or(profile.endpoint);
+        let of_variables =
+            ["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"].map(variables);
+        let mut endpoints = of_variables.into_iter().flatten().chain(profile.endpoint);
+        let endpoint = endpoints.find(|url| !url.is_empty());
+        if let Some(url) = &endpoint {
+            // The client of S3 takes it as it is, and panics at the first request if it is none.
+            let any = ClientOptions::new().with_allow_http(true);
+            let parsed = HttpBuilder::new()
+                .with_url(url)
+                .with_client_options(any)
+                .build();
+            parsed.map_err(|_| object_store::Error::Generic {
+                store: "S3",
+                source: format!("the endpoint {url:?} is none: give one as http://host:port")
+                    .into(),
+            })?;
+        }
         let is_plain = endpoint
             .as_ref()
             .is_some_and(|url| url.starts_with("http://"));
@@ -225,7 +240,9 @@ fn configured<B: Default, K: FromStr>(
     begin: &str,
     with: impl Fn(B, K, String) -> B,
 ) -> B {
-    let of_store = set.iter().filter(|(name, _)| name.starts_with(begin));
+    // An empty one is none, as for other programs.
+    let is_set = |(name, value): &(&String, &String)| name.starts_with(begin) && !value.is_empty();
+    let of_store = set.iter().filter(is_set);
     of_store.fold(B::default(), |builder, (name, value)| {
         match name.to_ascii_lowercase().parse() {
             Ok(key) => with(builder, key, value.clone()),
@@ -265,6 +282,34 @@ fn options(limits: &Limits, allow_http: bool) -> ClientOptions {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_endpoint_that_is_no_address_is_refused_and_an_empty_one_is_none() {
+        let connect = |name: &str, value: &str| {
+            let set = Variables::from([(name.to_owned(), value.to_owned())]);
+            let address = Address::of("s3://b/k").unwrap();
+            address.connect(&Limits::default(), &set).map(drop)
+        };
+        for name in ["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"] {
+            assert!(connect(name, "").is_ok(), "{name}");
+            assert!(connect(name, "http://127.0.0.1:1").is_ok(), "{name}");
+            for wrong in [
+                "nonsense",
+                "/a",
+                "http://",
+                "http://[",
+                "://",
+                "127.0.0.1:80",
+            ] {
+                let refused = connect(name, wrong).unwrap_err().to_string();
+                assert!(
+                    refused.starts_with("s3://b/k: "),
+                    "{name}={wrong}: {refused}"
+                );
+                assert!(refused.contains(&format!("{wrong:?}")), "{name}: {refused}");
+            }
+        }
+    }
 
     #[test]
     fn an_address_is_a_base_and_a_key_as_its_scheme_writes_it() {
