@@ -108,6 +108,12 @@ libraries: ## pandas, pyarrow, zarr, xarray, datasets and moto with the package;
 	"$(VENV)/bin/pip" install --quiet --disable-pip-version-check pandas pyarrow zarr xarray datasets "moto[server]" boto3
 	cd python && "$(VENV)/bin/python" -m pytest -q tests/test_libraries.py tests/test_moto.py tests/test_simulate.py
 
+# Four gigabytes with the CUDA that PyPI's torch brings along; `make python` has a stand-in for its loader.
+.PHONY: torch
+torch: ## torch's own DataLoader with the package; fetches torch from PyPI
+	"$(VENV)/bin/pip" install --quiet --disable-pip-version-check torch
+	cd python && "$(VENV)/bin/python" -m pytest -q tests/test_torch_itself.py
+
 .PHONY: doc
 doc: ## the documentation builds without a warning
 	RUSTDOCFLAGS="-D warnings -A rustdoc::private-intra-doc-links" $(CARGO) doc --workspace --no-deps \
