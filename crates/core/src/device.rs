@@ -43,6 +43,8 @@ pub(crate) struct Device {
     pub(crate) distance: Bytes,
     /// Fetches handed to the driver and not completed.
     pub(crate) in_flight: u32,
+    /// Their bytes.
+    bytes_in_flight: u64,
     /// Fetches that wait for one of those to complete.
     pub(crate) queue: VecDeque<RequestId>,
     /// Fetches of the plan without a waiting read: they go after those in the queue, or
@@ -82,6 +84,7 @@ impl Device {
             ahead: Nanos(0),
             distance: Bytes(0),
             in_flight: 0,
+            bytes_in_flight: 0,
             queue: VecDeque::new(),
             planned: VecDeque::new(),
             deferred: DeferredQueue::default(),
@@ -127,6 +130,16 @@ impl Device {
         match self.is_stalled(now) {
             true => self.profile().most(),
             false => self.measure.limit(),
+        }
+    }
+
+    /// The same while its requests may hold so many bytes of memory, and one more may be as long as that. Two
+    /// are no question of memory: a device with one has nothing to go on with.
+    pub(crate) fn limit_in(&self, memory: Bytes, longest: Bytes, now: Nanos) -> u32 {
+        let next = self.bytes_in_flight.saturating_add(longest.0);
+        match self.in_flight >= 2 && next > memory.0 {
+            true => self.in_flight,
+            false => self.limit(now),
         }
     }
 
@@ -196,7 +209,6 @@ impl Device {
         account: u64,
         position: u64,
         bytes: u64,
-        most: u32,
     ) -> (u64, Sent) {
         // Its first request continues none.
         let least = u64::from(self.work == 0);
@@ -206,6 +218,7 @@ impl Device {
             self.busy_since = now;
         }
         self.in_flight += 1;
+        self.bytes_in_flight += bytes;
         self.ahead = Nanos(self.ahead.0.saturating_add(expected.0));
         let sample = Sample {
             sent: now,
@@ -215,7 +228,7 @@ impl Device {
             in_flight: self.in_flight,
             left: self.in_flight,
             is_cut: false,
-            is_full: self.in_flight >= most.min(self.measure.limit()),
+            is_full: false,
             ahead: self.ahead,
         };
         (
@@ -232,6 +245,7 @@ impl Device {
             ..sent.sample
         };
         self.in_flight -= 1;
+        self.bytes_in_flight -= sample.bytes.0;
         self.ahead = Nanos(self.ahead.0.saturating_sub(sent.expected.0));
         if is_whole {
             self.measure.ended(&sample);
@@ -269,5 +283,38 @@ impl Device {
         let before = if distance == 0 { self.run } else { 0 };
         self.run = before.saturating_add(bytes);
         self.last_end = position.saturating_add(bytes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+
+    #[test]
+    fn requests_of_a_server_hold_as_much_memory_as_they_may_and_two_are_always_allowed() {
+        let store = Profile::constant(Nanos(30_000_000), 80_000_000).unwrap();
+        let store = store.with_servers(16).unwrap();
+        for (memory, bytes, expected) in [
+            (8 * MIB, MIB, 8),
+            (8 * MIB, MIB / 2, 15),
+            (8 * MIB, 4096, 64),
+            (MIB / 2, MIB, 2),
+            (0, 4096, 2),
+        ] {
+            let mut measure = crate::spec::Choice::of(&crate::measure::LIST[0]).build();
+            measure.told(&store);
+            let mut device = Device::new(measure);
+            let mut sent = std::vec::Vec::new();
+            while device.in_flight < device.limit_in(Bytes(memory), Bytes(MIB), Nanos(0)) {
+                sent.push(device.take(Nanos(0), 0, 0, bytes).1);
+            }
+            assert_eq!(device.in_flight, expected, "{memory} bytes, {bytes} each");
+            for sent in sent {
+                device.end(Nanos(1), &sent, true);
+            }
+            assert_eq!(device.bytes_in_flight, 0);
+        }
     }
 }

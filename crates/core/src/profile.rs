@@ -124,7 +124,8 @@ impl Profile {
     }
 
     /// The same, for a device that shall never have more requests than that, whatever it can work
-    /// on: at least one.
+    /// on: at least one. It may be a server that never answers, so its requests hold half an engine's memory at
+    /// most.
     #[must_use]
     pub fn with_most(self, most: u32) -> Self {
         let most = most.max(1);

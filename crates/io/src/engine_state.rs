@@ -256,8 +256,7 @@ impl EngineState {
                 vec![self.device(device, None, prior)]
             }
             Place::Served(device, most) if !self.placing.is_array() => {
-                let most = self.requests_of_the_served(most.unwrap_or(SERVED_MAX));
-                vec![self.device(device, Some(most), prior)]
+                vec![self.device(device, Some(most.unwrap_or(SERVED_MAX)), prior)]
             }
             // Real devices are numbered from the other end.
             _ => {
@@ -281,14 +280,6 @@ impl EngineState {
             self.feed(Input::Device { device, profile });
         }
         device
-    }
-
-    /// Most requests of a served device at once: its server may never answer them, and the memory of
-    /// those is lost to others. Half the memory at most.
-    fn requests_of_the_served(&self, most: u32) -> u32 {
-        let settings = self.engine.settings();
-        let requests = settings.memory.0 / 2 / settings.request_max.0.max(1);
-        u32::try_from(requests).map_or(most, |requests| requests.clamp(2, most.max(2)))
     }
 
     /// Numbers a reader and opens it.

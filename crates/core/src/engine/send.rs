@@ -21,7 +21,7 @@ use crate::device::Device;
 use crate::dispatch::Waiting;
 use crate::known;
 use crate::protocol::{Fetch, Output};
-use crate::units::{DeviceId, RequestId};
+use crate::units::{Bytes, DeviceId, RequestId};
 
 /// The next request of a device.
 enum Next {
@@ -99,7 +99,7 @@ impl Engine {
             return None;
         }
         let limit = self.settings.in_flight_max;
-        let has_room = device.in_flight < limit.min(device.limit(self.now));
+        let has_room = device.in_flight < self.most(device);
         if self.holds_back(device) {
             // Planned requests come after the others, but one that continues may go before them.
             return if has_room { self.choose(id) } else { None };
@@ -187,6 +187,20 @@ impl Engine {
         }
     }
 
+    /// Most requests that a device may have now. Those of a server that may never answer hold half the
+    /// memory at most, because it is lost to others until then.
+    fn most(&self, device: &Device) -> u32 {
+        let most = match device.profile().most() {
+            u32::MAX => device.limit(self.now),
+            _ => {
+                let frames = u64::from(self.memory.frames_usable());
+                let half = Bytes(frames * u64::from(self.settings.block_bytes) / 2);
+                device.limit_in(half, self.settings.request_max, self.now)
+            }
+        };
+        most.min(self.settings.in_flight_max)
+    }
+
     fn start(&mut self, id: RequestId) {
         let Some(request) = known(self.requests.get(id), QUEUED) else {
             return;
@@ -200,17 +214,13 @@ impl Engine {
             let owner = owner.and_then(|owner| self.readers.get_mut(&owner));
             let account = owner.and_then(|reader| reader.accounts.get_mut(member));
             let before = account.as_ref().map_or(0, |account| **account);
-            let (after, mut sent) = state.take(
-                self.now,
-                before,
-                position,
-                bytes.0,
-                self.settings.in_flight_max,
-            );
-            sent.sample.is_cut = is_cut;
+            let (after, mut sent) = state.take(self.now, before, position, bytes.0);
             if let Some(account) = account {
                 *account = after;
             }
+            sent.sample.is_cut = is_cut;
+            let device = self.devices.get(&device);
+            sent.sample.is_full = device.is_some_and(|d| d.in_flight >= self.most(d));
             if let Some(request) = self.requests.get_mut(id) {
                 request.sent = Some(Box::new(sent));
             }

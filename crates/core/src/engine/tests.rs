@@ -3,6 +3,7 @@
 
 mod exact_hints;
 mod prefetch_memory;
+mod served;
 
 use std::collections::BTreeSet;
 use std::vec;

@@ -1,0 +1,78 @@
+//! Requests of a server that may never answer hold half the memory at most; short ones are as many as it
+//! is given.
+
+use std::format;
+
+use super::Rig;
+use crate::detect::Access;
+use crate::protocol::{FetchOutcome, Input, Wants};
+use crate::units::{Block, Bytes, DeviceId, FileId, Nanos, ReadId, ReaderId};
+use crate::{Placement, Profile, preset};
+
+const BLOCK: u64 = 4096;
+const MOST: u32 = 64;
+
+/// So many readers of files of a store of so many servers, each of so many blocks.
+fn rig(servers: u32, memory: u64, readers: u32, blocks: u32) -> Rig {
+    let forerun = preset::find("forerun").unwrap();
+    let mut rig = Rig::of(forerun.settings(Bytes(memory)).unwrap());
+    let store = Profile::constant(Nanos(30_000_000), 80_000_000).unwrap();
+    let store = store.with_servers(servers).unwrap().with_most(MOST);
+    rig.input(Input::Device {
+        device: DeviceId(0),
+        profile: store,
+    });
+    for number in 0..readers {
+        let (file, reader) = (FileId(number), ReaderId(number));
+        rig.input(Input::File {
+            file,
+            placement: Placement::linear(DeviceId(0), Bytes(u64::from(number) << 30)),
+            bytes: Bytes(u64::from(blocks) * BLOCK),
+        });
+        rig.input(Input::Open { reader, file });
+        let access = Access {
+            block: Block(0),
+            head: 0,
+            count: blocks.min(16),
+            previous: None,
+        };
+        rig.input(Input::Read {
+            read: ReadId(number),
+            reader,
+            access,
+            wants: Wants::Presence,
+            fresh: true,
+        });
+    }
+    rig
+}
+
+fn bytes_in_flight(rig: &Rig) -> u64 {
+    rig.outstanding
+        .iter()
+        .map(|fetch| u64::from(fetch.extent.count) * BLOCK)
+        .sum()
+}
+
+#[test]
+fn short_requests_are_as_many_as_a_server_is_given_however_little_memory_there_is() {
+    // Servers, memory, readers, blocks of each; and how many go out.
+    for (servers, memory, readers, blocks, expected) in [
+        (16, 16 << 20, 100, 1, 64),
+        (16, 16 << 20, 100, 16, 64),
+        (16, 3 << 20, 100, 1, 64),
+        (2, 16 << 20, 100, 1, 8),
+        (2, 256 << 20, 20, 512, 8),
+    ] {
+        let mut rig = rig(servers, memory, readers, blocks);
+        let case = format!("{memory} bytes, {readers} of {blocks} blocks");
+        let count = rig.outstanding.len();
+        assert_eq!(count, expected, "{case}");
+        for _ in 0..readers {
+            let is_within = bytes_in_flight(&rig) <= memory / 2;
+            assert!(is_within || rig.outstanding.len() == 2, "{case}");
+            rig.complete(0, FetchOutcome::Done);
+        }
+        rig.settle();
+    }
+}
