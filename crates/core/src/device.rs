@@ -196,6 +196,15 @@ impl Device {
         !self.queue.is_empty() || self.deferred.len() > 0
     }
 
+    /// Whether pieces of one window take turns from other readers: it works on several requests at
+    /// once, readers wait for their turn all the same, and to continue costs as much as to begin.
+    pub(crate) fn is_crowded(&self) -> bool {
+        let alone = |distance| self.measure.expected(Bytes(distance), Bytes(1)).0;
+        let (continuing, beginning) = (alone(0), alone(u64::MAX));
+        let is_flat = beginning > 0 && continuing > beginning / 2;
+        is_flat && self.profile().is_parallel() && self.deferred.len() > 0
+    }
+
     /// When a request that is made now came: now, in terms of work, unless it was deferred before.
     pub(crate) fn came(&self) -> u64 {
         self.granted_came.unwrap_or(self.work)

@@ -144,6 +144,12 @@ impl Profile {
         self.servers
     }
 
+    /// Whether it is known to work on several requests at once.
+    #[must_use]
+    pub fn is_parallel(&self) -> bool {
+        (2..SERVERS_MAX).contains(&self.servers)
+    }
+
     /// How many requests it is given at most. One server gets two, so that it never runs idle.
     /// Several get four each: requests do not fall on servers evenly, and with four for each a part
     /// of e^-4, 2 %, of them has none. Unlimited if the number of servers is not given.

@@ -198,11 +198,12 @@ impl Engine {
         }
     }
 
-    /// Most blocks of one request of a window of so many.
+    /// Most blocks of one request of a window of so many: half of them, so that one part is read while
+    /// the other comes.
     fn longest(&self, device: DeviceId, window: u32) -> u32 {
         let longest = (self.settings.request_max.0 / u64::from(self.settings.block_bytes)) as u32;
         match self.devices.get(&device) {
-            Some(device) if self.holds_back(device) => {
+            Some(device) if self.holds_back(device) && !device.is_crowded() => {
                 longest.min(window.div_ceil(2).max(PIECE_MIN))
             }
             _ => longest,

@@ -248,6 +248,10 @@ impl Online {
             // The expected times of these were only told.
             return;
         }
+        if self.probes > 0 {
+            // These were sent before the costs were measured again.
+            return;
+        }
         let old = self.servers;
         let seen = match epoch.is_queued() {
             true => epoch.servers(),
@@ -394,6 +398,33 @@ mod tests {
         }
         let expected = method.expected(Bytes(1 << 30), Bytes(500_000));
         assert!(expected.0.abs_diff(17_000_000) < 1_000_000, "{expected:?}");
+    }
+
+    /// All that a store had been given comes back late: it may have become slower.
+    #[test]
+    fn what_was_sent_before_a_change_of_costs_is_no_evidence_of_fewer_servers() {
+        let described = Profile::constant(Nanos(20_000_000), 80_000_000).unwrap();
+        let mut method = Online::default();
+        method.told(&described.with_servers(8).unwrap());
+        let late = |method: &Online| {
+            let alone = method.expected(Bytes(1 << 30), Bytes(1 << 20)).0;
+            Sample {
+                ended: Nanos(40 * alone),
+                distance: Bytes(1 << 30),
+                bytes: Bytes(1 << 20),
+                in_flight: 32,
+                left: 32,
+                ahead: Nanos(32 * alone),
+                ..Sample::default()
+            }
+        };
+        while method.limit() > 1 {
+            method.ended(&late(&method));
+        }
+        for _ in 0..64 {
+            method.ended(&late(&method));
+        }
+        assert_eq!((method.limit(), method.profile().servers()), (1, 8));
     }
 
     #[test]

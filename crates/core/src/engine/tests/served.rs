@@ -33,7 +33,7 @@ fn rig(servers: u32, memory: u64, readers: u32, blocks: u32) -> Rig {
         let access = Access {
             block: Block(0),
             head: 0,
-            count: blocks.min(16),
+            count: blocks.min(64),
             previous: None,
         };
         rig.input(Input::Read {
@@ -74,5 +74,24 @@ fn short_requests_are_as_many_as_a_server_is_given_however_little_memory_there_i
             rig.complete(0, FetchOutcome::Done);
         }
         rig.settle();
+    }
+}
+
+/// The longest request in blocks, until so many are answered: windows have 128, or 256.
+fn longest(readers: u32, answers: u32) -> u32 {
+    let mut rig = rig(2, 256 << 20, readers, 512);
+    let mut longest = 0;
+    for _ in 0..answers {
+        let lengths = rig.outstanding.iter().map(|fetch| fetch.extent.count);
+        longest = longest.max(lengths.max().unwrap_or(0));
+        rig.complete(0, FetchOutcome::Done);
+    }
+    longest
+}
+
+#[test]
+fn a_window_is_one_request_where_others_wait_for_their_turn_and_two_where_none_does() {
+    for (readers, expected) in [(100, 128), (20, 128), (8, 256), (1, 64)] {
+        assert_eq!(longest(readers, 8), expected, "{readers} readers");
     }
 }
