@@ -118,6 +118,8 @@ pub struct DeviceFacts<'a> {
     pub distance: Bytes,
     /// Which one it is.
     pub id: DeviceId,
+    /// Streams that have blocks ahead of their reader, this one included.
+    pub streams: u32,
 }
 
 impl DeviceFacts<'_> {
@@ -125,6 +127,16 @@ impl DeviceFacts<'_> {
     #[must_use]
     pub fn depth(&self, location: Bytes) -> Bytes {
         self.profile.competitive_depth(self.distance, location)
+    }
+
+    /// Requests that a server works on at once for each stream: at least 1, and 1 where their number is not
+    /// known, or where it depends on the layout of files.
+    #[must_use]
+    pub fn servers_a_stream(&self) -> u32 {
+        match self.profile.is_served() && self.profile.is_parallel() {
+            true => (self.profile.servers() / self.streams.max(1)).max(1),
+            false => 1,
+        }
     }
 }
 

@@ -138,6 +138,13 @@ impl Profile {
         self.most
     }
 
+    /// Whether it is a server, of which any part takes any request: on an array of disks each file lies where
+    /// it lies.
+    #[must_use]
+    pub fn is_served(&self) -> bool {
+        self.most < u32::MAX
+    }
+
     /// How many requests the device works on at once; [`SERVERS_MAX`] if not given.
     #[must_use]
     pub fn servers(&self) -> u32 {

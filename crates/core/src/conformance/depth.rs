@@ -26,6 +26,7 @@ struct Case {
     profile: Profile,
     distance: Bytes,
     id: DeviceId,
+    streams: u32,
 }
 
 impl Case {
@@ -54,8 +55,15 @@ impl Case {
         };
         let distance = Bytes(random.magnitude(40));
         let id = DeviceId(random.magnitude(8) as u16);
+        let servers = 1 + random.magnitude(10) as u32;
+        let mut profile = profile.with_servers(servers).unwrap_or_default();
+        if random.one_in(2) {
+            profile = profile.with_most(servers);
+        }
+        let streams = random.magnitude(8) as u32;
         Self {
             id,
+            streams,
             stream,
             profile,
             distance,
@@ -67,6 +75,7 @@ impl Case {
             profile: &self.profile,
             distance: self.distance,
             id: self.id,
+            streams: self.streams,
         }
     }
 

@@ -7,6 +7,17 @@
 //! The waste at the end of a run stays at most `max(D, alpha x consumed)`, so the worst case
 //! over all run lengths is 2.043 instead of 2 (algorithm and closed form: `docs/design/0003`).
 //!
+//! A store works on many requests at once, and a window of D is one of them. A stream there has its
+//! part of these servers, and windows as long as they may have together:
+//!
+//! ```text
+//! window = max(D, alpha x consumed, min(consumed, D x servers / streams))
+//! ```
+//!
+//! A store of 16 servers and D of 2.4 MB: its only reader gets 2.4 MB until it has consumed as much,
+//! then what it has consumed, up to 38 MB. Of 16 readers each gets 2.4 MB. No more bytes are
+//! wasted than were used, and no other stream waits for them.
+//!
 //! Goes beyond Li et al. 2004, whose depth is the case alpha = 0.
 
 use alloc::boxed::Box;
@@ -52,10 +63,12 @@ impl Depth for Growing {
             u64::try_from(u128::from(stream.consumed.0) * u128::from(self.alpha_percent) / 100)
                 .unwrap_or(u64::MAX),
         );
-        let allowed = if stream.waited {
-            grown
-        } else {
-            grown.min(stream.last_window)
+        let servers = u64::from(device.servers_a_stream());
+        let wide = Bytes(competitive.0.saturating_mul(servers)).min(stream.consumed);
+        let longest = grown.max(wide);
+        let allowed = match stream.waited {
+            true => longest,
+            false => longest.min(stream.last_window),
         };
         competitive.max(allowed).max(stream.asked)
     }

@@ -11,21 +11,33 @@ use crate::device::Device;
 use crate::stream::Stream;
 use crate::units::{Block, Bytes, DeviceId, Extent, FileId, ReaderId};
 
-/// Facts of a device for the depth stage.
-pub(super) fn device_facts(id: DeviceId, device: &Device) -> DeviceFacts<'_> {
-    DeviceFacts {
-        profile: device.profile(),
-        distance: device.distance,
-        id,
-    }
-}
-
 /// Whether a request there would continue the device's last one.
 pub(super) fn is_there(device: &Device, position: Bytes) -> bool {
     device.last_end == position.0 && device.queue.is_empty()
 }
 
 impl Engine {
+    /// Facts of a device for the depth stage, about this stream.
+    pub(super) fn device_facts<'a>(
+        &self,
+        id: DeviceId,
+        device: &'a Device,
+        stream: &Stream,
+    ) -> DeviceFacts<'a> {
+        DeviceFacts {
+            profile: device.profile(),
+            distance: device.distance,
+            id,
+            streams: u32::try_from(self.streams_with(stream)).unwrap_or(u32::MAX),
+        }
+    }
+
+    /// Streams that have blocks ahead of their reader, and this one: at least 1.
+    pub(super) fn streams_with(&self, stream: &Stream) -> usize {
+        let streams = self.active_streams + usize::from(stream.ahead() == 0);
+        streams.max(1)
+    }
+
     /// The same for a window of a file. To be asked before its blocks are fetched.
     pub(super) fn continues(&self, file: FileId, window: &Window) -> bool {
         let place = self.place(file, window.start);
@@ -100,9 +112,8 @@ impl Engine {
             ..facts
         };
         let before = self.depth.state_bytes();
-        let stake = self
-            .depth
-            .opened(&facts, &device_facts(place.device, device), &opened);
+        let device = self.device_facts(place.device, device, stream);
+        let stake = self.depth.opened(&facts, &device, &opened);
         let grown = self.depth.state_bytes() - before;
         self.memory.charge(i64::try_from(grown).unwrap_or(i64::MAX));
         Some(stake)
@@ -132,7 +143,8 @@ impl Engine {
                 is_cut: *is_changed || stream.direction.is_end(stream.touched, blocks),
                 stake: stream.stake,
             };
-            self.depth.ended(&end, &device_facts(place.device, device));
+            let device = self.device_facts(place.device, device, stream);
+            self.depth.ended(&end, &device);
         }
     }
 }

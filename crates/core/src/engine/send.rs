@@ -190,9 +190,9 @@ impl Engine {
     /// Most requests that a device may have now. Those of a server that may never answer hold half the
     /// memory at most, because it is lost to others until then.
     fn most(&self, device: &Device) -> u32 {
-        let most = match device.profile().most() {
-            u32::MAX => device.limit(self.now),
-            _ => {
+        let most = match device.profile().is_served() {
+            false => device.limit(self.now),
+            true => {
                 let frames = u64::from(self.memory.frames_usable());
                 let half = Bytes(frames * u64::from(self.settings.block_bytes) / 2);
                 device.limit_in(half, self.settings.request_max, self.now)

@@ -18,7 +18,7 @@
 //! down to a sixteenth; once it does, the full part comes back.
 
 use super::Engine;
-use super::learn::{device_facts, is_there};
+use super::learn::is_there;
 use super::place::FILE;
 use super::read::READER;
 use crate::deferred::DeferredRequest;
@@ -337,7 +337,7 @@ impl Engine {
         };
         let advice = self
             .depth
-            .advise(&facts, &device_facts(here.device, device));
+            .advise(&facts, &self.device_facts(here.device, device, stream));
         let slice = self.slice_left(next_device, next.position.0).0;
         let all = u64::from(members);
         let times = if self.depth.is_for_each_device() {
@@ -389,11 +389,10 @@ impl Engine {
         if percent == 100 {
             return None;
         }
-        let streams = self.active_streams + usize::from(stream.ahead() == 0);
         let frames = self.memory.frames_usable();
         let frames = frames.saturating_sub(self.plan.as_ref().map_or(0, |plan| plan.blocks()));
         let frames = u64::from(frames).saturating_sub(self.next_file.blocks());
-        Some(frames * percent / 100 / streams.max(1) as u64)
+        Some(frames * percent / 100 / self.streams_with(stream) as u64)
     }
 
     fn note(&mut self, reader: ReaderId, block: Block, window: Window, lean: u8) {

@@ -46,6 +46,7 @@ impl Player {
             profile,
             distance: Bytes(0),
             id: DeviceId(0),
+            streams: 1,
         }
     }
 

@@ -142,6 +142,7 @@ fn growing_grows_only_for_a_reader_that_waits() {
             profile: &profile,
             distance: Bytes(0),
             id: DeviceId(0),
+            streams: 1,
         };
         depth.limit(&stream, &device).0
     };
@@ -149,4 +150,39 @@ fn growing_grows_only_for_a_reader_that_waits() {
     assert_eq!(limit(false, 1_000_000), 1_000_000);
     assert_eq!(limit(false, 7_000_000), 7_000_000);
     assert_eq!(limit(false, 0), 1_000_000);
+}
+
+/// D is 1 MB, and 16 servers are there.
+#[test]
+fn a_stream_has_windows_as_long_as_its_part_of_the_servers_could_have_together() {
+    let depth = Choice::parse("depth", depth::LIST, "growing")
+        .unwrap()
+        .build();
+    let profile = Profile::constant(Nanos(10_000_000), 100_000_000).unwrap();
+    let profile = profile.with_servers(16).unwrap().with_most(64);
+    for (consumed, streams, waited, expected) in [
+        (0, 1, true, 1_000_000),
+        (3_000_000, 1, true, 3_000_000),
+        (20_000_000, 1, true, 16_000_000),
+        (20_000_000, 1, false, 5_000_000),
+        (20_000_000, 2, true, 8_000_000),
+        (20_000_000, 16, true, 5_000_000),
+        (3_000_000, 100, true, 1_000_000),
+    ] {
+        let stream = StreamFacts {
+            asked: Bytes(4096),
+            consumed: Bytes(consumed),
+            last_window: Bytes(5_000_000),
+            waited,
+            ..StreamFacts::default()
+        };
+        let device = DeviceFacts {
+            profile: &profile,
+            distance: Bytes(0),
+            id: DeviceId(0),
+            streams,
+        };
+        let limit = depth.limit(&stream, &device).0;
+        assert_eq!(limit, expected, "{consumed} consumed, {streams} streams");
+    }
 }

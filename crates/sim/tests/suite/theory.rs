@@ -154,6 +154,7 @@ impl Rule {
             profile: &self.profile,
             distance: Bytes(0),
             id: DeviceId(0),
+            streams: 1,
         };
         self.depth.limit(&stream, &device).0
     }
