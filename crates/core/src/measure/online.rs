@@ -9,7 +9,6 @@
 //! ever slow it.
 //!
 //! Servers, by Little's law over 16 requests that were not alone, those before it counted to each:
-//!
 //! ```text
 //! servers = sum of the times each and those before it take alone / sum of the times taken
 //! ```
@@ -19,10 +18,11 @@
 //! then two; if they are worked on at once the limit is eight, then 32.
 //!
 //! Control law of exploration: one request in 128 a server is alone while others wait, four where
-//! the number of servers seems to be another: the costs may have changed instead.
+//! their number seems to be another: the costs may have changed instead. On a store two are
+//! enough if the first takes its time, none if they are more and one of the others took it.
 //!
-//! Example: a store of 30 ms. Two reads one by one, 30 ms each. Then two at a time in 30 ms, of
-//! which 30 and 60 were expected one by one: more than one server, so eight go out; and so on.
+//! Example: a store of 30 ms: two reads one by one, 30 ms each; then two at a time in 30 ms, of which
+//! 30 and 60 were expected: several servers, so eight go out.
 
 use alloc::boxed::Box;
 
@@ -58,6 +58,9 @@ const FIRST_EPOCH: u32 = 4;
 const PROBE_EVERY: u32 = 128;
 /// The same between two times that four do because costs may have changed: a 64th, too.
 const CHANGES_EVERY: u32 = 512;
+/// Others at a device only ever make a request slower: costs have not changed while one of so many, an
+/// epoch's, takes the time it takes alone, to a quarter.
+const ON_TIME: u32 = EPOCH;
 /// A request that is never answered keeps the device from running out, so it is tried ever more
 /// rarely.
 const PAUSES_MAX: u32 = 10;
@@ -104,6 +107,8 @@ struct Online {
     since_alone: u32,
     /// They were measured since the last epoch that was believed.
     is_checked: bool,
+    /// Requests since one took about the time it takes alone.
+    since_on_time: u32,
     /// Requests since the costs were measured because they may have changed.
     since_change: u32,
     /// How often in a row that was given up: twice as many requests each time until the next.
@@ -140,6 +145,7 @@ impl Online {
             epoch: Epoch::default(),
             since_alone: 0,
             is_checked: false,
+            since_on_time: u32::MAX,
             since_change: u32::MAX,
             pauses: 0,
             probes: 0,
@@ -155,6 +161,12 @@ impl Online {
 
     fn is_single(&self) -> bool {
         self.knows_servers && self.whole_servers() == 1
+    }
+
+    /// Whether one request can tell that costs hold. It cannot on a disk, which takes a time by chance as
+    /// it turns.
+    fn is_served(&self) -> bool {
+        self.most < u32::MAX
     }
 
     /// Time of a request that met no queue.
@@ -266,7 +278,8 @@ impl Online {
             false => old.midpoint(seen),
         };
         let every = CHANGES_EVERY.saturating_mul(self.whole_servers());
-        let is_due = is_odd && !self.is_growing && self.since_change >= every;
+        let is_clear = has_grown && self.is_served() && self.since_on_time < ON_TIME;
+        let is_due = is_odd && !is_clear && !self.is_growing && self.since_change >= every;
         // On one server costs are measured in another way, from which there is no way back but
         // this.
         let is_single = next < ONE * 3 / 2 && !self.is_single() && !self.is_checked;
@@ -324,9 +337,18 @@ impl Measure for Online {
         let before = core::mem::replace(&mut self.ended, sample.ended);
         let expected = self.costs.expected(sample.distance, sample.bytes).0;
         self.mean = self.mean - self.mean / MEAN_OF + expected / MEAN_OF;
+        let time = sample.ended.since(sample.sent).0;
+        self.since_on_time = match time.abs_diff(expected) <= expected / 4 {
+            true => 0,
+            false => self.since_on_time.saturating_add(1),
+        };
         self.learn(sample, before);
         if sample.in_flight == 1 {
-            self.probes = self.probes.saturating_sub(1);
+            let left = self.probes.saturating_sub(1);
+            self.probes = match self.since_on_time == 0 && self.is_served() {
+                true => left.min(1),
+                false => left,
+            };
             self.since_alone = 0;
             self.pauses = 0;
         }
@@ -400,31 +422,68 @@ mod tests {
         assert!(expected.0.abs_diff(17_000_000) < 1_000_000, "{expected:?}");
     }
 
+    /// A store of eight servers.
+    fn store() -> Online {
+        let described = Profile::constant(Nanos(20_000_000), 80_000_000).unwrap();
+        let mut method = Online::default();
+        method.told(&described.with_servers(8).unwrap().with_most(256));
+        method
+    }
+
+    /// A request that was sent with so many and took so many times the time it takes alone.
+    fn sample(method: &Online, in_flight: u32, times: u64) -> Sample {
+        let alone = method.expected(Bytes(1 << 30), Bytes(1 << 20)).0;
+        Sample {
+            ended: Nanos(times * alone),
+            distance: Bytes(1 << 30),
+            bytes: Bytes(1 << 20),
+            in_flight,
+            left: in_flight,
+            ahead: Nanos(u64::from(in_flight) * alone),
+            ..Sample::default()
+        }
+    }
+
+    /// Until it wants to know its costs anew, because all come back late.
+    fn suspicious() -> Online {
+        let mut method = store();
+        while method.limit() > 1 {
+            method.ended(&sample(&method, 32, 40));
+        }
+        method
+    }
+
     /// All that a store had been given comes back late: it may have become slower.
     #[test]
     fn what_was_sent_before_a_change_of_costs_is_no_evidence_of_fewer_servers() {
-        let described = Profile::constant(Nanos(20_000_000), 80_000_000).unwrap();
-        let mut method = Online::default();
-        method.told(&described.with_servers(8).unwrap());
-        let late = |method: &Online| {
-            let alone = method.expected(Bytes(1 << 30), Bytes(1 << 20)).0;
-            Sample {
-                ended: Nanos(40 * alone),
-                distance: Bytes(1 << 30),
-                bytes: Bytes(1 << 20),
-                in_flight: 32,
-                left: 32,
-                ahead: Nanos(32 * alone),
-                ..Sample::default()
-            }
-        };
-        while method.limit() > 1 {
-            method.ended(&late(&method));
-        }
+        let mut method = suspicious();
         for _ in 0..64 {
-            method.ended(&late(&method));
+            method.ended(&sample(&method, 32, 40));
         }
         assert_eq!((method.limit(), method.profile().servers()), (1, 8));
+    }
+
+    #[test]
+    fn costs_are_known_after_two_requests_that_take_their_time_and_after_four_that_do_not() {
+        for (times, expected) in [(1, 2), (3, 4)] {
+            let (mut method, mut alone) = (suspicious(), 0);
+            while method.limit() == 1 {
+                method.ended(&sample(&method, 1, times));
+                alone += 1;
+            }
+            assert_eq!(alone, expected, "{times} times the time expected");
+        }
+    }
+
+    /// Of 32 requests that go out together all come back in the time of one.
+    #[test]
+    fn more_servers_are_believed_at_once_where_requests_take_their_time() {
+        let mut method = store();
+        for _ in 0..EPOCH {
+            method.ended(&sample(&method, 32, 1));
+            assert!(method.limit() > 1, "nothing is measured for it");
+        }
+        assert_eq!(method.profile().servers(), 32);
     }
 
     #[test]
