@@ -197,11 +197,15 @@ impl Address {
                 .with_url(url)
                 .with_client_options(any)
                 .build();
-            parsed.map_err(|_| object_store::Error::Generic {
-                store: "S3",
-                source: format!("the endpoint {url:?} is none: give one as http://host:port")
-                    .into(),
-            })?;
+            let is_http = url.starts_with("http://") || url.starts_with("https://");
+            let is_split = url.contains(|c: char| c.is_whitespace() || c.is_control());
+            if parsed.is_err() || !is_http || is_split {
+                let text = format!("{url:?} is no endpoint: give one as http://host:port");
+                return Err(object_store::Error::Generic {
+                    store: "S3",
+                    source: text.into(),
+                });
+            }
         }
         let is_plain = endpoint
             .as_ref()
@@ -300,6 +304,10 @@ mod tests {
                 "http://[",
                 "://",
                 "127.0.0.1:80",
+                "a: b",
+                "x:y z",
+                "http://a\tb",
+                "ftp://x",
             ] {
                 let refused = connect(name, wrong).unwrap_err().to_string();
                 assert!(
