@@ -9,6 +9,10 @@
 //! ```
 //!
 //! The engine goes on with the fetch that nothing waits for any more, and keeps its blocks.
+//!
+//! Handlers of signals run in the main thread alone. Reads of other threads are plain ones, which copy each
+//! block as it arrives: a read that waits for all of its blocks holds them in the engine's memory until
+//! then, which is 16 MiB for 256 threads of 64 KiB each.
 
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -16,9 +20,16 @@ use std::time::Duration;
 
 use forerun_io::{Driver, Reader};
 use pyo3::prelude::*;
+use rustix::process::getpid;
+use rustix::thread::gettid;
 
 /// How long a signal may remain unseen.
 const SIGNALS_EVERY: Duration = Duration::from_millis(50);
+
+/// Whether this is the thread that the process began with, or that forked it.
+fn is_main_thread() -> bool {
+    gettid() == getpid()
+}
 
 /// How a read ended.
 pub(crate) enum Ended {
@@ -29,7 +40,7 @@ pub(crate) enum Ended {
 
 /// Reads at an offset. The interpreter is not held.
 pub(crate) fn read_at(driver: &Driver, reader: &Reader, into: &mut [u8], offset: u64) -> Ended {
-    if !reader.is_served() {
+    if !reader.is_served() || !is_main_thread() {
         return Ended::Read(reader.read_at(into, offset));
     }
     if let Err(error) = reader.look_if_due() {

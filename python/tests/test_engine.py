@@ -7,6 +7,7 @@ import tomllib
 import pytest
 
 import forerun
+from forerun._forerun import Handle
 
 PROFILE = """
 servers = 1
@@ -113,6 +114,32 @@ def test_threads_share_a_file(file, content):
     for thread in threads:
         thread.join()
     assert not failed
+
+
+def test_many_threads_in_little_memory_have_each_block_fetched_once():
+    """256 reads of 64 KiB are 16 MiB, if each holds its blocks until all are there."""
+    engine = forerun.Engine(memory=6 << 20)
+    lock, fetched, size, piece = threading.Lock(), [0], 512 << 10, 64 << 10
+    answers = []
+
+    def fetch(start, end):
+        threading.Event().wait(0.005)  # a slow server
+        with lock:
+            fetched[0] += end - start
+        return bytes(end - start)
+
+    def read(number):
+        handle = Handle.fetched(engine, fetch, f"object {number}", "1", size)
+        for offset in range(0, size, piece):
+            answers.append(len(handle.pread(piece, offset)))
+
+    threads = [threading.Thread(target=read, args=(number,)) for number in range(256)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert answers == [piece] * (256 * size // piece)
+    assert fetched[0] < 1.1 * 256 * size
 
 
 def test_a_file_closed_by_another_thread_ends_the_reads_with_an_error_or_the_bytes(path):

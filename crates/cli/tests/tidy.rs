@@ -89,7 +89,7 @@ const DEPENDENCIES: &[Allowed] = &[
     only(
         "python/Cargo.toml",
         &[CORE, IO, SIM, EMULATED, LAB, STORE],
-        &["pyo3"],
+        &["pyo3", "rustix"],
     ),
 ];
 
