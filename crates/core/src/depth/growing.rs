@@ -15,8 +15,8 @@
 //! ```
 //!
 //! A store of 16 servers and D of 2.4 MB: its only reader gets 2.4 MB until it has consumed as much,
-//! then what it has consumed, up to 38 MB. Of 16 readers each gets 2.4 MB. No more bytes are
-//! wasted than were used, and no other stream waits for them.
+//! then as many bytes as it has consumed, up to 38 MB. Of 16 readers each gets 2.4 MB at first. No
+//! more bytes are wasted than were used, and no other stream waits for them.
 //!
 //! Goes beyond Li et al. 2004, whose depth is the case alpha = 0.
 

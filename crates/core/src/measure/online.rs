@@ -59,7 +59,8 @@ const PROBE_EVERY: u32 = 128;
 /// The same between two times that four do because costs may have changed: a 64th, too.
 const CHANGES_EVERY: u32 = 512;
 /// Others at a device only ever make a request slower: costs have not changed while one of so many, an
-/// epoch's, takes the time it takes alone, to a quarter.
+/// epoch's, takes the time it takes alone, to a quarter. A disk is asked more often: it takes a time by chance
+/// as it turns.
 const ON_TIME: u32 = EPOCH;
 /// A request that is never answered keeps the device from running out, so it is tried ever more
 /// rarely.
@@ -161,12 +162,6 @@ impl Online {
 
     fn is_single(&self) -> bool {
         self.knows_servers && self.whole_servers() == 1
-    }
-
-    /// Whether one request can tell that costs hold. It cannot on a disk, which takes a time by chance as
-    /// it turns.
-    fn is_served(&self) -> bool {
-        self.most < u32::MAX
     }
 
     /// Time of a request that met no queue.
@@ -278,7 +273,7 @@ impl Online {
             false => old.midpoint(seen),
         };
         let every = CHANGES_EVERY.saturating_mul(self.whole_servers());
-        let is_clear = has_grown && self.is_served() && self.since_on_time < ON_TIME;
+        let is_clear = has_grown && self.profile.is_served() && self.since_on_time < ON_TIME;
         let is_due = is_odd && !is_clear && !self.is_growing && self.since_change >= every;
         // On one server costs are measured in another way, from which there is no way back but
         // this.
@@ -345,7 +340,7 @@ impl Measure for Online {
         self.learn(sample, before);
         if sample.in_flight == 1 {
             let left = self.probes.saturating_sub(1);
-            self.probes = match self.since_on_time == 0 && self.is_served() {
+            self.probes = match self.since_on_time == 0 && self.profile.is_served() {
                 true => left.min(1),
                 false => left,
             };
