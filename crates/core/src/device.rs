@@ -61,8 +61,6 @@ pub(crate) struct Device {
     pub(crate) ended: Nanos,
     /// Since when it has had fetches all the time.
     busy_since: Nanos,
-    /// How often the last fetch in flight completed with none waiting.
-    pub(crate) idled: u64,
     /// Where the last fetch handed to it ends.
     pub(crate) last_end: u64,
     /// Bytes handed to it since it last had to switch.
@@ -92,7 +90,6 @@ impl Device {
             granted_came: None,
             ended: Nanos(0),
             busy_since: Nanos(0),
-            idled: 0,
             last_end: 0,
             run: 0,
             slice: Bytes(0),
@@ -260,9 +257,6 @@ impl Device {
             self.measure.ended(&sample);
         } else {
             self.measure.lost(sample.in_flight);
-        }
-        if self.in_flight == 0 && self.queue.is_empty() && self.planned.is_empty() {
-            self.idled += 1;
         }
         self.ended = now;
     }

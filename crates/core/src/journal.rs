@@ -4,7 +4,7 @@
 //! must give the outputs. Text, because a difference should be read by a person.
 //!
 //! ```text
-//! forerun-journal 1
+//! forerun-journal 2
 //! settings memory_bytes=268435456 block_bytes=4096 detect=ondemand ...
 //! < 0 file 1 device 0 at 0 bytes 104857600
 //! < 0 open 1 file 1
@@ -33,7 +33,10 @@ use crate::settings::{Settings, SettingsError};
 use crate::units::Nanos;
 
 /// First line of every journal; the number is the version of the format.
-pub const MAGIC: &str = "forerun-journal 1";
+pub const MAGIC: &str = "forerun-journal 2";
+
+/// The first word of a journal of any version.
+const NAME: &str = "forerun-journal";
 
 /// One line of a journal after its head.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -54,8 +57,10 @@ pub fn head(settings: &Settings) -> String {
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum LineError {
-    /// Not the first line of a journal of this version.
+    /// Not the first line of a journal.
     Magic,
+    /// The first line of a journal of another version; which stands there.
+    Version(String),
     /// The second line is not a settings line.
     NoSettings,
     /// The settings cannot be used.
@@ -77,6 +82,11 @@ impl fmt::Display for LineError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Magic => write!(f, "not a journal: the first line must be {MAGIC:?}"),
+            Self::Version(found) => write!(
+                f,
+                "a journal of version {found:?}, and this program reads {MAGIC:?} only: \
+                 replay it with the version that wrote it"
+            ),
             Self::NoSettings => f.write_str("the second line must begin with \"settings\""),
             Self::Settings(e) => e.fmt(f),
             Self::Missing(what) => write!(f, "the line ends where {what} should stand"),
@@ -93,10 +103,12 @@ impl core::error::Error for LineError {}
 /// Reads the two lines of the head.
 ///
 /// # Errors
-/// A wrong magic line, or settings that cannot be used.
+/// A wrong magic line or version, or settings that cannot be used.
 pub fn parse_head(first: &str, second: &str) -> Result<Settings, LineError> {
     if first.trim_end() != MAGIC {
-        return Err(LineError::Magic);
+        let version = first.trim_end().strip_prefix(NAME);
+        let version = version.and_then(|rest| rest.strip_prefix(' '));
+        return Err(version.map_or(LineError::Magic, |found| LineError::Version(found.into())));
     }
     let settings = second
         .strip_prefix("settings ")

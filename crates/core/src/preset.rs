@@ -37,8 +37,6 @@ pub struct Preset {
     pub hinted: &'static str,
     /// See [`Settings::unread_percent`].
     pub unread_percent: u8,
-    /// See [`Settings::lean_async`].
-    pub lean_async: bool,
     /// How the file that is opened next is predicted.
     pub next_file: &'static str,
     /// Where the costs of devices come from.
@@ -70,7 +68,6 @@ const BASE: Preset = Preset {
     split: "fixed",
     hinted: "none",
     unread_percent: 100,
-    lean_async: false,
     next_file: "none",
     measure: "given",
     // They keep a flash array or a remote store busy with 1 MiB each.
@@ -95,7 +92,6 @@ const FORERUN: Preset = Preset {
     split: "fixed",
     hinted: "forestall",
     unread_percent: UNREAD_PERCENT,
-    lean_async: true,
     next_file: "none",
     measure: "online",
     in_flight_max: IN_FLIGHT_MAX,
@@ -320,7 +316,6 @@ impl Preset {
             request_max: Bytes(1 << 20),
             in_flight_max: self.in_flight_max,
             unread_percent: self.unread_percent,
-            lean_async: self.lean_async,
             next_file: Choice::parse("next_file", next_file::LIST, self.next_file)?,
             measure: Choice::parse("measure", measure::LIST, self.measure)?,
         };

@@ -49,9 +49,6 @@ pub struct Settings {
     /// How much of the memory, in per cent from 1 to 100, all streams together may hold unread.
     /// 100 = no bound of our own, as in Linux.
     pub unread_percent: u8,
-    /// Start the next window late while the device never runs idle, so that the memory goes into
-    /// longer windows instead of two of them.
-    pub lean_async: bool,
     /// Which files to open ahead of programs that walk folders.
     pub next_file: Choice<Box<dyn next_file::NextFile>>,
     /// Where the costs of devices come from.
@@ -295,7 +292,7 @@ impl fmt::Display for Settings {
         write!(
             f,
             "memory_bytes={} block_bytes={} detect={} depth={} dispatch={} reclaim={} request_max_bytes={} \
-             in_flight_max={} unread_percent={} lean_async={} hinted=",
+             in_flight_max={} unread_percent={} hinted=",
             self.memory,
             self.block_bytes,
             self.detect,
@@ -305,7 +302,6 @@ impl fmt::Display for Settings {
             self.request_max,
             self.in_flight_max,
             self.unread_percent,
-            self.lean_async,
         )?;
         match &self.hinted {
             Some(choice) => choice.fmt(f)?,
@@ -328,7 +324,7 @@ impl FromStr for Settings {
     type Err = SettingsError;
 
     fn from_str(line: &str) -> Result<Self, SettingsError> {
-        let mut fields = line.split_ascii_whitespace().peekable();
+        let mut fields = line.split_ascii_whitespace();
         fn field<'a>(
             fields: &mut impl Iterator<Item = &'a str>,
             name: &str,
@@ -345,7 +341,7 @@ impl FromStr for Settings {
                 SettingsError::Line([name, "=", text, " cannot be read"].concat().to_string())
             })
         }
-        let mut settings = Self {
+        let settings = Self {
             memory: Bytes(value("memory_bytes", next("memory_bytes")?)?),
             block_bytes: value("block_bytes", next("block_bytes")?)?,
             detect: Choice::parse("detect", detect::LIST, next("detect")?)?,
@@ -355,46 +351,17 @@ impl FromStr for Settings {
             request_max: Bytes(value("request_max_bytes", next("request_max_bytes")?)?),
             in_flight_max: value("in_flight_max", next("in_flight_max")?)?,
             unread_percent: value("unread_percent", next("unread_percent")?)?,
-            lean_async: value("lean_async", next("lean_async")?)?,
-            hinted: None,
-            hinting: Hinting::default(),
-            next_file: Choice::of(&next_file::none::METHOD),
-            measure: Choice::of(&measure::given::METHOD),
-            split: Choice::of(&split::fixed::METHOD),
-            shape: Choice::of(&shape::whole::METHOD),
+            hinted: parse_hinted(next("hinted")?)?,
+            hinting: Hinting {
+                notice: value("notice", next("notice")?)?,
+                exact: value("exact_hints", next("exact_hints")?)?,
+                blocks: value("hinted_blocks", next("hinted_blocks")?)?,
+            },
+            next_file: Choice::parse("next_file", next_file::LIST, next("next_file")?)?,
+            measure: Choice::parse("measure", measure::LIST, next("measure")?)?,
+            split: Choice::parse("split", split::LIST, next("split")?)?,
+            shape: Choice::parse("shape", shape::LIST, next("shape")?)?,
         };
-        // Journals from before there were hints end here ..
-        if fields.peek().is_some() {
-            settings.hinted = parse_hinted(field(&mut fields, "hinted")?)?;
-        }
-        // .. those from before they could be followed in several ways here ..
-        if fields.peek().is_some() {
-            settings.hinting = Hinting {
-                notice: value("notice", field(&mut fields, "notice")?)?,
-                exact: value("exact_hints", field(&mut fields, "exact_hints")?)?,
-                blocks: value("hinted_blocks", field(&mut fields, "hinted_blocks")?)?,
-            };
-        }
-        // .. those from before files were opened ahead here ..
-        if fields.peek().is_some() {
-            let text = field(&mut fields, "next_file")?;
-            settings.next_file = Choice::parse("next_file", next_file::LIST, text)?;
-        }
-        // .. those from before devices were measured here ..
-        if fields.peek().is_some() {
-            let text = field(&mut fields, "measure")?;
-            settings.measure = Choice::parse("measure", measure::LIST, text)?;
-        }
-        // .. those from before the memory was split in several ways here ..
-        if fields.peek().is_some() {
-            let text = field(&mut fields, "split")?;
-            settings.split = Choice::parse("split", split::LIST, text)?;
-        }
-        // .. those from before windows were shaped here.
-        if fields.peek().is_some() {
-            let text = field(&mut fields, "shape")?;
-            settings.shape = Choice::parse("shape", shape::LIST, text)?;
-        }
         settings.check()?;
         Ok(settings)
     }

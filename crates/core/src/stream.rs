@@ -48,10 +48,6 @@ pub(crate) struct Stream {
     pub(crate) last_async: u32,
     /// Whether the reader had to wait since the last window.
     pub(crate) waited: bool,
-    /// How often the device had run idle when the last window was issued.
-    pub(crate) idle_seen: u64,
-    /// Steady windows keep `size >> lean` blocks behind the mark.
-    pub(crate) lean: u8,
     /// Behind its last block in the prefetch cache.
     pub(crate) tail: u32,
     /// Its rank among the streams with blocks in the prefetch cache, while it has some.
@@ -75,8 +71,6 @@ impl Stream {
             last_window: 0,
             last_async: 0,
             waited: false,
-            idle_seen: 0,
-            lean: 0,
             tail: start,
             rank: None,
             stake: Stake::default(),

@@ -136,7 +136,10 @@ pub(crate) fn settings<R: BufRead>(lines: &mut Lines<R>) -> Result<Settings, Rep
     let first = lines.text.clone();
     lines.next()?;
     parse_head(&first, &lines.text).map_err(|error| {
-        let line = if error == LineError::Magic { 1 } else { 2 };
+        let line = match error {
+            LineError::Magic | LineError::Version(_) => 1,
+            _ => 2,
+        };
         ReplayError::Line { line, error }
     })
 }

@@ -198,7 +198,7 @@ fn papers(width: usize, text: &str) -> String {
 
 fn composition(preset: &Preset) -> String {
     format!(
-        "detect={} depth={} shape={} dispatch={} reclaim={} split={} hinted={} unread_percent={} lean_async={} next_file={} measure={}",
+        "detect={} depth={} shape={} dispatch={} reclaim={} split={} hinted={} unread_percent={} next_file={} measure={}",
         preset.detect,
         preset.depth,
         preset.shape,
@@ -207,7 +207,6 @@ fn composition(preset: &Preset) -> String {
         preset.split,
         preset.hinted,
         preset.unread_percent,
-        preset.lean_async,
         preset.next_file,
         preset.measure
     )
@@ -259,7 +258,6 @@ fn json_of_preset(preset: &Preset) -> Value {
         "split": preset.split,
         "hinted": preset.hinted,
         "unread_percent": preset.unread_percent,
-        "lean_async": preset.lean_async,
         "next_file": preset.next_file,
         "measure": preset.measure,
         "default": preset.name == preset::DEFAULT,

@@ -11,11 +11,6 @@
 //! A depth method that learns is told of each window once it is known how much of it the memory
 //! allowed, and may say that the next one is not worth opening before it is missed: then the mark
 //! is passed, and the miss opens it.
-//!
-//! Control law of asynchrony (`lean_async`): where the share limits the windows, two of them in
-//! memory mean each is half as long. Starting the next one early pays only if the device would
-//! otherwise run idle. So while it does not, the part behind the mark is halved window by window
-//! down to a sixteenth; once it does, the full part comes back.
 
 use super::Engine;
 use super::learn::is_there;
@@ -30,16 +25,12 @@ use crate::stream::Stream;
 use crate::table::{Table, flag};
 use crate::units::{Block, Bytes, Extent, FileId, ReaderId};
 
-/// The part behind the mark never shrinks below a sixteenth of the window.
-const LEAN_MAX: u8 = 4;
-
 struct View<'a> {
     table: &'a Table,
     file: FileId,
     limit: u32,
     floor: u32,
     behind_mark: u32,
-    lean: u8,
     room: u32,
     block_bytes: u32,
     in_flight_max: u32,
@@ -53,7 +44,7 @@ impl Ahead for View<'_> {
     }
 
     fn async_size(&self, size: u32) -> u32 {
-        (size >> self.lean).min(self.behind_mark).max(1)
+        size.min(self.behind_mark).max(1)
     }
 
     fn floor(&self) -> u32 {
@@ -92,7 +83,6 @@ struct Bounds {
     floor: u32,
     behind_mark: u32,
     is_early: bool,
-    lean: u8,
     /// Most blocks that the share of memory allows.
     room: u32,
 }
@@ -205,7 +195,7 @@ impl Engine {
         let (first, count) = (window.start, window.size);
         let extent = Extent { file, first, count };
         self.ledger.windows += 1;
-        self.note(reader, first, window, 0);
+        self.note(reader, first, window);
         self.adopt(reader, extent);
         if let Some(end) = self.fetch(reader, extent, None, Some(window)) {
             self.change_streams(reader, |streams| streams.cut(first, end));
@@ -263,7 +253,6 @@ impl Engine {
             limit: bounds.limit,
             floor: bounds.floor,
             behind_mark: bounds.behind_mark,
-            lean: bounds.lean,
             room: spare.saturating_sub(self.memory.reserve()),
             block_bytes: self.settings.block_bytes,
             in_flight_max: self.settings.in_flight_max,
@@ -279,7 +268,7 @@ impl Engine {
         self.ledger.windows += 1;
         // Pieces apart are as few as the device has servers: no run of blocks ahead.
         if window.stride.is_none_or(|stride| stride.is_read_through) {
-            self.note(reader, window.begins_at(&access), window, bounds.lean);
+            self.note(reader, window.begins_at(&access), window);
         }
         Some(window)
     }
@@ -296,7 +285,6 @@ impl Engine {
             floor: saturate(deep.floor.0),
             behind_mark: saturate(deep.behind_mark.0),
             is_early: deep.is_early,
-            lean: 0,
             room: u32::MAX,
         };
         let Some(share) = self.share(stream) else {
@@ -307,7 +295,6 @@ impl Engine {
             .max(u64::from(access.count));
         Some(Bounds {
             limit: bounds.limit.min(saturate(room)),
-            lean: self.lean(reader, access.block, stream, 2 * deep.limit.0 > share),
             room: saturate(room),
             ..bounds
         })
@@ -357,32 +344,6 @@ impl Engine {
         })
     }
 
-    /// How much shorter the part behind the mark should be: see [`Settings::lean_async`].
-    ///
-    /// [`Settings::lean_async`]: crate::Settings::lean_async
-    fn lean(&self, reader: ReaderId, block: Block, stream: &Stream, is_short: bool) -> u8 {
-        let device = self.device_of(reader, block);
-        // A device that is given continuing windows first needs the next one early.
-        let early = device.is_none_or(|(_, device)| self.holds_back(device));
-        if !self.settings.lean_async || early || !is_short {
-            0
-        } else if stream.last_window > 0 && stream.idle_seen == self.idled(reader) {
-            (stream.lean + 1).min(LEAN_MAX)
-        } else {
-            0
-        }
-    }
-
-    /// How often the devices of a reader's file ran idle.
-    fn idled(&self, reader: ReaderId) -> u64 {
-        let Some(reader) = known(self.readers.get(&reader), READER) else {
-            return 0;
-        };
-        let devices = self.devices_of(reader.file);
-        let devices = devices.filter_map(|device| self.devices.get(&device));
-        devices.map(|device| device.idled).sum()
-    }
-
     /// Blocks a stream may have ahead of its reader; `None` if there is no bound.
     fn share(&self, stream: &Stream) -> Option<u64> {
         let percent = u64::from(self.settings.unread_percent);
@@ -395,9 +356,8 @@ impl Engine {
         Some(frames * percent / 100 / self.streams_with(stream) as u64)
     }
 
-    fn note(&mut self, reader: ReaderId, block: Block, window: Window, lean: u8) {
+    fn note(&mut self, reader: ReaderId, block: Block, window: Window) {
         let now = self.now;
-        let idled = self.idled(reader);
         self.change_streams(reader, |streams| {
             let stream = streams.continued(block, window.direction, now);
             let end = match window.direction {
@@ -408,8 +368,6 @@ impl Engine {
             stream.last_window = window.size;
             stream.last_async = window.async_size;
             stream.waited = false;
-            stream.idle_seen = idled;
-            stream.lean = lean;
             stream.used = now;
         });
     }

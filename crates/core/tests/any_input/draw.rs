@@ -100,7 +100,6 @@ impl Draw<'_> {
             settings.request_max.0 = self.between(u64::from(settings.block_bytes), 1 << 30);
             settings.in_flight_max = self.between(1, 1024) as u32;
             settings.unread_percent = self.between(1, 100) as u8;
-            settings.lean_async = self.flag();
         }
         settings.hinting = Hinting {
             notice: [Notice::AtOnce, Notice::AtReads][self.below(2)],

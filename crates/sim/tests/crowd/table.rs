@@ -27,7 +27,6 @@ fn settings(name: &str, memory: u64) -> Settings {
         settings.dispatch = Choice::parse("dispatch", dispatch::LIST, "fifo").expect("a method");
         settings.reclaim = Choice::parse("reclaim", reclaim::LIST, "lru").expect("a method");
         settings.unread_percent = 100;
-        settings.lean_async = false;
     }
     settings
 }

@@ -52,39 +52,6 @@ fn prefetching_may_take_all_memory_but_a_32nd() {
     assert!(most > frames * 15 / 16, "{most} of {frames} blocks");
 }
 
-/// The least part of a window that lay behind its mark, in steady windows of the first file.
-fn least_behind_the_mark(settings: Settings, text: &str) -> f64 {
-    let mut journal = Vec::new();
-    run_into(settings, DISK, text, &mut journal);
-    let of_first = |one: &crate::stage::Issued| one.extent.file == FileId(0);
-    let windows: Vec<_> = issued(&journal).into_iter().filter(of_first).collect();
-    let part = |pair: &[crate::stage::Issued]| {
-        let (end, at) = (pair[0].extent.end(), u64::from(pair[1].at?.0));
-        Some(end.checked_sub(at)? as f64 / f64::from(pair[0].extent.count))
-    };
-    // The ramp, and the last window, which ends with the file.
-    let steady = &windows[4..windows.len() - 1];
-    steady.windows(2).filter_map(part).fold(1.0, f64::min)
-}
-
-/// Eight readers keep the disk busy, and the share of each is less than two windows of 1 MiB: the
-/// next window is started late, so that this one may be longer.
-#[test]
-fn the_part_behind_the_mark_shrinks_where_memory_is_short_and_the_device_busy() {
-    let text = "many-readers(file_bytes=20000000,readers=8)";
-    let with = |lean_async| Settings {
-        lean_async,
-        unread_percent: 75,
-        ..settings("ap", 8 << 20)
-    };
-    let (lean, full) = (
-        least_behind_the_mark(with(true), text),
-        least_behind_the_mark(with(false), text),
-    );
-    println!("behind the mark at least {lean:.3} of a window, {full:.3} without");
-    assert!(lean < 0.2 && full > 0.5, "{lean} {full}");
-}
-
 /// Two readers of files with another between them, which is never read.
 #[derive(Debug)]
 struct Apart {

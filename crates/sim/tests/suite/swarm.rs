@@ -93,7 +93,6 @@ fn choose_settings(random: &mut Random) -> Settings {
     settings.request_max.0 = u64::from(settings.block_bytes) << random.below(9);
     settings.in_flight_max = 1 << random.below(8);
     settings.unread_percent = random.between(1, 100) as u8;
-    settings.lean_async = random.chance(500);
     settings.check().unwrap();
     settings
 }
