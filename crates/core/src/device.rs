@@ -17,11 +17,13 @@ use crate::units::{Bytes, Nanos, RequestId};
 /// 2004, section 3.1, asks for an average that follows the workload within some tens of requests.
 const DISTANCE_SHIFT: u32 = 3;
 
-/// A device that has ended nothing for so many times the expected time of its fetches is waited for
-/// no longer in order to measure it, at least so long: 100 ms are a pause that programs see rarely;
+/// Shortest wait for a request that has the device for itself so that its time can be measured:
+/// programs rarely see pauses of 100 ms.
 const WAITED: Nanos = Nanos(100_000_000);
+/// Such a wait ends, too, once the device has completed nothing for this many times the expected
+/// time of its requests: a disk's slow requests take about three times the mean.
 const WAITED_TIMES: u64 = 8;
-/// and one that has ended nothing for so long is in trouble: a disk that reads a sector again and
+/// A device that has completed nothing for 2 s is stalled: a disk that reads a sector again and
 /// again, a server that is gone.
 const STALLED: Nanos = Nanos(2_000_000_000);
 

@@ -1,10 +1,11 @@
 //! Dispatch: which waiting fetch a device gets next.
 //!
-//! Fourth stage of the pipeline, asked by the engine whenever a device can take one more. A request
-//! waits in the engine, undecided and so without memory, while the device has as much as it
-//! can work on, and one more so that it never runs idle; how much that is says its
-//! [profile](crate::Profile::servers). A device without a profile takes everything at once, and
-//! the order is its own.
+//! The stage between deciding on a fetch and sending it, asked by the engine whenever a device can
+//! take one more request. A request waits in the engine, undecided and so without memory, while the
+//! device has as many requests as it can work on, and one more so that it never runs idle. That
+//! number comes from the [measure](crate::measure) of the device: from its
+//! [profile](crate::Profile::servers) or from completed requests. With the measure `given` and no
+//! profile there is no such number; every request is then sent at once, and the device orders them.
 //!
 //! A method sees where fetches lie and when they are due. It does not know readers, and it cannot
 //! hold a fetch back.

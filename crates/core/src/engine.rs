@@ -1,7 +1,8 @@
 //! The engine: inputs in, decisions out, nothing else.
 //!
 //! Drivers call [`Engine::handle`] with one input, then [`Engine::poll`] until [`Output::Idle`].
-//! Stages stand in the order a read passes them; each calls only those below it:
+//! Stages stand in the order a read passes them. Two calls go upwards, from `cancel`: to `hint`,
+//! whose pieces it ends, and from `streams` to `learn`; all others go down:
 //! ```text
 //! change    files come and change, readers open and close
 //! next      folders are walked: files opened ahead

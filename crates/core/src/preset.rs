@@ -294,7 +294,7 @@ pub fn default() -> &'static Preset {
 }
 
 impl Preset {
-    /// The preset with this much memory, in 4 KiB blocks, 1 MiB longest fetch, 64 in flight.
+    /// The preset with this much memory, in 4 KiB blocks, with a longest fetch of 1 MiB.
     ///
     /// 1 MiB is where a request's fixed cost no longer shows on any device of today, and a reader
     /// gets its first bytes before a long window is complete.

@@ -21,8 +21,8 @@ pub const RATE_RANGE: core::ops::RangeInclusive<u64> = 1_000..=1_000_000_000_000
 /// Longest switching cost a profile may state: one minute.
 pub const SWITCHING_MAX: Nanos = Nanos(60_000_000_000);
 
-/// Most requests a profile may say a device works on at once, and the value for a device
-/// without a stated one: then every request goes to it at once.
+/// Most requests a profile may say a device works on at once, and the value where a profile
+/// states none: the measure `given` then sends every request at once, `online` finds the number.
 pub const SERVERS_MAX: u32 = 1024;
 
 /// Switching cost by distance and transfer rate by location.
@@ -138,8 +138,8 @@ impl Profile {
         self.most
     }
 
-    /// Whether it is a server, of which any part takes any request: on an array of disks each file lies where
-    /// it lies.
+    /// Whether the device is a server: any of its workers can take any request. In an array of
+    /// disks a request can go only to the disk that holds its data.
     #[must_use]
     pub fn is_served(&self) -> bool {
         self.most < u32::MAX

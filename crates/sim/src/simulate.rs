@@ -9,8 +9,8 @@
 //! requests   a trace as requests for blocks, a stream that can be opened again
 //! recorded   its blocks, numbered, and its references if they are kept
 //! placing    where each block lies on so many disks
-//! hinted     a planner over devices                 -> hinted::host  \
-//! in_units   a planner, 1 for a hit and F a fetch   -> hinted::unit   \
+//! hinted     a hinted method over devices                 -> hinted::host  \
+//! in_units   the same, 1 for a hit and F a fetch   -> hinted::unit   \
 //! lru        demand fetching, from a stream         -> lru             > Outcome
 //! engine     the engine over an array of devices    -> world          /
 //! streamed   a trace as the reads of these last two

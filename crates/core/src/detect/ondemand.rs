@@ -82,8 +82,9 @@ pub(super) const METHOD: Method<Box<dyn Detect>> = Method {
 const SAMPLES: u32 = 16;
 
 /// Where much of a file is cached, random reads lie behind read blocks by chance, and a window that
-/// begins there is a waste. A stream that is found so meets its mark; so many windows may be
-/// without. Fewer would keep as many streams in turn from beginning together.
+/// begins there is a waste. The reader of a real stream meets its window's mark; this many windows
+/// may be opened without one being met. A smaller number would keep as many streams that begin
+/// together from their first windows.
 const TRUST_MAX: u32 = 32;
 
 #[derive(Debug)]

@@ -38,7 +38,8 @@ impl Engine {
         streams.max(1)
     }
 
-    /// The same for a window of a file. To be asked before its blocks are fetched.
+    /// Whether the first block of a window lies where its device's last request ends, so that the
+    /// device need not switch. Asked before the window is fetched: afterwards it is the last request.
     pub(super) fn continues(&self, file: FileId, window: &Window) -> bool {
         let place = self.place(file, window.start);
         let device = place.and_then(|place| Some((place, self.devices.get(&place.device)?)));

@@ -36,10 +36,10 @@ pub(super) const DEVICE: &str = "a request is for a known device";
 const QUEUED: &str = "a queue holds requests that exist";
 
 impl Engine {
-    /// A read waits for a request from now on: a planned one that is still queued goes with those
-    /// that are waited for. One of a file ahead does so only where others wait, too: taken out of
-    /// its batch it would cost the disk two ways, and the next blocks of its program are in the
-    /// batch.
+    /// A read waits for a request from now on: a planned request that is still queued joins the
+    /// queue of demand reads. A request for a file opened ahead joins it only if other demand reads
+    /// wait: its batch holds the program's next blocks, and to send it alone costs two seeks, one
+    /// there and one back.
     pub(super) fn hurry(&mut self, id: RequestId) {
         let Some(request) = self.requests.get(id).filter(|r| r.sent.is_none()) else {
             return;

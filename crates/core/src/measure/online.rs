@@ -17,9 +17,10 @@
 //! and four each for several. A device that was not described gets one at a time for the first two,
 //! then two; if they are worked on at once the limit is eight, then 32.
 //!
-//! Control law of exploration: one request in 128 a server is alone while others wait, four where
-//! their number seems to be another: the costs may have changed instead. On a store two are
-//! enough if the first takes its time, none if they are more and one of the others took it.
+//! Control law of exploration: while requests wait, one in 128 a server is sent alone. Where an
+//! epoch gives another number of servers, four are sent alone, because changed costs look the same.
+//! On a store two are sent if the first of them takes its expected time, and none if the number
+//! grew and one of the sixteen requests of that epoch took its expected time.
 //!
 //! Example: a store of 30 ms: two reads one by one, 30 ms each; then two at a time in 30 ms, of which
 //! 30 and 60 were expected: several servers, so eight go out.
@@ -51,7 +52,7 @@ pub(super) const METHOD: Method<Box<dyn Measure>> = Method {
 const FIRST: u64 = 2;
 /// Requests between two looks at the number of servers: chance in a disk's times is then a tenth.
 const EPOCH: u32 = 16;
-/// The same as long as the number is not known.
+/// Requests between two looks while the number of servers is not known.
 const FIRST_EPOCH: u32 = 4;
 /// Requests between two that have the device for themselves, for each server: n servers lose at
 /// most the work of two, while it runs out and while that one is alone, which is a 64th.

@@ -12,8 +12,8 @@
 //! ```
 //!
 //! A piece that is announced several times is read at its next place, whoever reads it. A piece
-//! read in part stays in memory until its reader takes another, or a window of others was taken
-//! since.
+//! read in part stays in memory until its reader takes another piece, or until other readers have
+//! taken a whole window of pieces.
 
 use alloc::vec::Vec;
 

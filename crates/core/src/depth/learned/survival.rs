@@ -20,9 +20,9 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-/// Lengths up to 4 KiB, one block, are one bucket;
+/// Lengths up to 4 KiB, one block, are one bucket.
 const FIRST_BITS: u32 = 12;
-/// from there each octave has eight. An edge is off by at most a ninth of the length where lengths
+/// Above the first bucket each octave has eight. An edge is off by at most a ninth of the length where lengths
 /// are spread, which costs some per cent of a window; with four it would be a fifth.
 const PARTS_BITS: u32 = 3;
 /// 1 TiB, after which all is one bucket.
@@ -34,7 +34,8 @@ const WEIGHT: u32 = 16;
 /// Streams that are counted at most. The part that passes a bucket is then known within 2 points;
 /// twice as many would be followed half as soon when lengths change.
 const KEPT: u32 = 512;
-/// Passing is estimated from so many streams at least: fewer are stories, not statistics.
+/// Passing is estimated from so many streams at least, each of full weight: the fate
+/// of fewer says nothing of the next one.
 const KNOWN_MIN: u32 = 4 * WEIGHT;
 
 /// 1, for parts.

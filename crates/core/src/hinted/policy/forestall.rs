@@ -7,7 +7,7 @@
 //! alone, as under fixed horizon, whose victims are chosen late.
 //!
 //! ```text
-//! cursor  r r r r r r r m m m m m          d(1) = 7, d(5) = 11: with F' = 3 the fifth cries out
+//! cursor  r r r r r r r m m m m m          d(1) = 7, d(5) = 11: 5 F' = 15 > 11 for F' = 3: starts
 //! ```
 //!
 //! F is measured, for each disk, as the mean of its last 100 access times over the mean of the
