@@ -4,7 +4,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use forerun_core::Bytes;
 use forerun_io::source::http::Client;
@@ -13,10 +14,12 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use crate::calls::Calls;
 use crate::errors;
 use crate::file::Handle;
 use crate::fork::OfThisProcess;
 use crate::ledger;
+use crate::release::{begin_the_end, is_over, over, released, wait_for_the_others};
 use crate::settings::{Choices, OFFSET_MAX, count};
 use crate::stores::Stores;
 
@@ -33,6 +36,9 @@ pub(crate) struct Engine {
 impl Engine {
     /// The driver of this process, and its connections.
     pub(crate) fn running(&self) -> PyResult<Arc<Running>> {
+        if is_over() {
+            return Err(over());
+        }
         let mut slot = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(running) = slot.as_ref().and_then(OfThisProcess::get) {
             return Ok(running.clone());
@@ -48,6 +54,7 @@ impl Engine {
             driver,
             client,
             stores,
+            calls: Arc::default(),
         });
         let mut engines = ENGINES.lock().unwrap_or_else(PoisonError::into_inner);
         engines.retain(|engine| engine.get().is_some_and(|e| e.strong_count() > 0));
@@ -74,18 +81,27 @@ pub(crate) struct Running {
     pub(crate) driver: Driver,
     pub(crate) client: Client,
     pub(crate) stores: Stores,
+    pub(crate) calls: Arc<Calls>,
+}
+
+impl Drop for Running {
+    /// The driver, which is dropped next, waits for its requests in flight.
+    fn drop(&mut self) {
+        self.calls.close();
+    }
 }
 
 /// The engines that run. Locked as the slots are.
 static ENGINES: Mutex<Vec<OfThisProcess<Weak<Running>>>> = Mutex::new(Vec::new());
 
-/// How long the end of the process waits for requests in flight.
-const END_MAX: Duration = Duration::from_secs(10);
+/// How long the end of the process waits for requests in flight, and for threads that wait for them: as long as
+/// any disk takes. Others are left behind; no thread of an engine runs Python code.
+const END_MAX: Duration = Duration::from_millis(200);
 
-/// Ends all engines of this process, for `atexit`: their threads must not call functions of Python
-/// while the interpreter is taken down.
+/// Ends all engines of this process, for `atexit`, and calls the threads back that wait for them.
 #[pyfunction]
 pub(crate) fn finish_engines(py: Python<'_>) {
+    begin_the_end();
     let engines = {
         let mut engines = ENGINES.lock().unwrap_or_else(PoisonError::into_inner);
         std::mem::take(&mut *engines)
@@ -93,10 +109,14 @@ pub(crate) fn finish_engines(py: Python<'_>) {
     let engines = engines.iter().filter_map(OfThisProcess::get);
     let engines: Vec<_> = engines.filter_map(Weak::upgrade).collect();
     py.detach(|| {
+        engines.iter().for_each(|engine| engine.calls.close());
+        let until = Instant::now() + END_MAX;
         for engine in engines {
+            let left = until.saturating_duration_since(Instant::now());
             // Without a journal, nothing of it can fail.
-            let _ = engine.driver.finish_within(END_MAX);
+            let _ = engine.driver.finish_within(left);
         }
+        wait_for_the_others(Instant::now() + END_MAX);
     });
 }
 
@@ -155,8 +175,7 @@ impl Engine {
     fn limit_memory(&self, py: Python<'_>, memory: &Bound<'_, PyAny>) -> PyResult<()> {
         let memory = count("memory", memory, u64::MAX)?;
         let running = self.running()?;
-        py.detach(|| running.driver.limit_memory(Bytes(memory)))
-            .map_err(errors::of)?;
+        released(py, || running.driver.limit_memory(Bytes(memory)))?.map_err(errors::of)?;
         self.limit.store(memory, Ordering::Relaxed);
         Ok(())
     }
@@ -180,13 +199,13 @@ impl Engine {
             let length = count("length", &length, OFFSET_MAX)?;
             announced.push((handle.reader(py)?, offset, length));
         }
-        let taken = py.detach(|| {
+        let taken = released(py, || {
             let order = announced.iter();
             let order = order.map(|(reader, offset, length)| (&**reader, *offset, *length));
             let taken = running.driver.hint(order);
             drop(announced);
             taken
-        });
+        })?;
         match taken {
             Err(Error::HintsFull { .. }) => Ok(0),
             taken => taken.map_err(errors::of),
@@ -196,7 +215,7 @@ impl Engine {
     /// The counters, as of now.
     fn ledger<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let running = self.running()?;
-        let counters = py.detach(|| running.driver.ledger());
+        let counters = released(py, || running.driver.ledger())?;
         ledger::dict(py, counters)
     }
 
@@ -207,13 +226,19 @@ impl Engine {
 }
 
 impl Drop for Engine {
-    /// The driver waits for its requests in flight, so the interpreter is released.
+    /// The driver waits for its requests in flight, of which a server may never answer one: a thread does that,
+    /// which runs no Python code.
     fn drop(&mut self) {
         let slot = self.running.get_mut();
-        let running = slot.unwrap_or_else(PoisonError::into_inner).take();
-        if running.is_some() {
-            Python::try_attach(|py| py.detach(|| drop(running)));
+        let Some(running) = slot.unwrap_or_else(PoisonError::into_inner).take() else {
+            return;
+        };
+        if let Some(running) = running.get() {
+            running.calls.close();
         }
+        let thread = thread::Builder::new().name("forerun-end".into());
+        // Where no thread can be started, this one waits: the closure is dropped here.
+        let _ = thread.spawn(move || drop(running));
     }
 }
 

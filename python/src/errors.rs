@@ -4,6 +4,7 @@
 //! of the system is an `OSError` with its number and the path, of which Python makes the subclass
 //! (`FileNotFoundError`, `IsADirectoryError`).
 
+use std::ffi::OsStr;
 use std::fmt::Display;
 use std::io;
 use std::path::Path;
@@ -12,6 +13,8 @@ use forerun_io::Error;
 use forerun_io::error::ReadError;
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
+
+use crate::settings::OFFSET_MAX;
 
 /// Numbers of `errno(3)` that no `io::Error` brings along.
 const EIO: i32 = 5;
@@ -43,6 +46,16 @@ pub(crate) fn system(error: &io::Error, path: Option<&Path>) -> PyErr {
         text.map_or_else(|| error.to_string(), str::to_owned),
         path,
     )
+}
+
+/// A position that no file has: as `lseek(2)` names it where it is before the beginning.
+pub(crate) fn position(offset: i64, base: u64, name: &OsStr) -> PyErr {
+    let to = i128::from(base) + i128::from(offset);
+    let why = format!("offset of {to}: must lie from 0 to {OFFSET_MAX}");
+    match to < 0 {
+        true => numbered(EINVAL, why, Some(name.as_ref())),
+        false => value(why),
+    }
 }
 
 fn numbered(number: i32, text: String, path: Option<&Path>) -> PyErr {

@@ -1,66 +1,127 @@
 //! Objects that a function of Python reads, for file systems of fsspec.
 //!
-//! `fetch(start, end)` returns the bytes of a range. The engine calls it from threads of its own,
-//! several at once, with the interpreter held; a function that waits for a network releases it
-//! there. Its answer is copied once, into the engine's memory.
+//! `fetch(start, end)` returns the bytes of a range. It is called on threads of Python, several at once:
+//! see [`calls`](crate::calls). Its answer is copied once, into the engine's memory, by the engine's thread.
 //!
 //! An answer of another length than was asked for is `EIO`: the object is not the one whose size
 //! was given. An exception of the function reaches the reader: as the cause of its `OSError`.
+//!
+//! The function may refer to the file that has it. The collector of garbage therefore sees it by way of the
+//! file's handle, and takes it away where nothing else refers to them.
 
 use std::fmt;
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use forerun_core::Profile;
 use forerun_io::arena::Target;
 use forerun_io::source::{Key, Source, remote};
-use pyo3::buffer::PyBuffer;
-use pyo3::exceptions::PyOSError;
+use pyo3::exceptions::PyBaseException;
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
+use pyo3::{PyTraverseError, PyVisit};
 
-/// `errno(3)`: an error of input or output; the process is ending.
-const EIO: i32 = 5;
-const ESHUTDOWN: i32 = 108;
+use crate::calls::Calls;
+
+/// `errno(3)`: an error of input or output; a closed file; no threads; the process is ending.
+pub(crate) const EIO: i32 = 5;
+pub(crate) const EBADF: i32 = 9;
+pub(crate) const EAGAIN: i32 = 11;
+pub(crate) const ESHUTDOWN: i32 = 108;
 
 /// Numbers of devices that are none of the system's begin here.
 pub(crate) const DEVICE_MIN: u64 = (1 << 32) + 1;
 
 /// An object: its identity, and the function that reads it.
 pub(crate) struct Object {
-    pub(crate) function: Py<PyAny>,
     pub(crate) name: Arc<str>,
     pub(crate) version: Arc<str>,
     pub(crate) bytes: u64,
     pub(crate) device: u64,
     pub(crate) requests: u32,
-    pub(crate) failure: Failure,
+    /// Locked with the interpreter held. Nothing is called or dropped under it: that may run Python code.
+    references: Mutex<References>,
 }
 
-/// Bytes of the object from `start` on, for a target from `skip` to `stop`.
-#[derive(Clone, Copy)]
-struct Range {
-    start: u64,
-    skip: usize,
-    stop: usize,
+/// What an object holds of Python's.
+struct References {
+    /// None once the collector took it.
+    function: Option<Py<PyAny>>,
+    /// The exception of the last call that failed.
+    failure: Option<Py<PyBaseException>>,
 }
 
-/// The exception of the last call that failed.
-#[derive(Clone, Default)]
-pub(crate) struct Failure(Arc<Mutex<Option<PyErr>>>);
-
-impl Failure {
-    fn set(&self, error: PyErr) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+impl Object {
+    pub(crate) fn new(
+        function: Py<PyAny>,
+        (name, version): (&str, &str),
+        bytes: u64,
+        device: u64,
+        requests: u32,
+    ) -> Self {
+        Self {
+            name: name.into(),
+            version: version.into(),
+            bytes,
+            device,
+            requests,
+            references: Mutex::new(References {
+                function: Some(function),
+                failure: None,
+            }),
+        }
     }
 
-    /// Makes it the cause of the reader's exception.
+    fn references(&self) -> MutexGuard<'_, References> {
+        self.references
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn function(&self, py: Python<'_>) -> Option<Py<PyAny>> {
+        let references = self.references();
+        references.function.as_ref().map(|f| f.clone_ref(py))
+    }
+
+    /// The exception of a call as a number; it is kept for the reader.
+    pub(crate) fn failed(&self, py: Python<'_>, error: PyErr) -> i32 {
+        let error = error.into_value(py);
+        let number = error.bind(py).getattr("errno");
+        let number = number.and_then(|number| number.extract());
+        let before = self.references().failure.replace(error);
+        drop(before);
+        number.ok().filter(|number| *number > 0).unwrap_or(EIO)
+    }
+
+    /// Makes the exception of the last call the cause of its reader's.
     pub(crate) fn explain(&self, py: Python<'_>, error: PyErr) -> PyErr {
-        let failure = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if failure.is_some() {
-            error.set_cause(py, failure);
+        let failure = self.references().failure.take();
+        if let Some(failure) = failure {
+            error.set_cause(
+                py,
+                Some(PyErr::from_value(failure.into_bound(py).into_any())),
+            );
         }
         error
+    }
+
+    /// Shows the collector the references.
+    pub(crate) fn visit(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        // It may have come out of the middle of a change.
+        let Ok(references) = self.references.try_lock() else {
+            return Ok(());
+        };
+        visit.call(&references.function)?;
+        visit.call(&references.failure)
+    }
+
+    /// Lets go of the references.
+    pub(crate) fn clear(&self) {
+        let nothing = References {
+            function: None,
+            failure: None,
+        };
+        let before = std::mem::replace(&mut *self.references(), nothing);
+        drop(before);
     }
 }
 
@@ -73,52 +134,23 @@ impl fmt::Debug for Object {
     }
 }
 
-impl Object {
-    /// Calls the function for a range, and copies its answer into the target.
-    fn fetch(&self, py: Python<'_>, target: &mut Target, range: Range) -> PyResult<()> {
-        let Range { start, skip, stop } = range;
-        let end = start + (stop - skip) as u64;
-        let answer = self.function.bind(py).call1((start, end))?;
-        let owned;
-        let bytes = match answer.cast::<PyBytes>() {
-            Ok(bytes) => bytes.as_bytes(),
-            // Other buffers may change while they are read.
-            Err(_) => {
-                owned = PyBuffer::<u8>::get(&answer)?.to_vec(py)?;
-                &owned
-            }
-        };
-        if bytes.len() != stop - skip {
-            let (length, wanted) = (bytes.len(), stop - skip);
-            let why = format!("{length} bytes for the range {start}..{end}: must be {wanted}");
-            return Err(PyOSError::new_err((EIO, why, self.name.to_string())));
-        }
-        py.detach(|| {
-            target.fill(skip, stop, |at, memory| {
-                memory.copy_from_slice(&bytes[at - skip..][..memory.len()]);
-            });
-        });
-        Ok(())
-    }
-
-    /// The error of the function as one of the engine.
-    fn failed(&self, py: Python<'_>, error: PyErr) -> io::Error {
-        let number = error.value(py).getattr("errno").and_then(|e| e.extract());
-        self.failure.set(error);
-        io::Error::from_raw_os_error(number.ok().filter(|number| *number > 0).unwrap_or(EIO))
-    }
+/// An object as an engine reads it.
+#[derive(Debug)]
+pub(crate) struct Fetched {
+    pub(crate) object: Arc<Object>,
+    pub(crate) calls: Arc<Calls>,
 }
 
-impl Source for Object {
+impl Source for Fetched {
     fn key(&self) -> Key {
         Key::Object {
-            name: self.name.clone(),
-            version: self.version.clone(),
+            name: self.object.name.clone(),
+            version: self.object.version.clone(),
         }
     }
 
     fn device(&self) -> Option<u64> {
-        Some(self.device)
+        Some(self.object.device)
     }
 
     fn is_served(&self) -> bool {
@@ -126,34 +158,30 @@ impl Source for Object {
     }
 
     fn requests_max(&self) -> Option<u32> {
-        Some(self.requests)
+        Some(self.object.requests)
     }
 
     /// As objects read by HTTP, and as many servers as there may be requests.
     fn profile(&self) -> Option<Profile> {
-        remote::profile(self.requests)
+        remote::profile(self.object.requests)
     }
 
     fn bytes(&self) -> io::Result<u64> {
-        Ok(self.bytes)
+        Ok(self.object.bytes)
     }
 
     fn read(&self, target: &mut Target, offset: u64, skip: usize) -> io::Result<usize> {
-        let left = usize::try_from(self.bytes.saturating_sub(offset)).unwrap_or(usize::MAX);
+        let left = usize::try_from(self.object.bytes.saturating_sub(offset)).unwrap_or(usize::MAX);
         let stop = target.bytes().min(left);
         if stop <= skip {
             return Ok(skip);
         }
-        let start = offset + skip as u64;
-        let range = Range { start, skip, stop };
-        let fetched = Python::try_attach(|py| {
-            let fetched = self.fetch(py, target, range);
-            fetched.map_err(|error| self.failed(py, error))
+        let (start, end) = (offset + skip as u64, offset + stop as u64);
+        let bytes = self.calls.ask(self.object.clone(), start, end);
+        let bytes = bytes.map_err(io::Error::from_raw_os_error)?;
+        target.fill(skip, stop, |at, memory| {
+            memory.copy_from_slice(&bytes[at - skip..][..memory.len()]);
         });
-        match fetched {
-            Some(fetched) => fetched.map(|()| stop),
-            // The interpreter is ending.
-            None => Err(io::Error::from_raw_os_error(ESHUTDOWN)),
-        }
+        Ok(stop)
     }
 }

@@ -5,21 +5,24 @@
 use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use forerun_io::Reader;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
+use pyo3::{PyTraverseError, PyVisit};
 
 use crate::buffer::Writable;
-use crate::engine::Engine;
+use crate::engine::{Engine, Running};
 use crate::errors;
-use crate::fetch::{DEVICE_MIN, Failure, Object};
+use crate::fetch::{DEVICE_MIN, Object};
 use crate::fork::OfThisProcess;
+use crate::lines::Lines;
 use crate::origin::Origin;
-use crate::settings::{OFFSET_MAX, count};
+use crate::place::Place;
+use crate::release::{is_over, over, released};
+use crate::settings::{OFFSET_MAX, count, offset_from};
 use crate::waiting::{self, Ended};
 
 /// Most requests to a device at once.
@@ -30,7 +33,8 @@ const REQUESTS_MAX: u32 = 1024;
 pub(crate) struct Handle {
     engine: Py<Engine>,
     origin: Origin,
-    position: AtomicU64,
+    place: Place,
+    lines: Lines,
     /// Locked with the interpreter held, and never across a release of it.
     state: Mutex<State>,
 }
@@ -47,7 +51,8 @@ impl Handle {
         Ok(Self {
             engine,
             origin,
-            position: AtomicU64::new(0),
+            place: Place::default(),
+            lines: Lines::default(),
             state: Mutex::new(State::Open(OfThisProcess::new(reader))),
         })
     }
@@ -73,21 +78,38 @@ impl Handle {
         }
         let reader = open(py, &self.engine, &self.origin)?;
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if let State::Open(slot) = &mut *state {
-            *slot = OfThisProcess::new(reader.clone());
+        let slot = match &mut *state {
+            State::Open(slot) => slot,
+            State::Closed => return Ok(reader),
+        };
+        if let Some(other) = slot.get() {
+            // Another thread was faster; this reader is dropped without the lock.
+            return Ok(other.clone());
         }
+        *slot = OfThisProcess::new(reader.clone());
         Ok(reader)
     }
 
+    /// Fills a buffer from an offset on: to its end, or that of the file.
     fn read_at(&self, py: Python<'_>, into: &mut [u8], offset: u64) -> PyResult<usize> {
+        self.read_with(py, |running, reader| {
+            waiting::read_at(&running.driver, reader, into, offset)
+        })
+    }
+
+    fn read_with(
+        &self,
+        py: Python<'_>,
+        read: impl FnOnce(&Running, &Reader) -> Ended + Send,
+    ) -> PyResult<usize> {
         let reader = self.reader(py)?;
         let running = self.engine.get().running()?;
-        let ended = py.detach(move || {
-            let ended = waiting::read_at(&running.driver, &reader, into, offset);
+        let ended = released(py, move || {
+            let ended = read(&running, &reader);
             // The last ones close the file and end the engine, which may wait.
             drop((reader, running));
             ended
-        });
+        })?;
         match ended {
             Ended::Read(taken) => taken.map_err(|error| self.failed(py, &error)),
             Ended::Interrupted(interrupt) => Err(interrupt),
@@ -95,11 +117,30 @@ impl Handle {
     }
 
     fn failed(&self, py: Python<'_>, error: &io::Error) -> PyErr {
+        if is_over() {
+            return over();
+        }
         let error = errors::system(error, Some(self.origin.name().as_ref()));
         match &self.origin {
-            Origin::Fetched(object) => object.failure.explain(py, error),
+            Origin::Fetched(object) => object.explain(py, error),
             _ => error,
         }
+    }
+
+    /// Looks at the file; its size.
+    fn look(
+        &self,
+        py: Python<'_>,
+        look: impl FnOnce(&Reader) -> io::Result<()> + Send,
+    ) -> PyResult<u64> {
+        let reader = self.reader(py)?;
+        let size = released(py, move || {
+            let looked = look(&reader);
+            let size = reader.size();
+            drop(reader);
+            looked.map(|()| size)
+        })?;
+        size.map_err(|error| self.failed(py, &error))
     }
 
     fn bytes_at<'py>(
@@ -108,7 +149,13 @@ impl Handle {
         length: u64,
         offset: u64,
     ) -> PyResult<Bound<'py, PyBytes>> {
-        let there = self.reader(py)?.size().saturating_sub(offset);
+        let end = offset.saturating_add(length);
+        let mut size = self.reader(py)?.size();
+        if end > size {
+            // It may have grown.
+            size = self.look(py, Reader::look_if_due)?;
+        }
+        let there = size.saturating_sub(offset);
         let length = usize::try_from(length.min(there)).unwrap_or(usize::MAX);
         let mut taken = 0;
         let bytes = PyBytes::new_with(py, length, |into| {
@@ -124,13 +171,21 @@ impl Handle {
 
 fn open(py: Python<'_>, engine: &Py<Engine>, origin: &Origin) -> PyResult<Arc<Reader>> {
     let running = engine.get().running()?;
+    if let Origin::Fetched(_) = origin {
+        running.calls.serve(py)?;
+    }
     let origin = origin.clone();
-    let reader = py.detach(move || {
+    let may_wait = origin.is_address();
+    let work = move || {
         let reader = origin.open(&running);
         // The last one ends the engine, which waits for its requests in flight.
         drop(running);
         reader
-    });
+    };
+    let reader = match may_wait {
+        true => waiting::interruptible(py, work)?,
+        false => released(py, work)?,
+    };
     reader.map(Arc::new).map_err(errors::opening)
 }
 
@@ -165,24 +220,19 @@ impl Handle {
                 "requests of {requests}: must lie from 1 to {REQUESTS_MAX}"
             )));
         }
-        let object = Object {
-            function,
-            name: name.into(),
-            version: version.into(),
-            bytes: count("size", size, OFFSET_MAX)?,
-            device: DEVICE_MIN + u64::from(device),
-            requests,
-            failure: Failure::default(),
-        };
+        let bytes = count("size", size, OFFSET_MAX)?;
+        let device = DEVICE_MIN + u64::from(device);
+        let object = Object::new(function, (name, version), bytes, device, requests);
         Self::of(py, engine, Origin::Fetched(Arc::new(object)))
     }
 
     /// Fills a buffer from the position on, and moves the position; the number of bytes.
     fn readinto(&self, py: Python<'_>, buffer: &Bound<'_, PyAny>) -> PyResult<usize> {
         let mut buffer = Writable::of(buffer)?;
-        let at = self.position.load(Ordering::Relaxed);
+        let turn = self.place.turn(py)?;
+        let at = turn.at();
         let taken = self.read_at(py, buffer.bytes(), at)?;
-        self.position.store(at + taken as u64, Ordering::Relaxed);
+        turn.set(at + taken as u64);
         Ok(taken)
     }
 
@@ -204,11 +254,29 @@ impl Handle {
         length: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyBytes>> {
         let length = count("length", length, OFFSET_MAX)?;
-        let at = self.position.load(Ordering::Relaxed);
+        let turn = self.place.turn(py)?;
+        let at = turn.at();
         let bytes = self.bytes_at(py, length, at)?;
-        let end = at + bytes.as_bytes().len() as u64;
-        self.position.store(end, Ordering::Relaxed);
+        turn.set(at + bytes.as_bytes().len() as u64);
         Ok(bytes)
+    }
+
+    /// A line from the position on, at most so many bytes of it, and moves the position.
+    #[pyo3(signature = (length=None))]
+    fn readline<'py>(&self, py: Python<'py>, length: Option<i64>) -> PyResult<Bound<'py, PyBytes>> {
+        let most = length.and_then(|length| usize::try_from(length).ok());
+        let turn = self.place.turn(py)?;
+        // Closed, or of another process.
+        self.reader(py)?;
+        let at = turn.at();
+        let read = |into: &mut [u8], offset| {
+            self.read_with(py, |running, reader| {
+                waiting::read_once(&running.driver, reader, into, offset)
+            })
+        };
+        let line = self.lines.next(at, most.unwrap_or(usize::MAX), read)?;
+        turn.set(at + line.len() as u64);
+        Ok(PyBytes::new(py, &line))
     }
 
     /// At most so many bytes from an offset on.
@@ -223,26 +291,29 @@ impl Handle {
 
     /// The position.
     fn tell(&self) -> u64 {
-        self.position.load(Ordering::Relaxed)
+        self.place.at()
     }
 
-    /// Sets the position.
-    fn seek(&self, position: &Bound<'_, PyAny>) -> PyResult<u64> {
-        let position = offset_of(position)?;
-        self.position.store(position, Ordering::Relaxed);
-        Ok(position)
+    /// Sets the position, from the beginning, the position or the end; the new one.
+    #[pyo3(signature = (offset, whence=0))]
+    fn seek(&self, py: Python<'_>, offset: &Bound<'_, PyAny>, whence: u8) -> PyResult<u64> {
+        let offset = offset_from(offset)?;
+        let turn = self.place.turn(py)?;
+        let base = match whence {
+            0 => 0,
+            1 => turn.at(),
+            _ => self.size(py)?,
+        };
+        let to = i128::from(base) + i128::from(offset);
+        let to = u64::try_from(to).ok().filter(|to| *to <= OFFSET_MAX);
+        let to = to.ok_or_else(|| errors::position(offset, base, &self.origin.name()))?;
+        turn.set(to);
+        Ok(to)
     }
 
     /// The size in bytes, as of now.
     fn size(&self, py: Python<'_>) -> PyResult<u64> {
-        let reader = self.reader(py)?;
-        let size = py.detach(|| {
-            let looked = reader.look();
-            let size = reader.size();
-            drop(reader);
-            looked.map(|_| size)
-        });
-        size.map_err(|error| self.failed(py, &error))
+        self.look(py, |reader| reader.look().map(drop))
     }
 
     /// Closes the file; reads that other threads began end first.
@@ -251,7 +322,21 @@ impl Handle {
             let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
             std::mem::replace(&mut *state, State::Closed)
         };
-        py.detach(|| drop(closed));
+        // At the end of the process in place, which waits for nothing.
+        let _ = released(py, || drop(closed));
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        match &self.origin {
+            Origin::Fetched(object) => object.visit(&visit),
+            _ => Ok(()),
+        }
+    }
+
+    fn __clear__(&self) {
+        if let Origin::Fetched(object) = &self.origin {
+            object.clear();
+        }
     }
 
     /// The path, the address or the name of the object.

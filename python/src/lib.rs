@@ -10,7 +10,9 @@
 //! | --- | --- |
 //! | `engine`, `file` | the classes `Engine` and `Handle` |
 //! | `origin`, `stores`, `fetch` | paths, addresses, and functions that read ranges |
-//! | `waiting` | reads of servers, which an interrupt ends |
+//! | `calls` | fetch functions called on threads that Python started |
+//! | `place`, `lines` | the position of a file, which threads use in turns, and its lines |
+//! | `waiting`, `release` | reads of servers, which an interrupt ends; threads without the interpreter |
 //! | `fork` | values that a child process must neither use nor drop |
 //! | `buffer` | a writable buffer of Python as bytes; the only unsafe code |
 //! | `settings`, `errors`, `ledger` | values of Python from and to those of the libraries |
@@ -18,16 +20,21 @@
 //!
 //! The interpreter is released around every read, open, hint and simulation, and held while a
 //! lock of this crate is held: a fork happens with the interpreter held, so that no lock of this
-//! crate is ever copied locked.
+//! crate is ever copied locked (but those of [`calls`], which a child process does not use). Under a lock
+//! nothing is called, no exception is made and no object dropped: each may run Python code.
 
 mod buffer;
+mod calls;
 mod engine;
 mod errors;
 mod fetch;
 mod file;
 mod fork;
 mod ledger;
+mod lines;
 mod origin;
+mod place;
+mod release;
 mod reproduce;
 mod settings;
 mod simulate;
@@ -36,8 +43,10 @@ mod waiting;
 
 use pyo3::prelude::*;
 
-#[pymodule]
+#[pymodule(gil_used = true)]
 mod _forerun {
+    #[pymodule_export]
+    use crate::calls::{Call, CallQueue, collecting};
     #[pymodule_export]
     use crate::engine::{Engine, finish_engines};
     #[pymodule_export]

@@ -9,7 +9,7 @@ use forerun_io::source::remote::is_address;
 
 use crate::engine::Running;
 use crate::errors::OpenError;
-use crate::fetch::Object;
+use crate::fetch::{Fetched, Object};
 
 /// Addresses that are read by plain HTTP; other addresses are those of stores.
 const HTTP: &str = "http://";
@@ -41,6 +41,11 @@ impl Origin {
         }
     }
 
+    /// Whether a server is asked where it is opened.
+    pub(crate) fn is_address(&self) -> bool {
+        matches!(self, Self::Http(_) | Self::Stored(_))
+    }
+
     /// Opens it. May wait for a server: the interpreter is released.
     ///
     /// # Errors
@@ -50,12 +55,16 @@ impl Origin {
             driver,
             client,
             stores,
+            calls,
         } = running;
         match self {
             Self::Path(path) => Ok(driver.open(path)?),
             Self::Http(address) => Ok(driver.open_source(Arc::new(client.open(address)?))?),
             Self::Stored(address) => stores.open(driver, address),
-            Self::Fetched(object) => Ok(driver.open_source(object.clone())?),
+            Self::Fetched(object) => {
+                let (object, calls) = (object.clone(), calls.clone());
+                Ok(driver.open_source(Arc::new(Fetched { object, calls }))?)
+            }
         }
     }
 }

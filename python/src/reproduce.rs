@@ -1,4 +1,9 @@
 //! `reproduce`: the claims of a paper measured again, a dictionary for each.
+//!
+//! An interrupt ends the call at once, and its threads after the run that each has begun.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use forerun_core::settings::Notice;
 use forerun_lab::{self as lab, Broken, Figures, Finding, Wanted, rows, threads};
@@ -7,6 +12,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::errors::value;
+use crate::waiting::interruptible;
 
 /// The claims of a paper, measured on modelled disks.
 #[pyfunction]
@@ -32,20 +38,16 @@ pub(crate) fn reproduce<'py>(
         exhibits: false,
         is_sample: sample,
     };
-    let mut interrupt = None;
-    let all = py.detach(|| {
-        found.reproduce(&wanted, &mut |traces, jobs| {
-            let signal = Python::attach(|py| py.check_signals());
-            interrupt = signal.err();
-            match interrupt {
-                Some(_) => Err(Broken::Undone),
-                None => threads::perform(traces, &jobs, &|| ()),
-            }
-        })
-    });
-    if let Some(interrupt) = interrupt {
-        return Err(interrupt);
-    }
+    let goes_on = Arc::new(AtomicBool::new(true));
+    let work = {
+        let goes_on = goes_on.clone();
+        move || {
+            found.reproduce(&wanted, &mut |traces, jobs| {
+                threads::perform(traces, &jobs, &|| goes_on.load(Ordering::Relaxed))
+            })
+        }
+    };
+    let all = interruptible(py, work).inspect_err(|_| goes_on.store(false, Ordering::Relaxed))?;
     let all = all.map_err(|error| broken(&error))?;
     let row = |finding| row(py, paper, finding);
     all.findings.iter().map(row).collect()

@@ -37,6 +37,18 @@ pub(crate) fn count(name: &str, given: &Bound<'_, PyAny>, most: u64) -> PyResult
     accepted.ok_or_else(refused)
 }
 
+/// A distance from a place in a file.
+///
+/// # Errors
+/// `TypeError` if it is no integer, `ValueError` if no file is as long.
+pub(crate) fn offset_from(given: &Bound<'_, PyAny>) -> PyResult<i64> {
+    if let Ok(offset) = given.extract::<i64>() {
+        return Ok(offset);
+    }
+    // Integers of other kinds, and those out of range.
+    count("offset", given, OFFSET_MAX).map(u64::cast_signed)
+}
+
 #[derive(FromPyObject, IntoPyObject)]
 struct SwitchingPoint {
     #[pyo3(item)]

@@ -23,6 +23,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::errors::{self, value};
+use crate::release::released;
 
 /// Processor time of a fetch (Kimbrel et al. 1996, section 3.1).
 const DRIVER: Nanos = Nanos(500_000);
@@ -71,8 +72,8 @@ pub(crate) fn simulate<'py>(
     let wanted = disks.and_then(|disks| u16::try_from(disks).ok());
     let disk = Disk::named(device, None).map_err(value)?;
     let input = match (workload, trace) {
-        (Some(text), None) => py.detach(|| made(text, block_bytes))?,
-        (None, Some(path)) => py.detach(|| recorded(&path, block_bytes))?,
+        (Some(text), None) => released(py, || made(text, block_bytes))??,
+        (None, Some(path)) => released(py, || recorded(&path, block_bytes))??,
         _ => return Err(value("simulate: give either workload or trace")),
     };
     let grid = Grid::new(&input, &disk, DRIVER);
@@ -94,7 +95,7 @@ pub(crate) fn simulate<'py>(
     let mut rows = Vec::new();
     for run in &runs {
         py.check_signals()?;
-        let done = py.detach(|| grid.run(run));
+        let done = released(py, || grid.run(run))?;
         let (outcome, _) = done.map_err(|e| match e {
             RunError::Requests(error) => refused("trace", &error),
             other => PyRuntimeError::new_err(format!("simulation: {other}")),

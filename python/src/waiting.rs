@@ -15,20 +15,53 @@
 //! then, which is 16 MiB for 256 threads of 64 KiB each.
 
 use std::io;
+use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread;
 use std::time::Duration;
 
 use forerun_io::{Driver, Reader};
+use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
-use rustix::process::getpid;
-use rustix::thread::gettid;
+
+use crate::release::{is_main_thread, released};
 
 /// How long a signal may remain unseen.
-const SIGNALS_EVERY: Duration = Duration::from_millis(50);
+pub(crate) const SIGNALS_EVERY: Duration = Duration::from_millis(50);
 
-/// Whether this is the thread that the process began with, or that forked it.
-fn is_main_thread() -> bool {
-    gettid() == getpid()
+/// Calls something that may wait for a server, or work for minutes. A signal ends the wait in the main thread; the
+/// call goes on in a thread of its own, which must not run Python code, and its result is dropped.
+///
+/// # Errors
+/// The exception of a signal's handler; no thread.
+pub(crate) fn interruptible<T: Send + 'static>(
+    py: Python<'_>,
+    call: impl FnOnce() -> T + Send + 'static,
+) -> PyResult<T> {
+    if !is_main_thread() {
+        return released(py, call);
+    }
+    let (ended, result) = channel();
+    let work = move || {
+        // It fails if nothing waits any more.
+        let _ = ended.send(call());
+    };
+    let thread = thread::Builder::new().name("forerun-call".into());
+    thread.spawn(work)?;
+    let result = Mutex::new(result);
+    loop {
+        let answer = released(py, || {
+            let result = result.lock().unwrap_or_else(PoisonError::into_inner);
+            result.recv_timeout(SIGNALS_EVERY)
+        })?;
+        match answer {
+            Ok(answer) => return Ok(answer),
+            Err(RecvTimeoutError::Timeout) => py.check_signals()?,
+            Err(RecvTimeoutError::Disconnected) => {
+                return Err(PyRuntimeError::new_err("the call ended without a result"));
+            }
+        }
+    }
 }
 
 /// How a read ended.
@@ -38,21 +71,56 @@ pub(crate) enum Ended {
     Interrupted(PyErr),
 }
 
-/// Reads at an offset. The interpreter is not held.
+/// Reads at an offset, as often as it takes: less than asked for is the end of the file, and an error behind
+/// bytes that were read is an error. The interpreter is not held.
 pub(crate) fn read_at(driver: &Driver, reader: &Reader, into: &mut [u8], offset: u64) -> Ended {
-    if !reader.is_served() || !is_main_thread() {
-        return Ended::Read(reader.read_at(into, offset));
+    let is_awaited = is_awaited(driver, reader);
+    // More than the memory can hold until it is read would be given up before.
+    let fits = driver.awaited_max().filter(|_| is_awaited);
+    let fits = fits.map_or(usize::MAX, |max| {
+        usize::try_from(max.0).unwrap_or(usize::MAX)
+    });
+    let mut taken = 0;
+    loop {
+        let at = offset.saturating_add(taken as u64);
+        let left = &mut into[taken..];
+        let piece_bytes = left.len().min(fits.max(1));
+        let read = match is_awaited {
+            true => awaited(reader, &mut left[..piece_bytes], at),
+            false => Ended::Read(reader.read_at(left, at)),
+        };
+        match read {
+            Ended::Read(Ok(read)) => {
+                taken += read;
+                let end = at.saturating_add(read as u64);
+                if read == 0 || taken == into.len() || end >= reader.size() {
+                    return Ended::Read(Ok(taken));
+                }
+            }
+            other => return other,
+        }
     }
+}
+
+fn is_awaited(driver: &Driver, reader: &Reader) -> bool {
+    is_main_thread() && (reader.is_served() || driver.is_emulated())
+}
+
+/// Reads once, as `pread(2)`: less than asked for may also be the beginning of an error.
+pub(crate) fn read_once(driver: &Driver, reader: &Reader, into: &mut [u8], offset: u64) -> Ended {
+    match is_awaited(driver, reader) {
+        true => awaited(reader, into, offset),
+        false => Ended::Read(reader.read_at(into, offset)),
+    }
+}
+
+/// Reads once, and sees signals meanwhile.
+fn awaited(reader: &Reader, into: &mut [u8], offset: u64) -> Ended {
     if let Err(error) = reader.look_if_due() {
         return Ended::Read(Err(error));
     }
     if let Some(taken) = reader.read_resident_at(into, offset, true) {
         return Ended::Read(Ok(taken));
-    }
-    // More than the memory can hold until it is read would be given up before.
-    let fits = |max| into.len() as u64 <= max;
-    if !driver.awaited_max().is_none_or(|max| fits(max.0)) {
-        return Ended::Read(reader.read_at(into, offset));
     }
     let there = Arc::new((Mutex::new(false), Condvar::new()));
     let call = {

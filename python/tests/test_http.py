@@ -58,6 +58,12 @@ def test_an_object_is_read_as_a_file(server, engine, content):
         assert pickle.loads(pickle.dumps(file)).read(5) == content[9:14]
 
 
+def test_a_scheme_is_one_in_any_case(server, engine, content):
+    address = server.address + "/object"
+    with forerun.open("HTTP" + address[4:], engine=engine) as file:
+        assert file.read(10) == content[:10]
+
+
 def test_a_missing_object_is_an_error_with_its_address(server, engine):
     with pytest.raises(OSError) as raised:
         forerun.open(server.address + "/missing", engine=engine)

@@ -10,21 +10,23 @@ use std::thread;
 use crate::Broken;
 use crate::lab::{Done, Job, Traces};
 
-/// Does the jobs; calls `did` after each.
+/// Does the jobs; calls `did` after each, and leaves the others undone once it is false.
 ///
 /// # Errors
 /// The first that could not be done.
 pub fn perform(
     traces: &Traces,
     jobs: &[Job],
-    did: &(dyn Fn() + Sync),
+    did: &(dyn Fn() -> bool + Sync),
 ) -> Result<Vec<(Job, Done)>, Broken> {
     let next = AtomicUsize::new(0);
     let work = || {
         let mut done = Vec::new();
         while let Some(job) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
             done.push((job.clone(), job.perform(traces)?));
-            did();
+            if !did() {
+                break;
+            }
         }
         Ok::<_, Broken>(done)
     };

@@ -24,6 +24,7 @@ The order of reads can be announced, and hits and misses are counted:
 (2, 0)
 """
 
+from . import _interpreter  # noqa: F401
 from ._default import default_engine, set_default_engine
 from ._file import File, open
 from ._forerun import Engine, reproduce, simulate

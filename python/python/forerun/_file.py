@@ -1,12 +1,15 @@
 """Binary files for reading, on the engine's memory.
 
 `File` is an `io.RawIOBase`: `io.BufferedReader` and `io.TextIOWrapper` take it, and so does any
-library that reads from a binary file. Each file has one position, as files of `open` have; threads
-that share one use `pread` and `readinto_at`, which have none.
+library that reads from a binary file. A read is short only at the end of the file: an error behind
+bytes that were read is raised, and the position stays. Each file has one position, as files of
+`open` have: threads that share it get each byte once, in turns; `pread` and `readinto_at` have none.
 """
 
+import errno
 import io
 import os
+import re
 from typing import TYPE_CHECKING, Any
 
 from ._default import default_engine
@@ -21,12 +24,12 @@ _WHENCE = "whence of {}: must be 0, 1 or 2 (os.SEEK_SET, os.SEEK_CUR, os.SEEK_EN
 class File(io.RawIOBase):
     """A file open for reading. Made by `forerun.open`."""
 
-    def __init__(self, handle: Handle, name: str) -> None:
+    def __init__(self, handle: Handle, name: str | bytes) -> None:
         self._handle = handle
         self._name = name
 
     @property
-    def name(self) -> str:
+    def name(self) -> str | bytes:
         """The path as it was given."""
         return self._name
 
@@ -80,6 +83,10 @@ class File(io.RawIOBase):
             parts.append(part)
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
+    def readline(self, size: int | None = -1, /) -> bytes:
+        """A line from the position on, with its end; at most `size` bytes of it unless negative."""
+        return self._handle.readline(size)
+
     def write(self, _buffer: "Buffer", /) -> int:
         """Refused: files are open for reading."""
         raise io.UnsupportedOperation("not writable")
@@ -87,13 +94,9 @@ class File(io.RawIOBase):
     def seek(self, offset: int, whence: int = os.SEEK_SET, /) -> int:
         """Sets the position, from the beginning, the position or the end; the new one."""
         self._check_open()
-        if whence == os.SEEK_CUR:
-            offset += self._handle.tell()
-        elif whence == os.SEEK_END:
-            offset += self.size
-        elif whence != os.SEEK_SET:
+        if whence not in (os.SEEK_SET, os.SEEK_CUR, os.SEEK_END):
             raise ValueError(_WHENCE.format(whence))
-        return self._handle.seek(offset)
+        return self._handle.seek(offset, whence)
 
     def tell(self) -> int:
         """The position."""
@@ -118,26 +121,46 @@ class File(io.RawIOBase):
         return f"<forerun.File {self._name!r}{' (closed)' if self.closed else ''}>"
 
 
-_SCHEMES = ("s3://", "gs://", "az://", "http://", "https://")
+_SCHEMES = ("s3", "gs", "az", "http", "https")
+_ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 
 
-def _reopen(absolute: str, name: str, position: int, engine: Engine) -> File:
+def _reopen(absolute: str, name: str | bytes, position: int, engine: Engine) -> File:
     file = File(Handle(engine, absolute), name)
     file.seek(position)
     return file
 
 
+def _absolute(name: str | bytes) -> str:
+    """The path from the root, because a child process may run in another folder; or the address."""
+    text = os.fsdecode(name)
+    if "\0" in text:
+        raise ValueError("embedded null byte")
+    if not text:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
+    address = _ADDRESS.match(text)
+    if address is None:
+        return os.path.abspath(text)
+    scheme = address[1].lower()
+    if scheme not in _SCHEMES:
+        known = ", ".join(f"{scheme}://" for scheme in _SCHEMES)
+        raise ValueError(f"address of {name!r}: must begin with {known}; a file has a path")
+    return scheme + text[len(scheme) :]
+
+
 def open(
-    path: str | os.PathLike[str], mode: str = "rb", *, engine: Engine | None = None
+    path: str | bytes | os.PathLike[str] | os.PathLike[bytes],
+    mode: str = "rb",
+    *,
+    engine: Engine | None = None,
 ) -> File:
     """Opens a file, or an object by its address, with the default engine if none is given.
 
-    Addresses begin with ``s3://``, ``gs://``, ``az://``, ``https://`` or ``http://``. Raises ``ValueError`` for an
-    address that names no object, ``OSError`` if the file or the object cannot be opened.
+    Addresses begin with ``s3://``, ``gs://``, ``az://``, ``https://`` or ``http://``. Raises ``ValueError`` for another
+    address, and one that names no object, ``OSError`` if the file or the object cannot be opened.
     """
     if mode not in ("rb", "br"):
         raise ValueError(f"mode of {mode!r}: must be 'rb'")
     name = os.fspath(path)
-    # Absolute, because a child process may run in another folder.
-    absolute = name if name.startswith(_SCHEMES) else os.path.abspath(name)
+    absolute = _absolute(name)
     return File(Handle(engine if engine is not None else default_engine(), absolute), name)

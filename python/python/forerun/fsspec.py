@@ -32,6 +32,8 @@ from fsspec.implementations.chained import ChainedFileSystem
 from fsspec.implementations.local import LocalFileSystem
 from fsspec.spec import AbstractBufferedFile, AbstractFileSystem
 
+# Before the first read, which is no place to run the code of a module.
+from . import _calls  # noqa: F401
 from ._default import default_engine
 from ._file import File
 from ._file import open as _open_path
@@ -70,6 +72,15 @@ def _handle(
     # A path is one object in its file system alone.
     version = f"{device} {_version(details)}"
     return Handle.fetched(engine, fetch, path, version, size, device=device)
+
+
+def _whole(file: Handle | File, start: int, stop: int) -> bytes:
+    """The bytes of a range, all of them: callers take less for the end of the file."""
+    data = file.pread(stop - start, start)
+    if len(data) != stop - start:
+        why = f"{len(data)} bytes for the range {start}..{stop}: the file has become shorter"
+        raise OSError(errno.EIO, why, file.name)
+    return data
 
 
 class _Name(str):
@@ -135,7 +146,7 @@ class ForerunCache(fsspec.caching.BaseCache):
         if start >= stop:
             return b""
         self.total_requested_bytes += stop - start
-        return self.handle.pread(stop - start, start)
+        return _whole(self.handle, start, stop)
 
 
 class ForerunFileSystem(ChainedFileSystem):
@@ -199,7 +210,7 @@ class ForerunFileSystem(ChainedFileSystem):
         """The bytes of a file from `start` to `end`; negative ones count from its end."""
         with self.open(path, "rb") as file:
             first, last, _ = slice(start, end).indices(file.size)
-            return file.pread(max(last - first, 0), first)  # type: ignore[no-any-return]
+            return _whole(file, first, max(first, last))
 
     def ls(self, path: str, detail: bool = True, **kwargs: Any) -> Any:
         """The entries of a folder, as the other file system lists them."""

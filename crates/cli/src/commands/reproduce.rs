@@ -89,7 +89,10 @@ fn measured(
     let bar = progress::steps_without_end(paper.name);
     let all = paper.reproduce(&wanted, &mut |traces, jobs| {
         progress::more(&bar, jobs.len() as u64);
-        threads::perform(traces, &jobs, &|| bar.inc(1))
+        threads::perform(traces, &jobs, &|| {
+            bar.inc(1);
+            true
+        })
     });
     bar.finish_and_clear();
     all.map_err(|e| broken(&e))

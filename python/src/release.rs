@@ -1,0 +1,103 @@
+//! The interpreter released around a call that may wait, and taken again; also at the end of the process.
+//!
+//! Problem: a thread that comes back from such a call once the interpreter has ended stops there for ever.
+//! That is right for threads of Python, which nothing waits for then; a pool of a C++ library is waited for by
+//! the process's last steps, which then never end.
+//!
+//! Mechanism: threads that are away are counted. The first step of the end ([`begin_the_end`]) lets no thread go
+//! away any more but the main one, [`wait_for_the_others`] gives those that are away time to come back.
+//!
+//! ```text
+//! thread of a pool   away --------- back: SystemExit
+//! main thread             the end begins, engines halt .. all are back: the interpreter ends
+//! ```
+
+use std::process;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use pyo3::exceptions::PySystemExit;
+use pyo3::marker::Ungil;
+use pyo3::prelude::*;
+use rustix::process::getpid;
+use rustix::thread::gettid;
+
+/// The process in the upper half, and how many of its threads are away. Changed with the interpreter held.
+static AWAY: AtomicU64 = AtomicU64::new(0);
+
+/// The process that is ending.
+static ENDING: AtomicU32 = AtomicU32::new(0);
+
+/// Between two looks whether all threads are back.
+const LOOK: Duration = Duration::from_millis(1);
+
+/// Whether this is the thread that the process began with, or that forked it.
+pub(crate) fn is_main_thread() -> bool {
+    gettid() == getpid()
+}
+
+/// Whether this thread must not go on: its process is ending.
+pub(crate) fn is_over() -> bool {
+    ENDING.load(Ordering::Relaxed) == process::id() && !is_main_thread()
+}
+
+/// How a thread ends whose process is ending: without a word, as threads of Python do then.
+pub(crate) fn over() -> PyErr {
+    PySystemExit::new_err("the process is ending")
+}
+
+fn away() -> u64 {
+    let count = AWAY.load(Ordering::Relaxed);
+    // A child has the count of its parent, whose threads it has not.
+    let is_ours = count >> 32 == u64::from(process::id());
+    if is_ours {
+        count & u64::from(u32::MAX)
+    } else {
+        0
+    }
+}
+
+fn set_away(count: u64) {
+    AWAY.store(u64::from(process::id()) << 32 | count, Ordering::Relaxed);
+}
+
+/// Counts this thread as away, and at its drop as back; the interpreter is held at both.
+struct Away;
+
+impl Away {
+    fn new() -> Self {
+        set_away(away() + 1);
+        Self
+    }
+}
+
+impl Drop for Away {
+    fn drop(&mut self) {
+        set_away(away().saturating_sub(1));
+    }
+}
+
+/// Calls without the interpreter.
+///
+/// # Errors
+/// `SystemExit` if the process is ending.
+pub(crate) fn released<T: Ungil>(py: Python<'_>, call: impl FnOnce() -> T + Ungil) -> PyResult<T> {
+    if is_over() {
+        return Err(over());
+    }
+    let _away = Away::new();
+    Ok(py.detach(call))
+}
+
+/// No thread but the main one goes away from now on.
+pub(crate) fn begin_the_end() {
+    ENDING.store(process::id(), Ordering::Relaxed);
+}
+
+/// Waits until all are back, or this time is over. The interpreter is not held, so that they can.
+pub(crate) fn wait_for_the_others(until: Instant) {
+    while away() > 0 && Instant::now() < until {
+        thread::sleep(LOOK);
+    }
+}

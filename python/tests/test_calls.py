@@ -1,0 +1,196 @@
+"""Fetch functions: on threads of Python, beside each other, and let go with their files."""
+
+import gc
+import itertools
+import threading
+import time
+import weakref
+
+import fsspec
+import pytest
+from fsspec.spec import AbstractBufferedFile
+
+import forerun
+import forerun.fsspec
+from forerun._forerun import Handle
+
+SIZE = 1 << 20
+WAIT = 60
+
+
+def ends(call):
+    """Runs a call in a thread; fails where it does not end."""
+    result = []
+    thread = threading.Thread(target=lambda: result.append(call()), daemon=True)
+    thread.start()
+    thread.join(WAIT)
+    assert not thread.is_alive(), "it does not end"
+    return result[0]
+
+
+def test_functions_are_called_on_threads_that_python_started(engine):
+    seen = set()
+
+    def fetch(start, end):
+        seen.add(threading.current_thread())
+        return bytes(end - start)
+
+    handle = Handle.fetched(engine, fetch, "threads", "1", SIZE)
+    assert handle.pread(SIZE, 0) == bytes(SIZE)
+    assert seen and all(type(thread) is threading.Thread and thread.daemon for thread in seen)
+
+
+def test_functions_that_hang_hold_up_only_their_own_reads(engine):
+    released = threading.Event()
+    asked = threading.Semaphore(0)
+
+    def hang(start, end):
+        asked.release()
+        released.wait()
+        return bytes(end - start)
+
+    def hung(number):
+        Handle.fetched(engine, hang, f"hung {number}", "1", SIZE, device=number).pread(1, 0)
+
+    threads = [threading.Thread(target=hung, args=(number,)) for number in range(40)]
+    try:
+        for thread in threads:
+            thread.start()
+        for _ in threads:
+            assert asked.acquire(timeout=WAIT)
+        fetch = lambda start, end: b"x" * (end - start)  # noqa: E731
+        other = Handle.fetched(engine, fetch, "other", "1", SIZE, device=99)
+        assert ends(lambda: other.pread(SIZE, 0)) == b"x" * SIZE
+    finally:
+        released.set()
+        for thread in threads:
+            thread.join()
+
+
+@pytest.mark.parametrize("when", ["first call", "start of a thread"])
+def test_a_collection_that_waits_for_the_reader_does_not_hold_its_fetch_up(engine, when, monkeypatch):
+    """As h5py's objects do: their destructor takes a lock that the reader holds."""
+    lock, calls = threading.Lock(), itertools.count()
+
+    class Garbage:
+        def __init__(self):
+            self.me = self
+
+        def __del__(self):
+            with lock:
+                pass
+
+    def collect():
+        if next(calls) == 0:
+            Garbage()
+            gc.collect()
+
+    def fetch(start, end):
+        if when == "first call":
+            collect()
+        return bytes(end - start)
+
+    handle = Handle.fetched(engine, fetch, f"collected {when}", "1", SIZE)
+    if when == "start of a thread":
+        from forerun import _calls
+
+        start = _calls.start
+
+        def held_up(queue, threads):
+            collect()
+            start(queue, threads)
+
+        monkeypatch.setattr(_calls, "start", held_up)
+
+    def read():
+        with lock:
+            return handle.pread(4096, 0)
+
+    assert ends(read) == bytes(4096)
+
+
+class Owner:
+    def fetch(self, start, end):
+        return bytes(end - start)
+
+
+def owned(engine, dressed):
+    owner = Owner()
+    handle = Handle.fetched(engine, owner.fetch, f"cycle {id(owner)}", "1", SIZE)
+    owner.file = dressed(handle)
+    owner.file.pread(10, 0)
+    return owner
+
+
+def cached(engine):
+    fs = fsspec.filesystem("memory")
+    fs.pipe("/cycle", bytes(1000))
+
+    class Buffered(AbstractBufferedFile):
+        def _fetch_range(self, start, end):
+            return self.fs.cat_file(self.path, start, end)
+
+    options = {"engine": engine}
+    file = Buffered(fs, "/cycle", cache_type="forerun", cache_options=options)
+    # The function is that of a copy, which has this, too.
+    file.me = file
+    file.read(10)
+    return file
+
+
+def chained(engine):
+    fs = fsspec.filesystem("memory")
+    fs.pipe("/cycle", bytes(1000))
+    own = fsspec.filesystem("forerun", fs=fs, engine=engine)
+    own.kept = own.open("/cycle")
+    own.kept.read(10)
+    return own
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda engine: owned(engine, lambda handle: handle),
+        lambda engine: owned(engine, lambda handle: forerun.File(handle, "cycle")),
+        cached,
+        chained,
+    ],
+    ids=["handle", "file", "cache", "protocol"],
+)
+def test_a_cycle_through_a_function_is_collected(engine, made):
+    gone = [weakref.ref(made(engine)) for _ in range(10)]
+    until = time.monotonic() + WAIT
+    while any(ref() for ref in gone) and time.monotonic() < until:
+        # A function that fetches ahead is in use as yet.
+        gc.collect()
+        time.sleep(0.01)
+    assert [ref() for ref in gone] == [None] * 10
+
+
+def test_a_function_that_was_let_go_is_an_error_and_no_crash(engine):
+    handle = Handle.fetched(engine, lambda start, end: bytes(end - start), "kept", "1", SIZE)
+    assert gc.is_tracked(handle)
+    referents = gc.get_referents(handle)
+    assert any(callable(one) for one in referents)
+    assert handle.pread(3, 0) == bytes(3)
+
+
+def test_an_engine_with_a_fetch_that_hangs_is_dropped_at_once():
+    released = threading.Event()
+    asked = threading.Event()
+
+    def hang(start, end):
+        asked.set()
+        released.wait()
+        return bytes(end - start)
+
+    def used():
+        engine = forerun.Engine(memory=4 << 20)
+        handle = Handle.fetched(engine, hang, "hang", "1", SIZE)
+        engine.hint([(handle, 0, 4096)])
+        assert asked.wait(WAIT)
+
+    try:
+        ends(used)
+    finally:
+        released.set()

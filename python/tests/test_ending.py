@@ -1,0 +1,243 @@
+"""The end of a process, interrupts, and interpreters that are refused."""
+
+import signal
+import socket
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+
+import pytest
+
+import forerun
+from forerun._forerun import Handle
+
+WAIT = 100
+
+FETCHED = """
+import os, sys, threading, time, forerun
+from forerun._forerun import Handle
+engine = forerun.Engine(memory=4 << 20)
+asked = threading.Event()
+never = threading.Event()
+def fetch(start, end):
+    asked.set()
+    FUNCTION
+    return bytes(end - start)
+handle = Handle.fetched(engine, fetch, "o", "1", 1 << 30)
+"""
+
+# How a function spends its time when the interpreter ends.
+FUNCTIONS = {
+    "hangs": "never.wait()",
+    "sleeps and wakes": "[time.sleep(0.001) for _ in range(1_000_000)]",
+    "computes": "sum(i for i in range(10**12))",
+    "is about to raise": "time.sleep(0.05); raise OSError(5, 'no')",
+    "is quick": "pass",
+}
+
+WAYS = {
+    "a daemon reads": """
+def read():
+    while True:
+        handle.pread(100_000, int(time.time() * 1e6) % (1 << 29))
+threading.Thread(target=read, daemon=True).start()
+asked.wait()
+""",
+    "fetched ahead": """
+engine.hint([(handle, 0, 1 << 20)])
+asked.wait()
+""",
+    "dropped": """
+engine.hint([(handle, 0, 1 << 20)])
+asked.wait()
+del handle, engine
+""",
+    "an exception": """
+engine.hint([(handle, 0, 1 << 20)])
+asked.wait()
+sys.excepthook = lambda *_: None
+raise ValueError
+""",
+    "a forked child": """
+engine.hint([(handle, 0, 1 << 20)])
+asked.wait()
+if os.fork() == 0:
+    asked.clear()
+    engine.hint([(handle, 0, 1 << 20)])
+    asked.wait()
+else:
+    assert os.waitstatus_to_exitcode(os.wait()[1]) == 0
+""",
+}
+
+
+def run(program, *arguments):
+    command = [sys.executable, "-c", program, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=WAIT, check=False)
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+@pytest.mark.parametrize("way", WAYS)
+def test_a_process_ends_while_functions_fetch(way, function):
+    program = FETCHED.replace("FUNCTION", FUNCTIONS[function])
+    program += WAYS[way]
+    ended = run(program)
+    assert (ended.returncode, ended.stderr) == (1 if way == "an exception" else 0, "")
+
+
+def test_the_end_does_not_wait_for_a_fetch_that_hangs():
+    program = FETCHED.replace("FUNCTION", "never.wait()") + WAYS["fetched ahead"]
+    ended = run(program + "print(time.time(), flush=True)\n")
+    # Ten seconds, if it did.
+    assert time.time() - float(ended.stdout) < 8
+
+
+def test_no_thread_stays_in_a_call_of_ours_once_the_engines_have_ended():
+    """A pool of a C++ library would be waited for by the process's last steps, for ever."""
+    program = FETCHED.replace("FUNCTION", "never.wait()") + textwrap.dedent(
+        """
+        from forerun._forerun import finish_engines
+        ended = []
+        def read():
+            try:
+                handle.pread(1, 0)
+            except BaseException as error:
+                ended.append(type(error))
+            for call in (handle.size, handle.tell, lambda: handle.pread(1, 5), engine.ledger):
+                try:
+                    call()
+                except BaseException as error:
+                    ended.append(type(error))
+            handle.close()
+        thread = threading.Thread(target=read, daemon=True)
+        thread.start()
+        asked.wait()
+        finish_engines()
+        thread.join(60)
+        print(thread.is_alive(), {kind.__name__ for kind in ended})
+        """
+    )
+    ended = run(program)
+    assert (ended.stdout, ended.stderr) == ("False {'SystemExit'}\n", "")
+
+
+SUBINTERPRETER = """
+try:
+    import _interpreters as interpreters
+except ImportError:
+    import _xxsubinterpreters as interpreters
+FIRST
+made = interpreters.create()
+program = '''
+try:
+    import forerun
+except ImportError as error:
+    print("refused:", error, flush=True)
+'''
+interpreters.run_string(made, program)
+import forerun
+print(forerun.simulate(workload="sequential(file_bytes=65536)")[0]["reads"], flush=True)
+"""
+
+
+@pytest.mark.parametrize("first", ["", "import forerun"])
+def test_a_subinterpreter_is_refused_by_name_and_the_process_ends(first):
+    ended = run(SUBINTERPRETER.replace("FIRST", first))
+    assert ended.returncode == 0, ended.stderr
+    assert "refused: forerun: subinterpreters are not supported" in ended.stdout
+    assert ended.stdout.endswith("8\n")
+
+
+def test_a_free_threaded_interpreter_is_refused_by_name():
+    program = """
+import sysconfig
+sysconfig.get_config_var = lambda name: 1
+import forerun
+"""
+    assert "ImportError: forerun: the free-threaded build" in run(program).stderr
+
+
+class Interrupted(BaseException):
+    pass
+
+
+@pytest.fixture
+def interrupts():
+    """A signal each tenth of a second, whose handler raises until it has done so."""
+
+    def handler(*_):
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        raise Interrupted
+
+    before = signal.signal(signal.SIGALRM, handler)
+    yield lambda: signal.setitimer(signal.ITIMER_REAL, 0.3, 0.1)
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    signal.signal(signal.SIGALRM, before)
+
+
+def silent():
+    """A server that takes connections and never answers."""
+    server = socket.socket()
+    server.bind(("127.0.0.1", 0))
+    server.listen()
+    return server
+
+
+def a_slow_device(path, _server):
+    slow = forerun.Engine(memory=4 << 20, emulate=(60_000_000_000, 1_000_000_000))
+    return forerun.open(path, engine=slow).read
+
+
+def a_large_read(path, _server):
+    never = threading.Event()
+    engine = forerun.Engine(memory=1 << 20)
+    fetch = lambda start, end: never.wait() or b""  # noqa: E731
+    handle = Handle.fetched(engine, fetch, "large", "1", 1 << 26)
+    return lambda: handle.pread(1 << 26, 0)
+
+
+def a_line(path, _server):
+    never = threading.Event()
+    engine = forerun.Engine(memory=1 << 20)
+    fetch = lambda start, end: never.wait() or b""  # noqa: E731
+    return forerun.File(Handle.fetched(engine, fetch, "line", "1", 1 << 26), "line").readline
+
+
+def an_open(_path, server):
+    return lambda: forerun.open(f"http://127.0.0.1:{server.getsockname()[1]}/object")
+
+
+def an_open_of_a_store(_path, server):
+    return lambda: forerun.open(f"HTTPS://127.0.0.1:{server.getsockname()[1]}/object")
+
+
+def a_turn(path, _server):
+    """Another thread has the position, and waits for ever."""
+    never, asked = threading.Event(), threading.Event()
+    engine = forerun.Engine(memory=1 << 20)
+    fetch = lambda start, end: asked.set() or never.wait() or b""  # noqa: E731
+    handle = Handle.fetched(engine, fetch, "turn", "1", 1 << 26)
+    threading.Thread(target=handle.read, args=(10,), daemon=True).start()
+    assert asked.wait(WAIT)
+    return lambda: handle.read(10)
+
+
+def a_paper(_path, _server):
+    return lambda: forerun.reproduce("kimbrel96")
+
+
+@pytest.mark.parametrize(
+    "waiting", [a_slow_device, a_large_read, a_line, an_open, an_open_of_a_store, a_turn, a_paper]
+)
+def test_an_interrupt_ends_it_within_seconds(waiting, path, interrupts):
+    with silent() as server:
+        call = waiting(path, server)
+        interrupts()
+        begin = time.monotonic()
+        with pytest.raises(Interrupted):
+            call()
+        del call
+        # Minutes without the interrupt.
+        assert time.monotonic() - begin < 10
