@@ -41,7 +41,7 @@ const IDLE_MIN: usize = 2;
 const IDLE: Duration = Duration::from_secs(10);
 
 /// How soon the end of the process, or a collection, is seen by a thread of the engine.
-const LOOK: Duration = Duration::from_millis(100);
+const LOOK: Duration = Duration::from_millis(50);
 
 /// The thread that collects garbage; zero if none does.
 static COLLECTING: AtomicU32 = AtomicU32::new(0);

@@ -52,6 +52,8 @@ mod _forerun {
     #[pymodule_export]
     use crate::file::Handle;
     #[pymodule_export]
+    use crate::release::forked;
+    #[pymodule_export]
     use crate::reproduce::reproduce;
     #[pymodule_export]
     use crate::simulate::simulate;

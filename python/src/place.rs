@@ -8,14 +8,13 @@
 //! Its lock is held with the interpreter and never across a release of it, so that a child process cannot have
 //! it locked; a turn that another process began has ended there.
 
-use std::process;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::{self, Thread, ThreadId};
 
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
-use crate::release::{is_main_thread, released};
+use crate::release::{forks, is_main_thread, released};
 use crate::waiting::SIGNALS_EVERY;
 
 /// See the [module](self).
@@ -25,8 +24,8 @@ pub(crate) struct Place(Mutex<State>);
 #[derive(Debug, Default)]
 struct State {
     at: u64,
-    /// Whose turn it is.
-    turn: Option<(u32, ThreadId)>,
+    /// Whose turn it is: a process, by its forks, and a thread.
+    turn: Option<(u64, ThreadId)>,
     waiting: Vec<Thread>,
 }
 
@@ -49,11 +48,11 @@ impl Place {
     /// The exception of a signal's handler; the thread has the turn already, because a handler reads the file that it
     /// interrupted.
     pub(crate) fn turn(&self, py: Python<'_>) -> PyResult<Turn<'_>> {
-        let this = (process::id(), thread::current().id());
+        let this = (forks(), thread::current().id());
         loop {
             {
                 let mut state = self.state();
-                match state.turn.filter(|(process, _)| *process == this.0) {
+                match state.turn.filter(|(forks, _)| *forks == this.0) {
                     None => {
                         state.turn = Some(this);
                         return Ok(Turn(self));

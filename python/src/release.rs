@@ -12,8 +12,7 @@
 //! main thread             the end begins, engines halt .. all are back: the interpreter ends
 //! ```
 
-use std::process;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -23,11 +22,14 @@ use pyo3::prelude::*;
 use rustix::process::getpid;
 use rustix::thread::gettid;
 
-/// The process in the upper half, and how many of its threads are away. Changed with the interpreter held.
+/// How many threads are away. Changed with the interpreter held.
 static AWAY: AtomicU64 = AtomicU64::new(0);
 
-/// The process that is ending.
-static ENDING: AtomicU32 = AtomicU32::new(0);
+/// The process is ending.
+static ENDING: AtomicBool = AtomicBool::new(false);
+
+/// How many forks led to this process.
+static FORKS: AtomicU64 = AtomicU64::new(0);
 
 /// Between two looks whether all threads are back.
 const LOOK: Duration = Duration::from_millis(1);
@@ -39,7 +41,7 @@ pub(crate) fn is_main_thread() -> bool {
 
 /// Whether this thread must not go on: its process is ending.
 pub(crate) fn is_over() -> bool {
-    ENDING.load(Ordering::Relaxed) == process::id() && !is_main_thread()
+    ENDING.load(Ordering::Relaxed) && !is_main_thread()
 }
 
 /// How a thread ends whose process is ending: without a word, as threads of Python do then.
@@ -47,34 +49,36 @@ pub(crate) fn over() -> PyErr {
     PySystemExit::new_err("the process is ending")
 }
 
-fn away() -> u64 {
-    let count = AWAY.load(Ordering::Relaxed);
-    // A child has the count of its parent, whose threads it has not.
-    let is_ours = count >> 32 == u64::from(process::id());
-    if is_ours {
-        count & u64::from(u32::MAX)
-    } else {
-        0
-    }
+/// For `os.register_at_fork`, in the child: it has no other threads. Cheaper than its number, which the system is
+/// asked for (0.1 us), at each read.
+#[pyfunction]
+pub(crate) fn forked() {
+    AWAY.store(0, Ordering::Relaxed);
+    ENDING.store(false, Ordering::Relaxed);
+    FORKS.fetch_add(1, Ordering::Relaxed);
 }
 
-fn set_away(count: u64) {
-    AWAY.store(u64::from(process::id()) << 32 | count, Ordering::Relaxed);
+/// A number that another process has not, parents and children of this one.
+pub(crate) fn forks() -> u64 {
+    FORKS.load(Ordering::Relaxed)
 }
 
 /// Counts this thread as away, and at its drop as back; the interpreter is held at both.
-struct Away;
+struct Away(u64);
 
 impl Away {
     fn new() -> Self {
-        set_away(away() + 1);
-        Self
+        AWAY.fetch_add(1, Ordering::Relaxed);
+        Self(forks())
     }
 }
 
 impl Drop for Away {
     fn drop(&mut self) {
-        set_away(away().saturating_sub(1));
+        // A handler of a signal may have forked meanwhile.
+        if self.0 == forks() {
+            AWAY.fetch_sub(1, Ordering::Relaxed);
+        }
     }
 }
 
@@ -92,12 +96,12 @@ pub(crate) fn released<T: Ungil>(py: Python<'_>, call: impl FnOnce() -> T + Ungi
 
 /// No thread but the main one goes away from now on.
 pub(crate) fn begin_the_end() {
-    ENDING.store(process::id(), Ordering::Relaxed);
+    ENDING.store(true, Ordering::Relaxed);
 }
 
 /// Waits until all are back, or this time is over. The interpreter is not held, so that they can.
 pub(crate) fn wait_for_the_others(until: Instant) {
-    while away() > 0 && Instant::now() < until {
+    while AWAY.load(Ordering::Relaxed) > 0 && Instant::now() < until {
         thread::sleep(LOOK);
     }
 }

@@ -11,7 +11,7 @@ import os
 import weakref
 from typing import Any
 
-from ._forerun import Engine, finish_engines
+from ._forerun import Engine, finish_engines, forked
 
 _default: Engine | None = None
 _identities: "weakref.WeakKeyDictionary[Engine, str]" = weakref.WeakKeyDictionary()
@@ -75,3 +75,4 @@ def _restore(
 
 copyreg.pickle(Engine, _reduce)
 atexit.register(finish_engines)
+os.register_at_fork(after_in_child=forked)

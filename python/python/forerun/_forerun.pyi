@@ -15,6 +15,7 @@ __all__ = [
     "Handle",
     "collecting",
     "finish_engines",
+    "forked",
     "reproduce",
     "simulate",
 ]
@@ -102,6 +103,7 @@ class Call:
 
 def collecting(phase: str, _info: dict[str, int], /) -> None: ...
 def finish_engines() -> None: ...
+def forked() -> None: ...
 def simulate(
     *,
     workload: str | None = None,
