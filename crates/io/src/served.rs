@@ -7,6 +7,7 @@
 //!
 //! A file system that is not in the list counts as served: that is slower, never wrong.
 
+use std::fs::File;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 /// `f_type` of local file systems, by `linux/magic.h`.
@@ -41,6 +42,20 @@ pub fn is_served(file: BorrowedFd<'_>) -> bool {
     !LOCAL.contains(&file_system(file))
 }
 
+/// Whether a server of FUSE can have another channel beside this one, which is connected
+/// (`FUSE_DEV_IOC_CLONE`): the kernel may lack it, and a container refuse it.
+#[must_use]
+pub fn can_clone_channel(channel: &impl AsRawFd) -> bool {
+    /// `_IOR(229, 0, uint32_t)` of `linux/fuse.h`.
+    const CLONE: libc::Ioctl = 0x8004_e500_u32 as libc::Ioctl;
+    let Ok(another) = File::options().read(true).write(true).open("/dev/fuse") else {
+        return false;
+    };
+    let number = channel.as_raw_fd().cast_unsigned();
+    // SAFETY: both descriptors are open, and the number is read from memory that is ours for the call.
+    unsafe { libc::ioctl(another.as_raw_fd(), CLONE, &raw const number) == 0 }
+}
+
 /// `f_type` of an open file's file system; 0 if it does not say.
 pub(crate) fn file_system(file: BorrowedFd<'_>) -> u32 {
     // SAFETY: an all-zero `statfs` is a valid value of a plain C structure.
@@ -54,8 +69,12 @@ pub(crate) fn file_system(file: BorrowedFd<'_>) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::fs::File;
     use std::os::fd::AsFd;
+
+    #[test]
+    fn a_descriptor_that_is_no_channel_is_not_cloned() {
+        assert!(!can_clone_channel(&File::open("/dev/null").unwrap()));
+    }
 
     #[test]
     fn a_file_of_this_kernel_is_not_served() {

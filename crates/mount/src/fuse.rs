@@ -13,6 +13,7 @@
 
 mod calls;
 mod host;
+mod leases;
 pub mod reads;
 pub mod room;
 pub mod session;
@@ -31,12 +32,13 @@ use rustix::fs::SeekFrom;
 
 pub(crate) use self::calls::mount_point;
 use self::calls::{Served, answer_xattr, is_privileged};
+use self::leases::Wait;
 use self::reads::Read;
 use self::wire::{errno, found_attr, generation, kind, nameless};
 use super::fs::Found;
 use super::fs::listing::Name;
 use super::fs::nodes::Node;
-use super::lanes::{LaneOf, Lanes};
+use super::lanes::{LaneOf, Lanes, caught};
 use super::open_file::OpenFile;
 
 /// The longest request: 256 pages are the kernel's default limit (`fs.fuse.max_pages_limit`).
@@ -51,6 +53,9 @@ const SEEK_DATA: i32 = 3;
 /// See [`SEEK_DATA`].
 const SEEK_HOLE: i32 = 4;
 
+/// Needs of a call that makes others.
+type Both = (Arc<Served>, Arc<Lanes>);
+
 /// See the [module](self).
 #[derive(Debug)]
 struct Adapter {
@@ -62,6 +67,20 @@ impl Adapter {
     /// Makes a call about a node in its lane.
     fn call(&self, node: INodeNo, call: impl FnOnce(&Served) + Send + 'static) {
         self.call_in(self.served.fs.lane(Node(node.0)), call);
+    }
+
+    /// The same for a call that opens a file: it is made again, with its reply, while the file has a lease.
+    fn attempt<R: Send + 'static>(
+        &self,
+        node: INodeNo,
+        thread: u32,
+        reply: R,
+        call: impl Fn(&Both, R, bool) -> Option<R> + Send + 'static,
+    ) {
+        let node = Node(node.0);
+        let (wait, both) = (Wait::of(thread), (self.served.clone(), self.lanes.clone()));
+        let attempt = move || leases::attempt(both, node, wait, reply, call);
+        self.lanes.call(self.served.fs.lane(node), attempt);
     }
 
     fn call_in(&self, lane: LaneOf, call: impl FnOnce(&Served) + Send + 'static) {
@@ -105,7 +124,7 @@ impl Filesystem for Adapter {
     }
 
     fn forget(&self, _: &Request, node: INodeNo, lookups: u64) {
-        self.served.fs.forget(Node(node.0), lookups);
+        caught(|| self.served.fs.forget(Node(node.0), lookups));
     }
 
     fn getattr(&self, request: &Request, node: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
@@ -133,12 +152,14 @@ impl Filesystem for Adapter {
             return reply.error(Errno::ENOSYS);
         }
         let thread = request.pid();
-        let (lanes, later) = (self.lanes.clone(), self.served.clone());
-        self.call(node, move |served| {
-            if let Some(folder) = served.open(node, thread, flags, reply) {
-                let lane = later.fs.lane(folder);
+        self.attempt(node, thread, reply, move |both, reply, may_last| {
+            let (served, lanes) = both;
+            let (again, folder) = served.open(node, thread, flags, reply, may_last);
+            if let Some(folder) = folder {
+                let (lane, later) = (served.fs.lane(folder), served.clone());
                 lanes.later(lane, move || later.fs.list_for_walk(folder));
             }
+            again
         });
     }
 
@@ -170,10 +191,19 @@ impl Filesystem for Adapter {
                 Some(file) => Ok(file),
                 None => {
                     let thread = request.pid();
-                    return self.call(node, move |served| match served.standing(node, thread) {
-                        Ok(file) => served.reads.begin(read(file, reply)),
-                        Err(error) => reply.error(error),
-                    });
+                    return self.attempt(
+                        node,
+                        thread,
+                        reply,
+                        move |(served, _), reply, may_last| {
+                            match served.standing(node, thread, may_last) {
+                                Ok(Some(file)) => served.reads.begin(read(file, reply)),
+                                Ok(None) => return Some(reply),
+                                Err(error) => reply.error(error),
+                            }
+                            None
+                        },
+                    );
                 }
             },
         };
@@ -210,6 +240,8 @@ impl Filesystem for Adapter {
         let at = match (u64::try_from(offset), whence) {
             (Ok(offset), SEEK_DATA) => SeekFrom::Data(offset),
             (Ok(offset), SEEK_HOLE) => SeekFrom::Hole(offset),
+            // Before the beginning of a file it has neither.
+            (Err(_), SEEK_DATA | SEEK_HOLE) => return reply.error(Errno::ENXIO),
             // The kernel has sizes and positions itself and requests nothing else.
             _ => return reply.error(Errno::EINVAL),
         };

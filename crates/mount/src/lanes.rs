@@ -16,10 +16,16 @@
 //! ```
 //!
 //! The number of threads is bounded, not that of queued calls: one for each program that waits.
+//!
+//! A call that is to be made again after a pause ([`Lanes::after`]) holds no thread meanwhile. A panic in
+//! a call ends that call alone: its reply is dropped with it, which answers `EIO`.
 
 use std::collections::{HashMap, VecDeque};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread;
+use std::time::Instant;
 
 use super::lock;
 
@@ -52,11 +58,25 @@ struct Lane {
     queue: VecDeque<Call>,
 }
 
+/// A call, its lane, and when it is due.
+type Due = (Instant, LaneOf, Call);
+
 #[derive(Default)]
 struct State {
     /// Threads that take requests and are at a call.
     taken: usize,
     lanes: HashMap<LaneOf, Lane>,
+    /// To the thread that keeps calls for later, once there is one.
+    keeper: Option<Sender<Due>>,
+}
+
+/// Makes a call that must not end its thread; whether it went without a panic.
+pub fn caught(call: impl FnOnce()) -> bool {
+    let went = catch_unwind(AssertUnwindSafe(call)).is_ok();
+    if !went {
+        tracing::error!("a call panicked, and its program gets an I/O error: a defect of forerun");
+    }
+    went
 }
 
 /// See the [module](self).
@@ -88,7 +108,7 @@ impl Lanes {
         lane.running += 1;
         state.taken += 1;
         drop(state);
-        call();
+        caught(call);
         self.go_on(of);
         lock(&self.state).taken -= 1;
     }
@@ -114,6 +134,43 @@ impl Lanes {
         }
     }
 
+    /// Carries out a call on a thread of the lane, once it is due.
+    pub fn after(self: &Arc<Self>, due: Instant, of: LaneOf, call: impl FnOnce() + Send + 'static) {
+        let mut state = lock(&self.state);
+        let keeper = match &state.keeper {
+            Some(keeper) => Ok(keeper),
+            None => self
+                .begin_keeper()
+                .map(|keeper| &*state.keeper.insert(keeper)),
+        };
+        match keeper {
+            // It ends with the process, and these lanes are its own.
+            Ok(keeper) => drop(keeper.send((due, of, Box::new(call)))),
+            Err(error) => {
+                tracing::error!("no thread for calls that are made again: {error}");
+                drop(state);
+                self.later(of, call);
+            }
+        }
+    }
+
+    fn begin_keeper(self: &Arc<Self>) -> std::io::Result<Sender<Due>> {
+        let (give, given) = channel();
+        let lanes = Arc::downgrade(self);
+        let keep = move || {
+            keep(&given, &|of, call| {
+                if let Some(lanes) = lanes.upgrade() {
+                    lanes.later(of, call);
+                }
+            })
+        };
+        thread::Builder::new()
+            .name("forerun-again".into())
+            .stack_size(STACK_BYTES)
+            .spawn(keep)?;
+        Ok(give)
+    }
+
     /// Carries out queued calls, until none is left.
     fn go_on(&self, of: LaneOf) {
         let mut state = lock(&self.state);
@@ -129,8 +186,29 @@ impl Lanes {
                 return;
             };
             drop(state);
-            call();
+            caught(call);
             state = lock(&self.state);
+        }
+    }
+}
+
+/// Keeps calls until they are due, and hands them on; until no more can come.
+fn keep(given: &Receiver<Due>, hand_on: &dyn Fn(LaneOf, Call)) {
+    let mut kept: Vec<Due> = Vec::new();
+    loop {
+        let next = kept.iter().map(|(due, ..)| *due).min();
+        let came = match next {
+            Some(due) => given.recv_timeout(due.saturating_duration_since(Instant::now())),
+            None => given.recv().map_err(RecvTimeoutError::from),
+        };
+        match came {
+            Ok(call) => kept.push(call),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return,
+        }
+        let now = Instant::now();
+        for (_, of, call) in kept.extract_if(.., |(due, ..)| *due <= now) {
+            hand_on(of, call);
         }
     }
 }
@@ -205,6 +283,56 @@ mod tests {
         assert!(state.taken <= THREADS * 3 / 4);
         assert!((0..10).all(|device| state.lanes.contains_key(&LaneOf::Device(device, 0))));
         drop((state, open));
+    }
+
+    #[test]
+    fn a_call_that_panics_takes_no_place_and_ends_no_thread() {
+        let lanes = Lanes::new(THREADS);
+        let give = takers(&lanes);
+        let (tell, told) = channel::<u32>();
+        for number in 0..10 * THREADS as u32 {
+            // The reply goes with the call, as a request's does.
+            let reply = tell.clone();
+            let panics: Call = Box::new(move || {
+                let _reply = reply;
+                std::panic::resume_unwind(Box::new(number));
+            });
+            give.send((LaneOf::Device(number % 3, 0), panics)).unwrap();
+        }
+        let (other, others) = channel();
+        for number in 0..10 * THREADS {
+            let other = other.clone();
+            let call: Call = Box::new(move || other.send(number).unwrap());
+            give.send((LaneOf::Device(7, 0), call)).unwrap();
+        }
+        drop((tell, give));
+        assert!(told.recv().is_err(), "a reply was dropped for each");
+        let mut numbers: Vec<usize> = others.iter().take(10 * THREADS).collect();
+        numbers.sort_unstable();
+        assert!(numbers.into_iter().eq(0..10 * THREADS));
+        // The last ones may still be on their way out of their lanes.
+        let begun = Instant::now();
+        while lock(&lanes.state).taken > 0 || !lock(&lanes.state).lanes.is_empty() {
+            assert!(begun.elapsed().as_secs() < 60, "places are kept: {lanes:?}");
+            thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn calls_made_later_hold_no_thread_and_come_when_they_are_due() {
+        let lanes = Lanes::new(THREADS);
+        let (tell, told) = channel();
+        let begun = Instant::now();
+        for number in 0..1000_u32 {
+            let tell = tell.clone();
+            let due = begun + std::time::Duration::from_millis(u64::from(number % 7));
+            lanes.after(due, LaneOf::Device(number % 3, 0), move || {
+                tell.send((number, Instant::now() >= due)).unwrap();
+            });
+        }
+        let mut all: Vec<_> = told.iter().take(1000).collect();
+        all.sort_unstable();
+        assert!(all.into_iter().eq((0..1000).map(|number| (number, true))));
     }
 
     #[test]

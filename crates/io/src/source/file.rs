@@ -16,7 +16,7 @@ use std::io::{self, Seek, SeekFrom};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Once};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -30,6 +30,10 @@ pub const PIECES_MAX: usize = 1024;
 
 /// No device reads in smaller units, so a direct read that ends elsewhere met the end of a file.
 const SECTOR: usize = 512;
+
+/// How often in a row reads of a file are tried again that the kernel interrupted, or that would have had to
+/// wait. A local file system does so once or twice; a server that always answers so would be asked for ever.
+const AGAIN_MAX: u32 = 16;
 
 /// Which file, and which version of it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -54,6 +58,8 @@ pub struct OpenFile {
     block_device: bool,
     inode: (u64, u64),
     served: bool,
+    /// Reads tried again since the last one that went well.
+    again: AtomicU32,
 }
 
 static BUFFERED: Once = Once::new();
@@ -129,6 +135,7 @@ impl OpenFile {
             block_device,
             inode,
             served,
+            again: AtomicU32::new(0),
         };
         if !direct {
             opened.advise_random();
@@ -221,16 +228,24 @@ impl OpenFile {
     /// came, or a direct read stopped inside a sector and cannot be continued from there.
     #[must_use]
     pub fn is_end(&self, n: usize, done: usize) -> bool {
+        if self.again.load(Ordering::Relaxed) != 0 {
+            self.again.store(0, Ordering::Relaxed);
+        }
         n == 0 || (self.is_direct() && !done.is_multiple_of(SECTOR))
     }
 
-    /// Whether a failed read should be tried again as it is, or buffered.
+    /// Whether a failed read should be tried again as it is, or buffered. A server's `EINTR` and `EAGAIN`
+    /// are its answer; those of other file systems count as one after [`AGAIN_MAX`] in a row.
     ///
     /// # Errors
     /// The error itself, if trying again would not help.
     pub fn retry(&self, error: io::Error) -> io::Result<()> {
         match error.raw_os_error() {
-            Some(libc::EINTR | libc::EAGAIN) => Ok(()),
+            Some(libc::EINTR | libc::EAGAIN) if self.served => Err(error),
+            Some(libc::EINTR | libc::EAGAIN) => {
+                let tried = self.again.fetch_add(1, Ordering::Relaxed);
+                (tried < AGAIN_MAX).then_some(()).ok_or(error)
+            }
             Some(libc::EINVAL) if self.leave_direct(&error) => Ok(()),
             _ => Err(error),
         }
@@ -347,6 +362,28 @@ mod tests {
             });
             file.leave_direct(&io::Error::from_raw_os_error(libc::EINVAL));
             assert!(!file.is_direct());
+        }
+    }
+
+    #[test]
+    fn a_read_that_would_always_have_to_wait_ends_with_that_error() {
+        let named = tempfile::NamedTempFile::new().unwrap();
+        let open = |served| {
+            let file = File::open(named.path()).unwrap();
+            OpenFile::of(file.into(), false, (1, 2), served)
+        };
+        for number in [libc::EAGAIN, libc::EINTR] {
+            let retry = |file: &OpenFile| file.retry(io::Error::from_raw_os_error(number));
+            let local = open(false);
+            for _ in 0..3 {
+                let tried = (0..1000).take_while(|_| retry(&local).is_ok()).count();
+                assert_eq!(tried, AGAIN_MAX as usize);
+                let error = retry(&local).unwrap_err();
+                assert_eq!(error.raw_os_error(), Some(number));
+                // A read that goes well.
+                assert!(!local.is_end(1, 1));
+            }
+            assert!(retry(&open(true)).is_err(), "a server's answer");
         }
     }
 

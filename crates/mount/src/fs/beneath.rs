@@ -16,7 +16,7 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Mode, OFlags, ResolveFlags};
+use rustix::fs::{FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
 /// The folder that is SOURCE. Here links are followed: the user named them.
@@ -24,9 +24,22 @@ use rustix::io::Errno;
 /// # Errors
 /// Errors of `open(2)`.
 pub fn open_root(path: &Path) -> Result<File, Errno> {
-    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    rustix::fs::open(path, flags, Mode::empty()).map(File::from)
+    rustix::fs::open(path, ROOT, Mode::empty()).map(File::from)
 }
+
+/// Whether `openat2(2)` works here: Linux has it since 5.6, and some containers refuse it. Tried before the
+/// mount is there, because every file needs it.
+///
+/// # Errors
+/// Its error, other than those of a folder that cannot be opened.
+pub fn check(root: &File) -> Result<(), Errno> {
+    match openat2(root, OsStr::new("."), ROOT, ResolveFlags::empty()) {
+        Err(error @ (Errno::NOSYS | Errno::PERM)) => Err(error),
+        _ => Ok(()),
+    }
+}
+
+const ROOT: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
 /// The entry of this name in the folder, links as links, on the folder's file system.
 ///
@@ -51,7 +64,8 @@ pub fn open_mounted(folder: impl AsFd, name: &OsStr) -> Result<File, Errno> {
 /// not waited for: something else may have its name by now.
 ///
 /// # Errors
-/// Errors of [`open_child`].
+/// Errors of [`open_child`], `EAGAIN` as long as another program holds a write lease on it, and `EOPNOTSUPP` for one
+/// with bytes that its size does not tell.
 pub fn open_to_read(folder: impl AsFd, name: &OsStr) -> Result<(File, bool), Errno> {
     check_name(name)?;
     direct_if_possible(|flags| {
@@ -63,7 +77,7 @@ pub fn open_to_read(folder: impl AsFd, name: &OsStr) -> Result<(File, bool), Err
 /// The same for a file that a descriptor stands for.
 ///
 /// # Errors
-/// Errors of `open(2)`.
+/// Errors of `open(2)`, and `EAGAIN` as above.
 pub fn open_again(standing: &File) -> Result<(File, bool), Errno> {
     let path = path_of(standing);
     direct_if_possible(|flags| rustix::fs::open(&path, flags, Mode::empty()).map(File::from))
@@ -74,10 +88,25 @@ fn direct_if_possible(open: impl Fn(OFlags) -> Result<File, Errno>) -> Result<(F
         .union(OFlags::NONBLOCK)
         .union(OFlags::NOCTTY)
         .union(OFlags::CLOEXEC);
-    match open(PLAIN | OFlags::DIRECT) {
-        Err(Errno::INVAL) => open(PLAIN).map(|file| (file, false)),
-        opened => opened.map(|file| (file, true)),
+    let (file, direct) = match open(PLAIN | OFlags::DIRECT) {
+        Err(Errno::INVAL) => (open(PLAIN)?, false),
+        opened => (opened?, true),
+    };
+    match hides_its_size(&file) {
+        true => Err(Errno::OPNOTSUPP),
+        false => Ok((file, direct)),
     }
+}
+
+/// Whether a file has bytes though its size says that it is empty, as those of `/proc` and control files of
+/// servers: programs would find it empty.
+fn hides_its_size(file: &File) -> bool {
+    let is_empty = || {
+        let found = rustix::fs::fstat(file);
+        found.is_ok_and(|f| f.st_size == 0 && FileType::from_raw_mode(f.st_mode).is_file())
+    };
+    // One that grows meanwhile has a size once it has bytes.
+    is_empty() && matches!(rustix::io::pread(file, &mut [0; 1], 0), Ok(1)) && is_empty()
 }
 
 const CHILD: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
@@ -91,6 +120,11 @@ pub fn open_for_listing(folder: impl AsFd) -> Result<File, Errno> {
     openat2(folder, OsStr::new("."), flags, ResolveFlags::empty())
 }
 
+/// How often a call is made again that a signal interrupted. A server may answer `EINTR` for ever.
+const INTERRUPTED_MAX: usize = 16;
+
+/// `EAGAIN` is a server's answer, or the file is opened for reading and has a lease that is being broken: the
+/// caller decides how long to wait. Names without `..` give none by renames elsewhere.
 fn openat2(
     folder: impl AsFd,
     name: &OsStr,
@@ -99,13 +133,15 @@ fn openat2(
 ) -> Result<File, Errno> {
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS | ResolveFlags::NO_SYMLINKS;
     let resolve = resolve | more;
-    loop {
-        match rustix::fs::openat2(&folder, name, flags, Mode::empty(), resolve) {
-            // A rename elsewhere interfered; the kernel answers EAGAIN.
-            Err(Errno::AGAIN | Errno::INTR) => {}
-            opened => return opened.map(File::from),
+    let open = || rustix::fs::openat2(&folder, name, flags, Mode::empty(), resolve);
+    let mut opened = open();
+    for _ in 0..INTERRUPTED_MAX {
+        if !matches!(opened, Err(Errno::INTR)) {
+            break;
         }
+        opened = open();
     }
+    opened.map(File::from)
 }
 
 /// One component that can be looked up.

@@ -137,15 +137,17 @@ impl Served {
         reply.attr(&self.trust.attributes, &attr(attributes, shown));
     }
 
-    /// Opens a file for a thread, and answers. Of a short file whose bytes are in memory, and of which the
-    /// kernel has none, they go first.
+    /// Opens a file for a thread, and answers; or gives the reply back while the file has a lease, if that may
+    /// last. Of a short file whose bytes are in memory, and of which the kernel has none, they go first. With
+    /// the folder that is to be listed now.
     pub(super) fn open(
         &self,
         node: INodeNo,
         thread: u32,
         asked: OpenFlags,
         reply: ReplyOpen,
-    ) -> Option<Node> {
+        may_last: bool,
+    ) -> (Option<ReplyOpen>, Option<Node>) {
         let back = |file: &File| reply.open_backing(file);
         match self.with_descriptors(|fs| fs.open_to_give(Node(node.0), thread, &back)) {
             Ok(opened) => {
@@ -167,13 +169,20 @@ impl Served {
                         reply.opened_passthrough(handle, flags, backing);
                     }
                 }
-                opened.unlisted
+                (None, opened.unlisted)
             }
+            Err(error) if may_last && self.is_leased(node, error) => (Some(reply), None),
             Err(error) => {
                 reply.error(self.refusal(node, thread, error));
-                None
+                (None, None)
             }
         }
+    }
+
+    /// Whether a file could not be opened because of another program's lease.
+    fn is_leased(&self, node: INodeNo, error: rustix::io::Errno) -> bool {
+        let place = || self.fs.nodes().place(Node(node.0));
+        error == rustix::io::Errno::AGAIN && place().is_ok_and(|place| !place.served)
     }
 
     /// Gives the kernel all bytes of a file that was opened. The file is open nowhere else, so no
@@ -216,10 +225,17 @@ impl Served {
         self.with_descriptors(|fs| fs.standing_folder(Node(node.0), thread))
     }
 
-    /// The file a read without a handle is of.
-    pub(super) fn standing(&self, node: INodeNo, thread: u32) -> Result<Arc<OpenFile>, Errno> {
-        let opened = self.with_descriptors(|fs| fs.standing(Node(node.0), thread));
-        opened.map_err(errno)
+    /// The file a read without a handle is of; none while it has a lease, if that may last.
+    pub(super) fn standing(
+        &self,
+        node: INodeNo,
+        thread: u32,
+        may_last: bool,
+    ) -> Result<Option<Arc<OpenFile>>, Errno> {
+        match self.with_descriptors(|fs| fs.standing(Node(node.0), thread)) {
+            Err(error) if may_last && self.is_leased(node, error) => Ok(None),
+            opened => opened.map(Some).map_err(errno),
+        }
     }
 }
 

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use forerun_io::Reader;
+use forerun_io::served::can_clone_channel;
 use fuser::{
     BackgroundSession, Config, Filesystem, InitFlags, KernelConfig, Notifier, Session, SessionACL,
 };
@@ -73,7 +74,9 @@ pub fn serve(
     let mut config = Config::default();
     config.acl = acl;
     config.n_threads = Some(threads);
-    config.clone_fd = channels(threads) > 0;
+    // Where the kernel or a container refuses more channels one does for all threads; the session would end
+    // over it, after the mount was said to work.
+    config.clone_fd = channels(threads) > 0 && can_clone_channel(&channel);
     let session = Session::from_fd(adapter, channel, acl, config)?;
     // Nothing but the first handshake was served until now.
     begins(session.notifier());
