@@ -397,6 +397,12 @@ impl Driver {
         self.stack.emulated.as_ref().map(|device| device.used())
     }
 
+    /// Writes the lines of the journal that were gathered so far. They are written by the 64 KiB otherwise, and
+    /// those of a process that is killed are lost.
+    pub fn write_journal(&self) {
+        self.engine_host.write_journal();
+    }
+
     /// Ends the run: waits for requests in flight, ends the threads, writes out journal and trace.
     /// Readers that are still open keep their resident blocks and get `ESHUTDOWN` for the rest.
     ///

@@ -373,7 +373,8 @@ impl EngineHost {
         self.with(EngineState::ledger)
     }
 
-    fn write_journal(&self) {
+    /// Writes the lines there are by now.
+    pub(crate) fn write_journal(&self) {
         let lines = || {
             self.state
                 .lock()

@@ -22,7 +22,7 @@
 //! | [`limits`], [`budget`], [`background`] | limits and memory of the process; the daemon |
 //! | [`watch`], [`readahead`], [`trust`] | the kernel's caches |
 //! | [`announcements`] | announced reads |
-//! | [`control`], [`sockets`], [`metrics`], [`read_times`], [`report`] | reports and limits |
+//! | [`control`], [`sockets`], [`metrics`], [`read_times`], [`report`], [`journal`] | reports and limits |
 
 #![forbid(unsafe_code)]
 
@@ -35,6 +35,7 @@ pub mod ending;
 pub mod engine;
 pub mod fs;
 pub mod fuse;
+pub mod journal;
 pub mod lanes;
 pub mod limits;
 pub mod metrics;

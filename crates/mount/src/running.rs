@@ -18,6 +18,7 @@ use super::control::Control;
 use super::ending::{self, Connection, Event, catch_signals, tell_of_end};
 use super::fs::SourceFs;
 use super::fs::passthrough::Mode;
+use super::journal::JournalWriter;
 use super::metrics::Metrics;
 use super::mounted::{Mounted, Serving};
 use super::objects::ObjectFs;
@@ -27,7 +28,7 @@ use super::read_times::ReadTimes;
 use super::report::Watched;
 use super::trust::Trust;
 use super::watch::Watch;
-use super::{attach, limits, readahead};
+use super::{attach, journal, limits, readahead};
 use crate::failure::Failure;
 use crate::files::plain;
 
@@ -65,6 +66,7 @@ pub struct Running {
     connection: Option<Connection>,
     events: Receiver<Event>,
     _watch: Watch,
+    _journal: Option<Watch>,
     _control: Option<Control>,
     _metrics: Option<Metrics>,
 }
@@ -135,6 +137,20 @@ impl Running {
             let _ = attach::unmount(&mountpoint);
             Failure::Run(format!("cannot serve the mount: {error}"))
         })?;
+        let journaled = fs.clone();
+        let write = move || {
+            if let Some(driver) = journaled.engine().driver() {
+                driver.write_journal();
+            }
+        };
+        let journal = wanted.journal.as_ref().map(|_| {
+            write();
+            Watch::every(journal::PERIOD, write)
+        });
+        let journal = journal.transpose().map_err(|error| {
+            let _ = attach::unmount(&mountpoint);
+            Failure::Run(format!("cannot serve the mount: {error}"))
+        })?;
         let running = Self {
             fs,
             device,
@@ -142,6 +158,7 @@ impl Running {
             connection,
             events,
             _watch: watch,
+            _journal: journal,
             _control: control,
             _metrics: metrics,
         };
@@ -201,7 +218,8 @@ fn mounted(
 /// and what a killed one did is what one wants to look at.
 fn driver(mut config: Config, journal: Option<&Path>) -> Result<Driver, Failure> {
     if let Some(path) = journal {
-        let journal = File::create(path).map_err(|e| Failure::unusable(path, plain(&e)))?;
+        let journal = File::create(path).and_then(JournalWriter::new);
+        let journal = journal.map_err(|e| Failure::unusable(path, plain(&e)))?;
         config.journal = Some(Box::new(journal));
     }
     Driver::new(config).map_err(|e| Failure::Usage(e.to_string()))

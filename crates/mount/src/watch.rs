@@ -15,6 +15,7 @@ use std::collections::HashSet;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use fuser::{INodeNo, Notifier};
 
@@ -45,10 +46,18 @@ impl Watch {
     /// # Errors
     /// No thread can be started.
     pub fn each(pass: impl Fn() + Send + 'static) -> std::io::Result<Self> {
+        Self::every(TTL, pass)
+    }
+
+    /// Does this once in a while.
+    ///
+    /// # Errors
+    /// No thread can be started.
+    pub fn every(time: Duration, pass: impl Fn() + Send + 'static) -> std::io::Result<Self> {
         let (end, ended) = channel();
         let builder = thread::Builder::new().name("forerun-watch".into());
         let thread = builder.spawn(move || {
-            while ended.recv_timeout(TTL) == Err(RecvTimeoutError::Timeout) {
+            while ended.recv_timeout(time) == Err(RecvTimeoutError::Timeout) {
                 pass();
             }
         })?;
