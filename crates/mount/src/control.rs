@@ -1,26 +1,30 @@
 //! The control socket: one line of JSON is a request, one line of JSON its answer.
 //!
-//! Served for `forerun ctl` and `forerun top`, on one thread: an answer takes microseconds, and a
-//! client that connects without asking is dropped after a second. Announcements open files, which
+//! Served for `forerun ctl` and `forerun top`, on one thread that [waits for no client](super::clients): an
+//! answer takes microseconds, and a client has five seconds in all. Announcements open files, which
 //! may block for as long as a server does not answer, so [`announcements`](super::announcements)
 //! answers them. Only the mount's own user can connect.
 //!
 //! The kernel's readahead and the engine's part of its memory can be changed while a mount runs.
 //! Its methods cannot: its journal begins with its settings.
 
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use forerun_core::Bytes;
 use rustix::fs::Mode;
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket_with};
 use rustix::process::umask;
 use serde::{Deserialize, Serialize};
 
 use super::announcements::{Announcements, Range, Taken};
+use super::clients::{Asked, Protocol, Server, connection};
 use super::readahead;
 use super::report::{Limits, Report, Watched};
 use crate::failure::Failure;
@@ -30,11 +34,17 @@ use crate::files::plain;
 /// client of ours.
 pub const REQUEST_BYTES_MAX: u64 = 64 << 10;
 
-/// Time limit of a client's request.
+/// Time limit of an answer that another thread writes.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Time limit of an answer, for clients.
+/// Time limit of an answer, for clients; also for the whole of it.
 const ANSWER_PATIENCE: Duration = Duration::from_secs(10);
+
+/// The longest answer that a client takes: 100,000 open files are 40 MB.
+const ANSWER_BYTES_MAX: u64 = 64 << 20;
+
+/// How often a client tries again whose mount has not accepted 4,096 others yet.
+const BUSY: Duration = Duration::from_millis(20);
 
 /// A request.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -90,17 +100,14 @@ impl Control {
         let refused = |e: io::Error| Failure::unusable(path, plain(&e));
         let path = std::path::absolute(path).map_err(refused)?;
         clear(&path)?;
-        let before = umask(Mode::RWXG | Mode::RWXO);
-        let bound = UnixListener::bind(&path);
-        umask(before);
-        let listener = bound.map_err(refused)?;
+        let listener = listen(&path)?;
         let announcements = Announcements::new(watched.clone());
-        let serve = move || {
-            for stream in listener.incoming().flatten() {
-                // A client that went away has nothing to complain about.
-                let _ = answer(&watched, &announcements, stream);
-            }
-        };
+        let mut server = Server::new(Questions {
+            listener,
+            watched,
+            announcements,
+        });
+        let serve = move || server.run();
         thread::Builder::new()
             .name("forerun-control".into())
             .spawn(serve)
@@ -117,8 +124,11 @@ impl Drop for Control {
 
 /// Removes the socket of a mount that is no more.
 fn clear(path: &Path) -> Result<(), Failure> {
-    match UnixStream::connect(path) {
+    // One that takes no connection at once listens all the same.
+    let busy = |e: &io::Error| e.kind() == io::ErrorKind::WouldBlock;
+    match connect(path, Instant::now()) {
         Ok(_) => Err(Failure::unusable(path, "another mount listens here")),
+        Err(e) if busy(&e) => Err(Failure::unusable(path, "another mount listens here")),
         Err(e) if e.kind() == io::ErrorKind::ConnectionRefused => {
             let is_socket =
                 |m: std::fs::Metadata| std::os::unix::fs::FileTypeExt::is_socket(&m.file_type());
@@ -132,41 +142,118 @@ fn clear(path: &Path) -> Result<(), Failure> {
     }
 }
 
-fn answer(watched: &Watched, announcements: &Announcements, stream: UnixStream) -> io::Result<()> {
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
-    let mut line = String::new();
-    BufReader::new((&stream).take(REQUEST_BYTES_MAX)).read_line(&mut line)?;
-    let answer = match serde_json::from_str(&line) {
-        Ok(Question::Hint { ranges }) => match announcements.later(ranges, stream) {
-            Ok(()) => return Ok(()),
-            Err((why, stream)) => return reply(&stream, &Answer::Error(why)),
-        },
-        Ok(Question::Stats) => match watched.report() {
+/// Listens at a path. The socket gets its name once it listens: one that does not is taken for that of a
+/// killed mount.
+fn listen(path: &Path) -> Result<UnixListener, Failure> {
+    let refused = |e: io::Error| Failure::unusable(path, plain(&e));
+    let first = path.with_file_name(format!(".{}", std::process::id()));
+    let _ = std::fs::remove_file(&first);
+    let before = umask(Mode::RWXG | Mode::RWXO);
+    let bound = match UnixListener::bind(&first) {
+        Ok(listener) => {
+            let named = std::fs::hard_link(&first, path);
+            let _ = std::fs::remove_file(&first);
+            named.map(|()| listener)
+        }
+        // The other name may be longer, and the length of names of sockets is limited.
+        Err(error) if error.kind() == io::ErrorKind::InvalidInput => UnixListener::bind(path),
+        Err(error) => Err(error),
+    };
+    umask(before);
+    let listener = bound.map_err(|e| match e.kind() {
+        io::ErrorKind::AlreadyExists => Failure::unusable(path, "another mount listens here"),
+        _ => refused(e),
+    })?;
+    listener.set_nonblocking(true).map_err(refused)?;
+    Ok(listener)
+}
+
+/// The questions of this user's commands.
+struct Questions {
+    listener: UnixListener,
+    watched: Arc<Watched>,
+    announcements: Announcements,
+}
+
+impl Protocol for Questions {
+    type Stream = UnixStream;
+
+    fn listener(&self) -> BorrowedFd<'_> {
+        self.listener.as_fd()
+    }
+
+    fn accept(&self) -> io::Result<UnixStream> {
+        self.listener.accept().map(|(stream, _)| stream)
+    }
+
+    fn asked(&mut self, request: &[u8], client: &UnixStream) -> Asked {
+        let line = match request.iter().position(|byte| *byte == b'\n') {
+            Some(end) => &request[..end],
+            None if request.len() as u64 > REQUEST_BYTES_MAX => request,
+            None => return Asked::Partly,
+        };
+        let answer = match serde_json::from_slice(line) {
+            Ok(Question::Hint { ranges }) => match self.pass_on(ranges, client) {
+                Ok(()) => return Asked::Passed,
+                Err(why) => Answer::Error(why),
+            },
+            Ok(question) => answer(&self.watched, &question),
+            Err(error) => Answer::Error(format!("not a question: {error}")),
+        };
+        let head = text(&answer).unwrap_or_default();
+        let body = [].into();
+        Asked::Answered(connection::Answer { head, body })
+    }
+}
+
+impl Questions {
+    /// Ranges are announced, and the client answered, by a thread that may wait for a server.
+    fn pass_on(&self, ranges: Vec<Range>, client: &UnixStream) -> Result<(), String> {
+        let client = client.try_clone().and_then(|client| {
+            client.set_nonblocking(false)?;
+            client.set_write_timeout(Some(PATIENCE))?;
+            Ok(client)
+        });
+        let client = client.map_err(|error| plain(&error))?;
+        self.announcements
+            .later(ranges, client)
+            .map_err(|(why, client)| {
+                // This thread waits for no client.
+                let _ = client.set_nonblocking(true);
+                why
+            })
+    }
+}
+
+fn answer(watched: &Watched, question: &Question) -> Answer {
+    match question {
+        Question::Stats => match watched.report() {
             Some(report) => Answer::Stats(Box::new(report)),
             None => Answer::Error("the mount has ended".into()),
         },
-        Ok(Question::Limits) => Answer::Limits(watched.limits()),
-        Ok(Question::SetKernelReadahead { bytes }) => {
-            match readahead::set(watched.device(), Bytes(bytes)) {
+        Question::SetKernelReadahead { bytes } => {
+            match readahead::set(watched.device(), Bytes(*bytes)) {
                 Ok(()) => Answer::Limits(watched.limits()),
                 Err(error) => Answer::Error(format!("the kernel's readahead: {error}")),
             }
         }
-        Ok(Question::SetMemory { bytes }) => match watched.limit_memory(Bytes(bytes)) {
+        Question::SetMemory { bytes } => match watched.limit_memory(Bytes(*bytes)) {
             Ok(()) => Answer::Limits(watched.limits()),
             Err(error) => Answer::Error(error),
         },
-        Err(error) => Answer::Error(format!("not a question: {error}")),
-    };
-    reply(&stream, &answer)
+        Question::Limits | Question::Hint { .. } => Answer::Limits(watched.limits()),
+    }
+}
+
+fn text(answer: &Answer) -> io::Result<Vec<u8>> {
+    let mut text = serde_json::to_vec(answer)?;
+    text.push(b'\n');
+    Ok(text)
 }
 
 /// Answers a client.
 pub(super) fn reply(mut client: &UnixStream, answer: &Answer) -> io::Result<()> {
-    let mut text = serde_json::to_string(answer)?;
-    text.push('\n');
-    client.write_all(text.as_bytes())
+    client.write_all(&text(answer)?)
 }
 
 /// Asks a running mount.
@@ -174,31 +261,79 @@ pub(super) fn reply(mut client: &UnixStream, answer: &Answer) -> io::Result<()> 
 /// # Errors
 /// No process listens, or the listener is no mount.
 pub fn ask(path: &Path, question: &Question) -> Result<Answer, Failure> {
+    ask_within(path, question, ANSWER_PATIENCE)
+}
+
+/// The same, and the whole answer must be there in this time.
+///
+/// # Errors
+/// The same.
+pub fn ask_within(path: &Path, question: &Question, patience: Duration) -> Result<Answer, Failure> {
+    let until = Instant::now() + patience;
     let failed = |e: io::Error| match e.kind() {
         io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
-            let seconds = ANSWER_PATIENCE.as_secs();
+            let seconds = patience.as_secs();
             let why = format!("no answer within {seconds} s: a file system below may not answer");
             Failure::broken(path, why)
         }
         _ => Failure::broken(path, plain(&e)),
     };
-    let mut stream = UnixStream::connect(path).map_err(|e| match e.kind() {
+    let mut stream = connect(path, until).map_err(|e| match e.kind() {
         io::ErrorKind::ConnectionRefused => Failure::unusable(path, "no mount listens here"),
+        io::ErrorKind::WouldBlock => failed(e),
         _ => Failure::unusable(path, plain(&e)),
     })?;
-    stream
-        .set_read_timeout(Some(ANSWER_PATIENCE))
-        .map_err(failed)?;
-    let mut line = serde_json::to_string(question).map_err(|e| failed(e.into()))?;
-    line.push('\n');
-    stream.write_all(line.as_bytes()).map_err(failed)?;
-    let mut answer = String::new();
-    BufReader::new(stream)
-        .read_line(&mut answer)
-        .map_err(failed)?;
-    match serde_json::from_str(&answer) {
+    let mut line = serde_json::to_vec(question).map_err(|e| failed(e.into()))?;
+    line.push(b'\n');
+    stream.set_write_timeout(Some(patience)).map_err(failed)?;
+    stream.write_all(&line).map_err(failed)?;
+    let answer = receive(&mut stream, until).map_err(failed)?;
+    match serde_json::from_slice(&answer) {
         Ok(Answer::Error(error)) => Err(Failure::broken(path, error)),
         Ok(answer) => Ok(answer),
         Err(error) => Err(Failure::broken(path, format!("not an answer: {error}"))),
+    }
+}
+
+/// A connection, if the listener takes it in time. A stopped one takes 4,096, and the next would wait.
+pub(super) fn connect(path: &Path, until: Instant) -> io::Result<UnixStream> {
+    let address = SocketAddrUnix::new(path)?;
+    loop {
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+        match rustix::net::connect(&socket, &address) {
+            Err(Errno::AGAIN) if Instant::now() < until => thread::sleep(BUSY),
+            connected => {
+                connected?;
+                let stream = UnixStream::from(socket);
+                stream.set_nonblocking(false)?;
+                return Ok(stream);
+            }
+        }
+    }
+}
+
+/// A line, or all up to the end.
+fn receive(stream: &mut UnixStream, until: Instant) -> io::Result<Vec<u8>> {
+    let mut answer = Vec::new();
+    let mut piece = vec![0; 64 << 10];
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        stream.set_read_timeout(Some(left))?;
+        let count = match stream.read(&mut piece) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            read => read?,
+        };
+        answer.extend_from_slice(&piece[..count]);
+        if count == 0 || answer.ends_with(b"\n") {
+            return Ok(answer);
+        }
+        if answer.len() as u64 > ANSWER_BYTES_MAX {
+            let why = format!("the answer is longer than {ANSWER_BYTES_MAX} bytes");
+            return Err(io::Error::new(io::ErrorKind::InvalidData, why));
+        }
     }
 }

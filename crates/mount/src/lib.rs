@@ -30,6 +30,7 @@ pub mod announcements;
 pub mod attach;
 pub mod background;
 pub mod budget;
+mod clients;
 pub mod control;
 pub mod ending;
 pub mod engine;

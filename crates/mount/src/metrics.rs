@@ -1,8 +1,8 @@
 //! The counters of a mount for Prometheus, over HTTP.
 //!
 //! A page that any program may ask for must not cost the mount its memory, threads or descriptors.
-//! So one thread serves a bounded number of connections ([`server`]), each with a bounded request
-//! and a bounded time ([`connection`]), and makes the page ([`page`]) at most ten times a second.
+//! So one thread serves a bounded number of connections ([`clients`](super::clients)), each with a bounded request
+//! and a bounded time, and makes the page ([`page`]) at most ten times a second.
 //!
 //! ```text
 //! forerun-metrics: poll --> accept --> request <= 8 KiB, 5 s --> page --> answer, close
@@ -14,18 +14,20 @@
 //! has no password. Names, units and meanings stand in `docs/METRICS.md`.
 
 pub mod address;
-mod connection;
 mod family;
+mod http;
 pub mod page;
-mod server;
 
 use std::fmt;
-use std::net::{SocketAddr, TcpListener};
+use std::io;
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use self::server::Server;
+use self::http::Page;
+use super::clients::{Asked, Protocol, Server};
 use super::report::Watched;
 use crate::failure::Failure;
 
@@ -53,6 +55,7 @@ impl Metrics {
             tracing::warn!("{warning}");
         }
         let listener = TcpListener::bind(address).map_err(|e| refused(&e))?;
+        listener.set_nonblocking(true).map_err(|e| refused(&e))?;
         let mut recent: Option<(Instant, Arc<[u8]>)> = None;
         let page = move || {
             let now = Instant::now();
@@ -65,12 +68,104 @@ impl Metrics {
             recent = Some((now, page.clone()));
             page
         };
-        let mut server = Server::new(listener, page).map_err(|e| refused(&e))?;
+        let mut server = Server::new(Scrapes { listener, page });
         let thread = thread::Builder::new()
             .name("forerun-metrics".into())
             .stack_size(STACK_BYTES)
             .spawn(move || server.run());
         thread.map_err(|e| refused(&e))?;
         Ok(Self { _address: address })
+    }
+}
+
+/// The questions of Prometheus.
+struct Scrapes<F> {
+    listener: TcpListener,
+    page: F,
+}
+
+impl<F: FnMut() -> Page> Protocol for Scrapes<F> {
+    type Stream = TcpStream;
+
+    fn listener(&self) -> BorrowedFd<'_> {
+        self.listener.as_fd()
+    }
+
+    fn accept(&self) -> io::Result<TcpStream> {
+        self.listener.accept().map(|(stream, _)| stream)
+    }
+
+    fn asked(&mut self, request: &[u8], _: &TcpStream) -> Asked {
+        http::answer(request, &mut self.page).map_or(Asked::Partly, Asked::Answered)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::net::{Shutdown, SocketAddr, TcpStream};
+
+    use super::http::REQUEST_BYTES_MAX;
+    use super::*;
+    use crate::clients::CONNECTIONS_MAX;
+
+    /// A server with a page of a given size, which runs as long as the tests.
+    fn served(bytes: usize) -> SocketAddr {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let page: Page = vec![b'x'; bytes].into();
+        listener.set_nonblocking(true).unwrap();
+        let page = move || page.clone();
+        let mut server = Server::new(Scrapes { listener, page });
+        std::thread::spawn(move || server.run());
+        address
+    }
+
+    fn get(address: SocketAddr) -> Vec<u8> {
+        let mut stream = TcpStream::connect(address).unwrap();
+        stream.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").unwrap();
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).unwrap();
+        answer
+    }
+
+    #[test]
+    fn more_idle_clients_than_places_keep_nobody_out() {
+        let address = served(1000);
+        let idle: Vec<_> = (0..4 * CONNECTIONS_MAX)
+            .map(|_| TcpStream::connect(address).unwrap())
+            .collect();
+        assert!(get(address).ends_with(b"xxxx"));
+        // All but the last ones were closed for it.
+        let mut first = &idle[0];
+        assert!(matches!(first.read(&mut [0]), Ok(0) | Err(_)));
+    }
+
+    #[test]
+    fn a_request_without_end_is_refused_at_its_limit() {
+        let address = served(1000);
+        let mut stream = TcpStream::connect(address).unwrap();
+        // The server closes in the middle of it: unread bytes may come back as an error.
+        let _ = stream.write_all(&vec![b'a'; 2 * REQUEST_BYTES_MAX]);
+        let _ = stream.shutdown(Shutdown::Write);
+        let mut answer = Vec::new();
+        let _ = stream.read_to_end(&mut answer);
+        assert!(answer.is_empty() || answer.starts_with(b"HTTP/1.1 431"));
+        assert!(get(address).ends_with(b"xxxx"));
+    }
+
+    #[test]
+    fn a_request_in_pieces_and_an_answer_larger_than_the_sockets_buffers_arrive_whole() {
+        let bytes = 8 << 20;
+        let address = served(bytes);
+        let mut stream = TcpStream::connect(address).unwrap();
+        for byte in b"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n" {
+            stream.write_all(&[*byte]).unwrap();
+        }
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).unwrap();
+        let head = format!("Content-Length: {bytes}\r\nConnection: close\r\n\r\n");
+        let end = answer.len() - bytes;
+        assert!(answer[..end].ends_with(head.as_bytes()));
     }
 }

@@ -163,6 +163,15 @@ pub fn is_mounted(path: &Path, device: (u32, u32)) -> bool {
     device_at(path) == Some(device)
 }
 
+/// Whether a mount of ours is on this path, by the kernel's list alone.
+pub(super) fn is_ours(path: &Path) -> bool {
+    let is_ours = |mounts: Vec<Mounted>| {
+        let last = mounts.into_iter().rfind(|mount| mount.path == path);
+        last.is_some_and(|mount| mount.kind == attach::TYPE)
+    };
+    mounts().is_ok_and(is_ours)
+}
+
 fn folder(path: &Path) -> Result<PathBuf, Failure> {
     let canonical = path.canonicalize().map_err(|e| missing(path, &e))?;
     if canonical.is_dir() {

@@ -53,6 +53,8 @@ pub struct Wanted {
     pub metrics: Option<SocketAddr>,
     /// The control socket.
     pub control: Option<PathBuf>,
+    /// Its place if none was asked for; the mount works without it.
+    pub usual_control: Option<PathBuf>,
     /// The engine's journal.
     pub journal: Option<PathBuf>,
 }
@@ -109,10 +111,13 @@ impl Running {
             .metrics
             .map(|a| Metrics::start(a, watched.clone()))
             .transpose()?;
-        let control = wanted.control.as_deref();
-        let control = control
-            .map(|path| Control::start(path, watched.clone()))
-            .transpose()?;
+        let control = match (&wanted.control, &wanted.usual_control) {
+            (Some(path), _) => Some(Control::start(path, watched.clone())?),
+            (None, Some(path)) => Control::start(path, watched.clone())
+                .inspect_err(|e| tracing::info!("`forerun top` will not find this mount: {e}"))
+                .ok(),
+            (None, None) => None,
+        };
         limits::check(Bytes(0))?;
         let flags = kernel_flags(&wanted.flags);
         let kernel = attach::mount(&name, &mountpoint, flags, wanted.allow_other)?;

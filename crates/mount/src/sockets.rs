@@ -16,14 +16,19 @@ use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt};
-use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 
-use super::control::{Answer, Question, ask};
+use super::control::{Answer, Question, ask_within, connect};
+use super::point;
 use super::report::Report;
 use crate::environment::Environment;
 use crate::failure::Failure;
 use crate::files::plain;
+
+/// Time limit of the answers of all mounts when they are looked for: one takes a millisecond.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The folder of this user's sockets.
 #[derive(Clone, Debug)]
@@ -60,6 +65,8 @@ impl Sockets {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
             _ => self.check()?,
         }
+        // It may be on a file system that is read-only by now.
+        rustix::fs::access(&self.folder, rustix::fs::Access::WRITE_OK)?;
         Ok(self.folder.join(format!("{}.sock", std::process::id())))
     }
 
@@ -85,12 +92,16 @@ impl Sockets {
             let is_socket = path.extension().is_some_and(|end| end == "sock");
             is_socket && !is_left_over(path)
         });
-        let mut running: Vec<_> = paths
-            .filter_map(|path| match ask(&path, &Question::Stats) {
-                Ok(Answer::Stats(report)) => Some((path, *report)),
-                _ => None,
-            })
-            .collect();
+        // All at once: a daemon that is stopped answers none.
+        let ask = |path: PathBuf| match ask_within(&path, &Question::Stats, PATIENCE) {
+            Ok(Answer::Stats(report)) => Some((path, *report)),
+            _ => None,
+        };
+        let mut running: Vec<_> = thread::scope(|scope| {
+            let asked: Vec<_> = paths.map(|path| scope.spawn(|| ask(path))).collect();
+            let answers = asked.into_iter().map(|asked| asked.join().ok().flatten());
+            answers.flatten().collect()
+        });
         running.sort_by(|(_, a), (_, b)| a.mountpoint.cmp(&b.mountpoint));
         running
     }
@@ -112,22 +123,22 @@ impl Sockets {
         if let Some(socket) = by_name(&absolute) {
             return Ok(socket);
         }
+        let nowhere = || {
+            let folder = self.folder.display();
+            let why =
+                format!("no mount listens here: neither a socket, nor a mount that {folder} has");
+            Failure::unusable(wanted, why)
+        };
+        // Its daemon may be stopped, and then the question for attributes has no answer either.
+        if point::is_ours(&absolute.components().collect::<PathBuf>()) {
+            return Err(nowhere());
+        }
         let there = fs::metadata(wanted).map_err(|e| Failure::unusable(wanted, plain(&e)))?;
         if there.file_type().is_socket() {
             return Ok(absolute);
         }
-        wanted
-            .canonicalize()
-            .ok()
-            .as_deref()
-            .and_then(by_name)
-            .ok_or_else(|| {
-                let folder = self.folder.display();
-                let why = format!(
-                    "no mount listens here: neither a socket, nor a mount that {folder} has"
-                );
-                Failure::unusable(wanted, why)
-            })
+        let real = wanted.canonicalize().ok();
+        real.as_deref().and_then(by_name).ok_or_else(nowhere)
     }
 
     /// The folder, for messages.
@@ -139,7 +150,7 @@ impl Sockets {
 
 /// Whether the socket has no listener any more; the file is then removed.
 fn is_left_over(path: &Path) -> bool {
-    match UnixStream::connect(path) {
+    match connect(path, Instant::now()) {
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
             let _ = fs::remove_file(path);
             true
@@ -187,6 +198,20 @@ mod tests {
         assert!(name.exists());
         assert!(sockets.running().is_empty());
         assert!(!name.exists());
+    }
+
+    #[test]
+    fn mounts_that_do_not_answer_are_waited_for_together() {
+        let parent = tempfile::tempdir().unwrap();
+        let sockets = sockets(&parent.path().join("forerun"));
+        let folder = sockets.name().unwrap();
+        let silent = |n: u32| UnixListener::bind(folder.with_file_name(format!("{n}.sock")));
+        let silent: Vec<_> = (0..20).map(|n| silent(n).unwrap()).collect();
+        let begun = Instant::now();
+        assert!(sockets.running().is_empty());
+        // One after the other they would take more than this.
+        assert!(begun.elapsed() < PATIENCE * 10);
+        drop(silent);
     }
 
     #[test]

@@ -42,5 +42,12 @@ pub fn run(args: &Ctl, sockets: &Sockets, out: &mut dyn Write) -> Result<(), Fai
 
 fn print(value: &impl Serialize, out: &mut dyn Write) -> Result<(), Failure> {
     let text = serde_json::to_string_pretty(value).map_err(|e| Failure::output(&e.into()))?;
+    // JSON has escaped all control characters but these.
+    let later = |c: char| matches!(c, '\u{7f}'..='\u{9f}');
+    let escaped = |c: char| match later(c) {
+        true => format!("\\u{:04x}", c as u32),
+        false => c.into(),
+    };
+    let text: String = text.chars().map(escaped).collect();
     writeln!(out, "{text}").map_err(|e| Failure::output(&e))
 }

@@ -76,7 +76,8 @@ fn start(args: &Mount, sockets: &Sockets) -> Result<Running, Failure> {
         kernel_readahead: args.kernel_readahead,
         flags: args.flag.clone(),
         metrics: args.metrics,
-        control: args.control.clone().or_else(own),
+        control: args.control.clone(),
+        usual_control: args.control.is_none().then(own).flatten(),
         journal: args.storage.journal.clone(),
     };
     Running::start(&wanted, checked, |memory| {

@@ -95,7 +95,8 @@ pub(super) fn list(mounts: &[(PathBuf, Report)]) -> String {
         let read = rough_size(count(report, "reads") as f64 * report.block_bytes as f64);
         let up = rough_duration(Nanos(report.elapsed_ns));
         let open = report.open_files.len();
-        let (at, of) = (&report.mountpoint, &report.source);
+        let clean = |text: &str| text.replace(char::is_control, "?");
+        let (at, of) = (clean(&report.mountpoint), clean(&report.source));
         format!("{at:point$}  {of:source$}  {read:>9}  {open:>4}  {up}\n")
     };
     head + &mounts.iter().map(line).collect::<String>()

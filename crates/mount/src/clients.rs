@@ -1,9 +1,11 @@
-//! The server of the metrics: one thread, a bounded number of connections.
+//! A server of small questions: one thread, a bounded number of connections.
 //!
-//! Any program on the machine can connect, so every resource has a limit. Of [`CONNECTIONS_MAX`]
+//! Used by the [control socket](super::control) and the [metrics](super::metrics), to which any program
+//! on the machine can connect, so every resource has a limit. Of [`CONNECTIONS_MAX`]
 //! connections the next one takes the place of the one that is longest without asking: 5,000 idle
 //! clients cost 32 descriptors and do not keep Prometheus out, which asks as it connects. No
-//! connection lives longer than [`PATIENCE`]. Where the process has no descriptor left, the server
+//! connection lives longer than [`PATIENCE`], and none is waited for: a client that sends a byte a
+//! second, or takes its answer slowly, delays no other. Where the process has no descriptor left, the server
 //! gives up one of its own, or tries again after [`BACKOFF`]; it never ends.
 //!
 //! ```text
@@ -12,15 +14,17 @@
 //!       deadline          --> close
 //! ```
 
-use std::io;
-use std::net::TcpListener;
-use std::os::fd::AsFd;
+pub(super) mod connection;
+
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
-use super::connection::{Connection, Page};
+use self::connection::{Answer, Connection};
+use super::lanes::caught;
 
 /// Some Prometheus servers, some people with curl; each holds a descriptor of the mount's.
 pub(super) const CONNECTIONS_MAX: usize = 32;
@@ -36,33 +40,60 @@ const BACKOFF: Duration = Duration::from_millis(100);
 /// Connections accepted between two looks at the others.
 const ACCEPTED_AT_ONCE: usize = 64;
 
+/// The questions of a server, and their answers.
+pub(super) trait Protocol {
+    /// A client.
+    type Stream: Read + Write + AsFd;
+
+    /// The socket that clients connect to, which does not block.
+    fn listener(&self) -> BorrowedFd<'_>;
+
+    /// The next client.
+    fn accept(&self) -> io::Result<Self::Stream>;
+
+    /// A client's request as far as it came.
+    fn asked(&mut self, request: &[u8], client: &Self::Stream) -> Asked;
+}
+
+/// The fate of a request.
+pub(super) enum Asked {
+    /// It has not ended yet.
+    Partly,
+    /// It is answered, and the connection closed.
+    Answered(Answer),
+    /// Another thread answers it, on a descriptor of its own.
+    Passed,
+}
+
 /// See the [module](self).
-pub(super) struct Server<F> {
-    listener: TcpListener,
-    page: F,
+pub(super) struct Server<P: Protocol> {
+    protocol: P,
     /// In the order in which they were accepted, which is that of their deadlines.
-    connections: Vec<Connection>,
+    connections: Vec<Connection<P::Stream>>,
     /// Until then nothing is accepted.
     backs_off: Option<Instant>,
 }
 
-impl<F: FnMut() -> Page> Server<F> {
-    /// Serves the output of `page`.
-    pub(super) fn new(listener: TcpListener, page: F) -> io::Result<Self> {
-        listener.set_nonblocking(true)?;
-        Ok(Self {
-            listener,
-            page,
+impl<P: Protocol> Server<P> {
+    /// Has no connections yet.
+    pub(super) fn new(protocol: P) -> Self {
+        Self {
+            protocol,
             connections: Vec::with_capacity(CONNECTIONS_MAX),
             backs_off: None,
-        })
+        }
     }
 
     /// Serves for ever.
     pub(super) fn run(&mut self) {
         loop {
-            if let Err(error) = self.turn() {
-                tracing::debug!("metrics: {error}");
+            let mut turned = Ok(());
+            if !caught(|| turned = self.turn()) {
+                // One of them made it panic, and would again.
+                self.connections.clear();
+            }
+            if let Err(error) = turned {
+                tracing::debug!("clients: {error}");
                 std::thread::sleep(BACKOFF);
             }
         }
@@ -75,7 +106,7 @@ impl<F: FnMut() -> Page> Server<F> {
         let comes = ready.next().unwrap_or(false);
         for (connection, ready) in self.connections.iter_mut().zip(ready) {
             if ready {
-                connection.advance(&mut self.page);
+                connection.advance(&mut self.protocol);
             }
         }
         let now = Instant::now();
@@ -101,7 +132,7 @@ impl<F: FnMut() -> Page> Server<F> {
             Some(_) => PollFlags::empty(),
             None => PollFlags::IN,
         };
-        let mut polled = vec![PollFd::from_borrowed_fd(self.listener.as_fd(), accepts)];
+        let mut polled = vec![PollFd::from_borrowed_fd(self.protocol.listener(), accepts)];
         polled.extend(self.connections.iter().map(|connection| {
             let flags = if connection.is_reading() {
                 PollFlags::IN
@@ -119,12 +150,12 @@ impl<F: FnMut() -> Page> Server<F> {
 
     fn accept(&mut self, now: Instant) {
         for _ in 0..ACCEPTED_AT_ONCE {
-            let stream = match self.listener.accept() {
-                Ok((stream, _)) => stream,
+            let stream = match self.protocol.accept() {
+                Ok(stream) => stream,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 Err(error) if is_shortage(&error) => {
                     if !self.give_up_one() {
-                        tracing::debug!("metrics: {error}");
+                        tracing::debug!("clients: {error}");
                         self.backs_off = Some(now + BACKOFF);
                         return;
                     }
@@ -133,11 +164,11 @@ impl<F: FnMut() -> Page> Server<F> {
                 // It went away before it was accepted.
                 Err(_) => continue,
             };
-            if stream.set_nonblocking(true).is_err() {
+            if rustix::io::ioctl_fionbio(&stream, true).is_err() {
                 continue;
             }
             let mut connection = Connection::new(stream, now + PATIENCE);
-            connection.advance(&mut self.page);
+            connection.advance(&mut self.protocol);
             if connection.has_ended() {
                 continue;
             }
@@ -164,71 +195,4 @@ impl<F: FnMut() -> Page> Server<F> {
 fn is_shortage(error: &io::Error) -> bool {
     let shortages = [Errno::MFILE, Errno::NFILE, Errno::NOBUFS, Errno::NOMEM];
     Errno::from_io_error(error).is_some_and(|errno| shortages.contains(&errno))
-}
-
-#[cfg(test)]
-mod tests {
-    use std::io::{Read, Write};
-    use std::net::{Shutdown, SocketAddr, TcpStream};
-
-    use super::super::connection::REQUEST_BYTES_MAX;
-    use super::*;
-
-    /// A server with a page of a given size, which runs as long as the tests.
-    fn served(bytes: usize) -> SocketAddr {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = listener.local_addr().unwrap();
-        let page: Page = vec![b'x'; bytes].into();
-        let mut server = Server::new(listener, move || page.clone()).unwrap();
-        std::thread::spawn(move || server.run());
-        address
-    }
-
-    fn get(address: SocketAddr) -> Vec<u8> {
-        let mut stream = TcpStream::connect(address).unwrap();
-        stream.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").unwrap();
-        let mut answer = Vec::new();
-        stream.read_to_end(&mut answer).unwrap();
-        answer
-    }
-
-    #[test]
-    fn more_idle_clients_than_places_keep_nobody_out() {
-        let address = served(1000);
-        let idle: Vec<_> = (0..4 * CONNECTIONS_MAX)
-            .map(|_| TcpStream::connect(address).unwrap())
-            .collect();
-        assert!(get(address).ends_with(b"xxxx"));
-        // All but the last ones were closed for it.
-        let mut first = &idle[0];
-        assert!(matches!(first.read(&mut [0]), Ok(0) | Err(_)));
-    }
-
-    #[test]
-    fn a_request_without_end_is_refused_at_its_limit() {
-        let address = served(1000);
-        let mut stream = TcpStream::connect(address).unwrap();
-        // The server closes in the middle of it: unread bytes may come back as an error.
-        let _ = stream.write_all(&vec![b'a'; 2 * REQUEST_BYTES_MAX]);
-        let _ = stream.shutdown(Shutdown::Write);
-        let mut answer = Vec::new();
-        let _ = stream.read_to_end(&mut answer);
-        assert!(answer.is_empty() || answer.starts_with(b"HTTP/1.1 431"));
-        assert!(get(address).ends_with(b"xxxx"));
-    }
-
-    #[test]
-    fn a_request_in_pieces_and_an_answer_larger_than_the_sockets_buffers_arrive_whole() {
-        let bytes = 8 << 20;
-        let address = served(bytes);
-        let mut stream = TcpStream::connect(address).unwrap();
-        for byte in b"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n" {
-            stream.write_all(&[*byte]).unwrap();
-        }
-        let mut answer = Vec::new();
-        stream.read_to_end(&mut answer).unwrap();
-        let head = format!("Content-Length: {bytes}\r\nConnection: close\r\n\r\n");
-        let end = answer.len() - bytes;
-        assert!(answer[..end].ends_with(head.as_bytes()));
-    }
 }
