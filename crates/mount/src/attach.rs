@@ -1,10 +1,11 @@
 //! Attaching a channel to a mount point, and taking a mount off again.
 //!
-//! Called when a mount starts and ends. Root does both with `mount(2)` and `umount2(2)`; other
-//! users ask `fusermount3`, which is set-user-id root and passes the channel back over a socket. It
+//! Called when a mount starts and ends. Root does both by `fsmount(2)` and
+//! `umount2(2)`, on a [mount that is known](super::own_mount) by its number; other users ask `fusermount3`, which is set-user-id root and passes the channel back over a socket. It
 //! is done here and not by `fuser`, which unmounts a path again when its session ends: by then
 //! another program may have mounted something there.
 
+use std::borrow::Cow;
 use std::ffi::CString;
 use std::io::{self, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -12,70 +13,180 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::Command;
+use std::thread;
+use std::time::Duration;
 
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
 use rustix::io::Errno;
-use rustix::mount::{MountFlags, UnmountFlags};
+use rustix::mount::{
+    FsMountFlags, FsOpenFlags, MountAttrFlags, MountFlags, MoveMountFlags, fsconfig_create,
+    fsconfig_set_flag, fsconfig_set_string, fsmount, fsopen, move_mount,
+};
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SocketFlags, SocketType,
     recvmsg, socketpair,
 };
 use rustix::process::{getgid, getuid};
 
+use super::own_mount::OwnMount;
 use crate::failure::Failure;
 
 /// The type of our mounts in `/proc/mounts`.
 pub const TYPE: &str = "fuse.forerun";
 
+/// The same without the name of the file system.
+const SUBTYPE: &str = "forerun";
+
 /// The kernel's device of FUSE.
 const DEVICE: &str = "/dev/fuse";
+
+/// The longest value of `fsconfig(2)`, without its zero byte.
+const NAME_BYTES_MAX: usize = 255;
+
+/// How often a mount that came too late is withdrawn, and the pause between: others do so within milliseconds.
+const WITHDRAW_TRIES: u32 = 100;
+const WITHDRAW_PAUSE: Duration = Duration::from_millis(10);
 
 /// Mounts and unmounts for those who are not root.
 pub const FUSERMOUNT: &str = "fusermount3";
 
-/// Mounts a new channel.
+/// Mounts a new channel; and the mount it is, if the kernel tells.
 ///
 /// # Errors
-/// FUSE is not there, or the mount is not allowed.
+/// FUSE is not there, or the mount is not allowed, or another mount came first.
 pub fn mount(
     source: &Path,
     mountpoint: &Path,
     flags: MountFlags,
     everyone: bool,
-) -> Result<OwnedFd, Failure> {
+) -> Result<(OwnedFd, Option<OwnMount>), Failure> {
     let refused = |why: &dyn std::fmt::Display| {
         Failure::Usage(format!("cannot mount on {}: {why}", mountpoint.display()))
     };
-    match mount_directly(source, mountpoint, flags, everyone) {
-        Err(Errno::PERM | Errno::ACCESS) => {
-            mount_by_fusermount(source, mountpoint, flags, everyone).map_err(|e| refused(&e))
+    let device = OFlags::RDWR | OFlags::CLOEXEC;
+    let channel = match rustix::fs::open(DEVICE, device, Mode::empty()) {
+        Err(Errno::NOENT | Errno::NODEV | Errno::NXIO) => {
+            return Err(refused(&format!("{DEVICE} is not there (modprobe fuse)")));
         }
-        Err(Errno::NOENT | Errno::NODEV) => {
-            Err(refused(&format!("{DEVICE} is not there (modprobe fuse)")))
+        opened => opened,
+    };
+    let mounted = channel.and_then(|channel| {
+        let own = match mount_directly(&channel, source, mountpoint, flags, everyone) {
+            // An old container may allow root the old call only.
+            Err(Errno::NOSYS | Errno::PERM) if getuid().is_root() => {
+                mount_by_path(&channel, source, mountpoint, flags, everyone)?
+            }
+            own => own?,
+        };
+        Ok((channel, Some(own)))
+    });
+    let (channel, own) = match mounted {
+        // A container may refuse these calls, and allow that program its own.
+        Err(direct @ (Errno::PERM | Errno::ACCESS | Errno::NOSYS)) => {
+            let channel = mount_by_fusermount(source, mountpoint, flags, everyone);
+            let channel = channel.map_err(|error| match getuid().is_root() {
+                true => refused(&format!("{}; {error}", io::Error::from(direct))),
+                false => refused(&error),
+            })?;
+            (channel, OwnMount::at(mountpoint).ok().map(|(_, own)| own))
         }
-        other => other.map_err(|e| refused(&io::Error::from(e))),
+        mounted => mounted.map_err(|e| refused(&io::Error::from(e)))?,
+    };
+    // Two that mount on one path at once both find it free.
+    if let Some(own) = own
+        && own.is_stacked()
+    {
+        // A third one may be on top for a moment, for the same reason.
+        for _ in 0..WITHDRAW_TRIES {
+            if own.take_off(mountpoint).is_ok() {
+                break;
+            }
+            thread::sleep(WITHDRAW_PAUSE);
+        }
+        return Err(refused(&"something is mounted here already"));
     }
+    Ok((channel, own))
 }
 
+/// The mount exists, and is known, before it is attached: to the folder found without following a
+/// link, because none was in the path when it was checked.
 fn mount_directly(
+    channel: &OwnedFd,
     source: &Path,
     mountpoint: &Path,
     flags: MountFlags,
     everyone: bool,
-) -> Result<OwnedFd, Errno> {
-    let channel = rustix::fs::open(DEVICE, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
-    let mut options = format!(
-        "fd={},rootmode=40000,user_id={},group_id={},default_permissions",
-        channel.as_raw_fd(),
-        getuid(),
-        getgid()
-    );
+) -> Result<OwnMount, Errno> {
+    let context = fsopen("fuse", FsOpenFlags::FSOPEN_CLOEXEC)?;
+    let text = |key, value: &str| fsconfig_set_string(&context, key, value);
+    fsconfig_set_string(&context, "source", &*shown(source))?;
+    text("subtype", SUBTYPE)?;
+    text("fd", &channel.as_raw_fd().to_string())?;
+    text("rootmode", "40000")?;
+    text("user_id", &getuid().to_string())?;
+    text("group_id", &getgid().to_string())?;
+    fsconfig_set_flag(&context, "default_permissions")?;
+    fsconfig_set_flag(&context, "ro")?;
     if everyone {
-        options.push_str(",allow_other");
+        fsconfig_set_flag(&context, "allow_other")?;
     }
+    fsconfig_create(&context)?;
+    let mut attributes = MountAttrFlags::MOUNT_ATTR_RDONLY;
+    for (flag, attribute) in [
+        (MountFlags::NODEV, MountAttrFlags::MOUNT_ATTR_NODEV),
+        (MountFlags::NOSUID, MountAttrFlags::MOUNT_ATTR_NOSUID),
+        (MountFlags::NOEXEC, MountAttrFlags::MOUNT_ATTR_NOEXEC),
+        (MountFlags::NOATIME, MountAttrFlags::MOUNT_ATTR_NOATIME),
+        (
+            MountFlags::NODIRATIME,
+            MountAttrFlags::MOUNT_ATTR_NODIRATIME,
+        ),
+    ] {
+        attributes.set(attribute, flags.contains(flag));
+    }
+    let root = fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, attributes)?;
+    let own = OwnMount::of(&root)?;
+    let folder = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let no_links = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    let folder = match openat2(CWD, mountpoint, folder, Mode::empty(), no_links) {
+        // A store needs no such call beside this one.
+        Err(Errno::NOSYS | Errno::PERM) => {
+            rustix::fs::open(mountpoint, folder | OFlags::NOFOLLOW, Mode::empty())?
+        }
+        opened => opened?,
+    };
+    let both_empty =
+        MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
+    move_mount(&root, "", &folder, "", both_empty)?;
+    Ok(own)
+}
+
+/// By `mount(2)`: the mount is known only after it was attached.
+fn mount_by_path(
+    channel: &OwnedFd,
+    source: &Path,
+    mountpoint: &Path,
+    flags: MountFlags,
+    everyone: bool,
+) -> Result<OwnMount, Errno> {
+    let (channel, user, group) = (channel.as_raw_fd(), getuid(), getgid());
+    let others = if everyone { ",allow_other" } else { "" };
+    let options = format!(
+        "fd={channel},rootmode=40000,user_id={user},group_id={group},default_permissions{others}"
+    );
     let options = CString::new(options).map_err(|_| Errno::INVAL)?;
     rustix::mount::mount(source, mountpoint, TYPE, flags, options.as_c_str())?;
-    Ok(channel)
+    OwnMount::at(mountpoint).map(|(_, own)| own)
+}
+
+/// The name of a source in the kernel's list, which takes 255 bytes: of a longer one the end.
+fn shown(source: &Path) -> Cow<'_, [u8]> {
+    const CUT: &[u8] = b"...";
+    let name = source.as_os_str().as_bytes();
+    match name.len().checked_sub(NAME_BYTES_MAX) {
+        None | Some(0) => name.into(),
+        Some(more) => [CUT, &name[more + CUT.len()..]].concat().into(),
+    }
 }
 
 fn mount_by_fusermount(
@@ -133,22 +244,36 @@ fn receive(socket: &OwnedFd) -> io::Result<OwnedFd> {
     channel.ok_or_else(|| io::Error::other(format!("{FUSERMOUNT} passed no channel")))
 }
 
-/// Takes a mount off its path at once. Files that are open stay readable until they are closed.
+/// Takes a mount off its path at once, for those who are not root.
 ///
 /// # Errors
 /// Nothing is mounted there, or not by this user.
-pub fn unmount(mountpoint: &Path) -> io::Result<()> {
-    match rustix::mount::unmount(mountpoint, UnmountFlags::DETACH | UnmountFlags::NOFOLLOW) {
-        Err(Errno::PERM) => {
-            let arguments = ["-u", "-z", "-q", "--"];
-            let output = Command::new(FUSERMOUNT)
-                .args(arguments)
-                .arg(mountpoint)
-                .output()?;
-            let message = String::from_utf8_lossy(&output.stderr);
-            let failed = || io::Error::other(message.trim().to_owned());
-            output.status.success().then_some(()).ok_or_else(failed)
+pub fn unmount_by_fusermount(mountpoint: &Path) -> io::Result<()> {
+    let output = Command::new(FUSERMOUNT)
+        .args(["-u", "-z", "-q", "--"])
+        .arg(mountpoint)
+        .output()?;
+    let message = String::from_utf8_lossy(&output.stderr);
+    let failed = || io::Error::other(message.trim().to_owned());
+    output.status.success().then_some(()).ok_or_else(failed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_source_is_shown_by_its_end() {
+        let name = |count: usize| "/a".to_owned() + &"b".repeat(count - 2);
+        for count in [2, 254, 255] {
+            let name = name(count);
+            assert_eq!(&*shown(Path::new(&name)), name.as_bytes());
         }
-        other => Ok(other?),
+        for count in [256, 257, 4000] {
+            let name = name(count);
+            let shown = shown(Path::new(&name)).into_owned();
+            assert_eq!(shown.len(), NAME_BYTES_MAX);
+            assert!(shown.starts_with(b"...b") && shown.ends_with(b"b"));
+        }
     }
 }

@@ -4,18 +4,19 @@
 //! each of which takes a bounded time:
 //!
 //! ```text
-//! SIGTERM, SIGINT --> taken off its path --> session ends, or GRACE is over, or a second signal --\
+//! a signal --------> taken off its path --> session ends, or GRACE is over, or a second signal --\
 //! umount, fusermount3 -u -------------------------------------------------------------------------+
 //!   driver: no reads any more; requests in flight have LAST to end <-----------------------------/
 //!   all ended: journal, counters        not all: the connection is cut, so that no program hangs
 //! ```
 //!
-//! A session that ends by itself with an error takes the mount off its path. A second signal ends
+//! Signals are SIGTERM, SIGINT, SIGQUIT and SIGHUP, of a terminal that is closed. A session that ends by itself with an error takes the mount off its path. A second signal ends
 //! the process after [`LAST`] in any state.
 
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender};
 use std::thread;
 use std::time::Duration;
@@ -25,11 +26,11 @@ use fuser::BackgroundSession;
 use rustix::fs::{Mode, OFlags, open, openat};
 use rustix::io::Errno;
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::Signals;
 
 use super::mounted::Mounted;
-use super::{attach, point};
+use super::own_mount::OwnMount;
 use crate::failure::Failure;
 
 /// How long programs with open files may go on after a signal. With [`LAST`] the mount has ended
@@ -57,7 +58,10 @@ pub enum Event {
 /// Signals cannot be caught.
 pub fn catch_signals(tell: Sender<Event>) -> Result<(), Failure> {
     let cannot = |e| Failure::Run(format!("cannot catch signals: {e}"));
-    let mut signals = Signals::new([SIGTERM, SIGINT]).map_err(cannot)?;
+    let mut wanted = vec![SIGTERM, SIGINT];
+    // `nohup` and shells have a program ignore these.
+    wanted.extend([SIGHUP, SIGQUIT].iter().filter(|s| !is_ignored(**s)));
+    let mut signals = Signals::new(wanted).map_err(cannot)?;
     let wait = move || {
         let mut signals = signals.forever();
         if signals.next().is_some() && tell.send(Event::Signal).is_ok() && signals.next().is_some()
@@ -77,6 +81,41 @@ pub fn catch_signals(tell: Sender<Event>) -> Result<(), Failure> {
         .spawn(wait)
         .map(drop)
         .map_err(cannot)
+}
+
+/// Whether this process was started with a signal ignored, as far as the kernel tells.
+fn is_ignored(signal: i32) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let bits = line.and_then(|bits| u64::from_str_radix(bits.trim(), 16).ok());
+    bits.is_some_and(|bits| bits >> (signal - 1) & 1 == 1)
+}
+
+/// A file that may not grow further (`ulimit -f`) is an error of the write, `EFBIG`, and not the end of the
+/// process.
+pub fn survive_limits_of_files() {
+    let flag = Arc::default();
+    if let Err(error) = signal_hook::flag::register(SIGXFSZ, flag) {
+        tracing::warn!("a limit of the size of files would end this process: {error}");
+    }
+}
+
+/// Delivers the end of standard input as a signal: another process holds its other end as long as it
+/// uses the mount, and cannot end it otherwise if it is killed.
+///
+/// # Errors
+/// No thread can be started.
+pub fn tell_of_input_end(tell: Sender<Event>) -> Result<(), Failure> {
+    let wait = move || {
+        // Nothing is sent; an error is an end, too.
+        let _ = io::copy(&mut io::stdin(), &mut io::sink());
+        let _ = tell.send(Event::Signal);
+    };
+    thread::Builder::new()
+        .name("forerun-input".into())
+        .spawn(wait)
+        .map(drop)
+        .map_err(|e| Failure::Run(format!("cannot wait for the end of standard input: {e}")))
 }
 
 /// Delivers the end of the session.
@@ -106,23 +145,19 @@ pub fn tell_of_end(session: BackgroundSession, tell: Sender<Event>) -> io::Resul
 pub fn wait(
     fs: &dyn Mounted,
     mountpoint: &Path,
-    device: Option<(u32, u32)>,
+    own: Option<OwnMount>,
     connection: Option<&Connection>,
     events: &Receiver<Event>,
 ) -> Result<Ledger, Failure> {
     let mut failed = None;
     match events.recv() {
         Ok(Event::Signal) => {
-            take_off(mountpoint);
+            take_off(mountpoint, own);
             // A second signal, the end of the session, or time: the same from here on.
             let _ = events.recv_timeout(GRACE);
         }
         Ok(Event::Ended(Err(error))) => {
-            if let Some(device) = device
-                && point::is_mounted(mountpoint, device)
-            {
-                take_off(mountpoint);
-            }
+            take_off(mountpoint, own);
             failed = Some(Failure::Run(format!("the session ended: {error}")));
         }
         _ => {}
@@ -145,12 +180,18 @@ pub fn wait(
     failed.map_or(Ok(ledger), Err)
 }
 
-/// Takes the mount off its path. On a thread of its own: a server on the way to the path may not
-/// answer either.
-fn take_off(mountpoint: &Path) {
+/// Takes this mount off its path, and no other. On a thread of its own: a server on the way to the path
+/// may not answer either.
+fn take_off(mountpoint: &Path, own: Option<OwnMount>) {
     let path = mountpoint.to_owned();
     let take_off = move || {
-        if let Err(error) = attach::unmount(&path) {
+        let taken = match own {
+            Some(own) => own.take_off(&path),
+            None => Err(io::Error::other(
+                "the kernel does not tell which mount it is",
+            )),
+        };
+        if let Err(error) = taken {
             tracing::warn!("cannot unmount {}: {error}", path.display());
         }
     };

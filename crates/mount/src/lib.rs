@@ -18,7 +18,7 @@
 //! | [`fuse`] | requests of the kernel in, answers out |
 //! | [`lanes`] | calls to file systems that may not answer |
 //! | [`running`], [`ending`] | start of a mount, and its end |
-//! | [`point`], [`attach`], [`options`] | mount point, `mount(2)`, `-o` |
+//! | [`point`], [`attach`], [`own_mount`], [`options`] | mount point, mounting, `-o` |
 //! | [`limits`], [`budget`], [`background`] | limits and memory of the process; the daemon |
 //! | [`watch`], [`readahead`], [`trust`] | the kernel's caches |
 //! | [`announcements`] | announced reads |
@@ -44,6 +44,7 @@ pub mod mounted;
 pub mod objects;
 pub mod open_file;
 pub mod options;
+pub mod own_mount;
 pub mod point;
 pub mod read_times;
 pub mod readahead;

@@ -18,7 +18,9 @@ use forerun_io::source::tree::Tree;
 use rustix::io::Errno;
 
 use super::attach;
+use super::fs::beneath;
 use super::fs::covered::{Covered, covered};
+use super::own_mount::OwnMount;
 use crate::failure::Failure;
 use crate::files::plain;
 
@@ -65,6 +67,7 @@ pub struct Checked {
 /// The path that cannot be mounted, and why.
 pub fn check(source: &Path, mountpoint: &Path, nonempty: bool) -> Result<Checked, Failure> {
     let source_path = folder(source)?;
+    check_openat2(&source_path)?;
     let path = mountable(mountpoint, nonempty, |path| {
         if source_path == path {
             let why = "is SOURCE and MOUNTPOINT: the mount would hide its own source";
@@ -149,20 +152,6 @@ pub fn ours(mountpoint: &Path) -> Result<Option<PathBuf>, Failure> {
     Ok(is_ours(&real).then_some(real))
 }
 
-/// The device mounted last on a path, by the kernel's list.
-#[must_use]
-pub fn device_at(path: &Path) -> Option<(u32, u32)> {
-    let mounts = mounts().ok()?;
-    let on_path = mounts.iter().rev().find(|mount| mount.path == path)?;
-    Some(on_path.device)
-}
-
-/// Whether a path leads to a device, by the kernel's list.
-#[must_use]
-pub fn is_mounted(path: &Path, device: (u32, u32)) -> bool {
-    device_at(path) == Some(device)
-}
-
 /// Whether a mount of ours is on this path, by the kernel's list alone.
 pub(super) fn is_ours(path: &Path) -> bool {
     let is_ours = |mounts: Vec<Mounted>| {
@@ -170,6 +159,19 @@ pub(super) fn is_ours(path: &Path) -> bool {
         last.is_some_and(|mount| mount.kind == attach::TYPE)
     };
     mounts().is_ok_and(is_ours)
+}
+
+fn check_openat2(source: &Path) -> Result<(), Failure> {
+    // A source that cannot be opened is named later.
+    let works = beneath::open_root(source).map(|root| beneath::check(&root));
+    let Ok(Err(error)) = works else {
+        return Ok(());
+    };
+    let why = plain(&error.into());
+    Err(Failure::Usage(format!(
+        "openat2(2) cannot be called here ({why}): a mount needs Linux 5.6 or later, and in a container a \
+         seccomp profile that allows it"
+    )))
 }
 
 fn folder(path: &Path) -> Result<PathBuf, Failure> {
@@ -225,25 +227,31 @@ fn clear(mountpoint: &Path) -> Result<(), Failure> {
         .into_iter()
         .rfind(|mount| mount.path == path)
         .map(|mount| mount.kind);
-    match kind.as_deref() {
-        Some(kind) if kind == attach::TYPE => {
-            tracing::info!("{}: clearing away a dead mount", path.display());
-            attach::unmount(&path).map_err(|e| refused(format!("a dead mount is in the way: {e}")))
-        }
-        _ => Err(refused(
+    if kind.is_none_or(|kind| kind != attach::TYPE) {
+        return Err(refused(
             "a dead mount of something else is in the way".into(),
-        )),
+        ));
     }
+    tracing::info!("{}: clearing away a dead mount", path.display());
+    let found = OwnMount::at(&path).map_err(io::Error::from);
+    found
+        .and_then(|(_, dead)| dead.take_off(&path))
+        .map_err(|e| refused(format!("a dead mount is in the way: {e}")))
 }
 
+/// A line of the kernel's list of mounts.
 #[derive(PartialEq, Eq, Debug)]
-struct Mounted {
-    path: PathBuf,
-    kind: String,
-    device: (u32, u32),
+pub(super) struct Mounted {
+    pub(super) number: u64,
+    /// The number of the mount it is attached to.
+    pub(super) below: u64,
+    pub(super) path: PathBuf,
+    pub(super) kind: String,
+    pub(super) device: (u32, u32),
 }
 
-fn mounts() -> Result<Vec<Mounted>, Failure> {
+/// The kernel's list.
+pub(super) fn mounts() -> Result<Vec<Mounted>, Failure> {
     let path = Path::new("/proc/self/mountinfo");
     let text = fs::read(path).map_err(|e| Failure::unusable(path, plain(&e)))?;
     Ok(text
@@ -252,15 +260,19 @@ fn mounts() -> Result<Vec<Mounted>, Failure> {
         .collect())
 }
 
-/// A line of mountinfo: the third word is the device, the fifth the path, the one after `-` the type.
+/// A line of mountinfo: its number, that of the mount below, the device, the fifth word is the path, the
+/// one after `-` the type.
 fn parse(line: &[u8]) -> Option<Mounted> {
     let mut words = line.split(|byte| *byte == b' ');
-    let device = std::str::from_utf8(words.nth(2)?).ok()?;
+    let mut word = || std::str::from_utf8(words.next()?).ok();
+    let (number, below, device) = (word()?.parse().ok()?, word()?.parse().ok()?, word()?);
     let (major, minor) = device.split_once(':')?;
     let device = (major.parse().ok()?, minor.parse().ok()?);
     let path = unescaped(words.nth(1)?);
     let kind = words.skip_while(|word| *word != b"-").nth(1)?;
     Some(Mounted {
+        number,
+        below,
         path,
         kind: String::from_utf8_lossy(kind).into_owned(),
         device,
@@ -295,6 +307,7 @@ mod tests {
         let mounted = parse(line).unwrap();
         assert_eq!(mounted.path.as_os_str().as_bytes(), b"/a b\\c\xff");
         assert_eq!(mounted.kind, attach::TYPE);
+        assert_eq!((mounted.number, mounted.below), (29, 1));
         assert_eq!(mounted.device, (0, 26));
         assert_eq!(parse(b""), None);
     }

@@ -15,7 +15,7 @@ use forerun_io::{Config, Driver, footprint};
 
 use super::budget::Budget;
 use super::control::Control;
-use super::ending::{self, Connection, Event, catch_signals, tell_of_end};
+use super::ending::{self, Connection, Event, catch_signals, tell_of_end, tell_of_input_end};
 use super::fs::SourceFs;
 use super::fs::passthrough::Mode;
 use super::journal::JournalWriter;
@@ -23,7 +23,8 @@ use super::metrics::Metrics;
 use super::mounted::{Mounted, Serving};
 use super::objects::ObjectFs;
 use super::options::{Flag, kernel_flags};
-use super::point::{self, Checked, Source};
+use super::own_mount::OwnMount;
+use super::point::{Checked, Source};
 use super::read_times::ReadTimes;
 use super::report::Watched;
 use super::trust::Trust;
@@ -57,13 +58,15 @@ pub struct Wanted {
     pub usual_control: Option<PathBuf>,
     /// The engine's journal.
     pub journal: Option<PathBuf>,
+    /// It ends with standard input.
+    pub until_input_ends: bool,
 }
 
 /// See the [module](self).
 #[derive(Debug)]
 pub struct Running {
     fs: Arc<dyn Mounted>,
-    device: Option<(u32, u32)>,
+    own: Option<OwnMount>,
     mountpoint: PathBuf,
     connection: Option<Connection>,
     events: Receiver<Event>,
@@ -86,6 +89,9 @@ impl Running {
         let Checked { source, mountpoint } = checked;
         let (tell, events) = channel();
         catch_signals(tell.clone())?;
+        if wanted.until_input_ends {
+            tell_of_input_end(tell.clone())?;
+        }
         footprint::huge_pages_only_where_asked();
         footprint::large_allocations_are_mappings();
         let budget = Budget::of(wanted.memory)?;
@@ -120,8 +126,8 @@ impl Running {
         };
         limits::check(Bytes(0))?;
         let flags = kernel_flags(&wanted.flags);
-        let kernel = attach::mount(&name, &mountpoint, flags, wanted.allow_other)?;
-        let device = point::device_at(&mountpoint);
+        let (kernel, own) = attach::mount(&name, &mountpoint, flags, wanted.allow_other)?;
+        let device = own.map(|own| own.device());
         if let Some(device) = device {
             let _ = watched.device.set(device);
         }
@@ -139,7 +145,7 @@ impl Running {
             Ok(watch)
         });
         let watch = begun.map_err(|error| {
-            let _ = attach::unmount(&mountpoint);
+            let _ = own.map(|own| own.take_off(&mountpoint));
             Failure::Run(format!("cannot serve the mount: {error}"))
         })?;
         let journaled = fs.clone();
@@ -153,12 +159,12 @@ impl Running {
             Watch::every(journal::PERIOD, write)
         });
         let journal = journal.transpose().map_err(|error| {
-            let _ = attach::unmount(&mountpoint);
+            let _ = own.map(|own| own.take_off(&mountpoint));
             Failure::Run(format!("cannot serve the mount: {error}"))
         })?;
         let running = Self {
             fs,
-            device,
+            own,
             mountpoint,
             connection,
             events,
@@ -172,7 +178,10 @@ impl Running {
     }
 
     fn set_readahead(&self, wanted: Option<Bytes>) {
-        let set = readahead::set(self.device, wanted.unwrap_or(readahead::DEFAULT));
+        let set = readahead::set(
+            self.own.map(|own| own.device()),
+            wanted.unwrap_or(readahead::DEFAULT),
+        );
         match (set, wanted) {
             (Ok(()), _) => {}
             (Err(error), Some(_)) => tracing::warn!(
@@ -191,7 +200,7 @@ impl Running {
         let ended = ending::wait(
             &*self.fs,
             &self.mountpoint,
-            self.device,
+            self.own,
             connection,
             &self.events,
         );

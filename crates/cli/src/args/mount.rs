@@ -124,6 +124,10 @@ pub struct Mount {
     /// Tell the starting program, on standard output, when the mount works
     #[arg(long, hide = true)]
     pub report_ready: bool,
+
+    /// End when standard input ends, as for another process that uses the mount
+    #[arg(long, hide = true, requires = "foreground")]
+    pub until_input_ends: bool,
 }
 
 impl Mount {

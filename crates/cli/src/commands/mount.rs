@@ -79,6 +79,7 @@ fn start(args: &Mount, sockets: &Sockets) -> Result<Running, Failure> {
         control: args.control.clone(),
         usual_control: args.control.is_none().then(own).flatten(),
         journal: args.storage.journal.clone(),
+        until_input_ends: args.until_input_ends,
     };
     Running::start(&wanted, checked, |memory| {
         let composition = Composition {

@@ -6,6 +6,7 @@
 
 use std::fs::File;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -14,6 +15,7 @@ use std::time::{Duration, Instant};
 
 use forerun_core::{Bytes, Settings};
 use forerun_io::{Config, Driver};
+use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
@@ -21,7 +23,8 @@ use super::files::Part;
 use super::readers::{self, Open};
 use crate::failure::Failure;
 use crate::files::plain;
-use crate::mount::{attach, point};
+use crate::mount::own_mount::OwnMount;
+use crate::mount::point;
 use crate::quantity::size;
 
 /// How long a mount may take to appear, and to end.
@@ -29,6 +32,13 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// How often it is looked for.
 const PERIOD: Duration = Duration::from_millis(5);
+
+/// The begin of the names of mount points.
+const PREFIX: &str = "forerun-try-";
+
+/// The mount point of a trial that was killed is removed when it is so old: one in use is busy, and one that is
+/// new may be another trial's that mounts now.
+const LEFT_AGE: Duration = Duration::from_secs(60 * 60);
 
 /// A way to the files.
 pub trait Side {
@@ -101,16 +111,18 @@ struct Mounted {
 impl Mounted {
     fn start(folder: &Path, memory: Bytes) -> Result<Self, Failure> {
         let cannot = |e: io::Error| Failure::Run(format!("cannot mount: {}", plain(&e)));
+        clear_what_was_left();
         let point = tempfile::Builder::new()
-            .prefix("forerun-try-")
+            .prefix(PREFIX)
             .tempdir()
             .map_err(cannot)?;
         let program = std::env::current_exe().map_err(cannot)?;
         let daemon = Command::new(program)
-            .args(["mount", "--foreground", "--memory"])
+            // Its input ends with this process, however that ends.
+            .args(["mount", "--foreground", "--until-input-ends", "--memory"])
             .arg(size(memory).to_string())
             .args([folder, point.path()])
-            .stdin(Stdio::null())
+            .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()
@@ -156,7 +168,34 @@ impl Drop for Mounted {
         let _ = self.daemon.kill();
         let _ = self.daemon.wait();
         if matches!(point::ours(self.point.path()), Ok(Some(_))) {
-            let _ = attach::unmount(self.point.path());
+            let left = OwnMount::at(self.point.path());
+            let _ = left.map(|(_, left)| left.take_off(self.point.path()));
+        }
+    }
+}
+
+/// Mounts and mount points of trials that were killed together with their daemons.
+fn clear_what_was_left() {
+    let there = std::fs::read_dir(tempfile::env::temp_dir());
+    for entry in there.into_iter().flatten().flatten() {
+        let path = entry.path();
+        if !entry.file_name().as_bytes().starts_with(PREFIX.as_bytes()) {
+            continue;
+        }
+        let is_dead = matches!(rustix::fs::statfs(&path), Err(Errno::NOTCONN));
+        if is_dead
+            && matches!(point::ours(&path), Ok(Some(_)))
+            && let Ok((_, dead)) = OwnMount::at(&path)
+        {
+            let _ = dead.take_off(&path);
+        }
+        let age = entry
+            .metadata()
+            .ok()
+            .and_then(|m| m.modified().ok()?.elapsed().ok());
+        if is_dead || age.is_some_and(|age| age > LEFT_AGE) {
+            // It may be in use, or another user's.
+            let _ = std::fs::remove_dir(&path);
         }
     }
 }

@@ -1,0 +1,137 @@
+//! A mount by its identity, so that no other one is ever taken off in its place.
+//!
+//! Problem: a path is no identity. Between mounting and the end another mount may stand on the path or
+//! over the mount, a folder above may be renamed or replaced by a link, and `umount2(2)` of the path
+//! would take off the mount found there; with the rights of root, for any user that owns such a
+//! folder.
+//!
+//! Mechanism: the kernel gives each mount a number (`STATX_MNT_ID`), since Linux 6.8 also one that is
+//! never given again. Both are noted before the mount is attached. To take it off,
+//!
+//! 1. its present path is looked up by number in `/proc/self/mountinfo`: none, and it is gone;
+//! 2. that path is opened, and the numbers of the mount found there are compared;
+//! 3. the mount behind that descriptor is detached, and no name is resolved any more.
+//!
+//! A mount with another one on top is left alone: the kernel unmounts only the uppermost. No
+//! descriptor is held meanwhile, since it would keep the mount busy for `umount(8)`.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, Mode, OFlags, StatxFlags, open, statx};
+use rustix::io::Errno;
+use rustix::mount::{UnmountFlags, unmount};
+
+use super::{attach, point};
+
+/// `STATX_MNT_ID_UNIQUE` of `linux/stat.h`.
+const UNIQUE: StatxFlags = StatxFlags::from_bits_retain(0x4000);
+
+/// See the [module](self).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct OwnMount {
+    /// Its number in mountinfo, which is given again once it is gone; none before Linux 5.8.
+    number: Option<u64>,
+    /// Its number that is not; none before Linux 6.8.
+    unique: Option<u64>,
+    device: (u32, u32),
+}
+
+impl OwnMount {
+    /// The mount that a descriptor of its root is on.
+    ///
+    /// # Errors
+    /// Errors of `statx(2)`.
+    pub fn of(root: impl AsFd) -> Result<Self, Errno> {
+        // Nothing is asked of the daemon, which may not serve yet, or be dead.
+        let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
+        let ask = |wanted: StatxFlags| -> Result<_, Errno> {
+            let found = statx(root.as_fd(), "", flags, wanted)?;
+            let answered = StatxFlags::from_bits_retain(found.stx_mask).contains(wanted);
+            Ok((answered.then_some(found.stx_mnt_id), found))
+        };
+        let (number, found) = ask(StatxFlags::MNT_ID)?;
+        let (unique, _) = ask(UNIQUE)?;
+        Ok(Self {
+            number,
+            unique,
+            device: (found.stx_dev_major, found.stx_dev_minor),
+        })
+    }
+
+    /// The mount at a path, and a descriptor of its root.
+    ///
+    /// # Errors
+    /// Errors of `open(2)` and `statx(2)`.
+    pub fn at(path: &Path) -> Result<(OwnedFd, Self), Errno> {
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let root = open(path, flags, Mode::empty())?;
+        let mount = Self::of(&root)?;
+        Ok((root, mount))
+    }
+
+    /// Its device.
+    #[must_use]
+    pub fn device(&self) -> (u32, u32) {
+        self.device
+    }
+
+    /// Whether this line of mountinfo is about it, as far as numbers that are given again tell.
+    fn is(&self, listed: &point::Mounted) -> bool {
+        let same = self.number.is_none_or(|number| listed.number == number);
+        same && listed.device == self.device && listed.kind == attach::TYPE
+    }
+
+    /// Whether it was attached on top of another mount.
+    #[must_use]
+    pub fn is_stacked(&self) -> bool {
+        let Ok(mounts) = point::mounts() else {
+            return false;
+        };
+        let ours = mounts.iter().find(|listed| self.is(listed));
+        ours.is_some_and(|ours| {
+            let below = mounts.iter().find(|listed| listed.number == ours.below);
+            below.is_some_and(|below| below.path == ours.path)
+        })
+    }
+
+    /// Takes it off its path, wherever that is now. Its open files stay readable until they are closed.
+    /// Success if it is gone already.
+    ///
+    /// # Errors
+    /// Another mount lies over it, or the kernel refuses.
+    pub fn take_off(&self, attached_at: &Path) -> io::Result<()> {
+        let path = match point::mounts() {
+            Ok(mounts) => match mounts.iter().find(|listed| self.is(listed)) {
+                Some(ours) => ours.path.clone(),
+                None => return Ok(()),
+            },
+            // Without /proc the place where it was attached is all that is known.
+            Err(_) => attached_at.to_owned(),
+        };
+        let (root, found) = Self::at(&path)?;
+        if found != *self {
+            let why = format!(
+                "another mount is in the way at {}: it is left alone, and this one with it",
+                path.display()
+            );
+            return Err(io::Error::other(why));
+        }
+        detach(&root, &path)
+    }
+}
+
+/// Takes off the mount whose root this is, and which was found at this path.
+fn detach(root: &OwnedFd, path: &Path) -> io::Result<()> {
+    let by_descriptor: PathBuf = format!("/proc/self/fd/{}", root.as_raw_fd()).into();
+    match unmount(&by_descriptor, UnmountFlags::DETACH) {
+        Err(Errno::PERM) => attach::unmount_by_fusermount(path),
+        // No /proc.
+        Err(Errno::NOENT) => Ok(unmount(
+            path,
+            UnmountFlags::DETACH | UnmountFlags::NOFOLLOW,
+        )?),
+        other => Ok(other?),
+    }
+}
