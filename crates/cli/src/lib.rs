@@ -20,6 +20,7 @@ pub mod composition;
 pub mod emulation;
 #[cfg(feature = "files")]
 pub mod measure;
+pub mod messages;
 pub mod papers;
 #[cfg(feature = "files")]
 pub mod profile_file;

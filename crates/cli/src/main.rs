@@ -13,6 +13,7 @@ use clap::error::ErrorKind;
 use forerun::args::Args;
 use forerun::environment::Environment;
 use forerun::failure::Failure;
+use forerun::messages::{Messages, clean};
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::prelude::*;
 
@@ -32,8 +33,9 @@ fn main() -> ExitCode {
         forerun_runtime_dir: std::env::var_os("FORERUN_RUNTIME_DIR"),
         xdg_runtime_dir: std::env::var_os("XDG_RUNTIME_DIR"),
     };
+    let messages = Messages::default();
     let lines = tracing_subscriber::fmt::layer()
-        .with_writer(io::stderr)
+        .with_writer(move || messages.clone())
         .with_ansi(io::stderr().is_terminal() && !no_color)
         .with_target(false)
         .without_time();
@@ -66,11 +68,13 @@ fn main() -> ExitCode {
             return ExitCode::from(if asked_for { 0 } else { 2 });
         }
     };
+    #[cfg(feature = "mount")]
+    forerun::mount::ending::survive_limits_of_files();
     match output().and_then(|mut out| forerun::run_in(&args, &environment, &mut out)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             if !matches!(failure, Failure::OutputClosed) {
-                let _ = writeln!(io::stderr(), "forerun: {failure}");
+                let _ = writeln!(io::stderr(), "forerun: {}", clean(&failure.to_string()));
             }
             failure.exit_code()
         }

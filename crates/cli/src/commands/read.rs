@@ -2,15 +2,17 @@
 //!
 //! All files are checked before the first byte is printed; one that fails later stops the command
 //! there, with the bytes before it written. A range past the end of a file is empty. Writing to a
-//! pipe whose reader is gone ends the command quietly. `--stats` prints the ledger and the time,
+//! pipe whose reader is gone ends the command quietly. A file with bytes that its size does not tell, as in
+//! `/proc`, is read through, past the engine. `--stats` prints the ledger and the time,
 //! whether or not the reading succeeded.
 
-use std::io::{Write, stderr};
+use std::fs::File;
+use std::io::{self, Write, stderr};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::time::Instant;
 
 use forerun_core::Nanos;
-use forerun_io::Reader;
 
 use crate::args;
 use crate::composition::{check_no_walks, settings};
@@ -38,11 +40,25 @@ pub fn run(args: &args::Read, out: &mut dyn Write) -> Result<(), Failure> {
     let begun = Instant::now();
     let mut bytes = 0;
     let copied = args.files.iter().try_for_each(|file| {
-        let reader = sources.open(stack.driver(), file)?;
-        copy(&reader, file, args, &mut |piece| {
+        let mut take = |piece: &[u8]| {
             bytes += piece.len() as u64;
             out.write_all(piece).map_err(|e| Failure::output(&e))
-        })
+        };
+        if let Some(through) = hides_its_size(file) {
+            return copy(
+                &|buffer, at| through.read_at(buffer, at),
+                file,
+                args,
+                &mut take,
+            );
+        }
+        let reader = sources.open(stack.driver(), file)?;
+        copy(
+            &|buffer, at| reader.read_at(buffer, at),
+            file,
+            args,
+            &mut take,
+        )
     });
     let elapsed = Nanos(u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX));
     let devices = stack.estimates();
@@ -54,9 +70,25 @@ pub fn run(args: &args::Read, out: &mut dyn Write) -> Result<(), Failure> {
     copied.and(ledger.map(drop))
 }
 
+/// A file whose size says that it is empty though it has bytes.
+fn hides_its_size(path: &Path) -> Option<File> {
+    let is_empty = || {
+        let found = path.metadata();
+        found.is_ok_and(|found| found.is_file() && found.len() == 0)
+    };
+    // An address is no path.
+    if address(path).is_some() || !is_empty() {
+        return None;
+    }
+    let file = File::open(path).ok()?;
+    let has_bytes = matches!(file.read_at(&mut [0; 1], 0), Ok(1));
+    // One that grew meanwhile has a size by now.
+    (has_bytes && is_empty()).then_some(file)
+}
+
 /// Gives the wanted range of one file to `take`, piece by piece.
 fn copy(
-    reader: &Reader,
+    read_at: &dyn Fn(&mut [u8], u64) -> io::Result<usize>,
     path: &Path,
     args: &args::Read,
     take: &mut dyn FnMut(&[u8]) -> Result<(), Failure>,
@@ -70,7 +102,7 @@ fn copy(
         let wanted = buffer
             .len()
             .min(usize::try_from(end - at).unwrap_or(usize::MAX));
-        match reader.read_at(&mut buffer[..wanted], at) {
+        match read_at(&mut buffer[..wanted], at) {
             Ok(0) => break,
             Ok(count) => {
                 take(&buffer[..count])?;

@@ -12,6 +12,7 @@ mod faults;
 #[path = "../../../io/tests/http_server/mod.rs"]
 #[expect(dead_code, reason = "most faults are in the clients' tests")]
 mod http_server;
+mod lifecycle;
 mod limits;
 mod liveness;
 mod memory;

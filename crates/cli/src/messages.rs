@@ -1,0 +1,210 @@
+//! Messages on standard error: cleaned, and never waited for.
+//!
+//! Two problems. A text may come from outside: a name, an error of a server, the answer of another
+//! process. So control characters, which a terminal obeys, are replaced, and user and password of an
+//! address (`http://user:password@host`) become `***`. And standard error may be a pipe that is not read,
+//! or a file on a server that does not answer: a message must not stop a read.
+//!
+//! ```text
+//! a thread: line --> queue of 256 --> forerun-log --> standard error
+//!             ^-- waits for it, 0.1 s at most, unless an earlier one waited in vain
+//! ```
+//!
+//! Lines that find the queue full are lost.
+
+use std::collections::VecDeque;
+use std::io::{self, Write};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+/// Lines on their way.
+const LINES_MAX: usize = 256;
+
+/// How long the writer of a line waits until it is there: so that lines are in order with those of other
+/// programs, and there when a process ends.
+const PATIENCE: Duration = Duration::from_millis(100);
+
+#[derive(Default)]
+struct State {
+    lines: VecDeque<Vec<u8>>,
+    /// Lines taken, and of these written.
+    taken: u64,
+    written: u64,
+    /// A line was waited for in vain, and none was written since.
+    late: bool,
+    started: bool,
+}
+
+#[derive(Default)]
+struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write_all_to(&self, mut output: impl Write) {
+        loop {
+            let waiting = self.changed.wait_while(self.lock(), |s| s.lines.is_empty());
+            let line = waiting
+                .unwrap_or_else(PoisonError::into_inner)
+                .lines
+                .pop_front();
+            // A closed output takes no message about that.
+            let _ = output.write_all(&line.unwrap_or_default());
+            let mut state = self.lock();
+            state.written += 1;
+            state.late = false;
+            self.changed.notify_all();
+        }
+    }
+}
+
+/// See the [module](self).
+#[derive(Clone, Default)]
+pub struct Messages(Arc<Shared>);
+
+impl Messages {
+    fn put(&self, line: &[u8], begin: impl FnOnce(Arc<Shared>) -> io::Result<()>) {
+        let text = masked(&String::from_utf8_lossy(line));
+        let mut state = self.0.lock();
+        if !state.started {
+            if begin(self.0.clone()).is_err() {
+                return;
+            }
+            state.started = true;
+        }
+        if state.lines.len() >= LINES_MAX {
+            return;
+        }
+        state.lines.push_back(text.into_bytes());
+        state.taken += 1;
+        let mine = state.taken;
+        self.0.changed.notify_all();
+        if state.late {
+            return;
+        }
+        let is_due = |state: &mut State| state.written < mine && !state.late;
+        let waited = self.0.changed.wait_timeout_while(state, PATIENCE, is_due);
+        let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        state.late |= state.written < mine;
+    }
+}
+
+impl Write for Messages {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        let begin = |shared: Arc<Shared>| {
+            let thread = thread::Builder::new().name("forerun-log".into());
+            let write = move || shared.write_all_to(io::stderr());
+            thread.stack_size(64 << 10).spawn(write).map(drop)
+        };
+        self.put(line, begin);
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A text as it may go to a terminal.
+#[must_use]
+pub fn clean(text: &str) -> String {
+    masked(text).replace(|c: char| c.is_control() && c != '\n', "?")
+}
+
+/// Without user and password of addresses.
+#[must_use]
+pub fn masked(text: &str) -> String {
+    const BEGIN: &str = "://";
+    let mut masked = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find(BEGIN) {
+        let (before, after) = rest.split_at(at + BEGIN.len());
+        masked.push_str(before);
+        let ends = |c: char| matches!(c, '/' | '?' | '#' | '"' | '\'') || c.is_whitespace();
+        let authority = &after[..after.find(ends).unwrap_or(after.len())];
+        rest = match authority.rfind('@') {
+            Some(at) => {
+                masked.push_str("***");
+                &after[at..]
+            }
+            None => after,
+        };
+    }
+    masked + rest
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::{Receiver, Sender, channel};
+    use std::time::Instant;
+
+    use super::*;
+
+    #[test]
+    fn no_password_and_no_control_character_is_shown() {
+        for (text, shown) in [
+            ("http://u:p@h/x: no", "http://***@h/x: no"),
+            (
+                "'s3://token@b' and ftp://a:b@c@d",
+                "'s3://***@b' and ftp://***@d",
+            ),
+            ("http://h/a@b?u=http://x:y@z", "http://h/a@b?u=http://***@z"),
+            ("a://", "a://"),
+            ("a@b: \x1b[2J\u{9b}31m\x07\x7f\nc", "a@b: ?[2J?31m??\nc"),
+        ] {
+            assert_eq!(clean(text), shown);
+        }
+    }
+
+    /// Hands on its lines, and waits for a word before each.
+    struct Gated(Receiver<()>, Sender<Vec<u8>>);
+
+    impl Write for Gated {
+        fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+            let _ = self.0.recv();
+            let _ = self.1.send(line.to_vec());
+            Ok(line.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn an_output_that_does_not_answer_costs_one_short_wait_and_the_lines_beyond_the_queue() {
+        let (open, gate) = channel();
+        let (tell, told) = channel();
+        let messages = Messages::default();
+        let mut gated = Some(Gated(gate, tell));
+        let mut put = |number: u32| {
+            messages.put(number.to_string().as_bytes(), |shared| {
+                let gated = gated.take().unwrap();
+                thread::spawn(move || shared.write_all_to(gated));
+                Ok(())
+            });
+        };
+        let begun = Instant::now();
+        (0..10_000).for_each(&mut put);
+        // Each would wait a tenth of a second: a quarter of an hour.
+        assert!(begun.elapsed() < Duration::from_secs(60));
+        // From now on every line is let through.
+        drop(open);
+        let first: Vec<_> = told.iter().take(LINES_MAX).collect();
+        assert_eq!(first[0], b"0");
+        assert_eq!(first[LINES_MAX - 1], (LINES_MAX - 1).to_string().as_bytes());
+        let begun = Instant::now();
+        while messages.0.lock().written < messages.0.lock().taken {
+            assert!(begun.elapsed() < Duration::from_secs(60));
+            thread::yield_now();
+        }
+        put(77);
+        assert!(told.iter().any(|line| line == b"77"));
+    }
+}
