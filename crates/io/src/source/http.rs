@@ -15,24 +15,27 @@
 //! bytes 400 KiB..1 MiB            206                   done
 //! ```
 //!
-//! Not supported: servers that answer ranges with the whole object, weak ETags alone, HTTPS.
+//! Not supported: servers that answer ranges with the whole object, weak ETags alone, redirects to other servers, HTTPS.
 
 use std::fmt;
 use std::io::{self, Read};
 use std::sync::Arc;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use forerun_core::Profile;
 use ureq::http::{Response, StatusCode, header};
 use ureq::{Agent, Body};
 
-use super::remote::{self, Pauses, SERVERS};
+use super::remote::{self, Pauses, SERVERS, retry_after};
 use super::{Key, Source};
 use crate::arena::Target;
 use crate::error::Error;
 
 pub use super::remote::Limits;
+
+/// Redirects of one request.
+const REDIRECTS_MAX: usize = 5;
 
 /// Connections to HTTP servers, shared by all objects opened with it.
 #[derive(Clone, Debug)]
@@ -55,6 +58,7 @@ impl Client {
         let config = Agent::config_builder()
             .http_status_as_error(false)
             .accept_encoding("identity")
+            .max_redirects(0)
             .timeout_connect(Some(limits.connect))
             .timeout_recv_response(Some(limits.silence))
             .timeout_per_read(Some(limits.silence))
@@ -72,7 +76,7 @@ impl Client {
     /// ignores ranges. Each names the address.
     pub fn open(&self, url: &str) -> Result<Object, Error> {
         let failed = |source| Error::Open {
-            path: url.into(),
+            path: remote::shown(url).into(),
             source,
         };
         let authority = authority(url).map_err(failed)?;
@@ -89,15 +93,27 @@ impl Client {
             // An empty object has no first byte.
             StatusCode::RANGE_NOT_SATISFIABLE => (version.unwrap_or_default(), 0),
             _ => {
-                let none = || other(format!("no strong ETag: {:?}", header(header::ETAG)));
+                let told = header(header::ETAG).map(|tag| remote::shown(&tag));
+                let none = || {
+                    other(format!(
+                        "no strong ETag: {}",
+                        told.as_deref().unwrap_or("none")
+                    ))
+                };
                 let bytes = span(&response).map(|(_, bytes)| bytes);
                 let ignored = || other("the server does not answer ranges");
                 let version = version.ok_or_else(none).map_err(failed)?;
                 (version, bytes.ok_or_else(ignored).map_err(failed)?)
             }
         };
+        // Some servers tell the end of the range that was asked for as the end of the object.
+        if bytes == 1 && self.request(url, 1, 2, Some(&version)).is_ok() {
+            let why = "Content-Range says 1 byte in all, and the object has more";
+            return Err(failed(other(why)));
+        }
         Ok(Object {
             client: self.clone(),
+            name: remote::without_passwords(url).into(),
             url: url.into(),
             version: version.into(),
             bytes,
@@ -114,16 +130,24 @@ impl Client {
         version: Option<&str>,
     ) -> Result<Response<Body>, Fault> {
         let range = format!("bytes={begin}-{}", end - 1);
-        let mut request = self.agent.get(url).header(header::RANGE, range);
-        if let Some(version) = version {
-            request = request.header(header::IF_MATCH, version);
+        let mut url = url.to_owned();
+        for _ in 0..=REDIRECTS_MAX {
+            let mut request = self.agent.get(&url).header(header::RANGE, &range);
+            if let Some(version) = version {
+                request = request.header(header::IF_MATCH, version);
+            }
+            let response = request.call().map_err(Fault::of_call)?;
+            match response.status() {
+                StatusCode::PARTIAL_CONTENT => return Ok(response),
+                StatusCode::RANGE_NOT_SATISFIABLE if begin == 0 => return Ok(response),
+                status => match text(&response, header::LOCATION) {
+                    Some(to) if status.is_redirection() => url = redirected(&url, &to)?,
+                    _ => return Err(Fault::of_status(status, &response)),
+                },
+            }
         }
-        let response = request.call().map_err(Fault::of_call)?;
-        match response.status() {
-            StatusCode::PARTIAL_CONTENT => Ok(response),
-            StatusCode::RANGE_NOT_SATISFIABLE if begin == 0 => Ok(response),
-            status => Err(Fault::of_status(status, &response)),
-        }
+        let why = format!("more than {REDIRECTS_MAX} redirects");
+        Err(Fault::last(other(why)))
     }
 }
 
@@ -131,6 +155,8 @@ impl Client {
 pub struct Object {
     client: Client,
     url: Arc<str>,
+    /// It, without a password.
+    name: Arc<str>,
     version: Arc<str>,
     bytes: u64,
     server: u64,
@@ -138,8 +164,8 @@ pub struct Object {
 
 impl fmt::Debug for Object {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { url, version, .. } = self;
-        write!(f, "Object {{ {url}, version {version} }}")
+        let Self { name, version, .. } = self;
+        write!(f, "Object {{ {name}, version {version} }}")
     }
 }
 
@@ -156,7 +182,10 @@ impl Object {
         let client = &self.client;
         let mut response = client.request(&self.url, begin, stop, Some(&self.version))?;
         if span(&response) != Some((begin, self.bytes)) {
-            return Err(Fault::last(other("another range than was asked for")));
+            let told = text(&response, header::CONTENT_RANGE).unwrap_or_default();
+            let (told, bytes) = (remote::shown(&told), self.bytes);
+            let why = format!("Content-Range {told:?}, not from byte {begin} of {bytes}");
+            return Err(Fault::last(other(why)));
         }
         // Also one without an ETag: the server may have ignored the condition.
         if text(&response, header::ETAG).as_deref() != Some(&*self.version) {
@@ -183,7 +212,7 @@ impl Object {
 impl Source for Object {
     fn key(&self) -> Key {
         Key::Object {
-            name: self.url.clone(),
+            name: self.name.clone(),
             version: self.version.clone(),
         }
     }
@@ -220,7 +249,7 @@ impl Source for Object {
                     pauses.begin_anew();
                 }
                 pause(&mut pauses, fault).inspect_err(|error| {
-                    tracing::warn!("{}: bytes from {offset}: {error}", self.url);
+                    tracing::warn!("{}: bytes from {offset}: {error}", self.name);
                 })?;
             }
         }
@@ -283,16 +312,19 @@ impl Fault {
         }
     }
 
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a server names a time of the calendar"
+    )]
     fn of_status(status: StatusCode, response: &Response<Body>) -> Self {
         let number = match status.as_u16() {
             401 | 403 => libc::EACCES,
             404 | 410 => libc::ENOENT,
             412 => libc::ESTALE,
             408 | 429 | 500..=599 => {
-                let after = text(response, header::RETRY_AFTER);
-                let seconds = after.and_then(|after| after.parse().ok());
+                let asked = text(response, header::RETRY_AFTER);
                 return Self {
-                    after: seconds.map(Duration::from_secs),
+                    after: asked.and_then(|asked| retry_after(&asked, SystemTime::now())),
                     ..Self::passing(format!("the server answers {status}"))
                 };
             }
@@ -317,6 +349,22 @@ fn span(response: &Response<Body>) -> Option<(u64, u64)> {
     let (range, bytes) = text.strip_prefix("bytes ")?.split_once('/')?;
     let (begin, _) = range.split_once('-')?;
     Some((begin.parse().ok()?, bytes.parse().ok()?))
+}
+
+/// The target of a redirect that stays with its server.
+fn redirected(url: &str, to: &str) -> Result<String, Fault> {
+    let server = authority(url).map_err(Fault::last)?;
+    match authority(to) {
+        Ok(other) if other == server => Ok(to.to_owned()),
+        Err(_) if to.starts_with('/') && !to.starts_with("//") => {
+            Ok(format!("http://{server}{to}"))
+        }
+        _ => {
+            let to = remote::shown(to);
+            let why = format!("redirects to {to}, and another server is not asked");
+            Err(Fault::last(other(why)))
+        }
+    }
 }
 
 /// The server of an address.

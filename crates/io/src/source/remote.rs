@@ -4,13 +4,13 @@
 //! known before the first one.
 //!
 //! Mechanism: [`Limits`] bound it; [`Pauses`] are the times between attempts at one range, up to a deadline;
-//! [`profile`] is the cost that is assumed until it is measured.
+//! [`retry_after`] is the pause that a server asks for; [`profile`] is the cost that is assumed until it is measured.
 //!
 //! ```text
 //! attempt   503   pause 100 ms   attempt   reset   pause 200 ms   attempt   206
 //! ```
 
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use forerun_core::{Nanos, Profile};
 
@@ -26,6 +26,9 @@ pub const SERVERS: u32 = 16;
 const PAUSE: Duration = Duration::from_millis(100);
 /// See [`PAUSE`].
 const PAUSE_MAX: Duration = Duration::from_secs(5);
+
+/// The longest deadline: a clock has no time so much later as a longer one could ask for.
+const DEADLINE_MAX: Duration = Duration::from_secs(365 * 86_400);
 
 /// How long requests may take, and how many there are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -60,6 +63,49 @@ pub fn is_address(text: &str) -> bool {
     scheme.is_some_and(|scheme| SCHEMES.contains(&scheme))
 }
 
+/// A text with `***` in place of the passwords of addresses in it.
+///
+/// ```
+/// let address = forerun_io::source::remote::without_passwords("http://me:secret@host/a");
+/// assert_eq!(address, "http://me:***@host/a");
+/// ```
+#[must_use]
+pub fn without_passwords(text: &str) -> String {
+    let mut parts = text.split("://");
+    let mut shown = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let end = part.find(['/', '?', '#', '"', ' ']).unwrap_or(part.len());
+        let (server, rest) = part.split_at(end);
+        let password = server
+            .rsplit_once('@')
+            .map(|(user, host)| (user.split_once(':'), host));
+        shown += "://";
+        match password {
+            Some((Some((user, _)), host)) => shown.extend([user, ":***@", host]),
+            _ => shown += server,
+        }
+        shown += rest;
+    }
+    shown
+}
+
+/// Text from outside as it may stand in a message: [without passwords](without_passwords) and control characters, and
+/// no longer than a few lines.
+#[must_use]
+pub fn shown(text: &str) -> String {
+    const CHARS_MAX: usize = 1000;
+    // Marks of the direction of text are no control characters, and turn a line round.
+    let turns = |c| matches!(c, '\u{200e}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let text = without_passwords(text);
+    let mut chars = text.chars();
+    let clean = |c: char| if c.is_control() || turns(c) { ' ' } else { c };
+    let mut shown: String = chars.by_ref().take(CHARS_MAX).map(clean).collect();
+    if chars.next().is_some() {
+        shown += "..";
+    }
+    shown
+}
+
 /// The cost of a server until it is measured: 30 ms to the first byte and 80 MB/s, an object store of today seen
 /// over one connection; and so many of these. `None` if there are none, or too many.
 #[must_use]
@@ -90,7 +136,7 @@ impl Pauses {
     #[must_use]
     pub fn new(limits: &Limits) -> Self {
         Self {
-            until: Instant::now() + limits.deadline,
+            until: Instant::now() + limits.deadline.min(DEADLINE_MAX),
             pause: PAUSE,
         }
     }
@@ -112,13 +158,57 @@ impl Pauses {
         self.pause = PAUSE;
     }
 
-    /// The next one, or one as long as the server asks for; none if the attempt after it would come after the
+    /// The next one, or a longer one that the server asks for; none if the attempt after it would come after the
     /// deadline.
     pub fn next(&mut self, asked: Option<Duration>) -> Option<Duration> {
-        let pause = asked.unwrap_or(self.pause);
+        let pause = asked.unwrap_or_default().max(self.pause);
         self.pause = (self.pause * 2).min(PAUSE_MAX);
-        (Instant::now() + pause <= self.until).then_some(pause)
+        (pause < self.left()).then_some(pause)
     }
+}
+
+/// The pause that a `Retry-After` asks for: seconds, or a date such as `Sun, 06 Nov 1994 08:49:37 GMT`. None if the
+/// text is neither.
+#[must_use]
+pub fn retry_after(text: &str, now: SystemTime) -> Option<Duration> {
+    let text = text.trim();
+    if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
+        // More seconds than can be counted are after every deadline.
+        return Some(Duration::from_secs(text.parse().unwrap_or(u64::MAX)));
+    }
+    let at = UNIX_EPOCH.checked_add(Duration::from_secs(seconds_of_date(text)?))?;
+    Some(at.duration_since(now).unwrap_or_default())
+}
+
+/// Seconds of a date of HTTP since 1970 (RFC 9110, section 5.6.7, the form that servers must send).
+fn seconds_of_date(text: &str) -> Option<u64> {
+    const MONTHS: &str = "JanFebMarAprMayJunJulAugSepOctNovDec";
+    let (_, date) = text.split_once(", ")?;
+    let parts: Vec<&str> = date.split(' ').collect();
+    let [day, month, year, time, "GMT"] = parts[..] else {
+        return None;
+    };
+    let number = |text: &str, digits: usize, most: u64| {
+        let is_number = text.len() == digits && text.bytes().all(|byte| byte.is_ascii_digit());
+        let number: u64 = is_number.then(|| text.parse().ok()).flatten()?;
+        (number <= most).then_some(number)
+    };
+    let [hour, minute, second] = time.split(':').collect::<Vec<_>>()[..] else {
+        return None;
+    };
+    let time = number(hour, 2, 23)? * 3600 + number(minute, 2, 59)? * 60 + number(second, 2, 60)?;
+    let month = MONTHS
+        .find(month)
+        .filter(|at| at % 3 == 0 && month.len() == 3)? as u64
+        / 3;
+    let (day, year) = (number(day, 2, 31)?.checked_sub(1)?, number(year, 4, 9999)?);
+    // Days from 1 March of year 0 on, so that a leap day is the last of its year (Hinnant, days_from_civil).
+    let (year, month) = match month {
+        0 | 1 => (year.checked_sub(1)?, month + 10),
+        _ => (year, month - 2),
+    };
+    let days = year * 365 + year / 4 - year / 100 + year / 400 + (153 * month + 2) / 5 + day;
+    Some(days.checked_sub(719_468)? * 86_400 + time)
 }
 
 #[cfg(test)]
@@ -139,9 +229,93 @@ mod tests {
         let first = [100, 200, 400, 800, 1600, 3200, 5000, 5000].map(Some);
         assert_eq!([(); 8].map(|()| next(None)), first);
         assert_eq!(next(Some(7000)), Some(7000));
+        assert_eq!(next(Some(0)), Some(5000), "no shorter than without one");
         assert_eq!(next(Some(3_700_000)), None, "after the deadline");
         pauses.begin_anew();
-        assert_eq!(pauses.next(None), Some(PAUSE));
+        assert_eq!(pauses.next(Some(Duration::ZERO)), Some(PAUSE));
+    }
+
+    #[test]
+    fn no_pause_or_deadline_is_too_long() {
+        for deadline in [Duration::ZERO, Duration::from_secs(9), Duration::MAX] {
+            let mut pauses = Pauses::new(&Limits {
+                deadline,
+                ..Limits::default()
+            });
+            for text in [
+                "9223372036854775807",
+                "18446744073709551615",
+                "9".repeat(99).as_str(),
+            ] {
+                let asked = retry_after(text, SystemTime::now());
+                assert!(asked > Some(Duration::from_secs(1 << 62)), "{text}");
+                assert_eq!(pauses.next(asked), None, "{text}");
+            }
+            assert_eq!(pauses.next(Some(Duration::MAX)), None);
+        }
+    }
+
+    #[test]
+    fn a_retry_after_is_seconds_or_a_date() {
+        let now = UNIX_EPOCH + Duration::from_secs(784_111_777);
+        let asked = |text| retry_after(text, now).map(|pause| pause.as_secs());
+        for (text, expected) in [
+            ("0", Some(0)),
+            (" 120 ", Some(120)),
+            ("Sun, 06 Nov 1994 08:49:37 GMT", Some(0)),
+            ("Sun, 06 Nov 1994 08:50:07 GMT", Some(30)),
+            ("Sun, 06 Nov 1994 00:00:00 GMT", Some(0)),
+            (
+                "Tue, 29 Feb 2000 00:00:00 GMT",
+                Some(951_782_400 - 784_111_777),
+            ),
+            (
+                "Sat, 01 Jan 2000 00:00:00 GMT",
+                Some(946_684_800 - 784_111_777),
+            ),
+            ("Thu, 01 Jan 1970 00:00:00 GMT", Some(0)),
+            (
+                "Fri, 31 Dec 9999 23:59:59 GMT",
+                Some(253_402_300_799 - 784_111_777),
+            ),
+        ] {
+            assert_eq!(asked(text), expected, "{text}");
+        }
+        for text in [
+            "",
+            "-1",
+            "1.5",
+            "soon",
+            "Sun, 06 Nov 1994 08:49:37",
+            "Sun, 6 Nov 1994 08:49:37 GMT",
+            "Sun, 00 Nov 1994 08:49:37 GMT",
+            "Sun, 06 Nvo 1994 08:49:37 GMT",
+            "Sun, 06 anF 1994 08:49:37 GMT",
+            "Sun, 06 Nov 1994 24:49:37 GMT",
+            "Sun, 06 Nov 1994 08:49 GMT",
+            "Fri, 31 Dec 0000 00:00:00 GMT",
+            "Fri, 31 Dec 99999 00:00:00 GMT",
+        ] {
+            assert_eq!(asked(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn text_from_outside_has_no_controls_and_no_passwords() {
+        for (text, expected) in [
+            ("a\r\nb\t\u{7f}\u{9b}\u{202e}c", "a  b   \u{20}c"),
+            ("s3://b/k", "s3://b/k"),
+            ("http://u:p@h:1/a@b:c", "http://u:***@h:1/a@b:c"),
+            (
+                "x http://u:p:q@h y https://v:w@h",
+                "x http://u:***@h y https://v:***@h",
+            ),
+            ("http://u@h/", "http://u@h/"),
+            ("http://u:p@w@h", "http://u:***@h"),
+        ] {
+            assert_eq!(shown(text), expected, "{text:?}");
+        }
+        assert_eq!(shown(&"\u{fc}".repeat(1 << 20)).chars().count(), 1002);
     }
 
     #[test]
