@@ -87,6 +87,26 @@ fn a_server_that_asks_for_a_second_gets_it() {
 }
 
 #[test]
+fn a_server_may_ask_for_any_pause() {
+    objects::a_server_may_ask_for_any_pause(make);
+}
+
+#[test]
+fn bytes_behind_the_range_are_left() {
+    objects::bytes_behind_the_range_are_left(make);
+}
+
+#[test]
+fn an_object_of_another_size_is_refused() {
+    objects::an_object_of_another_size_is_refused(make);
+}
+
+#[test]
+fn a_redirect_stays_with_its_server() {
+    objects::a_redirect_stays_with_its_server(make);
+}
+
+#[test]
 fn a_replaced_object_is_an_error_to_its_readers_and_new_to_the_next_open() {
     objects::a_replaced_object_is_an_error_to_its_readers_and_new_to_the_next_open(make);
 }
@@ -130,12 +150,20 @@ fn what_cannot_be_opened_is_named() {
     server.fail([Fault::Whole]);
     let whole = refused(&server.url("/a"));
     assert!(whole.contains("200"), "{whole}");
+    server.fail_always(Some(Fault::Total(1)));
+    let total = refused(&server.url("/a"));
+    assert!(total.contains("says 1 byte in all"), "{total}");
+    server.fail_always(Some(Fault::Redirect("http://me:secret@localhost:9/a")));
+    let to = refused(&server.url("/a"));
+    assert!(to.contains("http://me:***@localhost:9/a"), "{to}");
+    server.fail_always(None);
     server.fail([Fault::Status(503, None), Fault::Status(503, None)]);
     let busy = refused(&server.url("/a"));
     assert!(busy.contains("503"), "{busy}");
     // No server listens on the discard port of loopback.
-    let nobody = refused("http://127.0.0.1:9/a");
-    assert!(nobody.contains("127.0.0.1:9"), "{nobody}");
+    let nobody = refused("http://me:secret@127.0.0.1:9/a");
+    assert!(nobody.contains("http://me:***@127.0.0.1:9/a"), "{nobody}");
+    assert!(!nobody.contains("secret"), "{nobody}");
 }
 
 #[test]

@@ -10,10 +10,8 @@
 //! refused, because clients of stores disagree on it.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use forerun_io::source::remote::{self, SCHEMES};
 use object_store::aws::AmazonS3Builder;
@@ -24,8 +22,8 @@ use object_store::list::PaginatedListStore;
 use object_store::path::Path;
 use object_store::{ClientOptions, ObjectStore, RetryConfig};
 
+use crate::connector::Connector;
 use crate::credentials::{self, Signed};
-use crate::retry_after::Connector;
 use crate::{Limits, StoreError};
 
 /// Variables of the environment, by name.
@@ -41,20 +39,12 @@ pub(crate) struct Address {
     pub(crate) key: Path,
 }
 
-/// Connections to a bucket, container or host.
-pub(crate) struct Store {
-    pub(crate) objects: Arc<dyn ObjectStore>,
-    /// For listings, which HTTP has not.
-    pub(crate) pages: Option<Arc<dyn PaginatedListStore>>,
-    /// As a device: the same for its objects, above those of devices.
-    pub(crate) number: u64,
-}
-
-impl fmt::Debug for Store {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Store {{ {} }}", self.objects)
-    }
-}
+/// A client, if it has listings as a client of them, and the source of its credentials.
+pub(crate) type Connection = (
+    Arc<dyn ObjectStore>,
+    Option<Arc<dyn PaginatedListStore>>,
+    String,
+);
 
 impl Address {
     /// Of an object.
@@ -101,7 +91,7 @@ impl Address {
         };
         let key = key.map_err(|error| StoreError::address(url, error))?;
         Ok(Self {
-            url: url.to_owned(),
+            url: remote::without_passwords(url),
             base: format!("{scheme}://{bucket}"),
             scheme,
             key,
@@ -131,50 +121,55 @@ impl Address {
     }
 
     /// No connection yet.
-    pub(crate) fn connect(&self, limits: &Limits, set: &Variables) -> Result<Store, StoreError> {
+    pub(crate) fn connect(
+        &self,
+        limits: &Limits,
+        set: &Variables,
+    ) -> Result<Connection, StoreError> {
         let variables = |name: &str| set.get(name).cloned();
+        // An endpoint that is given so, as for S3.
+        let is_plain = |name| variables(name).is_some_and(|url| url.starts_with("http://"));
         let connected = match self.scheme {
             "s3" => self.s3(limits, set),
             "gs" => {
+                let signed = credentials::gs(&variables);
                 let builder = configured(set, "GOOGLE_", GoogleCloudStorageBuilder::with_config);
-                let builder = match credentials::gs(&variables) {
+                let builder = match &signed {
                     Signed::ByFile(file) => builder.with_application_credentials(file),
-                    signed => builder.with_skip_signature(signed == Signed::Not),
+                    signed => builder.with_skip_signature(*signed == Signed::Not),
                 };
                 let builder = builder
                     .with_bucket_name(self.bucket())
                     .with_retry(no_retries())
-                    .with_http_connector(Connector::default())
-                    .with_client_options(options(limits, false));
-                builder.build().map(|store| both(store, self))
+                    .with_http_connector(Connector(*limits))
+                    .with_client_options(plain(is_plain("GOOGLE_BASE_URL")));
+                builder.build().map(|store| both(store, &signed))
             }
             "az" => {
+                let signed = credentials::az(&variables);
                 let builder = configured(set, "AZURE_", MicrosoftAzureBuilder::with_config)
                     .with_container_name(self.bucket())
-                    .with_skip_signature(credentials::az(&variables) == Signed::Not)
+                    .with_skip_signature(signed == Signed::Not)
                     .with_retry(no_retries())
-                    .with_http_connector(Connector::default())
-                    .with_client_options(options(limits, false));
-                builder.build().map(|store| both(store, self))
+                    .with_http_connector(Connector(*limits))
+                    .with_client_options(plain(is_plain("AZURE_STORAGE_ENDPOINT")));
+                builder.build().map(|store| both(store, &signed))
             }
             _ => {
-                let is_plain = self.scheme == "http";
                 let builder = HttpBuilder::new()
                     .with_url(&self.base)
                     .with_retry(no_retries())
-                    .with_http_connector(Connector::default())
-                    .with_client_options(options(limits, is_plain));
-                builder.build().map(|store| Store {
-                    objects: Arc::new(store),
-                    pages: None,
-                    number: self.number(),
-                })
+                    .with_http_connector(Connector(*limits))
+                    .with_client_options(plain(self.scheme == "http"));
+                builder
+                    .build()
+                    .map(|store| (Arc::new(store) as _, None, Signed::Not.to_string()))
             }
         };
         connected.map_err(|error| StoreError::address(&self.url, error))
     }
 
-    fn s3(&self, limits: &Limits, set: &Variables) -> Result<Store, object_store::Error> {
+    fn s3(&self, limits: &Limits, set: &Variables) -> Result<Connection, object_store::Error> {
         let variables = |name: &str| set.get(name).cloned();
         let (signed, profile) = credentials::s3(&variables);
         let builder = configured(set, "AWS_", AmazonS3Builder::with_config);
@@ -213,10 +208,12 @@ impl Address {
         if let Some(endpoint) = endpoint {
             builder = builder.with_endpoint(endpoint);
         }
-        builder = match signed {
+        builder = match signed.clone() {
             Signed::ByVariables | Signed::ByFile(_) => builder,
             Signed::Not => builder.with_skip_signature(true),
-            Signed::Keys { id, secret, token } => {
+            Signed::Keys {
+                id, secret, token, ..
+            } => {
                 let builder = builder
                     .with_access_key_id(id)
                     .with_secret_access_key(secret);
@@ -228,13 +225,9 @@ impl Address {
         };
         let builder = builder
             .with_retry(no_retries())
-            .with_http_connector(Connector::default())
-            .with_client_options(options(limits, is_plain));
-        builder.build().map(|store| both(store, self))
-    }
-
-    fn number(&self) -> u64 {
-        remote::number(&self.base)
+            .with_http_connector(Connector(*limits))
+            .with_client_options(plain(is_plain));
+        builder.build().map(|store| both(store, &signed))
     }
 }
 
@@ -255,13 +248,9 @@ fn configured<B: Default, K: FromStr>(
     })
 }
 
-fn both<S: ObjectStore + PaginatedListStore>(store: S, address: &Address) -> Store {
+fn both<S: ObjectStore + PaginatedListStore>(store: S, signed: &Signed) -> Connection {
     let store = Arc::new(store);
-    Store {
-        objects: store.clone(),
-        pages: Some(store),
-        number: address.number(),
-    }
+    (store.clone(), Some(store), signed.to_string())
 }
 
 /// Attempts are counted in one place: by the object that is read.
@@ -272,15 +261,9 @@ fn no_retries() -> RetryConfig {
     }
 }
 
-fn options(limits: &Limits, allow_http: bool) -> ClientOptions {
-    ClientOptions::new()
-        .with_allow_http(allow_http)
-        .with_connect_timeout(limits.connect)
-        .with_read_timeout(limits.silence)
-        .with_timeout(limits.deadline)
-        .with_pool_max_idle_per_host(limits.requests.max(1) as usize)
-        .with_pool_idle_timeout(Duration::from_secs(60))
-        .with_http1_only()
+/// All else is the [connector's](Connector).
+fn plain(is_allowed: bool) -> ClientOptions {
+    ClientOptions::new().with_allow_http(is_allowed)
 }
 
 #[cfg(test)]
@@ -354,7 +337,7 @@ mod tests {
             "http://h/%ff",
         ] {
             let error = Address::of(url).unwrap_err().to_string();
-            assert!(error.starts_with(url), "{url}: {error}");
+            assert!(error.starts_with(&remote::shown(url)), "{url}: {error}");
         }
         assert!(
             Address::of_folder("s3://b")

@@ -6,6 +6,7 @@
 //! ```
 
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 use forerun_io::source::remote::{Limits, Pauses};
@@ -13,22 +14,29 @@ use object_store::Error;
 use object_store::client::HttpError;
 use tokio::time::{sleep, timeout_at};
 
+use crate::connector::{Refused, noted};
 use crate::failure::{self, causes, status};
-use crate::retry_after::noted;
+use crate::store::{Connected, Store};
 
 /// How an attempt ended that did not bring all.
 pub(crate) enum Fault {
     /// Another one would end the same.
     Last(io::Error),
+    /// Nor this one, with the same credentials.
+    Refused(io::Error),
     Passing(io::Error),
 }
 
 impl Fault {
     pub(crate) fn of(error: &Error) -> Self {
         let of = failure::of(error);
-        match of.raw_os_error().is_none() && may_pass(error) {
-            true => Self::Passing(of),
-            false => Self::Last(of),
+        let status = causes(error).find_map(|cause| status(&cause.to_string()));
+        match of.raw_os_error() {
+            Some(libc::EACCES) => Self::Refused(of),
+            // Of S3, for a session that has ended.
+            None if status == Some(400) => Self::Refused(of),
+            None if may_pass(error) => Self::Passing(of),
+            _ => Self::Last(of),
         }
     }
 }
@@ -36,6 +44,9 @@ impl Fault {
 /// Whether the network failed, or the server has no time. A refusal, or an answer that makes no sense, would be the same
 /// the next time.
 fn may_pass(error: &Error) -> bool {
+    if causes(error).any(|cause| cause.is::<Refused>()) {
+        return false;
+    }
     let mut verdicts = causes(error).filter_map(|cause| match status(&cause.to_string()) {
         Some(status) => Some(status >= 500 || [408, 429].contains(&status)),
         None => cause.is::<HttpError>().then_some(true),
@@ -53,6 +64,8 @@ pub(crate) struct Attempts {
     asked: Option<Duration>,
     /// Whether a line was written that it takes longer.
     is_told: bool,
+    /// Whether it was made again with other credentials.
+    is_renewed: bool,
 }
 
 impl Attempts {
@@ -61,6 +74,7 @@ impl Attempts {
             pauses: Pauses::new(limits),
             asked: None,
             is_told: false,
+            is_renewed: false,
         }
     }
 
@@ -80,13 +94,25 @@ impl Attempts {
         self.pauses.begin_anew();
     }
 
-    /// Waits before the next one.
+    /// Waits before the next one, or for other credentials than those it was made with.
     ///
     /// # Errors
     /// The fault is for good, or the next attempt would come after the deadline.
-    pub(crate) async fn pause(&mut self, fault: Fault) -> io::Result<()> {
+    pub(crate) async fn pause(
+        &mut self,
+        fault: Fault,
+        store: &Arc<Store>,
+        with: &Arc<Connected>,
+    ) -> io::Result<()> {
         let error = match fault {
             Fault::Last(error) => return Err(error),
+            Fault::Refused(error) => {
+                let is_first = !std::mem::replace(&mut self.is_renewed, true);
+                return match is_first && store.is_renewed(with).await {
+                    true => Ok(()),
+                    false => Err(error),
+                };
+            }
             Fault::Passing(error) => error,
         };
         let Some(pause) = self.pauses.next(self.asked.take()) else {

@@ -9,7 +9,11 @@
 //! Without any of them, or with a part of a set, requests are not signed: public objects can be read. On a machine of a cloud,
 //! where credentials come from a metadata address, `FORERUN_METADATA=1` says so.
 
-use std::path::PathBuf;
+use std::fmt;
+use std::fs::File;
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
+use std::io::Read;
+use std::path::{Path, PathBuf};
 
 use ini::Ini;
 
@@ -31,9 +35,79 @@ pub(crate) enum Signed {
         id: String,
         secret: String,
         token: Option<String>,
+        /// The file and profile they are of.
+        of: String,
     },
     Not,
 }
+
+impl fmt::Display for Signed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::ByVariables => f.write_str("signed with credentials of variables"),
+            Self::ByFile(file) => write!(f, "signed with credentials of {file}"),
+            Self::Keys { of, .. } => write!(f, "signed with keys of {of}"),
+            Self::Not => f.write_str("not signed: there are no credentials"),
+        }
+    }
+}
+
+/// The contents of files, as far as a change is to be seen.
+#[derive(PartialEq, Eq)]
+pub(crate) struct Contents(Vec<Option<u64>>);
+
+impl Contents {
+    pub(crate) fn of(files: &[PathBuf]) -> Self {
+        const BYTES_MAX: u64 = 1 << 20;
+        let hash = |file: &PathBuf| {
+            let mut bytes = Vec::new();
+            let file = File::open(file).ok()?;
+            file.take(BYTES_MAX).read_to_end(&mut bytes).ok()?;
+            Some(BuildHasherDefault::<DefaultHasher>::new().hash_one(bytes))
+        };
+        Self(files.iter().map(hash).collect())
+    }
+}
+
+/// The files that credentials of a store may come from.
+pub(crate) fn files(scheme: &str, variables: Variables<'_>) -> Vec<PathBuf> {
+    let home = variables("HOME").map(PathBuf::from).unwrap_or_default();
+    let of_aws = |variable, name| {
+        let named = variables(variable).map(PathBuf::from);
+        named.unwrap_or_else(|| home.join(".aws").join(name))
+    };
+    let mut files = match scheme {
+        "s3" => vec![
+            of_aws("AWS_SHARED_CREDENTIALS_FILE", "credentials"),
+            of_aws("AWS_CONFIG_FILE", "config"),
+        ],
+        "gs" => vec![home.join(GCLOUD)],
+        _ => Vec::new(),
+    };
+    let named: &[&str] = match scheme {
+        "s3" => &[
+            "AWS_WEB_IDENTITY_TOKEN_FILE",
+            "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE",
+        ],
+        "gs" => &[
+            "GOOGLE_APPLICATION_CREDENTIALS",
+            "GOOGLE_SERVICE_ACCOUNT",
+            "GOOGLE_SERVICE_ACCOUNT_PATH",
+        ],
+        "az" => &["AZURE_FEDERATED_TOKEN_FILE"],
+        _ => &[],
+    };
+    files.extend(
+        named
+            .iter()
+            .filter_map(|name| variables(name))
+            .map(PathBuf::from),
+    );
+    files
+}
+
+/// The file of Google's own commands, below the home.
+const GCLOUD: &str = ".config/gcloud/application_default_credentials.json";
 
 /// Settings of S3 in files, beside its keys.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
@@ -52,14 +126,11 @@ fn has_all_of(variables: Variables<'_>, sets: &[&[&str]]) -> bool {
 
 /// How requests to S3 are signed, and the region and endpoint of the profile.
 pub(crate) fn s3(variables: Variables<'_>) -> (Signed, Profile) {
-    let home = variables("HOME").map(PathBuf::from).unwrap_or_default();
-    let file = |variable, name| {
-        let named = variables(variable).map(PathBuf::from);
-        section_of(named.unwrap_or_else(|| home.join(".aws").join(name)))
-    };
+    let mut files = files("s3", variables);
+    files.truncate(2);
     let name = variables("AWS_PROFILE").unwrap_or_else(|| "default".to_owned());
-    let keys = file("AWS_SHARED_CREDENTIALS_FILE", "credentials");
-    let config = file("AWS_CONFIG_FILE", "config");
+    let keys = section_of(&files[0]);
+    let config = section_of(&files[1]);
     let configured = |key| {
         let long = format!("profile {name}");
         config(&long, key).or_else(|| config(&name, key))
@@ -87,12 +158,13 @@ pub(crate) fn s3(variables: Variables<'_>) -> (Signed, Profile) {
         id,
         secret,
         token: key("aws_session_token"),
+        of: format!("{}, profile {name}", files[0].display()),
     });
     (signed, profile)
 }
 
 /// Looks values up in a file, which need not be there: section and key.
-fn section_of(path: PathBuf) -> impl Fn(&str, &str) -> Option<String> {
+fn section_of(path: &Path) -> impl Fn(&str, &str) -> Option<String> {
     let ini = Ini::load_from_file(path).ok();
     move |section, key| Some(ini.as_ref()?.get_from(Some(section), key)?.to_owned())
 }
@@ -108,9 +180,8 @@ pub(crate) fn gs(variables: Variables<'_>) -> Signed {
     if has_all_of(variables, &known) {
         return Signed::ByVariables;
     }
-    let well_known = ".config/gcloud/application_default_credentials.json";
     let home = variables("HOME").map(PathBuf::from).unwrap_or_default();
-    let file = home.join(well_known);
+    let file = home.join(GCLOUD);
     match file.to_str().filter(|_| file.exists()) {
         Some(file) => Signed::ByFile(file.to_owned()),
         None => Signed::Not,
@@ -146,7 +217,7 @@ pub(crate) fn az(variables: Variables<'_>) -> Signed {
 mod tests {
     use super::*;
 
-    fn of(pairs: &[(&str, &str)]) -> impl Fn(&str) -> Option<String> {
+    fn set(pairs: &[(&str, &str)]) -> impl Fn(&str) -> Option<String> {
         let pairs: Vec<(String, String)> = pairs
             .iter()
             .map(|(name, value)| (name.to_string(), value.to_string()))
@@ -159,11 +230,11 @@ mod tests {
 
     #[test]
     fn nothing_is_signed_by_a_metadata_service_that_nothing_names() {
-        let none = of(&[("HOME", "/absent")]);
+        let none = set(&[("HOME", "/absent")]);
         assert_eq!(s3(&none).0, Signed::Not);
         assert_eq!(gs(&none), Signed::Not);
         assert_eq!(az(&none), Signed::Not);
-        let told = of(&[("HOME", "/absent"), (METADATA, "1")]);
+        let told = set(&[("HOME", "/absent"), (METADATA, "1")]);
         assert_eq!(s3(&told).0, Signed::ByVariables);
         assert_eq!(gs(&told), Signed::ByVariables);
         assert_eq!(az(&told), Signed::ByVariables);
@@ -181,16 +252,16 @@ mod tests {
             "SERVICE_ACCOUNT",
         ] {
             let pairs = [("HOME", "/absent"), (name, "x")];
-            let part = of(&pairs);
+            let part = set(&pairs);
             assert_eq!(s3(&part).0, Signed::Not, "{name}");
             assert_eq!(gs(&part), Signed::Not, "{name}");
             assert_eq!(az(&part), Signed::Not, "{name}");
         }
         let pairs = [("AWS_WEB_IDENTITY_TOKEN_FILE", "x"), ("AWS_ROLE_ARN", "y")];
-        let whole = of(&pairs);
+        let whole = set(&pairs);
         assert_eq!(s3(&whole).0, Signed::ByVariables);
         let pairs = [("AZURE_STORAGE_ACCOUNT_KEY", "")];
-        let empty = of(&pairs);
+        let empty = set(&pairs);
         assert_eq!(az(&empty), Signed::Not);
     }
 
@@ -208,19 +279,34 @@ mod tests {
             ("AWS_SHARED_CREDENTIALS_FILE", keys.to_str().unwrap()),
             ("AWS_CONFIG_FILE", config.to_str().unwrap()),
         ];
-        let (signed, profile) = s3(&of(&files));
+        let (signed, profile) = s3(&set(&files));
         let token = None;
         let (id, secret) = ("A".to_owned(), "B".to_owned());
-        assert_eq!(signed, Signed::Keys { id, secret, token });
+        let of_profile = |name| format!("{}, profile {name}", keys.display());
+        let of = of_profile("default");
+        let expected = Signed::Keys {
+            id,
+            secret,
+            token,
+            of,
+        };
+        assert_eq!(signed, expected);
         assert_eq!(profile, Profile::default());
         let other = [files[0], files[1], ("AWS_PROFILE", "other")];
-        let (signed, profile) = s3(&of(&other));
+        let (signed, profile) = s3(&set(&other));
         let (id, secret) = ("C".to_owned(), "D+/=".to_owned());
         let token = Some("E".to_owned());
-        assert_eq!(signed, Signed::Keys { id, secret, token });
+        let of = of_profile("other");
+        let expected = Signed::Keys {
+            id,
+            secret,
+            token,
+            of,
+        };
+        assert_eq!(signed, expected);
         assert_eq!(profile.region.as_deref(), Some("eu-west-1"));
         assert_eq!(profile.endpoint.as_deref(), Some("http://127.0.0.1:1"));
         let variables = [files[0], files[1], ("AWS_ACCESS_KEY_ID", "F")];
-        assert_eq!(s3(&of(&variables)).0, Signed::ByVariables);
+        assert_eq!(s3(&set(&variables)).0, Signed::ByVariables);
     }
 }

@@ -1,8 +1,13 @@
 //! Errors of stores, as those of files.
 
 use std::io;
+use std::sync::Arc;
 
+use forerun_io::error::ReadError;
+use forerun_io::source::remote;
 use object_store::Error;
+
+use crate::store::Store;
 
 /// Why a store or an object of it cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -32,9 +37,28 @@ pub enum StoreError {
 impl StoreError {
     pub(crate) fn address(url: &str, why: impl ToString) -> Self {
         Self::Address {
-            url: url.to_owned(),
-            why: why.to_string(),
+            url: remote::shown(url),
+            why: remote::shown(&why.to_string()),
         }
+    }
+
+    /// A refusal names the source of the credentials.
+    pub(crate) fn object(url: &str, store: &Arc<Store>, error: io::Error) -> Self {
+        let source = match error.raw_os_error() {
+            Some(libc::EACCES) => {
+                let name = store.signed_with().into();
+                io::Error::new(
+                    error.kind(),
+                    ReadError {
+                        name,
+                        source: error,
+                    },
+                )
+            }
+            _ => error,
+        };
+        let url = url.to_owned();
+        Self::Object { url, source }
     }
 }
 
@@ -48,7 +72,7 @@ pub(crate) fn of(error: &Error) -> io::Error {
         _ => match causes(error).find_map(|cause| status(&cause.to_string())) {
             Some(401 | 403) => libc::EACCES,
             Some(404) => libc::ENOENT,
-            _ => return io::Error::other(innermost(error)),
+            _ => return io::Error::other(remote::shown(&innermost(error))),
         },
     };
     io::Error::from_raw_os_error(number)

@@ -25,15 +25,19 @@
 
 mod address;
 mod attempts;
+mod connector;
 pub mod credentials;
 mod failure;
 mod listing;
+mod names;
 mod object;
-mod retry_after;
+mod store;
 mod tree;
 
 use std::collections::HashMap;
 use std::ffi::OsString;
+use std::io;
+use std::panic::{self, AssertUnwindSafe};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -46,9 +50,10 @@ pub use listing::Listing;
 pub use object::Object;
 pub use tree::ObjectTree;
 
-use address::{Address, Store, Variables};
+use address::{Address, Variables};
 use attempts::{Attempts, Fault};
 use object::Version;
+use store::{Connected, Store};
 
 /// For a question about an object or a folder, instead of a range's two minutes: nothing was read yet, and an
 /// address without a server is found out.
@@ -87,6 +92,8 @@ impl Client {
         let mut builder = tokio::runtime::Builder::new_multi_thread();
         // It waits for sockets; bytes are copied by the threads that read.
         let runtime = builder.worker_threads(1).thread_name("forerun-store");
+        // They look names of hosts up, and files of credentials.
+        let runtime = runtime.max_blocking_threads(8);
         let runtime = runtime.enable_all().build().map_err(StoreError::Threads)?;
         Ok(Self {
             runtime: Arc::new(runtime),
@@ -119,11 +126,12 @@ impl Client {
     pub fn open(&self, url: &str) -> Result<Object, StoreError> {
         let address = Address::of(url)?;
         let store = self.store(&address)?;
-        let head = self.ask(|| store.objects.head(&address.key));
-        let meta = head.map_err(|why| StoreError::Object {
-            url: url.into(),
-            source: why,
-        })?;
+        let head = |with: Arc<Connected>| {
+            let key = &address.key;
+            async move { with.objects.head(key).await }
+        };
+        let head = self.ask(&store, head);
+        let meta = head.map_err(|error| StoreError::object(&address.url, &store, error))?;
         let version = Version::of_opened(&meta).ok_or_else(|| {
             let why = "neither a strong ETag nor a version: its ranges could be of two objects";
             StoreError::address(url, why)
@@ -156,13 +164,13 @@ impl Client {
         if let Some(store) = stores.get(&address.base) {
             return Ok(store.clone());
         }
-        let store = Arc::new(address.connect(&self.limits, &self.variables)?);
+        let store = Arc::new(Store::new(address, &self.limits, &self.variables)?);
         stores.insert(address.base.clone(), store.clone());
         Ok(store)
     }
 
     /// Asks until there is an answer, a refusal, or [`PATIENCE`] is over.
-    fn ask<T, F>(&self, asks: impl Fn() -> F) -> std::io::Result<T>
+    fn ask<T, F>(&self, store: &Arc<Store>, asks: impl Fn(Arc<Connected>) -> F) -> io::Result<T>
     where
         F: Future<Output = Result<T, object_store::Error>>,
     {
@@ -170,15 +178,39 @@ impl Client {
             deadline: self.limits.deadline.min(PATIENCE),
             ..self.limits
         };
-        self.runtime.block_on(async {
+        self.run(async {
             let mut attempts = Attempts::new(&limits);
             loop {
-                let answered = attempts.make(async { asks().await.map_err(|e| Fault::of(&e)) });
+                let with = store.current();
+                let asked = asks(with.clone());
+                let answered = attempts.make(async { asked.await.map_err(|e| Fault::of(&e)) });
                 match answered.await {
                     Ok(answer) => return Ok(answer),
-                    Err(fault) => attempts.pause(fault).await?,
+                    Err(fault) => attempts.pause(fault, store, &with).await?,
                 }
             }
         })
+    }
+
+    /// Runs a request here. One that panics has failed, and its thread goes on.
+    fn run<T>(&self, request: impl Future<Output = io::Result<T>>) -> io::Result<T> {
+        let run = || self.runtime.block_on(request);
+        panic::catch_unwind(AssertUnwindSafe(run))
+            .unwrap_or_else(|_| Err(io::Error::other("the request panicked")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_that_panics_has_failed_and_the_next_one_goes_on() {
+        let client = Client::with_variables(Limits::default(), []).unwrap();
+        for _ in 0..3 {
+            let failed: io::Result<()> = client.run(async { panic!("in a test") });
+            assert!(failed.unwrap_err().to_string().contains("panicked"));
+            assert_eq!(client.run(async { Ok(1) }).unwrap(), 1);
+        }
     }
 }

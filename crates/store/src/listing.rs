@@ -8,27 +8,34 @@
 //! ```
 //!
 //! A page has at most 1,000 of them, and only one is in memory. Keys that come or go meanwhile are
-//! listed or not, as the store has it; none is listed twice.
+//! listed or not, as the store has it; [none](Names) is listed twice. A listing that gives no further name
+//! ends with an error, after a hundred pages or two minutes of them.
 //!
 //! A key that has no name here (`a//b`, `a/../b`) is left out. The store's client refuses the whole page it
 //! is on, so pages are halved until the key is alone, and the listing goes on behind it: about twenty
 //! requests for each such key.
 
 use std::borrow::Cow;
-use std::collections::{HashSet, VecDeque};
+use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
+use std::time::Instant;
 
 use forerun_io::source::tree::{Entry, Stat};
-use object_store::list::{PaginatedListOptions, PaginatedListResult, PaginatedListStore};
+use object_store::list::{PaginatedListOptions, PaginatedListResult};
 use object_store::{Error, ObjectMeta, path};
 
-use crate::address::{Address, Store};
+use crate::address::Address;
+use crate::names::Names;
 use crate::object::Version;
+use crate::store::{Connected, Store};
 use crate::{Client, StoreError};
 
 /// Keys of a page: the most that S3 gives.
 const KEYS_MAX: usize = 1000;
+
+/// Pages without a further name, one after the other. Stores give some: keys that were deleted take places of a page.
+const EMPTY_MAX: u32 = 100;
 
 /// No key with one beginning comes behind that and this: keys are in the order of their bytes.
 const LAST: char = char::MAX;
@@ -36,17 +43,22 @@ const LAST: char = char::MAX;
 /// See the [module](self).
 pub struct Listing {
     client: Client,
-    pages: Arc<dyn PaginatedListStore>,
+    store: Arc<Store>,
     address: Address,
     prefix: String,
     page: VecDeque<(String, Entry)>,
+    names: Names,
     next: Next,
+    /// Pages since the last name, and the time when the first was asked for.
+    empty: u32,
+    since: Instant,
     /// Most keys of the next page.
     keys_max: usize,
     /// The key left out last.
     left_out: Option<String>,
 }
 
+#[derive(PartialEq)]
 enum Next {
     First,
     Token(String),
@@ -57,25 +69,32 @@ enum Next {
 impl Listing {
     pub(crate) fn new(
         client: &Client,
-        store: &Store,
+        store: &Arc<Store>,
         address: Address,
     ) -> Result<Self, StoreError> {
-        let none = "its store has no listings; name the objects";
-        let pages = store.pages.clone();
-        let pages = pages.ok_or_else(|| StoreError::address(&address.url, none))?;
+        if !store.lists() {
+            let none = "its store has no listings; name the objects";
+            return Err(StoreError::address(&address.url, none));
+        }
         Ok(Self {
             client: client.clone(),
-            pages,
+            store: store.clone(),
             prefix: address.prefix(),
             address,
             page: VecDeque::new(),
+            names: Names::default(),
             next: Next::First,
+            empty: 0,
+            since: Instant::now(),
             keys_max: KEYS_MAX,
             left_out: None,
         })
     }
 
     fn ask(&mut self) -> io::Result<()> {
+        if self.empty == 0 {
+            self.since = Instant::now();
+        }
         let (page_token, offset) = match &self.next {
             Next::First => (None, None),
             Next::Token(token) => (Some(token.clone()), None),
@@ -89,40 +108,43 @@ impl Listing {
             max_keys: Some(self.keys_max),
             ..PaginatedListOptions::default()
         };
-        let (pages, prefix) = (&self.pages, &self.prefix);
-        let ask = || {
-            let asked = pages.list_paginated(Some(prefix), options.clone());
-            async {
-                asked
-                    .await
-                    .map(Ok)
-                    .or_else(|error| nameless(error).map(Err))
+        let prefix = &self.prefix;
+        let ask = |with: Arc<Connected>| {
+            let options = options.clone();
+            async move {
+                let page = with.list(prefix, options).await;
+                page.map(Ok).or_else(|error| nameless(error).map(Err))
             }
         };
-        match self.client.ask(ask)? {
-            Ok(page) => self.take(page),
+        match self.client.ask(&self.store, ask)? {
+            Ok(page) => self.take(page)?,
             Err(_) if self.keys_max > 1 => self.keys_max /= 2,
             Err(key) => self.leave_out(key)?,
         }
         Ok(())
     }
 
-    fn take(&mut self, page: PaginatedListResult) {
+    fn take(&mut self, page: PaginatedListResult) -> io::Result<()> {
         let below = |path: &object_store::path::Path| {
             let name = path.as_ref().strip_prefix(&self.prefix)?;
             (!name.is_empty() && !name.contains('/')).then(|| name.to_owned())
         };
         let folders = page.result.common_prefixes.iter().filter_map(below);
-        let folders: Vec<_> = folders.map(|name| (name, Entry::Folder)).collect();
-        let shown: HashSet<_> = folders.iter().map(|(name, _)| name).collect();
-        let object = |meta: &ObjectMeta| {
-            // One with a folder's name cannot be reached by a path; the object `a/` stands for the folder itself.
-            let name = below(&meta.location).filter(|name| !shown.contains(name))?;
-            Some((name, Entry::Object(stat(meta))))
-        };
-        let objects: Vec<_> = page.result.objects.iter().filter_map(object).collect();
-        self.page = folders.into_iter().chain(objects).collect();
-        self.next = page.page_token.map_or(Next::End, Next::Token);
+        // The object `a/` stands for the folder itself.
+        let object = |meta: &ObjectMeta| Some((below(&meta.location)?, Entry::Object(stat(meta))));
+        let objects = page.result.objects.iter().filter_map(object);
+        let next = page.page_token.map_or(Next::End, Next::Token);
+        let (folders, objects) = (folders.collect(), objects.collect());
+        self.page = self.names.page(folders, objects, next == Next::End).into();
+        self.empty += 1;
+        let is_late = self.since.elapsed() > self.client.limits.deadline;
+        if next != Next::End && (next == self.next || self.empty > EMPTY_MAX || is_late) {
+            let pages = self.empty;
+            let why = format!("the listing goes on without a further name, after {pages} pages");
+            return Err(io::Error::other(why));
+        }
+        self.next = next;
+        Ok(())
     }
 
     /// Goes on behind a key that has no name here.
@@ -169,13 +191,18 @@ impl Iterator for Listing {
     fn next(&mut self) -> Option<Self::Item> {
         loop {
             if let Some(entry) = self.page.pop_front() {
-                return Some(Ok(entry));
+                if self.names.is_new(&entry.0) {
+                    self.empty = 0;
+                    return Some(Ok(entry));
+                }
+                continue;
             }
             if matches!(self.next, Next::End) {
                 return None;
             }
             if let Err(source) = self.ask() {
                 self.next = Next::End;
+                self.page.clear();
                 let url = self.address.url.clone();
                 return Some(Err(StoreError::Object { url, source }));
             }

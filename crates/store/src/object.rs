@@ -14,11 +14,12 @@ use forerun_io::source::remote::{self, SERVERS};
 use forerun_io::source::{Key, Source};
 use futures_util::StreamExt;
 use object_store::path::Path;
-use object_store::{GetOptions, GetRange, ObjectMeta};
+use object_store::{Error, GetOptions, GetRange, GetResult, ObjectMeta};
 
 use crate::Client;
-use crate::address::{Address, Store};
+use crate::address::Address;
 use crate::attempts::{Attempts, Fault};
+use crate::store::{Connected, Store};
 
 /// See the [module](self).
 pub struct Object {
@@ -34,6 +35,7 @@ pub struct Object {
 /// A version, as it is named in a request.
 #[derive(Clone)]
 pub(crate) enum Version {
+    /// In quotes.
     ETag(String),
     Number(String),
 }
@@ -52,27 +54,30 @@ impl Version {
 
     /// A weak ETag stands for several contents.
     fn tag(meta: &ObjectMeta) -> Option<Self> {
-        let strong = meta.e_tag.clone().filter(|tag| !tag.starts_with("W/"));
-        strong.map(Self::ETag)
+        let strong = meta.e_tag.as_ref().filter(|tag| !tag.starts_with("W/"));
+        strong.map(|tag| Self::ETag(quoted(tag)))
     }
 
     /// Both in one text: a tag is in quotes.
     pub(crate) fn text(&self) -> Arc<str> {
         match self {
-            Self::ETag(tag) if tag.starts_with('"') => tag.as_str().into(),
-            Self::ETag(tag) => format!("\"{tag}").into(),
-            Self::Number(number) => number.as_str().into(),
+            Self::ETag(text) | Self::Number(text) => text.as_str().into(),
         }
     }
 
     /// The version of a [text](Self::text).
-    pub(crate) fn of_text(text: &str) -> Option<Self> {
-        Some(match text.strip_prefix('"') {
-            Some(_) if text.ends_with('"') && text.len() > 1 => Self::ETag(text.to_owned()),
-            Some(bare) => Self::ETag(bare.to_owned()),
-            None => Self::Number(text.to_owned()),
-        })
+    pub(crate) fn of_text(text: &str) -> Self {
+        match text.starts_with('"') {
+            true => Self::ETag(text.to_owned()),
+            false => Self::Number(text.to_owned()),
+        }
     }
+}
+
+/// The one form of an ETag: listings of Azure and of some servers of S3 leave the quotes away, their answers do not.
+fn quoted(tag: &str) -> String {
+    let bare = tag.strip_prefix('"').unwrap_or(tag);
+    format!("\"{}\"", bare.strip_suffix('"').unwrap_or(bare))
 }
 
 impl fmt::Debug for Object {
@@ -113,27 +118,63 @@ impl Object {
         options
     }
 
+    /// Asks for a range; a server whose tags are bare may know a condition in that form alone.
+    async fn get(&self, with: &Connected, options: GetOptions) -> Result<GetResult, Fault> {
+        let objects = &with.objects;
+        let bare = options.if_match.as_ref().map(|tag| tag.replace('"', ""));
+        let error = match objects.get_opts(&self.key, options.clone()).await {
+            Ok(answer) => return Ok(answer),
+            Err(error) => error,
+        };
+        if matches!(error, Error::Precondition { .. }) && bare.is_some() {
+            let if_match = bare;
+            let again = objects.get_opts(
+                &self.key,
+                GetOptions {
+                    if_match,
+                    ..options
+                },
+            );
+            match again.await.map_err(|error| Fault::of(&error)) {
+                Err(Fault::Last(_)) => {}
+                answer => return answer,
+            }
+        }
+        Err(Fault::of(&error))
+    }
+
     /// Reads from `offset + done` on until `end` is there; how far it came stands in `done`.
     async fn read_once(
         &self,
+        with: &Connected,
         target: &mut Target,
         offset: u64,
         done: &mut usize,
         end: usize,
     ) -> Result<(), Fault> {
-        let options = self.options(offset + *done as u64, offset + end as u64);
-        let answer = self.store.objects.get_opts(&self.key, options).await;
-        let answer = answer.map_err(|error| Fault::of(&error))?;
-        if answer.range.start != offset + *done as u64 || answer.meta.size != self.bytes {
-            let why = "another range than was asked for";
-            return Err(Fault::Last(io::Error::other(why)));
+        let begin = offset + *done as u64;
+        let answer = self
+            .get(with, self.options(begin, offset + end as u64))
+            .await?;
+        let other = |why| Err(Fault::Last(io::Error::other(why)));
+        if answer.range.start != begin {
+            return other(format!("bytes from {}, not {begin}", answer.range.start));
+        }
+        let (told, known) = (answer.meta.size, self.bytes);
+        if told != known {
+            let why = format!("Content-Range says {told} bytes in all; the object had {known}");
+            return other(why);
         }
         // Also one without an ETag: the server may have ignored the condition.
-        if matches!(&self.asked, Version::ETag(tag) if answer.meta.e_tag.as_ref() != Some(tag)) {
+        let is_other = |tag| answer.meta.e_tag.as_deref().map(quoted).as_ref() != Some(tag);
+        if matches!(&self.asked, Version::ETag(tag) if is_other(tag)) {
             return Err(Fault::Last(io::Error::from_raw_os_error(libc::ESTALE)));
         }
         let mut pieces = answer.into_stream();
-        while let Some(piece) = pieces.next().await {
+        // Bytes behind the range are left: they may have no end.
+        while *done < end
+            && let Some(piece) = pieces.next().await
+        {
             let piece = piece.map_err(|error| Fault::of(&error))?;
             let from = *done;
             let to = end.min(from + piece.len());
@@ -158,14 +199,13 @@ impl Object {
         let mut attempts = Attempts::new(&self.client.limits);
         while *done < end {
             let before = *done;
-            if let Err(fault) = attempts
-                .make(self.read_once(target, offset, done, end))
-                .await
-            {
+            let with = self.store.current();
+            let attempt = self.read_once(&with, target, offset, done, end);
+            if let Err(fault) = attempts.make(attempt).await {
                 if *done > before {
                     attempts.begin_anew();
                 }
-                attempts.pause(fault).await?;
+                attempts.pause(fault, &self.store, &with).await?;
             }
         }
         Ok(())
@@ -206,7 +246,7 @@ impl Source for Object {
         let mut done = skip;
         if done < end {
             let reading = self.read_all(target, offset, &mut done, end);
-            let read = self.client.runtime.block_on(reading);
+            let read = self.client.run(reading);
             read.inspect_err(|error| {
                 tracing::warn!("{}: bytes from {offset}: {error}", self.url);
             })?;

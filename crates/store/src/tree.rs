@@ -14,19 +14,19 @@ use std::sync::Arc;
 
 use forerun_io::source::Source;
 use forerun_io::source::tree::{Entry, Names, Stat, Tree};
-use object_store::list::{PaginatedListOptions, PaginatedListStore};
+use object_store::list::PaginatedListOptions;
 use object_store::{Error, ObjectStoreExt};
 
-use crate::address::{Address, Store};
+use crate::address::Address;
 use crate::listing::{Listing, stat};
 use crate::object::{Object, Version};
+use crate::store::{Connected, Store};
 use crate::{Client, StoreError};
 
 /// See the [module](self).
 pub struct ObjectTree {
     client: Client,
     store: Arc<Store>,
-    pages: Arc<dyn PaginatedListStore>,
     root: Address,
 }
 
@@ -36,13 +36,13 @@ impl ObjectTree {
         store: Arc<Store>,
         root: Address,
     ) -> Result<Self, StoreError> {
-        let none = "its store has no listings, so it has no folders";
-        let pages = store.pages.clone();
-        let pages = pages.ok_or_else(|| StoreError::address(&root.url, none))?;
+        if !store.lists() {
+            let none = "its store has no listings, so it has no folders";
+            return Err(StoreError::address(&root.url, none));
+        }
         let tree = Self {
             client: client.clone(),
             store,
-            pages,
             root,
         };
         tree.check()?;
@@ -52,40 +52,38 @@ impl ObjectTree {
     /// The store answers, and there is such a folder. A bucket may be empty.
     fn check(&self) -> Result<(), StoreError> {
         let Address { url, key, .. } = &self.root;
-        let begins = self.client.ask(|| self.begins(self.root.prefix()));
-        let begins = begins.map_err(|source| StoreError::Object {
-            url: url.clone(),
-            source,
-        })?;
+        let begins = |with| begins(with, self.root.prefix());
+        let begins = self.client.ask(&self.store, begins);
+        let begins = begins.map_err(|error| StoreError::object(url, &self.store, error))?;
         match begins || key.as_ref().is_empty() {
             true => Ok(()),
             false => Err(StoreError::address(url, "no key begins with it and a /")),
         }
     }
+}
 
-    /// Whether a key has this beginning.
-    async fn begins(&self, prefix: String) -> Result<bool, Error> {
-        let options = PaginatedListOptions {
-            max_keys: Some(1),
-            ..PaginatedListOptions::default()
-        };
-        match self.pages.list_paginated(Some(&prefix), options).await {
-            Ok(page) => Ok(!page.result.objects.is_empty()),
-            // It has no name, but it is there.
-            Err(Error::InvalidPath { .. }) => Ok(true),
-            Err(error) => Err(error),
-        }
+/// Whether a key has this beginning.
+async fn begins(with: Arc<Connected>, prefix: String) -> Result<bool, Error> {
+    let options = PaginatedListOptions {
+        max_keys: Some(1),
+        ..PaginatedListOptions::default()
+    };
+    match with.list(&prefix, options).await {
+        Ok(page) => Ok(!page.result.objects.is_empty()),
+        // It has no name, but it is there.
+        Err(Error::InvalidPath { .. }) => Ok(true),
+        Err(error) => Err(error),
     }
+}
 
-    /// The entry of a key: of both questions the one that says most.
-    async fn entry(&self, address: &Address) -> Result<Option<Entry>, Error> {
-        let head = self.store.objects.head(&address.key);
-        match futures_util::join!(head, self.begins(address.prefix())) {
-            (_, Ok(true)) => Ok(Some(Entry::Folder)),
-            (Ok(meta), _) => Ok(Some(Entry::Object(stat(&meta)))),
-            (Err(Error::NotFound { .. }), Ok(false)) => Ok(None),
-            (Err(Error::NotFound { .. }), Err(error)) | (Err(error), _) => Err(error),
-        }
+/// The entry of a key: of both questions the one that says most.
+async fn entry(with: Arc<Connected>, address: Address) -> Result<Option<Entry>, Error> {
+    let head = with.objects.head(&address.key);
+    match futures_util::join!(head, begins(with.clone(), address.prefix())) {
+        (_, Ok(true)) => Ok(Some(Entry::Folder)),
+        (Ok(meta), _) => Ok(Some(Entry::Object(stat(&meta)))),
+        (Err(Error::NotFound { .. }), Ok(false)) => Ok(None),
+        (Err(Error::NotFound { .. }), Err(error)) | (Err(error), _) => Err(error),
     }
 }
 
@@ -103,7 +101,9 @@ impl Tree for ObjectTree {
     fn find(&self, path: &str) -> io::Result<Option<Entry>> {
         match self.root.below(path) {
             _ if path.is_empty() => Ok(Some(Entry::Folder)),
-            Some(address) => self.client.ask(|| self.entry(&address)),
+            Some(address) => self
+                .client
+                .ask(&self.store, |with| entry(with, address.clone())),
             None => Ok(None),
         }
     }
@@ -127,7 +127,7 @@ impl Tree for ObjectTree {
     fn open(&self, path: &str, object: &Stat) -> io::Result<Arc<dyn Source>> {
         let stale = || io::Error::from_raw_os_error(libc::ESTALE);
         let address = self.root.below(path).ok_or_else(stale)?;
-        let version = object.version.as_deref().and_then(Version::of_text);
+        let version = object.version.as_deref().map(Version::of_text);
         Ok(Arc::new(Object::new(
             &self.client,
             self.store.clone(),

@@ -9,7 +9,7 @@ use std::io;
 use forerun_io::source::fetch;
 use forerun_io::source::tree::{Entry, Stat, Tree};
 use forerun_store::{Client, Limits};
-use http_server::{Fault, Server};
+use http_server::{Bare, Fault, Server};
 
 fn client(server: &Server) -> Client {
     let variables = [
@@ -19,6 +19,31 @@ fn client(server: &Server) -> Client {
     ];
     let variables = variables.map(|(name, value)| (name.to_owned(), value));
     Client::with_variables(Limits::default(), variables).unwrap()
+}
+
+/// The bucket `b` of a server as one of each kind of store, with the variables for it.
+fn stores(server: &Server) -> [(&'static str, Vec<(String, String)>); 3] {
+    let set = |pairs: &[(&str, &str)]| {
+        let pairs = pairs.iter();
+        pairs
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect()
+    };
+    let s3 = [
+        ("AWS_ENDPOINT_URL", &*server.url("")),
+        ("AWS_ACCESS_KEY_ID", "key"),
+        ("AWS_SECRET_ACCESS_KEY", "secret"),
+    ];
+    let az = [
+        ("AZURE_STORAGE_ACCOUNT_NAME", "account"),
+        ("AZURE_STORAGE_ENDPOINT", &*server.url("")),
+    ];
+    let gs = [("GOOGLE_BASE_URL", &*server.url(""))];
+    [
+        ("s3://b", set(&s3)),
+        ("az://b", set(&az)),
+        ("gs://b", set(&gs)),
+    ]
 }
 
 fn server(keys: &[&str]) -> Server {
@@ -126,6 +151,89 @@ fn keys_without_a_name_are_left_out_and_all_others_listed() {
     let (requests, _) = server.counts();
     assert!(requests < 100, "{requests} requests");
     assert_eq!(names(&tree, "k1234").unwrap(), [""; 0]);
+}
+
+/// A listing and an answer with one ETag in two forms are of one version.
+#[test]
+fn a_listed_object_is_read_whatever_form_its_tag_has() {
+    let server = server(&["d/a", "d/b"]);
+    for bare in [
+        Bare::Nowhere,
+        Bare::InListings,
+        Bare::InAnswers,
+        Bare::Everywhere,
+    ] {
+        server.bare(bare);
+        for (base, variables) in stores(&server) {
+            let client = Client::with_variables(Limits::default(), variables).unwrap();
+            let tree = client.tree(base).unwrap();
+            let mut count = 0;
+            for entry in tree.list("d").unwrap() {
+                let (name, entry) = entry.unwrap();
+                let path = format!("d/{name}");
+                assert_eq!(
+                    tree.find(&path).unwrap().as_ref(),
+                    Some(&entry),
+                    "{base}, {bare:?}"
+                );
+                let source = tree.open(&path, &object(Some(entry))).unwrap();
+                assert_eq!(
+                    fetch(&*source, 0, 100).unwrap(),
+                    path.as_bytes(),
+                    "{base}, {bare:?}"
+                );
+                count += 1;
+            }
+            assert_eq!(count, 2);
+            let old = object(tree.find("d/a").unwrap());
+            server.put("/b/d/a", "2", b"new".to_vec());
+            let stale = fetch(&*tree.open("d/a", &old).unwrap(), 0, 100).unwrap_err();
+            assert_eq!(stale.raw_os_error(), Some(libc::ESTALE), "{base}, {bare:?}");
+            server.put("/b/d/a", "1", b"d/a".to_vec());
+        }
+    }
+}
+
+#[test]
+fn a_name_stands_once_whatever_the_pages_are() {
+    // Before the keys below the folder `a` come those with a dash or a dot behind an `a`.
+    let mut keys: Vec<String> = (0..30).map(|i| format!("a-{i:02}")).collect();
+    keys.extend(
+        [
+            "a", "a-07/x", "a.b", "a.b/c", "a/1", "a/2", "b/", "c", "c/", "d",
+        ]
+        .map(str::to_owned),
+    );
+    let server = server(&keys.iter().map(String::as_str).collect::<Vec<_>>());
+    let mut expected: Vec<String> = (0..30).map(|i| format!("a-{i:02}")).collect();
+    expected[7] += "/";
+    expected.extend(["a.b/", "a/", "b/", "c/", "d"].map(str::to_owned));
+    expected.sort();
+    for page in [1, 2, 3, 5, 30, 31, 32, 33, 40, 1000] {
+        server.page(page);
+        for (base, variables) in stores(&server) {
+            let client = Client::with_variables(Limits::default(), variables).unwrap();
+            let tree = client.tree(base).unwrap();
+            assert_eq!(names(&tree, "").unwrap(), expected, "{base}, {page} keys");
+        }
+    }
+}
+
+#[test]
+fn a_listing_that_gives_no_further_name_ends() {
+    let server = server(&["a", "b"]);
+    let tree = client(&server).tree("s3://b").unwrap();
+    for again in ["same", "other"] {
+        server.again(again);
+        let (before, _) = server.counts();
+        let refused = names(&tree, "").unwrap_err();
+        assert!(
+            refused.to_string().contains("without a further name"),
+            "{refused}"
+        );
+        let (after, _) = server.counts();
+        assert!(after - before < 200, "{} requests", after - before);
+    }
 }
 
 #[test]

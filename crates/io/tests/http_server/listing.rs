@@ -1,4 +1,4 @@
-//! Listings of the server's objects, in the way of S3: pages, folders, and keys behind a given one.
+//! Listings of the server's objects, in the way of S3 or Azure: pages, folders, and keys behind a given one.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -9,7 +9,7 @@ fn value(path: &str, name: &str) -> Option<String> {
     let (_, query) = path.split_once('?')?;
     let parts = query.split('&').filter_map(|part| part.split_once('='));
     let value = parts.filter(|(n, _)| *n == name).map(|(_, v)| v).next()?;
-    Some(unescaped(value))
+    Some(unescaped(&value.replace('+', " ")))
 }
 
 /// A part of an address, without its percents.
@@ -34,7 +34,13 @@ fn escaped(text: &str) -> String {
 }
 
 /// A page of a bucket's keys; its token is the last key or folder of it.
-pub(super) fn page(path: &str, objects: &HashMap<String, (String, Content)>) -> String {
+pub(super) fn page(
+    path: &str,
+    objects: &HashMap<String, (String, Content)>,
+    is_azure: bool,
+    is_bare: bool,
+    keys_max: usize,
+) -> String {
     let bucket = path.split('?').next().unwrap_or(path).trim_end_matches('/');
     let keys: BTreeSet<&str> = objects
         .keys()
@@ -43,8 +49,12 @@ pub(super) fn page(path: &str, objects: &HashMap<String, (String, Content)>) -> 
     let of = |name| value(path, name);
     let prefix = of("prefix").unwrap_or_default();
     let delimiter = of("delimiter");
-    let most = of("max-keys").map_or(1000, |most| most.parse().unwrap());
+    let most = of("max-keys").or(of("maxresults"));
+    let most = most
+        .map_or(1000, |most| most.parse().unwrap())
+        .min(keys_max);
     let behind = of("continuation-token").or(of("start-after"));
+    let behind = behind.or(of("marker"));
     let (mut page, mut count, mut last) = (String::new(), 0, String::new());
     let mut is_truncated = false;
     for key in keys {
@@ -66,21 +76,47 @@ pub(super) fn page(path: &str, objects: &HashMap<String, (String, Content)>) -> 
         count += 1;
         entry.clone_into(&mut last);
         page += &match folder {
+            Some(_) if is_azure => {
+                format!("<BlobPrefix><Name>{}</Name></BlobPrefix>", escaped(entry))
+            }
             Some(_) => format!(
                 "<CommonPrefixes><Prefix>{}</Prefix></CommonPrefixes>",
                 escaped(entry)
             ),
             None => {
                 let (version, content) = &objects[&format!("{bucket}/{key}")];
-                format!(
-                    "<Contents><Key>{}</Key><LastModified>2024-01-01T00:00:00Z</LastModified>\
-                     <ETag>{}</ETag><Size>{}</Size></Contents>",
-                    escaped(key),
-                    version.replace('"', "&quot;"),
-                    content.size()
-                )
+                let version = match is_bare {
+                    true => version.replace('"', ""),
+                    false => version.replace('"', "&quot;"),
+                };
+                match is_azure {
+                    true => format!(
+                        "<Blob><Name>{}</Name><Properties>\
+                         <Last-Modified>Mon, 01 Jan 2024 00:00:00 GMT</Last-Modified>\
+                         <Etag>{version}</Etag><Content-Length>{}</Content-Length>\
+                         <Content-Type>a/b</Content-Type></Properties></Blob>",
+                        escaped(key),
+                        content.size()
+                    ),
+                    false => format!(
+                        "<Contents><Key>{}</Key><LastModified>2024-01-01T00:00:00Z</LastModified>\
+                     <ETag>{version}</ETag><Size>{}</Size></Contents>",
+                        escaped(key),
+                        content.size()
+                    ),
+                }
             }
         };
+    }
+    if is_azure {
+        let next = if is_truncated {
+            escaped(&last)
+        } else {
+            String::new()
+        };
+        return format!(
+            "<EnumerationResults><Blobs>{page}</Blobs><NextMarker>{next}</NextMarker></EnumerationResults>"
+        );
     }
     let token = match is_truncated {
         true => format!(

@@ -26,6 +26,22 @@ pub(crate) enum Fault {
     Untagged,
     /// The head, so many bytes of the body, and no more until the client gives up.
     Stall(usize),
+    /// The head and the body, and more bytes of it until the client closes the connection.
+    Endless,
+    /// The range, of an object of so many bytes.
+    Total(u64),
+    /// 307 to this address.
+    Redirect(&'static str),
+}
+
+/// Where ETags stand without quotes.
+#[allow(dead_code, reason = "of one test program")]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Bare {
+    Nowhere,
+    InListings,
+    InAnswers,
+    Everywhere,
 }
 
 /// The bytes of an object.
@@ -51,7 +67,6 @@ impl Content {
     }
 }
 
-#[derive(Default)]
 struct State {
     /// By path: the version and the bytes.
     objects: HashMap<String, (String, Content)>,
@@ -65,6 +80,35 @@ struct State {
     /// Requests that must have come before any is answered.
     held: u64,
     arrived: u64,
+    bare: Bare,
+    /// The most keys of a page.
+    page: usize,
+    /// Pages that end go on: with the token of the page before, or with another one each time.
+    again: Option<&'static str>,
+    /// The only key of credentials that is not refused, with this status.
+    accepted: Option<(String, u16)>,
+    /// Lines of requests and of their headers.
+    lines: Vec<String>,
+}
+
+impl Default for State {
+    fn default() -> Self {
+        Self {
+            objects: HashMap::new(),
+            faults: VecDeque::new(),
+            always: None,
+            keys: 0,
+            requests: 0,
+            body_bytes: 0,
+            held: 0,
+            arrived: 0,
+            bare: Bare::Nowhere,
+            page: 1000,
+            again: None,
+            accepted: None,
+            lines: Vec::new(),
+        }
+    }
 }
 
 #[derive(Default)]
@@ -143,6 +187,36 @@ impl Server {
         self.shared.state.lock().unwrap().keys = keys;
     }
 
+    /// ETags stand without quotes here from now on.
+    #[allow(dead_code, reason = "of one test program")]
+    pub(crate) fn bare(&self, bare: Bare) {
+        self.shared.state.lock().unwrap().bare = bare;
+    }
+
+    /// Pages of listings have at most so many keys.
+    #[allow(dead_code, reason = "of one test program")]
+    pub(crate) fn page(&self, keys: usize) {
+        self.shared.state.lock().unwrap().page = keys;
+    }
+
+    /// Pages that end go on: with the `same` token, or with another one each time.
+    #[allow(dead_code, reason = "of one test program")]
+    pub(crate) fn again(&self, token: &'static str) {
+        self.shared.state.lock().unwrap().again = Some(token);
+    }
+
+    /// Requests that are not signed with this key are refused from now on.
+    #[allow(dead_code, reason = "of one test program")]
+    pub(crate) fn accept(&self, key: &str, refused: u16) {
+        self.shared.state.lock().unwrap().accepted = Some((key.to_owned(), refused));
+    }
+
+    /// Lines of requests and of their headers, so far.
+    #[allow(dead_code, reason = "of one test program")]
+    pub(crate) fn lines(&self) -> Vec<String> {
+        self.shared.state.lock().unwrap().lines.clone()
+    }
+
     /// Requests, and bytes of bodies, so far.
     pub(crate) fn counts(&self) -> (u64, u64) {
         let state = self.shared.state.lock().unwrap();
@@ -152,6 +226,7 @@ impl Server {
 
 /// A request: of its headers those that matter here.
 struct Asked {
+    lines: Vec<String>,
     is_head: bool,
     path: String,
     /// First and last byte.
@@ -181,6 +256,11 @@ fn serve(stream: &TcpStream, shared: &Shared) {
                 let _ = stream.shutdown(Shutdown::Both);
                 return;
             }
+            End::Floods => {
+                let more = [b'x'; 1 << 16];
+                while out.write_all(&more).is_ok() {}
+                return;
+            }
             End::Stalls => {
                 // Until the client closes the connection.
                 let _ = io::copy(&mut lines, &mut io::sink());
@@ -197,18 +277,21 @@ fn asked(lines: &mut impl BufRead) -> Option<Asked> {
     let is_head = words.next()? == "HEAD";
     let path = words.next()?.to_owned();
     let (mut range, mut version) = (None, None);
+    let mut all = vec![line.trim_end().to_owned()];
     loop {
         line.clear();
         lines.read_line(&mut line).ok()?;
         let header = line.trim_end();
         if header.is_empty() {
             return Some(Asked {
+                lines: all,
                 is_head,
                 path,
                 range,
                 version,
             });
         }
+        all.push(header.to_owned());
         let (name, value) = header.split_once(": ")?;
         match name.to_ascii_lowercase().as_str() {
             "range" => {
@@ -226,12 +309,16 @@ enum End {
     GoesOn,
     Closes,
     Stalls,
+    Floods,
 }
 
 /// Head and body, and the connection after them.
 fn answer(asked: &Asked, state: &mut State) -> (String, Vec<u8>, End) {
     let Asked { path, range, .. } = asked;
     state.requests += 1;
+    if state.lines.len() < 10_000 {
+        state.lines.extend(asked.lines.iter().cloned());
+    }
     let fault = state.faults.pop_front().or(state.always);
     let empty = |status: u16, more: &str| {
         let head = format!("HTTP/1.1 {status} -\r\nContent-Length: 0\r\n{more}\r\n");
@@ -243,18 +330,48 @@ fn answer(asked: &Asked, state: &mut State) -> (String, Vec<u8>, End) {
             let after = after.map(|seconds| format!("Retry-After: {seconds}\r\n"));
             return empty(status, &after.unwrap_or_default());
         }
+        Some(Fault::Redirect(to)) => return empty(307, &format!("Location: {to}\r\n")),
         _ => {}
     }
-    if path.contains("list-type=2") {
+    if let Some((key, status)) = &state.accepted {
+        let signed = format!("Credential={key}/");
+        if !asked.lines.iter().any(|line| line.contains(&signed)) {
+            return empty(*status, "");
+        }
+    }
+    let is_azure = path.contains("comp=list");
+    if path.contains("list-type=2") || is_azure {
         let page = match state.keys {
-            0 => listing::page(path, &state.objects),
+            0 => {
+                let is_bare = matches!(state.bare, Bare::InListings | Bare::Everywhere);
+                let page = listing::page(path, &state.objects, is_azure, is_bare, state.page);
+                let token = match state.again {
+                    Some("same") => "zz".to_owned(),
+                    _ => format!("zz{}", state.requests),
+                };
+                let next = format!(
+                    "<IsTruncated>true</IsTruncated><NextContinuationToken>{token}</NextContinuationToken>"
+                );
+                match state.again {
+                    Some(_) => page.replace("<IsTruncated>false</IsTruncated>", &next),
+                    None => page,
+                }
+            }
             keys => page(path, keys),
         };
-        let head = format!("HTTP/1.1 200 -\r\nContent-Length: {}\r\n\r\n", page.len());
-        return (head, page.into_bytes(), End::GoesOn);
+        let (bytes, end) = match fault {
+            Some(Fault::Endless) => (usize::MAX >> 1, End::Floods),
+            _ => (page.len(), End::GoesOn),
+        };
+        let head = format!("HTTP/1.1 200 -\r\nContent-Length: {bytes}\r\n\r\n");
+        return (head, page.into_bytes(), end);
     }
     let Some((version, content)) = state.objects.get(&listing::unescaped(path)) else {
         return empty(404, "");
+    };
+    let version = match state.bare {
+        Bare::InAnswers | Bare::Everywhere => &version.replace('"', ""),
+        _ => version,
     };
     if asked
         .version
@@ -281,10 +398,12 @@ fn answer(asked: &Asked, state: &mut State) -> (String, Vec<u8>, End) {
         Some(Fault::Untagged) => String::new(),
         _ => format!("ETag: {version}\r\n"),
     };
-    let mut head = format!(
-        "{tag}Last-Modified: Mon, 01 Jan 2024 00:00:00 GMT\r\nContent-Length: {}\r\n",
-        end - first
-    );
+    let bytes = match fault {
+        Some(Fault::Endless) if !asked.is_head => u64::MAX >> 1,
+        _ => end - first,
+    };
+    let mut head =
+        format!("{tag}Last-Modified: Mon, 01 Jan 2024 00:00:00 GMT\r\nContent-Length: {bytes}\r\n");
     if asked.is_head {
         return (
             format!("HTTP/1.1 200 -\r\n{head}\r\n"),
@@ -295,6 +414,10 @@ fn answer(asked: &Asked, state: &mut State) -> (String, Vec<u8>, End) {
     let status = match (fault, range) {
         (Some(Fault::Whole), _) | (_, None) => 200,
         _ => {
+            let all = match fault {
+                Some(Fault::Total(bytes)) => bytes,
+                _ => all,
+            };
             head += &format!("Content-Range: bytes {first}-{last}/{all}\r\n");
             206
         }
@@ -302,6 +425,7 @@ fn answer(asked: &Asked, state: &mut State) -> (String, Vec<u8>, End) {
     let end = match fault {
         Some(Fault::Cut(_)) => End::Closes,
         Some(Fault::Stall(_)) => End::Stalls,
+        Some(Fault::Endless) => End::Floods,
         _ => End::GoesOn,
     };
     if let Some(Fault::Cut(bytes) | Fault::Stall(bytes)) = fault {

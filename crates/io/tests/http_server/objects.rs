@@ -180,6 +180,84 @@ pub(crate) fn a_server_that_asks_for_a_second_gets_it(make: Make) {
     assert!(begun.elapsed() >= Duration::from_secs(1));
 }
 
+/// No shorter than without one, no longer than the deadline, and never a panic.
+pub(crate) fn a_server_may_ask_for_any_pause(make: Make) {
+    let server = Server::start();
+    server.put("/b/a", "1", content(1));
+    let client = make(&server);
+    let first = driver(8 << 20);
+    let reader = client.open(&first, "/b/a");
+    server.fail([Fault::Status(503, Some(0)); 3]);
+    let begun = Instant::now();
+    assert_eq!(reader.read_at(&mut [0; 10], 0).unwrap(), 10);
+    let waited = begun.elapsed();
+    assert!(waited >= Duration::from_millis(700), "{waited:?}");
+    for seconds in [u64::MAX, i64::MAX as u64, 1 << 40, 3600] {
+        // A driver each, so that nothing is resident.
+        let driver = driver(1 << 20);
+        let reader = client.open(&driver, "/b/a");
+        server.fail_always(Some(Fault::Status(503, Some(seconds))));
+        let error = reader.read_at(&mut [0], 2_000_000).unwrap_err();
+        assert_eq!(number(&error), Some(libc::EIO), "{seconds}: {error}");
+        server.fail_always(None);
+        assert_eq!(reader.read_at(&mut [0], 2_000_000).unwrap(), 1);
+    }
+}
+
+pub(crate) fn bytes_behind_the_range_are_left(make: Make) {
+    let server = Server::start();
+    server.put("/b/a", "1", content(1));
+    let driver = driver(8 << 20);
+    let reader = make(&server).open(&driver, "/b/a");
+    server.fail_always(Some(Fault::Endless));
+    assert!(read_all(&reader).unwrap() == content(1));
+}
+
+pub(crate) fn an_object_of_another_size_is_refused(make: Make) {
+    let server = Server::start();
+    server.put("/b/a", "1", content(1));
+    let client = make(&server);
+    for total in [BYTES as u64 + 1, 1 << 60, u64::MAX] {
+        let driver = driver(1 << 20);
+        let reader = client.open(&driver, "/b/a");
+        server.fail_always(Some(Fault::Total(total)));
+        let error = reader.read_at(&mut [0], 0).unwrap_err();
+        assert_eq!(number(&error), Some(libc::EIO), "{total}: {error}");
+        server.fail_always(None);
+    }
+}
+
+/// The other one could be asked for another object, and told secrets.
+pub(crate) fn a_redirect_stays_with_its_server(make: Make) {
+    let (server, other) = (Server::start(), Server::start());
+    for server in [&server, &other] {
+        server.put("/b/a", "1", content(1));
+    }
+    let leaked = |address: String| -> &'static str { address.leak() };
+    let client = make(&server);
+    let driver = driver(8 << 20);
+    for to in ["/b/a".to_owned(), server.url("/b/a")] {
+        let reader = client.open(&driver, "/b/a");
+        server.fail([Fault::Redirect(leaked(to))]);
+        assert_eq!(reader.read_at(&mut [0; 10], 0).unwrap(), 10);
+    }
+    let port = other.url("/b/a").replace("127.0.0.1", "localhost");
+    for to in [
+        other.url("/b/a"),
+        port,
+        other.url("/b/a")["http:".len()..].to_owned(),
+        server.url("/b/a").replace("http:", "https:"),
+        "/b/a/again".to_owned(),
+    ] {
+        let reader = client.open(&driver, "/b/a");
+        server.fail_always(Some(Fault::Redirect(leaked(to.clone()))));
+        let error = reader.read_at(&mut [0], 1_500_000).unwrap_err();
+        assert_eq!(number(&error), Some(libc::EIO), "{to}: {error}");
+        server.fail_always(None);
+    }
+    assert_eq!(other.counts(), (0, 0));
+}
+
 pub(crate) fn a_replaced_object_is_an_error_to_its_readers_and_new_to_the_next_open(make: Make) {
     let server = Server::start();
     server.put("/b/a", "1", content(1));

@@ -1,0 +1,154 @@
+//! Connections to stores.
+//!
+//! Problem: the clients of stores follow a redirect to any host, with headers and the old address in `Referer`, and
+//! so tell that host a session token, a key of SSE-C or a SAS token. They read the body of a listing or of an error
+//! to its end, which may never come. And their errors come without the headers of the answer.
+//!
+//! Mechanism: a service around connections that have no such habits.
+//!
+//! ```text
+//! 307 to the same scheme, host and port     followed, at most 5 times
+//! 307 to another                            the request fails
+//! a body that is no range                   fails behind 8 MiB
+//! 429 or 503, Retry-After: 1                1 s is left with the attempt that is under way in the same task
+//! ```
+
+use std::cell::Cell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, SystemTime};
+
+use async_trait::async_trait;
+use forerun_io::source::remote::retry_after;
+use http_body_util::{BodyExt, Limited};
+use object_store::client::{
+    HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse,
+    HttpResponseBody, HttpService,
+};
+use object_store::{ClientConfigKey, ClientOptions, Error};
+use reqwest::Url;
+use reqwest::dns::{Name, Resolve, Resolving};
+use reqwest::redirect::{Action, Attempt, Policy};
+use tokio::net::lookup_host;
+
+use crate::Limits;
+
+/// The longest body that is no range: a page of 1,000 keys of 1 KiB, in XML, has a quarter of it.
+const BODY_MAX: usize = 8 << 20;
+
+/// Redirects of one request.
+const REDIRECTS_MAX: usize = 5;
+
+/// An answer that is not used, and would be the same the next time.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct Refused(String);
+
+tokio::task_local! {
+    static ASKED: Cell<Option<Duration>>;
+}
+
+/// The outcome of an attempt, and the time that a server asked for meanwhile.
+pub(crate) async fn noted<T>(attempt: impl Future<Output = T>) -> (T, Option<Duration>) {
+    let noting = async {
+        let outcome = attempt.await;
+        (outcome, ASKED.with(Cell::take))
+    };
+    ASKED.scope(Cell::new(None), noting).await
+}
+
+/// See the [module](self).
+#[derive(Debug)]
+pub(crate) struct Connector(pub(crate) Limits);
+
+impl HttpConnector for Connector {
+    fn connect(&self, options: &ClientOptions) -> object_store::Result<HttpClient> {
+        let plain = options.get_config_value(&ClientConfigKey::AllowHttp);
+        let client = reqwest::Client::builder()
+            .user_agent(concat!("forerun/", env!("CARGO_PKG_VERSION")))
+            .https_only(plain.as_deref() != Some("true"))
+            .http1_only()
+            .redirect(Policy::custom(redirect))
+            .referer(false)
+            .connect_timeout(self.0.connect)
+            .read_timeout(self.0.silence)
+            .timeout(self.0.deadline)
+            .pool_max_idle_per_host(self.0.requests.max(1) as usize)
+            .pool_idle_timeout(Duration::from_secs(60))
+            .dns_resolver(Arc::new(InTurn::default()))
+            .build();
+        let client = client.map_err(|error| Error::Generic {
+            store: "HTTP",
+            source: error.into(),
+        })?;
+        Ok(HttpClient::new(Guarded(HttpClient::new(client))))
+    }
+}
+
+/// Follows a redirect that stays with its server.
+fn redirect(attempt: Attempt<'_>) -> Action {
+    let server = |url: &Url| {
+        let host = url.host_str().map(str::to_owned);
+        (url.scheme().to_owned(), host, url.port_or_known_default())
+    };
+    let stays = attempt.previous().first().map(server) == Some(server(attempt.url()));
+    let why = match stays && attempt.previous().len() <= REDIRECTS_MAX {
+        true => return attempt.follow(),
+        false if stays => format!("more than {REDIRECTS_MAX} redirects"),
+        false => {
+            let (scheme, host, _) = server(attempt.url());
+            let host = host.unwrap_or_default();
+            format!("redirects to another server, {scheme}://{host}, which is not asked")
+        }
+    };
+    attempt.error(Refused(why))
+}
+
+/// Addresses of a host, another one first each time: stores have many.
+#[derive(Default)]
+struct InTurn(Arc<AtomicUsize>);
+
+impl Resolve for InTurn {
+    fn resolve(&self, name: Name) -> Resolving {
+        let turn = self.0.fetch_add(1, Ordering::Relaxed);
+        Box::pin(async move {
+            // The client puts the port of the address in place of this one.
+            let mut all: Vec<_> = lookup_host((name.as_str(), 0)).await?.collect();
+            let first = turn % all.len().max(1);
+            all.rotate_left(first);
+            Ok(Box::new(all.into_iter()) as _)
+        })
+    }
+}
+
+#[derive(Debug)]
+struct Guarded(HttpClient);
+
+#[async_trait]
+impl HttpService for Guarded {
+    async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
+        let asks_range = request.headers().contains_key("range");
+        let answer = self.0.execute(request).await?;
+        if [429, 503].contains(&answer.status().as_u16()) {
+            let text = answer.headers().get("retry-after");
+            let pause = text.and_then(|text| retry_after(text.to_str().ok()?, SystemTime::now()));
+            // A request outside of attempts, for credentials, has no pause.
+            let _ = ASKED.try_with(|asked| asked.set(pause));
+        }
+        if asks_range && answer.status() == 206 {
+            return Ok(answer);
+        }
+        Ok(answer.map(|body| HttpResponseBody::new(Limited::new(body, BODY_MAX).map_err(of_body))))
+    }
+}
+
+/// The error of a limited body.
+fn of_body(error: Box<dyn std::error::Error + Send + Sync>) -> HttpError {
+    error.downcast().map_or_else(
+        |_| {
+            let why = format!("an answer longer than {} MiB", BODY_MAX >> 20);
+            HttpError::new(HttpErrorKind::Decode, Refused(why))
+        },
+        |error: Box<HttpError>| *error,
+    )
+}

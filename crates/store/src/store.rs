@@ -1,0 +1,187 @@
+//! A bucket, container or host, and the connections to it.
+//!
+//! Problem: credentials in files are replaced while a mount or a program runs, some every hour.
+//!
+//! Mechanism: connections are made with the credentials of one moment. Their files are looked at beside a request,
+//! once a second, and after a refusal before it is told; if one has changed, requests from then on go over new
+//! connections, and the refused one once more.
+//!
+//! ```text
+//! GET, keys A   403   the file has keys B   GET, keys B   206
+//! GET, keys B   403   unchanged             EACCES, and a line of the log with the source of the keys
+//! ```
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use forerun_io::source::remote;
+use object_store::list::{PaginatedListOptions, PaginatedListResult, PaginatedListStore};
+use object_store::{Extensions, ListResult, ObjectStore};
+use tokio::task::spawn_blocking;
+use tokio::time::timeout;
+
+use crate::address::{Address, Variables};
+use crate::credentials::{self, Contents};
+use crate::{Limits, StoreError};
+
+/// The time between two looks at files.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// For a look after a refusal: files may lie on a server that does not answer.
+const LOOK_MAX: Duration = Duration::from_secs(5);
+
+/// Connections with the credentials of one moment.
+pub(crate) struct Connected {
+    pub(crate) objects: Arc<dyn ObjectStore>,
+    /// For listings, which HTTP has not.
+    pages: Option<Arc<dyn PaginatedListStore>>,
+    signed_with: String,
+    /// The contents of their files.
+    contents: Contents,
+    /// Whether a line was written about a refusal.
+    is_told: AtomicBool,
+}
+
+impl Connected {
+    /// A page of a listing.
+    pub(crate) async fn list(
+        &self,
+        prefix: &str,
+        options: PaginatedListOptions,
+    ) -> object_store::Result<PaginatedListResult> {
+        match &self.pages {
+            Some(pages) => pages.list_paginated(Some(prefix), options).await,
+            None => Ok(PaginatedListResult {
+                result: ListResult {
+                    common_prefixes: Vec::new(),
+                    objects: Vec::new(),
+                    extensions: Extensions::default(),
+                },
+                page_token: None,
+            }),
+        }
+    }
+}
+
+struct State {
+    connected: Arc<Connected>,
+    looked: Instant,
+}
+
+/// See the [module](self).
+pub(crate) struct Store {
+    address: Address,
+    limits: Limits,
+    variables: Arc<Variables>,
+    files: Vec<PathBuf>,
+    state: Mutex<State>,
+    /// As a device: the same for its objects, above those of devices.
+    pub(crate) number: u64,
+}
+
+impl fmt::Debug for Store {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "Store {{ {} }}",
+            remote::without_passwords(&self.address.base)
+        )
+    }
+}
+
+impl Store {
+    /// No connection yet.
+    pub(crate) fn new(
+        address: &Address,
+        limits: &Limits,
+        variables: &Arc<Variables>,
+    ) -> Result<Self, StoreError> {
+        let files = credentials::files(address.scheme, &|name| variables.get(name).cloned());
+        let connected = connect(address, limits, variables, &files)?;
+        Ok(Self {
+            address: address.clone(),
+            limits: *limits,
+            variables: variables.clone(),
+            files,
+            state: Mutex::new(State {
+                connected: Arc::new(connected),
+                looked: Instant::now(),
+            }),
+            number: remote::number(&address.base),
+        })
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether it has listings.
+    pub(crate) fn lists(&self) -> bool {
+        self.state().connected.pages.is_some()
+    }
+
+    /// The source of the credentials, for people.
+    pub(crate) fn signed_with(&self) -> String {
+        self.state().connected.signed_with.clone()
+    }
+
+    /// The connections for a request of now. Called in a task.
+    pub(crate) fn current(self: &Arc<Self>) -> Arc<Connected> {
+        let mut state = self.state();
+        if !self.files.is_empty() && state.looked.elapsed() >= LOOK {
+            state.looked = Instant::now();
+            let store = self.clone();
+            drop(spawn_blocking(move || store.look()));
+        }
+        state.connected.clone()
+    }
+
+    /// Whether a request that was refused over these connections has others to go over now.
+    pub(crate) async fn is_renewed(self: &Arc<Self>, refused: &Arc<Connected>) -> bool {
+        let store = self.clone();
+        let _ = timeout(LOOK_MAX, spawn_blocking(move || store.look())).await;
+        let is_renewed = !Arc::ptr_eq(&self.state().connected, refused);
+        if !is_renewed && !refused.is_told.swap(true, Ordering::Relaxed) {
+            tracing::warn!(
+                "{}: a request was refused, {}",
+                self.address.url,
+                refused.signed_with
+            );
+        }
+        is_renewed
+    }
+
+    /// Connects anew if a file of the credentials has changed.
+    fn look(&self) {
+        let connected = self.state().connected.clone();
+        if self.files.is_empty() || Contents::of(&self.files) == connected.contents {
+            return;
+        }
+        match connect(&self.address, &self.limits, &self.variables, &self.files) {
+            Ok(connected) => self.state().connected = Arc::new(connected),
+            // A file that is written just now is whole at another look.
+            Err(error) => tracing::warn!("credentials that changed are not used: {error}"),
+        }
+    }
+}
+
+fn connect(
+    address: &Address,
+    limits: &Limits,
+    variables: &Variables,
+    files: &[PathBuf],
+) -> Result<Connected, StoreError> {
+    // Before they are used: a change in between is found by the next look.
+    let contents = Contents::of(files);
+    let (objects, pages, signed_with) = address.connect(limits, variables)?;
+    Ok(Connected {
+        objects,
+        pages,
+        signed_with,
+        contents,
+        is_told: AtomicBool::new(false),
+    })
+}
