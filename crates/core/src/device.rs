@@ -23,9 +23,18 @@ const WAITED: Nanos = Nanos(100_000_000);
 /// Such a wait ends, too, once the device has completed nothing for this many times the expected
 /// time of its requests: a disk's slow requests take about three times the mean.
 const WAITED_TIMES: u64 = 8;
-/// A device that has completed nothing for 2 s is stalled: a disk that reads a sector again and
-/// again, a server that is gone.
-const STALLED: Nanos = Nanos(2_000_000_000);
+/// A request hangs that takes longer than this, and longer than [`WAITED_TIMES`] the time that it and those
+/// before it should take: a disk that reads a sector again and again, a server that is gone. Answers of
+/// stores that work take a second in one of some thousand requests; readers of other files wait for less
+/// than three.
+const STALLED: Nanos = Nanos(1_000_000_000);
+
+/// Most hanging requests of a device that do not count: each may hold a thread, and 256 have some
+/// mebibytes of stacks. They hold three quarters of the memory at most, too.
+const HUNG_MAX: u32 = 256;
+
+/// Between two looks for requests that hang: each goes through all requests.
+const LOOK: Nanos = Nanos(200_000_000);
 
 /// State of a fetch that the device has.
 #[derive(Clone, Copy, Debug, Default)]
@@ -33,6 +42,8 @@ pub(crate) struct Sent {
     pub(crate) sample: Sample,
     /// How long it takes alone.
     expected: Nanos,
+    /// Whether it hangs, and counts no more.
+    pub(crate) is_hung: bool,
 }
 
 #[derive(Debug)]
@@ -47,6 +58,11 @@ pub(crate) struct Device {
     pub(crate) in_flight: u32,
     /// Their bytes.
     bytes_in_flight: u64,
+    /// Those of them that hang, and the bytes of these.
+    hung: u32,
+    bytes_hung: u64,
+    /// When it was looked for such requests.
+    looked: Nanos,
     /// Fetches that wait for one of those to complete.
     pub(crate) queue: VecDeque<RequestId>,
     /// Fetches of the plan without a waiting read: they go after those in the queue, or
@@ -85,6 +101,9 @@ impl Device {
             distance: Bytes(0),
             in_flight: 0,
             bytes_in_flight: 0,
+            hung: 0,
+            bytes_hung: 0,
+            looked: Nanos(0),
             queue: VecDeque::new(),
             planned: VecDeque::new(),
             deferred: DeferredQueue::default(),
@@ -105,21 +124,66 @@ impl Device {
         self.measure.profile()
     }
 
+    /// Requests in flight that do not hang.
+    pub(crate) fn live(&self) -> u32 {
+        self.in_flight - self.hung
+    }
+
     /// Whether it seems to answer no more. To hold requests back then keeps those waiting that it
     /// might answer: of other files of a server, of other members below one number.
     pub(crate) fn is_stalled(&self, now: Nanos) -> bool {
-        self.is_quiet(now, STALLED)
+        self.is_quiet(now, self.patience(self.ahead))
     }
 
-    fn is_quiet(&self, now: Nanos, least: Nanos) -> bool {
+    /// How long requests may take that take so long one after the other.
+    fn patience(&self, ahead: Nanos) -> Nanos {
+        let servers = match self.profile().is_parallel() {
+            true => u64::from(self.profile().servers()),
+            false => 1,
+        };
+        STALLED.max(Nanos(ahead.0.saturating_mul(WAITED_TIMES) / servers))
+    }
+
+    fn is_quiet(&self, now: Nanos, patience: Nanos) -> bool {
         let quiet = now.since(self.ended.max(self.busy_since));
-        let patience = least.0.max(self.ahead.0.saturating_mul(WAITED_TIMES));
-        self.in_flight > 0 && quiet.0 > patience
+        self.in_flight > 0 && quiet > patience
+    }
+
+    /// Whether requests that hang keep others from going out.
+    pub(crate) fn is_held_up(&self) -> bool {
+        let waits = self.is_wanted() || !self.planned.is_empty();
+        waits && self.in_flight > 0 && self.hung < HUNG_MAX
+    }
+
+    /// Whether a request hangs that counted so far.
+    pub(crate) fn hangs(&self, sent: &Sent, now: Nanos) -> bool {
+        let taken = now.since(sent.sample.sent);
+        !sent.is_hung && taken > self.patience(sent.sample.ahead)
+    }
+
+    /// Whether to look for requests that hang.
+    pub(crate) fn looks(&mut self, now: Nanos) -> bool {
+        let is_due = self.is_held_up() && now.since(self.looked) >= LOOK;
+        if is_due {
+            self.looked = now;
+        }
+        is_due
+    }
+
+    /// This one hangs: it stops counting against what the device may have.
+    pub(crate) fn write_off(&mut self, sent: &mut Sent) {
+        if self.hung < HUNG_MAX {
+            sent.is_hung = true;
+            self.hung += 1;
+            self.bytes_hung += sent.sample.bytes.0;
+            self.ahead = Nanos(self.ahead.0.saturating_sub(sent.expected.0));
+        }
     }
 
     /// Time has passed: a measurement does not wait for the device any longer.
     pub(crate) fn look(&mut self, now: Nanos) {
-        if self.is_quiet(now, WAITED) {
+        let patience = WAITED.max(Nanos(self.ahead.0.saturating_mul(WAITED_TIMES)));
+        if self.is_quiet(now, patience) {
             self.measure.give_up();
         }
     }
@@ -133,13 +197,20 @@ impl Device {
     }
 
     /// The same while its requests may hold so many bytes of memory, and one more may be as long as that. Two
-    /// are no question of memory: a device with one has nothing to go on with.
+    /// are no question of memory: a device with one has nothing to go on with. Half of what requests
+    /// that hang hold is lost to the others.
     pub(crate) fn limit_in(&self, memory: Bytes, longest: Bytes, now: Nanos) -> u32 {
-        let next = self.bytes_in_flight.saturating_add(longest.0);
-        match self.in_flight >= 2 && next > memory.0 {
-            true => self.in_flight,
+        let (live, hung) = (self.live(), self.bytes_hung);
+        let next = (self.bytes_in_flight - hung).saturating_add(longest.0);
+        match live >= 2 && next > memory.0.saturating_sub(hung / 2) || self.is_lost(memory) {
+            true => live,
             false => self.limit(now),
         }
+    }
+
+    /// Whether requests that hang hold half as much again as its requests may.
+    pub(crate) fn is_lost(&self, memory: Bytes) -> bool {
+        self.hung > 0 && self.bytes_in_flight > memory.0.saturating_add(memory.0 / 2)
     }
 
     /// Where it stands, for the dispatch stage.
@@ -233,15 +304,19 @@ impl Device {
             ended: now,
             distance,
             bytes: Bytes(bytes),
-            in_flight: self.in_flight,
-            left: self.in_flight,
+            in_flight: self.live(),
+            left: self.live(),
             is_cut: false,
             is_full: false,
             ahead: self.ahead,
         };
         (
             self.account(account, position, bytes),
-            Sent { sample, expected },
+            Sent {
+                sample,
+                expected,
+                is_hung: false,
+            },
         )
     }
 
@@ -249,12 +324,17 @@ impl Device {
     pub(crate) fn end(&mut self, now: Nanos, sent: &Sent, is_whole: bool) {
         let sample = Sample {
             ended: now,
-            left: self.in_flight,
+            left: self.live() + u32::from(sent.is_hung),
             ..sent.sample
         };
         self.in_flight -= 1;
         self.bytes_in_flight -= sample.bytes.0;
-        self.ahead = Nanos(self.ahead.0.saturating_sub(sent.expected.0));
+        if sent.is_hung {
+            self.hung -= 1;
+            self.bytes_hung -= sample.bytes.0;
+        } else {
+            self.ahead = Nanos(self.ahead.0.saturating_sub(sent.expected.0));
+        }
         if is_whole {
             self.measure.ended(&sample);
         } else {

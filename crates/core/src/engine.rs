@@ -235,12 +235,15 @@ impl Engine {
         self.plan.as_ref().is_some_and(|plan| plan.is_undecided())
     }
 
-    /// Whether requests wait for a device that answers none: to be told time by an
-    /// [`Input::Decide`] now and then.
+    /// Whether requests wait for a device with one that hangs by now: to be told time by an
+    /// [`Input::Decide`], and asked again some times a second.
     #[must_use]
-    pub fn has_waiting(&self) -> bool {
-        let waits = |device: &Device| device.in_flight > 0 && device.is_wanted();
-        self.devices.values().any(waits)
+    pub fn is_held_up(&self, now: Nanos) -> bool {
+        let mut held_up = self
+            .devices
+            .iter()
+            .filter(|(_, device)| device.is_held_up());
+        held_up.any(|(id, device)| device.is_stalled(now) || !self.hung(*id, now).is_empty())
     }
 
     /// Whether anything is announced, so that [`Input::Computed`] is worth while.
@@ -309,6 +312,7 @@ impl Engine {
             Input::Computed { reader, time } => self.computed(reader, time),
             Input::CpuTime { reader, time } => self.cpu_time(reader, time),
             Input::Decide => {
+                self.write_off_hung();
                 self.carry_out_plan(None);
                 self.work.devices.extend(self.wanted_devices());
                 Some(())

@@ -110,10 +110,10 @@ pub enum Input {
         /// How much.
         time: Nanos,
     },
-    /// All that happened by now was handed in: announced reads are planned for, and requests that
-    /// wait for a device which answers none any more are sent. Due before time goes on, whenever
-    /// [`crate::Engine::is_undecided`]; and every second or so while
-    /// [`crate::Engine::has_waiting`].
+    /// All that happened by now was handed in: announced reads are planned for, and requests that hang
+    /// hold up others of their device no longer. Due before time goes on, whenever
+    /// [`crate::Engine::is_undecided`]; and once [`crate::Engine::is_held_up`], which a driver in real
+    /// time asks some times a second.
     Decide,
     /// A fetch ended.
     Completed {

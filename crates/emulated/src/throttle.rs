@@ -212,6 +212,10 @@ impl Backend for Throttle {
         self.inner.submit(request);
     }
 
+    fn look_for_hung(&self) {
+        self.inner.look_for_hung();
+    }
+
     /// Hands over all requests under way, each at its end.
     fn stop(&self) {
         // Dropped without the lock: a disk ends with its last request.

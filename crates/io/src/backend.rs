@@ -169,6 +169,10 @@ pub trait Backend: Send + Sync {
     /// Starts a request. The caller submits one at a time, in the order of the engine's decisions.
     fn submit(&self, request: Box<Request>);
 
+    /// Called some times a second while requests are in flight: threads that hang in a read are to hold up
+    /// no request of another file.
+    fn look_for_hung(&self) {}
+
     /// Ends its threads once nothing is in flight any more. Nothing is submitted afterwards.
     fn stop(&self);
 }

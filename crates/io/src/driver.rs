@@ -17,6 +17,7 @@
 //! | `driver`, `opening`, `reader`, `hint`, `folder` | the face |
 //! | `hit`, `hazard`, `threads` | resident blocks, lock-free; a slot for each thread |
 //! | `engine_host`, `engine_state`, `deferred_inputs`, `dispatch_queue`, `wait`, `journal_file` | the engine's lock, the state behind it, the queues before and after it |
+//! | `alarm` | finds requests that hang |
 //! | `catalog`, `source` | which files, which version of them, where bytes come from |
 //! | `arena`, `footprint` | the memory, and the little beside it |
 //! | `backend`, `wrap`, `emulate`, `generated` | carry fetches out; wrappers around them; content that need not be stored |
@@ -32,6 +33,7 @@ use forerun_core::engine::view::{DeviceView, StreamView};
 use forerun_core::settings::SettingsError;
 use forerun_core::{Bytes, Engine, Ledger, Profile, Settings};
 
+use crate::alarm::Timer;
 use crate::arena::Arena;
 use crate::arrays::Arrays;
 use crate::backend::{Backend, BackendChoice, Setup, Sink};
@@ -153,6 +155,8 @@ pub struct Driver {
     /// Held while a limit is set.
     limiting: Mutex<()>,
     _pages_ahead: PagesAhead,
+    /// None where the clock only counts.
+    _timer: Option<Timer>,
     /// None if no method asks for the CPU time of owners.
     _owner_clocks: Option<OwnerClocks>,
     /// Priors of device costs; none if the user gave them.
@@ -270,6 +274,9 @@ impl Driver {
         let is_emulated = emulate.is_some();
         let stack = Stack::start(port, &setup, backend, emulate, fault, trace)?;
         engine_host.connect(stack.top.clone());
+        let timer = || Timer::start(engine_host.alarm.clone(), Arc::downgrade(&engine_host));
+        let timer = (clock == Clock::Monotonic).then(timer).transpose();
+        let timer = timer.map_err(Error::Thread)?;
         let clocks = || OwnerClocks::start(Arc::downgrade(&engine_host)).map_err(Error::Thread);
         let owner_clocks = engine_host.uses_cpu_time.then(clocks).transpose()?;
         Ok(Self {
@@ -277,6 +284,7 @@ impl Driver {
             stack,
             limiting: Mutex::default(),
             _pages_ahead: pages_ahead,
+            _timer: timer,
             _owner_clocks: owner_clocks,
             priors,
             emulated: is_emulated,
@@ -315,12 +323,6 @@ impl Driver {
             (Some(priors), Some(device)) if priors.knows(device) => PriorSource::System,
             _ => PriorSource::Assumed,
         }
-    }
-
-    /// To be called every second or so: reads that wait for a device go on if the device answers none of
-    /// its requests.
-    pub fn stir(&self) {
-        self.engine_host.after_deferred(|state| state.stir());
     }
 
     /// The counters, as of now.

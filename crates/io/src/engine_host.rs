@@ -28,6 +28,7 @@ use forerun_core::{
     Block, ErrorCode, FetchOutcome, FileId, Input, Ledger, ReadId, ReaderId, Served,
 };
 
+use crate::alarm::Alarm;
 use crate::arena::Arena;
 use crate::backend::{Backend, Outcome, Request, Sink};
 use crate::catalog::Version;
@@ -76,6 +77,8 @@ pub(crate) struct EngineHost {
     /// Requests were in flight that did not end in time, and perhaps never do.
     abandoned: AtomicBool,
     landed: Condvar,
+    /// Set while requests are in flight.
+    pub(crate) alarm: Arc<Alarm>,
     journal: JournalFile,
     /// The host that opens files ahead.
     host: OnceLock<Arc<dyn OpensAhead>>,
@@ -147,6 +150,7 @@ impl EngineHost {
             halted: AtomicBool::new(false),
             abandoned: AtomicBool::new(false),
             landed: Condvar::default(),
+            alarm: Arc::default(),
             journal: JournalFile::new(journal),
             host: OnceLock::new(),
         })
@@ -193,6 +197,7 @@ impl EngineHost {
         let orders = state.orders.take();
         if !state.fetches.is_empty() {
             self.dispatch_queue.put(state.fetches.drain(..));
+            self.alarm.set();
         }
         let journal_is_long = state
             .journal
@@ -206,6 +211,19 @@ impl EngineHost {
         self.tell_host(orders);
         if journal_is_long {
             self.write_journal();
+        }
+    }
+
+    /// Some time has passed with requests in flight.
+    pub(crate) fn look_for_hung(&self) {
+        self.after_deferred(|state| {
+            state.look_for_hung();
+            if state.in_flight == 0 {
+                self.alarm.clear();
+            }
+        });
+        if let Some(backend) = self.backend.get() {
+            backend.look_for_hung();
         }
     }
 

@@ -509,9 +509,10 @@ impl EngineState {
         self.engine.streams()
     }
 
-    /// Time has passed.
-    pub(crate) fn stir(&mut self) {
-        if self.engine.has_waiting() {
+    /// Time has passed: requests that hang hold up others of their device no longer.
+    pub(crate) fn look_for_hung(&mut self) {
+        let now = self.ticker.now();
+        if self.engine.is_held_up(now) {
             self.feed(Input::Decide);
         }
     }

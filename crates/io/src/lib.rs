@@ -23,6 +23,7 @@
 //! `async` on any executor. An object that is no file implements [`Source`]; with the feature `http` objects of
 //! HTTP servers do. The way of a read and the modules: [`driver`].
 
+mod alarm;
 pub mod arena;
 mod arrays;
 pub mod backend;

@@ -24,8 +24,8 @@ use super::fs::nodes::Held;
 use super::lock;
 use super::trust::TTL;
 
-/// See the [module](self). Ends when dropped.
-#[derive(Debug)]
+/// See the [module](self). Ends when dropped; the default is none at all.
+#[derive(Debug, Default)]
 pub struct Watch {
     end: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
@@ -38,15 +38,7 @@ impl Watch {
     /// No thread can be started.
     pub fn start(fs: Arc<SourceFs>, kernel: Notifier) -> std::io::Result<Self> {
         let under_way = Arc::default();
-        Self::each(move || pass(&fs, &kernel, &under_way))
-    }
-
-    /// Does this once in [`TTL`].
-    ///
-    /// # Errors
-    /// No thread can be started.
-    pub fn each(pass: impl Fn() + Send + 'static) -> std::io::Result<Self> {
-        Self::every(TTL, pass)
+        Self::every(TTL, move || pass(&fs, &kernel, &under_way))
     }
 
     /// Does this once in a while.
@@ -79,9 +71,6 @@ impl Drop for Watch {
 type Device = (u32, u32);
 
 fn pass(fs: &Arc<SourceFs>, kernel: &Notifier, under_way: &Arc<Mutex<HashSet<Device>>>) {
-    if let Some(driver) = fs.engine().driver() {
-        driver.stir();
-    }
     close_idle(fs);
     for (device, held) in fs.held() {
         if !lock(under_way).insert(device) {

@@ -21,7 +21,8 @@ use crate::device::Device;
 use crate::dispatch::Waiting;
 use crate::known;
 use crate::protocol::{Fetch, Output};
-use crate::units::{Bytes, DeviceId, RequestId};
+use crate::request::Request;
+use crate::units::{Bytes, DeviceId, Nanos, RequestId};
 
 /// The next request of a device.
 enum Next {
@@ -99,12 +100,12 @@ impl Engine {
             return None;
         }
         let limit = self.settings.in_flight_max;
-        let has_room = device.in_flight < self.most(device);
+        let has_room = device.live() < self.most(device);
         if self.holds_back(device) {
             // Planned requests come after the others, but one that continues may go before them.
             return if has_room { self.choose(id) } else { None };
         }
-        let has_slot = device.in_flight < limit && !device.queue.is_empty();
+        let has_slot = device.live() < limit && !device.queue.is_empty();
         let device = self.devices.get_mut(&id)?;
         if let Some(request) = device.deferred.take_nth(0) {
             // It held back until it was described again.
@@ -187,18 +188,46 @@ impl Engine {
         }
     }
 
-    /// Most requests that a device may have now. Those of a server that may never answer hold half the
-    /// memory at most, because it is lost to others until then.
+    /// Most requests that a device may have now, beside those that hang. Those of a server that may never
+    /// answer hold half the memory at most, because it is lost to others until then.
     fn most(&self, device: &Device) -> u32 {
+        let frames = u64::from(self.memory.frames_usable());
+        let half = Bytes(frames * u64::from(self.settings.block_bytes) / 2);
         let most = match device.profile().is_served() {
+            false if device.is_lost(half) => device.live(),
             false => device.limit(self.now),
-            true => {
-                let frames = u64::from(self.memory.frames_usable());
-                let half = Bytes(frames * u64::from(self.settings.block_bytes) / 2);
-                device.limit_in(half, self.settings.request_max, self.now)
-            }
+            true => device.limit_in(half, self.settings.request_max, self.now),
         };
         most.min(self.settings.in_flight_max)
+    }
+
+    /// Requests of a device that hang by now and still count.
+    pub(super) fn hung(&self, id: DeviceId, now: Nanos) -> Vec<RequestId> {
+        let Some(device) = self.devices.get(&id) else {
+            return Vec::new();
+        };
+        let hangs = |request: &Request| {
+            let sent = request.sent.as_ref().filter(|_| request.device == id);
+            sent.is_some_and(|sent| device.hangs(sent, now))
+        };
+        self.requests.which(hangs)
+    }
+
+    /// Time has passed: requests that hang stop counting against what their device may have.
+    pub(super) fn write_off_hung(&mut self) {
+        let now = self.now;
+        let due = self
+            .devices
+            .iter_mut()
+            .filter_map(|(id, device)| device.looks(now).then_some(*id));
+        for id in due.collect::<Vec<_>>() {
+            for request in self.hung(id, now) {
+                let sent = self.requests.get_mut(request).and_then(|r| r.sent.as_mut());
+                if let (Some(device), Some(sent)) = (self.devices.get_mut(&id), sent) {
+                    device.write_off(sent);
+                }
+            }
+        }
     }
 
     fn start(&mut self, id: RequestId) {
@@ -220,7 +249,7 @@ impl Engine {
             }
             sent.sample.is_cut = is_cut;
             let device = self.devices.get(&device);
-            sent.sample.is_full = device.is_some_and(|d| d.in_flight >= self.most(d));
+            sent.sample.is_full = device.is_some_and(|d| d.live() >= self.most(d));
             if let Some(request) = self.requests.get_mut(id) {
                 request.sent = Some(Box::new(sent));
             }

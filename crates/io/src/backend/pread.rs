@@ -5,7 +5,7 @@
 //! [in order](in_order) where the system has a way to do so.
 //!
 //! Threads are the device's own: a file system whose server is silent holds sixteen of them, and
-//! another has sixteen others.
+//! another has sixteen others. Those that hang are replaced, so that other files of the device are read.
 
 mod in_order;
 mod lane;
@@ -59,6 +59,21 @@ impl Pool {
             threads_max: threads.max(1) as usize,
             in_order: Arc::new(AtomicBool::new(true)),
             lanes: Mutex::default(),
+        }
+    }
+
+    /// Starts a thread that its lane has counted.
+    fn spawn(&self, lane: Arc<Lane>, member: Option<Member>) {
+        let work = Work {
+            lane: lane.clone(),
+            sink: self.sink.clone(),
+            member,
+            in_order: self.in_order.clone(),
+        };
+        if work.spawn().is_err() {
+            for request in lane.lacks_a_thread() {
+                self.sink.completed(request, Err(libc::EAGAIN));
+            }
         }
     }
 
@@ -116,6 +131,19 @@ impl Work {
 }
 
 impl Backend for Pool {
+    fn look_for_hung(&self) {
+        let lanes = self.lanes.lock();
+        let lanes: Vec<_> = lanes
+            .iter()
+            .map(|(key, lane)| (key.1, lane.clone()))
+            .collect();
+        for (member, lane) in lanes {
+            for _ in 0..lane.lacks() {
+                self.spawn(lane.clone(), member);
+            }
+        }
+    }
+
     fn submit(&self, request: Box<Request>) {
         let device = request.source.as_ref().and_then(|source| source.device());
         let member = request.member;
@@ -127,19 +155,8 @@ impl Backend for Pool {
             .as_ref()
             .and_then(|source| source.requests_max());
         let threads_max = self.threads_max(member).max(own.unwrap_or(0) as usize);
-        if !lane.put(request, threads_max) {
-            return;
-        }
-        let work = Work {
-            lane: lane.clone(),
-            sink: self.sink.clone(),
-            member,
-            in_order: self.in_order.clone(),
-        };
-        if work.spawn().is_err() {
-            for request in lane.lacks_a_thread() {
-                self.sink.completed(request, Err(libc::EAGAIN));
-            }
+        if lane.put(request, threads_max) {
+            self.spawn(lane, member);
         }
     }
 

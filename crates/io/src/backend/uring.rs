@@ -27,7 +27,7 @@ use io_uring::{IoUring, opcode, squeue, types};
 
 use super::{Backend, Entry, Outcome, Request, Setup, Sink, pread};
 use crate::source::{OpenFile, PIECES_MAX};
-use crate::sync::{Mutex, MutexGuard};
+use crate::sync::{Mutex, MutexGuard, give_way};
 
 /// The entry in [`super::LIST`].
 pub const ENTRY: Entry = Entry {
@@ -47,6 +47,9 @@ const READ_MAX: usize = 0x7fff_f000;
 /// never touched. After so many bytes completions are looked at: readers wait for these, and the last
 /// of twelve requests of 1 MiB was submitted 6 ms after the first had ended.
 const BATCH_BYTES: usize = 1 << 20;
+
+/// How often the kernel may refuse entries one time after the other: a tenth of a second.
+const LOOKS_MAX: u32 = 1024;
 
 /// A request the kernel has, and the vector it reads while it has it.
 struct Flight {
@@ -274,11 +277,15 @@ impl Ring {
         self.enter();
     }
 
-    /// Makes the kernel take the submission ring. It only refuses for a moment (EINTR, EAGAIN).
+    /// Makes the kernel take the submission ring. It only refuses for a moment (EINTR, or EAGAIN for want of
+    /// memory); entries that it has not taken by then go with those after them, or with the next wait.
     fn enter(&self) {
-        while let Err(e) = self.ring.submitter().submit() {
+        for looks in 0..LOOKS_MAX {
+            let Err(e) = self.ring.submitter().submit() else {
+                return;
+            };
             match e.raw_os_error() {
-                Some(libc::EINTR | libc::EAGAIN) => std::thread::yield_now(),
+                Some(libc::EINTR | libc::EAGAIN) => give_way(looks),
                 // Completions are to be taken first, by this thread, after this.
                 Some(libc::EBUSY) => return,
                 _ => {
@@ -322,12 +329,15 @@ impl Ring {
     fn wait(&self) {
         // SAFETY: no signal mask is passed, so no memory is involved; this thread is the only one that
         // uses the rings.
-        let _ = unsafe {
+        let waited = unsafe {
             let left = self.ring.submission_shared().len() as u32;
             self.ring
                 .submitter()
                 .enter::<libc::sigset_t>(left, 1, ENTER_GETEVENTS, None)
         };
+        if waited.is_err() {
+            give_way(LOOKS_MAX);
+        }
     }
 
     fn finish(&self, slot: usize, result: i32) {
@@ -360,6 +370,10 @@ impl Backend for Uring {
             Some(descriptor) => self.ring_state.put(Flight::new(request, descriptor)),
             None => self.side.submit(request),
         }
+    }
+
+    fn look_for_hung(&self) {
+        self.side.look_for_hung();
     }
 
     fn stop(&self) {

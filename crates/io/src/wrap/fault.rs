@@ -242,6 +242,10 @@ impl Backend for Fault {
         self.inner.submit(request);
     }
 
+    fn look_for_hung(&self) {
+        self.inner.look_for_hung();
+    }
+
     fn stop(&self) {
         self.shared.pending.lock().stopping = true;
         self.shared.changed.notify_one();

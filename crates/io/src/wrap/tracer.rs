@@ -102,6 +102,10 @@ impl Backend for Tracer {
         self.inner.submit(request);
     }
 
+    fn look_for_hung(&self) {
+        self.inner.look_for_hung();
+    }
+
     fn stop(&self) {
         self.inner.stop();
     }

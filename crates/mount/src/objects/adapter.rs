@@ -68,7 +68,7 @@ pub(super) fn serve(
     let lanes = Lanes::new(threads);
     let served = Served {
         reads: Reads::of(fs.clone(), serving.room, lanes.clone())?,
-        fs: fs.clone(),
+        fs,
         times: serving.times,
         trust: serving.trust,
         user: getuid().as_raw(),
@@ -79,12 +79,8 @@ pub(super) fn serve(
         lanes,
     };
     let session = session::serve(adapter, channel, serving.everyone, threads, drop)?;
-    let watch = Watch::each(move || {
-        if let Some(driver) = fs.engine.driver() {
-            driver.stir();
-        }
-    })?;
-    Ok((session, watch))
+    // What objects are is asked where they are opened.
+    Ok((session, Watch::default()))
 }
 
 impl Served {

@@ -9,7 +9,7 @@
 //! queue: 7 8 9 -> thread:   7 8 9              all at once, in io_submit(2)
 //! ```
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -21,6 +21,13 @@ use crate::sync::{Condvar, Mutex};
 /// How long a thread waits for another request before it ends: longer than pauses between reads of a
 /// program, so that none starts a thread for each.
 const IDLE: Duration = Duration::from_secs(10);
+
+/// A thread that is in a read for so long does not count: it may never come back. The engine lets others
+/// go out after the same time at the earliest.
+const HANGS: Duration = Duration::from_secs(1);
+
+/// Most threads that do not count, as many as requests that the engine does not count.
+const HUNG_MAX: usize = 256;
 
 /// How a thread of a lane carries requests out.
 pub(super) trait Reads {
@@ -71,9 +78,31 @@ pub(super) struct Lane {
 struct Queue {
     requests: VecDeque<Box<Request>>,
     threads: usize,
+    /// Most threads that count.
+    threads_max: usize,
     /// Threads that wait for a request.
     idle: usize,
+    /// When each of the others began its last request, by the number of its turn.
+    begun: BTreeMap<u64, Instant>,
+    /// Turns so far.
+    turns: u64,
     stopping: bool,
+}
+
+impl Queue {
+    /// Counts one thread more if requests wait and there may be one.
+    fn takes_thread(&mut self, starting: usize) -> bool {
+        let takes = self.requests.len() > self.idle + starting
+            && (self.threads < self.threads_max
+                || self.threads < self.threads_max + self.hung().min(HUNG_MAX));
+        self.threads += usize::from(takes);
+        takes
+    }
+
+    fn hung(&self) -> usize {
+        let hung = self.begun.values();
+        hung.filter(|begun| begun.elapsed() >= HANGS).count()
+    }
 }
 
 impl Lane {
@@ -81,11 +110,21 @@ impl Lane {
     pub(super) fn put(&self, request: Box<Request>, threads_max: usize) -> bool {
         let mut queue = self.queue.lock();
         queue.requests.push_back(request);
-        let more = queue.requests.len() > queue.idle && queue.threads < threads_max;
-        queue.threads += usize::from(more);
+        queue.threads_max = threads_max;
+        let more = queue.takes_thread(0);
         drop(queue);
         self.arrived.notify_one();
         more
+    }
+
+    /// How many threads are to be started for requests that wait behind threads that hang. They count from now on.
+    pub(super) fn lacks(&self) -> usize {
+        let mut queue = self.queue.lock();
+        let mut starting = 0;
+        while queue.takes_thread(starting) {
+            starting += 1;
+        }
+        starting
     }
 
     /// The thread that was to be started could not be; the requests that no other one is there for.
@@ -101,8 +140,9 @@ impl Lane {
 
     /// The life of a thread.
     pub(super) fn work(&self, reads: &dyn Reads) {
+        let mut turn = None;
         loop {
-            while let Some(position) = self.next() {
+            while let Some(position) = self.next(&mut turn) {
                 reads.make_way(position);
                 reads.read(self.take(reads.most()));
             }
@@ -113,13 +153,21 @@ impl Lane {
         }
     }
 
-    /// Where the next request is; none if there was none for long, or the end has come.
-    fn next(&self) -> Option<Bytes> {
+    /// Where the next request is, whose turn begins; none if there was none for long, or the end has come.
+    fn next(&self, turn: &mut Option<u64>) -> Option<Bytes> {
         let until = Instant::now() + IDLE;
         let mut queue = self.queue.lock();
+        if let Some(ended) = turn.take() {
+            queue.begun.remove(&ended);
+        }
         loop {
             if let Some(request) = queue.requests.front() {
-                return Some(request.position);
+                let position = request.position;
+                queue.turns += 1;
+                let number = queue.turns;
+                queue.begun.insert(number, Instant::now());
+                *turn = Some(number);
+                return Some(position);
             }
             if queue.stopping || Instant::now() >= until {
                 return None;
