@@ -11,9 +11,13 @@ use forerun_sim::device::{Device, Request, array::Array};
 use forerun_sim::hinted::host::Host;
 use forerun_sim::random::Random;
 use forerun_sim::scheduled::{NONE, behind};
+use forerun_sim::simulate::disk::Disk;
+use forerun_sim::simulate::grid::{Grid, Refusal};
+use forerun_sim::simulate::input::Input;
 use forerun_sim::simulate::placing::{Layout, Placing};
 use forerun_sim::simulate::recorded::{Recorded, Room};
 use forerun_sim::simulate::requests::{Manner, Records, Source};
+use forerun_sim::simulate::simulated::Simulated;
 use forerun_sim::simulate::streamed::{self, References, Streamed};
 use forerun_sim::simulate::{bound, engine, hinted, lru};
 use forerun_sim::trace::{Record, TraceError};
@@ -310,4 +314,92 @@ fn a_request_of_n_blocks_is_one_read_of_n_blocks() {
     // In the order of first use 4 and 5 are far apart: one request, two reads.
     let by_use = [(0, 3, 0), (3, 1, 7), (4, 1, 7), (0, 1, 0), (0, 3, 7)];
     assert_eq!(reads(Layout::Dense), by_use);
+}
+
+/// Numbers of blocks, each once, in random order: no method that goes by places can expect the next one.
+fn permutation(devices: u32, is_named: bool) -> Input {
+    let mut random = Random::new(11);
+    let mut numbers: Vec<u64> = (0..40_000).collect();
+    for at in (1..numbers.len()).rev() {
+        numbers.swap(at, random.below(at as u64 + 1) as usize);
+    }
+    let open = move || -> Result<Records<'static>, TraceError> {
+        let record = move |number: u64| {
+            let (device, number) = (
+                (number % u64::from(devices)) as u32,
+                number / u64::from(devices),
+            );
+            let block = Record {
+                device,
+                is_named,
+                ..Record::block(number)
+            };
+            Ok((None, block))
+        };
+        Ok(Box::new(numbers.clone().into_iter().map(record)))
+    };
+    let manner = Manner {
+        block_bytes: 8192,
+        with_writes: false,
+        think: None,
+    };
+    let source = Source {
+        open: Box::new(open),
+        manner,
+    };
+    let records = (source.open)().unwrap();
+    let room = Room {
+        keeps: false,
+        ..Room::ENDLESS
+    };
+    Input::of_trace(records, source, room).unwrap()
+}
+
+#[test]
+fn a_random_permutation_of_blocks_is_missed_by_every_preset() {
+    let disk = Disk::named("hp97560", None).unwrap();
+    for devices in [1, 16] {
+        let input = permutation(devices, false);
+        let grid = Grid::new(&input, &disk, Nanos(0));
+        for preset in preset::LIST {
+            let run = grid.plan(&Simulated::Engine(preset), Some(1), 640, &|_| Ok(()));
+            let (outcome, _) = grid.run(&run.unwrap()).unwrap();
+            let (misses, reads) = (outcome.misses, outcome.reads);
+            let name = preset.name;
+            assert_eq!(reads, 40_000, "{name}, {devices} devices");
+            assert!(
+                misses >= 38_000,
+                "{name}, {devices} devices: {misses} misses"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_preset_that_prefetches_is_refused_where_blocks_lie_in_the_order_of_first_use() {
+    let disk = Disk::named("hp97560", None).unwrap();
+    for (is_named, layout) in [
+        (true, None),
+        (true, Some(Layout::Address)),
+        (false, Some(Layout::Dense)),
+    ] {
+        for devices in [1, 3] {
+            let input = permutation(devices, is_named);
+            let grid = Grid {
+                layout,
+                ..Grid::new(&input, &disk, Nanos(0))
+            };
+            let plan = |name: &str| grid.plan(&name.parse().unwrap(), Some(2), 1280, &|_| Ok(()));
+            for name in ["forerun", "linux-2.6.24", "cp"] {
+                assert_eq!(
+                    plan(name).unwrap_err(),
+                    Refusal::FirstUse(is_named),
+                    "{name}"
+                );
+            }
+            for name in ["none", "demand-lru"] {
+                assert!(plan(name).is_ok(), "{name}");
+            }
+        }
+    }
 }

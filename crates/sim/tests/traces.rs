@@ -71,6 +71,11 @@ fn reading(format: Option<&'static Format>, bytes: Vec<u8>) -> Result<Records, T
     read("t", Cursor::new(bytes), format, &Options::default())
 }
 
+/// Whether a trace whose format is not named is an error, at once or after some lines.
+fn is_refused(bytes: Vec<u8>) -> bool {
+    !reading(None, bytes).is_ok_and(|mut records| records.all(|record| record.is_ok()))
+}
+
 /// Everything up to the first error, and the error.
 fn all(format: &'static Format, bytes: Vec<u8>) -> (Vec<Record>, Option<TraceError>) {
     let mut records = match reading(Some(format), bytes) {
@@ -275,6 +280,11 @@ fn every_format_read_as_another_is_an_error_that_names_the_right_one() {
     let same = |a: &str, b: &str| matches!((a, b), ("lirs", "plain"));
     for format in LIST {
         let bytes = written(format, &requests(format, 9, 300));
+        if !(format.is_sure)(&bytes) {
+            // It could be another, and must be named.
+            assert!(is_refused(bytes), "{}", format.name);
+            continue;
+        }
         let guess = reading(None, bytes.clone()).unwrap().format().name;
         assert_eq!(guess, format.name);
         for other in LIST.iter().filter(|other| other.name != format.name) {
@@ -286,6 +296,79 @@ fn every_format_read_as_another_is_an_error_that_names_the_right_one() {
             assert_eq!(error.looks_like(), Some(format.name), "{error}");
             // A first line of plain may be a number alone, as those of lirs are.
             assert!(good.len() <= 1, "{} as {}", format.name, other.name);
+        }
+    }
+}
+
+/// Traces of other tools, whose first requests an accident of form would have made others.
+#[test]
+fn a_trace_of_another_tool_is_read_right_or_refused_by_name() {
+    let refused = |bytes: &[u8]| match reading(None, bytes.to_vec()) {
+        Ok(mut records) => records.next().unwrap().unwrap_err().to_string(),
+        Err(error) => error.to_string(),
+    };
+    // AdaptSize, LRB, webcachesim: time, object, size; with or without more columns of features.
+    for text in [
+        "0 1 100\n1 2 200\n",
+        "5 77 4096\n5 78 1\n6 77 4096\n",
+        "1 2\n3 4\n",
+        "a b\nc d\n",
+    ] {
+        assert!(
+            refused(text.as_bytes()).contains("--trace-format"),
+            "{text}"
+        );
+    }
+    // CacheLib: a row counts op_count times.
+    let text = b"key,op,size,op_count,key_size\n1,GET,100,58,8\n";
+    assert!(
+        refused(text).contains("column \"op_count\""),
+        "{}",
+        refused(text)
+    );
+    let text = b"op_time,key,op,size\n1,1,GET,100\n";
+    assert!(refused(text).contains("column \"op_time\""));
+    // SYSTOR '17.
+    let text =
+        b"Timestamp,Response,IOType,LUN,Offset,Size\n1.5,0.25,W,4,8192,512\n2.0,0.5,R,0,0,1024\n";
+    let found: Vec<Record> = reading(None, text.to_vec())
+        .unwrap()
+        .map(Result::unwrap)
+        .collect();
+    let first = Record {
+        device: 4,
+        op: Op::Write,
+        arrival: Some(Nanos(1_500_000_000)),
+        response: Some(Nanos(250_000_000)),
+        ..Record::range(8192, 512).unwrap()
+    };
+    assert_eq!((found[0], found[1].op, found.len()), (first, Op::Read, 2));
+    let strange = b"Timestamp,Response,IOType,LUN,Offset,Size\n1.5,0.25,X,4,8192,512\n";
+    assert!(
+        refused(strange).contains("op \"X\""),
+        "{}",
+        refused(strange)
+    );
+    // Binary blktrace, of either order of bytes.
+    for magic in [0x6561_7407_u32.to_le_bytes(), 0x6561_7407_u32.to_be_bytes()] {
+        let bytes = [&magic[..], &[0; 44]].concat().repeat(4);
+        assert!(refused(&bytes).contains("blkparse"), "{}", refused(&bytes));
+    }
+    // Numbers of 32 bits, in either order of bytes, and small ones.
+    for seed in 0..50 {
+        let mut random = Random::new(seed);
+        let bits = random.between(4, 31) as u32;
+        let numbers: Vec<u32> = (0..6000).map(|_| random.below(1 << bits) as u32).collect();
+        let little: Vec<u8> = numbers
+            .iter()
+            .flat_map(|number| number.to_le_bytes())
+            .collect();
+        let big: Vec<u8> = numbers
+            .iter()
+            .flat_map(|number| number.to_be_bytes())
+            .collect();
+        for bytes in [little, big] {
+            assert!(is_refused(bytes), "seed {seed}, {bits} bits");
         }
     }
 }

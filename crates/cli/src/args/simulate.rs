@@ -99,8 +99,7 @@ pub struct Simulate {
     #[arg(long, value_name = "TIME", value_parser = parse_computing)]
     pub think: Option<Nanos>,
 
-    /// Where blocks lie [default: at their address; dense where they only have a number, and where
-    /// an address is beyond the end of a disk]
+    /// Where blocks lie [default: address]; dense is refused for presets that prefetch, which foresee it
     #[arg(long, value_enum, value_name = "WHERE")]
     pub place: Option<Where>,
 
@@ -148,7 +147,7 @@ pub struct Simulate {
 /// Placements of blocks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum Where {
-    /// At their number
+    /// At their address or number
     Address,
     /// In the order of first use
     Dense,

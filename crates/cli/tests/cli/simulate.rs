@@ -39,14 +39,14 @@ reverse-aggressive      2  4      6     5     1       0      0.1667        3    
 #[test]
 fn json_has_the_keys() {
     let folder = Folder::new();
-    let trace = folder.file("t", b"1\n2\n3\n1\n");
+    let trace = folder.file("t", b"0\n1\n2\n0\n");
     forerun(&format!(
         "simulate --trace {trace} --device hp97560 --cache-blocks 8 --preset demand-lru \
          --disks 2 --think 1ms --format json"
     ))
     .success()
     .stdout_eq(str![[r#"
-{"block_bytes":8192,"bound_kind":"transfer","bound_ns":8914528,"cache_blocks":8,"compute_from":"think","compute_ns":3000000,"device":"hp97560","device_utilisation":[0.5573,0.3645],"disks":2,"driver_ns":75000,"elapsed_ns":38387075,"evicted_unused":0,"failed":0,"fetches":3,"hits":1,"late_hits":0,"miss_ratio":0.75,"misses":3,"notice":null,"over_bound":4.3061,"over_reverse_aggressive":null,"place":"dense","prefetched":0,"preset":"demand-lru","reads":4,"response_mean_ns":11795691,"scheduler":"cscan","stall_ns":35312075}
+{"block_bytes":8192,"bound_kind":"transfer","bound_ns":8914528,"cache_blocks":8,"compute_from":"think","compute_ns":3000000,"device":"hp97560","device_utilisation":[0.5573,0.3645],"disks":2,"driver_ns":75000,"elapsed_ns":38387075,"evicted_unused":0,"failed":0,"fetches":3,"hits":1,"late_hits":0,"miss_ratio":0.75,"misses":3,"notice":null,"over_bound":4.3061,"over_reverse_aggressive":null,"place":"address","prefetched":0,"preset":"demand-lru","reads":4,"response_mean_ns":11795691,"scheduler":"cscan","stall_ns":35312075}
 
 "#]]);
 }
@@ -62,8 +62,8 @@ fn csv_has_a_header_and_a_row_a_run() {
     .success()
     .stdout_eq(str![[r#"
 preset,device,scheduler,disks,cache_blocks,block_bytes,compute_from,place,notice,reads,hits,late_hits,misses,miss_ratio,fetches,prefetched,evicted_unused,failed,elapsed_ns,compute_ns,driver_ns,stall_ns,response_mean_ns,device_utilisation,bound_ns,bound_kind,over_bound,over_reverse_aggressive
-demand-lru,instant,cscan,1,2,8192,none,dense,,4,0,0,4,1.0,4,0,0,0,100000,0,100000,0,0,0.0,75000,compute + driver of each block once,1.3333,
-demand-lru,instant,cscan,1,8,8192,none,dense,,4,1,0,3,0.75,3,0,0,0,75000,0,75000,0,0,0.0,75000,compute + driver of each block once,1.0,
+demand-lru,instant,cscan,1,2,8192,none,address,,4,0,0,4,1.0,4,0,0,0,100000,0,100000,0,0,0.0,75000,compute + driver of each block once,1.3333,
+demand-lru,instant,cscan,1,8,8192,none,address,,4,1,0,3,0.75,3,0,0,0,75000,0,75000,0,0,0.0,75000,compute + driver of each block once,1.0,
 
 "#]]);
 }
@@ -188,7 +188,7 @@ fn synth_takes_the_papers_fetches() {
 #[test]
 fn compute_times_come_from_the_trace_or_from_arrivals() {
     let folder = Folder::new();
-    let said = folder.file("said", b"1 0 5\n2 0 7\n3 0 9.5\n");
+    let said = folder.file("said", b"1 0 5\n2 0 7\n3 0 9.5\n") + " --trace-format plain";
     let timed = folder.file("timed", b"0,0,512,r,1.0\n0,99,512,r,1.5\n");
     for (trace, from, compute) in [(said, "trace", 16_500), (timed, "arrivals", 500_000_000)] {
         let rows = rows(&format!("--trace {trace} --preset demand-lru"));
@@ -289,9 +289,9 @@ fn published_traces_run_under_every_hinted_method() {
             continue;
         }
         let rows = rows(&format!(
-            "--trace {name} --place dense --disks 2 --preset {all},forerun --threads 2"
+            "--trace {name} --place dense --disks 2 --preset {all} --threads 2"
         ));
-        assert_eq!(rows.len(), 7);
+        assert_eq!(rows.len(), 6);
         for row in rows {
             let count = |key: &str| row[key].as_u64().unwrap();
             assert_eq!(
@@ -313,6 +313,9 @@ fn what_cannot_be_simulated_is_refused() {
     let far = folder.file("far", b"0,0,512,r,1.0\n0,99999999999,512,r,1.5\n");
     let writes = folder.file("writes", b"0,0,512,w,1.0\n");
     let two = folder.file("two", b"1 0\n2 1\n");
+    let names = folder.file("names", b"a\nb\nc\n");
+    let counted = folder.file("counted", b"key,op,size,op_count\n1,GET,100,58\n");
+    let recorded = folder.file("recorded", &b"\x07tae".repeat(30));
     let toml = folder.file("bad.toml", b"kind = \"tape\"\n");
     let half = folder.file("half", b"0,8,512,r,0.1\n0,16,5");
     let line = |time: u64| format!("0,8,512,r,{time}\n");
@@ -422,7 +425,21 @@ fn what_cannot_be_simulated_is_refused() {
             "--warm: 2 blocks, the cache has 1",
         ),
         (format!("--trace {trace} --warm 1"), "--device unit"),
-        (format!("--trace {two} --preset forerun"), "--disks"),
+        (
+            format!("--trace {two} --trace-format plain --preset forerun"),
+            "--disks",
+        ),
+        (format!("--trace {two}"), "--trace-format"),
+        (
+            format!("--trace {trace} --place dense --preset demand-lru,forerun"),
+            "--place dense with --preset forerun: blocks lie in the order of first use",
+        ),
+        (
+            format!("--trace {names} --preset linux-2.6.24"),
+            "--preset linux-2.6.24: blocks have names",
+        ),
+        (format!("--trace {counted}"), "column \"op_count\""),
+        (format!("--trace {recorded}"), "blkparse"),
         (
             "--workload many-readers --preset forestall".to_owned(),
             "one reader",

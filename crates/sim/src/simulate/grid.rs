@@ -56,7 +56,7 @@ pub struct Grid<'a> {
     pub driver: Nanos,
     /// When free disks are noticed by methods that follow announced reads.
     pub notice: Notice,
-    /// Where blocks of a trace lie; none for their address, where they have one.
+    /// Where blocks of a trace lie; none for their address or number.
     pub layout: Option<Layout>,
     /// In the theory: the time of a fetch, in units.
     pub fetch_units: u64,
@@ -86,6 +86,8 @@ pub enum Refusal {
     Unit,
     /// The trace has several devices, and an engine's files lie on one array.
     Devices,
+    /// The preset prefetches by place, and blocks lie in the order of first use; because they have names if true.
+    FirstUse(bool),
     /// A file of so many blocks, more than an engine numbers.
     FileBlocks(u64),
     /// The files take so many bytes, and the disks have fewer.
@@ -120,6 +122,13 @@ impl fmt::Display for Refusal {
             Self::Unit => f.write_str("device unit is for hinted methods"),
             Self::Devices => {
                 f.write_str("the trace has several devices: give disks to stripe over")
+            }
+            Self::FirstUse(are_names) => {
+                let have = if *are_names { "have names and " } else { "" };
+                write!(
+                    f,
+                    "blocks {have}lie in the order of first use, which a preset that prefetches would foresee"
+                )
             }
             Self::FileBlocks(most) => {
                 write!(f, "a file of {most} blocks: must be at most {}", u32::MAX)
@@ -205,7 +214,9 @@ impl<'a> Grid<'a> {
                 self.check_files(wanted)?;
                 // Memory enough for any preset, until the size of a block is known.
                 let made = engine.settings(Bytes(1 << 30)).map_err(Refusal::Settings)?;
-                settings = Some(self.sized(made, cache_blocks, adjust)?);
+                let sized = self.sized(made, cache_blocks, adjust)?;
+                self.check_places(&sized)?;
+                settings = Some(sized);
             }
             Simulated::Hinted(choice, _) => {
                 let recorded = self.input.recorded.as_ref().ok_or(Refusal::Readers)?;
@@ -243,6 +254,18 @@ impl<'a> Grid<'a> {
             other => Refusal::Settings(other),
         })?;
         Ok(settings)
+    }
+
+    /// Places are the trace's own where a method prefetches by them.
+    fn check_places(&self, settings: &Settings) -> Result<(), Refusal> {
+        let prefetches = settings.detect.spec().name != "none";
+        let recorded = self.input.recorded.as_ref().filter(|_| prefetches);
+        let are_names = recorded.is_some_and(|recorded| recorded.told().has_names);
+        let is_dense = recorded.is_some() && self.layout == Some(Layout::Dense);
+        match are_names || is_dense {
+            true => Err(Refusal::FirstUse(are_names)),
+            false => Ok(()),
+        }
     }
 
     /// The files of a workload lie one after the other on the array, a block between.

@@ -7,8 +7,12 @@
 //! ```
 //!
 //! Without a number of disks each of the trace's devices is a disk. With one, blocks are striped
-//! over them one by one. Blocks that the trace addresses lie at their address; those it only
-//! numbers lie in the order of first use, as do those of several devices that share an array.
+//! over them one by one, the devices one behind the other: 16 files of a log are 16 regions. A block
+//! lies at its address or its number.
+//!
+//! In the order of first use blocks lie on request, and where they have names alone: every first use then continues the one
+//! before, and a method that prefetches by place knows all cold misses (a random permutation of
+//! 100,000 blocks had one miss).
 
 use forerun_core::{Bytes, DeviceId};
 
@@ -38,6 +42,8 @@ pub struct Placing<'a> {
 enum Order {
     /// By number.
     Number,
+    /// By number, behind the devices before: where each begins.
+    Regions(Vec<u64>),
     /// By first use.
     Use,
     /// By first use on its own device: for each block.
@@ -54,15 +60,16 @@ impl<'a> Placing<'a> {
         block_bytes: u32,
     ) -> Self {
         let are_several = recorded.told().devices > 1;
-        let by_number = match layout {
-            Some(layout) => layout == Layout::Address,
-            None => recorded.is_addressed(),
+        // A name has no other place.
+        let layout = match recorded.told().has_names {
+            true => Some(Layout::Dense),
+            false => layout,
         };
-        let order = match (are_several, disks.is_some()) {
-            (true, true) => Order::Use,
-            (_, _) if by_number => Order::Number,
-            (false, _) => Order::Use,
-            (true, false) => Order::UseOfDevice(by_device(recorded)),
+        let order = match (layout, are_several, disks.is_some()) {
+            (Some(Layout::Dense), true, false) => Order::UseOfDevice(by_device(recorded)),
+            (Some(Layout::Dense), _, _) => Order::Use,
+            (_, true, true) => Order::Regions(regions(recorded)),
+            (_, _, _) => Order::Number,
         };
         Self {
             recorded,
@@ -77,16 +84,30 @@ impl<'a> Placing<'a> {
     pub fn number(&self, block: u32) -> u64 {
         let at = block as usize;
         match &self.order {
-            Order::Number => self.recorded.blocks().ids().get(at).copied().unwrap_or(0),
+            Order::Number => self.id(at),
+            Order::Regions(begins) => {
+                let space = usize::from(self.recorded.blocks().space(block));
+                let begin = begins.get(space).copied().unwrap_or(0);
+                begin.saturating_add(self.id(at))
+            }
             Order::Use => block.into(),
             Order::UseOfDevice(numbers) => numbers.get(at).copied().unwrap_or(0).into(),
         }
     }
 
-    /// Whether blocks lie by their number, so that those of a request follow each other.
+    fn id(&self, at: usize) -> u64 {
+        self.recorded.blocks().ids().get(at).copied().unwrap_or(0)
+    }
+
+    /// Where the numbers of a device begin, if blocks lie by their number, so that those of a request
+    /// follow each other.
     #[must_use]
-    pub fn is_by_number(&self) -> bool {
-        matches!(self.order, Order::Number)
+    pub fn begin(&self, device: u16) -> Option<u64> {
+        match &self.order {
+            Order::Number => Some(0),
+            Order::Regions(begins) => begins.get(usize::from(device)).copied(),
+            Order::Use | Order::UseOfDevice(_) => None,
+        }
     }
 
     /// Location of a block.
@@ -149,6 +170,23 @@ impl<'a> Placing<'a> {
                 .saturating_mul(self.block_bytes.into()),
         )
     }
+}
+
+/// Where the region of each device begins: behind the last block of the one before.
+fn regions(recorded: &Recorded) -> Vec<u64> {
+    let blocks = recorded.blocks();
+    let mut ends = vec![0_u64; usize::from(recorded.told().devices)];
+    for (block, id) in (0..).zip(blocks.ids()) {
+        let end = &mut ends[usize::from(blocks.space(block))];
+        *end = (*end).max(id.saturating_add(1));
+    }
+    let mut next = 0_u64;
+    let begins = ends.iter().map(|end| {
+        let begin = next;
+        next = next.saturating_add(*end);
+        begin
+    });
+    begins.collect()
 }
 
 /// The order of first use on each device, by block.

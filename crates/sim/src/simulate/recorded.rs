@@ -67,7 +67,6 @@ pub struct Recorded {
     blocks: Numbering,
     references: Vec<Reference>,
     requests: u64,
-    is_addressed: bool,
     told: Told,
 }
 
@@ -82,10 +81,7 @@ impl Recorded {
         reason = "the iterator is asked for its counts after the loop"
     )]
     pub fn of(mut requests: Requests<'_>, room: Option<Room>) -> Result<Self, RequestsError> {
-        let mut recorded = Self {
-            is_addressed: true,
-            ..Self::default()
-        };
+        let mut recorded = Self::default();
         while let Some(request) = requests.next() {
             recorded.add(&request?, room)?;
         }
@@ -99,7 +95,6 @@ impl Recorded {
 
     fn add(&mut self, request: &Request, room: Option<Room>) -> Result<(), RequestsError> {
         self.requests += 1;
-        self.is_addressed &= request.is_addressed;
         // Computing before a request is computing after the reference before it.
         if let Some(before) = self.references.last_mut() {
             before.compute = request.compute;
@@ -156,12 +151,6 @@ impl Recorded {
     #[must_use]
     pub fn requests(&self) -> u64 {
         self.requests
-    }
-
-    /// Whether every request has an address.
-    #[must_use]
-    pub fn is_addressed(&self) -> bool {
-        self.is_addressed
     }
 
     /// The block of this number, of whichever device has it first.

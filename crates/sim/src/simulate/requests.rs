@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 use forerun_core::hinted::Setup;
 use forerun_core::{Bytes, Nanos};
 
-use crate::trace::{Op, Place, Position, Record, TraceError};
+use crate::trace::{Op, Position, Record, TraceError};
 
 /// A record and where it stands in its file, or why there is none.
 pub type Placed = Result<(Option<Position>, Record), TraceError>;
@@ -131,8 +131,6 @@ pub struct Request {
     pub first: u64,
     /// Its last block.
     pub last: u64,
-    /// Whether blocks are addresses, or just numbers.
-    pub is_addressed: bool,
     /// The computing before it.
     pub compute: Nanos,
     /// Where it stands.
@@ -150,6 +148,8 @@ pub struct Told {
     pub says_compute: bool,
     /// Whether requests have a time of arrival.
     pub says_arrival: bool,
+    /// Whether blocks have names, so that their numbers are no places.
+    pub has_names: bool,
 }
 
 /// See the [module](self).
@@ -206,11 +206,11 @@ impl<'a> Requests<'a> {
 
     fn request(&mut self, at: Option<Position>, record: &Record) -> Result<Request, RequestsError> {
         let blocks = record.blocks(self.manner.block_bytes);
+        self.told.has_names |= record.is_named;
         Ok(Request {
             device: self.device(record.device)?,
             first: *blocks.start(),
             last: *blocks.end(),
-            is_addressed: matches!(record.place, Place::Byte(_)),
             compute: self.compute(record),
             at,
         })

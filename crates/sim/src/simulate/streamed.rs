@@ -114,9 +114,14 @@ impl<'a> Streamed<'a> {
     /// The reads of one request.
     fn steps_of(&self, request: &Request) -> Vec<Step> {
         let bytes = self.source.manner.block_bytes;
-        if self.placing.is_by_number() {
+        if let Some(begin) = self.placing.begin(request.device) {
+            let begin = begin.saturating_mul(bytes.into());
             let (at, bytes) = request.bytes(bytes);
-            return vec![Step::read(at.0, bytes.0, request.compute.0)];
+            return vec![Step::read(
+                at.0.saturating_add(begin),
+                bytes.0,
+                request.compute.0,
+            )];
         }
         let mut steps: Vec<Step> = Vec::new();
         for number in request.blocks() {

@@ -98,6 +98,8 @@ pub enum Cause {
     Empty,
     /// No format was named and none fits.
     Unknown,
+    /// It is of a format that is not read.
+    Foreign(&'static str),
 }
 
 impl Cause {
@@ -159,7 +161,10 @@ impl fmt::Display for Cause {
             Self::Names { max } => write!(f, "more than {max} different names: number them"),
             Self::Long { max } => write!(f, "more than {max} requests, which must all be kept"),
             Self::Empty => f.write_str("there is no request in it"),
-            Self::Unknown => f.write_str("it looks like none of the formats"),
+            Self::Unknown => f.write_str(
+                "it looks like none of the formats, or like several: --trace-format names one (see `forerun list formats`)",
+            ),
+            Self::Foreign(name) => f.write_str(name),
         }
     }
 }

@@ -184,6 +184,11 @@ pub(super) struct Ids {
 }
 
 impl Ids {
+    /// Whether blocks have names.
+    pub(super) fn are_names(&self) -> bool {
+        self.names.is_some()
+    }
+
     /// 2^24 names of 40 bytes are 1.5 GiB: more is better numbered.
     const MAX: usize = 1 << 24;
 

@@ -74,6 +74,9 @@ pub fn read(
     let (head, is_whole) = (source.head(), source.is_whole());
     let guess = || Format::guess(head, is_whole);
     let nearest = || Format::nearest(head, is_whole);
+    if let Some(foreign) = Format::foreign(head) {
+        return Err(fail(Cause::Foreign(foreign)));
+    }
     if let Some(format) = format.filter(|format| !format.is_marked) {
         refuse_other(name, format, guess(), source.head())?;
     }

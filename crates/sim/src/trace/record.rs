@@ -81,6 +81,8 @@ impl Label {
 pub struct Record {
     /// Start position.
     pub place: Place,
+    /// Whether the block has a name, and its number says only when it was first named.
+    pub is_named: bool,
     /// Its length; 0 in a format without lengths, which counts as one block.
     pub bytes: u32,
     /// The device, or the file where a format has files.
@@ -103,6 +105,7 @@ impl Record {
     pub fn block(number: u64) -> Self {
         Self {
             place: Place::Block(number),
+            is_named: false,
             bytes: 0,
             device: 0,
             op: Op::Read,

@@ -45,8 +45,7 @@ pub(super) fn runs(
     let own = input.input.disks(None);
     if own > 1 && !args.disks.is_empty() {
         tracing::warn!(
-            "{}: --disks in place of its own {own}: all blocks are striped, in the order of first \
-             use",
+            "{}: --disks in place of its own {own}: they lie one behind the other, striped over all",
             input.name
         );
     }
@@ -85,6 +84,12 @@ fn refused(input: &str, preset: &str, cache_blocks: u32, refusal: Refusal) -> Fa
         Refusal::Readers => format!("--preset {preset}: {refusal} (see `forerun list presets`)"),
         Refusal::Unit => of_preset("--device unit is for hinted methods"),
         Refusal::Devices => of_preset("the trace has several devices: give --disks to stripe over"),
+        Refusal::FirstUse(true) => of_preset(&refusal.to_string()),
+        Refusal::FirstUse(false) => {
+            format!(
+                "--place dense with --preset {preset}: {refusal}; without --place blocks lie at their number"
+            )
+        }
         Refusal::FileBlocks(_) => {
             format!("--workload {input}: {refusal}; --block-bytes makes them fewer")
         }
@@ -161,8 +166,7 @@ fn with_flags(preset: &Simulated, args: &Simulate, disk: &Disk) -> Result<Simula
     Ok(Simulated::Hinted(choice, name.clone()))
 }
 
-/// Where blocks lie. Unless the user says so, blocks at an address that a disk or a file does not
-/// reach lie in the order of first use, with a note.
+/// Where blocks lie; no address is beyond the end of a disk or a file.
 fn layout(args: &Simulate, input: &NamedInput, grid: &Grid<'_>) -> Result<Option<Layout>, Failure> {
     let asked = args.place.map(Layout::from);
     let has_engine = !args.preset.0.iter().all(Simulated::is_lru);
@@ -178,24 +182,16 @@ fn layout(args: &Simulate, input: &NamedInput, grid: &Grid<'_>) -> Result<Option
     let Some(first) = first_beyond(asked)? else {
         return Ok(asked);
     };
-    let (name, dense) = (&input.name, Some(Layout::Dense));
-    let Some(layout) = asked else {
-        return match first_beyond(dense)? {
-            None => {
-                tracing::warn!("{name}: {first}: blocks lie in the order of first use (--place)");
-                Ok(dense)
-            }
-            Some(first) => Err(Failure::Usage(format!(
-                "{name}: in the order of first use {first}; more --disks or a larger --device hold all"
-            ))),
-        };
-    };
+    let name = &input.name;
     let source = input.input.source.as_ref();
     let at = source.and_then(|source| source.position_of(first.device, first.number));
     let at = at.map_or(String::new(), |at| at.to_string());
-    let way_out = match layout {
-        Layout::Address => "--place dense lays blocks in the order of first use",
-        Layout::Dense => "more --disks or a larger --device hold all",
+    let way_out = match asked {
+        Some(Layout::Dense) => "more --disks or a larger --device hold all",
+        _ => {
+            "more --disks or a larger --device hold it; for presets that do not prefetch --place dense lays \
+             blocks in the order of first use"
+        }
     };
     Err(Failure::Usage(format!("{name}{at}: {first}; {way_out}")))
 }

@@ -103,7 +103,7 @@ impl Row {
             compute_from: grid.input.compute_from,
             notice: (preset.is_told() && !is_unit).then_some(notice),
             place: recorded.map(
-                |recorded| match grid.placing(run, recorded).is_by_number() {
+                |recorded| match grid.placing(run, recorded).begin(0).is_some() {
                     true => "address",
                     false => "dense",
                 },

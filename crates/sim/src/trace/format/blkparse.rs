@@ -26,6 +26,7 @@ pub const FORMAT: Format = Format {
     source: "blkparse(1), output description; blkparse_fmt.c",
     form: FORM,
     is_marked: true,
+    is_sure: super::any_of_it,
     holds: TIMED_SECTORS,
     reader: |_| {
         Box::new(Blkparse {

@@ -26,6 +26,7 @@ pub const FORMAT: Format = Format {
     source: "libCacheSim, doc/quickstart_cachesim.md (csv); the names are forerun's",
     form: FORM,
     is_marked: true,
+    is_sure: super::any_of_it,
     holds: Holds {
         places: Places::All,
         device: true,
@@ -49,6 +50,12 @@ pub const FORMAT: Format = Format {
 const FORM: &str = "a header that names a block or offset column, or time,object,size";
 const ROW: &str = "as many cells as the header, or the column numbers, say";
 
+/// Whether a trace begins with a line that names the place of a request, and at least one column more.
+pub(super) fn has_header(head: &[u8]) -> bool {
+    let line = head.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    line.contains(&b',') && Columns::of_header(line).is_some()
+}
+
 struct Csv {
     columns: Option<Columns>,
     /// Whether a header is still to be skipped.
@@ -64,7 +71,7 @@ impl Decode for Csv {
         let columns = match &self.columns {
             Some(columns) => columns,
             None => {
-                let header = Columns::of_header(line);
+                let header = Columns::of_header(line).transpose()?;
                 let is_header = header.is_some();
                 let columns = self.columns.insert(header.unwrap_or_else(Columns::usual));
                 if is_header {
@@ -105,7 +112,10 @@ fn row(columns: &Columns, ids: &mut Ids, line: &[u8]) -> Result<Record, Cause> {
                 .ok_or_else(|| Cause::field("offset", line, "bytes that end below 2^64"))?;
             range.place
         }
-        (Some(block), None) => Place::Block(block),
+        (Some(block), None) => {
+            record.is_named = ids.are_names();
+            Place::Block(block)
+        }
         (None, None) => return Err(Cause::form(line, "a row with a block or an offset")),
     };
     Ok(record)
@@ -118,7 +128,7 @@ fn value(role: Role, cell: &[u8], record: &mut Record) -> Result<(), Cause> {
         Role::Bytes => record.bytes = small("bytes", cell)?,
         Role::Device => record.device = small("device", cell)?,
         Role::Compute => record.compute = Some(Nanos(whole("compute_ns", cell)?)),
-        Role::Response => record.response = Some(Nanos(whole("response_ns", cell)?)),
+        Role::Response(unit_ns) => record.response = Some(Nanos(time("response", cell, unit_ns)?)),
         Role::Op => {
             let pairs = [
                 ("r", "w"),
@@ -191,7 +201,7 @@ mod tests {
 
     #[test]
     fn a_header_names_columns_in_any_order() {
-        let text = "# Size, OP ,time_us,unknown,OFFSET\n512,w,3,x,1024\n0,GET,,,0\n";
+        let text = "# Size, OP ,time_us,lun,OFFSET\n512,w,3,4,1024\n0,GET,,,0\n";
         let found = read(None, text).unwrap();
         assert_eq!(found[0].arrival, Some(Nanos(3000)));
         assert_eq!((found[0].place, found[0].bytes), (Place::Byte(1024), 512));

@@ -23,6 +23,7 @@ pub const FORMAT: Format = Format {
     source: "DiskSim 4.0 manual, chapter 9.1; MQSim's README, trace-based workloads",
     form: FORM,
     is_marked: true,
+    is_sure: super::any_of_it,
     holds: TIMED_SECTORS,
     reader: |options| {
         Box::new(DiskSim {

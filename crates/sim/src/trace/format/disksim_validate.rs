@@ -26,6 +26,7 @@ pub const FORMAT: Format = Format {
     source: "DiskSim 4.0 manual, chapter 9.1 (validate); disksim_iotrace.c",
     form: FORM,
     is_marked: true,
+    is_sure: super::any_of_it,
     holds: Holds {
         places: Places::Sectors,
         op: true,

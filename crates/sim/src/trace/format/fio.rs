@@ -26,6 +26,7 @@ pub const FORMAT: Format = Format {
     source: "fio documentation, Trace file format v2 and v3; iolog.c",
     form: VERSION_3,
     is_marked: true,
+    is_sure: super::any_of_it,
     holds: Holds {
         places: Places::Bytes,
         device: true,

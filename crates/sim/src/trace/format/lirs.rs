@@ -18,6 +18,7 @@ pub const FORMAT: Format = Format {
     source: "Jiang and Zhang, LIRS, SIGMETRICS 2002; the traces its authors published",
     form: FORM,
     is_marked: true,
+    is_sure: super::any_of_it,
     holds: BLOCKS_ONLY,
     reader: |_| Box::new(Lirs),
     writer: || Box::new(Lirs),

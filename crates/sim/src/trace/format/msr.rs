@@ -23,6 +23,7 @@ pub const FORMAT: Format = Format {
     source: "Narayanan, Donnelly, Rowstron, Write Off-Loading, FAST 2008; the traces' README",
     form: FORM,
     is_marked: true,
+    is_sure: super::any_of_it,
     holds: Holds {
         places: Places::Bytes,
         arrival_unit_ns: Some(TICK),

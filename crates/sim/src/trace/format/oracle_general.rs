@@ -4,8 +4,8 @@
 //! `next` is the index of the next request for the same object, or -1 (also 2^63 - 1) for none.
 //! This reader computes next uses itself, so `next` is only checked to be possible.
 //!
-//! Nothing marks a file as of this format: it is guessed last, and text and any bytes that fit
-//! another format are refused. To write it, the future must be known, so all requests are kept
+//! Nothing marks a file as of this format: it is guessed last, where next uses of the first records agree with
+//! the objects, and text and any bytes that fit another format are refused. To write it, the future must be known, so all requests are kept
 //! until the end, 20 bytes each beside the numbering of objects; there is a limit to how many.
 
 use std::io::Write;
@@ -24,6 +24,7 @@ pub const FORMAT: Format = Format {
     source: "libCacheSim, traceReader/customizedReader/oracle",
     form: FORM,
     is_marked: false,
+    is_sure: links_its_uses,
     holds: Holds {
         places: Places::Objects,
         // A request without a time gets zero.
@@ -40,6 +41,40 @@ const SECOND: u64 = 1_000_000_000;
 const RECORD: usize = 24;
 /// 2^28 requests take 6 GiB to write: the memory of a large machine.
 const WRITTEN_MAX: usize = 1 << 28;
+
+/// Whether times go forward, and each next use comes later and is no other's; one within the beginning is of
+/// the same object, counted from 0 or from 1.
+fn links_its_uses(head: &[u8]) -> bool {
+    let records: Vec<_> = head
+        .chunks_exact(RECORD)
+        .take(GUESSED)
+        .filter_map(parts)
+        .collect();
+    let is_forward = records.is_sorted_by_key(|(seconds, ..)| *seconds);
+    let counted_from = |first: i64| {
+        let mut used = std::collections::BTreeSet::new();
+        (0_i64..).zip(&records).all(|(at, (_, object, _, next))| {
+            let mut later = (at + 1..).zip(&records[at as usize + 1..]);
+            let again = later
+                .find(|(_, later)| later.1 == *object)
+                .map(|(again, _)| again);
+            match (again, *next) {
+                (Some(again), next) => next == again + first,
+                (None, -1 | i64::MAX) => true,
+                (None, next) => {
+                    let is_behind = next - first >= records.len() as i64 && next < INDEX_MAX;
+                    is_behind && used.insert(next)
+                }
+            }
+        })
+    };
+    is_forward && (counted_from(0) || counted_from(1))
+}
+
+/// Records looked at for that.
+const GUESSED: usize = 64;
+/// No trace has so many requests: 26 TB of records.
+const INDEX_MAX: i64 = 1 << 40;
 
 #[derive(Default)]
 struct OracleDecoder {

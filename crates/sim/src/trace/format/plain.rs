@@ -20,6 +20,7 @@ pub const FORMAT: Format = Format {
     source: "forerun",
     form: FORM,
     is_marked: true,
+    is_sure: is_one_column,
     holds: Holds {
         device: true,
         compute: true,
@@ -28,6 +29,13 @@ pub const FORMAT: Format = Format {
     reader: |_| Box::new(Plain::default()),
     writer: || Box::new(Plain::default()),
 };
+
+/// Two and three columns are as well time, object and size of a cache trace.
+fn is_one_column(head: &[u8]) -> bool {
+    let lines = head.split(|byte| *byte == b'\n');
+    let mut lines = lines.filter(|line| !is_comment(line));
+    lines.all(|line| split(line).count() < 2)
+}
 
 const FORM: &str = "block [disk] [compute_us]";
 
@@ -50,10 +58,12 @@ impl Decode for Plain {
         };
         let device = disk.map_or(Ok(0), |word| small("disk", word))?;
         let compute = compute.map(|word| time("compute_us", word, MICROSECOND));
+        let block = Record::block(self.blocks.number(block)?);
         Ok(Some(Record {
             device,
+            is_named: self.blocks.are_names(),
             compute: compute.transpose()?.map(Nanos),
-            ..Record::block(self.blocks.number(block)?)
+            ..block
         }))
     }
 }

@@ -20,6 +20,7 @@ pub const FORMAT: Format = Format {
     source: "SPC Trace File Format Specification, revision 1.0.1",
     form: FORM,
     is_marked: true,
+    is_sure: super::any_of_it,
     holds: TIMED_SECTORS,
     reader: |_| Box::new(Spc),
     writer: || Box::new(Spc),

@@ -26,6 +26,7 @@ pub const FORMAT: Format = Format {
     source: "Waldspurger et al., SHARDS, FAST 2015; libCacheSim, traceReader/customizedReader",
     form: FORM,
     is_marked: true,
+    is_sure: super::any_of_it,
     holds: Holds {
         device: false,
         arrival_unit_ns: Some(MICROSECOND),

@@ -8,11 +8,12 @@
 //! | block or object, number or name | `block`, `obj_id`, `object`, `id`, `key` |
 //! | first byte | `offset_bytes`, `offset` |
 //! | length | `bytes`, `obj_size`, `size`, `length` |
-//! | device | `device`, `disk` |
-//! | `r`, `read`, `get` or `w`, `write`, `set`, `put` | `op`, `operation`, `type` |
-//! | the rest of a request | `compute_ns`, `response_ns`, `label` |
+//! | device | `device`, `disk`, `lun`, `device_id`, `volume` |
+//! | `r`, `read`, `get` or `w`, `write`, `set`, `put` | `op`, `operation`, `type`, `iotype`, `opcode`, `op_name` |
+//! | response | `response_ns`; in seconds `response` |
+//! | the rest of a request | `compute_ns`, `label` |
 //!
-//! Other columns are skipped. Where there is no header, or not such a one, columns are counted in
+//! A column of another name is refused: it may say how often a request counts. Where there is no header, or not such a one, columns are counted in
 //! the words of libCacheSim's parameter, `time-col=1,obj-id-col=2,obj-size-col=3`, from 1; its
 //! times are seconds.
 
@@ -20,6 +21,9 @@ use core::str::FromStr;
 
 use super::super::super::error::Cause;
 use super::super::super::fields::digits;
+
+const COLUMNS: &str = "one whose meaning is known (time, block, offset, bytes, device, op, compute_ns, \
+                       response_ns, label); --columns skips others";
 
 const SECOND: u64 = 1_000_000_000;
 /// The most columns that can be counted: a line can hardly have more.
@@ -35,7 +39,7 @@ pub(super) enum Role {
     Device,
     Op,
     Compute,
-    Response,
+    Response(u64),
     Label,
     Skipped,
 }
@@ -51,10 +55,11 @@ impl Role {
             b"block" | b"obj_id" | b"object" | b"id" | b"key" => Self::Block,
             b"offset_bytes" | b"offset" => Self::Offset,
             b"bytes" | b"obj_size" | b"size" | b"length" => Self::Bytes,
-            b"device" | b"disk" => Self::Device,
-            b"op" | b"operation" | b"type" => Self::Op,
+            b"device" | b"disk" | b"lun" | b"device_id" | b"volume" => Self::Device,
+            b"op" | b"operation" | b"type" | b"iotype" | b"opcode" | b"op_name" => Self::Op,
             b"compute_ns" => Self::Compute,
-            b"response_ns" => Self::Response,
+            b"response_ns" => Self::Response(1),
+            b"response" => Self::Response(SECOND),
             b"label" => Self::Label,
             _ => Self::Skipped,
         }
@@ -83,19 +88,28 @@ impl Columns {
     }
 
     /// The columns of a header; `None` if it names no place, and so is none.
-    pub(super) fn of_header(line: &[u8]) -> Option<Self> {
+    ///
+    /// # Errors
+    /// A column whose meaning is not known.
+    pub(super) fn of_header(line: &[u8]) -> Option<Result<Self, Cause>> {
         let line = line.trim_ascii_start();
-        let names = line.strip_prefix(b"#").unwrap_or(line);
-        let roles: Vec<Role> = names
-            .split(|byte| *byte == b',')
-            .map(|name| Role::named(name.trim_ascii()))
-            .collect();
+        let names = line
+            .strip_prefix(b"#")
+            .unwrap_or(line)
+            .split(|byte| *byte == b',');
+        let names: Vec<&[u8]> = names.map(<[u8]>::trim_ascii).collect();
+        let roles: Vec<Role> = names.iter().map(|name| Role::named(name)).collect();
         let has_place = roles.contains(&Role::Block) || roles.contains(&Role::Offset);
-        has_place.then_some(Self {
+        let strange = roles.iter().position(|role| *role == Role::Skipped);
+        let columns = Self {
             roles,
             delimiter: b',',
             has_header: true,
             is_open: false,
+        };
+        has_place.then_some(match strange {
+            None => Ok(columns),
+            Some(at) => Err(Cause::field("column", names[at], COLUMNS)),
         })
     }
 
@@ -178,7 +192,11 @@ mod tests {
 
     #[test]
     fn a_line_that_names_no_place_is_no_header() {
-        assert!(Columns::of_header(b"#Time, Object").is_some());
+        assert!(Columns::of_header(b"#Time, Object").is_some_and(|columns| columns.is_ok()));
+        let strange = Columns::of_header(b"key,op,size,op_count")
+            .unwrap()
+            .unwrap_err();
+        assert!(strange.to_string().contains("\"op_count\""), "{strange}");
         assert!(Columns::of_header(b"time,size").is_none());
         assert!(Columns::of_header(b"1,2,3").is_none());
     }
