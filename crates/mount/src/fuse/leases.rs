@@ -90,7 +90,7 @@ fn has_proc() -> bool {
     std::path::Path::new("/proc/self/status").exists()
 }
 
-/// `SigPnd:	0000000000000100`: signal 9 is bit 8. The kernel sets it in each thread of a process that ends.
+/// `SigPnd: 0000000000000100`: signal 9 is bit 8. The kernel sets it in each thread of a process that ends.
 fn has_kill_pending(status: &str) -> bool {
     const KILL: u64 = 1 << 8;
     let pending = |name| {
