@@ -31,6 +31,7 @@ mod failure;
 mod listing;
 mod names;
 mod object;
+mod pages;
 mod store;
 mod tree;
 
@@ -42,7 +43,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use object_store::ObjectStoreExt;
-use tokio::runtime::Runtime;
+use tokio::runtime::{Handle, Runtime};
 
 pub use failure::StoreError;
 pub use forerun_io::source::remote::Limits;
@@ -53,6 +54,7 @@ pub use tree::ObjectTree;
 use address::{Address, Variables};
 use attempts::{Attempts, Fault};
 use object::Version;
+use pages::Pages;
 use store::{Connected, Store};
 
 /// For a question about an object or a folder, instead of a range's two minutes: nothing was read yet, and an
@@ -62,11 +64,25 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// Connections to stores, shared by all objects opened with it. Its threads end with the last of them.
 #[derive(Clone, Debug)]
 pub struct Client {
-    runtime: Arc<Runtime>,
+    threads: Handle,
+    _ends: Arc<Threads>,
     limits: Limits,
     variables: Arc<Variables>,
     /// By the part of their addresses before the key.
     stores: Arc<Mutex<HashMap<String, Arc<Store>>>>,
+    pages: Arc<Pages>,
+}
+
+/// The threads of a client. They end beside the last of its objects, which may end on one of them.
+#[derive(Debug)]
+struct Threads(Option<Runtime>);
+
+impl Drop for Threads {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.0.take() {
+            runtime.shutdown_background();
+        }
+    }
 }
 
 impl Client {
@@ -96,10 +112,12 @@ impl Client {
         let runtime = runtime.max_blocking_threads(8);
         let runtime = runtime.enable_all().build().map_err(StoreError::Threads)?;
         Ok(Self {
-            runtime: Arc::new(runtime),
+            threads: runtime.handle().clone(),
+            _ends: Arc::new(Threads(Some(runtime))),
             limits,
             variables: Arc::new(variables.into_iter().collect()),
             stores: Arc::default(),
+            pages: Arc::default(),
         })
     }
 
@@ -169,34 +187,47 @@ impl Client {
         Ok(store)
     }
 
-    /// Asks until there is an answer, a refusal, or [`PATIENCE`] is over.
+    /// Waits for the [answer](asked) to a question.
     fn ask<T, F>(&self, store: &Arc<Store>, asks: impl Fn(Arc<Connected>) -> F) -> io::Result<T>
     where
         F: Future<Output = Result<T, object_store::Error>>,
     {
-        let limits = Limits {
-            deadline: self.limits.deadline.min(PATIENCE),
-            ..self.limits
-        };
-        self.run(async {
-            let mut attempts = Attempts::new(&limits);
-            loop {
-                let with = store.current();
-                let asked = asks(with.clone());
-                let answered = attempts.make(async { asked.await.map_err(|e| Fault::of(&e)) });
-                match answered.await {
-                    Ok(answer) => return Ok(answer),
-                    Err(fault) => attempts.pause(fault, store, &with).await?,
-                }
-            }
-        })
+        self.run(asked(store, &self.limits, 1, asks))
     }
 
     /// Runs a request here. One that panics has failed, and its thread goes on.
     fn run<T>(&self, request: impl Future<Output = io::Result<T>>) -> io::Result<T> {
-        let run = || self.runtime.block_on(request);
+        let run = || self.threads.block_on(request);
         panic::catch_unwind(AssertUnwindSafe(run))
             .unwrap_or_else(|_| Err(io::Error::other("the request panicked")))
+    }
+}
+
+/// Asks until there is an answer, a refusal, or [`PATIENCE`] is over. A question is so many requests side by side.
+async fn asked<T, F>(
+    store: &Arc<Store>,
+    limits: &Limits,
+    requests: u32,
+    asks: impl Fn(Arc<Connected>) -> F,
+) -> io::Result<T>
+where
+    F: Future<Output = Result<T, object_store::Error>>,
+{
+    let deadline = limits.deadline.min(PATIENCE);
+    let mut attempts = Attempts::new(&Limits {
+        deadline,
+        ..*limits
+    });
+    loop {
+        let with = store.current();
+        let attempt = async {
+            let asked = store.under_way(requests, || asks(with.clone())).await;
+            asked.map_err(|error| Fault::of(&error))
+        };
+        match attempts.make(attempt).await {
+            Ok(answer) => return Ok(answer),
+            Err(fault) => attempts.pause(fault, store, &with).await?,
+        }
     }
 }
 

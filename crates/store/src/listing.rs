@@ -16,8 +16,8 @@
 //! requests for each such key.
 
 use std::borrow::Cow;
-use std::collections::VecDeque;
 use std::io;
+use std::mem;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -28,6 +28,7 @@ use object_store::{Error, ObjectMeta, path};
 use crate::address::Address;
 use crate::names::Names;
 use crate::object::Version;
+use crate::pages::Page;
 use crate::store::{Connected, Store};
 use crate::{Client, StoreError};
 
@@ -46,7 +47,9 @@ pub struct Listing {
     store: Arc<Store>,
     address: Address,
     prefix: String,
-    page: VecDeque<(String, Entry)>,
+    page: Page,
+    /// The place of this page, and the objects held back before it.
+    at: (Next, Vec<(String, Entry)>),
     names: Names,
     next: Next,
     /// Pages since the last name, and the time when the first was asked for.
@@ -81,7 +84,8 @@ impl Listing {
             store: store.clone(),
             prefix: address.prefix(),
             address,
-            page: VecDeque::new(),
+            page: Page::default(),
+            at: (Next::First, Vec::new()),
             names: Names::default(),
             next: Next::First,
             empty: 0,
@@ -135,7 +139,9 @@ impl Listing {
         let objects = page.result.objects.iter().filter_map(object);
         let next = page.page_token.map_or(Next::End, Next::Token);
         let (folders, objects) = (folders.collect(), objects.collect());
-        self.page = self.names.page(folders, objects, next == Next::End).into();
+        let held = self.names.held().clone();
+        let names = self.names.page(folders, objects, next == Next::End);
+        self.page = self.client.pages.keep(names);
         self.empty += 1;
         let is_late = self.since.elapsed() > self.client.limits.deadline;
         if next != Next::End && (next == self.next || self.empty > EMPTY_MAX || is_late) {
@@ -143,7 +149,7 @@ impl Listing {
             let why = format!("the listing goes on without a further name, after {pages} pages");
             return Err(io::Error::other(why));
         }
-        self.next = next;
+        self.at = (mem::replace(&mut self.next, next), held);
         Ok(())
     }
 
@@ -190,14 +196,18 @@ impl Iterator for Listing {
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {
-            if let Some(entry) = self.page.pop_front() {
+            if let Some(entry) = self.page.next() {
                 if self.names.is_new(&entry.0) {
                     self.empty = 0;
                     return Some(Ok(entry));
                 }
                 continue;
             }
-            if matches!(self.next, Next::End) {
+            if self.page.was_dropped() {
+                let (place, held) = mem::replace(&mut self.at, (Next::End, Vec::new()));
+                (self.next, *self.names.held()) = (place, held);
+            }
+            if self.next == Next::End {
                 return None;
             }
             if let Err(source) = self.ask() {

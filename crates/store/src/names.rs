@@ -64,6 +64,11 @@ impl Names {
         page
     }
 
+    /// The objects held back, to list a page again from.
+    pub(crate) fn held(&mut self) -> &mut Vec<(String, Entry)> {
+        &mut self.held
+    }
+
     /// Whether a name comes for the first time. MUST be asked for each name that is given.
     pub(crate) fn is_new(&mut self, name: &str) -> bool {
         let hash = self.hasher.hash_one(name);

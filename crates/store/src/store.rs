@@ -13,6 +13,7 @@
 
 use std::fmt;
 use std::path::PathBuf;
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -20,6 +21,7 @@ use std::time::{Duration, Instant};
 use forerun_io::source::remote;
 use object_store::list::{PaginatedListOptions, PaginatedListResult, PaginatedListStore};
 use object_store::{Extensions, ListResult, ObjectStore};
+use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
@@ -32,6 +34,15 @@ const LOOK: Duration = Duration::from_secs(1);
 
 /// For a look after a refusal: files may lie on a server that does not answer.
 const LOOK_MAX: Duration = Duration::from_secs(5);
+
+/// Questions to a store, about names and folders, that are under way at once; ranges are the engine's, as many again.
+const QUESTIONS: usize = 64;
+
+/// A question without an answer for so long counts no more, and has a place among [`STALLED`]: others go on beside some
+/// that hang.
+const STALL: Duration = Duration::from_secs(1);
+/// See [`STALL`].
+const STALLED: usize = 192;
 
 /// Connections with the credentials of one moment.
 pub(crate) struct Connected {
@@ -78,6 +89,8 @@ pub(crate) struct Store {
     variables: Arc<Variables>,
     files: Vec<PathBuf>,
     state: Mutex<State>,
+    questions: Semaphore,
+    stalled: Semaphore,
     /// As a device: the same for its objects, above those of devices.
     pub(crate) number: u64,
 }
@@ -110,6 +123,8 @@ impl Store {
                 connected: Arc::new(connected),
                 looked: Instant::now(),
             }),
+            questions: Semaphore::new(QUESTIONS),
+            stalled: Semaphore::new(STALLED),
             number: remote::number(&address.base),
         })
     }
@@ -137,6 +152,27 @@ impl Store {
             drop(spawn_blocking(move || store.look()));
         }
         state.connected.clone()
+    }
+
+    /// Asks a question of so many requests, once few enough others are under way.
+    pub(crate) async fn under_way<T, F: Future<Output = T>>(
+        &self,
+        requests: u32,
+        asks: impl FnOnce() -> F,
+    ) -> T {
+        // Never closed, so both are had.
+        let mut counted = Some(self.questions.acquire_many(requests).await);
+        let mut question = pin!(asks());
+        match timeout(STALL, &mut question).await {
+            Ok(answer) => answer,
+            Err(_) => {
+                let stalled = self.stalled.try_acquire_many(requests);
+                if stalled.is_ok() {
+                    drop(counted.take());
+                }
+                question.await
+            }
+        }
     }
 
     /// Whether a request that was refused over these connections has others to go over now.

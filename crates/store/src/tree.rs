@@ -11,9 +11,10 @@
 use std::fmt;
 use std::io;
 use std::sync::Arc;
+use std::sync::mpsc::channel;
 
 use forerun_io::source::Source;
-use forerun_io::source::tree::{Entry, Names, Stat, Tree};
+use forerun_io::source::tree::{Entry, Found, Names, Stat, Tree};
 use object_store::list::PaginatedListOptions;
 use object_store::{Error, ObjectStoreExt};
 
@@ -21,7 +22,7 @@ use crate::address::Address;
 use crate::listing::{Listing, stat};
 use crate::object::{Object, Version};
 use crate::store::{Connected, Store};
-use crate::{Client, StoreError};
+use crate::{Client, StoreError, asked};
 
 /// See the [module](self).
 pub struct ObjectTree {
@@ -99,13 +100,22 @@ impl Tree for ObjectTree {
     }
 
     fn find(&self, path: &str) -> io::Result<Option<Entry>> {
-        match self.root.below(path) {
-            _ if path.is_empty() => Ok(Some(Entry::Folder)),
-            Some(address) => self
-                .client
-                .ask(&self.store, |with| entry(with, address.clone())),
-            None => Ok(None),
-        }
+        let (give, given) = channel();
+        self.find_then(path, Box::new(move |found| drop(give.send(found))));
+        let failed = |_| Err(io::Error::other("the request panicked"));
+        given.recv().unwrap_or_else(failed)
+    }
+
+    fn find_then(&self, path: &str, then: Found) {
+        let address = match self.root.below(path) {
+            _ if path.is_empty() => return then(Ok(Some(Entry::Folder))),
+            None => return then(Ok(None)),
+            Some(address) => address,
+        };
+        let (store, limits) = (self.store.clone(), self.client.limits);
+        self.client.threads.spawn(async move {
+            then(asked(&store, &limits, 2, |with| entry(with, address.clone())).await);
+        });
     }
 
     fn list(&self, folder: &str) -> io::Result<Names> {

@@ -5,6 +5,8 @@
 mod http_server;
 
 use std::io;
+use std::sync::mpsc::channel;
+use std::time::Duration;
 
 use forerun_io::source::fetch;
 use forerun_io::source::tree::{Entry, Stat, Tree};
@@ -216,6 +218,51 @@ fn a_name_stands_once_whatever_the_pages_are() {
             let tree = client.tree(base).unwrap();
             assert_eq!(names(&tree, "").unwrap(), expected, "{base}, {page} keys");
         }
+    }
+}
+
+#[test]
+fn names_that_hang_are_bounded_and_leave_others() {
+    let server = server(&["a"]);
+    let tree = client(&server).tree("s3://b").unwrap();
+    server.hang(Some("slow"));
+    let (give, given) = channel();
+    for number in 0..110 {
+        let give = give.clone();
+        let then = Box::new(move |found: io::Result<_>| give.send(found.unwrap()).unwrap());
+        tree.find_then(&format!("slow{number}"), then);
+    }
+    // Two requests each, of which 64 count and 192 hang.
+    assert_eq!(object(tree.find("a").unwrap()).bytes, 1);
+    let (_, most) = server.waiting();
+    assert!((2 * 64..=64 + 192).contains(&most), "{most} at once");
+    server.hang(None);
+    for _ in 0..110 {
+        assert_eq!(given.recv_timeout(Duration::from_secs(60)).unwrap(), None);
+    }
+}
+
+/// Each of the folders has more names than a tenth of the memory for pages.
+#[test]
+fn folders_that_stay_open_are_listed_whole() {
+    let server = Server::start();
+    for number in 0..2000 {
+        let key = format!("/b/{number:04}{}", "n".repeat(240));
+        server.put(&key, "1", Vec::new());
+    }
+    server.put(&format!("/b/0999{}/x", "n".repeat(240)), "1", Vec::new());
+    let tree = client(&server).tree("s3://b").unwrap();
+    let mut open: Vec<_> = (0..30).map(|_| tree.list("").unwrap()).collect();
+    let mut names = vec![Vec::new(); open.len()];
+    for _ in 0..4 {
+        for (listing, names) in open.iter_mut().zip(&mut names) {
+            names.extend(listing.take(600).map(|entry| entry.unwrap().0));
+        }
+    }
+    for names in &mut names {
+        names.sort();
+        names.dedup();
+        assert_eq!(names.len(), 2000);
     }
 }
 

@@ -40,6 +40,9 @@ pub enum Entry {
 /// Names in a folder, as they come.
 pub type Names = Box<dyn Iterator<Item = io::Result<(String, Entry)>> + Send>;
 
+/// Takes the answer of [`Tree::find_then`].
+pub type Found = Box<dyn FnOnce(io::Result<Option<Entry>>) + Send>;
+
 /// Folders and objects by their paths: names with `/` between them, none of them empty, `.` or `..`. The
 /// root is the empty path. Calls may wait for a server.
 ///
@@ -96,6 +99,12 @@ pub trait Tree: fmt::Debug + Send + Sync {
     /// # Errors
     /// The original error, with its number ([`raw_os_error`](io::Error::raw_os_error)) where it has one.
     fn find(&self, path: &str) -> io::Result<Option<Entry>>;
+
+    /// As [`find`](Self::find), with the answer given to `then`: here, or on a thread of the tree, so that none waits
+    /// for each question.
+    fn find_then(&self, path: &str, then: Found) {
+        then(self.find(path));
+    }
 
     /// Names in a folder. Those that come or go meanwhile are among them or not.
     ///

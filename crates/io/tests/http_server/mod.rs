@@ -80,6 +80,11 @@ struct State {
     /// Requests that must have come before any is answered.
     held: u64,
     arrived: u64,
+    /// Requests with this in their path are not answered.
+    hanging: Option<&'static str>,
+    /// Requests that wait for their answer, and the most of them at once.
+    waiting: usize,
+    waiting_most: usize,
     bare: Bare,
     /// The most keys of a page.
     page: usize,
@@ -102,6 +107,9 @@ impl Default for State {
             body_bytes: 0,
             held: 0,
             arrived: 0,
+            hanging: None,
+            waiting: 0,
+            waiting_most: 0,
             bare: Bare::Nowhere,
             page: 1000,
             again: None,
@@ -176,6 +184,20 @@ impl Server {
         state.held = state.arrived + requests;
     }
 
+    /// Requests with this in their path are not answered from now on, or all are again.
+    #[allow(dead_code, reason = "of one test program")]
+    pub(crate) fn hang(&self, part: Option<&'static str>) {
+        self.shared.state.lock().unwrap().hanging = part;
+        self.shared.another.notify_all();
+    }
+
+    /// Requests that wait for their answer, and the most of them at once.
+    #[allow(dead_code, reason = "of one test program")]
+    pub(crate) fn waiting(&self) -> (usize, usize) {
+        let state = self.shared.state.lock().unwrap();
+        (state.waiting, state.waiting_most)
+    }
+
     /// Faults that no answer had yet.
     pub(crate) fn faults_left(&self) -> usize {
         self.shared.state.lock().unwrap().faults.len()
@@ -241,9 +263,15 @@ fn serve(stream: &TcpStream, shared: &Shared) {
     while let Some(asked) = asked(&mut lines) {
         let mut state = shared.state.lock().unwrap();
         state.arrived += 1;
+        state.waiting += 1;
+        state.waiting_most = state.waiting_most.max(state.waiting);
         shared.another.notify_all();
-        let is_held = |state: &mut State| state.arrived < state.held;
+        let is_held = |state: &mut State| {
+            let hangs = |part| asked.path.contains(part);
+            state.arrived < state.held || state.hanging.is_some_and(hangs)
+        };
         let mut state = shared.another.wait_while(state, is_held).unwrap();
+        state.waiting -= 1;
         let (head, body, end) = answer(&asked, &mut state);
         drop(state);
         let mut out = stream;
