@@ -33,7 +33,7 @@ use fuser::BackgroundSession;
 use rustix::io::Errno;
 
 use self::folder::Folder;
-use self::nodes::{Known, Nodes};
+use self::nodes::Nodes;
 use super::engine::EngineOfMount;
 use super::fs::beneath;
 use super::fs::nodes::Node;
@@ -84,17 +84,41 @@ impl ObjectFs {
         }
     }
 
-    /// Finds a name in a folder. The kernel is told of it, and must [`forget`](Self::forget) it.
-    ///
-    /// # Errors
-    /// `ENOENT`, and those of the store.
-    pub fn look_up(&self, parent: Node, name: &str) -> Result<(Node, Entry), Errno> {
-        if name.len() > NAME_BYTES_MAX {
-            return Err(Errno::NAMETOOLONG);
-        }
-        let path = self.nodes.path_of(parent, name)?;
-        let entry = self.find(&path)?.ok_or(Errno::NOENT)?;
-        Ok((self.nodes.found(parent, name, &entry), entry))
+    /// Finds a name in a folder, and gives it to `then`, on any thread. The kernel is told of it, and must
+    /// [`forget`](Self::forget) it. `ENOENT`, or an error of the store, are given in its place.
+    pub fn look_up(
+        self: &Arc<Self>,
+        parent: Node,
+        name: &str,
+        then: impl FnOnce(Result<(Node, Entry), Errno>) + Send + 'static,
+    ) {
+        let path = match name.len() > NAME_BYTES_MAX {
+            true => Err(Errno::NAMETOOLONG),
+            false => self.nodes.path_of(parent, name),
+        };
+        let path = match path {
+            Ok(path) => path,
+            Err(error) => return then(Err(error)),
+        };
+        let (fs, name) = (self.clone(), name.to_owned());
+        self.find_then(path, move |_, found| {
+            let entry = found.and_then(|entry| entry.ok_or(Errno::NOENT));
+            then(entry.map(|entry| (fs.nodes.found(parent, &name, &entry), entry)));
+        });
+    }
+
+    /// Finds a path, and gives it with its entry to `then`.
+    fn find_then(
+        self: &Arc<Self>,
+        path: String,
+        then: impl FnOnce(String, Result<Option<Entry>, Errno>) + Send + 'static,
+    ) {
+        let (fs, asked) = (self.clone(), path.clone());
+        let then = Box::new(move |found: io::Result<Option<Entry>>| {
+            let found = found.map_err(|error| fs.errno(&path, &error));
+            then(path, found);
+        });
+        self.tree.find_then(&asked, then);
     }
 
     /// A name that a listing gave: as [`look_up`](Self::look_up), without a request.
@@ -116,34 +140,44 @@ impl ObjectFs {
         self.nodes.known(node).map(|known| known.entry)
     }
 
-    /// Opens an object for a thread of some program: the number of the open file.
-    ///
-    /// # Errors
-    /// `ESTALE` if another version is there, or none; those of the store.
-    pub fn open(&self, node: Node, thread: u32) -> Result<u64, Errno> {
-        let known = self.nodes.known(node)?;
-        let path = self.nodes.path_of(known.parent, &known.name)?;
-        let stat = self.opened_version(node, &known, &path)?;
-        let reader = self.reader(&path, &stat)?;
-        let file = OpenFile::new(node, thread, stat.bytes, Some(reader), lane(node));
-        Ok(self.files.add(file))
-    }
-
-    /// The version of a node, if it is still there as far as is known.
-    fn opened_version(&self, node: Node, known: &Known, path: &str) -> Result<Stat, Errno> {
-        let Entry::Object(stat) = &known.entry else {
-            return Err(Errno::ISDIR);
+    /// Opens an object for a thread of some program, and gives the number of the open file to `then`, on any thread;
+    /// or `ESTALE` if another version is there, or none, or an error of the store.
+    pub fn open(
+        self: &Arc<Self>,
+        node: Node,
+        thread: u32,
+        then: impl FnOnce(Result<u64, Errno>) + Send + 'static,
+    ) {
+        let known = self.nodes.known(node).and_then(|known| {
+            let path = self.nodes.path_of(known.parent, &known.name)?;
+            Ok((path, known))
+        });
+        let (path, known) = match known {
+            Ok(known) => known,
+            Err(error) => return then(Err(error)),
+        };
+        let Entry::Object(stat) = known.entry else {
+            return then(Err(Errno::ISDIR));
         };
         if stat.version.is_some() && known.as_of.elapsed() < self.fresh {
-            return Ok(stat.clone());
+            return then(self.opened(node, thread, &path, &stat));
         }
-        match self.find(path)? {
-            Some(Entry::Object(now)) if nodes::is_same(stat, &now) => {
-                self.nodes.saw(node, &now);
-                Ok(now)
-            }
-            _ => Err(Errno::STALE),
-        }
+        let fs = self.clone();
+        self.find_then(path, move |path, found| {
+            then(found.and_then(|found| match found {
+                Some(Entry::Object(now)) if nodes::is_same(&stat, &now) => {
+                    fs.nodes.saw(node, &now);
+                    fs.opened(node, thread, &path, &now)
+                }
+                _ => Err(Errno::STALE),
+            }));
+        });
+    }
+
+    fn opened(&self, node: Node, thread: u32, path: &str, stat: &Stat) -> Result<u64, Errno> {
+        let reader = self.reader(path, stat)?;
+        let file = OpenFile::new(node, thread, stat.bytes, Some(reader), lane(node));
+        Ok(self.files.add(file))
     }
 
     fn reader(&self, path: &str, stat: &Stat) -> Result<Reader, Errno> {

@@ -13,7 +13,7 @@ use snapbox::cmd::cargo_bin;
 use tempfile::TempDir;
 
 use super::announced::{count, hint, stats};
-use super::http_server::{Fault, Server};
+use super::http_server::{Bare, Fault, Server};
 use super::{Mounted, bytes, can_mount, folder, start_of};
 
 /// A look-up for each open: changes are seen by the next one.
@@ -247,6 +247,99 @@ fn a_store_that_hangs_holds_up_its_readers_and_not_the_end_of_the_mount() {
             reader.join().unwrap().is_err(),
             "none of its bytes ever came"
         );
+    }
+}
+
+/// The sizes of a folder come with its names, also for a program that reads all names first.
+#[test]
+fn the_sizes_of_a_folder_cost_no_request_for_each_name() {
+    let server = Server::start();
+    for number in 0..3000 {
+        put(&server, &format!("f/k{number:04}"), 1, vec![0; 3]);
+    }
+    let believed = ["--entry-timeout", "3600s", "--attribute-timeout", "3600s"];
+    let Some(mounted) = mount(&server, "s3://b", &believed) else {
+        return;
+    };
+    let (before, _) = server.counts();
+    let names: Vec<_> = fs::read_dir(mounted.point("f")).unwrap().collect();
+    assert_eq!(names.len(), 3000);
+    for name in names {
+        assert_eq!(fs::metadata(name.unwrap().path()).unwrap().len(), 3);
+    }
+    let (after, _) = server.counts();
+    assert!(after - before < 30, "{} requests", after - before);
+}
+
+/// Names that the store does not answer for cost no thread each, and leave others.
+#[test]
+fn names_that_hang_hold_up_their_programs_alone() {
+    let server = Server::start();
+    put(&server, "a", 1, vec![7]);
+    put(&server, "f/b", 1, vec![7]);
+    let Some(mounted) = mount(&server, "s3://b", &EACH_OPEN) else {
+        return;
+    };
+    server.hang(Some("slow"));
+    let point = mounted.point("");
+    let stats: Vec<_> = (0..110)
+        .map(|number| {
+            let path = point.join(format!("slow{number}"));
+            std::thread::spawn(move || fs::metadata(path).map(drop))
+        })
+        .collect();
+    super::eventually("all that may hang do", || server.waiting().0 >= 128);
+    assert_eq!(fs::read(mounted.point("a")).unwrap(), [7]);
+    assert_eq!(fs::read_dir(mounted.point("f")).unwrap().count(), 1);
+    let status = fs::read_to_string(format!("/proc/{}/status", mounted.daemon.id())).unwrap();
+    let threads = status
+        .lines()
+        .find_map(|line| line.strip_prefix("Threads:"));
+    let threads: u32 = threads.unwrap().trim().parse().unwrap();
+    assert!(threads <= 64, "{threads} threads");
+    server.hang(None);
+    for stat in stats {
+        let missing = stat.join().unwrap().unwrap_err();
+        assert_eq!(missing.raw_os_error(), Some(libc::ENOENT));
+    }
+}
+
+#[test]
+fn listed_objects_are_read_whatever_form_their_tags_have() {
+    let server = Server::start();
+    let mut expected = BTreeMap::new();
+    for (number, size) in [0, 3, 300_000].into_iter().enumerate() {
+        let content = bytes(size, number as u64);
+        put(&server, &format!("f/{number}"), 1, content.clone());
+        expected.insert(PathBuf::from(format!("f/{number}")), content);
+    }
+    let stores = [
+        ("s3://b", vec![("AWS_ENDPOINT_URL", server.url(""))]),
+        (
+            "az://b",
+            vec![
+                ("AZURE_STORAGE_ACCOUNT_NAME", "account".to_owned()),
+                ("AZURE_STORAGE_ENDPOINT", server.url("")),
+            ],
+        ),
+        ("gs://b", vec![("GOOGLE_BASE_URL", server.url(""))]),
+    ];
+    for bare in [
+        Bare::Nowhere,
+        Bare::InListings,
+        Bare::InAnswers,
+        Bare::Everywhere,
+    ] {
+        server.bare(bare);
+        for (address, variables) in &stores {
+            if !can_mount() {
+                return;
+            }
+            let folder: TempDir = folder();
+            let daemon = start_of(Path::new(address), folder.path(), &[], variables);
+            let mounted = Mounted { folder, daemon };
+            assert!(files(&mounted.point("")) == expected, "{address}, {bare:?}");
+        }
     }
 }
 

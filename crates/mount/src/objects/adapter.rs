@@ -1,13 +1,14 @@
 //! The FUSE adapter of an object store: requests of the kernel in, answers out, no decisions.
 //!
 //! As the [adapter of directories](crate::fuse), for a tree without links, rights and extended attributes.
-//! A call that asks the store waits for its answer, so each is made in a [lane](crate::lanes) of its own;
-//! [`reads`](crate::fuse::reads) does the reads.
+//! A name is answered when the store has answered, without a thread for it; a listing waits in the least busy of some
+//! [lanes](crate::lanes); [`reads`](crate::fuse::reads) does the reads.
 
 use std::ffi::OsStr;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use forerun_io::source::tree::Entry;
 use fuser::{
@@ -17,12 +18,12 @@ use fuser::{
 };
 use rustix::process::{getgid, getuid};
 
-use super::{ObjectFs, lane};
+use super::ObjectFs;
 use crate::fs::nodes::Node;
 use crate::fuse::reads::{Read, Reads};
 use crate::fuse::wire::errno;
 use crate::fuse::{REQUEST_BYTES_MAX, session};
-use crate::lanes::Lanes;
+use crate::lanes::{LaneOf, Lanes};
 use crate::mounted::Serving;
 use crate::read_times::ReadTimes;
 use crate::trust::Trust;
@@ -43,12 +44,17 @@ const NO_NUMBER: INodeNo = INodeNo(0xffff_ffff);
 /// The longest name, for `statfs`.
 const NAME_BYTES: u32 = super::NAME_BYTES_MAX as u32;
 
+/// Lanes of listings, each with one thread beside those that take requests.
+const LISTING_LANES: usize = 16;
+
 /// Needs of calls, on any thread.
 struct Served {
     fs: Arc<ObjectFs>,
     reads: Reads,
     times: Arc<ReadTimes>,
     trust: Trust,
+    /// Calls in each lane of listings.
+    listings: [AtomicUsize; LISTING_LANES],
     user: u32,
     group: u32,
 }
@@ -71,6 +77,7 @@ pub(super) fn serve(
         fs,
         times: serving.times,
         trust: serving.trust,
+        listings: Default::default(),
         user: getuid().as_raw(),
         group: getgid().as_raw(),
     };
@@ -113,10 +120,8 @@ impl Served {
         }
     }
 
-    fn look_up(&self, parent: Node, name: &OsStr, reply: ReplyEntry) {
-        // Keys are text.
-        let name = name.to_str().ok_or(rustix::io::Errno::NOENT);
-        match name.and_then(|name| self.fs.look_up(parent, name)) {
+    fn found(&self, found: Result<(Node, Entry), rustix::io::Errno>, reply: ReplyEntry) {
+        match found {
             Ok((node, entry)) => {
                 let Trust {
                     attributes,
@@ -144,10 +149,28 @@ fn kind(entry: &Entry) -> FileType {
 }
 
 impl Adapter {
-    /// Makes a call about a node in its lane.
-    fn call(&self, node: INodeNo, call: impl FnOnce(&Served) + Send + 'static) {
+    /// Makes a call that lists, in the lane with the fewest: those that hang leave the other lanes free.
+    fn list(&self, call: impl FnOnce(&Served) + Send + 'static) {
         let served = self.served.clone();
-        self.lanes.call(lane(Node(node.0)), move || call(&served));
+        let busy = |lane: &usize| served.listings[*lane].load(Ordering::Relaxed);
+        let lane = (0..LISTING_LANES).min_by_key(busy).unwrap_or_default();
+        served.listings[lane].fetch_add(1, Ordering::Relaxed);
+        // Those of open files have the numbers of their nodes, from 1 on.
+        let of = LaneOf::MountPoint(u64::MAX - lane as u64);
+        self.lanes.call(of, move || {
+            // Also at a panic.
+            let _ends = Ends(&served.listings[lane]);
+            call(&served);
+        });
+    }
+}
+
+/// One call less in a lane.
+struct Ends<'a>(&'a AtomicUsize);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -158,7 +181,6 @@ impl Filesystem for Adapter {
             &[
                 InitFlags::FUSE_PARALLEL_DIROPS,
                 InitFlags::FUSE_DO_READDIRPLUS,
-                InitFlags::FUSE_READDIRPLUS_AUTO,
                 InitFlags::FUSE_ASYNC_DIO,
             ],
         );
@@ -166,10 +188,13 @@ impl Filesystem for Adapter {
     }
 
     fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
-        let (name, served) = (name.to_owned(), self.served.clone());
-        let lane = crate::fuse::mount_point(parent, &name);
-        self.lanes
-            .call(lane, move || served.look_up(Node(parent.0), &name, reply));
+        let served = self.served.clone();
+        let Some(name) = name.to_str() else {
+            // Keys are text.
+            return served.found(Err(rustix::io::Errno::NOENT), reply);
+        };
+        let then = move |found| served.found(found, reply);
+        self.served.fs.look_up(Node(parent.0), name, then);
     }
 
     fn forget(&self, _: &Request, node: INodeNo, lookups: u64) {
@@ -187,16 +212,14 @@ impl Filesystem for Adapter {
     }
 
     fn open(&self, request: &Request, node: INodeNo, _: OpenFlags, reply: ReplyOpen) {
-        let thread = request.pid();
-        self.call(node, move |served| {
-            match served.fs.open(Node(node.0), thread) {
-                Ok(handle) => reply.opened(
-                    FileHandle(handle),
-                    FopenFlags::FOPEN_KEEP_CACHE | FopenFlags::FOPEN_NOFLUSH,
-                ),
-                Err(error) => reply.error(errno(error)),
-            }
-        });
+        let then = move |opened| match opened {
+            Ok(handle) => reply.opened(
+                FileHandle(handle),
+                FopenFlags::FOPEN_KEEP_CACHE | FopenFlags::FOPEN_NOFLUSH,
+            ),
+            Err(error) => reply.error(errno(error)),
+        };
+        self.served.fs.open(Node(node.0), request.pid(), then);
     }
 
     fn read(
@@ -257,7 +280,7 @@ impl Filesystem for Adapter {
         from: u64,
         mut reply: ReplyDirectory,
     ) {
-        self.call(node, move |served| {
+        self.list(move |served| {
             let mut take =
                 |name: &str, entry: &Entry, next| !reply.add(NO_NUMBER, next, kind(entry), name);
             let read = served
@@ -278,7 +301,7 @@ impl Filesystem for Adapter {
         from: u64,
         mut reply: ReplyDirectoryPlus,
     ) {
-        self.call(node, move |served| {
+        self.list(move |served| {
             let (folder, fs) = (Node(node.0), &served.fs);
             // Both times are one for the library; the shorter one is never too long.
             let believed = served.trust.attributes.min(served.trust.entries);
