@@ -1,6 +1,7 @@
 """Objects of an HTTP server, by their address."""
 
 import hashlib
+import io
 import pickle
 import re
 import threading
@@ -21,7 +22,7 @@ class Ranges(BaseHTTPRequestHandler):
         tag = '"' + hashlib.sha256(content).hexdigest() + '"'
         first, last = re.fullmatch(r"bytes=(\d+)-(\d+)", self.headers["Range"]).groups()
         body, status = content[int(first) : int(last) + 1], 206
-        if self.headers.get("If-Match", tag) != tag:
+        if self.headers.get("If-Match", tag) != tag or int(last) >= self.server.fault:
             body, status = b"", 412
         if self.path != "/object":
             body, status = b"", 404
@@ -40,9 +41,9 @@ class Ranges(BaseHTTPRequestHandler):
 @pytest.fixture
 def server(content):
     server = ThreadingHTTPServer(("127.0.0.1", 0), Ranges)
-    server.content = content
+    server.content, server.fault = content, len(content)
     server.address = f"http://127.0.0.1:{server.server_port}"
-    serving = threading.Thread(target=server.serve_forever)
+    serving = threading.Thread(target=server.serve_forever, args=(0.01,))
     serving.start()
     yield server
     server.shutdown()
@@ -56,6 +57,27 @@ def test_an_object_is_read_as_a_file(server, engine, content):
         assert file.read() == content
         file.seek(9)
         assert pickle.loads(pickle.dumps(file)).read(5) == content[9:14]
+
+
+@pytest.mark.parametrize("fault", [4096, 3 << 20])
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda file, size: file.read(),
+        lambda file, size: file.read(size),
+        lambda file, size: file.pread(size, 0),
+        lambda file, size: file.readinto(bytearray(size)),
+        lambda file, size: file.readinto_at(bytearray(size), 0),
+        lambda file, size: io.BufferedReader(file).read(size),
+        lambda file, size: list(file),
+    ],
+)
+def test_a_fault_behind_the_first_bytes_is_an_error(server, content, read, fault):
+    small = forerun.Engine(memory=1 << 20)
+    with forerun.open(server.address + "/object", engine=small) as file:
+        server.fault = fault
+        with pytest.raises(OSError):
+            read(file, len(content))
 
 
 def test_a_scheme_is_one_in_any_case(server, engine, content):
