@@ -21,6 +21,7 @@ pub mod announced;
 pub mod attributes;
 pub mod beneath;
 pub mod covered;
+pub mod ends;
 mod folders;
 mod gain;
 pub mod io_mode;
@@ -39,6 +40,7 @@ use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
+use std::time::Instant;
 
 use forerun_io::{Driver, OpensAhead};
 use rustix::fs::{FileType, Mode, OFlags, SeekFrom, StatVfs};
@@ -49,6 +51,7 @@ use super::open_file::OpenFile;
 use super::slots::Slots;
 use attributes::{Attributes, Version};
 use covered::Covered;
+use ends::Zeros;
 use io_mode::IoMode;
 use listing::Listing;
 use nodes::{FileSystem, Held, Node, Nodes};
@@ -215,9 +218,37 @@ impl SourceFs {
     /// # Errors
     /// `ESTALE` if it is not where it was found any more.
     pub fn attributes(&self, node: Node, thread: u32) -> Result<Attributes, Errno> {
+        let asked = Instant::now();
         let attributes = self.look_up_attributes(node, thread)?;
-        self.nodes.told(node, &attributes);
+        self.nodes.told(node, &attributes, thread, asked);
         Ok(attributes)
+    }
+
+    /// Zeros in the kernel's pages of a file, which it must drop before it has this size: see
+    /// [`ends`]. Without the notice that follows its attributes will not count.
+    #[must_use]
+    pub fn zeros_below(&self, node: Node, size: u64) -> Option<Zeros> {
+        self.nodes.ends(node)?.zeros_below(size)
+    }
+
+    /// The kernel dropped these pages.
+    pub fn zeros_dropped(&self, node: Node, zeros: Zeros) {
+        if let Some(ends) = self.nodes.ends(node) {
+            ends.dropped(zeros);
+        }
+    }
+
+    /// The kernel is about to be notified that its attributes of a file do not hold, before an answer
+    /// to this thread.
+    pub fn notifies(&self, node: Node, thread: u32) {
+        if let Some(ends) = self.nodes.ends(node) {
+            ends.notifies(thread, Instant::now());
+        }
+    }
+
+    /// The kernel may not take in the attributes of a file that are sent now.
+    pub fn doubt(&self, node: Node) {
+        self.nodes.doubt(node);
     }
 
     fn look_up_attributes(&self, node: Node, thread: u32) -> Result<Attributes, Errno> {
@@ -326,6 +357,7 @@ impl SourceFs {
                     let _ = reader.look();
                 }
                 self.nodes.saw(held.node, now.version);
+                self.notifies(held.node, 0);
                 changed.push(held.node);
             }
         }

@@ -65,7 +65,7 @@ struct Adapter {
 
 impl Adapter {
     /// Makes a call about a node in its lane.
-    fn call(&self, node: INodeNo, call: impl FnOnce(&Served) + Send + 'static) {
+    fn call(&self, node: INodeNo, call: impl FnOnce(&Arc<Served>) + Send + 'static) {
         self.call_in(self.served.fs.lane(Node(node.0)), call);
     }
 
@@ -83,7 +83,7 @@ impl Adapter {
         self.lanes.call(self.served.fs.lane(node), attempt);
     }
 
-    fn call_in(&self, lane: LaneOf, call: impl FnOnce(&Served) + Send + 'static) {
+    fn call_in(&self, lane: LaneOf, call: impl FnOnce(&Arc<Served>) + Send + 'static) {
         let served = self.served.clone();
         self.lanes.call(lane, move || call(&served));
     }
@@ -131,7 +131,7 @@ impl Filesystem for Adapter {
         let thread = request.pid();
         self.call(node, move |served| {
             match served.with_descriptors(|fs| fs.attributes(Node(node.0), thread)) {
-                Ok(attributes) => served.attributes(node, &attributes, reply),
+                Ok(attributes) => served.attributes(node, attributes, reply),
                 Err(error) => reply.error(served.refusal(node, thread, error)),
             }
         });
@@ -171,17 +171,22 @@ impl Filesystem for Adapter {
         offset: u64,
         size: u32,
         _: OpenFlags,
-        _: Option<LockOwner>,
+        owner: Option<LockOwner>,
         reply: ReplyData,
     ) {
         if size > REQUEST_BYTES_MAX {
             return reply.error(Errno::EINVAL);
         }
         let reply = self.served.times.begin(reply);
+        let thread = request.pid();
         let read = move |file: Arc<OpenFile>, reply| Read {
             file,
             offset,
             bytes: size as usize,
+            thread,
+            // Reads for its page cache have no owner.
+            direct: owner.is_some(),
+            looked: false,
             reply,
         };
         let fs = &self.served.fs;
@@ -208,7 +213,7 @@ impl Filesystem for Adapter {
             },
         };
         if let Ok(file) = &file {
-            file.asked_by(request.pid());
+            file.asked_by(thread);
         }
         match file {
             Ok(file) if file.reader().is_none() => {

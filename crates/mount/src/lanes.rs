@@ -44,6 +44,10 @@ pub enum LaneOf {
     MountPoint(u64),
     /// Reads that must wait where they are, of files on this device.
     LastWay(u64),
+    /// Reads of files on this device that end before the kernel's size.
+    Doubts(u64),
+    /// Pages of a file that the kernel has to drop.
+    Pages(u64),
     /// Files of a folder that are opened ahead.
     Ahead(u32),
     /// Those that are closed again, unused.

@@ -9,15 +9,20 @@
 //! keeps it alive: so the release is a better signal than the end of a process (a pidfd). Processor
 //! time, if it is requested, is that of the thread of the last request ([`Reader::belongs_to`]).
 
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use forerun_io::Reader;
 use rustix::io::Errno;
 
 use crate::fs::beneath;
+use crate::fs::ends::Ends;
 use crate::fs::nodes::Node;
 use crate::lanes::LaneOf;
+
+/// Reads in a row that are answered `EINTR`, most: a storm of changes has pauses, and each try costs a
+/// round trip.
+const REFUSED_MAX: u32 = 64;
 
 /// See the [module](self).
 #[derive(Debug)]
@@ -34,6 +39,10 @@ pub struct OpenFile {
     reader: OnceLock<Reader>,
     /// Lane of calls about it.
     pub lane: LaneOf,
+    /// Where the kernel takes it to end; none if its size cannot change.
+    ends: Option<Arc<Ends>>,
+    /// Reads in a row that were refused because that was in doubt.
+    refused: AtomicU32,
     /// Times the kernel asked for bytes.
     requests: AtomicU64,
     /// Bytes given to the kernel.
@@ -56,9 +65,39 @@ impl OpenFile {
             passthrough: reader.is_none(),
             reader: reader.map_or_else(OnceLock::new, OnceLock::from),
             lane,
+            ends: None,
+            refused: AtomicU32::new(0),
             requests: AtomicU64::new(0),
             bytes: AtomicU64::new(0),
             at: AtomicU64::new(0),
+        }
+    }
+
+    /// The same, of a file whose size may change.
+    #[must_use]
+    pub fn ending(self, ends: Arc<Ends>) -> Self {
+        let ends = Some(ends);
+        Self { ends, ..self }
+    }
+
+    /// Where the kernel takes it to end.
+    pub fn ends(&self) -> Option<&Ends> {
+        self.ends.as_deref()
+    }
+
+    /// A read met an end that is in doubt, for good or not. The error to answer: programs try again after
+    /// `EINTR`, and a file that changes all the time is not one to try for ever.
+    pub fn refuses(&self) -> Errno {
+        match self.refused.fetch_add(1, Ordering::Relaxed) < REFUSED_MAX {
+            true => Errno::INTR,
+            false => Errno::STALE,
+        }
+    }
+
+    /// A read was answered.
+    pub fn answered(&self) {
+        if self.refused.load(Ordering::Relaxed) > 0 {
+            self.refused.store(0, Ordering::Relaxed);
         }
     }
 

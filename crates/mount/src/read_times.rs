@@ -64,6 +64,13 @@ pub struct Counts {
     pub sum: Duration,
 }
 
+impl TimedReply {
+    /// When the request came in.
+    pub fn begun(&self) -> Instant {
+        self.begun
+    }
+}
+
 impl ReadTimes {
     /// A reply to a request that comes in now.
     pub fn begin(self: &Arc<Self>, reply: ReplyData) -> TimedReply {

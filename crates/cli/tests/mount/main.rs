@@ -31,6 +31,7 @@ mod staleness;
 mod stores;
 mod wait;
 mod watching;
+mod zeros;
 
 use std::ffi::OsStr;
 use std::fs;

@@ -65,6 +65,16 @@ impl SourceFs {
             let found = (!dots)
                 .then(|| self.lookup_here(node, &name.name).ok().flatten())
                 .flatten();
+            // With a larger size the kernel would show zeros; dropping them waits for reads.
+            let found = found.filter(|found| {
+                let bytes = found.attributes.version.bytes;
+                let fits = self.zeros_below(found.node, bytes).is_none();
+                if !fits {
+                    self.doubt(found.node);
+                    self.forget(found.node, 1);
+                }
+                fits
+            });
             let taken = take(found.as_ref(), name);
             let bytes = found.as_ref().map_or(0, |f| f.attributes.version.bytes);
             if let Some(found) = found.filter(|_| !taken) {

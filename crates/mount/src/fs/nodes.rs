@@ -24,6 +24,7 @@ use std::fs::File;
 use std::mem;
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Instant;
 
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
@@ -31,6 +32,7 @@ use rustix::process::{Resource, getrlimit};
 use self::table::Table;
 pub use self::table::{DEPTH_MAX, FileSystem, Node, Place, ROOT};
 use super::attributes::{Attributes, Version};
+use super::ends::Ends;
 use super::io_mode::IoMode;
 use super::passthrough::Backing;
 use super::told::Verdict;
@@ -66,6 +68,8 @@ pub struct Entered {
     pub first: bool,
     /// How the kernel reads the file.
     pub io: IoMode<Backing>,
+    /// Where the kernel takes it to end.
+    pub ends: Arc<Ends>,
 }
 
 /// Why an open was not entered.
@@ -142,11 +146,24 @@ impl Nodes {
         Ok(known.place.clone())
     }
 
-    /// Records attributes of a node sent to the kernel.
-    pub fn told(&self, node: Node, attributes: &Attributes) {
+    /// Records attributes of a node sent to a thread that asked at a given time.
+    pub fn told(&self, node: Node, attributes: &Attributes, thread: u32, asked: Instant) {
         if let Some(known) = lock(&self.table).nodes.get_mut(&node.0) {
-            known.told.add(attributes);
+            known.tells(attributes, thread, asked, Instant::now());
         }
+    }
+
+    /// The kernel may not have taken in the attributes of a node that it was sent last.
+    pub fn doubt(&self, node: Node) {
+        if let Some(known) = lock(&self.table).nodes.get_mut(&node.0) {
+            known.told.doubt();
+        }
+    }
+
+    /// Where the kernel takes a file to end, if that was ever opened.
+    #[must_use]
+    pub fn ends(&self, node: Node) -> Option<Arc<Ends>> {
+        lock(&self.table).nodes.get(&node.0)?.ends.clone()
     }
 
     /// Records an access list of a node sent to the kernel.
@@ -206,6 +223,7 @@ impl Nodes {
     pub fn opened(
         &self,
         node: Node,
+        thread: u32,
         descriptor: &Arc<File>,
         version: Version,
         wants_to_give: bool,
@@ -228,10 +246,13 @@ impl Nodes {
             .place
             .descriptor
             .get_or_insert_with(|| descriptor.clone());
+        let size = known.told.size();
+        let new = || Arc::new(Ends::new(size, thread, Instant::now()));
         Ok(Entered {
             before: known.seen.replace(version),
             first: known.giving,
             io,
+            ends: known.ends.get_or_insert_with(new).clone(),
         })
     }
 

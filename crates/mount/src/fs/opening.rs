@@ -110,12 +110,20 @@ impl SourceFs {
                 reader = Some(opened.map_err(|error| errno(&error))?);
             }
             // Others may have opened it meanwhile, in the other mode, or closed it.
-            match self.nodes.opened(node, file, version, gives, &wanted) {
+            match self
+                .nodes
+                .opened(node, thread, file, version, gives, &wanted)
+            {
                 Err(NotEntered::Other(mode)) => wanted = mode,
                 entered => break entered?,
             }
         };
-        let Entered { before, first, io } = entered;
+        let Entered {
+            before,
+            first,
+            io,
+            ends,
+        } = entered;
         let unlisted = reader.as_ref().is_some_and(|reader| {
             self.walk
                 .entered(place.parent, &place.name, reader, thread.into())
@@ -124,7 +132,7 @@ impl SourceFs {
             self.passthrough.count();
         }
         let lane = self.lane(node);
-        let file = OpenFile::new(node, thread, version.bytes, reader, lane);
+        let file = OpenFile::new(node, thread, version.bytes, reader, lane).ending(ends);
         Ok(Opened {
             handle: self.files.add(file),
             version,

@@ -82,6 +82,20 @@ impl Told {
         self.access_list.add(digest);
     }
 
+    /// The size that the kernel was told of, if it was told of one only.
+    #[must_use]
+    pub fn size(&self) -> Option<u64> {
+        match self.content {
+            Note::One((bytes, _)) => Some(bytes),
+            _ => None,
+        }
+    }
+
+    /// The kernel may not have taken in its last answer.
+    pub fn doubt(&mut self) {
+        self.content = Note::Mixed;
+    }
+
     /// Whether the access list has to be compared too: something changed and the kernel has a list.
     #[must_use]
     pub fn needs_access_list(&self, now: &Attributes) -> bool {

@@ -14,11 +14,11 @@ use fuser::{
 };
 
 use super::reads::Reads;
-use super::wire::{attr, errno, found_attr, generation, nameless, shown};
+use super::wire::{attr, errno, generation, nameless, shown};
 use crate::fs::attributes::Attributes;
 use crate::fs::nodes::Node;
 use crate::fs::{Found, Opened, SourceFs};
-use crate::lanes::LaneOf;
+use crate::lanes::{LaneOf, Lanes};
 use crate::open_file::OpenFile;
 use crate::read_times::ReadTimes;
 use crate::trust::Trust;
@@ -36,6 +36,7 @@ const WITH_OPEN_MAX: u64 = 128 << 10;
 pub(super) struct Served {
     pub(super) fs: Arc<SourceFs>,
     pub(super) reads: Reads,
+    pub(super) lanes: Arc<Lanes>,
     pub(super) times: Arc<ReadTimes>,
     /// Notifier for the kernel's cache; set before the first open.
     pub(super) kernel: OnceLock<Notifier>,
@@ -81,8 +82,9 @@ impl Served {
 
     /// The kernel drops its cached attributes of a file. Unlike dropping pages this waits for
     /// nothing, so a thread that serves may do it; a reply sent afterwards comes after it.
-    fn drop_attributes(&self, node: INodeNo) {
+    fn drop_attributes(&self, node: INodeNo, thread: u32) {
         const ATTRIBUTES_ONLY: i64 = -1;
+        self.fs.notifies(Node(node.0), thread);
         if let Some(kernel) = self.kernel.get()
             && let Err(error) = kernel.inval_inode(node, ATTRIBUTES_ONLY, 0)
         {
@@ -104,13 +106,61 @@ impl Served {
     pub(super) fn refusal(&self, node: INodeNo, thread: u32, error: rustix::io::Errno) -> Errno {
         if error == rustix::io::Errno::STALE {
             self.fs.refused(thread);
-            self.drop_attributes(node);
+            self.drop_attributes(node, thread);
         }
         errno(error)
     }
 
+    /// Answers that tell the kernel of a size wait until it has dropped zeros that would lie inside the
+    /// file. That waits for reads of these pages, so no thread does it that others need.
+    pub(super) fn telling(
+        self: &Arc<Self>,
+        node: Node,
+        attributes: Attributes,
+        answer: impl FnOnce(&Self, Attributes) + Send + 'static,
+    ) {
+        if self
+            .fs
+            .zeros_below(node, attributes.version.bytes)
+            .is_none()
+        {
+            return answer(self, attributes);
+        }
+        let served = self.clone();
+        self.lanes.later(LaneOf::Pages(node.0), move || {
+            let mut attributes = attributes;
+            // A notice crosses the answer, which the kernel ignores then.
+            served.fs.doubt(node);
+            if let Some(zeros) = served.drop_zeros(node, 0, attributes.version.bytes) {
+                attributes.version.bytes = zeros;
+            }
+            answer(&served, attributes);
+        });
+    }
+
+    /// The kernel drops pages of a file with zeros that would lie inside it at this size. Where some come
+    /// as fast as they are dropped: the largest size without any.
+    fn drop_zeros(&self, node: Node, thread: u32, size: u64) -> Option<u64> {
+        for _ in 0..TRIES {
+            let zeros = self.fs.zeros_below(node, size)?;
+            self.fs.notifies(node, thread);
+            let from = i64::try_from(zeros.from).unwrap_or(i64::MAX);
+            if let Some(kernel) = self.kernel.get()
+                && let Err(error) = kernel.inval_inode(INodeNo(node.0), from, 0)
+            {
+                tracing::debug!("the kernel keeps the pages of {node:?}: {error}");
+            }
+            self.fs.zeros_dropped(node, zeros);
+        }
+        self.fs.zeros_below(node, size).map(|zeros| zeros.from)
+    }
+
     /// Answers with the file found under a name.
-    pub(super) fn lookup(&self, found: Result<Found, rustix::io::Errno>, reply: ReplyEntry) {
+    pub(super) fn lookup(
+        self: &Arc<Self>,
+        found: Result<Found, rustix::io::Errno>,
+        reply: ReplyEntry,
+    ) {
         let Trust {
             attributes,
             entries,
@@ -118,10 +168,14 @@ impl Served {
             ..
         } = self.trust;
         match found {
-            Ok(found) => {
-                let generation = generation(&found.attributes);
-                reply.entry_with_ttls(&attributes, &entries, &found_attr(&found), generation);
-            }
+            Ok(Found {
+                node,
+                attributes: now,
+            }) => self.telling(node, now, move |_, now| {
+                let generation = generation(&now);
+                let attr = attr(&now, node.0);
+                reply.entry_with_ttls(&attributes, &entries, &attr, generation);
+            }),
             // Number zero: that there is none, for this long.
             Err(rustix::io::Errno::NOENT) if negative > Duration::ZERO => {
                 let nothing = nameless(0, rustix::fs::FileType::Unknown);
@@ -132,16 +186,23 @@ impl Served {
     }
 
     /// Answers with attributes.
-    pub(super) fn attributes(&self, node: INodeNo, attributes: &Attributes, reply: ReplyAttr) {
-        let shown = shown(Node(node.0), attributes);
-        reply.attr(&self.trust.attributes, &attr(attributes, shown));
+    pub(super) fn attributes(
+        self: &Arc<Self>,
+        node: INodeNo,
+        attributes: Attributes,
+        reply: ReplyAttr,
+    ) {
+        self.telling(Node(node.0), attributes, move |served, attributes| {
+            let shown = shown(Node(node.0), &attributes);
+            reply.attr(&served.trust.attributes, &attr(&attributes, shown));
+        });
     }
 
     /// Opens a file for a thread, and answers; or gives the reply back while the file has a lease, if that may
     /// last. Of a short file whose bytes are in memory, and of which the kernel has none, they go first. With
     /// the folder that is to be listed now.
     pub(super) fn open(
-        &self,
+        self: &Arc<Self>,
         node: INodeNo,
         thread: u32,
         asked: OpenFlags,
@@ -151,25 +212,18 @@ impl Served {
         let back = |file: &File| reply.open_backing(file);
         match self.with_descriptors(|fs| fs.open_to_give(Node(node.0), thread, &back)) {
             Ok(opened) => {
-                if opened.resized {
-                    self.drop_attributes(node);
+                let unlisted = opened.unlisted;
+                let size = opened.version.bytes;
+                if self.fs.zeros_below(Node(node.0), size).is_none() {
+                    self.opened(node, thread, asked, &opened, reply);
+                    return (None, unlisted);
                 }
-                let given = opened.first && self.gives(node, &opened);
-                let mut flags = FopenFlags::FOPEN_NOFLUSH;
-                let handle = FileHandle(opened.handle);
-                match opened.io.backing() {
-                    None => {
-                        flags.set(FopenFlags::FOPEN_KEEP_CACHE, opened.unchanged || given);
-                        reply.opened(handle, flags);
-                    }
-                    Some(backing) => {
-                        // The kernel drops its pages of the mount: it refuses to keep them. Direct
-                        // reads of the source must be aligned, those of a mount need not be.
-                        flags.set(FopenFlags::FOPEN_DIRECT_IO, is_direct(asked));
-                        reply.opened_passthrough(handle, flags, backing);
-                    }
-                }
-                (None, opened.unlisted)
+                let served = self.clone();
+                self.lanes.later(LaneOf::Pages(node.0), move || {
+                    served.drop_zeros(Node(node.0), thread, size);
+                    served.opened(node, thread, asked, &opened, reply);
+                });
+                (None, unlisted)
             }
             Err(error) if may_last && self.is_leased(node, error) => (Some(reply), None),
             Err(error) => {
@@ -183,6 +237,35 @@ impl Served {
     fn is_leased(&self, node: INodeNo, error: rustix::io::Errno) -> bool {
         let place = || self.fs.nodes().place(Node(node.0));
         error == rustix::io::Errno::AGAIN && place().is_ok_and(|place| !place.served)
+    }
+
+    /// Answers an open.
+    fn opened(
+        &self,
+        node: INodeNo,
+        thread: u32,
+        asked: OpenFlags,
+        opened: &Opened,
+        reply: ReplyOpen,
+    ) {
+        if opened.resized {
+            self.drop_attributes(node, thread);
+        }
+        let given = opened.first && self.gives(node, opened);
+        let mut flags = FopenFlags::FOPEN_NOFLUSH;
+        let handle = FileHandle(opened.handle);
+        match opened.io.backing() {
+            None => {
+                flags.set(FopenFlags::FOPEN_KEEP_CACHE, opened.unchanged || given);
+                reply.opened(handle, flags);
+            }
+            Some(backing) => {
+                // The kernel drops its pages of the mount: it refuses to keep them. Direct
+                // reads of the source must be aligned, those of a mount need not be.
+                flags.set(FopenFlags::FOPEN_DIRECT_IO, is_direct(asked));
+                reply.opened_passthrough(handle, flags, backing);
+            }
+        }
     }
 
     /// Gives the kernel all bytes of a file that was opened. The file is open nowhere else, so no
@@ -208,7 +291,12 @@ impl Served {
         if bytes == 0 || bytes > WITH_OPEN_MAX || !reader.is_resident(0, bytes as usize) {
             return false;
         }
-        let give = |data: &[u8]| kernel.store(node, 0, data).is_ok();
+        let give = |data: &[u8]| {
+            if let Some(ends) = file.ends() {
+                ends.stores(data.len() as u64);
+            }
+            kernel.store(node, 0, data).is_ok()
+        };
         self.reads.now(&file, bytes as usize, give) == Some(true)
     }
 

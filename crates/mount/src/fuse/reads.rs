@@ -26,9 +26,10 @@ mod admission;
 
 use std::collections::VecDeque;
 use std::io;
+use std::mem;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use forerun_io::Reader;
 use forerun_io::footprint::Pages;
@@ -38,6 +39,7 @@ use self::admission::Admission;
 use super::room::Room;
 use super::wire::errno;
 use crate::fs::beneath;
+use crate::fs::ends::{Answer, Verdict};
 use crate::lanes::{LaneOf, Lanes};
 use crate::lock;
 use crate::mounted::Mounted;
@@ -58,6 +60,9 @@ const IDLE: Duration = Duration::from_secs(10);
 /// How often a read whose blocks were gone again waits for them anew. Once or twice happens where
 /// memory is short; a read that fails eight times does not fit.
 const ROUNDS_MAX: u32 = 8;
+
+/// The kernel reads a page again that came with an error.
+const PAGE: usize = 4096;
 
 /// Tells how many bytes may be awaited at once now.
 pub type AwaitedMax = Box<dyn Fn() -> u64 + Send + Sync>;
@@ -110,8 +115,24 @@ pub struct Read {
     pub offset: u64,
     /// So many bytes.
     pub bytes: usize,
+    /// For this thread.
+    pub thread: u32,
+    /// Past the kernel's page cache.
+    pub direct: bool,
+    /// The file was looked at, because it ended before the kernel's size.
+    pub looked: bool,
     /// Destination of the answer.
     pub reply: TimedReply,
+}
+
+/// How far a read came.
+enum Copied {
+    /// It was answered.
+    Answered,
+    /// Bytes of it are not in memory.
+    Gone(Read),
+    /// It ends where the kernel may not take the file to end.
+    Doubted(Read),
 }
 
 impl Reads {
@@ -204,29 +225,68 @@ impl Read {
         reader.and_then(Reader::device).unwrap_or_default()
     }
 
-    /// Copies the bytes in memory and answers; the read itself if some are missing.
-    fn copy(self, buffer: Option<&mut [u8]>, fresh: bool) -> Option<Self> {
+    /// Copies the bytes in memory and answers.
+    fn copy(self, buffer: Option<&mut [u8]>, fresh: bool) -> Copied {
         let Some(buffer) = buffer else {
             self.reply.error(Errno::ENOMEM);
-            return None;
+            return Copied::Answered;
         };
         match self.file.read_resident(buffer, self.offset, fresh) {
-            Some(count) => self.reply.data(&buffer[..count]),
-            None => return Some(self),
+            Some(count) => self.answer(&buffer[..count]),
+            None => Copied::Gone(self),
         }
-        None
     }
 
     /// Reads block by block and answers.
-    fn take(self) {
+    fn take(self) -> Copied {
         let Ok(mut buffer) = Pages::new(self.bytes.max(1)) else {
-            return self.reply.error(Errno::ENOMEM);
+            self.reply.error(Errno::ENOMEM);
+            return Copied::Answered;
         };
         let buffer = &mut buffer[..self.bytes];
         match self.file.read(buffer, self.offset, false) {
-            Ok(count) => self.reply.data(&buffer[..count]),
+            Ok(count) => return self.answer(&buffer[..count]),
             Err(error) => self.reply.error(errno(error)),
         }
+        Copied::Answered
+    }
+
+    /// Answers with these bytes, unless the kernel may fill them up with zeros: see
+    /// [`ends`](crate::fs::ends). A read past its page cache it never does.
+    fn answer(self, bytes: &[u8]) -> Copied {
+        let file = self.file.clone();
+        let Some(ends) = file.ends().filter(|_| !self.direct) else {
+            self.reply.data(bytes);
+            return Copied::Answered;
+        };
+        let answer = Answer {
+            offset: self.offset,
+            asked: self.bytes,
+            given: bytes.len(),
+            thread: self.thread,
+            received: self.reply.begun(),
+        };
+        match ends.answer(&answer) {
+            Verdict::Doubtful => return Copied::Doubted(self),
+            Verdict::Known => self.reply.data(bytes),
+            Verdict::Cut => {
+                self.reply.data(bytes);
+                ends.cut_given(answer.thread, Instant::now());
+            }
+        }
+        file.answered();
+        Copied::Answered
+    }
+
+    /// Answers with an error, because the end of the file is in doubt. Of a read of many pages the kernel
+    /// asks for each again: by then nothing crosses its answer.
+    fn refuse(self) {
+        if self.bytes > PAGE
+            && let Some(ends) = self.file.ends()
+        {
+            thread::sleep(ends.calm_in(self.thread, Instant::now()));
+        }
+        self.reply.error(errno(self.file.refuses()));
     }
 }
 
@@ -254,11 +314,15 @@ impl Shared {
             return;
         };
         drop(state);
-        self.await_bytes(read, 0);
+        let round = u32::from(read.looked);
+        self.await_bytes(read, round);
     }
 
-    /// A read was answered: others of its device may enter.
-    fn leave(self: &Arc<Self>, device: u64, bytes: usize) {
+    /// A read was answered, or is in doubt: others of its device may enter.
+    fn leave(self: &Arc<Self>, device: u64, bytes: usize, copied: Copied) {
+        if let Copied::Doubted(read) = copied {
+            self.doubted(read);
+        }
         let most = (self.awaited_max)();
         let mut state = lock(&self.state);
         state.admission.leave(device, bytes);
@@ -302,8 +366,10 @@ impl Shared {
         let (shared, bytes, device) = (self.clone(), read.bytes, read.device());
         let work = Box::new(move |buffer: Option<&mut [u8]>| -> Next {
             match read.copy(buffer, false) {
-                None => Some(Box::new(move || shared.leave(device, bytes))),
-                Some(read) => Some(Box::new(move || shared.await_elsewhere(read, round + 1))),
+                Copied::Gone(read) => {
+                    Some(Box::new(move || shared.await_elsewhere(read, round + 1)))
+                }
+                copied => Some(Box::new(move || shared.leave(device, bytes, copied))),
             }
         });
         self.later(Job { bytes, work });
@@ -313,8 +379,23 @@ impl Shared {
     fn last_way(self: &Arc<Self>, read: Read) {
         let (shared, device, bytes) = (self.clone(), read.device(), read.bytes);
         self.lanes.later(LaneOf::LastWay(device), move || {
-            read.take();
-            shared.leave(device, bytes);
+            let copied = read.take();
+            shared.leave(device, bytes, copied);
+        });
+    }
+
+    /// A read met the end of its file where the kernel may take it to be longer. The file may have grown
+    /// since it was looked at; if not, the read is refused.
+    fn doubted(self: &Arc<Self>, mut read: Read) {
+        let shared = self.clone();
+        self.lanes.later(LaneOf::Doubts(read.device()), move || {
+            if mem::replace(&mut read.looked, true) {
+                return read.refuse();
+            }
+            match read.file.reader().map(Reader::look) {
+                Some(Err(error)) => read.reply.error(errno(beneath::errno(&error))),
+                _ => shared.enter(read),
+            }
         });
     }
 
@@ -361,8 +442,11 @@ impl Shared {
         let shared = self.clone();
         let work = move |buffer: Option<&mut [u8]>| -> Next {
             // Given up in between: it waits as any other.
-            let read = read.copy(buffer, true)?;
-            Some(Box::new(move || shared.enter(read)))
+            match read.copy(buffer, true) {
+                Copied::Answered => None,
+                Copied::Gone(read) => Some(Box::new(move || shared.enter(read))),
+                Copied::Doubted(read) => Some(Box::new(move || shared.doubted(read))),
+            }
         };
         drop(self.carry_out(buffer, bytes, work));
     }

@@ -135,6 +135,7 @@ impl Mounted for SourceFs {
         let served = Arc::new(Served {
             fs: self.clone(),
             reads,
+            lanes: lanes.clone(),
             times: serving.times,
             kernel: OnceLock::new(),
             trust: serving.trust,

@@ -244,6 +244,9 @@ impl Filesystem for Adapter {
                     file,
                     offset,
                     bytes: size as usize,
+                    thread: request.pid(),
+                    direct: false,
+                    looked: false,
                     reply,
                 });
             }

@@ -16,10 +16,12 @@ use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Instant;
 
 use rustix::fs::FileType;
 
 use crate::fs::attributes::{Attributes, Key, Time, Version};
+use crate::fs::ends::Ends;
 use crate::fs::io_mode::IoMode;
 use crate::fs::passthrough::Backing;
 use crate::fs::told::Told;
@@ -77,6 +79,8 @@ pub(super) struct Known {
     pub(super) opens: u32,
     pub(super) io: IoMode<Backing>,
     pub(super) seen: Option<Version>,
+    /// Where the kernel takes it to end, once it was opened.
+    pub(super) ends: Option<Arc<Ends>>,
     /// The kernel is being given its bytes.
     pub(super) giving: bool,
 }
@@ -122,7 +126,16 @@ impl Known {
             opens: 0,
             io: IoMode::Cached,
             seen: None,
+            ends: None,
             giving: false,
+        }
+    }
+
+    /// A thread is told of these attributes, which it asked for at a given time.
+    pub(super) fn tells(&mut self, told: &Attributes, thread: u32, asked: Instant, now: Instant) {
+        self.told.add(told);
+        if let Some(ends) = &self.ends {
+            ends.tells(told.version.bytes, thread, asked, now);
         }
     }
 }
@@ -162,8 +175,10 @@ impl Table {
             known.place = Place::new(attributes, parent, name, on);
             known.told = Told::default();
             known.seen = None;
+            known.ends = None;
         }
-        known.told.add(attributes);
+        let now = Instant::now();
+        known.tells(attributes, 0, now, now);
         known.place.mounted = on.mounted;
         known.place.parent = parent;
         if known.place.name != name {
