@@ -8,6 +8,7 @@
 //! A file system that is not in the list counts as served: that is slower, never wrong.
 
 use std::fs::File;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 /// `f_type` of local file systems, by `linux/magic.h`.
@@ -66,6 +67,46 @@ pub(crate) fn file_system(file: BorrowedFd<'_>) -> u32 {
     if failed { 0 } else { found.f_type as u32 }
 }
 
+/// A digest of the handle of an open file (`name_to_handle_at(2)`): where a server gives several files one
+/// inode number, it tells them apart. 0 if the file system has no handles. No server is asked.
+///
+/// A server may give a file another handle once neither a program nor the kernel has it.
+#[must_use]
+pub fn handle(file: BorrowedFd<'_>) -> u64 {
+    /// `struct file_handle`, with room for the longest (`MAX_HANDLE_SZ`).
+    #[repr(C)]
+    struct Handle {
+        bytes: u32,
+        kind: i32,
+        handle: [u8; 128],
+    }
+    let mut found = Handle {
+        bytes: 128,
+        kind: 0,
+        handle: [0; 128],
+    };
+    let mut mount: libc::c_int = 0;
+    // SAFETY: the descriptor is open, the name is empty and ends with a zero, and both structures are
+    // ours for the call, the first with the room that it says.
+    let failed = unsafe {
+        libc::syscall(
+            libc::SYS_name_to_handle_at,
+            file.as_raw_fd(),
+            c"".as_ptr(),
+            &raw mut found,
+            &raw mut mount,
+            libc::AT_EMPTY_PATH,
+        )
+    } != 0;
+    let handle = found.handle.get(..found.bytes as usize);
+    let Some(handle) = handle.filter(|_| !failed) else {
+        return 0;
+    };
+    let mut hasher = DefaultHasher::new();
+    (found.kind, handle).hash(&mut hasher);
+    hasher.finish()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -74,6 +115,22 @@ mod tests {
     #[test]
     fn a_descriptor_that_is_no_channel_is_not_cloned() {
         assert!(!can_clone_channel(&File::open("/dev/null").unwrap()));
+    }
+
+    #[test]
+    fn a_handle_is_the_same_for_a_file_and_another_for_others() {
+        let folder = tempfile::tempdir().unwrap();
+        let open = |name: &str| {
+            let path = folder.path().join(name);
+            let file = File::options();
+            let file = file.clone().append(true).create(true).open(path).unwrap();
+            handle(file.as_fd())
+        };
+        let (one, other) = (open("one"), open("other"));
+        assert_eq!(open("one"), one);
+        assert!(one != other || one == 0, "{one}");
+        let none = File::open("/proc/self/status").unwrap();
+        assert_eq!(handle(none.as_fd()), 0);
     }
 
     #[test]

@@ -40,7 +40,7 @@ impl SourceFs {
         let file = Arc::new(file);
         let seen = Attributes::of(&file, "")?;
         // The look that counts comes after the glance.
-        let glance = driver.glance(seen.key.inode());
+        let glance = driver.glance(seen.key.in_engine());
         let attributes = Attributes::of(&file, "")?;
         if attributes.kind != FileType::RegularFile {
             return Err(Errno::STALE);
@@ -52,7 +52,8 @@ impl SourceFs {
         }
         let Readable { file, direct } = opened;
         let identity = attributes.identity();
-        let source = SourceFile::of(file.clone(), direct, identity.inode, place.served);
+        let key = attributes.key.in_engine();
+        let source = SourceFile::of(file.clone(), direct, key, place.served);
         let reader = driver.open_file(source, glance, identity);
         let reader = reader.map_err(|_| Errno::IO)?;
         let id = reader.id();

@@ -2,12 +2,15 @@
 //!
 //! Taken by the [file system](super) for every answer about a file. The *key* (device and inode)
 //! says which file it is, the *version* (size and both change times) which content it has, and the
-//! time of birth tells a file from a later one that was given the same inode number.
+//! time of birth tells a file from a later one that was given the same inode number. A file system
+//! without such times may be a server that gives several files one number: there the kernel's
+//! [handle](forerun_io::served::handle) is part of the key.
 //!
 //! The numbers here are the source's; [`nodes`](super::nodes) assigns the numbers of the mount.
 
 use std::os::fd::AsFd;
 
+use forerun_io::served::handle;
 use forerun_io::source::Identity;
 use rustix::fs::{AtFlags, FileType, Statx, StatxFlags, StatxTimestamp, statx};
 use rustix::io::Errno;
@@ -21,6 +24,8 @@ pub struct Key {
     pub device: (u32, u32),
     /// Its inode on that device.
     pub inode: u64,
+    /// A digest of its handle; 0 where the time of birth tells files apart.
+    pub handle: u64,
 }
 
 impl Key {
@@ -29,6 +34,19 @@ impl Key {
     pub fn inode(&self) -> (u64, u64) {
         let (major, minor) = self.device;
         (rustix::fs::makedev(major, minor), self.inode)
+    }
+
+    /// Its key in the engine: files of one inode number have none in common.
+    #[must_use]
+    pub fn in_engine(&self) -> (u64, u64) {
+        let (device, inode) = self.inode();
+        (device, inode ^ self.handle)
+    }
+
+    /// Whether device and inode are the same.
+    #[must_use]
+    pub fn is_inode_of(&self, other: &Self) -> bool {
+        self.inode() == other.inode()
     }
 }
 
@@ -83,7 +101,12 @@ impl Attributes {
     /// Errors of `statx(2)`.
     pub fn of(folder: impl AsFd, name: impl rustix::path::Arg) -> Result<Self, Errno> {
         let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::EMPTY_PATH | AtFlags::NO_AUTOMOUNT;
-        statx(folder, name, flags, WANTED).map(|stat| Self::from(&stat))
+        let is_itself = name.as_str().is_ok_and(str::is_empty);
+        let mut found = statx(&folder, name, flags, WANTED).map(|stat| Self::from(&stat))?;
+        if is_itself && found.born == (0, 0) {
+            found.key.handle = handle(folder.as_fd());
+        }
+        Ok(found)
     }
 
     /// Version and file in the driver's form.
@@ -118,6 +141,7 @@ impl From<&Statx> for Attributes {
             key: Key {
                 device: (stat.stx_dev_major, stat.stx_dev_minor),
                 inode: stat.stx_ino,
+                handle: 0,
             },
             version: Version {
                 bytes: stat.stx_size,

@@ -70,7 +70,7 @@ impl SourceFs {
         let is_claimed = claimed.is_some();
         let driver = self.engine.driver().ok_or(Errno::SHUTDOWN)?;
         let place = self.nodes.place(node)?;
-        let glance = driver.glance(place.key.inode());
+        let glance = driver.glance(place.key.in_engine());
         // The file found there must be of this kind, too.
         match place.kind {
             FileType::RegularFile => {}
@@ -89,7 +89,7 @@ impl SourceFs {
             },
         };
         let verdict = self.compare(node, &opened.file, &attributes, is_claimed)?;
-        let identity = attributes.identity();
+        let (identity, key) = (attributes.identity(), attributes.key.in_engine());
         let version = attributes.version;
         let gives = back.is_some() && verdict == Verdict::Same;
         let mut wanted = match (self.nodes.io_mode(node), back) {
@@ -105,7 +105,7 @@ impl SourceFs {
             if wanted.backing().is_some() {
                 reader = None;
             } else if reader.is_none() {
-                let source = SourceFile::of(file.clone(), *direct, identity.inode, place.served);
+                let source = SourceFile::of(file.clone(), *direct, key, place.served);
                 let opened = driver.open_file(source, glance, identity);
                 reader = Some(opened.map_err(|error| errno(&error))?);
             }
@@ -177,12 +177,12 @@ impl SourceFs {
     pub fn begin_reader(&self, file: &OpenFile) -> Result<(), Errno> {
         let driver = self.engine.driver().ok_or(Errno::SHUTDOWN)?;
         let place = self.nodes.place(file.node)?;
-        let glance = driver.glance(place.key.inode());
+        let glance = driver.glance(place.key.in_engine());
         let descriptor = place.descriptor.ok_or(Errno::STALE)?;
         let direct = rustix::fs::fcntl_getfl(&descriptor)?.contains(OFlags::DIRECT);
-        let identity = Attributes::of(&descriptor, "")?.identity();
-        let source = SourceFile::of(descriptor, direct, identity.inode, place.served);
-        let reader = driver.open_file(source, glance, identity);
+        let now = Attributes::of(&descriptor, "")?;
+        let source = SourceFile::of(descriptor, direct, now.key.in_engine(), place.served);
+        let reader = driver.open_file(source, glance, now.identity());
         file.begin_reader(reader.map_err(|error| errno(&error))?);
         Ok(())
     }

@@ -221,7 +221,7 @@ impl SourceFs {
         let Some(covered) = self.covered.as_ref().filter(|c| c.name == name) else {
             return Ok(None);
         };
-        let is_parent = self.nodes.place(parent)?.key == covered.parent;
+        let is_parent = self.nodes.place(parent)?.key.is_inode_of(&covered.parent);
         Ok(is_parent.then_some(&covered.folder))
     }
 }

@@ -4,7 +4,8 @@
 //! for descriptors that are closed. On SOURCE's own device the number of a node is the source's
 //! inode number, so that `stat` shows the same as in the source; the root is 1, as FUSE requires.
 //! Two kinds of files are numbered from [`FOREIGN`] up: those of another device mounted below
-//! SOURCE, and one with the inode number of a deleted file which the kernel still remembers. With
+//! SOURCE, and one with the inode number of another file which the kernel still remembers: a deleted
+//! one, or one that a server gave the same number. With
 //! one number the kernel would take one for the other, rights and bytes included.
 //!
 //! ```text
@@ -114,6 +115,14 @@ impl Place {
     pub fn is(&self, now: &Attributes) -> bool {
         self.key == now.key && self.born == now.born && self.kind == now.kind
     }
+
+    /// Whether it may be the same file under another handle: it stands where the former one stood, and
+    /// nothing has that open, which would keep its handle.
+    fn may_be(&self, now: &Attributes, parent: Node, name: &OsStr) -> bool {
+        let is_alike = self.key.is_inode_of(&now.key) && self.kind == now.kind;
+        let is_there = self.parent == parent && self.name == name;
+        is_alike && is_there && self.born == now.born && self.descriptor.is_none()
+    }
 }
 
 impl Known {
@@ -165,7 +174,7 @@ impl Table {
         attributes: &Attributes,
         on: FileSystem,
     ) -> Node {
-        let node = self.number_of(attributes);
+        let node = self.number_of(parent, name, attributes);
         let known = self.nodes.entry(node.0).or_insert_with(|| {
             let place = Place::new(attributes, parent, name, on);
             Known::new(place)
@@ -200,7 +209,11 @@ impl Table {
     /// The number a file of this inode would have.
     pub(super) fn number_on_device(&self, inode: u64) -> Node {
         let device = self.device;
-        let key = Key { device, inode };
+        let key = Key {
+            device,
+            inode,
+            handle: 0,
+        };
         self.native(&key).unwrap_or(Node(FOREIGN))
     }
 
@@ -278,14 +291,15 @@ impl Table {
     }
 
     /// The number of a file that was found: that of the source, unless another file has it.
-    fn number_of(&mut self, found: &Attributes) -> Node {
+    fn number_of(&mut self, parent: Node, name: &OsStr, found: &Attributes) -> Node {
         let identity = (found.key, found.born);
         if let Some(number) = self.foreign.get(&identity) {
             return Node(*number);
         }
         if let Some(node) = self.native(&found.key) {
             let known = self.nodes.get(&node.0);
-            if node == ROOT || known.is_none_or(|known| known.place.is(found)) {
+            let is_same = |place: &Place| place.is(found) || place.may_be(found, parent, name);
+            if known.is_none_or(|known| is_same(&known.place)) {
                 return node;
             }
         }
@@ -300,7 +314,7 @@ impl Table {
         let is_root = self
             .nodes
             .get(&ROOT.0)
-            .is_some_and(|root| root.place.key == *key);
+            .is_some_and(|root| root.place.key.is_inode_of(key));
         if is_root {
             return Some(ROOT);
         }
