@@ -16,6 +16,15 @@ const EXCEPT_ADVISED: libc::c_ulong = 1 << 1;
 /// Where the system says whether every mapping gets huge pages.
 const HUGE_PAGES: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
 
+/// Gives memory that the allocator keeps for later back to the system, where it has a call for that.
+pub fn give_back() {
+    // SAFETY: the call frees pages that no allocation uses; no memory of ours is passed.
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    unsafe {
+        libc::malloc_trim(0);
+    }
+}
+
 /// Zeroed memory, mapped page by page as it is first touched and unmapped when dropped.
 #[derive(Debug)]
 pub struct Pages {

@@ -331,6 +331,7 @@ impl SourceFs {
     #[must_use]
     pub fn held(&self) -> HashMap<(u32, u32), Vec<Held>> {
         self.retries.prune();
+        self.nodes.tidy();
         let mut devices = HashMap::<_, Vec<_>>::new();
         for held in self.nodes.held() {
             devices.entry(held.device).or_default().push(held);

@@ -70,8 +70,12 @@ impl Drop for Watch {
 
 type Device = (u32, u32);
 
+/// In place of a device: the thread that has names forgotten.
+const NAMES: Device = (u32::MAX, u32::MAX);
+
 fn pass(fs: &Arc<SourceFs>, kernel: &Notifier, under_way: &Arc<Mutex<HashSet<Device>>>) {
     close_idle(fs);
+    forget_surplus(fs, kernel, under_way);
     for (device, held) in fs.held() {
         if !lock(under_way).insert(device) {
             continue;
@@ -103,6 +107,28 @@ fn close_idle(fs: &Arc<SourceFs>) {
     });
     if let Err(error) = close {
         tracing::warn!("unused files stay open: {error}");
+    }
+}
+
+/// Has the kernel forget names beyond those there is memory for. That waits for listings of their folders, so
+/// it has a thread.
+fn forget_surplus(fs: &Arc<SourceFs>, kernel: &Notifier, under_way: &Arc<Mutex<HashSet<Device>>>) {
+    let surplus = fs.nodes().surplus();
+    if surplus.is_empty() || !lock(under_way).insert(NAMES) {
+        return;
+    }
+    let (kernel, of_pass) = (kernel.clone(), under_way.clone());
+    let thread = thread::Builder::new().name("forerun-forget".into());
+    let forget = thread.spawn(move || {
+        for (folder, name) in surplus {
+            // One that is gone already needs no notice.
+            let _ = kernel.inval_entry(INodeNo(folder.0), &name);
+        }
+        lock(&of_pass).remove(&NAMES);
+    });
+    if let Err(error) = forget {
+        tracing::warn!("the kernel keeps names: {error}");
+        lock(under_way).remove(&NAMES);
     }
 }
 

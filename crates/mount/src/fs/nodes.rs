@@ -19,13 +19,14 @@
 
 mod table;
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::mem;
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
+use forerun_io::footprint;
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
 
@@ -41,6 +42,12 @@ use crate::lock;
 
 /// Folders whose descriptor is kept. A thousand cover the paths in use at any time.
 const FOLDERS_MAX: usize = 1024;
+
+/// How long the descriptor of a folder is kept: its file system is busy as long, and cannot be unmounted.
+const FOLDERS_KEPT: Duration = Duration::from_secs(10);
+
+/// Nodes, most, before the kernel is asked to forget some: 8 MB, and more than programs use at a time.
+const NODES_MAX: usize = 16 << 10;
 
 /// Of the descriptors the process may have, the part that folders take at most: an eighth, because
 /// the rest is for open files.
@@ -317,6 +324,28 @@ impl Nodes {
     /// Lets go of the descriptors of all folders but the root. False if there were none.
     pub fn let_folders_go(&self) -> bool {
         lock(&self.table).let_folders_go()
+    }
+
+    /// Closes folders that were opened a while ago, and gives memory of forgotten nodes back. Called now
+    /// and then.
+    pub fn tidy(&self) {
+        let Some(since) = Instant::now().checked_sub(FOLDERS_KEPT) else {
+            return;
+        };
+        let mut table = lock(&self.table);
+        let idle = table.idle_folders(since);
+        let gives_back = table.is_to_be_given_back();
+        drop(table);
+        drop(idle);
+        if gives_back {
+            footprint::give_back();
+        }
+    }
+
+    /// Names that the kernel is to forget, because it has more than there is memory for.
+    #[must_use]
+    pub fn surplus(&self) -> Vec<(Node, OsString)> {
+        lock(&self.table).surplus(NODES_MAX)
     }
 
     /// The number a file would have, without telling the kernel of it.

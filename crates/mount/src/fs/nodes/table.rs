@@ -38,6 +38,9 @@ pub const ROOT: Node = Node(1);
 /// The first number that is not the source's: above any inode number a disk file system uses.
 const FOREIGN: u64 = 1 << 63;
 
+/// So many nodes have a few MiB, which is worth a call.
+const GIVEN_BACK_FROM: usize = 8192;
+
 /// Folders between a node and SOURCE: a path has at most 4096 bytes, so 2048 names.
 pub const DEPTH_MAX: usize = 2048;
 
@@ -78,6 +81,8 @@ pub(super) struct Known {
     pub(super) told: Told,
     pub(super) lookups: u64,
     pub(super) opens: u32,
+    /// Seconds since the begin of the mount when it was looked up last.
+    found: u32,
     pub(super) io: IoMode<Backing>,
     pub(super) seen: Option<Version>,
     /// Where the kernel takes it to end, once it was opened.
@@ -92,7 +97,10 @@ pub(super) struct Table {
     pub(super) nodes: HashMap<u64, Known>,
     foreign: HashMap<(Key, Time), u64>,
     next_foreign: u64,
-    folders: VecDeque<Node>,
+    folders: VecDeque<(Node, Instant)>,
+    /// The most nodes there were since memory was given back.
+    most: usize,
+    begun: Instant,
     device: (u32, u32),
 }
 
@@ -133,6 +141,7 @@ impl Known {
             told: Told::default(),
             lookups: 0,
             opens: 0,
+            found: 0,
             io: IoMode::Cached,
             seen: None,
             ends: None,
@@ -162,6 +171,8 @@ impl Table {
             foreign: HashMap::new(),
             next_foreign: FOREIGN,
             folders: VecDeque::new(),
+            most: 0,
+            begun: Instant::now(),
             device,
         }
     }
@@ -193,6 +204,8 @@ impl Table {
         if known.place.name != name {
             known.place.name = name.to_owned();
         }
+        let since = now.saturating_duration_since(self.begun).as_secs();
+        known.found = u32::try_from(since).unwrap_or(u32::MAX);
         known.lookups += 1;
         node
     }
@@ -262,9 +275,9 @@ impl Table {
             return;
         }
         known.place.descriptor = Some(descriptor.clone());
-        self.folders.push_back(node);
+        self.folders.push_back((node, Instant::now()));
         if self.folders.len() > most {
-            self.let_a_folder_go();
+            drop(self.let_a_folder_go());
         }
     }
 
@@ -272,9 +285,50 @@ impl Table {
     pub(super) fn let_folders_go(&mut self) -> bool {
         let any = !self.folders.is_empty();
         while !self.folders.is_empty() {
-            self.let_a_folder_go();
+            drop(self.let_a_folder_go());
         }
         any
+    }
+
+    /// The descriptors of folders that are kept since this time or longer.
+    pub(super) fn idle_folders(&mut self, since: Instant) -> Vec<Arc<File>> {
+        let mut idle = Vec::new();
+        while self.folders.front().is_some_and(|(_, at)| *at <= since) {
+            idle.extend(self.let_a_folder_go());
+        }
+        idle
+    }
+
+    /// Names of files that are not open, the least lately found first and those whose bytes the kernel may
+    /// have last, so that this many nodes are left. A folder stays: programs may stand in it.
+    pub(super) fn surplus(&self, left: usize) -> Vec<(Node, OsString)> {
+        let surplus = self.nodes.len().saturating_sub(left);
+        if surplus == 0 {
+            return Vec::new();
+        }
+        let is_idle = |known: &&Known| known.opens == 0 && known.place.kind != FileType::Directory;
+        let mut idle: Vec<&Known> = self.nodes.values().filter(is_idle).collect();
+        let surplus = surplus.min(idle.len());
+        if surplus < idle.len() {
+            idle.select_nth_unstable_by_key(surplus, |known| (known.seen.is_some(), known.found));
+        }
+        let names = idle.iter().take(surplus);
+        names
+            .map(|known| (known.place.parent, known.place.name.clone()))
+            .collect()
+    }
+
+    /// Whether memory of most nodes is free, so that it is worth while to give it back; once.
+    pub(super) fn is_to_be_given_back(&mut self) -> bool {
+        self.most = self.most.max(self.nodes.len());
+        if self.most < GIVEN_BACK_FROM || self.nodes.len() > self.most / 2 {
+            return false;
+        }
+        self.most = self.nodes.len();
+        let room = self.nodes.len() * 2;
+        self.nodes.shrink_to(room);
+        self.foreign.shrink_to(self.foreign.len() * 2);
+        true
     }
 
     /// Forgets a node that the kernel has forgotten and nothing has open.
@@ -322,12 +376,127 @@ impl Table {
         is_native.then_some(Node(key.inode))
     }
 
-    fn let_a_folder_go(&mut self) {
-        if let Some(node) = self.folders.pop_front()
-            && let Some(known) = self.nodes.get_mut(&node.0)
-            && known.opens == 0
-        {
-            known.place.descriptor = None;
+    fn let_a_folder_go(&mut self) -> Option<Arc<File>> {
+        let (node, _) = self.folders.pop_front()?;
+        let known = self.nodes.get_mut(&node.0)?;
+        match known.opens {
+            0 => known.place.descriptor.take(),
+            _ => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    const ON: FileSystem = FileSystem {
+        served: true,
+        mounted: false,
+    };
+
+    /// Of a server without times of birth.
+    fn attributes(inode: u64, handle: u64) -> Attributes {
+        let file = File::open("/proc/self/status").unwrap();
+        let device = (0, 77);
+        Attributes {
+            key: Key {
+                device,
+                inode,
+                handle,
+            },
+            born: (0, 0),
+            kind: FileType::RegularFile,
+            ..Attributes::of(&file, "").unwrap()
+        }
+    }
+
+    fn table() -> Table {
+        let root = Attributes {
+            kind: FileType::Directory,
+            ..attributes(1, 5)
+        };
+        Table::new(Place::new(&root, ROOT, OsStr::new(""), ON))
+    }
+
+    fn found(table: &mut Table, name: &str, attributes: &Attributes) -> Node {
+        table.found(ROOT, OsStr::new(name), attributes, ON)
+    }
+
+    #[test]
+    fn files_that_a_server_gives_one_number_are_two() {
+        let mut table = table();
+        let (a, b) = (attributes(9, 100), attributes(9, 200));
+        assert_eq!(found(&mut table, "a", &a), Node(9));
+        let other = found(&mut table, "b", &b);
+        assert_ne!(other, Node(9));
+        assert_eq!(found(&mut table, "a", &a), Node(9));
+        assert_eq!(found(&mut table, "b", &b), other);
+        // One with the number of the root is not the root.
+        assert_ne!(found(&mut table, "c", &attributes(1, 300)), ROOT);
+        assert_ne!(a.key.in_engine(), b.key.in_engine());
+    }
+
+    #[test]
+    fn a_hard_link_is_one_file_and_one_with_a_new_handle_stays_where_it_was() {
+        let mut table = table();
+        let a = attributes(9, 100);
+        assert_eq!(found(&mut table, "a", &a), Node(9));
+        assert_eq!(found(&mut table, "link", &a), Node(9));
+        let again = attributes(9, 101);
+        assert_eq!(found(&mut table, "link", &again), Node(9));
+        let known = table.nodes.get_mut(&9).unwrap();
+        assert_eq!(known.place.key.handle, 101);
+        // What is open keeps its handle.
+        known.place.descriptor = Some(Arc::new(File::open("/proc/self/status").unwrap()));
+        assert_ne!(found(&mut table, "link", &attributes(9, 102)), Node(9));
+    }
+
+    #[test]
+    fn names_beyond_the_limit_are_those_found_longest_ago_and_never_opened() {
+        let mut table = table();
+        for inode in 2..12 {
+            found(&mut table, &inode.to_string(), &attributes(inode, 1));
+            table.nodes.get_mut(&inode).unwrap().found = inode as u32;
+        }
+        table.nodes.get_mut(&2).unwrap().opens = 1;
+        table.nodes.get_mut(&4).unwrap().seen = Some(attributes(4, 1).version);
+        let mut names = table.surplus(8);
+        names.sort();
+        let expected = ["3", "5", "6"].map(|name| (ROOT, OsString::from(name)));
+        assert_eq!(names, expected);
+        assert_eq!(table.surplus(11), []);
+        assert_eq!(table.surplus(0).len(), 9, "not the open one");
+    }
+
+    #[test]
+    fn memory_of_many_forgotten_names_is_given_back_once() {
+        let mut table = table();
+        let files = GIVEN_BACK_FROM as u64 * 2;
+        for inode in 2..files {
+            found(&mut table, "a", &attributes(inode, 1));
+        }
+        assert!(!table.is_to_be_given_back());
+        for inode in 2..files {
+            table.nodes.get_mut(&inode).unwrap().lookups = 0;
+            table.end_if_unused(Node(inode));
+        }
+        assert!(table.is_to_be_given_back());
+        assert!(table.nodes.capacity() < 1000);
+        assert!(!table.is_to_be_given_back());
+    }
+
+    #[test]
+    fn folders_are_closed_a_while_after_they_were_opened() {
+        let mut table = table();
+        let folder = Arc::new(File::open("/proc/self").unwrap());
+        let node = found(&mut table, "folder", &attributes(9, 1));
+        table.keep_folder(node, &folder, 10);
+        let now = Instant::now();
+        assert!(table.idle_folders(now - Duration::from_secs(5)).is_empty());
+        assert_eq!(table.idle_folders(now).len(), 1);
+        assert!(table.nodes[&node.0].place.descriptor.is_none());
+        assert!(table.idle_folders(now).is_empty());
     }
 }
