@@ -40,7 +40,8 @@ use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
-use std::time::Instant;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use forerun_io::{Driver, OpensAhead};
 use rustix::fs::{FileType, Mode, OFlags, SeekFrom, StatVfs};
@@ -65,6 +66,9 @@ use super::lanes::LaneOf;
 
 /// No name, link target or list of attributes is longer: `XATTR_SIZE_MAX` and `XATTR_LIST_MAX`.
 const XATTR_BYTES_MAX: usize = 64 * 1024;
+
+/// Milliseconds that a notice waits for a cut, most: longer than the turns of many other threads.
+const CUT_MS_MAX: u32 = 100;
 
 /// A file sent to the kernel.
 #[derive(Debug)]
@@ -238,12 +242,26 @@ impl SourceFs {
         }
     }
 
-    /// The kernel is about to be notified that its attributes of a file do not hold, before an answer
-    /// to this thread.
-    pub fn notifies(&self, node: Node, thread: u32) {
-        if let Some(ends) = self.nodes.ends(node) {
+    /// Notifies the kernel that its attributes of a file do not hold, before an answer to this thread.
+    /// Waits for a moment if the file was cut just now.
+    pub fn notify<T>(&self, node: Node, thread: u32, notice: impl FnOnce() -> T) -> T {
+        let ends = self.nodes.ends(node);
+        if let Some(ends) = &ends {
+            ends.will_notify();
+            // A cut that is being given is written by another thread, which waits for nothing.
+            for _ in 0..CUT_MS_MAX {
+                if !ends.is_cutting() {
+                    break;
+                }
+                thread::sleep(Duration::from_millis(1));
+            }
             ends.notifies(thread, Instant::now());
         }
+        let told = notice();
+        if let Some(ends) = &ends {
+            ends.notified(thread, Instant::now());
+        }
+        told
     }
 
     /// The kernel may not take in the attributes of a file that are sent now.
@@ -358,7 +376,6 @@ impl SourceFs {
                     let _ = reader.look();
                 }
                 self.nodes.saw(held.node, now.version);
-                self.notifies(held.node, 0);
                 changed.push(held.node);
             }
         }

@@ -20,9 +20,9 @@ use crate::fs::ends::Ends;
 use crate::fs::nodes::Node;
 use crate::lanes::LaneOf;
 
-/// Reads in a row that are answered `EINTR`, most: a storm of changes has pauses, and each try costs a
-/// round trip.
-const REFUSED_MAX: u32 = 64;
+/// Reads in a row that are answered `EINTR`, most: each costs a fifth of a millisecond at least, and the pages
+/// that they ask for are dropped by a thread that may have to wait for a processor.
+const REFUSED_MAX: u32 = 1024;
 
 /// See the [module](self).
 #[derive(Debug)]

@@ -136,7 +136,8 @@ fn forget_surplus(fs: &Arc<SourceFs>, kernel: &Notifier, under_way: &Arc<Mutex<H
 fn look(fs: &SourceFs, kernel: &Notifier, held: &[Held]) {
     for node in fs.changed(held) {
         tracing::debug!("{} changed", fs.nodes().path(node).display());
-        if let Err(error) = kernel.inval_inode(INodeNo(node.0), 0, 0) {
+        let drop = || kernel.inval_inode(INodeNo(node.0), 0, 0);
+        if let Err(error) = fs.notify(node, 0, drop) {
             // The kernel forgot the file, or the mount is gone: nothing to drop.
             tracing::debug!("the kernel keeps node {}: {error}", node.0);
         }

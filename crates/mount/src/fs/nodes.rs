@@ -253,7 +253,7 @@ impl Nodes {
             .place
             .descriptor
             .get_or_insert_with(|| descriptor.clone());
-        let size = known.told.size();
+        let size = known.told.largest();
         let new = || Arc::new(Ends::new(size, thread, Instant::now()));
         Ok(Entered {
             before: known.seen.replace(version),

@@ -60,6 +60,8 @@ pub struct Told {
     content: Note<Content>,
     rights: Note<Rights>,
     access_list: Note<u64>,
+    /// The largest size ever told.
+    largest: u64,
 }
 
 fn content(attributes: &Attributes) -> Content {
@@ -75,6 +77,7 @@ impl Told {
     pub fn add(&mut self, attributes: &Attributes) {
         self.content.add(content(attributes));
         self.rights.add(rights(attributes));
+        self.largest = self.largest.max(attributes.version.bytes);
     }
 
     /// The kernel is answered with this access list, as a digest.
@@ -82,13 +85,10 @@ impl Told {
         self.access_list.add(digest);
     }
 
-    /// The size that the kernel was told of, if it was told of one only.
+    /// The largest size that the kernel was told of.
     #[must_use]
-    pub fn size(&self) -> Option<u64> {
-        match self.content {
-            Note::One((bytes, _)) => Some(bytes),
-            _ => None,
-        }
+    pub fn largest(&self) -> u64 {
+        self.largest
     }
 
     /// The kernel may not have taken in its last answer.
@@ -110,7 +110,10 @@ impl Told {
         let listed = self.access_list == Note::Nothing
             || access_list.is_some_and(|now| self.access_list == Note::One(now));
         if self.rights != Note::One(rights(now)) || !listed {
-            *self = Self::default();
+            *self = Self {
+                largest: self.largest,
+                ..Self::default()
+            };
             return Verdict::Rights;
         }
         self.content = Note::Nothing;

@@ -80,24 +80,39 @@ impl Served {
         }
     }
 
-    /// The kernel drops its cached attributes of a file. Unlike dropping pages this waits for
-    /// nothing, so a thread that serves may do it; a reply sent afterwards comes after it.
+    /// The kernel drops its cached attributes of a file, before an answer to this thread. Unlike dropping
+    /// pages this waits for nothing, but for a moment after a file was cut; a reply sent afterwards comes
+    /// after it.
     fn drop_attributes(&self, node: INodeNo, thread: u32) {
         const ATTRIBUTES_ONLY: i64 = -1;
-        self.fs.notifies(Node(node.0), thread);
-        if let Some(kernel) = self.kernel.get()
-            && let Err(error) = kernel.inval_inode(node, ATTRIBUTES_ONLY, 0)
-        {
-            tracing::debug!("the kernel keeps the attributes of {node:?}: {error}");
-        }
+        self.notify(node, thread, ATTRIBUTES_ONLY, 0);
     }
 
-    /// The kernel drops the bytes it has of a file.
-    fn drop_pages(&self, node: INodeNo) {
-        if let Some(kernel) = self.kernel.get()
-            && let Err(error) = kernel.inval_inode(node, 0, 0)
-        {
-            tracing::debug!("the kernel keeps the pages of {node:?}: {error}");
+    /// The kernel drops pages of a file that came with an error: until then it asks for each by itself,
+    /// and a program that asks for them for no attributes.
+    pub(super) fn drop_refused(self: &Arc<Self>, node: Node) {
+        let served = self.clone();
+        self.lanes.later(LaneOf::Pages(node.0), move || {
+            let Some(ends) = served.fs.nodes().ends(node) else {
+                return;
+            };
+            if let Some(pages) = ends.refused() {
+                let from = i64::try_from(pages.from).unwrap_or(0);
+                let bytes = i64::try_from(pages.end - pages.from).unwrap_or(0);
+                served.notify(INodeNo(node.0), 0, from, bytes);
+                ends.refused_dropped(pages);
+            }
+        });
+    }
+
+    /// The kernel drops its attributes of a file, and so many bytes of its pages from an offset on, or all.
+    fn notify(&self, node: INodeNo, thread: u32, from: i64, bytes: i64) {
+        let Some(kernel) = self.kernel.get() else {
+            return;
+        };
+        let notice = || kernel.inval_inode(node, from, bytes);
+        if let Err(error) = self.fs.notify(Node(node.0), thread, notice) {
+            tracing::debug!("the kernel keeps its attributes of {node:?}: {error}");
         }
     }
 
@@ -143,13 +158,8 @@ impl Served {
     fn drop_zeros(&self, node: Node, thread: u32, size: u64) -> Option<u64> {
         for _ in 0..TRIES {
             let zeros = self.fs.zeros_below(node, size)?;
-            self.fs.notifies(node, thread);
             let from = i64::try_from(zeros.from).unwrap_or(i64::MAX);
-            if let Some(kernel) = self.kernel.get()
-                && let Err(error) = kernel.inval_inode(INodeNo(node.0), from, 0)
-            {
-                tracing::debug!("the kernel keeps the pages of {node:?}: {error}");
-            }
+            self.notify(INodeNo(node.0), thread, from, 0);
             self.fs.zeros_dropped(node, zeros);
         }
         self.fs.zeros_below(node, size).map(|zeros| zeros.from)
@@ -275,7 +285,7 @@ impl Served {
         let right = self.fs.given(Node(node.0), opened);
         if gave && !right {
             // It changed meanwhile, and the thread that noticed has had the kernel drop its pages.
-            self.drop_pages(node);
+            self.notify(node, 0, 0, 0);
         }
         gave && right
     }

@@ -27,7 +27,7 @@ mod admission;
 use std::collections::VecDeque;
 use std::io;
 use std::mem;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -40,6 +40,7 @@ use super::room::Room;
 use super::wire::errno;
 use crate::fs::beneath;
 use crate::fs::ends::{Answer, Verdict};
+use crate::fs::nodes::Node;
 use crate::lanes::{LaneOf, Lanes};
 use crate::lock;
 use crate::mounted::Mounted;
@@ -61,11 +62,11 @@ const IDLE: Duration = Duration::from_secs(10);
 /// memory is short; a read that fails eight times does not fit.
 const ROUNDS_MAX: u32 = 8;
 
-/// The kernel reads a page again that came with an error.
-const PAGE: usize = 4096;
-
 /// Tells how many bytes may be awaited at once now.
 pub type AwaitedMax = Box<dyn Fn() -> u64 + Send + Sync>;
+
+/// Has the kernel drop pages of a file that came with an error.
+pub type Drops = Box<dyn Fn(Node) + Send + Sync>;
 
 /// Work on a buffer; without one the system has no memory left.
 type Work = Box<dyn FnOnce(Option<&mut [u8]>) -> Next + Send>;
@@ -95,6 +96,7 @@ struct Shared {
     /// Limit of bytes awaited at once, which can change.
     awaited_max: AwaitedMax,
     lanes: Arc<Lanes>,
+    drops: OnceLock<Drops>,
     state: Mutex<State>,
     /// Something a worker could do.
     work: Condvar,
@@ -153,6 +155,7 @@ impl Reads {
         let shared = Arc::new(Shared {
             awaited_max,
             lanes,
+            drops: OnceLock::new(),
             state: state.into(),
             work: Condvar::new(),
             room: Condvar::new(),
@@ -171,6 +174,11 @@ impl Reads {
             lanes,
             Box::new(move || mounted.engine().awaited_max()),
         )
+    }
+
+    /// Pages of reads whose end is in doubt are dropped so.
+    pub fn drop_by(&self, drops: Drops) {
+        let _ = self.shared.drops.set(drops);
     }
 
     /// Does a read, here or elsewhere, now or later. Of a served file it is called in its lane,
@@ -277,17 +285,6 @@ impl Read {
         file.answered();
         Copied::Answered
     }
-
-    /// Answers with an error, because the end of the file is in doubt. Of a read of many pages the kernel
-    /// asks for each again: by then nothing crosses its answer.
-    fn refuse(self) {
-        if self.bytes > PAGE
-            && let Some(ends) = self.file.ends()
-        {
-            thread::sleep(ends.calm_in(self.thread, Instant::now()));
-        }
-        self.reply.error(errno(self.file.refuses()));
-    }
 }
 
 impl State {
@@ -390,13 +387,32 @@ impl Shared {
         let shared = self.clone();
         self.lanes.later(LaneOf::Doubts(read.device()), move || {
             if mem::replace(&mut read.looked, true) {
-                return read.refuse();
+                return shared.refuse(read);
             }
             match read.file.reader().map(Reader::look) {
                 Some(Err(error)) => read.reply.error(errno(beneath::errno(&error))),
                 _ => shared.enter(read),
             }
         });
+    }
+
+    /// Answers with an error. The kernel asks for each of many pages again, the program after it, and for
+    /// attributes first once the pages are gone.
+    fn refuse(&self, read: Read) {
+        let Read {
+            file,
+            offset,
+            bytes,
+            ..
+        } = &read;
+        if let Some(ends) = file.ends() {
+            ends.refuses(*offset, *bytes);
+        }
+        let (file, error) = (file.clone(), file.refuses());
+        read.reply.error(errno(error));
+        if let Some(drops) = self.drops.get() {
+            drops(file.node);
+        }
     }
 
     /// Leaves a job to the workers.

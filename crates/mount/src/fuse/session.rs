@@ -140,6 +140,12 @@ impl Mounted for SourceFs {
             kernel: OnceLock::new(),
             trust: serving.trust,
         });
+        let dropping = Arc::downgrade(&served);
+        served.reads.drop_by(Box::new(move |node| {
+            if let Some(served) = dropping.upgrade() {
+                served.drop_refused(node);
+            }
+        }));
         AheadHost::serve(&served, &lanes);
         let adapter = Adapter {
             served: served.clone(),
