@@ -16,7 +16,7 @@
 use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use forerun_io::source::remote::retry_after;
@@ -131,7 +131,7 @@ impl HttpService for Guarded {
         let answer = self.0.execute(request).await?;
         if [429, 503].contains(&answer.status().as_u16()) {
             let text = answer.headers().get("retry-after");
-            let pause = text.and_then(|text| retry_after(text.to_str().ok()?, SystemTime::now()));
+            let pause = text.and_then(|text| retry_after(text.to_str().ok()?));
             // A request outside of attempts, for credentials, has no pause.
             let _ = ASKED.try_with(|asked| asked.set(pause));
         }

@@ -21,7 +21,7 @@ use std::fmt;
 use std::io::{self, Read};
 use std::sync::Arc;
 use std::thread;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use forerun_core::Profile;
 use ureq::http::{Response, StatusCode, header};
@@ -312,10 +312,6 @@ impl Fault {
         }
     }
 
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "a server names a time of the calendar"
-    )]
     fn of_status(status: StatusCode, response: &Response<Body>) -> Self {
         let number = match status.as_u16() {
             401 | 403 => libc::EACCES,
@@ -324,7 +320,7 @@ impl Fault {
             408 | 429 | 500..=599 => {
                 let asked = text(response, header::RETRY_AFTER);
                 return Self {
-                    after: asked.and_then(|asked| retry_after(&asked, SystemTime::now())),
+                    after: asked.and_then(|asked| retry_after(&asked)),
                     ..Self::passing(format!("the server answers {status}"))
                 };
             }
