@@ -148,7 +148,7 @@ impl Client {
             let key = &address.key;
             async move { with.objects.head(key).await }
         };
-        let head = self.ask(&store, head);
+        let head = self.ask(&store, 1, head);
         let meta = head.map_err(|error| StoreError::object(&address.url, &store, error))?;
         let version = Version::of_opened(&meta).ok_or_else(|| {
             let why = "neither a strong ETag nor a version: its ranges could be of two objects";
@@ -187,12 +187,17 @@ impl Client {
         Ok(store)
     }
 
-    /// Waits for the [answer](asked) to a question.
-    fn ask<T, F>(&self, store: &Arc<Store>, asks: impl Fn(Arc<Connected>) -> F) -> io::Result<T>
+    /// Waits for the [answer](asked) to a question of so many requests.
+    fn ask<T, F>(
+        &self,
+        store: &Arc<Store>,
+        requests: u32,
+        asks: impl Fn(Arc<Connected>) -> F,
+    ) -> io::Result<T>
     where
         F: Future<Output = Result<T, object_store::Error>>,
     {
-        self.run(asked(store, &self.limits, 1, asks))
+        self.run(asked(store, &self.limits, requests, asks))
     }
 
     /// Runs a request here. One that panics has failed, and its thread goes on.

@@ -23,13 +23,14 @@ use std::time::Instant;
 
 use forerun_io::source::tree::{Entry, Stat};
 use object_store::list::{PaginatedListOptions, PaginatedListResult};
-use object_store::{Error, ObjectMeta, path};
+use object_store::path::{self, Path};
+use object_store::{Error, ObjectMeta};
 
 use crate::address::Address;
 use crate::names::Names;
 use crate::object::Version;
 use crate::pages::Page;
-use crate::store::{Connected, Store};
+use crate::store::{Connected, HEADS, Store};
 use crate::{Client, StoreError};
 
 /// Keys of a page: the most that S3 gives.
@@ -120,7 +121,7 @@ impl Listing {
                 page.map(Ok).or_else(|error| nameless(error).map(Err))
             }
         };
-        match self.client.ask(&self.store, ask)? {
+        match self.client.ask(&self.store, 1, ask)? {
             Ok(page) => self.take(page)?,
             Err(_) if self.keys_max > 1 => self.keys_max /= 2,
             Err(key) => self.leave_out(key)?,
@@ -129,13 +130,18 @@ impl Listing {
     }
 
     fn take(&mut self, page: PaginatedListResult) -> io::Result<()> {
-        let below = |path: &object_store::path::Path| {
+        let below = |path: &Path| {
             let name = path.as_ref().strip_prefix(&self.prefix)?;
             (!name.is_empty() && !name.contains('/')).then(|| name.to_owned())
         };
-        let folders = page.result.common_prefixes.iter().filter_map(below);
+        let marks = self.marks(&page.result.objects)?;
+        let prefixes = page.result.common_prefixes.iter();
+        let folders = prefixes.chain(&marks).filter_map(below);
         // The object `a/` stands for the folder itself.
-        let object = |meta: &ObjectMeta| Some((below(&meta.location)?, Entry::Object(stat(meta))));
+        let object = |meta: &ObjectMeta| {
+            let name = below(&meta.location).filter(|_| !marks.contains(&meta.location));
+            Some((name?, Entry::Object(stat(meta))))
+        };
         let objects = page.result.objects.iter().filter_map(object);
         let next = page.page_token.map_or(Next::End, Next::Token);
         let (folders, objects) = (folders.collect(), objects.collect());
@@ -151,6 +157,18 @@ impl Listing {
         }
         self.at = (mem::replace(&mut self.next, next), held);
         Ok(())
+    }
+
+    /// Objects that stand for empty folders: a listing of Azure does not tell them from empty objects.
+    fn marks(&self, objects: &[ObjectMeta]) -> io::Result<Vec<Path>> {
+        let empty = objects.iter().filter(|meta| meta.size == 0);
+        let empty: Vec<_> = empty.map(|meta| meta.location.clone()).collect();
+        if self.address.scheme != "az" || empty.is_empty() {
+            return Ok(Vec::new());
+        }
+        let empty = &empty;
+        let ask = |with: Arc<Connected>| async move { with.folders(empty).await };
+        self.client.ask(&self.store, HEADS, ask)
     }
 
     /// Goes on behind a key that has no name here.

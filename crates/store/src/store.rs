@@ -19,8 +19,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use forerun_io::source::remote;
+use futures_util::{StreamExt, stream};
 use object_store::list::{PaginatedListOptions, PaginatedListResult, PaginatedListStore};
-use object_store::{Extensions, ListResult, ObjectStore};
+use object_store::path::Path;
+use object_store::{Attribute, Error, Extensions, GetOptions, ListResult, ObjectMeta, ObjectStore};
 use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
@@ -37,6 +39,9 @@ const LOOK_MAX: Duration = Duration::from_secs(5);
 
 /// Questions to a store, about names and folders, that are under way at once; ranges are the engine's, as many again.
 const QUESTIONS: usize = 64;
+
+/// Requests of one question about many objects that are under way at once.
+pub(crate) const HEADS: u32 = 16;
 
 /// A question without an answer for so long counts no more, and has a place among [`STALLED`]: others go on beside some
 /// that hang.
@@ -56,7 +61,43 @@ pub(crate) struct Connected {
     is_told: AtomicBool,
 }
 
+/// An object, as a store tells of it alone.
+pub(crate) struct Head {
+    pub(crate) meta: ObjectMeta,
+    /// It stands for a folder, by the metadata that programs for Azure give an empty one.
+    pub(crate) is_folder: bool,
+}
+
 impl Connected {
+    pub(crate) async fn head(&self, key: &Path) -> object_store::Result<Head> {
+        let options = GetOptions {
+            head: true,
+            ..GetOptions::default()
+        };
+        let answer = self.objects.get_opts(key, options).await?;
+        let mark = Attribute::Metadata("hdi_isfolder".into());
+        let mark = answer.attributes.get(&mark);
+        let is_folder = answer.meta.size == 0 && mark.is_some_and(|mark| **mark == *"true");
+        let meta = answer.meta;
+        Ok(Head { meta, is_folder })
+    }
+
+    /// Those of some keys that stand for folders.
+    pub(crate) async fn folders(&self, keys: &[Path]) -> object_store::Result<Vec<Path>> {
+        let heads = stream::iter(keys).map(|key| self.head(key));
+        let mut heads = heads.buffer_unordered(HEADS as usize);
+        let mut folders = Vec::new();
+        while let Some(head) = heads.next().await {
+            match head {
+                Ok(head) if head.is_folder => folders.push(head.meta.location),
+                // It is gone by now.
+                Ok(_) | Err(Error::NotFound { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(folders)
+    }
+
     /// A page of a listing.
     pub(crate) async fn list(
         &self,

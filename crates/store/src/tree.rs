@@ -15,13 +15,13 @@ use std::sync::mpsc::channel;
 
 use forerun_io::source::Source;
 use forerun_io::source::tree::{Entry, Found, Names, Stat, Tree};
+use object_store::Error;
 use object_store::list::PaginatedListOptions;
-use object_store::{Error, ObjectStoreExt};
 
 use crate::address::Address;
 use crate::listing::{Listing, stat};
 use crate::object::{Object, Version};
-use crate::store::{Connected, Store};
+use crate::store::{Connected, Head, Store};
 use crate::{Client, StoreError, asked};
 
 /// See the [module](self).
@@ -54,7 +54,7 @@ impl ObjectTree {
     fn check(&self) -> Result<(), StoreError> {
         let Address { url, key, .. } = &self.root;
         let begins = |with| begins(with, self.root.prefix());
-        let begins = self.client.ask(&self.store, begins);
+        let begins = self.client.ask(&self.store, 1, begins);
         let begins = begins.map_err(|error| StoreError::object(url, &self.store, error))?;
         match begins || key.as_ref().is_empty() {
             true => Ok(()),
@@ -79,10 +79,16 @@ async fn begins(with: Arc<Connected>, prefix: String) -> Result<bool, Error> {
 
 /// The entry of a key: of both questions the one that says most.
 async fn entry(with: Arc<Connected>, address: Address) -> Result<Option<Entry>, Error> {
-    let head = with.objects.head(&address.key);
+    let head = with.head(&address.key);
     match futures_util::join!(head, begins(with.clone(), address.prefix())) {
-        (_, Ok(true)) => Ok(Some(Entry::Folder)),
-        (Ok(meta), _) => Ok(Some(Entry::Object(stat(&meta)))),
+        (_, Ok(true))
+        | (
+            Ok(Head {
+                is_folder: true, ..
+            }),
+            _,
+        ) => Ok(Some(Entry::Folder)),
+        (Ok(head), _) => Ok(Some(Entry::Object(stat(&head.meta)))),
         (Err(Error::NotFound { .. }), Ok(false)) => Ok(None),
         (Err(Error::NotFound { .. }), Err(error)) | (Err(error), _) => Err(error),
     }

@@ -222,6 +222,25 @@ fn a_name_stands_once_whatever_the_pages_are() {
 }
 
 #[test]
+fn an_empty_folder_of_azure_is_one() {
+    let server = server(&["dir/f"]);
+    for key in ["dir", "none", "other"] {
+        server.put(&format!("/b/{key}"), "folder", Vec::new());
+    }
+    server.put("/b/empty", "1", Vec::new());
+    server.put("/b/full", "folder", vec![1]);
+    let [_, (base, variables), _] = stores(&server);
+    let client = Client::with_variables(Limits::default(), variables).unwrap();
+    let tree = client.tree(base).unwrap();
+    let expected = ["dir/", "empty", "full", "none/", "other/"];
+    assert_eq!(names(&tree, "").unwrap(), expected);
+    assert_eq!(names(&tree, "none").unwrap(), [""; 0]);
+    for (name, entry) in tree.list("").unwrap().map(Result::unwrap) {
+        assert_eq!(tree.find(&name).unwrap(), Some(entry), "{name}");
+    }
+}
+
+#[test]
 fn names_that_hang_are_bounded_and_leave_others() {
     let server = server(&["a"]);
     let tree = client(&server).tree("s3://b").unwrap();

@@ -426,12 +426,18 @@ fn answer(asked: &Asked, state: &mut State) -> (String, Vec<u8>, End) {
         Some(Fault::Untagged) => String::new(),
         _ => format!("ETag: {version}\r\n"),
     };
+    // An empty folder, as programs for Azure mark it.
+    let mark = match version.contains("folder") {
+        true => "x-ms-meta-hdi_isfolder: true\r\n",
+        false => "",
+    };
     let bytes = match fault {
         Some(Fault::Endless) if !asked.is_head => u64::MAX >> 1,
         _ => end - first,
     };
-    let mut head =
-        format!("{tag}Last-Modified: Mon, 01 Jan 2024 00:00:00 GMT\r\nContent-Length: {bytes}\r\n");
+    let mut head = format!(
+        "{tag}{mark}Last-Modified: Mon, 01 Jan 2024 00:00:00 GMT\r\nContent-Length: {bytes}\r\n"
+    );
     if asked.is_head {
         return (
             format!("HTTP/1.1 200 -\r\n{head}\r\n"),
