@@ -12,6 +12,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use skipped::skipped;
 
@@ -86,15 +87,20 @@ fn passthrough(source: &Path, mountpoint: &Path) -> Option<Mounted> {
     let command = command.arg("passthrough").args([source, mountpoint]);
     let mut child = command.stdin(Stdio::null()).spawn().unwrap();
     let name = mountpoint.to_str().unwrap();
+    let begun = Instant::now();
     while !fs::read_to_string("/proc/self/mountinfo")
         .unwrap()
         .contains(name)
     {
+        assert!(
+            begun.elapsed() < Duration::from_secs(60),
+            "no mount in a minute"
+        );
         if let Some(status) = child.try_wait().unwrap() {
             skipped(format!("no passthrough mount: {status}"));
             return None;
         }
-        std::thread::yield_now();
+        std::thread::park_timeout(Duration::from_millis(1));
     }
     Some(Mounted(child, mountpoint.into()))
 }

@@ -313,6 +313,15 @@ mod tests {
             .map_or(Nanos(0), |sum| sum.told)
     }
 
+    /// Looks until it holds, for a minute.
+    fn until(what: &str, mut holds: impl FnMut() -> bool) {
+        let begun = std::time::Instant::now();
+        while !holds() {
+            assert!(begun.elapsed() < Duration::from_secs(60), "never: {what}");
+            thread::park_timeout(Duration::from_millis(1));
+        }
+    }
+
     /// Uses processor time in this thread.
     fn compute(time: u64) {
         let clock = clock_of_thread(this_thread());
@@ -362,15 +371,13 @@ mod tests {
         position.owner.is_this_thread();
         assert_eq!(position.owner.thread(), Some(child.id()), "it was told");
         let mut clocks = Clocks::default();
-        while told(&mut clocks, &position) < Nanos(5_000_000) {
-            thread::yield_now();
-        }
+        until("the process computes", || {
+            told(&mut clocks, &position) >= Nanos(5_000_000)
+        });
         child.kill().unwrap();
         // Not waited for yet: its number cannot be another's.
         let clock = &clocks.by_thread[&child.id()];
-        while clock.time().is_some() {
-            thread::yield_now();
-        }
+        until("the process ends", || clock.time().is_none());
         child.wait().unwrap();
         let last = told(&mut clocks, &position);
         assert_eq!(told(&mut clocks, &position), last);

@@ -6,6 +6,7 @@ mod skipped;
 use std::fs::{self, File};
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use forerun_core::{Bytes, preset};
 use forerun_io::{BackendChoice, Config, Driver, generated};
@@ -17,6 +18,10 @@ const MEMORY: u64 = 48 * MIB;
 const FILE_BYTES: u64 = 64 * MIB;
 const READ_MAX: u64 = 300_000;
 const SEED: u64 = 5;
+/// A wait that takes longer has failed.
+const BOUND: Duration = Duration::from_secs(60);
+/// Between two looks at a count.
+const PAUSE: Duration = Duration::from_millis(1);
 
 /// A generator of numbers that is good enough for places in a file.
 struct Places(u64);
@@ -87,8 +92,12 @@ fn no_byte_is_wrong_while_limits_come_and_go_and_memory_follows_them() {
             }
             // A limit comes after so many more reads, enough to fill the memory in between.
             let wait_for = |count: u64| {
+                let begun = Instant::now();
                 while reads.load(Ordering::Relaxed) < count && !ended.load(Ordering::Relaxed) {
-                    std::thread::yield_now();
+                    let waits = begun.elapsed() < BOUND;
+                    ended.fetch_or(!waits, Ordering::Relaxed);
+                    assert!(waits, "{backend}: {count} reads take more than a minute");
+                    std::thread::park_timeout(PAUSE);
                 }
             };
             let mut places = Places(SEED);

@@ -12,6 +12,7 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use forerun_core::{Bytes, preset};
 use forerun_io::source::OpenFile;
@@ -25,6 +26,10 @@ const CHANGES: u64 = 20;
 /// Reads that go by between two changes.
 const READS: u64 = 6;
 const READERS: u64 = 3;
+/// A wait that takes longer has failed.
+const BOUND: Duration = Duration::from_secs(60);
+/// Between two looks at a count.
+const PAUSE: Duration = Duration::from_millis(1);
 
 fn content(version: u64) -> Vec<u8> {
     let mut content = vec![0; PAGES * PAGE];
@@ -94,9 +99,12 @@ fn race(
         }
         for version in 1..=CHANGES {
             change(version);
-            let until = reads.load(Ordering::Relaxed) + READS;
+            let (until, begun) = (reads.load(Ordering::Relaxed) + READS, Instant::now());
             while reads.load(Ordering::Relaxed) < until && !done.load(Ordering::Relaxed) {
-                std::thread::yield_now();
+                let waits = begun.elapsed() < BOUND;
+                done.fetch_or(!waits, Ordering::Relaxed);
+                assert!(waits, "{READS} reads take more than a minute");
+                std::thread::park_timeout(PAUSE);
             }
         }
         done.store(true, Ordering::Relaxed);

@@ -1,6 +1,6 @@
 //! Waiting, as far as possible for the kernel's own event: a change of its list of mounts, the end
-//! of a process. A condition without an event is looked at again and again, and the processor is
-//! given to other threads in between.
+//! of a process. A condition without an event is looked at again, after a pause each time, in which
+//! other threads have the processor.
 
 use std::fs::File;
 use std::os::fd::OwnedFd;
@@ -10,9 +10,12 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
-/// After so long a wait is one for ever. No test passes sooner or later by it: ten minutes are a
-/// hundred times the slowest wait beside six busy loops on two processors.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(600);
+/// After so long a wait is one for ever. No test passes sooner or later by it: a minute is ten
+/// times the slowest wait beside six busy loops on two processors.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Between two looks at a condition without an event; a look that starts a process takes as long.
+const PAUSE: Duration = Duration::from_millis(5);
 
 /// The rest of it; panics when that is nothing.
 fn left(what: &str, begun: Instant) -> Timespec {
@@ -26,7 +29,7 @@ pub(crate) fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !holds() {
         left(what, begun);
-        std::thread::yield_now();
+        std::thread::park_timeout(PAUSE);
     }
 }
 
