@@ -200,7 +200,11 @@ mod tests {
         assert_eq!(first[0], b"0");
         assert_eq!(first[LINES_MAX - 1], (LINES_MAX - 1).to_string().as_bytes());
         let begun = Instant::now();
-        while messages.0.lock().written < messages.0.lock().taken {
+        let all_written = || {
+            let state = messages.0.lock();
+            state.written == state.taken
+        };
+        while !all_written() {
             assert!(begun.elapsed() < Duration::from_secs(60));
             thread::yield_now();
         }
