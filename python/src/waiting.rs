@@ -1,5 +1,6 @@
-//! Reads that an interrupt ends. A server may take minutes to answer, or for ever; Ctrl-C must not
-//! wait for it. A file of the system is read without this, as `os.pread` reads it.
+//! Reads and other calls that an interrupt ends. A server may take minutes to answer, or for ever; Ctrl-C must not
+//! wait for it. A file of a local disk is read without this, as `os.pread` reads it. Calls that are no reads
+//! (`open` of an address, `reproduce`) have a thread of their own, which the interrupt leaves behind.
 //!
 //! ```text
 //! resident? --yes--> copied

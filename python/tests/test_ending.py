@@ -13,7 +13,7 @@ import pytest
 import forerun
 from forerun._forerun import Handle
 
-WAIT = 100
+WAIT = 60
 
 FETCHED = """
 import os, sys, threading, time, forerun
