@@ -3,13 +3,13 @@
 
 use forerun_core::journal::Entry;
 use forerun_core::table::Table;
-use forerun_core::{Bytes, FileId, Input, Nanos, Output, Profile, Settings};
+use forerun_core::{Bytes, Input, Nanos, Output, Profile};
 use forerun_sim::Scene;
 use forerun_sim::device::switching::Switching;
 use forerun_sim::workload::many_readers::ManyReaders;
 use forerun_sim::workload::{Steps, Workload};
 
-use crate::stage::{DISK, issued, run_into, settings};
+use crate::stage::{issued, run_into, settings};
 
 /// The most blocks that were in flight at a time.
 fn in_flight_max(journal: &[Entry]) -> u64 {
