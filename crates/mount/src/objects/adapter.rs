@@ -86,7 +86,7 @@ pub(super) fn serve(
         lanes,
     };
     let session = session::serve(adapter, channel, serving.everyone, threads, drop)?;
-    // What objects are is asked where they are opened.
+    // An object is looked at where it is opened: nothing is watched.
     Ok((session, Watch::default()))
 }
 
