@@ -12,6 +12,11 @@ FORERUN = $${CARGO_TARGET_DIR:-target}/release/forerun
 # The disk the demonstration is about: 8 ms a switch, 80 MB/s.
 DISK := switching=8ms,rate=80MB/s
 FUZZ_SECONDS ?= 60
+# Random inputs, ten seconds a target: of the engine with all assertions, of the commands as users run them.
+FUZZ_ENGINE := --features forerun-fuzz/engine
+FUZZ_COMMANDS := --features forerun-fuzz/commands
+# A part of the tests that takes longer hangs: the longest takes a third beside six busy loops on two processors.
+PART_TIME ?= 90m
 # Absolute, because each test program runs in its crate's folder.
 TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
 SKIPPED := $(TARGET)/skipped.txt
@@ -23,6 +28,11 @@ PYTHON ?= python3
 VENV := $(TARGET)/python-venv
 WHEELS := $(TARGET)/wheels
 
+# Runs a command of a part, and says so if it hangs.
+bounded = timeout --kill-after=1m $(PART_TIME) $(1) || { code=$$?; \
+  [ $$code -ne 124 ] || echo "make: $@ has not ended within $(PART_TIME): a test hangs"; exit $$code; }
+
+comma := ,
 have = $(CARGO) $(1) --version >/dev/null 2>&1
 missing = echo "make: $(1) is missing, so $(2)"
 
@@ -46,7 +56,8 @@ format: ## is the source formatted?
 
 .PHONY: lint
 lint: ## clippy, warnings are errors
-	@if $(call have,clippy); then $(CARGO) clippy --workspace --all-targets $(OPTIONS) -- -D warnings && \
+	@if $(call have,clippy); then $(CARGO) clippy --workspace --all-targets $(OPTIONS) \
+	    $(FUZZ_ENGINE) $(FUZZ_COMMANDS) -- -D warnings && \
 	  $(CARGO) clippy --package forerun --no-default-features --release -- -D warnings; \
 	else $(call missing,clippy,lints are not checked); fi
 
@@ -70,16 +81,18 @@ unit: ## all tests; ends with what was skipped
 
 .PHONY: released
 released: ## tests of the programs as users run them
-	$(CARGO) test --workspace --exclude forerun-core --exclude forerun-sim --exclude forerun-io --exclude forerun-python $(OPTIONS)
+	@$(call bounded,$(CARGO) test --workspace --exclude forerun-core --exclude forerun-sim --exclude forerun-io \
+	    --exclude forerun-python $(OPTIONS) $(FUZZ_COMMANDS))
 
 .PHONY: races
 races: ## tests of the driver as users run it, and of a crate outside
-	$(CARGO) test --package forerun-io --release --features http,async $(RACES) $(FEATURES)
-	$(CARGO) test $(OUTSIDE) --target-dir "$(TARGET)" --release
+	@$(call bounded,$(CARGO) test --package forerun-io --release --features http$(comma)async $(RACES) $(FEATURES))
+	@$(call bounded,$(CARGO) test $(OUTSIDE) --target-dir "$(TARGET)" --release)
 
 .PHONY: checked
 checked: ## tests of engine, simulator and driver with debug assertions
-	$(CARGO) test --package forerun-core --package forerun-sim --package forerun-io --profile checked
+	@$(call bounded,$(CARGO) test --package forerun-core --package forerun-sim --package forerun-io \
+	    --package forerun-fuzz $(FUZZ_ENGINE) --profile checked)
 
 # The newest wheel alone: its version is part of its name.
 .PHONY: wheel
@@ -100,7 +113,7 @@ python: ## the Python package: wheel, pytest, stubtest, doctests; skipped where 
 	$(MAKE) --no-print-directory wheel; \
 	"$(VENV)/bin/pip" install --quiet --disable-pip-version-check --force-reinstall --no-deps \
 	    "$(WHEELS)"/forerun-*.whl; \
-	cd python && "$(VENV)/bin/python" -m pytest -q
+	cd python && $(call bounded,"$(VENV)/bin/python" -m pytest -q)
 
 # Half a gigabyte of packages, which `make python` does not fetch: there these tests are skipped.
 .PHONY: libraries
@@ -133,15 +146,13 @@ bench: ## instruction counts under callgrind, and ratios against rivals in one r
 	@mkdir -p target/bench && [ -s target/bench/1GiB ] || head -c 1G /dev/urandom > target/bench/1GiB
 	$(CARGO) run --release --package forerun-io --example cold -- target/bench/1GiB
 
+# A seed of its own each time, which is printed.
 .PHONY: fuzz
+fuzz: export FUZZ_SECONDS := $(FUZZ_SECONDS)
 fuzz: ## each fuzz target for FUZZ_SECONDS
-	@if ! [ -d fuzz ]; then echo "make: no fuzz targets yet"; \
-	elif ! $(CARGO) +nightly --version >/dev/null 2>&1; then \
-	  $(call missing,the nightly toolchain,nothing is fuzzed); \
-	elif ! $(CARGO) +nightly fuzz --version >/dev/null 2>&1; then \
-	  $(call missing,cargo-fuzz,nothing is fuzzed); \
-	else for target in $$($(CARGO) +nightly fuzz list); do \
-	  $(CARGO) +nightly fuzz run "$$target" -- -max_total_time=$(FUZZ_SECONDS); done; fi
+	@export FUZZ_SEED=$${FUZZ_SEED:-$$(date +%s)}; \
+	$(CARGO) test --package forerun-fuzz $(FUZZ_ENGINE) --profile checked; \
+	$(CARGO) test --package forerun-fuzz $(FUZZ_COMMANDS) --release
 
 # Where things go: PREFIX (/usr/local), DESTDIR for packagers, SBINDIR (/sbin, the one folder in which
 # mount(8) looks for mount.forerun), and BINDIR, MANDIR, UNITDIR: see packaging/install.sh.

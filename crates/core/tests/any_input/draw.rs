@@ -124,7 +124,7 @@ impl Draw<'_> {
         for _ in 0..points {
             costs.push((Bytes(at), Nanos(self.between(0, SWITCHING_MAX.0))));
             rates.push((Bytes(at), self.between(low, high)));
-            at = at.saturating_add(1 + self.any());
+            at = at.saturating_add(1).saturating_add(self.any());
         }
         // Too many points, or two at the end of all numbers, are refused.
         let profile = Profile::new(costs, rates).unwrap_or_default();

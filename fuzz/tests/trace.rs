@@ -5,21 +5,25 @@
 //! the trace; its requests are written in every format that can hold them, and a trace of blocks that
 //! was read twice is laid out alike.
 
-#![no_main]
-
 use std::io::Cursor;
 
+use forerun_fuzz::fuzz;
 use forerun_sim::simulate::recorded::{Recorded, Room};
 use forerun_sim::simulate::requests::{Manner, Requests};
 use forerun_sim::trace::convert::convert;
 use forerun_sim::trace::{Options, Record, TraceError, format, read};
-use libfuzzer_sys::fuzz_target;
 
 /// Requests looked at: the rest of a long input tells nothing new.
 const REQUESTS: usize = 4096;
 
-fuzz_target!(|bytes: &[u8]| {
-    let [chosen, window, file @ ..] = bytes else { return };
+fn main() {
+    fuzz("trace", read_and_write);
+}
+
+fn read_and_write(bytes: &[u8]) -> String {
+    let [chosen, window, file @ ..] = bytes else {
+        return String::new();
+    };
     let format = format::LIST.get(usize::from(*chosen) % (format::LIST.len() + 1));
     let options = Options {
         sort_window: usize::from(*window),
@@ -53,7 +57,12 @@ fuzz_target!(|bytes: &[u8]| {
     if let (Ok(one), Ok(other)) = (one, other) {
         assert_eq!(one.blocks().ids(), other.blocks().ids());
     }
-});
+    format!(
+        "{} {:?}",
+        good.is_empty(),
+        error.map(|error| error.to_string())
+    )
+}
 
 /// The requests up to the first error, after which there is nothing.
 fn taken(mut records: forerun_sim::trace::Records) -> (Vec<Record>, Option<TraceError>) {

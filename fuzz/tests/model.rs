@@ -3,28 +3,38 @@
 //! Must hold: no panic; an accepted device serves its requests, in the order of time,
 //! and not before the least time it names itself.
 
-#![no_main]
-
 use forerun_core::{Bytes, Nanos};
+use forerun_fuzz::fuzz;
 use forerun_sim::device::needs::{Needs, Run};
-use forerun_sim::device::{Device, Request, from_toml, parse};
+use forerun_sim::device::{Device, Process, Request, from_toml, parse};
 use forerun_sim::scheduled::behind;
-use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|text: &str| {
-    if let Ok(device) = behind(text, "cscan") {
-        serve(device);
-    }
+fn main() {
+    fuzz("model", |bytes| build(&String::from_utf8_lossy(bytes)));
+}
+
+fn build(text: &str) -> String {
+    let refused = match behind(text, "cscan") {
+        Ok(device) => {
+            serve(device);
+            None
+        }
+        Err(error) => Some(error.to_string()),
+    };
     // Thousands of disks inside each other are accepted, and tell nothing new.
     if text.len() < 64
         && let Ok(device) = parse(text)
     {
         serve(device);
     }
-    if let Ok(model) = from_toml(text) {
-        serve(model.build());
+    match from_toml(text) {
+        Ok(model) => {
+            serve(model.build());
+            format!("{refused:?}")
+        }
+        Err(error) => error.to_string(),
     }
-});
+}
 
 fn serve(mut device: Box<dyn Device>) {
     let room = device.capacity().map_or(1 << 40, |end| end.0).max(4096);
@@ -33,7 +43,15 @@ fn serve(mut device: Box<dyn Device>) {
         let at = Bytes((id * id * 7_919 * 4096) % room / 4096 * 4096);
         let bytes = Bytes(4096.min(room - at.0));
         runs.push(Run { at, bytes });
-        device.submit(Nanos(0), Request { id, at, bytes });
+        device.submit(
+            Nanos(0),
+            Request {
+                id,
+                at,
+                bytes,
+                process: Process::default(),
+            },
+        );
     }
     let mut last = Nanos(0);
     while let Some(next) = device.next_event() {

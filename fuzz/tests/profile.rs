@@ -3,24 +3,33 @@
 //! Must hold: no panic; a profile that was read is printed and read back the same, and gives a
 //! depth everywhere.
 
-#![no_main]
-
-use forerun::emulation::Emulation;
+use forerun::emulation::EmulatedStorage;
 use forerun::{profile_file, quantity};
 use forerun_core::Bytes;
-use libfuzzer_sys::fuzz_target;
+use forerun_fuzz::fuzz;
 
-fuzz_target!(|text: &str| {
+fn main() {
+    fuzz("profile", |bytes| parse(&String::from_utf8_lossy(bytes)));
+}
+
+fn parse(text: &str) -> String {
     let _ = quantity::parse_size(text);
     let _ = quantity::parse_duration(text);
     let _ = quantity::parse_rate(text);
-    if let Ok(emulation) = text.parse::<Emulation>() {
+    if let Ok(emulation) = text.parse::<EmulatedStorage>() {
         assert_eq!(emulation.to_string().parse(), Ok(emulation));
     }
-    let Ok(profile) = profile_file::parse(text) else { return };
+    let profile = match profile_file::parse(text) {
+        Ok(profile) => profile,
+        Err(error) => return error.to_string(),
+    };
     for at in [0, 1, 4096, 1 << 30, u64::MAX] {
         let _ = profile.competitive_depth(Bytes(at), Bytes(u64::MAX - at));
     }
     let printed = profile_file::print(&profile, text).expect("it was read from TOML");
-    assert_eq!(profile_file::parse(&printed).expect("it was printed"), profile);
-});
+    assert_eq!(
+        profile_file::parse(&printed).expect("it was printed"),
+        profile
+    );
+    String::new()
+}

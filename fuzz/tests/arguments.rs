@@ -3,18 +3,34 @@
 //! Words are the lines of the input. Must hold: no panic, and accepted arguments make settings or
 //! a message.
 
-#![no_main]
-
 use clap::Parser;
 use forerun::args::{Args, Command};
 use forerun::bench::pattern::Shape;
 use forerun::bench::plan::Contender;
 use forerun::composition::settings;
-use libfuzzer_sys::fuzz_target;
+use forerun_fuzz::fuzz;
 
-fuzz_target!(|text: &str| {
+fn main() {
+    fuzz("arguments", |bytes| parse(&String::from_utf8_lossy(bytes)));
+}
+
+fn parse(text: &str) -> String {
     let words = std::iter::once("forerun").chain(text.lines());
-    let Ok(args) = Args::try_parse_from(words) else { return };
+    let args = match Args::try_parse_from(words) {
+        Ok(args) => args,
+        Err(error) => {
+            return format!(
+                "{:?} {:?}",
+                error.kind(),
+                error.context().collect::<Vec<_>>()
+            );
+        }
+    };
+    let outcome = match &args.command {
+        Command::Read(_) => "read",
+        Command::Bench(_) => "bench",
+        _ => "another",
+    };
     match args.command {
         Command::Read(read) => {
             let _ = settings(read.preset, &read.composition);
@@ -43,4 +59,5 @@ fuzz_target!(|text: &str| {
         // The others are checked as they are parsed, or look at a file first.
         _ => {}
     }
-});
+    outcome.into()
+}

@@ -3,17 +3,19 @@
 //! The first line chooses a preset, the rest is the body of a journal, so that most inputs get
 //! past the head. Must hold: no panic, and a line that was read is written and read back the same.
 
-#![no_main]
-
 use forerun_core::journal::{Entry, head, parse_head};
 use forerun_core::{Bytes, preset};
+use forerun_fuzz::fuzz;
 use forerun_sim::replay::replay;
-use libfuzzer_sys::fuzz_target;
 
 /// Little, so that eviction and refusal are reached by short inputs.
 const MEMORY: Bytes = Bytes(300 << 10);
 
-fuzz_target!(|text: &str| {
+fn main() {
+    fuzz("journal", |bytes| read(&String::from_utf8_lossy(bytes)));
+}
+
+fn read(text: &str) -> String {
     let (first, body) = text.split_once('\n').unwrap_or((text, ""));
     let _ = parse_head(first, body.lines().next().unwrap_or_default());
     for line in body.lines() {
@@ -23,5 +25,8 @@ fuzz_target!(|text: &str| {
     }
     let preset = &preset::LIST[first.len() % preset::LIST.len()];
     let settings = preset.settings(MEMORY).expect("enough memory");
-    let _ = replay(format!("{}\n{body}", head(&settings)).as_bytes());
-});
+    format!(
+        "{:?}",
+        replay(format!("{}\n{body}", head(&settings)).as_bytes()).err()
+    )
+}
