@@ -17,6 +17,7 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::net::UnixDatagram;
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use rustix::io::Errno;
@@ -89,11 +90,19 @@ pub fn report_ready() -> io::Result<()> {
 
 /// Logs a later failure: no terminal shows this process's output, but the system keeps a log.
 pub fn log_failure(failure: &Failure) {
+    log_to(Path::new(LOG), failure);
+}
+
+fn log_to(log: &Path, failure: &Failure) {
     const DAEMON_ERROR: u32 = 3 << 3 | 3;
     let said = format!("<{DAEMON_ERROR}>forerun[{}]: {failure}", std::process::id());
-    let sent = UnixDatagram::unbound().and_then(|socket| socket.send_to(said.as_bytes(), LOG));
-    if let Err(error) = sent {
-        tracing::error!("{LOG}: {error}: {failure}");
+    let send = |socket: UnixDatagram| {
+        // A log that is stopped takes some hundred lines, and then none.
+        socket.set_nonblocking(true)?;
+        socket.send_to(said.as_bytes(), log)
+    };
+    if let Err(error) = UnixDatagram::unbound().and_then(send) {
+        tracing::error!("{}: {error}: {failure}", log.display());
     }
 }
 
@@ -109,5 +118,25 @@ pub fn report_failure(failure: &Failure) {
         Ok(()) => {}
         Err(error) if Errno::from_io_error(&error) == Some(Errno::PIPE) => {}
         Err(error) => tracing::warn!("{message}: {error}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_that_does_not_answer_is_not_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log");
+        let log = UnixDatagram::bind(&path).unwrap();
+        let failure = Failure::Run("x".repeat(1000));
+        // More than any queue holds.
+        for _ in 0..10_000 {
+            log_to(&path, &failure);
+        }
+        let mut line = [0; 2000];
+        let count = log.recv(&mut line).unwrap();
+        assert!(line[..count].starts_with(b"<27>forerun["));
     }
 }

@@ -228,7 +228,9 @@ impl Filesystem for Adapter {
                     served.reads.begin(read(file, reply));
                 });
             }
-            Ok(file) => self.served.reads.begin(read(file, reply)),
+            Ok(file) => {
+                caught(|| self.served.reads.begin(read(file, reply)));
+            }
             Err(error) => reply.error(errno(error)),
         }
     }
