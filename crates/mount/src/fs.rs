@@ -97,6 +97,8 @@ pub struct Opened {
     pub unlisted: Option<Node>,
     /// How the kernel reads it.
     pub io: IoMode<Backing>,
+    /// It changes often: read past the kernel's page cache, if that can be.
+    pub direct: bool,
 }
 
 /// See the [module](self).

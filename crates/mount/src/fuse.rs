@@ -22,6 +22,7 @@ pub(crate) mod wire;
 use std::ffi::OsStr;
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use fuser::{
     Errno, FileHandle, Filesystem, FopenFlags, Generation, INodeNo, InitFlags, KernelConfig,
@@ -103,6 +104,9 @@ impl Filesystem for Adapter {
                 InitFlags::FUSE_POSIX_ACL,
             ],
         );
+        let maps_direct = config.add_capabilities(InitFlags::FUSE_DIRECT_IO_ALLOW_MMAP);
+        let direct = &self.served.maps_direct;
+        direct.store(maps_direct.is_ok(), Ordering::Relaxed);
         self.served.ask_for_passthrough(config);
         Ok(())
     }

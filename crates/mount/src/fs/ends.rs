@@ -35,6 +35,9 @@ const PAGE: usize = 4096;
 /// when its call returns.
 const NOTIFIED: Duration = Duration::from_millis(2);
 
+/// Two changes within this time are a storm, which lasts as long: a file written once and read is none.
+const STORM: Duration = Duration::from_secs(1);
+
 /// Threads told since a barrier that are remembered: more are taken for others, which fail more often.
 const THREADS_MAX: usize = 16;
 
@@ -144,6 +147,10 @@ struct State {
     told: Option<Told>,
     barrier: Instant,
     zeros: Option<u64>,
+    /// When a change was seen last by an open.
+    changed: Option<Instant>,
+    /// It changes often until then.
+    storm: Option<Instant>,
     /// Pages that came with an error, and are dropped soon.
     refused: Option<Refused>,
     /// Answers that were filled up with zeros.
@@ -174,6 +181,8 @@ impl Ends {
             told: None,
             barrier: now,
             zeros: None,
+            changed: None,
+            storm: None,
             refused: None,
             answers: 0,
             sent,
@@ -235,6 +244,19 @@ impl Ends {
             told.at = None;
             told.threads.clear();
         }
+    }
+
+    /// A program opens the file, in which this open saw a change or not. Whether it changes so often that it
+    /// is read past the kernel's page cache, where an end is an end.
+    pub fn is_in_storm(&self, changed: bool, now: Instant) -> bool {
+        let mut state = lock(&self.state);
+        if changed {
+            let before = state.changed.replace(now);
+            if before.is_some_and(|at| now.saturating_duration_since(at) < STORM) {
+                state.storm = Some(now + STORM);
+            }
+        }
+        state.storm.is_some_and(|until| now < until)
     }
 
     /// The kernel is given the file's bytes up to this end, and takes it for the size.
@@ -530,6 +552,18 @@ mod tests {
         assert_eq!(ends.zeros_below(u64::MAX), None);
         ends.stores(5000);
         assert_eq!(ends.zeros_below(5001).map(|zeros| zeros.from), Some(5000));
+    }
+
+    #[test]
+    fn a_file_that_changes_twice_in_a_second_is_in_a_storm_for_one() {
+        let clock = clock();
+        let ends = clock.ends(9000);
+        assert!(!ends.is_in_storm(true, clock.at(0)));
+        assert!(!ends.is_in_storm(true, clock.at(1000)));
+        assert!(!ends.is_in_storm(false, clock.at(1001)));
+        assert!(ends.is_in_storm(true, clock.at(1999)));
+        assert!(ends.is_in_storm(false, clock.at(2998)));
+        assert!(!ends.is_in_storm(false, clock.at(2999)));
     }
 
     #[test]

@@ -21,6 +21,7 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
+use std::time::Instant;
 
 use forerun_io::source::OpenFile as SourceFile;
 use forerun_io::{Driver, Error as DriverError};
@@ -131,6 +132,9 @@ impl SourceFs {
         if io.backing().is_some() {
             self.passthrough.count();
         }
+        let resized = verdict == Verdict::Changed;
+        let changed = resized || before.is_some_and(|before| before != version);
+        let direct = ends.is_in_storm(changed, Instant::now()) && io.backing().is_none();
         let lane = self.lane(node);
         let file = OpenFile::new(node, thread, version.bytes, reader, lane).ending(ends);
         Ok(Opened {
@@ -138,9 +142,10 @@ impl SourceFs {
             version,
             unchanged: before == Some(version),
             first,
-            resized: verdict == Verdict::Changed,
+            resized,
             unlisted: unlisted.then_some(place.parent),
             io,
+            direct,
         })
     }
 

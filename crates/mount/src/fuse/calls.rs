@@ -5,6 +5,7 @@
 use std::ffi::OsStr;
 use std::fs::File;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -37,6 +38,8 @@ pub(super) struct Served {
     pub(super) fs: Arc<SourceFs>,
     pub(super) reads: Reads,
     pub(super) lanes: Arc<Lanes>,
+    /// The kernel maps files that are read past its page cache.
+    pub(super) maps_direct: AtomicBool,
     pub(super) times: Arc<ReadTimes>,
     /// Notifier for the kernel's cache; set before the first open.
     pub(super) kernel: OnceLock<Notifier>,
@@ -266,6 +269,8 @@ impl Served {
         let handle = FileHandle(opened.handle);
         match opened.io.backing() {
             None => {
+                let direct = opened.direct && self.maps_direct.load(Ordering::Relaxed);
+                flags.set(FopenFlags::FOPEN_DIRECT_IO, direct);
                 flags.set(FopenFlags::FOPEN_KEEP_CACHE, opened.unchanged || given);
                 reply.opened(handle, flags);
             }

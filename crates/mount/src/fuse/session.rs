@@ -6,6 +6,7 @@
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 
 use forerun_io::Reader;
@@ -136,6 +137,7 @@ impl Mounted for SourceFs {
             fs: self.clone(),
             reads,
             lanes: lanes.clone(),
+            maps_direct: AtomicBool::new(false),
             times: serving.times,
             kernel: OnceLock::new(),
             trust: serving.trust,
