@@ -16,7 +16,7 @@ FUZZ_SECONDS ?= 60
 FUZZ_ENGINE := --features forerun-fuzz/engine
 FUZZ_COMMANDS := --features forerun-fuzz/commands
 # A part of the tests that takes longer hangs: the longest takes a third beside six busy loops on two processors.
-PART_TIME ?= 90m
+PART_TIME ?= 50m
 # Absolute, because each test program runs in its crate's folder.
 TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
 SKIPPED := $(TARGET)/skipped.txt
