@@ -10,6 +10,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use forerun_core::Bytes;
 use forerun_io::source::remote::is_address;
 #[cfg(feature = "object-store")]
 use forerun_io::source::tree::Entry;
@@ -33,9 +34,25 @@ const LISTED_MAX: usize = 1000;
 pub struct Sources {
     #[cfg(feature = "object-store")]
     client: std::sync::OnceLock<forerun_store::Client>,
+    #[cfg(feature = "object-store")]
+    limits: forerun_store::Limits,
 }
 
 impl Sources {
+    /// With requests to stores that fit a memory.
+    #[must_use]
+    #[cfg_attr(
+        not(feature = "object-store"),
+        expect(unused_variables, reason = "there are no stores")
+    )]
+    pub fn within(memory: Bytes) -> Self {
+        Self {
+            #[cfg(feature = "object-store")]
+            limits: forerun_store::Limits::within(memory),
+            ..Self::default()
+        }
+    }
+
     /// A file or an object, as a reader.
     ///
     /// # Errors
@@ -123,7 +140,7 @@ impl Sources {
         if let Some(client) = self.client.get() {
             return Ok(client);
         }
-        let client = forerun_store::Client::new(forerun_store::Limits::default());
+        let client = forerun_store::Client::new(self.limits);
         let client = client.map_err(refused)?;
         Ok(self.client.get_or_init(|| client))
     }

@@ -55,7 +55,7 @@ pub fn run(args: &Mount, sockets: &Sockets) -> Result<(), Failure> {
 fn start(args: &Mount, sockets: &Sockets) -> Result<Running, Failure> {
     let checked = match address(&args.source) {
         Some(url) => {
-            let tree = || Sources::default().tree(url);
+            let tree = || Sources::within(args.composition.memory).tree(url);
             point::check_for(tree, &args.mountpoint, args.nonempty)
         }
         None => point::check(&args.source, &args.mountpoint, args.nonempty),

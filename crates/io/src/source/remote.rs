@@ -12,7 +12,7 @@
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use forerun_core::{Nanos, Profile};
+use forerun_core::{Bytes, Nanos, Profile};
 
 /// The schemes of addresses.
 pub const SCHEMES: [&str; 5] = ["s3", "gs", "az", "http", "https"];
@@ -52,6 +52,21 @@ impl Default for Limits {
             silence: Duration::from_secs(30),
             deadline: Duration::from_secs(120),
             requests: 64,
+        }
+    }
+}
+
+impl Limits {
+    /// The default with fewer requests where a memory is small: of 1 MiB each they fill half of it, and are from 8 to
+    /// 64. A connection has a buffer of its own, up to 408 KiB, which comes on top of the memory.
+    #[must_use]
+    pub fn within(memory: Bytes) -> Self {
+        const EACH: u64 = 2 << 20;
+        let default = Self::default();
+        let requests = (memory.0 / EACH).clamp(8, default.requests.into()) as u32;
+        Self {
+            requests,
+            ..default
         }
     }
 }

@@ -4,7 +4,7 @@
 //! says which file it is, the *version* (size and both change times) which content it has, and the
 //! time of birth tells a file from a later one that was given the same inode number. A file system
 //! without such times may be a server that gives several files one number: there the kernel's
-//! [handle](forerun_io::served::handle) is part of the key.
+//! [`handle`] is part of the key.
 //!
 //! The numbers here are the source's; [`nodes`](super::nodes) assigns the numbers of the mount.
 
