@@ -369,40 +369,16 @@ mod tests {
     }
 
     #[test]
-    fn a_settings_line_from_before_there_were_hints_follows_none() {
-        let settings = LIST[0].settings(Bytes(64 << 20)).unwrap();
-        let line = settings.to_string();
-        let measure = Choice::of(&measure::given::METHOD);
-        let given = Settings {
-            measure,
-            shape: Choice::of(&shape::whole::METHOD),
-            ..settings.clone()
-        };
-        let (old, _) = line.split_once(" hinted=").unwrap();
-        let hinted = None;
-        assert_eq!(
-            old.parse(),
-            Ok(Settings {
-                hinted,
-                ..given.clone()
-            })
-        );
-        let (old_hinted, _) = line.split_once(" notice=").unwrap();
-        assert_eq!(old_hinted.parse(), Ok(given.clone()));
-        let (old_hinting, _) = line.split_once(" next_file=").unwrap();
-        assert_eq!(old_hinting.parse(), Ok(given.clone()));
-        let (old_files, _) = line.split_once(" measure=").unwrap();
-        assert_eq!(old_files.parse(), Ok(given));
-        let whole = Settings {
-            shape: Choice::of(&shape::whole::METHOD),
-            ..settings.clone()
-        };
-        let (old_measure, _) = line.split_once(" split=").unwrap();
-        assert_eq!(old_measure.parse(), Ok(whole.clone()));
-        let (old_split, _) = line.split_once(" shape=").unwrap();
-        assert_eq!(old_split.parse(), Ok(whole));
-        let error = alloc::format!("{old} hints=none").parse::<Settings>();
-        assert!(error.unwrap_err().to_string().contains("hinted= expected"));
+    fn a_settings_line_without_a_field_is_refused_by_its_name() {
+        let line = LIST[0].settings(Bytes(64 << 20)).unwrap().to_string();
+        let fields: Vec<&str> = line.split(' ').collect();
+        for (place, field) in fields.iter().enumerate() {
+            let (name, _) = field.split_once('=').unwrap();
+            let others: Vec<&str> = [&fields[..place], &fields[place + 1..]].concat();
+            let error = others.join(" ").parse::<Settings>().unwrap_err();
+            let expected = alloc::format!("{name}= expected");
+            assert!(error.to_string().contains(&expected), "{error}");
+        }
     }
 
     #[test]
