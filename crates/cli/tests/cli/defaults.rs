@@ -83,7 +83,7 @@ fn blocks_beyond_the_disk_are_refused_unless_they_are_to_lie_in_the_order_of_fir
     let assert = assert.code(2);
     let said = String::from_utf8_lossy(&assert.get_output().stderr).into_owned();
     assert!(
-        said.contains("block 3 ends at byte 6144 of its disk"),
+        said.contains("block 2 ends at byte 6144 of its disk"),
         "{said}"
     );
     assert!(said.contains("more --disks or a larger --device"), "{said}");

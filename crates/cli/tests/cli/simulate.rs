@@ -538,7 +538,7 @@ fn a_run_that_takes_longer_than_virtual_time_is_refused() {
     let trace = folder.file("t", years.as_bytes());
     for preset in ["forestall", "demand-lru", "forerun"] {
         let assert = forerun(&format!(
-            "simulate --trace {trace} --preset {preset} --device instant"
+            "simulate --trace {trace} --trace-format plain --preset {preset} --device instant"
         ));
         let assert = assert.code(1);
         let error = String::from_utf8_lossy(&assert.get_output().stderr).into_owned();
