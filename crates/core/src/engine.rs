@@ -1,8 +1,7 @@
 //! The engine: inputs in, decisions out, nothing else.
 //!
 //! Drivers call [`Engine::handle`] with one input, then [`Engine::poll`] until [`Output::Idle`].
-//! Stages stand in the order a read passes them. Two calls go upwards, from `cancel`: to `hint`,
-//! whose pieces it ends, and from `streams` to `learn`; all others go down:
+//! Stages stand in the order a read passes them. Calls go down, but those of `cancel` and `streams`:
 //! ```text
 //! change    files come and change, readers open and close
 //! next      folders are walked: files opened ahead

@@ -17,10 +17,9 @@
 //! and four each for several. A device that was not described gets one at a time for the first two,
 //! then two; if they are worked on at once the limit is eight, then 32.
 //!
-//! Control law of exploration: while requests wait, one in 128 a server is sent alone. Where an
-//! epoch gives another number of servers, four are sent alone, because changed costs look the same.
-//! On a store two are sent if the first of them takes its expected time, and none if the number
-//! grew and one of the sixteen requests of that epoch took its expected time.
+//! Control law of exploration: while requests wait, one in 128 a server is sent alone. Where an epoch
+//! gives another number of servers, four are sent alone, because changed costs look the same; on a
+//! store two if the first takes its expected time, none if the number grew and one was on time.
 //!
 //! Example: a store of 30 ms: two reads one by one, 30 ms each; then two at a time in 30 ms, of which
 //! 30 and 60 were expected: several servers, so eight go out.
