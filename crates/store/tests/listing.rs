@@ -38,7 +38,7 @@ fn a_million_keys_are_listed_with_a_page_in_memory() {
         let Entry::Object(stat) = entry else {
             panic!("{name} is no object");
         };
-        assert_eq!((name, stat.bytes), (format!("k{key}"), key));
+        assert_eq!((name, stat.bytes), (format!("k{key:06}"), key));
     }
     assert!(all.next().is_none());
     // As strings alone they are 30 MB.

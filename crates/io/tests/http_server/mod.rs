@@ -481,7 +481,7 @@ fn page(path: &str, keys: u64) -> String {
     }
     for key in first..end {
         page += &format!(
-            "<Contents><Key>k{key}</Key><LastModified>2024-01-01T00:00:00Z</LastModified><ETag>\"1\"</ETag><Size>{key}</Size></Contents>"
+            "<Contents><Key>k{key:06}</Key><LastModified>2024-01-01T00:00:00Z</LastModified><ETag>\"1\"</ETag><Size>{key}</Size></Contents>"
         );
     }
     let is_truncated = end < keys;
