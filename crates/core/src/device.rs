@@ -170,7 +170,7 @@ impl Device {
         is_due
     }
 
-    /// This one hangs: it stops counting against what the device may have.
+    /// This one hangs: it no longer counts against the limit of its device.
     pub(crate) fn write_off(&mut self, sent: &mut Sent) {
         if self.hung < HUNG_MAX {
             sent.is_hung = true;

@@ -73,7 +73,7 @@ fn a_signal_leaves_a_mount_that_lies_over_ours() {
     assert!(mounted.ended().success());
     assert_eq!(kinds_on(&point), ["fuse.forerun", "tmpfs"]);
     take_off(&point);
-    // What is left of ours is cleared away by the next one.
+    // The next mount clears away the rest of ours.
     mounted.daemon = super::start(mounted.folder.path(), &[]);
     assert_eq!(kinds_on(&point), ["fuse.forerun"]);
 }

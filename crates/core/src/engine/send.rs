@@ -213,7 +213,7 @@ impl Engine {
         self.requests.which(hangs)
     }
 
-    /// Time has passed: requests that hang stop counting against what their device may have.
+    /// Time has passed: requests that hang no longer count against the limit of their device.
     pub(super) fn write_off_hung(&mut self) {
         let now = self.now;
         let due = self

@@ -448,7 +448,7 @@ mod tests {
         assert_eq!(found(&mut table, "link", &again), Node(9));
         let known = table.nodes.get_mut(&9).unwrap();
         assert_eq!(known.place.key.handle, 101);
-        // What is open keeps its handle.
+        // An open file keeps its handle.
         known.place.descriptor = Some(Arc::new(File::open("/proc/self/status").unwrap()));
         assert_ne!(found(&mut table, "link", &attributes(9, 102)), Node(9));
     }
