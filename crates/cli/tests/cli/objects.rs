@@ -51,7 +51,7 @@ fn a_bench_of_a_folder_reads_the_objects_below_it() {
     let server = Server::start();
     server.list(3);
     for key in 0..3 {
-        server.put(&format!("/b/k{key}"), "1", vec![1; key]);
+        server.put(&format!("/b/k{key:06}"), "1", vec![1; key]);
     }
     let words = "bench s3://b/ --preset none --format json --memory 4MiB --pattern sequential";
     let (code, rows, said) = forerun(&server, words);
