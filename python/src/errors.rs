@@ -23,6 +23,7 @@ const EISDIR: i32 = 21;
 const EMFILE: i32 = 24;
 const EFBIG: i32 = 27;
 const EBUSY: i32 = 16;
+const EOPNOTSUPP: i32 = 95;
 
 /// A value that is not accepted.
 pub(crate) fn value(error: impl Display) -> PyErr {
@@ -113,6 +114,11 @@ pub(crate) fn of(error: Error) -> PyErr {
         Error::NotAFile { path } => {
             let why = "Is not a regular file or block device".to_owned();
             numbered(EINVAL, why, Some(path))
+        }
+        Error::HiddenSize { path } => {
+            let why =
+                "Has other bytes than its size says: read it with the built-in open".to_owned();
+            numbered(EOPNOTSUPP, why, Some(path))
         }
         Error::TooManyOpenFiles { path, limit } => {
             let why = format!("Too many open files (the limit is {limit})");

@@ -109,6 +109,10 @@ def test_errors_of_the_system_have_number_and_path(tmp_path):
     with pytest.raises(FileNotFoundError) as raised:
         forerun.open(missing)
     assert (raised.value.errno, raised.value.filename) == (errno.ENOENT, str(missing))
+    for path in ["/proc/self/status", "/sys/devices/system/cpu/online"]:
+        with pytest.raises(OSError, match="other bytes than its size says") as refused:
+            forerun.open(path)
+        assert refused.value.errno == errno.EOPNOTSUPP
     with pytest.raises(IsADirectoryError):
         forerun.open(tmp_path)
     with pytest.raises(OSError, match="regular file"):

@@ -49,6 +49,12 @@ pub enum Error {
         /// The path as given.
         path: PathBuf,
     },
+    /// A file with other bytes than its size says, as in `/proc` and `/sys`.
+    #[error("{}: has other bytes than its size says: read it without forerun", path.display())]
+    HiddenSize {
+        /// The path as given.
+        path: PathBuf,
+    },
     /// No file descriptor is left.
     #[error("{}: too many open files (the limit is {limit}; raise it with ulimit -n)", path.display())]
     TooManyOpenFiles {

@@ -43,6 +43,17 @@ pub fn is_served(file: BorrowedFd<'_>) -> bool {
     !LOCAL.contains(&file_system(file))
 }
 
+/// `f_type` of file systems whose files are made as they are read, and have a page by their size, by `linux/magic.h`.
+const MADE: &[u32] = &[
+    0x6265_6572, // sysfs
+    0x6265_6570, // configfs
+];
+
+/// Whether files of this file system are made as they are read.
+pub(crate) fn is_made_as_it_is_read(file: BorrowedFd<'_>) -> bool {
+    MADE.contains(&file_system(file))
+}
+
 /// Whether a server of FUSE can have another channel beside this one, which is connected
 /// (`FUSE_DEV_IOC_CLONE`): the kernel may lack it, and a container refuse it.
 #[must_use]

@@ -2,8 +2,8 @@
 //!
 //! All files are checked before the first byte is printed; one that fails later stops the command
 //! there, with the bytes before it written. A range past the end of a file is empty. Writing to a
-//! pipe whose reader is gone ends the command quietly. A file with bytes that its size does not tell, as in
-//! `/proc`, is read through, past the engine. `--stats` prints the ledger and the time,
+//! pipe whose reader is gone ends the command quietly. A file with other bytes than its size says, as in
+//! `/proc` and `/sys`, is read through, past the engine. `--stats` prints the ledger and the time,
 //! whether or not the reading succeeded.
 
 use std::fs::File;
@@ -13,6 +13,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use forerun_core::Nanos;
+use forerun_io::source::OpenFile;
 
 use crate::args;
 use crate::composition::{check_no_walks, settings};
@@ -70,20 +71,14 @@ pub fn run(args: &args::Read, out: &mut dyn Write) -> Result<(), Failure> {
     copied.and(ledger.map(drop))
 }
 
-/// A file whose size says that it is empty though it has bytes.
+/// A file with other bytes than its size says.
 fn hides_its_size(path: &Path) -> Option<File> {
-    let is_empty = || {
-        let found = path.metadata();
-        found.is_ok_and(|found| found.is_file() && found.len() == 0)
-    };
-    // An address is no path.
-    if address(path).is_some() || !is_empty() {
+    // An address is no path, and a pipe is not opened.
+    if address(path).is_some() || !path.is_file() {
         return None;
     }
     let file = File::open(path).ok()?;
-    let has_bytes = matches!(file.read_at(&mut [0; 1], 0), Ok(1));
-    // One that grew meanwhile has a size by now.
-    (has_bytes && is_empty()).then_some(file)
+    OpenFile::hides_its_size(&file).then_some(file)
 }
 
 /// Gives the wanted range of one file to `take`, piece by piece.

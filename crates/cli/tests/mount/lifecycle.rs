@@ -446,24 +446,35 @@ fn drop_with(mut mounted: Mounted, others: &[&Path]) {
     others.iter().for_each(|other| take_off(other));
 }
 
-/// The kernel gives files of `/proc` no size: a mount would show them empty.
+/// The kernel gives files of `/proc` no size, and files of `/sys` a page: a mount would show them empty, or cut.
 #[test]
-fn files_that_hide_their_size_are_refused_and_not_empty() {
-    let kernel = Path::new("/proc/sys/kernel");
-    let content = fs::read(kernel.join("ostype")).unwrap();
-    let (code, said) = forerun(&["read".as_ref(), kernel.join("ostype").as_ref()]);
-    assert_eq!((code, said.as_bytes()), (0, &content[..]));
-    let part = ["read", "--offset", "1", "--length", "3"].map(OsStr::new);
-    let (code, said) = forerun(&[&part[..], &[kernel.join("ostype").as_ref()]].concat());
-    assert_eq!((code, said.as_bytes()), (0, &content[1..4]));
-    if !can_mount() {
-        return;
+fn files_that_hide_their_size_are_read_through_or_refused() {
+    for (folder, name) in [
+        ("/proc/sys/kernel", "ostype"),
+        ("/sys/devices/system/cpu", "online"),
+    ] {
+        let path = Path::new(folder).join(name);
+        let content = fs::read(&path).unwrap();
+        let (code, said) = forerun(&["read".as_ref(), path.as_ref()]);
+        assert_eq!((code, said.as_bytes()), (0, &content[..]));
+        let part = ["read", "--offset", "1", "--length", "2"].map(OsStr::new);
+        let (code, said) = forerun(&[&part[..], &[path.as_ref()]].concat());
+        assert_eq!((code, said.as_bytes()), (0, &content[1..3]));
+        let (code, said) = forerun(&["profile".as_ref(), path.as_ref()]);
+        let why = format!("{}: has other bytes than its size says", path.display());
+        assert!(code == 2 && said.contains(&why), "{said}");
+        if !can_mount() {
+            continue;
+        }
+        let below = self::folder();
+        let daemon = start_of(Path::new(folder), below.path(), &[], &[]);
+        let mounted = Mounted {
+            folder: below,
+            daemon,
+        };
+        let error = fs::read(mounted.point(name)).unwrap_err();
+        assert_eq!(Errno::from_io_error(&error), Some(Errno::OPNOTSUPP));
     }
-    let folder = folder();
-    let daemon = start_of(kernel, folder.path(), &[], &[]);
-    let mounted = Mounted { folder, daemon };
-    let error = fs::read(mounted.point("ostype")).unwrap_err();
-    assert_eq!(Errno::from_io_error(&error), Some(Errno::OPNOTSUPP));
 }
 
 #[test]

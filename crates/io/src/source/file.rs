@@ -14,7 +14,7 @@
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
-use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Once};
@@ -23,7 +23,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use super::{Key, Source};
 use crate::arena::Target;
 use crate::error::Error;
-use crate::served::is_served;
+use crate::served::{is_made_as_it_is_read, is_served};
 
 /// `IOV_MAX` on Linux: the most pieces of memory one read may fill.
 pub const PIECES_MAX: usize = 1024;
@@ -109,10 +109,27 @@ impl OpenFile {
         if !kind.is_file() && !kind.is_block_device() {
             return Err(Error::NotAFile { path: path.into() });
         }
+        if Self::hides_its_size(&file) {
+            return Err(Error::HiddenSize { path: path.into() });
+        }
         let block_device = kind.is_block_device();
         let served = is_served(file.as_fd());
         let inode = (metadata.dev(), metadata.ino());
         Ok(Self::new(file.into(), direct, block_device, inode, served))
+    }
+
+    /// Whether an open file has other bytes than its size says: it has some though it is empty, as those of `/proc`
+    /// and control files of servers, or is made as it is read, as those of `/sys`, which have a page by their size.
+    /// A reader that goes by sizes would find it empty, or cut. Files alone are read.
+    #[must_use]
+    pub fn hides_its_size(file: &File) -> bool {
+        let is_empty = || {
+            let found = file.metadata();
+            found.is_ok_and(|found| found.is_file() && found.len() == 0)
+        };
+        // One that grows meanwhile has a size once it has bytes.
+        let has_bytes = || matches!(file.read_at(&mut [0; 1], 0), Ok(1));
+        is_made_as_it_is_read(file.as_fd()) || is_empty() && has_bytes() && is_empty()
     }
 
     /// A regular file that its caller opened for reading, with `O_DIRECT` or not, and knows to be this

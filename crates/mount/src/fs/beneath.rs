@@ -16,7 +16,8 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FileType, Mode, OFlags, ResolveFlags};
+use forerun_io::source::OpenFile;
+use rustix::fs::{Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
 /// The folder that is SOURCE. Here links are followed: the user named them.
@@ -92,21 +93,10 @@ fn direct_if_possible(open: impl Fn(OFlags) -> Result<File, Errno>) -> Result<(F
         Err(Errno::INVAL) => (open(PLAIN)?, false),
         opened => (opened?, true),
     };
-    match hides_its_size(&file) {
+    match OpenFile::hides_its_size(&file) {
         true => Err(Errno::OPNOTSUPP),
         false => Ok((file, direct)),
     }
-}
-
-/// Whether a file has bytes though its size says that it is empty, as those of `/proc` and control files of
-/// servers: programs would find it empty.
-fn hides_its_size(file: &File) -> bool {
-    let is_empty = || {
-        let found = rustix::fs::fstat(file);
-        found.is_ok_and(|f| f.st_size == 0 && FileType::from_raw_mode(f.st_mode).is_file())
-    };
-    // One that grows meanwhile has a size once it has bytes.
-    is_empty() && matches!(rustix::io::pread(file, &mut [0; 1], 0), Ok(1)) && is_empty()
 }
 
 const CHILD: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
