@@ -25,6 +25,7 @@
 mod admission;
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::io;
 use std::mem;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -41,7 +42,7 @@ use super::wire::errno;
 use crate::fs::beneath;
 use crate::fs::ends::{Answer, Verdict};
 use crate::fs::nodes::Node;
-use crate::lanes::{LaneOf, Lanes};
+use crate::lanes::{LaneOf, Lanes, caught};
 use crate::lock;
 use crate::mounted::Mounted;
 use crate::open_file::OpenFile;
@@ -196,9 +197,7 @@ impl Reads {
             self.shared.enter(read);
         }
     }
-}
 
-impl Reads {
     /// Copies the beginning of a file, as it is in memory, and does something with it; none if there is
     /// no room for that now, or it is not in memory.
     pub fn now<T>(
@@ -231,6 +230,13 @@ impl Read {
     fn device(&self) -> u64 {
         let reader = self.file.reader();
         reader.and_then(Reader::device).unwrap_or_default()
+    }
+
+    /// Goes this way with the read. A panic ends the read alone: its reply goes with it, as an I/O error.
+    fn caught(self, way: impl FnOnce(Self) -> Copied) -> Copied {
+        let mut copied = Copied::Answered;
+        caught(|| copied = way(self));
+        copied
     }
 
     /// Copies the bytes in memory and answers.
@@ -362,7 +368,7 @@ impl Shared {
     fn when_room(self: &Arc<Self>, read: Read, round: u32) {
         let (shared, bytes, device) = (self.clone(), read.bytes, read.device());
         let work = Box::new(move |buffer: Option<&mut [u8]>| -> Next {
-            match read.copy(buffer, false) {
+            match read.caught(|read| read.copy(buffer, false)) {
                 Copied::Gone(read) => {
                     Some(Box::new(move || shared.await_elsewhere(read, round + 1)))
                 }
@@ -376,7 +382,7 @@ impl Shared {
     fn last_way(self: &Arc<Self>, read: Read) {
         let (shared, device, bytes) = (self.clone(), read.device(), read.bytes);
         self.lanes.later(LaneOf::LastWay(device), move || {
-            let copied = read.take();
+            let copied = read.caught(Read::take);
             shared.leave(device, bytes, copied);
         });
     }
@@ -458,7 +464,7 @@ impl Shared {
         let shared = self.clone();
         let work = move |buffer: Option<&mut [u8]>| -> Next {
             // Given up in between: it waits as any other.
-            match read.copy(buffer, true) {
+            match read.caught(|read| read.copy(buffer, true)) {
                 Copied::Answered => None,
                 Copied::Gone(read) => Some(Box::new(move || shared.enter(read))),
                 Copied::Doubted(read) => Some(Box::new(move || shared.doubted(read))),
@@ -483,7 +489,7 @@ impl Shared {
             _ => work(None),
         };
         if let Some(next) = next {
-            next();
+            caught(next);
         }
         lock(&self.state)
     }
@@ -521,8 +527,8 @@ impl Shared {
     }
 }
 
-impl std::fmt::Debug for Reads {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Debug for Reads {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = lock(&self.shared.state);
         let queues = (state.ready.len(), state.admission.devices());
         write!(f, "Reads {{ ready, devices waited for: {queues:?} }}")
@@ -563,6 +569,21 @@ mod tests {
             let within: Vec<bool> = told.iter().collect();
             assert!(within.len() == 1000 && within.iter().all(|within| *within));
         }
+    }
+
+    #[test]
+    fn steps_that_panic_end_no_worker() {
+        let reads = reads(1);
+        let (tell, told) = channel::<()>();
+        for _ in 0..10 * WORKERS {
+            let tell = tell.clone();
+            let step = move || std::panic::resume_unwind(Box::new(tell));
+            let work: Work = Box::new(move |_| Some(Box::new(step)));
+            reads.shared.later(Job { bytes: PIECE, work });
+        }
+        drop(tell);
+        let ended = told.recv_timeout(Duration::from_secs(60));
+        assert_eq!(ended, Err(std::sync::mpsc::RecvTimeoutError::Disconnected));
     }
 
     #[test]

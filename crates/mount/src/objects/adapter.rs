@@ -23,7 +23,7 @@ use crate::fs::nodes::Node;
 use crate::fuse::reads::{Read, Reads};
 use crate::fuse::wire::errno;
 use crate::fuse::{REQUEST_BYTES_MAX, session};
-use crate::lanes::{LaneOf, Lanes};
+use crate::lanes::{LaneOf, Lanes, caught};
 use crate::mounted::Serving;
 use crate::read_times::ReadTimes;
 use crate::trust::Trust;
@@ -194,21 +194,21 @@ impl Filesystem for Adapter {
             return served.found(Err(rustix::io::Errno::NOENT), reply);
         };
         let then = move |found| served.found(found, reply);
-        self.served.fs.look_up(Node(parent.0), name, then);
+        caught(|| self.served.fs.look_up(Node(parent.0), name, then));
     }
 
     fn forget(&self, _: &Request, node: INodeNo, lookups: u64) {
-        self.served.fs.forget(Node(node.0), lookups);
+        caught(|| self.served.fs.forget(Node(node.0), lookups));
     }
 
     fn getattr(&self, _: &Request, node: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
-        match self.served.fs.entry(Node(node.0)) {
+        caught(|| match self.served.fs.entry(Node(node.0)) {
             Ok(entry) => {
                 let attr = self.served.attr(Node(node.0), &entry);
                 reply.attr(&self.served.trust.attributes, &attr);
             }
             Err(error) => reply.error(errno(error)),
-        }
+        });
     }
 
     fn open(&self, request: &Request, node: INodeNo, _: OpenFlags, reply: ReplyOpen) {
@@ -219,7 +219,7 @@ impl Filesystem for Adapter {
             ),
             Err(error) => reply.error(errno(error)),
         };
-        self.served.fs.open(Node(node.0), request.pid(), then);
+        caught(|| self.served.fs.open(Node(node.0), request.pid(), then));
     }
 
     fn read(
@@ -237,7 +237,7 @@ impl Filesystem for Adapter {
             return reply.error(Errno::EINVAL);
         }
         let reply = self.served.times.begin(reply);
-        match self.served.fs.open_file(handle.0) {
+        caught(|| match self.served.fs.open_file(handle.0) {
             Ok(file) => {
                 file.asked_by(request.pid());
                 self.served.reads.begin(Read {
@@ -251,7 +251,7 @@ impl Filesystem for Adapter {
                 });
             }
             Err(error) => reply.error(errno(error)),
-        }
+        });
     }
 
     fn release(
@@ -264,15 +264,15 @@ impl Filesystem for Adapter {
         _: bool,
         reply: ReplyEmpty,
     ) {
-        self.served.fs.release(handle.0);
+        caught(|| self.served.fs.release(handle.0));
         reply.ok();
     }
 
     fn opendir(&self, _: &Request, node: INodeNo, _: OpenFlags, reply: ReplyOpen) {
-        match self.served.fs.open_folder(Node(node.0)) {
+        caught(|| match self.served.fs.open_folder(Node(node.0)) {
             Ok(handle) => reply.opened(FileHandle(handle), FopenFlags::empty()),
             Err(error) => reply.error(errno(error)),
-        }
+        });
     }
 
     fn readdir(
@@ -341,7 +341,7 @@ impl Filesystem for Adapter {
         _: OpenFlags,
         reply: ReplyEmpty,
     ) {
-        self.served.fs.release_folder(handle.0);
+        caught(|| self.served.fs.release_folder(handle.0));
         reply.ok();
     }
 
