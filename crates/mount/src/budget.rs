@@ -4,9 +4,9 @@
 //! bound and is subtracted first; the engine gets the rest:
 //!
 //! ```text
-//! --memory = engine | reply buffers    | workers | tables | the process
-//!            blocks,  fuse::room,       fuse::    fs        stacks, request
-//!            index    last way          reads               buffers, allocator
+//! --memory = engine | reply buffers    | workers | tables | source      | the process
+//!            blocks,  fuse::room,       fuse::    fs        connections   stacks, request
+//!            index    last way          reads               to a store    buffers, allocator
 //! ```
 //!
 //! Two parts are not in it. The program's own code, 6 MiB, is in the page cache: shared, and the
@@ -73,17 +73,17 @@ fn names(memory: u64) -> u64 {
 }
 
 impl Budget {
-    /// Divides the memory.
+    /// Divides the memory, of which the source takes so much for itself.
     ///
     /// # Errors
     /// Too little to work with; the message names the least.
-    pub fn of(whole: Bytes) -> Result<Self, Failure> {
-        let engine = whole.0.saturating_sub(beside(whole.0));
+    pub fn of(whole: Bytes, source: Bytes) -> Result<Self, Failure> {
+        let engine = whole.0.saturating_sub(beside(whole.0) + source.0);
         if engine < ENGINE_LEAST {
             return Err(Failure::Usage(format!(
                 "--memory {}: must be at least {} for a mount, which it bounds as a whole",
                 size(whole),
-                size(Self::least()),
+                size(Self::least(source)),
             )));
         }
         Ok(Self {
@@ -95,8 +95,8 @@ impl Budget {
     }
 
     /// The least a mount can do with, in whole MiB.
-    fn least() -> Bytes {
-        let enough = |mib: &u64| beside(mib * MIB) + ENGINE_LEAST <= mib * MIB;
+    fn least(source: Bytes) -> Bytes {
+        let enough = |mib: &u64| beside(mib * MIB) + source.0 + ENGINE_LEAST <= mib * MIB;
         Bytes((1..64).find(enough).unwrap_or(64) * MIB)
     }
 
@@ -134,7 +134,7 @@ mod tests {
     #[test]
     fn the_parts_are_the_whole_and_most_of_it_is_the_engines() {
         for shift in 0..30 {
-            let budget = Budget::of(Bytes(12_345_678 << shift)).unwrap();
+            let budget = Budget::of(Bytes(12_345_678 << shift), Bytes(0)).unwrap();
             assert_eq!(budget.engine.0 + budget.beside().0, budget.whole.0);
             let room = budget.room as u64;
             assert!(PROCESS + room <= budget.beside().0);
@@ -144,9 +144,12 @@ mod tests {
 
     #[test]
     fn the_least_is_enough_and_less_is_refused() {
-        let least = Budget::least();
-        assert!(Budget::of(least).is_ok());
-        let refused = Budget::of(Bytes(least.0 - MIB)).unwrap_err().to_string();
-        assert!(refused.contains(&size(least).to_string()), "{refused}");
+        for source in [0, 1, 2 * MIB, 5_000_000].map(Bytes) {
+            let least = Budget::least(source);
+            assert!(Budget::of(least, source).is_ok());
+            let refused = Budget::of(Bytes(least.0 - MIB), source);
+            let refused = refused.unwrap_err().to_string();
+            assert!(refused.contains(&size(least).to_string()), "{refused}");
+        }
     }
 }

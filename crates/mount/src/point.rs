@@ -14,6 +14,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use forerun_core::Bytes;
 use forerun_io::source::tree::Tree;
 use rustix::io::Errno;
 
@@ -48,6 +49,15 @@ impl Source {
         match self {
             Self::Folder { path, .. } => path,
             Self::Objects(tree) => Path::new(tree.address()),
+        }
+    }
+
+    /// Memory of its own, beside the engine's.
+    #[must_use]
+    pub fn memory(&self) -> Bytes {
+        match self {
+            Self::Folder { .. } => Bytes(0),
+            Self::Objects(tree) => tree.memory(),
         }
     }
 }

@@ -94,7 +94,7 @@ impl Running {
         }
         footprint::huge_pages_only_where_asked();
         footprint::large_allocations_are_mappings();
-        let budget = Budget::of(wanted.memory)?;
+        let budget = Budget::of(wanted.memory, source.memory())?;
         limits::check(budget.engine)?;
         let config = config(budget.engine)?;
         let settings = config.settings.clone();

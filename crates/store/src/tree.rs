@@ -13,6 +13,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::channel;
 
+use forerun_core::Bytes;
 use forerun_io::source::Source;
 use forerun_io::source::tree::{Entry, Found, Names, Stat, Tree};
 use object_store::Error;
@@ -103,6 +104,10 @@ impl fmt::Debug for ObjectTree {
 impl Tree for ObjectTree {
     fn address(&self) -> &str {
         &self.root.url
+    }
+
+    fn memory(&self) -> Bytes {
+        self.client.limits.memory()
     }
 
     fn find(&self, path: &str) -> io::Result<Option<Entry>> {

@@ -15,6 +15,8 @@ use std::io;
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use forerun_core::Bytes;
+
 use super::Source;
 
 /// An object, as of one moment.
@@ -93,6 +95,11 @@ pub type Found = Box<dyn FnOnce(io::Result<Option<Entry>>) + Send>;
 pub trait Tree: fmt::Debug + Send + Sync {
     /// Its address, for people. MUST always be the same.
     fn address(&self) -> &str;
+
+    /// Memory of its own, most: of connections, beside the engine's memory that ranges are written to.
+    fn memory(&self) -> Bytes {
+        Bytes(0)
+    }
 
     /// The target of a path, as of now; `None` if there is none.
     ///
