@@ -12,6 +12,7 @@
 //! (`POSIX_ACL` beside `default_permissions`); requests may be a mebibyte long and many at once.
 
 mod calls;
+pub mod forget;
 mod host;
 mod leases;
 pub mod reads;

@@ -6,6 +6,7 @@
 //! object store --> objects: ObjectFs -/    engine, open_files, ..: reports, limits, announcements
 //! ```
 
+use std::ffi::OsString;
 use std::fmt;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -73,6 +74,12 @@ pub trait Mounted: fmt::Debug + Send + Sync {
 
     /// Number of names in the kernel's cache.
     fn known(&self) -> usize;
+
+    /// So many of these nodes that are not open and have none below them, the least needed; folders among them or not.
+    fn least_needed(&self, count: usize, folders: bool) -> Vec<Node>;
+
+    /// The folder of a node, and its name there.
+    fn place(&self, node: Node) -> Option<(Node, OsString)>;
 
     /// Which files the kernel reads by itself.
     fn passthrough(&self) -> &Passthrough;

@@ -21,6 +21,7 @@ mod adapter;
 mod folder;
 mod nodes;
 
+use std::ffi::OsString;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Component, Path, PathBuf};
@@ -280,6 +281,15 @@ impl Mounted for ObjectFs {
 
     fn known(&self) -> usize {
         self.nodes.count()
+    }
+
+    fn least_needed(&self, count: usize, folders: bool) -> Vec<Node> {
+        self.nodes.least_needed(count, folders)
+    }
+
+    fn place(&self, node: Node) -> Option<(Node, OsString)> {
+        let known = self.nodes.known(node).ok()?;
+        Some((known.parent, OsString::from(&*known.name)))
     }
 
     fn passthrough(&self) -> &Passthrough {

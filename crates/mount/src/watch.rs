@@ -21,11 +21,13 @@ use fuser::{INodeNo, Notifier};
 
 use super::fs::SourceFs;
 use super::fs::nodes::Held;
+use super::fuse::forget::{Forget, has_surplus};
 use super::lock;
+use super::mounted::Mounted;
 use super::trust::TTL;
 
-/// See the [module](self). Ends when dropped; the default is none at all.
-#[derive(Debug, Default)]
+/// See the [module](self). Ends when dropped.
+#[derive(Debug)]
 pub struct Watch {
     end: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
@@ -36,9 +38,21 @@ impl Watch {
     ///
     /// # Errors
     /// No thread can be started.
-    pub fn start(fs: Arc<SourceFs>, kernel: Notifier) -> std::io::Result<Self> {
-        let under_way = Arc::default();
-        Self::every(TTL, move || pass(&fs, &kernel, &under_way))
+    pub fn start(fs: Arc<SourceFs>, kernel: Notifier, forget: Forget) -> std::io::Result<Self> {
+        let (under_way, forget) = (Arc::default(), Arc::new(forget));
+        Self::every(TTL, move || {
+            close_idle(&fs);
+            forget_surplus(&fs, &forget, &under_way);
+            pass(&fs, &kernel, &under_way);
+        })
+    }
+
+    /// Has the kernel forget names beyond those there is memory for, and watches nothing else.
+    ///
+    /// # Errors
+    /// No thread can be started.
+    pub fn names(mounted: Arc<dyn Mounted>, forget: Forget) -> std::io::Result<Self> {
+        Self::every(TTL, move || forget.surplus(&*mounted))
     }
 
     /// Does this once in a while.
@@ -74,8 +88,6 @@ type Device = (u32, u32);
 const NAMES: Device = (u32::MAX, u32::MAX);
 
 fn pass(fs: &Arc<SourceFs>, kernel: &Notifier, under_way: &Arc<Mutex<HashSet<Device>>>) {
-    close_idle(fs);
-    forget_surplus(fs, kernel, under_way);
     for (device, held) in fs.held() {
         if !lock(under_way).insert(device) {
             continue;
@@ -110,20 +122,20 @@ fn close_idle(fs: &Arc<SourceFs>) {
     }
 }
 
-/// Has the kernel forget names beyond those there is memory for. That waits for listings of their folders, so
+/// Has the kernel forget names beyond those there is memory for. That may wait for listings of their folders, so
 /// it has a thread.
-fn forget_surplus(fs: &Arc<SourceFs>, kernel: &Notifier, under_way: &Arc<Mutex<HashSet<Device>>>) {
-    let surplus = fs.nodes().surplus();
-    if surplus.is_empty() || !lock(under_way).insert(NAMES) {
+fn forget_surplus(
+    fs: &Arc<SourceFs>,
+    forget: &Arc<Forget>,
+    under_way: &Arc<Mutex<HashSet<Device>>>,
+) {
+    if !has_surplus(&**fs) || !lock(under_way).insert(NAMES) {
         return;
     }
-    let (kernel, of_pass) = (kernel.clone(), under_way.clone());
+    let (fs, forget, of_pass) = (fs.clone(), forget.clone(), under_way.clone());
     let thread = thread::Builder::new().name("forerun-forget".into());
     let forget = thread.spawn(move || {
-        for (folder, name) in surplus {
-            // One that is gone already needs no notice.
-            let _ = kernel.inval_entry(INodeNo(folder.0), &name);
-        }
+        forget.surplus(&*fs);
         lock(&of_pass).remove(&NAMES);
     });
     if let Err(error) = forget {

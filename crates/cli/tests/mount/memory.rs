@@ -3,12 +3,13 @@
 use std::fs::{self, File};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use rustix::fs::OFlags;
 
-use super::{Mounted, bytes, folder, forerun};
+use super::{Mounted, bytes, eventually, folder, forerun, skipped};
 
 /// Memory on top of `--memory`: the program's own code, 6 MiB, which is the page cache's and
 /// shared, and a little for it to grow.
@@ -199,4 +200,46 @@ fn a_mount_told_to_use_less_gives_its_memory_back_while_reads_go_on() {
     seen.push(resident(&mounted));
     println!("{filled} bytes, then {seen:?}");
     assert!(seen.iter().all(|now| *now <= after + CODE), "{seen:?}");
+}
+
+/// Linux 6.18 drops folders that no program has in use when it is asked to.
+#[test]
+fn folders_beyond_the_limit_are_forgotten_but_the_one_a_program_stands_in() {
+    let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
+    let mut numbers = release.split(['.', '-']).map_while(|n| n.parse().ok());
+    let mut number = || numbers.next().unwrap_or_default();
+    let version: (u32, u32) = (number(), number());
+    if version < (6, 18) {
+        return skipped(format!("Linux {} keeps folders", release.trim()));
+    }
+    let folder = folder();
+    // A thousand more than the kernel may remember.
+    let names = || (0..17_400).map(|number| format!("many/{number}"));
+    fs::create_dir(folder.path().join("source/many")).unwrap();
+    names().for_each(|name| fs::create_dir(folder.path().join("source").join(name)).unwrap());
+    let control = folder.path().join("control");
+    let socket = ["--control".as_ref(), control.as_os_str()].map(|word| word.to_str().unwrap());
+    let Some(mounted) = Mounted::of(folder, &socket) else {
+        return;
+    };
+    let first = mounted.point("many/0");
+    let mut stands = Command::new("cat");
+    let stands = stands.current_dir(&first).stdin(Stdio::piped());
+    let mut stands = stands.spawn().unwrap();
+    for name in names() {
+        assert!(fs::metadata(mounted.point(name)).unwrap().is_dir());
+    }
+    eventually("folders are forgotten", || {
+        let (code, said) = forerun(&["ctl".as_ref(), control.as_ref(), "stats".as_ref()]);
+        assert_eq!(code, 0, "{said}");
+        let report: serde_json::Value = serde_json::from_str(&said).unwrap();
+        report["known_files"].as_u64().unwrap() < 16_400
+    });
+    let stood = fs::read_link(format!("/proc/{}/cwd", stands.id())).unwrap();
+    assert_eq!(stood, first);
+    drop(stands.stdin.take());
+    stands.wait().unwrap();
+    for name in names().step_by(1000) {
+        assert!(fs::metadata(mounted.point(name)).unwrap().is_dir());
+    }
 }

@@ -46,9 +46,6 @@ const FOLDERS_MAX: usize = 1024;
 /// How long the descriptor of a folder is kept: its file system is busy as long, and cannot be unmounted.
 const FOLDERS_KEPT: Duration = Duration::from_secs(10);
 
-/// Nodes, most, before the kernel is asked to forget some: 8 MB, and more than programs use at a time.
-const NODES_MAX: usize = 16 << 10;
-
 /// Of the descriptors the process may have, the part that folders take at most: an eighth, because
 /// the rest is for open files.
 const FOLDERS_PART: u64 = 8;
@@ -342,10 +339,16 @@ impl Nodes {
         }
     }
 
-    /// Names that the kernel is to forget, because it has more than there is memory for.
-    #[must_use]
-    pub fn surplus(&self) -> Vec<(Node, OsString)> {
-        lock(&self.table).surplus(NODES_MAX)
+    /// See [`Mounted::least_needed`](crate::mounted::Mounted::least_needed).
+    pub(crate) fn least_needed(&self, count: usize, folders: bool) -> Vec<Node> {
+        lock(&self.table).least_needed(count, folders)
+    }
+
+    /// The folder of a node, and its name there.
+    pub(crate) fn name_of(&self, node: Node) -> Option<(Node, OsString)> {
+        let table = lock(&self.table);
+        let place = &table.nodes.get(&node.0)?.place;
+        Some((place.parent, place.name.clone()))
     }
 
     /// The number a file would have, without telling the kernel of it.

@@ -3,6 +3,7 @@
 //! Called once by the mount's start. The number of threads and channels is set here, by the limit
 //! of descriptors of the process.
 
+use std::ffi::OsString;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -17,6 +18,7 @@ use fuser::{
 use rustix::process::{Resource, getrlimit};
 
 use super::calls::Served;
+use super::forget::Forget;
 use super::host::AheadHost;
 use super::reads::Reads;
 use super::{Adapter, BACKGROUND_MAX, REQUEST_BYTES_MAX};
@@ -55,8 +57,8 @@ pub fn channels(threads: usize) -> usize {
     if threads == THREADS { threads - 1 } else { 0 }
 }
 
-/// Serves a mounted file system on this channel, on so many threads of its own, until it is unmounted. The
-/// notifier is given before the first open.
+/// Serves a mounted file system on this channel, on so many threads of its own, until it is unmounted; and the way
+/// to have names forgotten. The notifier is given before the first open.
 ///
 /// # Errors
 /// The kernel does not speak FUSE as we do, or threads cannot start.
@@ -66,7 +68,7 @@ pub fn serve(
     everyone: bool,
     threads: usize,
     begins: impl FnOnce(Notifier),
-) -> io::Result<BackgroundSession> {
+) -> io::Result<(BackgroundSession, Forget)> {
     let acl = if everyone {
         SessionACL::All
     } else {
@@ -78,10 +80,12 @@ pub fn serve(
     // Where the kernel or a container refuses more channels one does for all threads; the session would end
     // over it, after the mount was said to work.
     config.clone_fd = channels(threads) > 0 && can_clone_channel(&channel);
+    let also = channel.try_clone()?;
     let session = Session::from_fd(adapter, channel, acl, config)?;
+    let forget = Forget::new(also, session.notifier());
     // Nothing but the first handshake was served until now.
     begins(session.notifier());
-    session.spawn()
+    Ok((session.spawn()?, forget))
 }
 
 /// Abilities of the kernel that every mount asks for, and the sizes of requests. One that is missing is
@@ -112,6 +116,14 @@ impl Mounted for SourceFs {
 
     fn known(&self) -> usize {
         self.nodes().count()
+    }
+
+    fn least_needed(&self, count: usize, folders: bool) -> Vec<Node> {
+        self.nodes().least_needed(count, folders)
+    }
+
+    fn place(&self, node: Node) -> Option<(Node, OsString)> {
+        self.nodes().name_of(node)
     }
 
     fn passthrough(&self) -> &Passthrough {
@@ -153,10 +165,10 @@ impl Mounted for SourceFs {
             served: served.clone(),
             lanes,
         };
-        let session = serve(adapter, channel, serving.everyone, threads, |kernel| {
+        let (session, forget) = serve(adapter, channel, serving.everyone, threads, |kernel| {
             let _ = served.kernel.set(kernel);
         })?;
-        let watch = Watch::start(self, session.notifier())?;
+        let watch = Watch::start(self, session.notifier(), forget)?;
         Ok((session, watch))
     }
 }

@@ -85,9 +85,10 @@ pub(super) fn serve(
         served: Arc::new(served),
         lanes,
     };
-    let session = session::serve(adapter, channel, serving.everyone, threads, drop)?;
-    // An object is looked at where it is opened: nothing is watched.
-    Ok((session, Watch::default()))
+    let fs = adapter.served.fs.clone();
+    let (session, forget) = session::serve(adapter, channel, serving.everyone, threads, drop)?;
+    // An object is looked at where it is opened.
+    Ok((session, Watch::names(fs, forget)?))
 }
 
 impl Served {

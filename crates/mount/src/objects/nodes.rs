@@ -8,7 +8,7 @@
 //! found(2, "b", version y) = 4   path(3) = path(4) = "a/b"        forget(3, 2): 3 is no more
 //! ```
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
@@ -16,6 +16,7 @@ use forerun_io::source::tree::{Entry, Stat};
 use rustix::io::Errno;
 
 use crate::fs::nodes::{Node, ROOT};
+use crate::fuse::forget::least;
 use crate::lock;
 
 /// The deepest path: a key has at most 1,024 bytes, so at most half as many names.
@@ -174,6 +175,18 @@ impl Nodes {
         })
     }
 
+    /// So many nodes with none below them, those first that the store was asked for longest ago.
+    pub(super) fn least_needed(&self, count: usize, folders: bool) -> Vec<Node> {
+        let table = lock(&self.0);
+        let above: HashSet<u64> = table.nodes.values().map(|known| known.parent.0).collect();
+        let idle = table.nodes.iter().filter(|(number, known)| {
+            let is_kind = folders || !matches!(known.entry, Entry::Folder);
+            is_kind && !above.contains(number)
+        });
+        let keyed = idle.map(|(number, known)| (known.as_of, Node(*number)));
+        least(keyed.collect(), count)
+    }
+
     /// How many there are, beside the root.
     pub(super) fn count(&self) -> usize {
         lock(&self.0).nodes.len() - 1
@@ -232,6 +245,20 @@ mod tests {
         assert_eq!(nodes.known(node).unwrap().entry, object(1, Some("x")));
         assert_eq!(nodes.found(ROOT, "a", &object(1, None)), node);
         assert_ne!(nodes.found(ROOT, "a", &object(2, None)), node);
+    }
+
+    #[test]
+    fn those_that_were_asked_for_longest_ago_are_forgotten_first_and_folders_after_their_names() {
+        let nodes = Nodes::default();
+        let folder = nodes.found(ROOT, "a", &Entry::Folder);
+        let below: Vec<Node> = (0..9)
+            .map(|name| nodes.found(folder, &name.to_string(), &object(1, Some("x"))))
+            .collect();
+        assert_eq!(nodes.least_needed(1, true), below[..1]);
+        assert_eq!(nodes.least_needed(99, true).len(), 9);
+        below.iter().for_each(|node| nodes.forget(*node, 1));
+        assert_eq!(nodes.least_needed(99, true), [folder]);
+        assert_eq!(nodes.least_needed(99, false), []);
     }
 
     #[test]

@@ -12,7 +12,7 @@
 //! 1 (SOURCE)   2 .. FOREIGN: inode numbers of its device        FOREIGN ..: other devices, reused numbers
 //! ```
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::path::PathBuf;
@@ -26,6 +26,7 @@ use crate::fs::ends::Ends;
 use crate::fs::io_mode::IoMode;
 use crate::fs::passthrough::Backing;
 use crate::fs::told::Told;
+use crate::fuse::forget::least;
 use crate::lanes::LaneOf;
 
 /// The kernel's number of a file.
@@ -299,23 +300,18 @@ impl Table {
         idle
     }
 
-    /// Names of files that are not open, the least lately found first and those whose bytes the kernel may
-    /// have last, so that this many nodes are left. A folder stays: programs may stand in it.
-    pub(super) fn surplus(&self, left: usize) -> Vec<(Node, OsString)> {
-        let surplus = self.nodes.len().saturating_sub(left);
-        if surplus == 0 {
-            return Vec::new();
-        }
-        let is_idle = |known: &&Known| known.opens == 0 && known.place.kind != FileType::Directory;
-        let mut idle: Vec<&Known> = self.nodes.values().filter(is_idle).collect();
-        let surplus = surplus.min(idle.len());
-        if surplus < idle.len() {
-            idle.select_nth_unstable_by_key(surplus, |known| (known.seen.is_some(), known.found));
-        }
-        let names = idle.iter().take(surplus);
-        names
-            .map(|known| (known.place.parent, known.place.name.clone()))
-            .collect()
+    /// So many nodes that are not open and have none below them, the least lately found first and those whose bytes
+    /// the kernel may have last.
+    pub(super) fn least_needed(&self, count: usize, folders: bool) -> Vec<Node> {
+        let above: HashSet<u64> = self.nodes.values().map(|k| k.place.parent.0).collect();
+        let is_idle = |(number, known): &(&u64, &Known)| {
+            let is_kind = folders || known.place.kind != FileType::Directory;
+            known.opens == 0 && is_kind && !above.contains(number)
+        };
+        let idle = self.nodes.iter().filter(is_idle);
+        let keyed =
+            idle.map(|(number, known)| ((known.seen.is_some(), known.found), Node(*number)));
+        least(keyed.collect(), count)
     }
 
     /// Whether memory of most nodes is free, so that it is worth while to give it back; once.
@@ -462,12 +458,26 @@ mod tests {
         }
         table.nodes.get_mut(&2).unwrap().opens = 1;
         table.nodes.get_mut(&4).unwrap().seen = Some(attributes(4, 1).version);
-        let mut names = table.surplus(8);
-        names.sort();
-        let expected = ["3", "5", "6"].map(|name| (ROOT, OsString::from(name)));
-        assert_eq!(names, expected);
-        assert_eq!(table.surplus(11), []);
-        assert_eq!(table.surplus(0).len(), 9, "not the open one");
+        let mut nodes = table.least_needed(3, true);
+        nodes.sort();
+        assert_eq!(nodes, [3, 5, 6].map(Node));
+        assert_eq!(table.least_needed(0, true), []);
+        assert_eq!(table.least_needed(99, true).len(), 9, "not the open one");
+    }
+
+    #[test]
+    fn folders_are_forgotten_after_the_names_below_them() {
+        let mut table = table();
+        let folder = Attributes {
+            kind: FileType::Directory,
+            ..attributes(2, 1)
+        };
+        let folder = found(&mut table, "folder", &folder);
+        let file = table.found(folder, OsStr::new("file"), &attributes(3, 1), ON);
+        assert_eq!(table.least_needed(9, true), [file]);
+        table.nodes.remove(&file.0);
+        assert_eq!(table.least_needed(9, true), [folder]);
+        assert_eq!(table.least_needed(9, false), []);
     }
 
     #[test]
