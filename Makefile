@@ -121,6 +121,18 @@ libraries: ## pandas, pyarrow, zarr, xarray, datasets and moto with the package;
 	"$(VENV)/bin/pip" install --quiet --disable-pip-version-check pandas pyarrow zarr xarray datasets "moto[server]" boto3
 	cd python && "$(VENV)/bin/python" -m pytest -q tests/test_libraries.py tests/test_moto.py tests/test_simulate.py
 
+# Servers of others that speak as stores do, which `make test` does not fetch: without them these tests are skipped.
+SERVERS := $(TARGET)/servers
+.PHONY: servers
+servers: ## azurite, fake-gcs-server and moto in target/servers, and mounts of them; needs npm, go and PyPI
+	@mkdir -p "$(SERVERS)"
+	npm install --silent --no-audit --no-fund --prefix "$(SERVERS)" azurite@3
+	GOBIN="$(SERVERS)/bin" go install github.com/fsouza/fake-gcs-server@latest
+	$(PYTHON) -m venv "$(SERVERS)/venv" && "$(SERVERS)/venv/bin/pip" install --quiet \
+	    --disable-pip-version-check "moto[server]"
+	$(CARGO) test --workspace --exclude forerun-core --exclude forerun-sim --exclude forerun-io \
+	    --exclude forerun-python $(OPTIONS) --test mount emulators
+
 # Four gigabytes with the CUDA that PyPI's torch brings along; `make python` has a stand-in for its loader.
 .PHONY: torch
 torch: ## torch's own DataLoader with the package; fetches torch from PyPI

@@ -6,6 +6,8 @@ mod attributes;
 mod bad_input;
 mod change;
 mod death;
+#[cfg(feature = "object-store")]
+mod emulators;
 mod everyday;
 mod faults;
 #[cfg(feature = "object-store")]
