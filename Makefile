@@ -21,7 +21,7 @@ PART_TIME ?= 50m
 TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
 SKIPPED := $(TARGET)/skipped.txt
 # One profile and one set of features for lints, documentation and tests, so that dependencies are built and checked once.
-OPTIONS := --release --features forerun-io/http,forerun-io/async,forerun/object-store
+OPTIONS := --release --features forerun-io/async,forerun/object-store
 # A crate outside the workspace, which adds methods as a user of the libraries would.
 OUTSIDE := --manifest-path examples/own-methods/Cargo.toml
 PYTHON ?= python3
@@ -32,7 +32,6 @@ WHEELS := $(TARGET)/wheels
 bounded = timeout --kill-after=1m $(PART_TIME) $(1) || { code=$$?; \
   [ $$code -ne 124 ] || echo "make: $@ has not ended within $(PART_TIME): a test hangs"; exit $$code; }
 
-comma := ,
 have = $(CARGO) $(1) --version >/dev/null 2>&1
 missing = echo "make: $(1) is missing, so $(2)"
 
@@ -68,7 +67,7 @@ lint: ## clippy, warnings are errors
 # The four parts use the processors in turns, as builds and tests that wait: each is printed when it has ended.
 # A test that lacks something on this machine appends a line to $(SKIPPED): the last lines show them.
 RACES := --lib --test hits --test swarm --test interleavings --bench hit_instructions
-FEATURES := --test http --test conformance --test streams
+FEATURES := --test streams
 
 .PHONY: unit
 unit: export FORERUN_SKIPPED = $(SKIPPED)
@@ -86,7 +85,7 @@ released: ## tests of the programs as users run them
 
 .PHONY: races
 races: ## tests of the driver as users run it, and of a crate outside
-	@$(call bounded,$(CARGO) test --package forerun-io --release --features http$(comma)async $(RACES) $(FEATURES))
+	@$(call bounded,$(CARGO) test --package forerun-io --release --features async $(RACES) $(FEATURES))
 	@$(call bounded,$(CARGO) test $(OUTSIDE) --target-dir "$(TARGET)" --release)
 
 .PHONY: checked
