@@ -21,7 +21,7 @@ PART_TIME ?= 50m
 TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
 SKIPPED := $(TARGET)/skipped.txt
 # One profile and one set of features for lints, documentation and tests, so that dependencies are built and checked once.
-OPTIONS := --release --features forerun-io/http,forerun-io/async,forerun/object-store
+OPTIONS := --release --features forerun-io/async,forerun/object-store
 # A crate outside the workspace, which adds methods as a user of the libraries would.
 OUTSIDE := --manifest-path examples/own-methods/Cargo.toml
 PYTHON ?= python3
@@ -32,7 +32,6 @@ WHEELS := $(TARGET)/wheels
 bounded = timeout --kill-after=1m $(PART_TIME) $(1) || { code=$$?; \
   [ $$code -ne 124 ] || echo "make: $@ has not ended within $(PART_TIME): a test hangs"; exit $$code; }
 
-comma := ,
 have = $(CARGO) $(1) --version >/dev/null 2>&1
 missing = echo "make: $(1) is missing, so $(2)"
 
@@ -68,7 +67,7 @@ lint: ## clippy, warnings are errors
 # The four parts use the processors in turns, as builds and tests that wait: each is printed when it has ended.
 # A test that lacks something on this machine appends a line to $(SKIPPED): the last lines show them.
 RACES := --lib --test hits --test swarm --test interleavings --bench hit_instructions
-FEATURES := --test http --test conformance --test streams
+FEATURES := --test streams
 
 .PHONY: unit
 unit: export FORERUN_SKIPPED = $(SKIPPED)
@@ -86,7 +85,7 @@ released: ## tests of the programs as users run them
 
 .PHONY: races
 races: ## tests of the driver as users run it, and of a crate outside
-	@$(call bounded,$(CARGO) test --package forerun-io --release --features http$(comma)async $(RACES) $(FEATURES))
+	@$(call bounded,$(CARGO) test --package forerun-io --release --features async $(RACES) $(FEATURES))
 	@$(call bounded,$(CARGO) test $(OUTSIDE) --target-dir "$(TARGET)" --release)
 
 .PHONY: checked
@@ -120,6 +119,18 @@ python: ## the Python package: wheel, pytest, stubtest, doctests; skipped where 
 libraries: ## pandas, pyarrow, zarr, xarray, datasets and moto with the package; fetches them from PyPI
 	"$(VENV)/bin/pip" install --quiet --disable-pip-version-check pandas pyarrow zarr xarray datasets "moto[server]" boto3
 	cd python && "$(VENV)/bin/python" -m pytest -q tests/test_libraries.py tests/test_moto.py tests/test_simulate.py
+
+# Servers of others that speak as stores do, which `make test` does not fetch: without them these tests are skipped.
+SERVERS := $(TARGET)/servers
+.PHONY: servers
+servers: ## azurite, fake-gcs-server and moto in target/servers, and mounts of them; needs npm, go and PyPI
+	@mkdir -p "$(SERVERS)"
+	npm install --silent --no-audit --no-fund --prefix "$(SERVERS)" azurite@3
+	GOBIN="$(SERVERS)/bin" go install github.com/fsouza/fake-gcs-server@latest
+	$(PYTHON) -m venv "$(SERVERS)/venv" && "$(SERVERS)/venv/bin/pip" install --quiet \
+	    --disable-pip-version-check "moto[server]"
+	$(CARGO) test --workspace --exclude forerun-core --exclude forerun-sim --exclude forerun-io \
+	    --exclude forerun-python $(OPTIONS) --test mount emulators
 
 # Four gigabytes with the CUDA that PyPI's torch brings along; `make python` has a stand-in for its loader.
 .PHONY: torch

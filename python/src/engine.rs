@@ -8,7 +8,6 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use forerun_core::Bytes;
-use forerun_io::source::http::Client;
 use forerun_io::{Driver, Error, Reader};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -48,11 +47,9 @@ impl Engine {
         if limit < self.choices.memory {
             driver.limit_memory(Bytes(limit)).map_err(errors::of)?;
         }
-        let client = Client::default();
         let stores = Stores::default();
         let running = Arc::new(Running {
             driver,
-            client,
             stores,
             calls: Arc::default(),
         });
@@ -79,7 +76,6 @@ fn handle_of<'py>(file: &Bound<'py, PyAny>) -> PyResult<Bound<'py, Handle>> {
 /// The parts of an engine that no child process may use.
 pub(crate) struct Running {
     pub(crate) driver: Driver,
-    pub(crate) client: Client,
     pub(crate) stores: Stores,
     pub(crate) calls: Arc<Calls>,
 }

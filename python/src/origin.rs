@@ -11,15 +11,11 @@ use crate::engine::Running;
 use crate::errors::OpenError;
 use crate::fetch::{Fetched, Object};
 
-/// Addresses that are read by plain HTTP; other addresses are those of stores.
-const HTTP: &str = "http://";
-
 /// See the [module](self).
 #[derive(Clone)]
 pub(crate) enum Origin {
     Path(PathBuf),
-    Http(String),
-    Stored(String),
+    Address(String),
     Fetched(Arc<Object>),
 }
 
@@ -27,8 +23,7 @@ impl Origin {
     /// A path or an address.
     pub(crate) fn of(path: PathBuf) -> Self {
         match path.to_str().filter(|text| is_address(text)) {
-            Some(address) if address.starts_with(HTTP) => Self::Http(address.to_owned()),
-            Some(address) => Self::Stored(address.to_owned()),
+            Some(address) => Self::Address(address.to_owned()),
             None => Self::Path(path),
         }
     }
@@ -36,14 +31,14 @@ impl Origin {
     pub(crate) fn name(&self) -> OsString {
         match self {
             Self::Path(path) => path.clone().into(),
-            Self::Http(address) | Self::Stored(address) => address.into(),
+            Self::Address(address) => address.into(),
             Self::Fetched(object) => object.name.to_string().into(),
         }
     }
 
     /// Whether a server is asked where it is opened.
     pub(crate) fn is_address(&self) -> bool {
-        matches!(self, Self::Http(_) | Self::Stored(_))
+        matches!(self, Self::Address(_))
     }
 
     /// Opens it. May wait for a server: the interpreter is released.
@@ -53,14 +48,12 @@ impl Origin {
     pub(crate) fn open(&self, running: &Running) -> Result<Reader, OpenError> {
         let Running {
             driver,
-            client,
             stores,
             calls,
         } = running;
         match self {
             Self::Path(path) => Ok(driver.open(path)?),
-            Self::Http(address) => Ok(driver.open_source(Arc::new(client.open(address)?))?),
-            Self::Stored(address) => stores.open(driver, address),
+            Self::Address(address) => stores.open(driver, address),
             Self::Fetched(object) => {
                 let (object, calls) = (object.clone(), calls.clone());
                 Ok(driver.open_source(Arc::new(Fetched { object, calls }))?)

@@ -20,8 +20,8 @@
 //!
 //! A [`Driver`] has one memory for all [`Reader`]s, which any number of threads may use. A reader is a
 //! `std::io::Read` and `Seek`, reads at offsets from many threads ([`Reader::read_at`]), and with the feature
-//! `async` on any executor. An object that is no file implements [`Source`]; with the feature `http` objects of
-//! HTTP servers do. The way of a read and the modules: [`driver`].
+//! `async` on any executor. An object that is no file implements [`Source`], as those of HTTP servers and stores do in
+//! the crate `forerun-store`. The way of a read and the modules: [`driver`].
 
 mod alarm;
 pub mod arena;

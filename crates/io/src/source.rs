@@ -6,7 +6,7 @@
 //! engine and share its blocks.
 //!
 //! ```text
-//!            file                   object by HTTP              generated content
+//!            file                   object of a store           generated content
 //! key        device, inode          URL and version             seed, number, size
 //! version    looked at, changes     part of the key: a range    never changes
 //!                                   of another one is refused
@@ -18,8 +18,6 @@
 
 pub mod file;
 pub mod generated;
-#[cfg(feature = "http")]
-pub mod http;
 pub mod remote;
 pub mod tree;
 

@@ -3,12 +3,9 @@
 //! One suite, [`suite`], run over each entry of the list and over each wrapper around it; a new
 //! backend is covered by being listed. Below it, the duties of each wrapper beyond that.
 
-#[cfg(feature = "http")]
-#[allow(dead_code, reason = "tests of readers use the rest of it")]
-mod http_server;
 mod page;
 
-use std::io::Write;
+use std::io::{self, Write};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
@@ -19,7 +16,7 @@ use forerun_io::arena::{Arena, Target};
 use forerun_io::backend::{self, Backend, BackendChoice, Member, Outcome, Request, Setup, Sink};
 use forerun_io::emulate::Emulated;
 use forerun_io::generated;
-use forerun_io::source::{Generated, OpenFile, Source};
+use forerun_io::source::{Generated, Key, OpenFile, Source};
 use forerun_io::wrap::fault::{Fault, FaultPlan};
 use forerun_io::wrap::tracer::Tracer;
 
@@ -292,27 +289,42 @@ fn drivers_that_come_and_go_side_by_side_get_their_own_completions() {
     });
 }
 
-/// The same source over a network: whole, then with a fault in every second answer.
-#[cfg(feature = "http")]
-#[test]
-fn every_backend_passes_the_suite_with_an_object_of_an_http_server() {
-    use forerun_io::source::http::Client;
-    use http_server::{Fault, Server};
+/// The same content from a server, whose calls a backend makes on threads of their own.
+#[derive(Debug)]
+struct Served(Generated);
 
-    const BYTES: u64 = 40 * BLOCK + 1234;
-    let server = Server::start();
-    let mut content = vec![0; BYTES as usize];
-    generated::fill(SEED, 6, 0, &mut content);
-    server.put("/object", "1", content);
+impl Source for Served {
+    fn key(&self) -> Key {
+        self.0.key()
+    }
+
+    fn device(&self) -> Option<u64> {
+        Some(1 << 40)
+    }
+
+    fn is_served(&self) -> bool {
+        true
+    }
+
+    fn bytes(&self) -> io::Result<u64> {
+        self.0.bytes()
+    }
+
+    fn read(&self, target: &mut Target, offset: u64, skip: usize) -> io::Result<usize> {
+        self.0.read(target, offset, skip)
+    }
+}
+
+#[test]
+fn every_backend_passes_the_suite_with_an_object_of_a_server() {
     for entry in backend::LIST {
         let bench = Bench::new(entry, bare);
-        let object = Client::default().open(&server.url("/object")).unwrap();
-        let source: Arc<dyn Source> = Arc::new(object);
+        let source: Arc<dyn Source> = Arc::new(Served(Generated {
+            seed: SEED,
+            index: 6,
+            bytes: 40 * BLOCK + 1234,
+        }));
         suite(&bench, &source, 6);
-        let faults = [Fault::Reset, Fault::Cut(700), Fault::Status(500, None)];
-        server.fail(faults.into_iter().cycle().take(30));
-        suite(&bench, &source, 6);
-        assert_eq!(server.faults_left(), 0);
         bench.backend.stop();
     }
 }

@@ -2,12 +2,11 @@
 //!
 //! ```text
 //! s3://bucket/a/b     scheme s3, base s3://bucket, key a/b
-//! http://host/a%20b   scheme http, base http://host, key "a b"
+//! http://host/a?b     scheme http, base http://host, no key: the address as it is
 //! ```
 //!
-//! Keys of `s3`, `gs` and `az` stand as they are, as in the stores' own commands; those of HTTP are
-//! percent-encoded. A key with an empty part (`//`), a part `.` or `..`, or a control character is
-//! refused, because clients of stores disagree on it.
+//! Keys of `s3`, `gs` and `az` stand as they are, as in the stores' own commands. A key with an empty
+//! part (`//`), a part `.` or `..`, or a control character is refused, because clients of stores disagree on it.
 
 use std::collections::BTreeMap;
 use std::str::FromStr;
@@ -24,6 +23,7 @@ use object_store::{ClientOptions, ObjectStore, RetryConfig};
 
 use crate::connector::Connector;
 use crate::credentials::{self, Signed};
+use crate::web::WebAddress;
 use crate::{Limits, StoreError};
 
 /// Variables of the environment, by name.
@@ -37,6 +37,8 @@ pub(crate) struct Address {
     pub(crate) base: String,
     pub(crate) scheme: &'static str,
     pub(crate) key: Path,
+    /// Of HTTP, in place of a key.
+    pub(crate) web: Option<WebAddress>,
 }
 
 /// A client, if it has listings as a client of them, and the source of its credentials.
@@ -50,7 +52,11 @@ impl Address {
     /// Of an object.
     pub(crate) fn of(url: &str) -> Result<Self, StoreError> {
         let address = Self::of_folder(url)?;
-        match address.key.as_ref().is_empty() || url.ends_with('/') {
+        let is_folder = match &address.web {
+            Some(web) => !web.names_object(),
+            None => address.key.as_ref().is_empty() || url.ends_with('/'),
+        };
+        match is_folder {
             true => Err(StoreError::address(
                 url,
                 "names no object: a key must follow",
@@ -71,30 +77,32 @@ impl Address {
         let (scheme, rest) = url.split_once("://").ok_or_else(|| refused(&schemes()))?;
         let known = SCHEMES.into_iter().find(|known| *known == scheme);
         let scheme = known.ok_or_else(|| refused(&schemes()))?;
-        let (bucket, key) = rest.split_once('/').unwrap_or((rest, ""));
+        let is_http = scheme.starts_with("http");
+        let ends: &[char] = if is_http { &['/', '?', '#'] } else { &['/'] };
+        let bucket = rest.split(ends).next().unwrap_or(rest);
+        let key = rest[bucket.len()..].strip_prefix('/').unwrap_or("");
         if bucket.is_empty() {
             return Err(refused("names no bucket"));
         }
-        if key.starts_with('/') {
-            return Err(refused("begins its key with an empty part"));
-        }
-        let is_http = scheme.starts_with("http");
-        if is_http && key.contains(['?', '#']) {
-            return Err(refused(
-                "has a query or a fragment, which are no part of an object's name",
-            ));
-        }
-        let key = if is_http {
-            Path::from_url_path(key)
-        } else {
-            Path::parse(key)
+        let (key, web) = match is_http {
+            true => (
+                Path::default(),
+                Some(WebAddress::of(url).map_err(|why| refused(&why))?),
+            ),
+            false if key.starts_with('/') => {
+                return Err(refused("begins its key with an empty part"));
+            }
+            false => {
+                let key = Path::parse(key);
+                (key.map_err(|error| StoreError::address(url, error))?, None)
+            }
         };
-        let key = key.map_err(|error| StoreError::address(url, error))?;
         Ok(Self {
             url: remote::without_passwords(url),
             base: format!("{scheme}://{bucket}"),
             scheme,
             key,
+            web,
         })
     }
 
@@ -311,7 +319,14 @@ mod tests {
         let is = |base: &str, key: &str| (base.to_owned(), key.to_owned());
         assert_eq!(of("s3://b/a/c d%20"), is("s3://b", "a/c d%20"));
         assert_eq!(of("gs://b/k"), is("gs://b", "k"));
-        assert_eq!(of("https://h:1/a%20b"), is("https://h:1", "a b"));
+        for url in [
+            "https://h:1/a%20b//c/../%ff",
+            "https://h:1/a b?v=1&w=%2F",
+            "https://h:1?v",
+            "https://h:1/a/",
+        ] {
+            assert_eq!(of(url), is("https://h:1", ""), "{url}");
+        }
     }
 
     #[test]
@@ -328,13 +343,16 @@ mod tests {
             "s3:///k",
             "s3://b//k",
             "s3://b//",
-            "http://h//k",
             "s3://b/a//c",
             "s3://b/../k",
             "s3://b/a/./c",
             "s3://b/a\nb",
-            "http://h/a?b",
-            "http://h/%ff",
+            "http://h",
+            "http://h/",
+            "http://h/a#b",
+            "http://h/a\tb",
+            "http://h:x/a",
+            "http://?v",
         ] {
             let error = Address::of(url).unwrap_err().to_string();
             assert!(error.starts_with(&remote::shown(url)), "{url}: {error}");

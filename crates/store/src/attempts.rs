@@ -15,7 +15,7 @@ use object_store::client::HttpError;
 use tokio::time::{sleep, timeout_at};
 
 use crate::connector::{Refused, noted};
-use crate::failure::{self, causes, status};
+use crate::failure::{self, causes, status, status_of};
 use crate::store::{Connected, Store};
 
 /// How an attempt ended that did not bring all.
@@ -30,7 +30,7 @@ pub(crate) enum Fault {
 impl Fault {
     pub(crate) fn of(error: &Error) -> Self {
         let of = failure::of(error);
-        let status = causes(error).find_map(|cause| status(&cause.to_string()));
+        let status = status_of(error);
         match of.raw_os_error() {
             Some(libc::EACCES) => Self::Refused(of),
             // Of S3, for a session that has ended.
@@ -43,7 +43,7 @@ impl Fault {
 
 /// Whether the network failed, or the server has no time. A refusal, or an answer that makes no sense, would be the same
 /// the next time.
-fn may_pass(error: &Error) -> bool {
+pub(crate) fn may_pass(error: &Error) -> bool {
     if causes(error).any(|cause| cause.is::<Refused>()) {
         return false;
     }

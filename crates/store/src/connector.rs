@@ -32,6 +32,7 @@ use reqwest::redirect::{Action, Attempt, Policy};
 use tokio::net::lookup_host;
 
 use crate::Limits;
+use crate::web::{WebAddress, bare};
 
 /// The longest body that is no range: a page of 1,000 keys of 1 KiB, in XML, has a quarter of it.
 const BODY_MAX: usize = 8 << 20;
@@ -42,7 +43,7 @@ const REDIRECTS_MAX: usize = 5;
 /// An answer that is not used, and would be the same the next time.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-pub(crate) struct Refused(String);
+pub(crate) struct Refused(pub(crate) String);
 
 tokio::task_local! {
     static ASKED: Cell<Option<Duration>>;
@@ -81,7 +82,10 @@ impl HttpConnector for Connector {
             store: "HTTP",
             source: error.into(),
         })?;
-        Ok(HttpClient::new(Guarded(HttpClient::new(client))))
+        Ok(HttpClient::new(Guarded {
+            requests: HttpClient::new(client.clone()),
+            client,
+        }))
     }
 }
 
@@ -122,20 +126,30 @@ impl Resolve for InTurn {
 }
 
 #[derive(Debug)]
-struct Guarded(HttpClient);
+struct Guarded {
+    requests: HttpClient,
+    client: reqwest::Client,
+}
 
 #[async_trait]
 impl HttpService for Guarded {
-    async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
-        let asks_range = request.headers().contains_key("range");
-        let answer = self.0.execute(request).await?;
+    async fn call(&self, mut request: HttpRequest) -> Result<HttpResponse, HttpError> {
+        let range = request.headers().get("range").cloned();
+        let web = request.extensions_mut().remove::<WebAddress>();
+        if let Some(web) = &web {
+            web.put(&self.client, &mut request)?;
+        }
+        let mut answer = self.requests.execute(request).await?;
         if [429, 503].contains(&answer.status().as_u16()) {
             let text = answer.headers().get("retry-after");
             let pause = text.and_then(|text| retry_after(text.to_str().ok()?));
             // A request outside of attempts, for credentials, has no pause.
             let _ = ASKED.try_with(|asked| asked.set(pause));
         }
-        if asks_range && answer.status() == 206 {
+        if web.is_some() {
+            answer = bare(answer, range.as_ref());
+        }
+        if range.is_some() && answer.status() == 206 {
             return Ok(answer);
         }
         Ok(answer.map(|body| HttpResponseBody::new(Limited::new(body, BODY_MAX).map_err(of_body))))

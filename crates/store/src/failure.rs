@@ -69,9 +69,9 @@ pub(crate) fn of(error: &Error) -> io::Error {
         Error::Precondition { .. } => libc::ESTALE,
         Error::PermissionDenied { .. } | Error::Unauthenticated { .. } => libc::EACCES,
         // Listings are refused without a kind.
-        _ => match causes(error).find_map(|cause| status(&cause.to_string())) {
+        _ => match status_of(error) {
             Some(401 | 403) => libc::EACCES,
-            Some(404) => libc::ENOENT,
+            Some(404 | 410) => libc::ENOENT,
             _ => return io::Error::other(remote::shown(&innermost(error))),
         },
     };
@@ -88,6 +88,11 @@ pub(crate) fn causes(error: &Error) -> impl Iterator<Item = &(dyn std::error::Er
 pub(crate) fn status(text: &str) -> Option<u16> {
     let (_, behind) = text.split_once("status code: ")?;
     behind.get(..3)?.parse().ok()
+}
+
+/// The same of the answer behind an error.
+pub(crate) fn status_of(error: &Error) -> Option<u16> {
+    causes(error).find_map(|cause| status(&cause.to_string()))
 }
 
 /// The causes of an error, the last of which says it best.

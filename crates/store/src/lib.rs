@@ -34,6 +34,7 @@ mod object;
 mod pages;
 mod store;
 mod tree;
+mod web;
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -144,13 +145,22 @@ impl Client {
     pub fn open(&self, url: &str) -> Result<Object, StoreError> {
         let address = Address::of(url)?;
         let store = self.store(&address)?;
-        let head = |with: Arc<Connected>| {
-            let key = &address.key;
-            async move { with.objects.head(key).await }
+        let opened = |with: Arc<Connected>| {
+            let (key, web) = (&address.key, address.web.clone());
+            async move {
+                match web {
+                    Some(web) => web::opened(with, web).await,
+                    None => with.objects.head(key).await,
+                }
+            }
         };
-        let head = self.ask(&store, 1, head);
-        let meta = head.map_err(|error| StoreError::object(&address.url, &store, error))?;
-        let version = Version::of_opened(&meta).ok_or_else(|| {
+        let opened = self.ask(&store, 1, opened);
+        let meta = opened.map_err(|error| StoreError::object(&address.url, &store, error))?;
+        let version = Version::of_opened(&meta).or_else(|| {
+            // No range of an empty object is asked for.
+            (address.web.is_some() && meta.size == 0).then(|| Version::of_text(""))
+        });
+        let version = version.ok_or_else(|| {
             let why = "neither a strong ETag nor a version: its ranges could be of two objects";
             StoreError::address(url, why)
         })?;

@@ -20,12 +20,14 @@ use crate::Client;
 use crate::address::Address;
 use crate::attempts::{Attempts, Fault};
 use crate::store::{Connected, Store};
+use crate::web::WebAddress;
 
 /// See the [module](self).
 pub struct Object {
     client: Client,
     store: Arc<Store>,
     key: Path,
+    web: Option<WebAddress>,
     url: Arc<str>,
     version: Arc<str>,
     bytes: u64,
@@ -99,6 +101,7 @@ impl Object {
             client: client.clone(),
             store,
             key: address.key.clone(),
+            web: address.web.clone(),
             url: address.url.as_str().into(),
             version: version.text(),
             bytes,
@@ -109,7 +112,11 @@ impl Object {
     fn options(&self, begin: u64, end: u64) -> GetOptions {
         let mut options = GetOptions {
             range: Some(GetRange::Bounded(begin..end)),
-            ..GetOptions::default()
+            ..self
+                .web
+                .as_ref()
+                .map(WebAddress::options)
+                .unwrap_or_default()
         };
         match self.asked.clone() {
             Version::ETag(tag) => options.if_match = Some(tag),

@@ -1,6 +1,5 @@
 //! Listings far larger than memory: a program of its own, whose memory nothing else uses.
 
-#[path = "../../io/tests/http_server/mod.rs"]
 #[expect(dead_code, reason = "objects and faults are in the other program")]
 mod http_server;
 

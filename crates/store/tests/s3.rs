@@ -1,6 +1,5 @@
 //! Objects of a store that speaks S3: whole, replaced while they are read, and with the faults a network has.
 
-#[path = "../../io/tests/http_server/mod.rs"]
 mod http_server;
 
 use std::sync::Arc;
@@ -10,7 +9,7 @@ use forerun_io::source::fetch;
 use forerun_io::source::tree::Tree;
 use forerun_io::{Driver, Reader};
 use forerun_store::{Client, Limits};
-use http_server::objects::{self, BYTES, content, driver, read_all};
+use http_server::objects::{self, BYTES, content, driver};
 use http_server::{Fault, Server};
 
 /// Of the bucket `b` on this server; nothing of the machine's environment is used.
@@ -126,15 +125,6 @@ fn a_replaced_object_is_an_error_to_its_readers_and_new_to_the_next_open() {
 #[test]
 fn refusals_reach_the_reader_as_what_they_are() {
     objects::refusals_reach_the_reader_as_what_they_are(make);
-}
-
-#[test]
-fn an_object_of_http_is_read_by_the_same_client() {
-    let server = Server::start();
-    server.put("/a b", "1", content(1));
-    let driver = driver(8 << 20);
-    let reader = open(&driver, &client(&server), &server.url("/a%20b"));
-    assert!(read_all(&reader).unwrap() == content(1));
 }
 
 /// Another place could be another object.

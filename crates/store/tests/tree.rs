@@ -1,6 +1,5 @@
 //! The objects below an address as a tree: names, versions, and keys that are no names.
 
-#[path = "../../io/tests/http_server/mod.rs"]
 #[expect(dead_code, reason = "most faults are in the other program")]
 mod http_server;
 

@@ -9,7 +9,7 @@ mod emulate;
 mod everyday;
 mod help;
 #[cfg(feature = "object-store")]
-#[path = "../../../io/tests/http_server/mod.rs"]
+#[path = "../../../store/tests/http_server/mod.rs"]
 #[allow(dead_code, reason = "faults and listings are tested with the clients")]
 mod http_server;
 mod journal;

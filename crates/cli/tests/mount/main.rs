@@ -6,10 +6,12 @@ mod attributes;
 mod bad_input;
 mod change;
 mod death;
+#[cfg(feature = "object-store")]
+mod emulators;
 mod everyday;
 mod faults;
 #[cfg(feature = "object-store")]
-#[path = "../../../io/tests/http_server/mod.rs"]
+#[path = "../../../store/tests/http_server/mod.rs"]
 #[expect(dead_code, reason = "most faults are in the clients' tests")]
 mod http_server;
 mod lifecycle;

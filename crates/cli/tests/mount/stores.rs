@@ -17,7 +17,7 @@ use super::http_server::{Bare, Fault, Server};
 use super::{Mounted, bytes, can_mount, folder, start_of};
 
 /// A look-up for each open: changes are seen by the next one.
-const EACH_OPEN: [&str; 4] = ["--entry-timeout", "0", "--attribute-timeout", "0"];
+pub(super) const EACH_OPEN: [&str; 4] = ["--entry-timeout", "0", "--attribute-timeout", "0"];
 
 fn variables(server: &Server) -> [(&'static str, String); 3] {
     [
@@ -42,7 +42,7 @@ fn put(server: &Server, key: &str, version: u64, content: Vec<u8>) {
 }
 
 /// All files below a folder, by their paths.
-fn files(below: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+pub(super) fn files(below: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let (mut files, mut folders) = (BTreeMap::new(), vec![below.to_owned()]);
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(folder).unwrap() {

@@ -22,8 +22,17 @@ pub(crate) enum Fault {
     Reset,
     /// The whole object and 200, whatever was asked for.
     Whole,
+    /// So many bytes of the range at most, and a head that says so.
+    #[allow(dead_code, reason = "of one test program")]
+    Part(u64),
     /// The range, without an ETag.
     Untagged,
+    /// The range, with an ETag that stands for several contents.
+    Weak,
+    /// The range, said to begin a byte later.
+    Shifted,
+    /// The range in a chunk, with headers that no client understands.
+    Odd,
     /// The head, so many bytes of the body, and no more until the client gives up.
     Stall(usize),
     /// The head and the body, and more bytes of it until the client closes the connection.
@@ -414,6 +423,9 @@ fn answer(asked: &Asked, state: &mut State) -> (String, Vec<u8>, End) {
         (_, Some((first, _))) if *first >= all => {
             return empty(416, &format!("Content-Range: bytes */{all}\r\n"));
         }
+        (Some(Fault::Part(bytes)), Some((first, last))) => {
+            (*first, (*last).min(all - 1).min(first + bytes - 1))
+        }
         (_, Some((first, last))) => (*first, (*last).min(all - 1)),
     };
     let end = all.min(last + 1);
@@ -424,6 +436,7 @@ fn answer(asked: &Asked, state: &mut State) -> (String, Vec<u8>, End) {
     };
     let tag = match fault {
         Some(Fault::Untagged) => String::new(),
+        Some(Fault::Weak) => format!("ETag: W/{version}\r\n"),
         _ => format!("ETag: {version}\r\n"),
     };
     // An empty folder, as programs for Azure mark it.
@@ -452,6 +465,7 @@ fn answer(asked: &Asked, state: &mut State) -> (String, Vec<u8>, End) {
                 Some(Fault::Total(bytes)) => bytes,
                 _ => all,
             };
+            let first = first + u64::from(fault == Some(Fault::Shifted));
             head += &format!("Content-Range: bytes {first}-{last}/{all}\r\n");
             206
         }
@@ -466,6 +480,12 @@ fn answer(asked: &Asked, state: &mut State) -> (String, Vec<u8>, End) {
         body.truncate(bytes);
     }
     state.body_bytes += body.len() as u64;
+    if fault == Some(Fault::Odd) {
+        let length = format!("Content-Length: {bytes}\r\n");
+        head = head.replace(&length, "Transfer-Encoding: chunked\r\n");
+        head = head.replace("Mon, 01", "someday").replace("GMT", "ü");
+        body = [format!("{bytes:x}\r\n").as_bytes(), &body, b"\r\n0\r\n\r\n"].concat();
+    }
     (format!("HTTP/1.1 {status} -\r\n{head}\r\n"), body, end)
 }
 

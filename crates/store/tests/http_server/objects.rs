@@ -296,6 +296,8 @@ pub(crate) fn refusals_reach_the_reader_as_what_they_are(make: Make) {
         (Fault::Whole, libc::EIO),
         // The server may have ignored the condition: it could be another version.
         (Fault::Untagged, libc::ESTALE),
+        (Fault::Weak, libc::ESTALE),
+        (Fault::Shifted, libc::EIO),
     ];
     for (fault, expected) in refused {
         // A driver each, so that nothing is resident.
