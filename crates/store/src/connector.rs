@@ -9,7 +9,7 @@
 //! ```text
 //! 307 to the same scheme, host and port     followed, at most 5 times
 //! 307 to another                            the request fails
-//! a body that is no range                   fails behind 8 MiB
+//! a body that is no range                   fails behind 8 MiB; that of a listing is looked at first
 //! 429 or 503, Retry-After: 1                1 s is left with the attempt that is under way in the same task
 //! ```
 
@@ -32,6 +32,7 @@ use reqwest::redirect::{Action, Attempt, Policy};
 use tokio::net::lookup_host;
 
 use crate::Limits;
+use crate::listed;
 use crate::web::{WebAddress, bare};
 
 /// The longest body that is no range: a page of 1,000 keys of 1 KiB, in XML, has a quarter of it.
@@ -135,6 +136,7 @@ struct Guarded {
 impl HttpService for Guarded {
     async fn call(&self, mut request: HttpRequest) -> Result<HttpResponse, HttpError> {
         let range = request.headers().get("range").cloned();
+        let asks_listing = listed::asks(&request);
         let web = request.extensions_mut().remove::<WebAddress>();
         if let Some(web) = &web {
             web.put(&self.client, &mut request)?;
@@ -152,7 +154,15 @@ impl HttpService for Guarded {
         if range.is_some() && answer.status() == 206 {
             return Ok(answer);
         }
-        Ok(answer.map(|body| HttpResponseBody::new(Limited::new(body, BODY_MAX).map_err(of_body))))
+        let (head, body) = answer.into_parts();
+        let body = Limited::new(body, BODY_MAX).map_err(of_body);
+        if !asks_listing || !head.status.is_success() {
+            return Ok(HttpResponse::from_parts(head, HttpResponseBody::new(body)));
+        }
+        let body = body.collect().await?.to_bytes();
+        listed::check(head.status.as_u16(), &body)
+            .map_err(|why| HttpError::new(HttpErrorKind::Decode, Refused(why)))?;
+        Ok(HttpResponse::from_parts(head, body.into()))
     }
 }
 

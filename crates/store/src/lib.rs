@@ -28,6 +28,7 @@ mod attempts;
 mod connector;
 pub mod credentials;
 mod failure;
+mod listed;
 mod listing;
 mod names;
 mod object;

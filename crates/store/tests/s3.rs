@@ -285,6 +285,27 @@ fn a_listing_that_fails_says_so_at_its_end() {
     assert!(all.next().is_none());
 }
 
+/// A program that mirrors a folder would delete its copy.
+#[test]
+fn an_answer_that_is_no_listing_is_an_error_and_no_empty_folder() {
+    const PAGE: &str = "<ListBucketResult><IsTruncated>true</IsTruncated><NextMarker>k</NextMarker><Contents><Key>k</Key>\
+        <LastModified>2024-01-01T00:00:00Z</LastModified><ETag>1</ETag><Size>1</Size></Contents></ListBucketResult>";
+    for (status, text, why) in [
+        (200, "<html><body>Please log in</body></html>", "<html>"),
+        (200, "<Error><Code>InternalError</Code></Error>", "<Error>"),
+        (206, "<ListBucketResult></ListBucketResult>", "206"),
+        (200, PAGE, "without a token"),
+    ] {
+        let server = Server::start();
+        server.list(5);
+        let mut all = client(&server).list("s3://b/").unwrap();
+        server.fail_always(Some(Fault::Text(status, text)));
+        let error = all.next().unwrap().unwrap_err().to_string();
+        assert!(error.contains(why), "{text}: {error}");
+        assert!(all.next().is_none());
+    }
+}
+
 /// Whatever happens to an object while it is read, its reader gets one version of it or an error.
 #[test]
 fn a_reader_never_has_bytes_of_two_versions() {

@@ -41,6 +41,9 @@ pub(crate) enum Fault {
     Total(u64),
     /// 307 to this address.
     Redirect(&'static str),
+    /// This status, and this text.
+    #[allow(dead_code, reason = "of one test program")]
+    Text(u16, &'static str),
 }
 
 /// Where ETags stand without quotes.
@@ -366,6 +369,13 @@ fn answer(asked: &Asked, state: &mut State) -> (String, Vec<u8>, End) {
         Some(Fault::Status(status, after)) => {
             let after = after.map(|seconds| format!("Retry-After: {seconds}\r\n"));
             return empty(status, &after.unwrap_or_default());
+        }
+        Some(Fault::Text(status, text)) => {
+            let head = format!(
+                "HTTP/1.1 {status} -\r\nContent-Length: {}\r\n\r\n",
+                text.len()
+            );
+            return (head, text.into(), End::GoesOn);
         }
         Some(Fault::Redirect(to)) => return empty(307, &format!("Location: {to}\r\n")),
         _ => {}
