@@ -114,9 +114,6 @@ impl Access {
 ///     fn limit(&self) -> u32 {
 ///         32
 ///     }
-///     fn async_size(&self, size: u32) -> u32 {
-///         size
-///     }
 ///     fn cached(&self, _: Block) -> bool {
 ///         false
 ///     }
@@ -125,18 +122,11 @@ impl Access {
 ///     }
 /// }
 ///
-/// assert_eq!(Empty.async_size(8), 8);
+/// assert_eq!(Empty.room(), u32::MAX);
 /// ```
 pub trait Ahead {
     /// The longest window the depth stage and the memory allow, in blocks; at least 1.
     fn limit(&self) -> u32;
-    /// Where the ramp begins: shorter windows than this are not worth a switch here, because
-    /// lengths of streams are known; at most the limit, and 0 where nothing is known.
-    fn floor(&self) -> u32 {
-        0
-    }
-    /// The part of a steady window to keep behind the mark; `size` where asynchrony is free.
-    fn async_size(&self, size: u32) -> u32;
     /// Whether a block is resident or in flight.
     fn cached(&self, block: Block) -> bool;
     /// Whether a block was fetched ahead and not read yet.
@@ -185,7 +175,6 @@ pub trait Ahead {
 /// # struct Empty;
 /// # impl Ahead for Empty {
 /// #     fn limit(&self) -> u32 { 32 }
-/// #     fn async_size(&self, size: u32) -> u32 { size }
 /// #     fn cached(&self, _: Block) -> bool { false }
 /// #     fn unread(&self, _: Block) -> bool { false }
 /// # }

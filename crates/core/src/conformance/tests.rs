@@ -152,14 +152,6 @@ fn a_depth_method_that_lies_is_found() {
         let make = || Box::new(liars::Lies(*limit)) as Box<dyn depths::Depth>;
         assert_eq!(broken(depth, &make), Some(*rule));
     }
-    for (rule, lie) in liars::TURNS {
-        let turns = || liars::Turns {
-            lie: *lie,
-            is_told: false,
-        };
-        let make = || Box::new(turns()) as Box<dyn depths::Depth>;
-        assert_eq!(broken(depth, &make), Some(*rule), "{lie:?}");
-    }
     let make = || Box::new(liars::Counts::default()) as Box<dyn depths::Depth>;
     assert_eq!(broken(depth, &make), Some(Rule::Deterministic));
 }

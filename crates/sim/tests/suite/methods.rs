@@ -8,7 +8,7 @@ use core::cell::Cell;
 use forerun_core::depth::{self, DeviceFacts, StreamFacts};
 use forerun_core::detect::{self, Access, Ahead, Cause, Detect, Window};
 use forerun_core::spec::Choice;
-use forerun_core::{Block, Bytes, DeviceId, Nanos, Profile};
+use forerun_core::{Block, Bytes, Nanos, Profile};
 
 /// The blocks before `cached_until` are cached; remembers the last one it was asked about.
 #[derive(Default)]
@@ -20,10 +20,6 @@ struct Cache {
 impl Ahead for Cache {
     fn limit(&self) -> u32 {
         32
-    }
-
-    fn async_size(&self, size: u32) -> u32 {
-        size
     }
 
     fn cached(&self, block: Block) -> bool {
@@ -136,12 +132,10 @@ fn growing_grows_only_for_a_reader_that_waits() {
             last_window: Bytes(last_window),
             waited,
             location: Bytes(0),
-            ..StreamFacts::default()
         };
         let device = DeviceFacts {
             profile: &profile,
             distance: Bytes(0),
-            id: DeviceId(0),
             streams: 1,
         };
         depth.limit(&stream, &device).0
@@ -179,7 +173,6 @@ fn a_stream_has_windows_as_long_as_its_part_of_the_servers_could_have_together()
         let device = DeviceFacts {
             profile: &profile,
             distance: Bytes(0),
-            id: DeviceId(0),
             streams,
         };
         let limit = depth.limit(&stream, &device).0;

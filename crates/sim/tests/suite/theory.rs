@@ -6,7 +6,7 @@
 
 use forerun_core::depth::{self, Depth, DeviceFacts, StreamFacts};
 use forerun_core::spec::Choice;
-use forerun_core::{Bytes, DeviceId, Nanos, Profile};
+use forerun_core::{Bytes, Nanos, Profile};
 use forerun_sim::device::transfer_time;
 use proptest::prelude::*;
 
@@ -148,12 +148,10 @@ impl Rule {
             last_window: Bytes(last),
             waited: true,
             location: Bytes(0),
-            ..StreamFacts::default()
         };
         let device = DeviceFacts {
             profile: &self.profile,
             distance: Bytes(0),
-            id: DeviceId(0),
             streams: 1,
         };
         self.depth.limit(&stream, &device).0

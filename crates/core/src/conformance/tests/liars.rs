@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use crate::conformance::Rule;
-use crate::depth::{Advice, Depth, DeviceFacts, Ended, StreamFacts};
+use crate::depth::{Depth, DeviceFacts, StreamFacts};
 use crate::detect::{self, Access, Ahead, Cause, Detect, Window};
 use crate::dispatch::{Dispatch, Head, Waiting};
 use crate::folder::Folders;
@@ -64,69 +64,6 @@ impl Depth for Counts {
             0 => depth.max(stream.asked),
             _ => stream.asked,
         }
-    }
-}
-
-/// A depth that is honest until it was told of a stream's end.
-#[derive(Debug)]
-pub(super) struct Turns {
-    pub(super) lie: Told,
-    pub(super) is_told: bool,
-}
-
-/// Its fault then.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Told {
-    Zero,
-    Vast,
-    FloorAboveLimit,
-    AnotherLimit,
-    Hoards,
-}
-
-pub(super) const TURNS: &[(Rule, Told)] = &[
-    (Rule::DepthZero, Told::Zero),
-    (Rule::DepthBounded, Told::Vast),
-    (Rule::DepthBounded, Told::FloorAboveLimit),
-    (Rule::Deterministic, Told::AnotherLimit),
-    (Rule::DepthBounded, Told::Hoards),
-];
-
-impl Turns {
-    fn lies(&self, lie: Told) -> bool {
-        self.is_told && self.lie == lie
-    }
-}
-
-impl Depth for Turns {
-    fn limit(&self, stream: &StreamFacts, device: &DeviceFacts<'_>) -> Bytes {
-        if self.lies(Told::Zero) {
-            Bytes(0)
-        } else if self.lies(Told::Vast) {
-            Bytes(u64::MAX)
-        } else {
-            device.depth(stream.location).max(stream.asked)
-        }
-    }
-
-    fn advise(&self, stream: &StreamFacts, device: &DeviceFacts<'_>) -> Advice {
-        let limit = self.limit(stream, device);
-        let mut advice = Advice::limit(limit);
-        if self.lies(Told::FloorAboveLimit) {
-            advice.floor = Bytes(limit.0 + 1);
-        }
-        if self.lies(Told::AnotherLimit) {
-            advice.limit = Bytes(limit.0 + 1);
-        }
-        advice
-    }
-
-    fn ended(&mut self, _: &Ended, _: &DeviceFacts<'_>) {
-        self.is_told = true;
-    }
-
-    fn state_bytes(&self) -> u64 {
-        if self.lies(Told::Hoards) { u64::MAX } else { 0 }
     }
 }
 
