@@ -4,8 +4,6 @@
 //! method serves all streams: a question is a function of the facts and changes nothing. It knows
 //! nothing of memory; the engine cuts to a stream's share.
 
-pub mod competitive;
-pub mod fixed;
 pub mod growing;
 
 use alloc::boxed::Box;
@@ -15,7 +13,7 @@ use crate::spec::Method;
 use crate::units::Bytes;
 
 /// The depth methods. One entry a method.
-pub static LIST: &[Method<Box<dyn Depth>>] = &[fixed::METHOD, competitive::METHOD, growing::METHOD];
+pub static LIST: &[Method<Box<dyn Depth>>] = &[growing::METHOD];
 
 /// State of a stream when its next window is sized.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

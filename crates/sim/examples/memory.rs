@@ -15,7 +15,7 @@
 use std::process::{Command, ExitCode};
 
 use forerun_core::hinted::Setup;
-use forerun_core::{Bytes, Nanos, preset};
+use forerun_core::{Bytes, Nanos};
 use forerun_sim::device::Device;
 use forerun_sim::device::instant::Instant;
 use forerun_sim::hinted::host::Host;
@@ -128,7 +128,7 @@ fn source(references: u64, blocks: u64) -> Source {
 /// One preset as `forerun simulate` runs it, its bound included.
 fn simulate(preset: &str, references: u64, blocks: u64) -> Option<()> {
     let source = source(references, blocks);
-    let engine_preset = preset::find(preset).ok();
+    let engine_preset = forerun_baselines::preset(preset).ok();
     let is_streamed = preset == "demand-lru" || engine_preset.is_some();
     let kept = (!is_streamed).then_some(Room::ENDLESS);
     let mut recorded = Recorded::of(source.requests().ok()?, kept).ok()?;

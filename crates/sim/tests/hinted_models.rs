@@ -4,8 +4,9 @@
 //! string, cache and device; on a loop the misses have a closed form. Hints that arrive in pieces,
 //! devices that fail and references to blocks that lie nowhere must end well under every method.
 
+use forerun_baselines::METHODS;
 use forerun_core::Nanos;
-use forerun_core::hinted::{BlockNo, Planner, PlannerInput, PlannerOutput, Setup, policy};
+use forerun_core::hinted::{BlockNo, Planner, PlannerInput, PlannerOutput, Setup};
 use forerun_core::settings::Notice;
 use forerun_sim::device::Device;
 use forerun_sim::hinted::constant::Constant;
@@ -102,7 +103,7 @@ proptest! {
         blocks in strings(), cache_blocks in 1u32..40, disks in 1u16..4,
     ) {
         let least = opt_misses(&blocks, cache_blocks as usize);
-        for method in policy::LIST {
+        for method in METHODS.hinted {
             let fetched = fetches(method.spec.name, &blocks, cache_blocks, disks);
             prop_assert!(fetched >= least, "{}: {fetched} of {least}", method.spec.name);
         }
@@ -114,7 +115,7 @@ proptest! {
         notice in prop::sample::select(&[Notice::AtReads, Notice::AtOnce][..]),
     ) {
         let reads = reads(&blocks, disks);
-        for method in policy::LIST {
+        for method in METHODS.hinted {
             let setup = Setup::of(method.spec.name, disks, cache_blocks).unwrap();
             let devices = (0..disks).map(|disk| failing(seed ^ u64::from(disk)));
             let host = Host { notice, ..Host::default() };
@@ -130,7 +131,7 @@ proptest! {
         blocks in strings(), piece in 1usize..50, cache_blocks in 1u32..40, disks in 1u16..4,
     ) {
         let reads = reads(&blocks, disks);
-        for method in policy::LIST {
+        for method in METHODS.hinted {
             let setup = Setup::of(method.spec.name, disks, cache_blocks).unwrap();
             let mut planner = Planner::new(&setup).unwrap();
             for hints in reads.hints().chunks(piece) {
@@ -229,7 +230,7 @@ fn too_few_disks_or_devices_are_an_error() {
 fn one_seed_gives_one_run() {
     let mut random = Random::new(3);
     let blocks: Vec<u32> = (0..400).map(|_| random.below(50) as u32).collect();
-    for method in policy::LIST {
+    for method in METHODS.hinted {
         let run = || {
             let setup = Setup::of(method.spec.name, 2, 20).unwrap();
             let devices = (0..2).map(failing).collect();

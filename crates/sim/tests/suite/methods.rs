@@ -5,8 +5,9 @@
 
 use core::cell::Cell;
 
-use forerun_core::depth::{self, DeviceFacts, StreamFacts};
-use forerun_core::detect::{self, Access, Ahead, Cause, Detect, Window};
+use forerun_baselines::METHODS;
+use forerun_core::depth::{DeviceFacts, StreamFacts};
+use forerun_core::detect::{Access, Ahead, Cause, Detect, Window};
 use forerun_core::spec::Choice;
 use forerun_core::{Block, Bytes, Nanos, Profile};
 
@@ -33,7 +34,7 @@ impl Ahead for Cache {
 }
 
 fn detector(name: &str) -> Box<dyn Detect> {
-    let choice = Choice::parse("detect", detect::LIST, name).unwrap();
+    let choice = Choice::parse("detect", METHODS.detect, name).unwrap();
     choice.build()
 }
 
@@ -122,7 +123,7 @@ fn legacy_stops_looking_after_256_cached_blocks_until_the_next_miss() {
 /// does not, more would be memory for nothing, and it keeps the window it has.
 #[test]
 fn growing_grows_only_for_a_reader_that_waits() {
-    let choice = Choice::parse("depth", depth::LIST, "growing").unwrap();
+    let choice = Choice::parse("depth", METHODS.depth, "growing").unwrap();
     let depth = choice.build();
     let profile = Profile::constant(Nanos(10_000_000), 100_000_000).unwrap();
     let limit = |waited, last_window| {
@@ -149,7 +150,7 @@ fn growing_grows_only_for_a_reader_that_waits() {
 /// D is 1 MB, and 16 servers are there.
 #[test]
 fn a_stream_has_windows_as_long_as_its_part_of_the_servers_could_have_together() {
-    let depth = Choice::parse("depth", depth::LIST, "growing")
+    let depth = Choice::parse("depth", METHODS.depth, "growing")
         .unwrap()
         .build();
     let profile = Profile::constant(Nanos(10_000_000), 100_000_000).unwrap();

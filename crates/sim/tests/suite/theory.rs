@@ -4,7 +4,8 @@
 //! then bytes at R = 80 MB/s; D = C x R = 640 kB is the competitive depth. Times of runs are given
 //! in units of C, lengths in units of D, so that moving D takes 1.
 
-use forerun_core::depth::{self, Depth, DeviceFacts, StreamFacts};
+use forerun_baselines::METHODS;
+use forerun_core::depth::{Depth, DeviceFacts, StreamFacts};
 use forerun_core::spec::Choice;
 use forerun_core::{Bytes, Nanos, Profile};
 use forerun_sim::device::transfer_time;
@@ -82,7 +83,7 @@ struct Rule {
 
 impl Rule {
     fn new(text: &str) -> Self {
-        let depth = Choice::parse("depth", depth::LIST, text).unwrap().build();
+        let depth = Choice::parse("depth", METHODS.depth, text).unwrap().build();
         // One second at 1 GB/s: a million steps to each thousandth of D.
         let profile = Profile::constant(Nanos(1_000_000_000), 1_000_000_000).unwrap();
         Self {

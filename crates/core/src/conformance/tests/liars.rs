@@ -7,12 +7,10 @@ use crate::conformance::Rule;
 use crate::depth::{Depth, DeviceFacts, StreamFacts};
 use crate::detect::{self, Access, Ahead, Cause, Detect, Window};
 use crate::dispatch::{Dispatch, Head, Waiting};
-use crate::folder::Folders;
 use crate::hinted::policy::Policy;
 use crate::hinted::{BlockNo, Board, Pair, Position};
 use crate::layout::{Layout, Piece};
-use crate::next_file::{self, Limits, NextFile, Opened, Place, RunId, Step};
-use crate::units::{Block, Bytes, FolderId};
+use crate::units::{Block, Bytes};
 
 /// Limits from a function.
 #[derive(Debug)]
@@ -323,84 +321,5 @@ impl Layout for Misplaces {
 
     fn accepts(&self, members: usize) -> bool {
         members > 0
-    }
-}
-
-/// The defect of a next-file method.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Prediction {
-    BeyondTheLast,
-    Itself,
-    FollowsChance,
-    Remembers,
-    GrowsWithoutRoom,
-    CountsQuestions,
-}
-
-pub(super) const FILES: &[(Rule, Prediction)] = &[
-    (Rule::FileExists, Prediction::BeyondTheLast),
-    (Rule::FileIsNext, Prediction::Itself),
-    (Rule::RarelyByChance, Prediction::FollowsChance),
-    (Rule::Forgets, Prediction::Remembers),
-    (Rule::TablesBounded, Prediction::GrowsWithoutRoom),
-    (Rule::Deterministic, Prediction::CountsQuestions),
-];
-
-/// History, but for one thing.
-#[derive(Debug)]
-pub(super) struct Misleads {
-    inner: Box<dyn NextFile>,
-    lie: Prediction,
-    questions: AtomicU64,
-}
-
-impl Misleads {
-    pub(super) fn boxed(lie: Prediction) -> Box<dyn NextFile> {
-        Box::new(Self {
-            inner: (next_file::LIST[2].build)(&[2, 256, 4096, 1000]),
-            lie,
-            questions: AtomicU64::new(0),
-        })
-    }
-}
-
-impl NextFile for Misleads {
-    fn limits(&self) -> Limits {
-        self.inner.limits()
-    }
-
-    fn entered(&mut self, opened: &Opened, folders: &Folders) -> Step {
-        let mut opened = *opened;
-        opened.has_room |= self.lie == Prediction::GrowsWithoutRoom;
-        let step = self.inner.entered(&opened, folders);
-        match self.lie {
-            Prediction::FollowsChance if opened.place.entry.is_multiple_of(64) => Step::Follows {
-                run: RunId(0),
-                carried: false,
-            },
-            _ => step,
-        }
-    }
-
-    fn next(&self, run: RunId, after: Place, folders: &Folders) -> Option<Place> {
-        let next = self.inner.next(run, after, folders)?;
-        let asked = self.questions.fetch_add(1, Ordering::Relaxed);
-        let entry = match self.lie {
-            Prediction::BeyondTheLast => folders.get(next.folder)?.len(),
-            Prediction::Itself => return Some(after),
-            Prediction::CountsQuestions if asked % 7 == 3 => 0,
-            _ => next.entry,
-        };
-        Some(Place { entry, ..next })
-    }
-
-    fn forget(&mut self, folder: FolderId) {
-        if self.lie != Prediction::Remembers {
-            self.inner.forget(folder);
-        }
-    }
-
-    fn bytes(&self) -> u64 {
-        self.inner.bytes()
     }
 }

@@ -2,10 +2,10 @@
 
 use alloc::boxed::Box;
 
-use super::{Shape, Strips};
-use crate::spec::{Knows, Method, Spec};
+use forerun_core::shape::{Shape, Strips};
+use forerun_core::spec::{Knows, Method, Spec};
 
-pub(crate) const METHOD: Method<Box<dyn Shape>> = Method {
+pub(super) const METHOD: Method<Box<dyn Shape>> = Method {
     spec: Spec {
         name: "whole",
         summary: "windows as they were decided",

@@ -20,11 +20,11 @@
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 
-use super::{Shape, Strips, strips};
-use crate::spec::{Knows, Method, Param, Spec};
-use crate::units::{Block, DeviceId};
+use forerun_core::shape::{Shape, Strips, strips};
+use forerun_core::spec::{Knows, Method, Param, Spec};
+use forerun_core::{Block, DeviceId};
 
-pub(crate) const METHOD: Method<Box<dyn Shape>> = Method {
+pub(super) const METHOD: Method<Box<dyn Shape>> = Method {
     spec: Spec {
         name: "stripe",
         summary: "whole stripes while an array is read as by one reader",

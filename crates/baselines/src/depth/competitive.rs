@@ -6,13 +6,13 @@
 //! at the moving average of recent seek distances, the rate at the location of the read (section
 //! 3.1). The ramp up to it is the detector's.
 //!
-//! It never gets past half the device on long runs; see [`growing`](super::growing).
+//! It never gets past half the device on long runs; see [`growing`](forerun_core::depth::growing).
 
 use alloc::boxed::Box;
 
-use super::{Depth, DeviceFacts, StreamFacts};
-use crate::spec::{Knows, Method, Spec};
-use crate::units::Bytes;
+use forerun_core::Bytes;
+use forerun_core::depth::{Depth, DeviceFacts, StreamFacts};
+use forerun_core::spec::{Knows, Method, Spec};
 
 pub(super) const METHOD: Method<Box<dyn Depth>> = Method {
     spec: Spec {

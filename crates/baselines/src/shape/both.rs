@@ -7,11 +7,12 @@
 
 use alloc::boxed::Box;
 
+use super::strip;
 use super::stripe::{PARAMS, Stripe};
-use super::{Shape, Strips, strip};
-use crate::spec::{Knows, Method, Spec};
+use forerun_core::shape::{Shape, Strips};
+use forerun_core::spec::{Knows, Method, Spec};
 
-pub(crate) const METHOD: Method<Box<dyn Shape>> = Method {
+pub(super) const METHOD: Method<Box<dyn Shape>> = Method {
     spec: Spec {
         name: "both",
         summary: "whole stripes while an array is read as by one reader, else single strips",

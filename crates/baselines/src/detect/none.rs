@@ -4,8 +4,8 @@
 
 use alloc::boxed::Box;
 
-use super::{Access, Ahead, Cause, Detect, Window};
-use crate::spec::{Knows, Method, Spec};
+use forerun_core::detect::{Access, Ahead, Cause, Detect, Window};
+use forerun_core::spec::{Knows, Method, Spec};
 
 pub(super) const METHOD: Method<Box<dyn Detect>> = Method {
     spec: Spec {

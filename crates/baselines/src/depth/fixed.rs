@@ -6,9 +6,9 @@
 
 use alloc::boxed::Box;
 
-use super::{Depth, DeviceFacts, NEW_MAX, StreamFacts};
-use crate::spec::{Knows, Method, Param, Spec};
-use crate::units::Bytes;
+use forerun_core::Bytes;
+use forerun_core::depth::{Depth, DeviceFacts, NEW_MAX, StreamFacts};
+use forerun_core::spec::{Knows, Method, Param, Spec};
 
 pub(super) const METHOD: Method<Box<dyn Depth>> = Method {
     spec: Spec {

@@ -18,9 +18,9 @@
 
 use alloc::boxed::Box;
 
-use super::{Access, Ahead, Cause, Detect, Window, initial_size, next_size};
-use crate::spec::{Knows, Method, Spec};
-use crate::units::Block;
+use forerun_core::Block;
+use forerun_core::detect::{Access, Ahead, Cause, Detect, Window, initial_size, next_size};
+use forerun_core::spec::{Knows, Method, Spec};
 
 pub(super) const METHOD: Method<Box<dyn Detect>> = Method {
     spec: Spec {

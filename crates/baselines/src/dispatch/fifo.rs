@@ -5,9 +5,9 @@
 
 use alloc::boxed::Box;
 
-use super::{Dispatch, Head, Waiting};
-use crate::spec::{Knows, Method, Spec};
-use crate::units::Bytes;
+use forerun_core::Bytes;
+use forerun_core::dispatch::{Dispatch, Head, Waiting};
+use forerun_core::spec::{Knows, Method, Spec};
 
 pub(super) const METHOD: Method<Box<dyn Dispatch>> = Method {
     spec: Spec {

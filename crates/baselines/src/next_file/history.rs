@@ -18,10 +18,12 @@
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
 
-use super::{BYTES, CONFIRM, FILES, Limits, NextFile, Opened, Place, RunId, Step};
-use crate::folder::Folders;
-use crate::spec::{Knows, Method, Param, Spec};
-use crate::units::{Bytes, FolderId};
+use forerun_core::folder::Folders;
+use forerun_core::next_file::{
+    BYTES, CONFIRM, FILES, Limits, NextFile, Opened, Place, RunId, Step,
+};
+use forerun_core::spec::{Knows, Method, Param, Spec};
+use forerun_core::{Bytes, FolderId};
 
 pub(super) const METHOD: Method<Box<dyn NextFile>> = Method {
     spec: Spec {
@@ -170,8 +172,8 @@ impl NextFile for History {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Entry;
     use super::*;
+    use forerun_core::next_file::Entry;
 
     #[test]
     fn a_repeated_order_is_followed_and_another_one_breaks_it() {

@@ -12,10 +12,10 @@
 
 use alloc::boxed::Box;
 
-use super::{Shape, Strips, strips};
-use crate::spec::{Knows, Method, Spec};
+use forerun_core::shape::{Shape, Strips, strips};
+use forerun_core::spec::{Knows, Method, Spec};
 
-pub(crate) const METHOD: Method<Box<dyn Shape>> = Method {
+pub(super) const METHOD: Method<Box<dyn Shape>> = Method {
     spec: Spec {
         name: "strip",
         summary: "a window ends with the strip in which it begins",

@@ -5,12 +5,12 @@
 
 use alloc::boxed::Box;
 
-use super::{Confidence, Measure, Sample};
-use crate::profile::Profile;
-use crate::spec::{Knows, Method, Spec};
-use crate::units::{Bytes, Nanos};
+use forerun_core::measure::{Confidence, Measure, Sample};
+use forerun_core::profile::Profile;
+use forerun_core::spec::{Knows, Method, Spec};
+use forerun_core::{Bytes, Nanos};
 
-/// The entry in [`LIST`](super::LIST).
+/// The costs of the profile alone: also the choice of `--profile-fixed`.
 pub const METHOD: Method<Box<dyn Measure>> = Method {
     spec: Spec {
         name: "given",
