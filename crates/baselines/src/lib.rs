@@ -18,13 +18,17 @@
 #![forbid(unsafe_code)]
 
 extern crate alloc;
+#[cfg(test)]
+extern crate std;
 
 pub mod depth;
 pub mod detect;
 pub mod dispatch;
+pub mod hinted;
 pub mod measure;
 pub mod next_file;
 pub mod preset;
+mod reverse;
 pub mod shape;
 
 use forerun_core::methods::{Methods, SHIPPED, joined};
@@ -45,7 +49,7 @@ pub static METHODS: Methods = Methods {
     dispatch: with_own!(dispatch, dispatch::LIST),
     reclaim: SHIPPED.reclaim,
     split: SHIPPED.split,
-    hinted: SHIPPED.hinted,
+    hinted: with_own!(hinted, hinted::LIST),
     next_file: with_own!(next_file, next_file::LIST),
     measure: with_own!(measure, measure::LIST),
 };

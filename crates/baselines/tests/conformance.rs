@@ -35,6 +35,11 @@ const DEVIATIONS: &[(&str, Rule, &str)] = &[
         Rule::WindowInLimit,
         "one block beyond the read, whatever the limit",
     ),
+    (
+        "reverse-aggressive",
+        Rule::NoHarm,
+        "by design: a worse victim can share out the load better",
+    ),
 ];
 
 /// One of the suites.
@@ -74,6 +79,11 @@ fn every_method_conforms() {
         "dispatch",
         forerun_baselines::dispatch::LIST,
         conformance::dispatch,
+    );
+    run(
+        "hinted",
+        forerun_baselines::hinted::LIST,
+        conformance::hinted,
     );
     run(
         "next_file",

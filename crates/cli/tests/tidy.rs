@@ -48,7 +48,7 @@ const FAMILIES: &[(&str, &str)] = &[
     ),
     (
         "crates/baselines/src",
-        "detect depth dispatch measure next_file shape",
+        "detect depth dispatch hinted measure next_file shape",
     ),
     (
         "crates/sim/src",

@@ -19,7 +19,7 @@ use forerun_sim::hinted::unit;
 const SERVICE: Nanos = Nanos(3_300_000);
 
 fn on_synth(policy: &str, disks: u16, service: Nanos) -> HostReport {
-    let setup = Setup::of(policy, disks, CACHE_BLOCKS).unwrap();
+    let setup = Setup::of(policy, disks, CACHE_BLOCKS, &METHODS).unwrap();
     let devices = (0..disks).map(|_| Box::new(Constant::new(service)) as Box<dyn Device>);
     let host = Host {
         notice: Notice::AtReads,
@@ -34,7 +34,7 @@ fn on_synth(policy: &str, disks: u16, service: Nanos) -> HostReport {
 #[test]
 fn figure_1_costs_7_under_aggressive_and_6_at_best() {
     let run = |policy: &str| {
-        let setup = Setup::of(policy, 2, 4).unwrap();
+        let setup = Setup::of(policy, 2, 4, &METHODS).unwrap();
         unit::run(&setup, &figure_1().instance)
             .unwrap()
             .elapsed_units

@@ -14,6 +14,7 @@
 
 use std::process::{Command, ExitCode};
 
+use forerun_baselines::METHODS;
 use forerun_core::hinted::Setup;
 use forerun_core::{Bytes, Nanos};
 use forerun_sim::device::Device;
@@ -162,7 +163,7 @@ fn simulate(preset: &str, references: u64, blocks: u64) -> Option<()> {
         lru::run(&host, CACHE, devices(), place, references).ok()?;
     } else {
         let reads = recorded.reads(Some(1), None, BLOCK);
-        let setup = Setup::of(preset, 1, CACHE).ok()?;
+        let setup = Setup::of(preset, 1, CACHE, &METHODS).ok()?;
         hinted(&setup, &host, &reads, devices()).ok()?;
     }
     Some(())

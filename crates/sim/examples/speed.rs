@@ -143,7 +143,7 @@ fn synth_seconds() -> bool {
     let next = || left.lock().ok().and_then(|mut left| left.pop());
     let work = || {
         while let Some((disks, method)) = next() {
-            let setup = Setup::of(method.spec.name, disks, synth::CACHE_BLOCKS);
+            let setup = Setup::of(method.spec.name, disks, synth::CACHE_BLOCKS, &METHODS);
             let reads = synth::synth(disks, 1);
             let devices = (0..disks).filter_map(|_| behind("hp97560", "cscan").ok());
             let run = setup.map(|s| hinted(&s, &Host::default(), &reads, devices.collect()));

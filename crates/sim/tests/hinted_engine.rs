@@ -235,7 +235,7 @@ fn compare(name: &str, reads: &Reads, disks: u16, fetch_units: u64) -> usize {
     let mut compared = 0;
     for method in METHODS.hinted {
         let cache_blocks = (reads.places.len() as u32 / 3).max(2);
-        let setup = Setup::of(method.spec.name, disks, cache_blocks).unwrap();
+        let setup = Setup::of(method.spec.name, disks, cache_blocks, &METHODS).unwrap();
         let instance = Instance {
             reads: reads.clone(),
             warm: Vec::new(),

@@ -32,7 +32,7 @@ fn reads(blocks: &[u32], disks: u16) -> Reads {
 }
 
 fn fetches(policy: &str, blocks: &[u32], cache_blocks: u32, disks: u16) -> u64 {
-    let setup = Setup::of(policy, disks, cache_blocks).unwrap();
+    let setup = Setup::of(policy, disks, cache_blocks, &METHODS).unwrap();
     let instance = Instance {
         reads: reads(blocks, disks),
         warm: Vec::new(),
@@ -116,7 +116,7 @@ proptest! {
     ) {
         let reads = reads(&blocks, disks);
         for method in METHODS.hinted {
-            let setup = Setup::of(method.spec.name, disks, cache_blocks).unwrap();
+            let setup = Setup::of(method.spec.name, disks, cache_blocks, &METHODS).unwrap();
             let devices = (0..disks).map(|disk| failing(seed ^ u64::from(disk)));
             let host = Host { notice, ..Host::default() };
             let report = host::run(&setup, &host, &reads, devices.collect()).unwrap();
@@ -132,7 +132,7 @@ proptest! {
     ) {
         let reads = reads(&blocks, disks);
         for method in METHODS.hinted {
-            let setup = Setup::of(method.spec.name, disks, cache_blocks).unwrap();
+            let setup = Setup::of(method.spec.name, disks, cache_blocks, &METHODS).unwrap();
             let mut planner = Planner::new(&setup).unwrap();
             for hints in reads.hints().chunks(piece) {
                 planner.handle(PlannerInput::Hints(hints.to_vec()));
@@ -209,7 +209,7 @@ fn misses_on_a_loop_have_a_closed_form() {
 fn a_reference_to_a_block_that_lies_nowhere_is_an_error() {
     let mut reads = reads(&[0, 1, 2], 1);
     reads.places.pop();
-    let setup = Setup::of("aggressive", 1, 2).unwrap();
+    let setup = Setup::of("aggressive", 1, 2, &METHODS).unwrap();
     let devices: Vec<Box<dyn Device>> = vec![Box::new(Constant::new(Nanos(1)))];
     let ran = host::run(&setup, &Host::default(), &reads, devices);
     assert_eq!(ran, Err(HostError::Unplaced));
@@ -218,10 +218,10 @@ fn a_reference_to_a_block_that_lies_nowhere_is_an_error() {
 #[test]
 fn too_few_disks_or_devices_are_an_error() {
     let reads = reads(&[0, 1, 2], 3);
-    let setup = Setup::of("aggressive", 2, 2).unwrap();
+    let setup = Setup::of("aggressive", 2, 2, &METHODS).unwrap();
     let ran = host::run(&setup, &Host::default(), &reads, Vec::new());
     assert_eq!(ran, Err(HostError::Disks(3)));
-    let setup = Setup::of("aggressive", 3, 2).unwrap();
+    let setup = Setup::of("aggressive", 3, 2, &METHODS).unwrap();
     let ran = host::run(&setup, &Host::default(), &reads, Vec::new());
     assert_eq!(ran, Err(HostError::Devices(0)));
 }
@@ -232,7 +232,7 @@ fn one_seed_gives_one_run() {
     let blocks: Vec<u32> = (0..400).map(|_| random.below(50) as u32).collect();
     for method in METHODS.hinted {
         let run = || {
-            let setup = Setup::of(method.spec.name, 2, 20).unwrap();
+            let setup = Setup::of(method.spec.name, 2, 20, &METHODS).unwrap();
             let devices = (0..2).map(failing).collect();
             host::run(&setup, &Host::default(), &reads(&blocks, 2), devices).unwrap()
         };

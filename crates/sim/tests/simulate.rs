@@ -159,7 +159,7 @@ impl Case {
 
     fn hinted(&self, method: &str) -> forerun_sim::simulate::Outcome {
         let disks = self.recorded.disks(self.disks);
-        let setup = Setup::of(method, disks, self.cache_blocks).unwrap();
+        let setup = Setup::of(method, disks, self.cache_blocks, &METHODS).unwrap();
         let bytes = self.source.manner.block_bytes;
         let reads = self.recorded.reads(self.disks, self.layout, bytes);
         hinted(&setup, &self.host, &reads, self.devices()).unwrap()

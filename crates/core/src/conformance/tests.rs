@@ -16,27 +16,13 @@ use std::println;
 
 const SEEDS: Range<u64> = 0..20;
 
-/// A rule that a method breaks because its source does: the rule and the reason.
-const DEVIATIONS: &[(&str, Rule, &str)] = &[(
-    "reverse-aggressive",
-    Rule::NoHarm,
-    "by design: a worse victim can share out the load better",
-)];
-
 /// One of the suites.
 type Suite<B> = fn(&dyn Fn() -> B, u64, &[Rule]) -> Result<(), Broken>;
-
-/// The rules that a method may break.
-fn deviations(name: &str) -> Vec<Rule> {
-    let own = DEVIATIONS.iter().filter(|(method, ..)| *method == name);
-    own.map(|(_, rule, _)| *rule).collect()
-}
 
 /// Runs a suite over a list, with parameters at their corners.
 fn run<B>(family: &str, list: &'static [Method<B>], suite: Suite<B>) {
     for method in list {
         let name = method.spec.name;
-        let but = deviations(name);
         let corners = corners(&method.spec);
         println!(
             "{family} {name}: {} settings, seeds {SEEDS:?}",
@@ -44,7 +30,7 @@ fn run<B>(family: &str, list: &'static [Method<B>], suite: Suite<B>) {
         );
         for values in corners {
             for seed in SEEDS {
-                let result = suite(&|| (method.build)(&values), seed, &but);
+                let result = suite(&|| (method.build)(&values), seed, &[]);
                 assert_eq!(result, Ok(()), "{family} {name}{values:?}");
             }
         }

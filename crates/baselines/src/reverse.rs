@@ -1,6 +1,6 @@
 //! The plan of reverse aggressive: which blocks to fetch for which use, and which to give up.
 //!
-//! Made by [its policy](super::policy::reverse_aggressive) from the references still to come. Read
+//! Made by [its policy](crate::hinted::reverse_aggressive) from the references still to come. Read
 //! backwards, each fetch is an eviction and each eviction a fetch:
 //!
 //! ```text
@@ -27,25 +27,24 @@ mod pairing;
 mod pass;
 mod swaps;
 
-pub(super) use pairing::{Plan, Planned};
+pub(crate) use pairing::{Plan, Planned};
 
 /// How the pass reckons.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Model {
+pub(crate) struct Model {
     /// Time of a fetch in hundredths of a reference.
-    pub(super) fetch_time: u64,
+    pub(crate) fetch_time: u64,
     /// Most evictions a free disk gets at once.
-    pub(super) batch: u32,
+    pub(crate) batch: u32,
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::board::Board;
-    use super::super::interface::{BlockNo, Hint};
     use super::pass::pass;
     use super::*;
-    use crate::units::DeviceId;
     use alloc::vec::Vec;
+    use forerun_core::DeviceId;
+    use forerun_core::hinted::{BlockNo, Board, Hint};
     use proptest::prelude::*;
 
     fn board(blocks: &[(u32, u16)], warm: &[(u32, u16)], frames: u32) -> Board {

@@ -1,6 +1,6 @@
 //! Reverse aggressive: a plan for the whole order, made backwards, in which disks share the work.
 //!
-//! The plan (`hinted/reverse.rs`) pairs the blocks to fetch, by the use each is fetched for,
+//! The plan (`reverse.rs`) pairs the blocks to fetch, by the use each is fetched for,
 //! with those to evict. A free disk gets a batch of the soonest pairs that fetch from it and whose
 //! victim is *released*: the cursor has passed its last use.
 //!
@@ -13,12 +13,13 @@
 
 use alloc::boxed::Box;
 
-use super::{BATCH, Board, Pair, Policy};
-use crate::hinted::batch::{Batches, table_6};
-use crate::hinted::interface::{BlockNo, Position};
-use crate::hinted::reverse::{Model, Plan, Planned};
-use crate::spec::{Knows, Method, Param, Spec};
-use crate::units::DeviceId;
+use crate::reverse::{Model, Plan, Planned};
+use forerun_core::DeviceId;
+use forerun_core::hinted::batch::{Batches, table_6};
+use forerun_core::hinted::interface::{BlockNo, Position};
+use forerun_core::hinted::policy::{BATCH, Policy};
+use forerun_core::hinted::{Board, Pair};
+use forerun_core::spec::{Knows, Method, Param, Spec};
 
 pub(super) const METHOD: Method<Box<dyn Policy>> = Method {
     spec: Spec {

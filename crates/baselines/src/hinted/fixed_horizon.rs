@@ -17,9 +17,9 @@
 
 use alloc::boxed::Box;
 
-use super::{Board, HORIZON, Pair, Policy};
-use crate::hinted::interface::Position;
-use crate::spec::{Knows, Method, Spec};
+use forerun_core::hinted::policy::{HORIZON, Policy};
+use forerun_core::hinted::{Board, Pair};
+use forerun_core::spec::{Knows, Method, Spec};
 
 pub(super) const METHOD: Method<Box<dyn Policy>> = Method {
     spec: Spec {
@@ -44,12 +44,6 @@ struct FixedHorizon {
 
 impl Policy for FixedHorizon {
     fn next(&mut self, board: &Board) -> Option<Pair> {
-        board.harmless_pair(missing_within(board, self.horizon)?)
+        board.harmless_pair(board.missing_within(self.horizon)?)
     }
-}
-
-/// The soonest missing block, if it is at most `horizon` references ahead.
-pub(super) fn missing_within(board: &Board, horizon: u32) -> Option<Position> {
-    let end = Position(board.here().0.saturating_add(horizon));
-    board.soonest_missing().filter(|position| *position <= end)
 }

@@ -19,9 +19,9 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::iter::repeat_n;
 
-use crate::hinted::board::Board;
-use crate::hinted::interface::Position;
-use crate::hinted::positions::Positions;
+use forerun_core::hinted::board::Board;
+use forerun_core::hinted::interface::Position;
+use forerun_core::hinted::positions::Positions;
 
 const NEVER: u32 = Position::NEVER.0;
 

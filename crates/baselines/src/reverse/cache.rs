@@ -20,9 +20,9 @@
 use alloc::vec::Vec;
 
 use super::swaps::Swaps;
-use crate::hinted::board::Board;
-use crate::hinted::interface::{BlockNo, Position};
-use crate::hinted::positions::Positions;
+use forerun_core::hinted::board::Board;
+use forerun_core::hinted::interface::{BlockNo, Position};
+use forerun_core::hinted::positions::Positions;
 
 const NEVER: u32 = Position::NEVER.0;
 

@@ -1,6 +1,6 @@
 //! The plan itself: arrivals and departures matched one to one, in a queue for each disk.
 //!
-//! Made and followed by [reverse aggressive](crate::hinted::policy::reverse_aggressive). Arrivals
+//! Made and followed by [reverse aggressive](crate::hinted::reverse_aggressive). Arrivals
 //! in the order they are needed get the departures in the order they are released; a block whose
 //! arrival comes up before its own departure stays instead:
 //!
@@ -20,9 +20,9 @@ use core::iter::repeat_n;
 use super::Model;
 use super::pass::pass;
 use super::swaps::{Departure, Swaps};
-use crate::hinted::board::Board;
-use crate::hinted::interface::{BlockNo, Position};
-use crate::units::DeviceId;
+use forerun_core::DeviceId;
+use forerun_core::hinted::board::Board;
+use forerun_core::hinted::interface::{BlockNo, Position};
 
 /// No pair, or no block: neither has this number.
 const NONE: u32 = u32::MAX;
@@ -33,20 +33,20 @@ const DONE: u32 = NONE - 1;
 /// The pairs by the place they are needed at, and for each disk the first that is still to be done
 /// and fetches from it.
 #[derive(Debug, Default)]
-pub(in crate::hinted) struct Plan {
+pub(crate) struct Plan {
     pairs: Vec<Planned>,
     heads: Vec<u32>,
 }
 
 /// A fetch and the eviction that makes room for it.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::hinted) struct Planned {
+pub(crate) struct Planned {
     /// The block to fetch. The board has it at `needed`, but free disks ask for it all the time.
-    pub(in crate::hinted) fetch: BlockNo,
+    pub(crate) fetch: BlockNo,
     /// The place of the use it is fetched for.
-    pub(in crate::hinted) needed: u32,
+    pub(crate) needed: u32,
     /// The first cursor at which the victim may go.
-    pub(in crate::hinted) released: u32,
+    pub(crate) released: u32,
     /// The victim, or [`NONE`] for an empty frame.
     evict: u32,
     /// The pair that evicts the block to be fetched, if one does.
@@ -61,14 +61,14 @@ const _: () = assert!(size_of::<Planned>() == 24);
 
 impl Planned {
     /// The victim; `None` for an empty frame.
-    pub(in crate::hinted) fn victim(&self) -> Option<BlockNo> {
+    pub(crate) fn victim(&self) -> Option<BlockNo> {
         (self.evict != NONE).then_some(BlockNo(self.evict))
     }
 }
 
 impl Plan {
     /// A plan for the references from the cursor on.
-    pub(in crate::hinted) fn of(board: &Board, model: Model) -> Self {
+    pub(crate) fn of(board: &Board, model: Model) -> Self {
         let pairs = matched(board, pass(board, model));
         Self::queued(board, pairs)
     }
@@ -87,12 +87,12 @@ impl Plan {
     }
 
     /// A pair by its number.
-    pub(in crate::hinted) fn pair(&self, number: u32) -> Option<Planned> {
+    pub(crate) fn pair(&self, number: u32) -> Option<Planned> {
         self.pairs.get(number as usize).copied()
     }
 
     /// The first pair of a disk's queue that is still to be done.
-    pub(in crate::hinted) fn front(&mut self, disk: DeviceId, board: &Board) -> Option<u32> {
+    pub(crate) fn front(&mut self, disk: DeviceId, board: &Board) -> Option<u32> {
         loop {
             let number = *self.heads.get(usize::from(disk.0))?;
             let pair = self.pair(number)?;
@@ -123,7 +123,7 @@ impl Plan {
     }
 
     /// The first pair of a disk's queue is done, or needs not be.
-    pub(in crate::hinted) fn drop_front(&mut self, disk: DeviceId) {
+    pub(crate) fn drop_front(&mut self, disk: DeviceId) {
         if let Some(head) = self.heads.get_mut(usize::from(disk.0))
             && let Some(pair) = self.pairs.get_mut(*head as usize)
         {

@@ -12,9 +12,10 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use super::{Board, Pair, Policy};
-use crate::hinted::interface::BlockNo;
-use crate::spec::{Knows, Method, Spec};
+use forerun_core::hinted::interface::BlockNo;
+use forerun_core::hinted::policy::Policy;
+use forerun_core::hinted::{Board, Pair};
+use forerun_core::spec::{Knows, Method, Spec};
 
 pub(super) const METHOD: Method<Box<dyn Policy>> = Method {
     spec: Spec {

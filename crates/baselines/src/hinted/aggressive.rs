@@ -11,9 +11,10 @@
 
 use alloc::boxed::Box;
 
-use super::{BATCH, Board, Pair, Policy};
-use crate::hinted::batch::Batches;
-use crate::spec::{Knows, Method, Spec};
+use forerun_core::hinted::batch::Batches;
+use forerun_core::hinted::policy::{BATCH, Policy};
+use forerun_core::hinted::{Board, Pair};
+use forerun_core::spec::{Knows, Method, Spec};
 
 pub(super) const METHOD: Method<Box<dyn Policy>> = Method {
     spec: Spec {

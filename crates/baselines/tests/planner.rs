@@ -2,12 +2,12 @@
 //!
 //! A model keeps the frames as a driver would, from the outputs alone.
 
-use super::*;
-use crate::hinted::{Hint, Position};
-use crate::units::{DeviceId, Nanos};
+use forerun_baselines::METHODS;
+use forerun_core::hinted::{
+    BlockNo, Hint, Planner, PlannerInput, PlannerOutput, Position, Setup, SetupError,
+};
+use forerun_core::{DeviceId, Nanos};
 use proptest::prelude::*;
-use std::format;
-use std::vec::Vec;
 
 fn block() -> impl Strategy<Value = BlockNo> {
     prop_oneof![9 => 0u32..12, 1 => prop::sample::select(&[40, u32::MAX][..])].prop_map(BlockNo)
@@ -40,7 +40,7 @@ fn setup(policy: &str, cache_blocks: u32) -> Setup {
     Setup {
         blocks_max: 40,
         hints_max: 200,
-        ..Setup::of(policy, 3, cache_blocks).unwrap()
+        ..Setup::of(policy, 3, cache_blocks, &METHODS).unwrap()
     }
 }
 
@@ -77,7 +77,7 @@ proptest! {
         cache_blocks in 1u32..8,
         allowance in prop_oneof![Just(u32::MAX), 0u32..6],
     ) {
-        for method in crate::hinted::policy::LIST {
+        for method in METHODS.hinted {
             let mut planner = Planner::new(&setup(method.spec.name, cache_blocks)).unwrap();
             planner.allow(allowance);
             let mut frames = Frames::default();
@@ -119,10 +119,12 @@ proptest! {
                     }
                 }
                 // Outputs are carried out before the next input; decisions may wait.
-                while *drain || !planner.out.is_empty() {
-                    match planner.poll() {
-                        PlannerOutput::Idle => break,
-                        output => frames.see(output, cache_blocks as usize)?,
+                if *drain {
+                    loop {
+                        match planner.poll() {
+                            PlannerOutput::Idle => break,
+                            output => frames.see(output, cache_blocks as usize)?,
+                        }
                     }
                 }
             }

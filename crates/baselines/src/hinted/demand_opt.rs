@@ -7,8 +7,9 @@
 
 use alloc::boxed::Box;
 
-use super::{Board, Pair, Policy};
-use crate::spec::{Knows, Method, Spec};
+use forerun_core::hinted::policy::Policy;
+use forerun_core::hinted::{Board, Pair};
+use forerun_core::spec::{Knows, Method, Spec};
 
 pub(super) const METHOD: Method<Box<dyn Policy>> = Method {
     spec: Spec {

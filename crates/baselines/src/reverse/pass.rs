@@ -14,7 +14,7 @@ use alloc::vec::Vec;
 use super::Model;
 use super::cache::Cache;
 use super::swaps::Swaps;
-use crate::hinted::board::Board;
+use forerun_core::hinted::board::Board;
 
 /// Time of a reference.
 const REFERENCE: u64 = 100;
