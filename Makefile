@@ -80,8 +80,8 @@ unit: ## all tests; ends with what was skipped
 
 .PHONY: released
 released: ## tests of the programs as users run them
-	@$(call bounded,$(CARGO) test --workspace --exclude forerun-core --exclude forerun-sim --exclude forerun-io \
-	    --exclude forerun-python $(OPTIONS) $(FUZZ_COMMANDS))
+	@$(call bounded,$(CARGO) test --workspace --exclude forerun-core --exclude forerun-baselines --exclude forerun-sim \
+	    --exclude forerun-io --exclude forerun-python $(OPTIONS) $(FUZZ_COMMANDS))
 
 .PHONY: races
 races: ## tests of the driver as users run it, and of a crate outside
@@ -90,8 +90,8 @@ races: ## tests of the driver as users run it, and of a crate outside
 
 .PHONY: checked
 checked: ## tests of engine, simulator and driver with debug assertions
-	@$(call bounded,$(CARGO) test --package forerun-core --package forerun-sim --package forerun-io \
-	    --package forerun-fuzz $(FUZZ_ENGINE) --profile checked)
+	@$(call bounded,$(CARGO) test --package forerun-core --package forerun-baselines --package forerun-sim \
+	    --package forerun-io --package forerun-fuzz $(FUZZ_ENGINE) --profile checked)
 
 # The newest wheel alone: its version is part of its name.
 .PHONY: wheel

@@ -6,7 +6,7 @@
 //!  "rate": [{"location_bytes": 0, "rate_bytes_per_second": 80_000_000}], "servers": 1}
 //! ```
 
-use forerun_core::preset::{self, Preset};
+use forerun_core::preset::Preset;
 use forerun_core::{Bytes, Nanos, Profile, Settings};
 use forerun_emulated::Emulation;
 use forerun_io::emulate::Emulate;
@@ -93,7 +93,7 @@ impl Choices {
         });
         let choices = Self {
             memory: count("memory", memory, u64::MAX)?,
-            preset: preset::find(preset).map_err(errors::value)?,
+            preset: forerun_baselines::preset(preset).map_err(errors::value)?,
             profile: profile.map(profile_of).transpose()?,
             emulate: emulate.transpose()?,
         };

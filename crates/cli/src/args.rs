@@ -28,6 +28,7 @@ use std::path::PathBuf;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args as Group, Parser, ValueEnum};
+use forerun_baselines::METHODS;
 use forerun_core::settings::Notice;
 use forerun_core::spec::{Choice, Method};
 use forerun_core::{Bytes, depth, detect, dispatch, measure, next_file, reclaim, shape, split};
@@ -94,43 +95,43 @@ pub struct Composition {
 #[command(next_help_heading = "Engine")]
 pub struct Methods {
     /// Detect method in place of the preset's, as name or name(param=value,..)
-    #[arg(long, value_name = "METHOD", long_help = methods_help("detect", detect::LIST))]
-    #[arg(value_parser = |text: &str| Choice::parse("detect", detect::LIST, text))]
+    #[arg(long, value_name = "METHOD", long_help = methods_help("detect", METHODS.detect))]
+    #[arg(value_parser = |text: &str| Choice::parse("detect", METHODS.detect, text))]
     pub detect: Option<Choice<Box<dyn detect::Detect>>>,
 
     /// Depth method in place of the preset's, as name or name(param=value,..)
-    #[arg(long, value_name = "METHOD", long_help = methods_help("depth", depth::LIST))]
-    #[arg(value_parser = |text: &str| Choice::parse("depth", depth::LIST, text))]
+    #[arg(long, value_name = "METHOD", long_help = methods_help("depth", METHODS.depth))]
+    #[arg(value_parser = |text: &str| Choice::parse("depth", METHODS.depth, text))]
     pub depth: Option<Choice<Box<dyn depth::Depth>>>,
 
     /// Shape method in place of the preset's, as name or name(param=value,..)
-    #[arg(long, value_name = "METHOD", long_help = methods_help("shape", shape::LIST))]
-    #[arg(value_parser = |text: &str| Choice::parse("shape", shape::LIST, text))]
+    #[arg(long, value_name = "METHOD", long_help = methods_help("shape", METHODS.shape))]
+    #[arg(value_parser = |text: &str| Choice::parse("shape", METHODS.shape, text))]
     pub shape: Option<Choice<Box<dyn shape::Shape>>>,
 
     /// Dispatch method in place of the preset's, as name or name(param=value,..)
-    #[arg(long, value_name = "METHOD", long_help = methods_help("dispatch", dispatch::LIST))]
-    #[arg(value_parser = |text: &str| Choice::parse("dispatch", dispatch::LIST, text))]
+    #[arg(long, value_name = "METHOD", long_help = methods_help("dispatch", METHODS.dispatch))]
+    #[arg(value_parser = |text: &str| Choice::parse("dispatch", METHODS.dispatch, text))]
     pub dispatch: Option<Choice<Box<dyn dispatch::Dispatch>>>,
 
     /// Reclaim method in place of the preset's, as name or name(param=value,..)
-    #[arg(long, value_name = "METHOD", long_help = methods_help("reclaim", reclaim::LIST))]
-    #[arg(value_parser = |text: &str| Choice::parse("reclaim", reclaim::LIST, text))]
+    #[arg(long, value_name = "METHOD", long_help = methods_help("reclaim", METHODS.reclaim))]
+    #[arg(value_parser = |text: &str| Choice::parse("reclaim", METHODS.reclaim, text))]
     pub reclaim: Option<Choice<Box<dyn reclaim::Reclaim>>>,
 
     /// Split method in place of the preset's, as name or name(param=value,..)
-    #[arg(long, value_name = "METHOD", long_help = methods_help("split", split::LIST))]
-    #[arg(value_parser = |text: &str| Choice::parse("split", split::LIST, text))]
+    #[arg(long, value_name = "METHOD", long_help = methods_help("split", METHODS.split))]
+    #[arg(value_parser = |text: &str| Choice::parse("split", METHODS.split, text))]
     pub split: Option<Choice<Box<dyn split::Split>>>,
 
     /// Next-file method in place of the preset's, as name or name(param=value,..)
-    #[arg(long, value_name = "METHOD", long_help = methods_help("next-file", next_file::LIST))]
-    #[arg(value_parser = |text: &str| Choice::parse("next-file", next_file::LIST, text))]
+    #[arg(long, value_name = "METHOD", long_help = methods_help("next-file", METHODS.next_file))]
+    #[arg(value_parser = |text: &str| Choice::parse("next-file", METHODS.next_file, text))]
     pub next_file: Option<Choice<Box<dyn next_file::NextFile>>>,
 
     /// Measure method in place of the preset's, as name or name(param=value,..)
-    #[arg(long, value_name = "METHOD", long_help = methods_help("measure", measure::LIST))]
-    #[arg(value_parser = |text: &str| Choice::parse("measure", measure::LIST, text))]
+    #[arg(long, value_name = "METHOD", long_help = methods_help("measure", METHODS.measure))]
+    #[arg(value_parser = |text: &str| Choice::parse("measure", METHODS.measure, text))]
     pub measure: Option<Choice<Box<dyn measure::Measure>>>,
 }
 

@@ -3,6 +3,7 @@
 //! Called by `read`, `bench`, `mount` and `simulate` once a preset. `forerun-core` accepts or
 //! refuses a combination; here its refusal only gets the name of the flag.
 
+use forerun_baselines::METHODS;
 use forerun_core::Settings;
 use forerun_core::preset::Preset;
 use forerun_core::settings::SettingsError;
@@ -28,7 +29,7 @@ pub fn settings(preset: &Preset, wanted: &Composition) -> Result<Settings, Failu
 /// A value out of its range, or a split that has nothing to split.
 pub fn check(settings: &Settings, methods: &Methods) -> Result<(), Failure> {
     if methods.split.is_some() {
-        settings.check_split().map_err(name_the_flag)?;
+        settings.check_split(&METHODS).map_err(name_the_flag)?;
     }
     settings.check().map_err(name_the_flag)
 }
@@ -85,7 +86,7 @@ pub fn name_the_flag(error: SettingsError) -> Failure {
 #[cfg(test)]
 mod tests {
     use forerun_core::spec::Choice;
-    use forerun_core::{Bytes, depth, preset};
+    use forerun_core::{Bytes, preset};
 
     use super::*;
 
@@ -98,9 +99,9 @@ mod tests {
 
     #[test]
     fn an_override_replaces_the_presets_method_and_nothing_else() {
-        let preset = preset::find("linux-2.6.24").unwrap();
+        let preset = forerun_baselines::preset("linux-2.6.24").unwrap();
         let plain = settings(preset, &memory(1 << 26)).unwrap();
-        let choice = Choice::parse("depth", depth::LIST, "fixed(depth_bytes=1048576)").unwrap();
+        let choice = Choice::parse("depth", METHODS.depth, "fixed(depth_bytes=1048576)").unwrap();
         let methods = Methods {
             depth: Some(choice.clone()),
             ..Methods::default()
@@ -128,10 +129,9 @@ mod tests {
             ("gradient", Some("coldest-cpu"), true),
         ] {
             let methods = Methods {
-                split: Some(Choice::parse("split", forerun_core::split::LIST, split).unwrap()),
-                reclaim: reclaim.map(|text| {
-                    Choice::parse("reclaim", forerun_core::reclaim::LIST, text).unwrap()
-                }),
+                split: Some(Choice::parse("split", METHODS.split, split).unwrap()),
+                reclaim: reclaim
+                    .map(|text| Choice::parse("reclaim", METHODS.reclaim, text).unwrap()),
                 ..Methods::default()
             };
             let wanted = Composition {

@@ -5,7 +5,7 @@
 
 use forerun_core::engine::view::DeviceView;
 use forerun_core::spec::Choice;
-use forerun_core::{Ledger, Settings, measure};
+use forerun_core::{Ledger, Settings};
 use forerun_io::emulate::Emulate;
 use forerun_io::{Config, Driver};
 
@@ -97,7 +97,7 @@ pub fn config(settings: Settings, storage: &Storage) -> Result<Config, Failure> 
         .map(profile_file::load)
         .transpose()?;
     if storage.profile_fixed {
-        config.settings.measure = Choice::of(&measure::given::METHOD);
+        config.settings.measure = Choice::of(&forerun_baselines::measure::given::METHOD);
     }
     config.lab.disks = storage.disks;
     let device = storage

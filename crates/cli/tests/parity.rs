@@ -10,7 +10,8 @@ use std::collections::VecDeque;
 use std::io::Write;
 use std::sync::{Arc, Mutex};
 
-use forerun_core::{Bytes, Nanos, Profile, Settings, hinted, preset, settings};
+use forerun_baselines::{METHODS, PRESETS};
+use forerun_core::{Bytes, Nanos, Profile, Settings, preset};
 use forerun_io::{BackendChoice, Clock, Config, Driver, Reader};
 use forerun_sim::announce::Announced;
 use forerun_sim::device::instant::Instant;
@@ -163,7 +164,7 @@ fn from_first_hint(journal: &str) -> &str {
 /// Forestall reckons with times, which the two drivers do not share, unless F is given.
 #[test]
 fn both_drivers_reach_the_same_decisions_with_hints() {
-    for method in hinted::policy::LIST {
+    for method in METHODS.hinted {
         let name = match method.spec.name {
             "forestall" => "forestall(fixed_f_refs=8)",
             name => name,
@@ -178,7 +179,7 @@ fn both_drivers_reach_the_same_decisions_with_hints() {
                 seed: 11,
             };
             let mut settings = preset::find("forerun").unwrap().settings(MEMORY).unwrap();
-            settings.hinted = settings::parse_hinted(name).unwrap();
+            settings.hinted = METHODS.hinted(name).unwrap();
             let sim = in_virtual_time(settings.clone(), &workload);
             let io = in_real_time(settings, &workload);
             let what = format!("{name}, {wrong_percent} % wrong");
@@ -195,10 +196,7 @@ fn both_drivers_reach_the_same_decisions_with_hints() {
 #[test]
 fn both_drivers_reach_the_same_decisions_on_every_preset_and_workload() {
     let by_time = ["coldest", "coldest-cpu"];
-    for preset in preset::LIST
-        .iter()
-        .filter(|p| !by_time.contains(&p.reclaim))
-    {
+    for preset in PRESETS.iter().filter(|p| !by_time.contains(&p.reclaim)) {
         for name in WORKLOADS {
             let workload = workload::parse(name).unwrap();
             let settings = preset.settings(MEMORY).unwrap();

@@ -9,9 +9,14 @@
 //!
 //! It does not judge names, prose or design: that is what a reader is for.
 
+#[path = "tidy/dependencies.rs"]
+mod dependencies;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+
+use dependencies::dependencies;
 
 /// A module header longer than this is a document and belongs in `docs`.
 const HEADER_LINES_MAX: usize = 25;
@@ -28,87 +33,38 @@ const SOURCES: &[&str] = &["crates/", "python/src/"];
 const UNSAFE_CRATES: &[&str] = &["crates/io/", "python/src/buffer.rs"];
 
 /// Crate roots in which the compiler itself refuses unsafe code.
-const FORBID_ROOTS: &[&str] = &["crates/core/src/lib.rs", "crates/sim/src/lib.rs"];
-
-/// The dependencies allowed between crates, and the crates that may depend on listed ones only.
-struct Allowed {
-    manifest: &'static str,
-    ours: &'static [&'static str],
-    foreign: Foreign,
-}
-
-enum Foreign {
-    Any,
-    Only(&'static [&'static str]),
-}
-
-const fn any(manifest: &'static str, ours: &'static [&'static str]) -> Allowed {
-    let foreign = Foreign::Any;
-    Allowed {
-        manifest,
-        ours,
-        foreign,
-    }
-}
-
-const fn only(
-    manifest: &'static str,
-    ours: &'static [&'static str],
-    foreign: &'static [&'static str],
-) -> Allowed {
-    let foreign = Foreign::Only(foreign);
-    Allowed {
-        manifest,
-        ours,
-        foreign,
-    }
-}
-
-const CORE: &str = "forerun-core";
-const SIM: &str = "forerun-sim";
-const IO: &str = "forerun-io";
-const SURFACE: &str = "forerun-surface";
-const PACKERS: &[&str] = &["flate2", "lzma-rust2", "ruzstd", "serde", "toml"];
-const EMULATED: &str = "forerun-emulated";
-const MOUNT: &str = "forerun-mount";
-const LAB: &str = "forerun-lab";
-const STORE: &str = "forerun-store";
-const ALL: &[&str] = &[CORE, SIM, IO, EMULATED, SURFACE, MOUNT, LAB, STORE];
-
-const DEPENDENCIES: &[Allowed] = &[
-    only("crates/core/Cargo.toml", &[], &["hashbrown"]),
-    only("crates/sim/Cargo.toml", &[CORE], PACKERS),
-    any("crates/io/Cargo.toml", &[CORE]),
-    any("crates/emulated/Cargo.toml", &[CORE, IO, SIM]),
-    any("crates/surface/Cargo.toml", &[CORE, IO]),
-    any("crates/store/Cargo.toml", &[CORE, IO]),
-    any("crates/mount/Cargo.toml", &[CORE, IO, SURFACE]),
-    any("crates/lab/Cargo.toml", &[CORE, SIM, SURFACE]),
-    any("crates/cli/Cargo.toml", ALL),
-    any("crates/bed/Cargo.toml", &[CORE, SIM, EMULATED, SURFACE]),
-    only(
-        "python/Cargo.toml",
-        &[CORE, IO, SIM, EMULATED, LAB, STORE],
-        &["pyo3", "rustix"],
-    ),
+const FORBID_ROOTS: &[&str] = &[
+    "crates/core/src/lib.rs",
+    "crates/baselines/src/lib.rs",
+    "crates/sim/src/lib.rs",
 ];
 
 /// The families: `<folder>.rs` holds the interface and the list, `<folder>/` one file a member. A
 /// member that is a family of its own needs no entry.
-const FAMILIES: &[&str] = &[
-    "crates/core/src/detect",
-    "crates/core/src/depth",
-    "crates/core/src/dispatch",
-    "crates/core/src/hinted/policy",
-    "crates/core/src/next_file",
-    "crates/core/src/reclaim",
-    "crates/core/src/split",
-    "crates/sim/src/device",
-    "crates/sim/src/trace/format",
-    "crates/sim/src/device/scheduler",
-    "crates/sim/src/workload",
-    "crates/io/src/backend",
+const FAMILIES: &[(&str, &str)] = &[
+    (
+        "crates/core/src",
+        "detect depth dispatch hinted/policy next_file reclaim split",
+    ),
+    (
+        "crates/baselines/src",
+        "detect depth dispatch hinted measure next_file shape",
+    ),
+    (
+        "crates/sim/src",
+        "device trace/format device/scheduler workload",
+    ),
+    ("crates/io/src", "backend"),
 ];
+
+/// The paths of the families.
+fn family_paths() -> Vec<String> {
+    let paths = |(folder, names): &(&str, &str)| {
+        let path = |name| format!("{folder}/{name}");
+        names.split(' ').map(path).collect::<Vec<_>>()
+    };
+    FAMILIES.iter().flat_map(paths).collect()
+}
 
 /// Leftovers of unfinished work: text, and whether it must stand as a word of its own.
 fn leftovers() -> [(String, bool); 7] {
@@ -201,66 +157,11 @@ fn lengths(files: &Files) -> Vec<String> {
     rust(files).filter_map(complaint).collect()
 }
 
-/// Crates see only the crates they may see. Development dependencies count for our own crates,
-/// but not for foreign ones.
-fn dependencies(files: &Files) -> Vec<String> {
-    let mut complaints = Vec::new();
-    for path in files.keys() {
-        let inside = path
-            .strip_prefix("crates/")
-            .and_then(|p| p.strip_suffix("/Cargo.toml"));
-        let listed = DEPENDENCIES.iter().any(|allowed| allowed.manifest == path);
-        if inside.is_some_and(|name| !name.contains('/')) && !listed {
-            complaints.push(format!("{path}: tidy has no dependencies listed for it"));
-        }
-    }
-    for Allowed {
-        manifest,
-        ours,
-        foreign,
-    } in DEPENDENCIES
-    {
-        let Some(text) = files.get(*manifest) else {
-            continue;
-        };
-        let table: toml::Table = text.parse().expect("a manifest");
-        let mut tables = vec![&table];
-        if let Some(targets) = table.get("target").and_then(toml::Value::as_table) {
-            tables.extend(targets.values().filter_map(toml::Value::as_table));
-        }
-        for table in tables {
-            for (kind, ours_only) in [
-                ("dependencies", false),
-                ("build-dependencies", false),
-                ("dev-dependencies", true),
-            ] {
-                let names = table.get(kind).and_then(toml::Value::as_table);
-                for name in names.into_iter().flat_map(toml::Table::keys) {
-                    let fine = if name == "forerun" || name.starts_with("forerun-") {
-                        // Emulated devices stand above the driver; its tests stand on them.
-                        let is_test =
-                            (*manifest, kind) == ("crates/io/Cargo.toml", "dev-dependencies");
-                        ours.contains(&name.as_str()) || is_test && name == EMULATED
-                    } else {
-                        match foreign {
-                            Foreign::Any => true,
-                            Foreign::Only(names) => ours_only || names.contains(&name.as_str()),
-                        }
-                    };
-                    if !fine {
-                        complaints.push(format!("{manifest}: {kind} may not name {name}"));
-                    }
-                }
-            }
-        }
-    }
-    complaints
-}
-
 /// A member of a family is a file, a `mod` line and an entry in a list, all three or none.
 fn families(files: &Files) -> Vec<String> {
     let mut complaints = Vec::new();
-    for family in FAMILIES {
+    let families = family_paths();
+    for family in &families {
         let parent = format!("{family}.rs");
         let Some(text) = files.get(&parent) else {
             complaints.push(format!("{parent}: the family has no interface"));
@@ -290,7 +191,7 @@ fn families(files: &Files) -> Vec<String> {
             let path = format!("{family}/{name}");
             // Devices share `needs` and `server`.
             let is_shared = ["needs", "server"].contains(&name);
-            let is_member = !is_shared && !FAMILIES.contains(&path.as_str());
+            let is_member = !is_shared && !families.contains(&path);
             if is_member && !lists.iter().any(|list| names(list, name)) {
                 complaints.push(format!("{parent}: no entry for {name} in a list"));
             }

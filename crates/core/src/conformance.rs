@@ -9,7 +9,8 @@
 //!
 //! The rules are those of the traits' documentation. The tests at the end run every entry of every
 //! list, each parameter at its default, smallest and largest value, and show that a method which
-//! lies is found. A method that breaks a rule on purpose is in `DEVIATIONS` there, with its reason.
+//! lies is found. Methods that break a rule on purpose stand in another crate, and so does the list of
+//! these rules and reasons.
 //!
 //! Part of the tests: compiled for them, and with the feature `conformance` for methods elsewhere.
 

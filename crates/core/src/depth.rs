@@ -1,28 +1,19 @@
 //! Depth: how far to fetch ahead, in bytes, for this stream on this device.
 //!
 //! Second stage of the pipeline, asked by the engine whenever a detector may open a window. One
-//! method serves all streams: a question is a function of the facts and changes nothing. One that
-//! learns is told of windows and of ends of streams, and of nothing else. It knows nothing of
-//! memory; the engine cuts to a stream's share.
+//! method serves all streams: a question is a function of the facts and changes nothing. It knows
+//! nothing of memory; the engine cuts to a stream's share.
 
-pub mod competitive;
-pub mod fixed;
 pub mod growing;
-pub mod learned;
 
 use alloc::boxed::Box;
 
 use crate::profile::Profile;
 use crate::spec::Method;
-use crate::units::{Bytes, DeviceId};
+use crate::units::Bytes;
 
 /// The depth methods. One entry a method.
-pub static LIST: &[Method<Box<dyn Depth>>] = &[
-    fixed::METHOD,
-    competitive::METHOD,
-    growing::METHOD,
-    learned::METHOD,
-];
+pub static LIST: &[Method<Box<dyn Depth>>] = &[growing::METHOD];
 
 /// State of a stream when its next window is sized.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -37,76 +28,6 @@ pub struct StreamFacts {
     pub waited: bool,
     /// Where on the device the next window begins.
     pub location: Bytes,
-    /// Bytes between the reader and the next window: fetched ahead, or on the way.
-    pub ahead: Bytes,
-    /// Whether it would open before its reader misses it: then it does not begin with the demand.
-    pub is_early: bool,
-    /// Whether the device stands where the next window begins.
-    pub continues: bool,
-    /// Devices over which its file is spread; 0 is 1.
-    pub members: u32,
-    /// See [`Stake`].
-    pub stake: Stake,
-}
-
-/// A method's own note of a stream: as [`Depth::opened`] left it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Stake {
-    /// Whether there is one.
-    pub is_begun: bool,
-    /// Device time its windows took, in bytes transferred meanwhile, less its allowance at its
-    /// begin.
-    pub spent: i64,
-    /// Its part of an account that all streams of a device have together.
-    pub held: i64,
-}
-
-/// Advice for the next window.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Advice {
-    /// The longest window: see [`Depth::limit`].
-    pub limit: Bytes,
-    /// The detector's ramp begins there, as far as the limit allows; 0 where nothing is known.
-    pub floor: Bytes,
-    /// Most bytes of it behind the mark.
-    pub behind_mark: Bytes,
-    /// Whether it should open before its reader misses it.
-    pub is_early: bool,
-}
-
-impl Advice {
-    /// A limit alone: the ramp and the mark are the detector's.
-    #[must_use]
-    pub fn limit(limit: Bytes) -> Self {
-        Self {
-            limit,
-            floor: Bytes(0),
-            behind_mark: Bytes(u64::MAX),
-            is_early: true,
-        }
-    }
-}
-
-/// A window that was opened.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Opened {
-    /// Its length, after all cuts.
-    pub bytes: Bytes,
-    /// Whether the file ends with it.
-    pub is_last: bool,
-}
-
-/// A stream that ended: closed, left for another, or replaced.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Ended {
-    /// Bytes that it consumed.
-    pub consumed: Bytes,
-    /// Devices over which its file is spread; 0 is 1.
-    pub members: u32,
-    /// Whether it was the file that ended: the reader might have gone on.
-    pub is_cut: bool,
-    /// See [`Stake`].
-    pub stake: Stake,
 }
 
 /// State of the device.
@@ -116,8 +37,6 @@ pub struct DeviceFacts<'a> {
     pub profile: &'a Profile,
     /// Moving average of recent seek distances.
     pub distance: Bytes,
-    /// Which one it is.
-    pub id: DeviceId,
     /// Streams that have blocks ahead of their reader, this one included.
     pub streams: u32,
 }
@@ -190,8 +109,7 @@ pub const NEW_DEPTHS_MAX: u64 = 64;
 pub trait Depth: core::fmt::Debug + Send {
     /// The longest window, in bytes. The engine rounds up to blocks.
     ///
-    /// - It MUST depend on the arguments and on the [windows](Depth::opened) and
-    ///   [ends](Depth::ended) it was told of alone: one method serves all streams, in any order.
+    /// - It MUST depend on the arguments alone: one method serves all streams, in any order.
     /// - It MUST be at least `stream.asked`, so that a read never becomes several requests for the
     ///   method's sake. A constant limit is excepted (Linux's `read_ahead_kb` cuts longer reads).
     /// - It MUST NOT be zero.
@@ -201,28 +119,9 @@ pub trait Depth: core::fmt::Debug + Send {
     ///   these is no reason for another: at most half of all bytes fetched are wasted, whenever the run ends.
     fn limit(&self, stream: &StreamFacts, device: &DeviceFacts<'_>) -> Bytes;
 
-    /// The same with more to it. `limit` MUST be that of [`Depth::limit`], and `floor` not above
-    /// it.
-    fn advise(&self, stream: &StreamFacts, device: &DeviceFacts<'_>) -> Advice {
-        Advice::limit(self.limit(stream, device))
-    }
-
-    /// A window was opened for this stream; the facts are those from before. Returns its new stake.
-    fn opened(&mut self, _: &StreamFacts, _: &DeviceFacts<'_>, _: &Opened) -> Stake {
-        Stake::default()
-    }
-
-    /// A stream ended for which windows were opened; its stake is gone.
-    fn ended(&mut self, _: &Ended, _: &DeviceFacts<'_>) {}
-
     /// Whether the limit is one device's, and windows of files on several are as many times as long
     /// (Li et al. 2004, section 4). It MUST always be the same.
     fn is_for_each_device(&self) -> bool {
         true
-    }
-
-    /// Memory that the method holds. It MUST be bounded by the number of devices.
-    fn state_bytes(&self) -> u64 {
-        0
     }
 }

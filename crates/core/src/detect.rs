@@ -17,10 +17,7 @@
 //! the start then. How large a window may get is not decided here: [`Ahead::limit`] comes from the
 //! depth stage. Nor is memory: the engine may cut a window, and returns the part it issued.
 
-pub mod legacy;
-pub mod none;
 pub mod ondemand;
-pub mod one_block;
 
 pub use crate::direction::Direction;
 pub use crate::window::{Stride, Window};
@@ -31,12 +28,7 @@ use crate::spec::Method;
 use crate::units::{Block, Extent, FileId};
 
 /// The detect methods. One entry a method.
-pub static LIST: &[Method<Box<dyn Detect>>] = &[
-    ondemand::METHOD,
-    legacy::METHOD,
-    one_block::METHOD,
-    none::METHOD,
-];
+pub static LIST: &[Method<Box<dyn Detect>>] = &[ondemand::METHOD];
 
 /// Why the detector is asked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -114,9 +106,6 @@ impl Access {
 ///     fn limit(&self) -> u32 {
 ///         32
 ///     }
-///     fn async_size(&self, size: u32) -> u32 {
-///         size
-///     }
 ///     fn cached(&self, _: Block) -> bool {
 ///         false
 ///     }
@@ -125,18 +114,11 @@ impl Access {
 ///     }
 /// }
 ///
-/// assert_eq!(Empty.async_size(8), 8);
+/// assert_eq!(Empty.room(), u32::MAX);
 /// ```
 pub trait Ahead {
     /// The longest window the depth stage and the memory allow, in blocks; at least 1.
     fn limit(&self) -> u32;
-    /// Where the ramp begins: shorter windows than this are not worth a switch here, because
-    /// lengths of streams are known; at most the limit, and 0 where nothing is known.
-    fn floor(&self) -> u32 {
-        0
-    }
-    /// The part of a steady window to keep behind the mark; `size` where asynchrony is free.
-    fn async_size(&self, size: u32) -> u32;
     /// Whether a block is resident or in flight.
     fn cached(&self, block: Block) -> bool;
     /// Whether a block was fetched ahead and not read yet.
@@ -185,7 +167,6 @@ pub trait Ahead {
 /// # struct Empty;
 /// # impl Ahead for Empty {
 /// #     fn limit(&self) -> u32 { 32 }
-/// #     fn async_size(&self, size: u32) -> u32 { size }
 /// #     fn cached(&self, _: Block) -> bool { false }
 /// #     fn unread(&self, _: Block) -> bool { false }
 /// # }
@@ -240,7 +221,8 @@ pub trait Detect: core::fmt::Debug + Send {
 /// Size of a stream's first window for a request of `count` blocks: rounded up to a power of two,
 /// times 4 up to a 32nd of the limit, times 2 up to a quarter, else the limit (Wu 2010, section
 /// 4.3).
-fn initial_size(count: u32, limit: u32) -> u32 {
+#[must_use]
+pub fn initial_size(count: u32, limit: u32) -> u32 {
     let rounded = count.checked_next_power_of_two().unwrap_or(limit);
     if rounded <= limit / 32 {
         rounded * 4
@@ -252,7 +234,8 @@ fn initial_size(count: u32, limit: u32) -> u32 {
 }
 
 /// Size of the window after one of `size` blocks: times 4 below a 16th of the limit, else times 2.
-fn next_size(size: u32, limit: u32) -> u32 {
+#[must_use]
+pub fn next_size(size: u32, limit: u32) -> u32 {
     let grown = if size < limit / 16 {
         size.saturating_mul(4)
     } else {

@@ -32,27 +32,6 @@ impl Direction {
         let position = u32::try_from(position).ok()?;
         Some(Block(self.position(Block(position))))
     }
-
-    /// Where a run of blocks from `first` to before `end` begins, and whether the file of so many
-    /// blocks ends with it. `None` if there is no block in it.
-    pub(crate) fn run(self, first: Block, end: u64, blocks: u64) -> Option<(u64, bool)> {
-        let last = end.checked_sub(1).filter(|last| *last >= first.0.into())?;
-        Some(match self {
-            Self::Forward => (first.0.into(), end >= blocks),
-            Self::Backward => {
-                let last = Block(u32::try_from(last).ok()?);
-                (self.position(last).into(), first.0 == 0)
-            }
-        })
-    }
-
-    /// Whether a file of so many blocks has none at this position or behind.
-    pub(crate) fn is_end(self, position: u64, blocks: u64) -> bool {
-        match self {
-            Self::Forward => position >= blocks,
-            Self::Backward => self.block(position).is_none(),
-        }
-    }
 }
 
 #[cfg(test)]
@@ -70,21 +49,5 @@ mod tests {
             assert_eq!(direction.block(at[1].into()), Some(Block(98)));
         }
         assert_eq!(Direction::Backward.block(1 << 32), None);
-    }
-
-    #[test]
-    fn a_file_read_backward_ends_at_its_first_block() {
-        let last = Direction::Backward.position(Block(99));
-        let run = |first| Direction::Backward.run(Block(first), 100, 200);
-        assert_eq!(run(10), Some((last.into(), false)));
-        assert_eq!(run(0), Some((last.into(), true)));
-        assert_eq!(run(100), None);
-        assert_eq!(
-            Direction::Forward.run(Block(10), 100, 100),
-            Some((10, true))
-        );
-        let ends = [1 << 32, u64::from(u32::MAX)].map(|at| Direction::Backward.is_end(at, 200));
-        assert_eq!(ends, [true, false]);
-        assert!(Direction::Forward.is_end(200, 200) && !Direction::Forward.is_end(199, 200));
     }
 }

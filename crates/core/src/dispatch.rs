@@ -18,7 +18,6 @@
 //! `max` forgives lateness: idle time earns no claim.
 
 pub mod continuing;
-pub mod fifo;
 
 use alloc::boxed::Box;
 
@@ -26,7 +25,7 @@ use crate::spec::Method;
 use crate::units::Bytes;
 
 /// The dispatch methods. One entry a method.
-pub static LIST: &[Method<Box<dyn Dispatch>>] = &[fifo::METHOD, continuing::METHOD];
+pub static LIST: &[Method<Box<dyn Dispatch>>] = &[continuing::METHOD];
 
 /// Where a device stands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

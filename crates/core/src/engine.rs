@@ -15,7 +15,6 @@
 //! fetch     frames for the blocks, requests for the devices
 //! send      dispatch: which request a device gets next
 //! announced hints: blocks that owners never read
-//! learn     windows and ends of streams, for depth methods that learn
 //! streams   runs of blocks ahead of their readers; victims
 //! turn      the facts by which a device's next request is chosen
 //! place     layout: which device holds a block, and where on it
@@ -31,7 +30,6 @@ mod complete;
 mod defer;
 mod fetch;
 mod hint;
-mod learn;
 mod next;
 mod place;
 mod read;

@@ -12,7 +12,6 @@
 //! interface  inputs and outputs               board      state and next use of each block
 //! planner    the state machine                 positions  sets of places in the order
 //! policy     the family of methods             batch      Table 6, and its filling
-//! reverse    the plan of reverse aggressive
 //! ```
 //!
 //! The rules of Kimbrel et al. 1996, section 2.2 are named functions of the [`Board`]: *optimal
@@ -29,7 +28,6 @@ pub mod planner;
 pub mod policy;
 pub mod positions;
 mod recent;
-mod reverse;
 
 pub use board::{Board, Pair};
 pub use interface::{BlockNo, Hint, PlannerInput, PlannerOutput, Position};

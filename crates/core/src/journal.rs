@@ -28,6 +28,7 @@ mod write;
 use alloc::string::String;
 use core::fmt;
 
+use crate::methods::Methods;
 use crate::protocol::{Input, Output};
 use crate::settings::{Settings, SettingsError};
 use crate::units::Nanos;
@@ -100,11 +101,11 @@ impl fmt::Display for LineError {
 
 impl core::error::Error for LineError {}
 
-/// Reads the two lines of the head.
+/// Reads the two lines of the head; names are looked up in these lists.
 ///
 /// # Errors
 /// A wrong magic line or version, or settings that cannot be used.
-pub fn parse_head(first: &str, second: &str) -> Result<Settings, LineError> {
+pub fn parse_head(first: &str, second: &str, methods: &Methods) -> Result<Settings, LineError> {
     if first.trim_end() != MAGIC {
         let version = first.trim_end().strip_prefix(NAME);
         let version = version.and_then(|rest| rest.strip_prefix(' '));
@@ -113,12 +114,13 @@ pub fn parse_head(first: &str, second: &str) -> Result<Settings, LineError> {
     let settings = second
         .strip_prefix("settings ")
         .ok_or(LineError::NoSettings)?;
-    settings.parse().map_err(LineError::Settings)
+    Settings::parse(settings, methods).map_err(LineError::Settings)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::methods::SHIPPED;
     use proptest::prelude::*;
     use std::string::ToString;
 
@@ -187,8 +189,8 @@ mod tests {
         #[test]
         fn no_text_makes_the_reader_of_lines_panic(line in "[<>] [a-z0-9:,= -]{0,60}") {
             let _ = line.parse::<Entry>();
-            let _ = parse_head(MAGIC, &line);
-            let _ = line.parse::<Settings>();
+            let _ = parse_head(MAGIC, &line, &SHIPPED);
+            let _ = Settings::parse(&line, &SHIPPED);
         }
     }
 }

@@ -49,8 +49,11 @@ pub mod layout;
 pub mod ledger;
 pub mod measure;
 mod memory;
+pub mod methods;
 pub mod next_file;
 mod partitioned;
+#[cfg(test)]
+mod plain;
 mod plan;
 pub mod preset;
 pub mod profile;

@@ -15,7 +15,6 @@
 mod convoy;
 mod costs;
 mod epoch;
-pub mod given;
 pub mod online;
 
 use alloc::boxed::Box;
@@ -25,7 +24,7 @@ use crate::spec::Method;
 use crate::units::{Bytes, Nanos};
 
 /// The measure methods. One entry a method.
-pub static LIST: &[Method<Box<dyn Measure>>] = &[given::METHOD, online::METHOD];
+pub static LIST: &[Method<Box<dyn Measure>>] = &[online::METHOD];
 
 /// A request that was carried out whole.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

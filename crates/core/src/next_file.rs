@@ -14,7 +14,6 @@
 //! [Design note 0011](../../../docs/design/0011-next-file.md).
 
 pub mod directory;
-pub mod history;
 pub mod none;
 
 use alloc::boxed::Box;
@@ -24,7 +23,7 @@ use crate::spec::{Method, Param};
 use crate::units::{Bytes, FolderId};
 
 /// The methods. One entry a method.
-pub static LIST: &[Method<Box<dyn NextFile>>] = &[none::METHOD, directory::METHOD, history::METHOD];
+pub static LIST: &[Method<Box<dyn NextFile>>] = &[none::METHOD, directory::METHOD];
 
 /// A file of a folder, as its listing says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -148,7 +147,7 @@ pub trait NextFile: core::fmt::Debug + Send {
 }
 
 /// How many right predictions begin a run.
-const CONFIRM: Param = Param {
+pub const CONFIRM: Param = Param {
     name: "confirm",
     summary: "right steps in a row before files are opened ahead; 2 are rare by chance and soon made",
     default: 2,
@@ -157,7 +156,7 @@ const CONFIRM: Param = Param {
 };
 
 /// See [`Limits::files`].
-const FILES: Param = Param {
+pub const FILES: Param = Param {
     name: "files",
     summary: "most files opened ahead; only as many as were used before are ever unused, and a large \
               folder gains by each that lies beside another one",
@@ -167,7 +166,7 @@ const FILES: Param = Param {
 };
 
 /// See [`Limits::bytes`].
-const BYTES: Param = Param {
+pub const BYTES: Param = Param {
     name: "bytes",
     summary: "most bytes fetched of a file before it is opened; 256 KiB are whole small files, and \
               3 ms of a disk: less than going there",

@@ -1,16 +1,17 @@
 //! Presets: named compositions of methods, ready to use.
 //!
 //! Read by the command line and the simulator; a preset with a memory size becomes
-//! [`Settings`]. Adding one is an entry in [`LIST`].
+//! [`Settings`]. Here stand the presets that users get; each names the [lists](Methods) its methods are
+//! in, so that other crates have presets, too.
 
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt;
 
-use crate::settings::{Hinting, Settings, SettingsError, parse_hinted};
+use crate::methods::{Methods, SHIPPED};
+use crate::settings::{Hinting, Settings, SettingsError};
 use crate::spec::Choice;
 use crate::units::Bytes;
-use crate::{depth, detect, dispatch, measure, next_file, reclaim, shape, split};
 
 /// A named composition.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -43,6 +44,8 @@ pub struct Preset {
     pub measure: &'static str,
     /// Most requests a device is given at once.
     pub in_flight_max: u32,
+    /// The lists in which its methods are.
+    pub methods: &'static Methods,
 }
 
 /// Name of the preset used when none is given.
@@ -54,25 +57,6 @@ pub const ONCE: &str = "once";
 /// Three quarters of the memory for blocks not read yet: one-pass readers need memory
 /// ahead of them, and the last quarter keeps demand reads and blocks read just now.
 const UNREAD_PERCENT: u8 = 75;
-
-/// Settings that the baselines share.
-const BASE: Preset = Preset {
-    name: "",
-    summary: "",
-    source: "",
-    detect: "ondemand",
-    depth: "fixed",
-    shape: "whole",
-    dispatch: "fifo",
-    reclaim: "lru",
-    split: "fixed",
-    hinted: "none",
-    unread_percent: 100,
-    next_file: "none",
-    measure: "given",
-    // They keep a flash array or a remote store busy with 1 MiB each.
-    in_flight_max: 64,
-};
 
 /// A store of 30 ms and 2 GB/s has so many requests of a quarter of a mebibyte at once, as they are
 /// where memory is short. A device that is measured gets no more than it works on.
@@ -95,23 +79,10 @@ const FORERUN: Preset = Preset {
     next_file: "none",
     measure: "online",
     in_flight_max: IN_FLIGHT_MAX,
+    methods: &SHIPPED,
 };
 
-/// The server of Li and Shen 2005, section 4: windows of at most 512 KiB. Their six kernels differ
-/// in reclaim alone.
-const SERVER: Preset = Preset {
-    depth: "fixed(depth_bytes=524288)",
-    split: "gradient",
-    ..BASE
-};
-
-/// The kernel of Baek and Park 2009, section 5.1: Linux 2.6.18 on a striped array.
-const ARRAY: Preset = Preset {
-    detect: "legacy",
-    ..BASE
-};
-
-/// All presets. One entry a preset.
+/// The shipped presets. One entry a preset.
 pub static LIST: &[Preset] = &[
     FORERUN,
     Preset {
@@ -128,116 +99,6 @@ pub static LIST: &[Preset] = &[
         reclaim: "exclusive(keep_percent=6)",
         next_file: "directory",
         ..FORERUN
-    },
-    Preset {
-        name: "cp",
-        summary: "competitive prefetching: on-demand detection, competitive depth",
-        source: "li04 sections 2 and 3",
-        depth: "competitive",
-        ..BASE
-    },
-    Preset {
-        name: "ap",
-        summary: "aggressive prefetching: on-demand detection, 1 MiB depth",
-        source: "li04 section 4",
-        depth: "fixed(depth_bytes=1048576)",
-        ..BASE
-    },
-    Preset {
-        name: "linux-2.6.24",
-        summary: "on-demand readahead, 128 KiB: Linux since 2.6.23",
-        source: "wu10 section 4",
-        ..BASE
-    },
-    Preset {
-        name: "linux-2.6.22",
-        summary: "legacy readahead with two windows, 128 KiB: Linux 2.6.0 to 2.6.22",
-        source: "wu10 section 3.2",
-        detect: "legacy",
-        ..BASE
-    },
-    Preset {
-        name: "seqp",
-        summary: "legacy readahead, 128 KiB, that takes an array for one disk: Linux 2.6.18",
-        source: "Baek and Park 2009 section 2.4, SEQP",
-        ..ARRAY
-    },
-    Preset {
-        name: "saseqp",
-        summary: "the same, each window cut at the end of its strip",
-        source: "Baek and Park 2009 section 3, SASEQP",
-        shape: "strip",
-        ..ARRAY
-    },
-    Preset {
-        name: "msp+seqp",
-        summary: "as seqp, with whole stripes while the array is read as by one reader",
-        source: "Baek and Park 2009 section 4, MSP",
-        shape: "stripe",
-        ..ARRAY
-    },
-    Preset {
-        name: "msp+saseqp",
-        summary: "single strips, and whole stripes while the array is read as by one reader",
-        source: "Baek and Park 2009 section 4, MSP+SASEQP",
-        shape: "both",
-        ..ARRAY
-    },
-    Preset {
-        name: "access-history",
-        summary: "on-demand readahead, 512 KiB, blocks fetched ahead and read in one two-list LRU",
-        source: "Li and Shen 2005 section 4.2, AccessHistory",
-        split: "fixed",
-        ..SERVER
-    },
-    Preset {
-        name: "pc-access-history",
-        summary: "the same with a prefetch cache: the block that arrived first goes first",
-        source: "Li and Shen 2005 section 4.2, PC-AccessHistory",
-        reclaim: "fifo",
-        ..SERVER
-    },
-    Preset {
-        name: "pc-longest",
-        summary: "the same: the last block of the longest stream goes first",
-        source: "Li and Shen 2005 section 3.1, PC-Longest",
-        reclaim: "longest",
-        ..SERVER
-    },
-    Preset {
-        name: "pc-coldest",
-        summary: "the same: the last block of the stream not accessed for longest goes first",
-        source: "Li and Shen 2005 section 3.1, PC-Coldest",
-        reclaim: "coldest",
-        ..SERVER
-    },
-    Preset {
-        name: "pc-coldest+",
-        summary: "the same: the last block of the stream whose owner has computed most since its access",
-        source: "Li and Shen 2005 section 3.1, PC-Coldest+",
-        reclaim: "coldest-cpu",
-        ..SERVER
-    },
-    Preset {
-        name: "pc-optimal",
-        summary: "the same: blocks that their owners do not announce go first, the rest as in pc-coldest+",
-        source: "Li and Shen 2005 section 4.2, the approximated optimum",
-        reclaim: "furthest",
-        ..SERVER
-    },
-    Preset {
-        name: "one-block",
-        summary: "one block ahead of every sequential read",
-        source: "kimbrel96 section 1",
-        detect: "one-block",
-        ..BASE
-    },
-    Preset {
-        name: "none",
-        summary: "demand reads only",
-        source: "baseline",
-        detect: "none",
-        ..BASE
     },
 ];
 
@@ -263,17 +124,24 @@ impl fmt::Display for UnknownPreset {
 
 impl core::error::Error for UnknownPreset {}
 
-/// The preset of that name.
+/// The shipped preset of that name.
 ///
 /// # Errors
 /// An unknown name, with the three nearest known ones.
 pub fn find(name: &str) -> Result<&'static Preset, UnknownPreset> {
-    LIST.iter()
-        .find(|p| p.name == name)
-        .ok_or_else(|| UnknownPreset {
-            name: name.to_string(),
-            nearest: nearest(name, LIST.iter().map(|p| p.name)),
-        })
+    find_in(LIST, name)
+}
+
+/// The preset of that name in a list.
+///
+/// # Errors
+/// An unknown name, with the three nearest known ones.
+pub fn find_in(list: &'static [Preset], name: &str) -> Result<&'static Preset, UnknownPreset> {
+    let found = list.iter().find(|preset| preset.name == name);
+    found.ok_or_else(|| UnknownPreset {
+        name: name.to_string(),
+        nearest: nearest(name, list.iter().map(|preset| preset.name)),
+    })
 }
 
 /// The three known names nearest to `name`: names that contain it or that it contains come first, then
@@ -302,22 +170,23 @@ impl Preset {
     /// # Errors
     /// Memory below the minimum or above the maximum.
     pub fn settings(&self, memory: Bytes) -> Result<Settings, SettingsError> {
+        let methods = self.methods;
         let settings = Settings {
             memory,
             block_bytes: 4096,
-            detect: Choice::parse("detect", detect::LIST, self.detect)?,
-            depth: Choice::parse("depth", depth::LIST, self.depth)?,
-            dispatch: Choice::parse("dispatch", dispatch::LIST, self.dispatch)?,
-            reclaim: Choice::parse("reclaim", reclaim::LIST, self.reclaim)?,
-            split: Choice::parse("split", split::LIST, self.split)?,
-            shape: Choice::parse("shape", shape::LIST, self.shape)?,
-            hinted: parse_hinted(self.hinted)?,
+            detect: Choice::parse("detect", methods.detect, self.detect)?,
+            depth: Choice::parse("depth", methods.depth, self.depth)?,
+            dispatch: Choice::parse("dispatch", methods.dispatch, self.dispatch)?,
+            reclaim: Choice::parse("reclaim", methods.reclaim, self.reclaim)?,
+            split: Choice::parse("split", methods.split, self.split)?,
+            shape: Choice::parse("shape", methods.shape, self.shape)?,
+            hinted: methods.hinted(self.hinted)?,
             hinting: Hinting::default(),
             request_max: Bytes(1 << 20),
             in_flight_max: self.in_flight_max,
             unread_percent: self.unread_percent,
-            next_file: Choice::parse("next_file", next_file::LIST, self.next_file)?,
-            measure: Choice::parse("measure", measure::LIST, self.measure)?,
+            next_file: Choice::parse("next_file", methods.next_file, self.next_file)?,
+            measure: Choice::parse("measure", methods.measure, self.measure)?,
         };
         settings.check()?;
         Ok(settings)
@@ -349,8 +218,9 @@ mod tests {
     fn every_preset_builds_and_survives_its_journal_line() {
         for preset in LIST {
             let settings = preset.settings(Bytes(64 << 20)).unwrap();
+            let line = settings.to_string();
             assert_eq!(
-                settings.to_string().parse(),
+                Settings::parse(&line, preset.methods),
                 Ok(settings.clone()),
                 "{}",
                 preset.name
@@ -364,7 +234,8 @@ mod tests {
                 hinting,
                 ..settings
             };
-            assert_eq!(settings.to_string().parse(), Ok(settings));
+            let line = settings.to_string();
+            assert_eq!(Settings::parse(&line, &SHIPPED), Ok(settings));
         }
     }
 
@@ -375,7 +246,7 @@ mod tests {
         for (place, field) in fields.iter().enumerate() {
             let (name, _) = field.split_once('=').unwrap();
             let others: Vec<&str> = [&fields[..place], &fields[place + 1..]].concat();
-            let error = others.join(" ").parse::<Settings>().unwrap_err();
+            let error = Settings::parse(&others.join(" "), &SHIPPED).unwrap_err();
             let expected = alloc::format!("{name}= expected");
             assert!(error.to_string().contains(&expected), "{error}");
         }
@@ -389,7 +260,7 @@ mod tests {
     #[test]
     fn a_misspelt_preset_is_answered_with_the_nearest_names() {
         assert_eq!(find("forrun").unwrap_err().nearest[0], "forerun");
-        assert_eq!(find("linux-2.6.23").unwrap_err().nearest.len(), 3);
+        assert_eq!(find("linux-2.6.24").unwrap_err().nearest.len(), 3);
         let known = ["cp", "ap", "demand-lru", "lru-cp"].into_iter();
         assert_eq!(
             nearest("lru", known.clone()),

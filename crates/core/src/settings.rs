@@ -10,11 +10,12 @@ use core::fmt;
 use core::str::FromStr;
 
 use crate::hinted::policy::Policy;
-use crate::measure::{self, Measure};
+use crate::measure::Measure;
+use crate::methods::{Methods, NO_HINTS};
 use crate::spec::{Choice, ChoiceError};
 use crate::table::Table;
 use crate::units::Bytes;
-use crate::{depth, detect, dispatch, hinted, next_file, reclaim, shape, split};
+use crate::{depth, detect, dispatch, next_file, reclaim, shape, split};
 
 /// Everything that decides how an engine behaves.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -245,17 +246,18 @@ impl Settings {
     }
 
     /// Checks that the split method has something to decide: not part of [`check`](Self::check),
-    /// because one without is harmless, and journals have it.
+    /// because one without is harmless, and journals have it. The lists are those of the message.
     ///
     /// # Errors
     /// The reclaim method has no prefetch cache.
-    pub fn check_split(&self) -> Result<(), SettingsError> {
+    pub fn check_split(&self, methods: &Methods) -> Result<(), SettingsError> {
         let is_split =
             |method: &Choice<Box<dyn reclaim::Reclaim>>| method.build().prefetch_order().is_some();
         if is_split(&self.reclaim) {
             return Ok(());
         }
-        let accepted = reclaim::LIST
+        let accepted = methods
+            .reclaim
             .iter()
             .filter(|method| is_split(&Choice::of(method)));
         Err(SettingsError::Split {
@@ -272,22 +274,8 @@ impl Settings {
     }
 }
 
-/// How settings say that no policy follows hints.
-pub const NO_HINTS: &str = "none";
-
-/// A hinted policy by name and parameters, or [`NO_HINTS`].
-///
-/// # Errors
-/// There is no such policy or parameter, or a value is out of its range.
-pub fn parse_hinted(text: &str) -> Result<Option<Choice<Box<dyn Policy>>>, ChoiceError> {
-    if text == NO_HINTS {
-        return Ok(None);
-    }
-    Choice::parse("hinted", hinted::policy::LIST, text).map(Some)
-}
-
 impl fmt::Display for Settings {
-    /// One line that [`FromStr`] reads back.
+    /// One line that [`Settings::parse`] reads back.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
@@ -320,10 +308,12 @@ impl fmt::Display for Settings {
     }
 }
 
-impl FromStr for Settings {
-    type Err = SettingsError;
-
-    fn from_str(line: &str) -> Result<Self, SettingsError> {
+impl Settings {
+    /// Reads the line that `Display` writes; names are looked up in these lists.
+    ///
+    /// # Errors
+    /// A field that is missing or cannot be read, a name that is in no list, a value out of range.
+    pub fn parse(line: &str, methods: &Methods) -> Result<Self, SettingsError> {
         let mut fields = line.split_ascii_whitespace();
         fn field<'a>(
             fields: &mut impl Iterator<Item = &'a str>,
@@ -344,23 +334,23 @@ impl FromStr for Settings {
         let settings = Self {
             memory: Bytes(value("memory_bytes", next("memory_bytes")?)?),
             block_bytes: value("block_bytes", next("block_bytes")?)?,
-            detect: Choice::parse("detect", detect::LIST, next("detect")?)?,
-            depth: Choice::parse("depth", depth::LIST, next("depth")?)?,
-            dispatch: Choice::parse("dispatch", dispatch::LIST, next("dispatch")?)?,
-            reclaim: Choice::parse("reclaim", reclaim::LIST, next("reclaim")?)?,
+            detect: Choice::parse("detect", methods.detect, next("detect")?)?,
+            depth: Choice::parse("depth", methods.depth, next("depth")?)?,
+            dispatch: Choice::parse("dispatch", methods.dispatch, next("dispatch")?)?,
+            reclaim: Choice::parse("reclaim", methods.reclaim, next("reclaim")?)?,
             request_max: Bytes(value("request_max_bytes", next("request_max_bytes")?)?),
             in_flight_max: value("in_flight_max", next("in_flight_max")?)?,
             unread_percent: value("unread_percent", next("unread_percent")?)?,
-            hinted: parse_hinted(next("hinted")?)?,
+            hinted: methods.hinted(next("hinted")?)?,
             hinting: Hinting {
                 notice: value("notice", next("notice")?)?,
                 exact: value("exact_hints", next("exact_hints")?)?,
                 blocks: value("hinted_blocks", next("hinted_blocks")?)?,
             },
-            next_file: Choice::parse("next_file", next_file::LIST, next("next_file")?)?,
-            measure: Choice::parse("measure", measure::LIST, next("measure")?)?,
-            split: Choice::parse("split", split::LIST, next("split")?)?,
-            shape: Choice::parse("shape", shape::LIST, next("shape")?)?,
+            next_file: Choice::parse("next_file", methods.next_file, next("next_file")?)?,
+            measure: Choice::parse("measure", methods.measure, next("measure")?)?,
+            split: Choice::parse("split", methods.split, next("split")?)?,
+            shape: Choice::parse("shape", methods.shape, next("shape")?)?,
         };
         settings.check()?;
         Ok(settings)

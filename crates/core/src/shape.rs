@@ -16,11 +16,7 @@
 //! ramp, mark and memory stay those of the stages before. It knows strips by number, neither
 //! devices nor readers.
 
-pub mod both;
 pub mod cost;
-pub mod strip;
-pub mod stripe;
-pub mod whole;
 
 use alloc::boxed::Box;
 
@@ -28,13 +24,7 @@ use crate::spec::Method;
 use crate::units::{Block, DeviceId};
 
 /// The shape methods. One entry a method.
-pub static LIST: &[Method<Box<dyn Shape>>] = &[
-    whole::METHOD,
-    strip::METHOD,
-    stripe::METHOD,
-    both::METHOD,
-    cost::METHOD,
-];
+pub static LIST: &[Method<Box<dyn Shape>>] = &[cost::METHOD];
 
 /// The strip in which a block lies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -135,7 +125,7 @@ pub trait Shape: core::fmt::Debug + Send {
 }
 
 /// Where the strips of a window end, up to a block: each with its strip.
-fn strips(window: &dyn Strips, end: u64) -> impl Iterator<Item = (Strip, u64)> + '_ {
+pub fn strips(window: &dyn Strips, end: u64) -> impl Iterator<Item = (Strip, u64)> + '_ {
     let mut at = u64::from(window.start().0);
     core::iter::from_fn(move || {
         let block = u32::try_from(at).ok().filter(|_| at < end)?;

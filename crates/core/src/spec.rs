@@ -58,6 +58,14 @@ pub struct Method<B> {
     pub build: fn(&[u64]) -> B,
 }
 
+impl<B> Clone for Method<B> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<B> Copy for Method<B> {}
+
 /// Equal are methods of the same spec.
 impl<B> PartialEq for Method<B> {
     fn eq(&self, other: &Self) -> bool {

@@ -23,7 +23,6 @@ use alloc::vec::Vec;
 use core::num::NonZeroU64;
 
 use crate::announced::Announced;
-use crate::depth::Stake;
 use crate::detect::Direction;
 use crate::units::{Block, Nanos};
 
@@ -52,8 +51,6 @@ pub(crate) struct Stream {
     pub(crate) tail: u32,
     /// Its rank among the streams with blocks in the prefetch cache, while it has some.
     pub(crate) rank: Option<NonZeroU64>,
-    /// The depth method's note of it.
-    pub(crate) stake: Stake,
     /// When it was last used, for replacement.
     pub(crate) used: Nanos,
     /// The owner's processor time then.
@@ -73,7 +70,6 @@ impl Stream {
             waited: false,
             tail: start,
             rank: None,
-            stake: Stake::default(),
             used: now,
             used_cpu: Nanos(0),
         }
@@ -124,14 +120,6 @@ impl Stream {
     }
 }
 
-/// A stream that ended.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Ended {
-    pub(crate) stream: Stream,
-    /// Whether its file has another content now: its reader might have gone on.
-    pub(crate) is_changed: bool,
-}
-
 /// The streams of one open file.
 #[derive(Debug, Default)]
 pub(crate) struct Streams {
@@ -139,8 +127,6 @@ pub(crate) struct Streams {
     /// Streams that are gone, and parts of streams that their reader has skipped, as long as they
     /// may have blocks in the prefetch cache.
     left: Vec<Stream>,
-    /// Streams that ended, until the depth method has learned of them.
-    ended: Vec<Ended>,
     /// Processor time of the owner, as far as it was told.
     cpu: Nanos,
     /// Blocks the owner announced.
@@ -191,10 +177,6 @@ impl Streams {
                         .min_by_key(|&i| self.all[i].used)
                         .unwrap_or(0);
                     let oldest = self.all.remove(oldest);
-                    self.ended.push(Ended {
-                        stream: oldest,
-                        is_changed: false,
-                    });
                     self.left.extend(Some(oldest).filter(|s| s.arrived() > 0));
                 }
                 self.all.push(Stream {
@@ -279,11 +261,6 @@ impl Streams {
         core::mem::take(&mut self.left)
     }
 
-    /// Takes the streams that ended since this was asked last.
-    pub(crate) fn take_ended(&mut self) -> Vec<Ended> {
-        core::mem::take(&mut self.ended)
-    }
-
     /// The memory allowed only the blocks before `end` of the window at `start`. Of one that is
     /// read backward that is the far part: nothing is ahead of its reader.
     pub(crate) fn cut(&mut self, start: Block, end: Block) {
@@ -298,20 +275,10 @@ impl Streams {
 
     /// A block is missing: nothing is ahead of its reader any more, whatever was fetched.
     pub(crate) fn lost(&mut self, block: Block) {
-        let mut before = None;
         if let Some(stream) = self.at_mut(block) {
             stream.end = stream.direction.position(block).into();
-            // Its reader went back beyond the middle: it reads anew, and the run before is over.
-            if stream.end - u64::from(stream.start) < stream.consumed() / 2 {
-                before = Some(*stream);
-                stream.stake = Stake::default();
-            }
             stream.touched = stream.touched.min(stream.end);
         }
-        self.ended.extend(before.map(|stream| Ended {
-            stream,
-            is_changed: false,
-        }));
     }
 
     /// The runs of blocks ahead of the reader.
@@ -342,11 +309,9 @@ impl Streams {
     }
 
     /// All end: their file was closed, or has another content now.
-    pub(crate) fn clear(&mut self, is_changed: bool) {
-        for stream in self.all.drain(..) {
-            self.ended.push(Ended { stream, is_changed });
-            self.left.extend(Some(stream).filter(|s| s.arrived() > 0));
-        }
+    pub(crate) fn clear(&mut self) {
+        let ended = self.all.drain(..);
+        self.left.extend(ended.filter(|s| s.arrived() > 0));
     }
 }
 

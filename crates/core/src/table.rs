@@ -62,8 +62,6 @@ pub mod flag {
     pub const PINNED: u8 = 1 << 6;
     /// Holds no block at all (free, or given up while pinned).
     pub const VACANT: u8 = 1 << 7;
-    /// With any of these a hit is not plain.
-    pub const NOT_PLAIN: u8 = FILLING | ARMED | MARK | VACANT;
 }
 
 const EMPTY: u32 = u32::MAX;

@@ -5,13 +5,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use forerun_baselines::METHODS;
 use forerun_core::detect::Access;
 use forerun_core::next_file::Entry;
 use forerun_core::protocol::Wants;
 use forerun_core::spec::Choice;
 use forerun_core::{
     Block, Bytes, DeviceId, Engine, Fetch, FetchOutcome, FileId, FolderId, Input, Nanos, Output,
-    Placement, Profile, ReadId, ReaderId, next_file, preset,
+    Placement, Profile, ReadId, ReaderId, preset,
 };
 
 const PAGE: u64 = 4096;
@@ -43,7 +44,7 @@ impl Driver {
             .unwrap()
             .settings(Bytes(memory))
             .unwrap();
-        settings.next_file = Choice::parse("next_file", next_file::LIST, method).unwrap();
+        settings.next_file = Choice::parse("next_file", METHODS.next_file, method).unwrap();
         let mut driver = Self {
             engine: Engine::new(settings).unwrap(),
             fetches: Vec::new(),

@@ -4,11 +4,11 @@
 //! described again, as one that takes everything at once. All of them are decided in that one call,
 //! on a thread with 256 KiB of stack: 2.6 bytes a read, so no call may be nested a read.
 
+use forerun_baselines::METHODS;
 use forerun_core::{
     Block, Bytes, DeviceId, Engine, FetchOutcome, FileId, Input, Nanos, Output, Placement, Profile,
     ReadId, ReaderId, RequestId,
     detect::Access,
-    measure, preset,
     protocol::{Served, Wants},
     spec::Choice,
 };
@@ -53,9 +53,11 @@ impl Driver {
 }
 
 fn describe_again(preset: &str) {
-    let settings = preset::find(preset).unwrap().settings(Bytes(64 << 20));
+    let settings = forerun_baselines::preset(preset)
+        .unwrap()
+        .settings(Bytes(64 << 20));
     let mut settings = settings.unwrap();
-    settings.measure = Choice::parse("measure", measure::LIST, "given").unwrap();
+    settings.measure = Choice::parse("measure", METHODS.measure, "given").unwrap();
     let mut driver = Driver {
         engine: Engine::new(settings).unwrap(),
         fetches: Vec::new(),

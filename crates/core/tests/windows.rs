@@ -9,12 +9,12 @@ use forerun_core::detect::Access;
 use forerun_core::protocol::Wants;
 use forerun_core::{
     Block, Bytes, DeviceId, Engine, FetchOutcome, FileId, Input, Nanos, Output, Placement, ReadId,
-    ReaderId, RequestId, Served, preset,
+    ReaderId, RequestId, Served,
 };
 
 /// Reads a file block by block through the engine alone: fetches complete at once.
 fn windows_of_a_copy(blocks: u32) -> Vec<(u32, u32, u32)> {
-    let settings = preset::find("linux-2.6.24")
+    let settings = forerun_baselines::preset("linux-2.6.24")
         .unwrap()
         .settings(Bytes(16 << 20))
         .unwrap();

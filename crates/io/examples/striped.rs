@@ -9,9 +9,10 @@ use std::error::Error;
 use std::io::Write;
 use std::time::Instant;
 
+use forerun_baselines::METHODS;
 use forerun_core::layout;
 use forerun_core::spec::Choice;
-use forerun_core::{Bytes, Nanos, Settings, depth, preset, shape};
+use forerun_core::{Bytes, Nanos, Settings};
 use forerun_emulated::Emulation;
 use forerun_io::{Config, Driver, Striping, generated};
 
@@ -37,12 +38,12 @@ fn settings(column: &str) -> Result<Settings, Failure> {
         "stripes" => "seqp",
         name => name,
     };
-    let mut settings = preset::find(name)?.settings(MEMORY)?;
+    let mut settings = forerun_baselines::preset(name)?.settings(MEMORY)?;
     if column == "stripes" {
         // From the first step on, one stripe at a time.
         let always = "stripe(threshold=1,stripes=1)";
-        settings.shape = Choice::parse("shape", shape::LIST, always)?;
-        settings.depth = Choice::parse("depth", depth::LIST, "fixed(depth_bytes=131072)")?;
+        settings.shape = Choice::parse("shape", METHODS.shape, always)?;
+        settings.depth = Choice::parse("depth", METHODS.depth, "fixed(depth_bytes=131072)")?;
     }
     Ok(settings)
 }

@@ -73,11 +73,6 @@ impl Version {
         self.bytes.load(Ordering::Acquire)
     }
 
-    /// Whether it is looked at now and then.
-    pub(crate) fn may_change(&self) -> bool {
-        self.interval != NEVER
-    }
-
     /// Whether a look is due; true for one caller in an interval.
     #[inline]
     pub(crate) fn look_is_due(&self) -> bool {

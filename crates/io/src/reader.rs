@@ -162,7 +162,7 @@ impl Reader {
     /// not: it is read in one version.
     #[must_use]
     pub fn may_change(&self) -> bool {
-        self.version.may_change()
+        self.version.can_change()
     }
 
     /// It is read for this thread, of whatever process, from now on: its CPU time tells whether it

@@ -3,6 +3,7 @@
 
 use std::sync::mpsc::channel;
 
+use forerun_baselines::PRESETS;
 use forerun_core::{Bytes, Nanos, preset};
 use forerun_emulated::Emulation;
 use forerun_io::{Config, Driver, FaultPlan, generated};
@@ -17,7 +18,7 @@ fn config(memory: u64) -> Config {
 #[test]
 fn what_was_awaited_is_there_and_counted_once_with_every_preset() {
     const BYTES: u64 = 3_000_000;
-    for preset in preset::LIST {
+    for preset in PRESETS {
         let settings = preset.settings(Bytes(8 << 20)).unwrap();
         let driver = Driver::new(Config::new(settings)).unwrap();
         let reader = driver.open_generated(SEED, 1, BYTES).unwrap();
@@ -91,7 +92,7 @@ fn an_announced_piece_that_was_awaited_stays_until_its_reader_goes_on() {
 #[test]
 fn a_copy_that_finds_only_the_front_of_its_bytes_counts_nothing() {
     const FRONT: usize = 65_536;
-    let preset = preset::find("none").unwrap();
+    let preset = forerun_baselines::preset("none").unwrap();
     let settings = preset.settings(Bytes(8 << 20)).unwrap();
     let driver = Driver::new(Config::new(settings)).unwrap();
     let reader = driver.open_generated(SEED, 1, 10 << 20).unwrap();

@@ -5,6 +5,7 @@ use std::io::Write;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
+use forerun_baselines::PRESETS;
 use forerun_core::{Bytes, preset};
 use forerun_io::{BackendChoice, Config, Driver, Error, Looks, backend};
 
@@ -72,14 +73,14 @@ fn an_empty_file_has_nothing_to_read() {
 
 #[test]
 fn settings_below_the_minimum_and_rates_out_of_range_are_refused() {
-    let mut settings = preset::LIST[0].settings(Bytes(16 << 20)).unwrap();
+    let mut settings = PRESETS[0].settings(Bytes(16 << 20)).unwrap();
     settings.memory = Bytes(0);
     let refused = Driver::new(Config::new(settings)).unwrap_err().to_string();
     assert!(
         refused.contains("memory of 0 bytes: must be at least"),
         "{refused}"
     );
-    let mut config = Config::new(preset::LIST[0].settings(Bytes(16 << 20)).unwrap());
+    let mut config = Config::new(PRESETS[0].settings(Bytes(16 << 20)).unwrap());
     config.lab.fault = Some(forerun_io::FaultPlan {
         error_permille: 1001,
         ..Default::default()
@@ -95,7 +96,7 @@ fn a_file_that_grows_shrinks_or_is_rewritten_is_read_as_it_is_now() {
     let dir = tempfile::tempdir().unwrap();
     let path = written(dir.path(), "file", &[1; 20_000]);
     for entry in backend::LIST {
-        let mut config = Config::new(preset::LIST[0].settings(Bytes(16 << 20)).unwrap());
+        let mut config = Config::new(PRESETS[0].settings(Bytes(16 << 20)).unwrap());
         config.backend = BackendChoice::named(entry.name).unwrap();
         config.looks = Looks::EachRead;
         let driver = Driver::new(config).unwrap();
@@ -207,7 +208,7 @@ fn a_journal_that_cannot_be_written_is_an_error_at_the_end() {
             Ok(())
         }
     }
-    let mut config = Config::new(preset::LIST[0].settings(Bytes(16 << 20)).unwrap());
+    let mut config = Config::new(PRESETS[0].settings(Bytes(16 << 20)).unwrap());
     config.journal = Some(Box::new(Full));
     let driver = Driver::new(config).unwrap();
     let reader = driver.open_generated(1, 1, 100_000).unwrap();

@@ -3,7 +3,8 @@
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use forerun_core::{Bytes, Ledger, Settings, preset, settings};
+use forerun_baselines::METHODS;
+use forerun_core::{Bytes, Ledger, Settings, preset};
 use forerun_io::{BackendChoice, Config, Driver, Error, FaultPlan, Reader, generated};
 
 const PIECE: u64 = 64 << 10;
@@ -19,7 +20,7 @@ fn settings(policy: &str, memory: u64) -> Settings {
         .unwrap()
         .settings(Bytes(memory))
         .unwrap();
-    settings.hinted = settings::parse_hinted(policy).unwrap();
+    settings.hinted = METHODS.hinted(policy).unwrap();
     settings
 }
 
@@ -59,7 +60,7 @@ fn check(reader: &Reader, index: usize, offset: u64) {
 
 #[test]
 fn every_byte_is_right_under_every_hinted_method_and_all_hints_are_used() {
-    for method in forerun_core::hinted::policy::LIST {
+    for method in METHODS.hinted {
         for memory in [1 << 20, 4 << 20, 64 << 20] {
             let driver = driver(settings(method.spec.name, memory));
             let readers = open(&driver, 2);

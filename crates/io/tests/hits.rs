@@ -3,7 +3,8 @@
 //! The race it looks for: a reader copies out of a frame while the frame is given to another
 //! block. Most reads go to a few blocks, so that many are hits, the rest keeps frames changing.
 
-use forerun_core::{Bytes, preset};
+use forerun_baselines::PRESETS;
+use forerun_core::Bytes;
 use forerun_io::{BackendChoice, Config, Driver, Reader, generated};
 
 const SEED: u64 = 17;
@@ -38,7 +39,7 @@ fn read_many(reader: &Reader, index: u64, mut state: u64) {
 #[test]
 fn hits_stay_right_while_frames_change_hands() {
     for (name, threads) in [("memory", 2), ("memory", 8), ("pread", 4), ("uring", 3)] {
-        for preset in preset::LIST {
+        for preset in PRESETS {
             let mut config = Config::new(preset.settings(Bytes(320 << 10)).unwrap());
             config.backend = BackendChoice::named(name).unwrap();
             let driver = Driver::new(config).unwrap();
@@ -76,7 +77,7 @@ fn hits_stay_right_while_frames_change_hands() {
 fn a_frame_is_not_filled_while_somebody_copies_out_of_it() {
     const LARGE: u64 = 128 << 10;
     for name in ["memory", "uring"] {
-        let mut settings = preset::find("none")
+        let mut settings = forerun_baselines::preset("none")
             .unwrap()
             .settings(Bytes(16 << 20))
             .unwrap();
@@ -117,7 +118,7 @@ fn a_frame_is_not_filled_while_somebody_copies_out_of_it() {
 #[test]
 fn more_threads_than_hazard_slots_take_turns_at_the_engine() {
     let driver = {
-        let mut config = Config::new(preset::LIST[0].settings(Bytes(1 << 20)).unwrap());
+        let mut config = Config::new(PRESETS[0].settings(Bytes(1 << 20)).unwrap());
         config.backend = BackendChoice::named("memory").unwrap();
         Driver::new(config).unwrap()
     };

@@ -6,6 +6,7 @@
 
 mod page;
 
+use forerun_baselines::{METHODS, PRESETS};
 use forerun_core::journal::{self, Entry};
 use forerun_core::{Bytes, Engine, Nanos, Output, preset};
 use forerun_io::{BackendChoice, Clock, Config, Driver, FaultPlan, Reader};
@@ -62,7 +63,7 @@ fn record(preset: &preset::Preset, backend: &str, threads: u64, clock: Clock) ->
 fn replay(text: &str) -> usize {
     let mut lines = text.lines();
     let head = (lines.next().unwrap(), lines.next().unwrap());
-    let mut engine = Engine::new(journal::parse_head(head.0, head.1).unwrap()).unwrap();
+    let mut engine = Engine::new(journal::parse_head(head.0, head.1, &METHODS).unwrap()).unwrap();
     let mut count = 0;
     for line in lines {
         count += 1;
@@ -81,7 +82,7 @@ fn replay(text: &str) -> usize {
 
 #[test]
 fn what_many_threads_did_replays_line_for_line() {
-    for preset in preset::LIST {
+    for preset in PRESETS {
         for (backend, threads) in [("memory", 1), ("memory", 4), ("pread", 4), ("uring", 3)] {
             let text = record(preset, backend, threads, Clock::Monotonic);
             assert!(replay(&text) > 200, "{} on {backend}", preset.name);
@@ -91,7 +92,7 @@ fn what_many_threads_did_replays_line_for_line() {
 
 #[test]
 fn one_thread_and_a_logical_clock_write_the_same_journal_twice() {
-    for preset in preset::LIST {
+    for preset in PRESETS {
         let record = || record(preset, "memory", 1, Clock::Logical);
         assert_eq!(record(), record(), "{}", preset.name);
     }

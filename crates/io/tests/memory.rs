@@ -15,8 +15,9 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use forerun_baselines::METHODS;
 use forerun_core::spec::Choice;
-use forerun_core::{Bytes, measure, preset, reclaim, split};
+use forerun_core::{Bytes, preset};
 use forerun_io::{BackendChoice, Config, Driver, generated};
 
 static NOW: AtomicUsize = AtomicUsize::new(0);
@@ -99,11 +100,11 @@ fn run(pattern: &Pattern, backend: &str, [method, split_method]: [&str; 2]) -> (
     PEAK.store(before, Ordering::Relaxed);
     let preset = preset::find("forerun").unwrap();
     let mut settings = preset.settings(Bytes(MEMORY)).unwrap();
-    settings.reclaim = Choice::parse("reclaim", reclaim::LIST, method).unwrap();
-    settings.split = Choice::parse("split", split::LIST, split_method).unwrap();
+    settings.reclaim = Choice::parse("reclaim", METHODS.reclaim, method).unwrap();
+    settings.split = Choice::parse("split", METHODS.split, split_method).unwrap();
     // Memory measured as a device of a hundred gigabytes a second has windows of eighty mebibytes, and all
     // their requests at once: 0.6 % instead of 0.4 %.
-    settings.measure = Choice::of(&measure::given::METHOD);
+    settings.measure = Choice::of(&forerun_baselines::measure::given::METHOD);
     let mut config = Config::new(settings);
     config.backend = BackendChoice::named(backend).unwrap();
     let driver = Driver::new(config).unwrap();

@@ -6,8 +6,9 @@
 use std::io::Write;
 use std::sync::Arc;
 
+use forerun_baselines::{METHODS, PRESETS};
 use forerun_core::spec::Choice;
-use forerun_core::{Bytes, depth, preset};
+use forerun_core::{Bytes, preset};
 use forerun_io::{BackendChoice, Config, Driver, Reader, backend, generated};
 use proptest::prelude::*;
 
@@ -47,7 +48,7 @@ fn temporary(index: u64, bytes: u64) -> tempfile::NamedTempFile {
 fn every_preset_on_every_backend_reads_a_file_from_beginning_to_end() {
     const BYTES: u64 = 3 * 1024 * 1024 + 1234;
     let file = temporary(5, BYTES);
-    for preset in preset::LIST {
+    for preset in PRESETS {
         for entry in backend::LIST {
             let driver = driver(preset, entry.name, 1 << 20);
             let reader = driver.open(file.path()).unwrap();
@@ -74,7 +75,7 @@ fn every_preset_on_every_backend_reads_a_file_from_beginning_to_end() {
 fn long_reads_beyond_the_memory_and_past_the_end_give_what_there_is() {
     const BYTES: u64 = 9 * 1024 * 1024 + 1;
     for entry in backend::LIST {
-        let driver = driver(&preset::LIST[0], entry.name, 1 << 20);
+        let driver = driver(&PRESETS[0], entry.name, 1 << 20);
         let reader = driver.open_generated(SEED, 1, BYTES).unwrap();
         read_and_check(&reader, 1, BYTES, 0, 10 << 20);
         read_and_check(&reader, 1, BYTES, BYTES - 1, 4096);
@@ -95,7 +96,7 @@ proptest! {
         bytes in 1..2_000_000u64,
         reads in prop::collection::vec((0.0..1.1f64, 1..200_000usize), 1..40),
     ) {
-        for preset in preset::LIST {
+        for preset in PRESETS {
             let driver = Arc::new(driver(preset, "auto", 512 << 10));
             let shared = driver.open_generated(SEED, 0, bytes).unwrap();
             std::thread::scope(|scope| {
@@ -123,10 +124,11 @@ proptest! {
 #[test]
 fn a_file_that_is_read_once_takes_a_tenth_of_the_memory() {
     for (name, most) in [("once", 26), ("mount", 26), ("forerun", 256)] {
-        let preset = preset::find(name).unwrap();
+        let preset = forerun_baselines::preset(name).unwrap();
         let mut settings = preset.settings(Bytes(256 << 20)).unwrap();
         // Windows of its own would be a quarter of the file.
-        settings.depth = Choice::parse("depth", depth::LIST, "fixed(depth_bytes=1048576)").unwrap();
+        settings.depth =
+            Choice::parse("depth", METHODS.depth, "fixed(depth_bytes=1048576)").unwrap();
         let driver = Driver::new(Config::new(settings)).unwrap();
         let reader = driver.open_generated(1, 1, 512 << 20).unwrap();
         let mut buf = vec![0; 100_000];

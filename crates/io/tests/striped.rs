@@ -12,7 +12,7 @@ const FILE_BYTES: u64 = 6_000_000;
 const QUICK: (Nanos, u64) = (Nanos(1_000), 10_000_000_000);
 
 fn driver(name: &str, striping: Striping) -> Driver {
-    let preset = preset::find(name).unwrap();
+    let preset = forerun_baselines::preset(name).unwrap();
     let mut config = Config::new(preset.settings(Bytes(4 << 20)).unwrap());
     let device = Emulation::new(QUICK.0, QUICK.1, 1).unwrap();
     config.lab.emulate = Some(Box::new(device));

@@ -7,7 +7,8 @@
 
 use std::path::Path;
 
-use forerun_core::{Bytes, Nanos, preset};
+use forerun_baselines::PRESETS;
+use forerun_core::{Bytes, Nanos};
 use forerun_io::{BackendChoice, Clock, Config, Driver, FaultPlan, Reader, generated};
 
 /// The error injected: one that nothing else here produces.
@@ -60,7 +61,7 @@ fn draw_fault(random: &mut Random, seed: u64) -> Option<FaultPlan> {
 }
 
 fn draw_config(random: &mut Random, seed: u64) -> Config {
-    let preset = random.pick(preset::LIST);
+    let preset = random.pick(PRESETS);
     let block_bytes = random.pick(&[512, 4096, 4096, 16384]);
     let frames = 64 + random.below(400);
     let memory = Bytes(frames * u64::from(block_bytes) * 102 / 100 + (16 << 10));

@@ -14,6 +14,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use forerun_baselines::PRESETS;
 use forerun_core::{Bytes, preset};
 use forerun_io::source::OpenFile;
 use forerun_io::{BackendChoice, Config, Driver, Looks, Reader, backend, generated};
@@ -129,7 +130,7 @@ fn a_read_never_mixes_two_versions_of_a_rewritten_file() {
         return;
     }
     for entry in backend::LIST {
-        for preset in preset::LIST {
+        for preset in PRESETS {
             let driver = driver(entry.name, preset);
             let newest = AtomicU64::new(0);
             let change = |version| {
@@ -174,7 +175,7 @@ fn a_file_that_is_cut_and_grows_again_shows_only_what_was_written() {
         return;
     }
     for entry in backend::LIST {
-        let driver = driver(entry.name, &preset::LIST[0]);
+        let driver = driver(entry.name, &PRESETS[0]);
         writer.write_all_at(&whole, 0).unwrap();
         let change = |version: u64| {
             let end = version as usize * 9973 % BYTES;

@@ -14,8 +14,9 @@
 //! bandwidth is the bytes of all readers by then. IOzone also stops its clock when the first
 //! process is done.
 
+use forerun_baselines::METHODS;
 use forerun_core::spec::Choice;
-use forerun_core::{Bytes, Nanos, Settings, depth, preset, shape};
+use forerun_core::{Bytes, Nanos, Settings};
 
 use super::Broken;
 use forerun_sim::device::scheduler;
@@ -125,16 +126,16 @@ pub struct ArrayReport {
 
 impl ArrayRun {
     fn settings(&self) -> Result<Settings, Broken> {
-        let preset = preset::find(self.preset);
+        let preset = forerun_baselines::preset(self.preset);
         let preset = preset.map_err(|error| Broken::Settings(error.to_string()))?;
         let settings = preset.settings(MEMORY);
         let mut settings = settings.map_err(|error| Broken::Settings(error.to_string()))?;
-        settings.depth = Choice::parse("depth", depth::LIST, "fixed")?;
+        settings.depth = Choice::parse("depth", METHODS.depth, "fixed")?;
         settings.depth = settings
             .depth
             .with("depth_bytes", self.prefetch.0.max(512))?;
         if let Some(shape) = &self.shape {
-            settings.shape = Choice::parse("shape", shape::LIST, shape)?;
+            settings.shape = Choice::parse("shape", METHODS.shape, shape)?;
         }
         Ok(settings)
     }

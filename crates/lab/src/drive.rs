@@ -8,9 +8,10 @@
 //! reader -> windows -> requests up to a size -> elevator, merging -> drive, its readahead on or off
 //! ```
 
+use forerun_baselines::METHODS;
 use forerun_core::journal::Entry;
 use forerun_core::spec::Choice;
-use forerun_core::{Bytes, Input, Nanos, Output, Settings, depth, preset};
+use forerun_core::{Bytes, Input, Nanos, Output, Settings};
 
 use super::Broken;
 use forerun_sim::device::scheduler;
@@ -110,11 +111,11 @@ impl Workload for Behind {
 
 impl DriveRun {
     fn settings(&self) -> Result<Settings, Broken> {
-        let preset = preset::find(self.preset);
+        let preset = forerun_baselines::preset(self.preset);
         let preset = preset.map_err(|error| Broken::Settings(error.to_string()))?;
         let settings = preset.settings(self.memory);
         let mut settings = settings.map_err(|error| Broken::Settings(error.to_string()))?;
-        settings.depth = Choice::parse("depth", depth::LIST, "fixed")?;
+        settings.depth = Choice::parse("depth", METHODS.depth, "fixed")?;
         settings.depth = settings.depth.with("depth_bytes", self.window.0)?;
         settings.request_max = self.request;
         Ok(settings)

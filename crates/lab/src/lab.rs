@@ -17,6 +17,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
 
+use forerun_baselines::METHODS;
 use forerun_core::Nanos;
 use forerun_core::hinted::Setup;
 use forerun_core::settings::Notice;
@@ -166,7 +167,7 @@ impl TraceRun {
     fn perform(&self, notice: Notice, traces: &Traces) -> Result<HostReport, Broken> {
         let trace = traces.get(self.trace).ok_or(Broken::Trace(self.trace))?;
         let cache_blocks = self.cache_blocks.unwrap_or(trace.cache_blocks);
-        let setup = Setup::of(&self.policy, self.disks, cache_blocks)?;
+        let setup = Setup::of(&self.policy, self.disks, cache_blocks, &METHODS)?;
         let devices = (0..self.disks).map(|_| self.disk.device());
         let devices = devices.collect::<Result<Vec<_>, _>>()?;
         let reads = trace.on(self.disks);

@@ -26,8 +26,9 @@
 
 use std::num::NonZeroU16;
 
+use forerun_baselines::METHODS;
 use forerun_core::spec::Choice;
-use forerun_core::{Bytes, Nanos, Settings, depth, detect, preset};
+use forerun_core::{Bytes, Nanos, Settings};
 
 use super::Broken;
 use forerun_sim::device::{self, Device, scheduler};
@@ -119,17 +120,17 @@ impl ServerRun {
 
     fn settings(&self) -> Result<Settings, Broken> {
         let refused = |error: &dyn std::fmt::Display| Broken::Settings(error.to_string());
-        let preset = preset::find(self.preset).map_err(|error| refused(&error))?;
+        let preset = forerun_baselines::preset(self.preset).map_err(|error| refused(&error))?;
         let settings = preset.settings(self.cache());
         let mut settings = settings.map_err(|error| refused(&error))?;
-        settings.detect = Choice::parse("detect", detect::LIST, "legacy")?;
+        settings.detect = Choice::parse("detect", METHODS.detect, "legacy")?;
         // The queue is that of the disk scheduler.
         settings.in_flight_max = REQUESTS_MAX;
         if settings.split.spec().name == "gradient" {
             settings.split = settings.split.with("percent", self.prefetched_percent())?;
         }
         if let Some(depth) = self.depth {
-            settings.depth = Choice::parse("depth", depth::LIST, depth)?;
+            settings.depth = Choice::parse("depth", METHODS.depth, depth)?;
         }
         Ok(settings)
     }

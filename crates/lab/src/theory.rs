@@ -14,6 +14,7 @@
 //! The bounds are so wide that fixed horizon, of which no theorem speaks, keeps them as well. The
 //! sum of each method's times, over the sum of the optima, tells them apart.
 
+use forerun_baselines::METHODS;
 use forerun_core::hinted::{BlockNo, Setup};
 use forerun_core::{Bytes, DeviceId, Nanos};
 
@@ -95,7 +96,7 @@ pub fn draw(seed: u64, number: u64, disks_max: u16) -> Drawn {
 
 impl Drawn {
     fn elapsed(&self, policy: &str) -> Result<u64, Broken> {
-        let setup = Setup::of(policy, self.disks, self.cache_blocks)?;
+        let setup = Setup::of(policy, self.disks, self.cache_blocks, &METHODS)?;
         Ok(unit::run(&setup, &self.instance)?.elapsed_units)
     }
 

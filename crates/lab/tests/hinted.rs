@@ -3,8 +3,9 @@
 //! K1 (Figure 1), K2 and K3 (fetches on `synth`) are exact. The shape of Figure 3 is tested on
 //! disks of one time, where it must show as well: which methods stall, and which fetch more.
 
+use forerun_baselines::METHODS;
 use forerun_core::Nanos;
-use forerun_core::hinted::{Setup, policy};
+use forerun_core::hinted::Setup;
 use forerun_core::settings::Notice;
 use forerun_lab::theory::figure_1;
 use forerun_sim::device::Device;
@@ -18,7 +19,7 @@ use forerun_sim::hinted::unit;
 const SERVICE: Nanos = Nanos(3_300_000);
 
 fn on_synth(policy: &str, disks: u16, service: Nanos) -> HostReport {
-    let setup = Setup::of(policy, disks, CACHE_BLOCKS).unwrap();
+    let setup = Setup::of(policy, disks, CACHE_BLOCKS, &METHODS).unwrap();
     let devices = (0..disks).map(|_| Box::new(Constant::new(service)) as Box<dyn Device>);
     let host = Host {
         notice: Notice::AtReads,
@@ -33,7 +34,7 @@ fn on_synth(policy: &str, disks: u16, service: Nanos) -> HostReport {
 #[test]
 fn figure_1_costs_7_under_aggressive_and_6_at_best() {
     let run = |policy: &str| {
-        let setup = Setup::of(policy, 2, 4).unwrap();
+        let setup = Setup::of(policy, 2, 4, &METHODS).unwrap();
         unit::run(&setup, &figure_1().instance)
             .unwrap()
             .elapsed_units
@@ -144,7 +145,7 @@ fn synth_shows_who_stalls_and_who_fetches_more() {
 /// All methods on arrays of 1 to 16 disks: seconds, so that grids are cheap.
 #[test]
 fn the_whole_grid_runs_and_adds_up() {
-    for method in policy::LIST {
+    for method in METHODS.hinted {
         for disks in (1..=8).chain([10, 12, 16]) {
             let report = on_synth(method.spec.name, disks, SERVICE);
             println!(

@@ -17,6 +17,7 @@
     reason = "the seed and the sums are shown for a test that fails"
 )]
 
+use forerun_baselines::METHODS;
 use forerun_core::hinted::{BlockNo, Setup};
 use forerun_lab::theory::{Drawn, draw};
 use forerun_sim::hinted::optimum::optimum;
@@ -53,7 +54,7 @@ fn methods(f: u64) -> [(&'static str, String); 6] {
 
 impl Case {
     fn run(&self, policy: &str) -> UnitReport {
-        let setup = Setup::of(policy, self.drawn.disks, self.drawn.cache_blocks).unwrap();
+        let setup = Setup::of(policy, self.drawn.disks, self.drawn.cache_blocks, &METHODS).unwrap();
         let report = unit::run(&setup, &self.drawn.instance)
             .unwrap_or_else(|error| panic!("instance {} {policy}: {error}", self.number));
         let about = format!("instance {} {policy}: {report:?}", self.number);

@@ -14,8 +14,9 @@
 
 use std::process::{Command, ExitCode};
 
+use forerun_baselines::METHODS;
 use forerun_core::hinted::Setup;
-use forerun_core::{Bytes, Nanos, preset};
+use forerun_core::{Bytes, Nanos};
 use forerun_sim::device::Device;
 use forerun_sim::device::instant::Instant;
 use forerun_sim::hinted::host::Host;
@@ -128,7 +129,7 @@ fn source(references: u64, blocks: u64) -> Source {
 /// One preset as `forerun simulate` runs it, its bound included.
 fn simulate(preset: &str, references: u64, blocks: u64) -> Option<()> {
     let source = source(references, blocks);
-    let engine_preset = preset::find(preset).ok();
+    let engine_preset = forerun_baselines::preset(preset).ok();
     let is_streamed = preset == "demand-lru" || engine_preset.is_some();
     let kept = (!is_streamed).then_some(Room::ENDLESS);
     let mut recorded = Recorded::of(source.requests().ok()?, kept).ok()?;
@@ -162,7 +163,7 @@ fn simulate(preset: &str, references: u64, blocks: u64) -> Option<()> {
         lru::run(&host, CACHE, devices(), place, references).ok()?;
     } else {
         let reads = recorded.reads(Some(1), None, BLOCK);
-        let setup = Setup::of(preset, 1, CACHE).ok()?;
+        let setup = Setup::of(preset, 1, CACHE, &METHODS).ok()?;
         hinted(&setup, &host, &reads, devices()).ok()?;
     }
     Some(())

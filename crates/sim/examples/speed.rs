@@ -16,7 +16,8 @@ use std::process::ExitCode;
 use std::sync::{LazyLock, Mutex};
 use std::time::{Duration, Instant};
 
-use forerun_core::hinted::{Setup, policy};
+use forerun_baselines::METHODS;
+use forerun_core::hinted::Setup;
 use forerun_core::{Bytes, Nanos};
 use forerun_sim::device::Device;
 use forerun_sim::hinted::host::Host;
@@ -137,12 +138,12 @@ fn disk_requests() -> bool {
 /// Every hinted method on every number of disks, shared out over two threads.
 fn synth_seconds() -> bool {
     let start = now();
-    let disks = (1..=16u16).flat_map(|disks| policy::LIST.iter().map(move |m| (disks, m)));
+    let disks = (1..=16u16).flat_map(|disks| METHODS.hinted.iter().map(move |m| (disks, m)));
     let left = Mutex::new(disks.collect::<Vec<_>>());
     let next = || left.lock().ok().and_then(|mut left| left.pop());
     let work = || {
         while let Some((disks, method)) = next() {
-            let setup = Setup::of(method.spec.name, disks, synth::CACHE_BLOCKS);
+            let setup = Setup::of(method.spec.name, disks, synth::CACHE_BLOCKS, &METHODS);
             let reads = synth::synth(disks, 1);
             let devices = (0..disks).filter_map(|_| behind("hp97560", "cscan").ok());
             let run = setup.map(|s| hinted(&s, &Host::default(), &reads, devices.collect()));
@@ -162,7 +163,7 @@ fn synth_seconds() -> bool {
     let seconds = start.elapsed().as_secs_f64();
     report(&format!(
         "synth, {} methods, 1 to 16 disks, two threads: {seconds:.1} s (at most {SECONDS:.0})",
-        policy::LIST.len()
+        METHODS.hinted.len()
     ));
     seconds <= SECONDS
 }

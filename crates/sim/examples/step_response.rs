@@ -13,9 +13,10 @@
 
 use std::collections::BTreeMap;
 
+use forerun_baselines::METHODS;
 use forerun_core::journal::Entry;
 use forerun_core::spec::Choice;
-use forerun_core::{Bytes, Input, Nanos, Output, RequestId, measure, preset};
+use forerun_core::{Bytes, Input, Nanos, Output, RequestId, preset};
 use forerun_sim::phased::Phased;
 use forerun_sim::record::Record;
 use forerun_sim::workload::many_readers::ManyReaders;
@@ -71,7 +72,7 @@ fn run(method: &str) -> Vec<u64> {
     };
     let preset = preset::find("forerun").expect("a preset");
     let mut settings = preset.settings(Bytes(64 << 20)).expect("enough memory");
-    settings.measure = Choice::parse("measure", measure::LIST, method).expect("a method");
+    settings.measure = Choice::parse("measure", METHODS.measure, method).expect("a method");
     let device = Phased::new(built(cost, rate), later.into());
     let mut scene = Scene::new(settings, device, &workload);
     scene.until = Some(Nanos(END));

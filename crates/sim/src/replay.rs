@@ -16,6 +16,7 @@
 
 use std::io::{self, BufRead};
 
+use forerun_baselines::METHODS;
 use forerun_core::journal::{Entry, LineError, parse_head};
 use forerun_core::{Engine, Nanos, Output, Settings};
 
@@ -135,7 +136,7 @@ pub(crate) fn settings<R: BufRead>(lines: &mut Lines<R>) -> Result<Settings, Rep
     lines.next()?;
     let first = lines.text.clone();
     lines.next()?;
-    parse_head(&first, &lines.text).map_err(|error| {
+    parse_head(&first, &lines.text, &METHODS).map_err(|error| {
         let line = match error {
             LineError::Magic | LineError::Version(_) => 1,
             _ => 2,

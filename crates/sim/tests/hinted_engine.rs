@@ -13,8 +13,9 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
 
+use forerun_baselines::METHODS;
 use forerun_core::detect::Access;
-use forerun_core::hinted::{BlockNo, Setup, policy};
+use forerun_core::hinted::{BlockNo, Setup};
 use forerun_core::protocol::{Served, Wants};
 use forerun_core::table::flag;
 use forerun_core::{
@@ -232,9 +233,9 @@ fn reads(ids: impl Iterator<Item = u64>, disks: u16) -> Reads {
 /// Every hinted method makes the same fetches and evictions in both; how many.
 fn compare(name: &str, reads: &Reads, disks: u16, fetch_units: u64) -> usize {
     let mut compared = 0;
-    for method in policy::LIST {
+    for method in METHODS.hinted {
         let cache_blocks = (reads.places.len() as u32 / 3).max(2);
-        let setup = Setup::of(method.spec.name, disks, cache_blocks).unwrap();
+        let setup = Setup::of(method.spec.name, disks, cache_blocks, &METHODS).unwrap();
         let instance = Instance {
             reads: reads.clone(),
             warm: Vec::new(),

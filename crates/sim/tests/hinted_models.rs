@@ -4,8 +4,9 @@
 //! string, cache and device; on a loop the misses have a closed form. Hints that arrive in pieces,
 //! devices that fail and references to blocks that lie nowhere must end well under every method.
 
+use forerun_baselines::METHODS;
 use forerun_core::Nanos;
-use forerun_core::hinted::{BlockNo, Planner, PlannerInput, PlannerOutput, Setup, policy};
+use forerun_core::hinted::{BlockNo, Planner, PlannerInput, PlannerOutput, Setup};
 use forerun_core::settings::Notice;
 use forerun_sim::device::Device;
 use forerun_sim::hinted::constant::Constant;
@@ -31,7 +32,7 @@ fn reads(blocks: &[u32], disks: u16) -> Reads {
 }
 
 fn fetches(policy: &str, blocks: &[u32], cache_blocks: u32, disks: u16) -> u64 {
-    let setup = Setup::of(policy, disks, cache_blocks).unwrap();
+    let setup = Setup::of(policy, disks, cache_blocks, &METHODS).unwrap();
     let instance = Instance {
         reads: reads(blocks, disks),
         warm: Vec::new(),
@@ -102,7 +103,7 @@ proptest! {
         blocks in strings(), cache_blocks in 1u32..40, disks in 1u16..4,
     ) {
         let least = opt_misses(&blocks, cache_blocks as usize);
-        for method in policy::LIST {
+        for method in METHODS.hinted {
             let fetched = fetches(method.spec.name, &blocks, cache_blocks, disks);
             prop_assert!(fetched >= least, "{}: {fetched} of {least}", method.spec.name);
         }
@@ -114,8 +115,8 @@ proptest! {
         notice in prop::sample::select(&[Notice::AtReads, Notice::AtOnce][..]),
     ) {
         let reads = reads(&blocks, disks);
-        for method in policy::LIST {
-            let setup = Setup::of(method.spec.name, disks, cache_blocks).unwrap();
+        for method in METHODS.hinted {
+            let setup = Setup::of(method.spec.name, disks, cache_blocks, &METHODS).unwrap();
             let devices = (0..disks).map(|disk| failing(seed ^ u64::from(disk)));
             let host = Host { notice, ..Host::default() };
             let report = host::run(&setup, &host, &reads, devices.collect()).unwrap();
@@ -130,8 +131,8 @@ proptest! {
         blocks in strings(), piece in 1usize..50, cache_blocks in 1u32..40, disks in 1u16..4,
     ) {
         let reads = reads(&blocks, disks);
-        for method in policy::LIST {
-            let setup = Setup::of(method.spec.name, disks, cache_blocks).unwrap();
+        for method in METHODS.hinted {
+            let setup = Setup::of(method.spec.name, disks, cache_blocks, &METHODS).unwrap();
             let mut planner = Planner::new(&setup).unwrap();
             for hints in reads.hints().chunks(piece) {
                 planner.handle(PlannerInput::Hints(hints.to_vec()));
@@ -208,7 +209,7 @@ fn misses_on_a_loop_have_a_closed_form() {
 fn a_reference_to_a_block_that_lies_nowhere_is_an_error() {
     let mut reads = reads(&[0, 1, 2], 1);
     reads.places.pop();
-    let setup = Setup::of("aggressive", 1, 2).unwrap();
+    let setup = Setup::of("aggressive", 1, 2, &METHODS).unwrap();
     let devices: Vec<Box<dyn Device>> = vec![Box::new(Constant::new(Nanos(1)))];
     let ran = host::run(&setup, &Host::default(), &reads, devices);
     assert_eq!(ran, Err(HostError::Unplaced));
@@ -217,10 +218,10 @@ fn a_reference_to_a_block_that_lies_nowhere_is_an_error() {
 #[test]
 fn too_few_disks_or_devices_are_an_error() {
     let reads = reads(&[0, 1, 2], 3);
-    let setup = Setup::of("aggressive", 2, 2).unwrap();
+    let setup = Setup::of("aggressive", 2, 2, &METHODS).unwrap();
     let ran = host::run(&setup, &Host::default(), &reads, Vec::new());
     assert_eq!(ran, Err(HostError::Disks(3)));
-    let setup = Setup::of("aggressive", 3, 2).unwrap();
+    let setup = Setup::of("aggressive", 3, 2, &METHODS).unwrap();
     let ran = host::run(&setup, &Host::default(), &reads, Vec::new());
     assert_eq!(ran, Err(HostError::Devices(0)));
 }
@@ -229,9 +230,9 @@ fn too_few_disks_or_devices_are_an_error() {
 fn one_seed_gives_one_run() {
     let mut random = Random::new(3);
     let blocks: Vec<u32> = (0..400).map(|_| random.below(50) as u32).collect();
-    for method in policy::LIST {
+    for method in METHODS.hinted {
         let run = || {
-            let setup = Setup::of(method.spec.name, 2, 20).unwrap();
+            let setup = Setup::of(method.spec.name, 2, 20, &METHODS).unwrap();
             let devices = (0..2).map(failing).collect();
             host::run(&setup, &Host::default(), &reads(&blocks, 2), devices).unwrap()
         };

@@ -3,9 +3,10 @@
 //!
 //! Traces, devices and requests are random; proptest prints and keeps a failing case.
 
-use forerun_core::hinted::{Setup, policy};
+use forerun_baselines::{METHODS, PRESETS};
+use forerun_core::hinted::Setup;
 use forerun_core::settings::Notice;
-use forerun_core::{Bytes, Nanos, preset};
+use forerun_core::{Bytes, Nanos};
 use forerun_sim::device::needs::{Needs, Run};
 use forerun_sim::device::{Device, Request, array::Array};
 use forerun_sim::hinted::host::Host;
@@ -158,7 +159,7 @@ impl Case {
 
     fn hinted(&self, method: &str) -> forerun_sim::simulate::Outcome {
         let disks = self.recorded.disks(self.disks);
-        let setup = Setup::of(method, disks, self.cache_blocks).unwrap();
+        let setup = Setup::of(method, disks, self.cache_blocks, &METHODS).unwrap();
         let bytes = self.source.manner.block_bytes;
         let reads = self.recorded.reads(self.disks, self.layout, bytes);
         hinted(&setup, &self.host, &reads, self.devices()).unwrap()
@@ -241,7 +242,7 @@ proptest! {
     fn no_hinted_run_is_below_its_bound(seed: u64) {
         let case = Case::new(seed);
         let placing = case.placing();
-        for method in policy::LIST {
+        for method in METHODS.hinted {
             let outcome = case.hinted(method.spec.name);
             let bound = bound::by_block(
                 &case.recorded, &placing, case.cache_blocks, &case.host, outcome.compute,
@@ -267,7 +268,7 @@ proptest! {
         let needs = placing.file_needs();
         prop_assert_eq!(&bound::needs_of(&streamed, bytes), &needs);
         let array = Array::new(case.devices(), Bytes(bytes.into()));
-        for preset in preset::LIST {
+        for preset in PRESETS {
             let mut settings = preset.settings(Bytes(64 << 20)).unwrap();
             settings.block_bytes = bytes;
             let run = engine(settings, case.host.driver, &streamed, case.devices());
@@ -361,7 +362,7 @@ fn a_random_permutation_of_blocks_is_missed_by_every_preset() {
     for devices in [1, 16] {
         let input = permutation(devices, false);
         let grid = Grid::new(&input, &disk, Nanos(0));
-        for preset in preset::LIST {
+        for preset in PRESETS {
             let run = grid.plan(&Simulated::Engine(preset), Some(1), 640, &|_| Ok(()));
             let (outcome, _) = grid.run(&run.unwrap()).unwrap();
             let (misses, reads) = (outcome.misses, outcome.reads);

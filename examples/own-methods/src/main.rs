@@ -15,7 +15,7 @@ mod reclaim;
 use std::error::Error;
 
 use forerun_core::spec::Choice;
-use forerun_core::{Bytes, Settings, preset};
+use forerun_core::{Bytes, Settings};
 use forerun_sim::world::Striping;
 use forerun_sim::{Report, Scene, workload};
 
@@ -35,7 +35,7 @@ fn run(settings: Settings, striping: Option<Striping>) -> Result<Report, Box<dyn
 }
 
 fn built_in() -> Result<Settings, Box<dyn Error>> {
-    Ok(preset::find("linux-2.6.24")?.settings(Bytes(32 << 20))?)
+    Ok(forerun_baselines::preset("linux-2.6.24")?.settings(Bytes(32 << 20))?)
 }
 
 fn own() -> Result<(Settings, Striping), Box<dyn Error>> {

@@ -6,7 +6,8 @@
 use std::path::PathBuf;
 
 use clap::{Args as Group, ValueEnum};
-use forerun_core::{Bytes, Nanos, hinted, preset, settings};
+use forerun_baselines::METHODS;
+use forerun_core::{Bytes, Nanos, preset};
 
 use super::files::{Storage, parse_read_bytes, without_walks};
 use super::{Composition, Format, Hinted, Noticing, methods_help, parse_count};
@@ -47,8 +48,8 @@ pub struct Bench {
 
     /// The method that follows hints in place of the preset's, as name or name(param=value,..), or
     /// none
-    #[arg(long, value_name = "METHOD", long_help = methods_help("hinted", hinted::policy::LIST))]
-    #[arg(value_parser = |text: &str| settings::parse_hinted(text).map(Hinted))]
+    #[arg(long, value_name = "METHOD", long_help = methods_help("hinted", METHODS.hinted))]
+    #[arg(value_parser = |text: &str| METHODS.hinted(text).map(Hinted))]
     pub hinted: Option<Hinted>,
 
     #[allow(missing_docs)]

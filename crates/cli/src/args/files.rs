@@ -87,7 +87,7 @@ pub struct Read {
 
     /// Named composition of methods (see `forerun list presets`)
     #[arg(long, value_name = "NAME", default_value = preset::ONCE)]
-    #[arg(value_parser = |name: &str| preset::find(name))]
+    #[arg(value_parser = |name: &str| forerun_baselines::preset(name))]
     pub preset: &'static preset::Preset,
 
     #[allow(missing_docs)]

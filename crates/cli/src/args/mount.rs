@@ -106,7 +106,7 @@ pub struct Mount {
 
     /// Named composition of methods (see `forerun list presets`)
     #[arg(long, value_name = "NAME", default_value = "mount")]
-    #[arg(value_parser = |name: &str| preset::find(name))]
+    #[arg(value_parser = |name: &str| forerun_baselines::preset(name))]
     pub preset: &'static preset::Preset,
 
     #[command(flatten)]

@@ -7,9 +7,10 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use forerun_baselines::METHODS;
 use forerun_core::preset::{self, Preset};
 use forerun_core::spec::{Choice, Method};
-use forerun_core::{Bytes, Nanos, Settings, hinted};
+use forerun_core::{Bytes, Nanos, Settings};
 use forerun_sim::announce::Announced;
 use forerun_sim::workload::{self, Step, Steps, Workload};
 
@@ -63,11 +64,11 @@ impl FromStr for Contender {
         if name == "kernel" {
             return Ok(Self::Kernel);
         }
-        let hinted = hinted::policy::LIST.iter().find(|m| m.spec.name == name);
+        let hinted = METHODS.hinted.iter().find(|m| m.spec.name == name);
         if let Some(method) = hinted {
             return Ok(Self::Hinted(method));
         }
-        preset::find(name)
+        forerun_baselines::preset(name)
             .map(Self::Preset)
             .map_err(|e| format!("{e}, kernel, or with --hints a hinted method"))
     }

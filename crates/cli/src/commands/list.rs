@@ -7,11 +7,10 @@
 
 use std::io::Write;
 
+use forerun_baselines::{METHODS, PRESETS};
+use forerun_core::preset;
 use forerun_core::preset::Preset;
 use forerun_core::spec::{Knows, Method, Spec};
-use forerun_core::{
-    depth, detect, dispatch, hinted, measure, next_file, preset, reclaim, shape, split,
-};
 use forerun_sim::trace::format;
 use serde_json::{Map, Value, json};
 
@@ -43,20 +42,20 @@ fn shown(what: Option<Listed>, part: Listed) -> bool {
 fn families(what: Option<Listed>) -> Vec<Family> {
     let mut families = Vec::new();
     if shown(what, Listed::Methods) {
-        families.push(("detect", specs(detect::LIST)));
-        families.push(("depth", specs(depth::LIST)));
-        families.push(("shape", specs(shape::LIST)));
-        families.push(("dispatch", specs(dispatch::LIST)));
-        families.push(("reclaim", specs(reclaim::LIST)));
-        families.push(("split", specs(split::LIST)));
-        families.push(("next_file", specs(next_file::LIST)));
-        families.push(("measure", specs(measure::LIST)));
+        families.push(("detect", specs(METHODS.detect)));
+        families.push(("depth", specs(METHODS.depth)));
+        families.push(("shape", specs(METHODS.shape)));
+        families.push(("dispatch", specs(METHODS.dispatch)));
+        families.push(("reclaim", specs(METHODS.reclaim)));
+        families.push(("split", specs(METHODS.split)));
+        families.push(("next_file", specs(METHODS.next_file)));
+        families.push(("measure", specs(METHODS.measure)));
     }
     if shown(what, Listed::Devices) {
         families.push(("devices", specs(forerun_sim::device::LIST)));
     }
     if shown(what, Listed::Hinted) {
-        families.push(("hinted", specs(hinted::policy::LIST)));
+        families.push(("hinted", specs(METHODS.hinted)));
     }
     if shown(what, Listed::Schedulers) {
         families.push(("schedulers", specs(forerun_sim::device::scheduler::LIST)));
@@ -98,7 +97,7 @@ fn table(what: Option<Listed>) -> String {
     let width = terminal::size().map_or(WIDTH, |(columns, _)| columns.into());
     let mut parts = Vec::new();
     if shown(what, Listed::Presets) {
-        let entries = preset::LIST.iter().map(|p| {
+        let entries = PRESETS.iter().map(|p| {
             let methods = words(&composition(p));
             (
                 p.name.to_owned(),
@@ -224,7 +223,7 @@ fn json_of(what: Option<Listed>) -> Value {
     if shown(what, Listed::Presets) {
         all.insert(
             "presets".into(),
-            preset::LIST.iter().map(json_of_preset).collect(),
+            PRESETS.iter().map(json_of_preset).collect(),
         );
     }
     for (family, specs) in families(what) {

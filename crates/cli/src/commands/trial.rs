@@ -121,7 +121,7 @@ fn side(
             ))?;
             let preset = forerun_core::preset::DEFAULT;
             let preset =
-                forerun_core::preset::find(preset).map_err(|e| Failure::Run(e.to_string()))?;
+                forerun_baselines::preset(preset).map_err(|e| Failure::Run(e.to_string()))?;
             let settings = preset.settings(args.memory).map_err(name_the_flag)?;
             Ok(Box::new(Engine {
                 folder: chosen.folder.clone(),

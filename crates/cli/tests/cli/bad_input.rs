@@ -201,7 +201,7 @@ fn unknown_methods_and_parameters() {
         said,
         str![[r#"
 $ forerun bench --depth deep
-error: invalid value 'deep' for '--depth <METHOD>': no depth method "deep": there is fixed, competitive, growing, learned
+error: invalid value 'deep' for '--depth <METHOD>': no depth method "deep": there is growing, fixed, competitive
 $ forerun bench --depth fixed(depth_bytes=1)
 error: invalid value 'fixed(depth_bytes=1)' for '--depth <METHOD>': depth_bytes=1: must lie from 512 to 1073741824
 $ forerun bench --depth fixed(depth=4096)
@@ -300,7 +300,7 @@ Usage: forerun bench --hints --wrong-percent <N> [DIR|FILE]...
 $ forerun bench --hints --wrong-percent 101
 error: invalid value '101' for '--wrong-percent <N>': 101 is not in 0..=100
 $ forerun bench --hints --hinted forstall
-error: invalid value 'forstall' for '--hinted <METHOD>': no hinted method "forstall": there is demand-lru, demand-opt, fixed-horizon, aggressive, reverse-aggressive, forestall
+error: invalid value 'forstall' for '--hinted <METHOD>': no hinted method "forstall": there is forestall, demand-lru, demand-opt, fixed-horizon, aggressive, reverse-aggressive
 $ forerun bench --hints --hinted forestall(horizon_refs=9999999)
 error: invalid value 'forestall(horizon_refs=9999999)' for '--hinted <METHOD>': horizon_refs=9999999: must lie from 0 to 1048576
 $ forerun bench --hints --shared --readers 2

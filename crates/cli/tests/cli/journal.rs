@@ -1,5 +1,6 @@
 //! Journals: `replay` decides again every run that `read` and `bench` record.
 
+use forerun_baselines::METHODS;
 use std::fs;
 
 use super::{Folder, bytes, forerun, output_of};
@@ -33,7 +34,7 @@ fn every_hinted_method_replays_in_both_clocks() {
     let folder = Folder::new();
     let journal = folder.name("journal");
     let disks = "--emulate switching=100us,rate=1GB/s --disks 2 --memory 1MiB --file-bytes 1MB";
-    for method in forerun_core::hinted::policy::LIST {
+    for method in METHODS.hinted {
         for clock in ["real", "virtual"] {
             let name = method.spec.name;
             let run = format!("--clock {clock} --hints --wrong-percent 10 {disks} --preset {name}");

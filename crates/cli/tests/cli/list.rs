@@ -2,7 +2,7 @@
 
 use std::process::{Command, Stdio};
 
-use forerun_core::{depth, detect, dispatch, hinted, preset, reclaim};
+use forerun_baselines::{METHODS, PRESETS};
 use serde_json::Value;
 use snapbox::cmd::cargo_bin;
 
@@ -11,13 +11,13 @@ use super::output_of;
 #[test]
 fn every_preset_and_method_has_a_line() {
     let text = output_of("list");
-    let names = preset::LIST.iter().map(|p| p.name);
-    let names = names.chain(detect::LIST.iter().map(|m| m.spec.name));
-    let names = names.chain(depth::LIST.iter().map(|m| m.spec.name));
-    let names = names.chain(dispatch::LIST.iter().map(|m| m.spec.name));
-    let names = names.chain(reclaim::LIST.iter().map(|m| m.spec.name));
+    let names = PRESETS.iter().map(|p| p.name);
+    let names = names.chain(METHODS.detect.iter().map(|m| m.spec.name));
+    let names = names.chain(METHODS.depth.iter().map(|m| m.spec.name));
+    let names = names.chain(METHODS.dispatch.iter().map(|m| m.spec.name));
+    let names = names.chain(METHODS.reclaim.iter().map(|m| m.spec.name));
     let names = names.chain(forerun_sim::device::LIST.iter().map(|m| m.spec.name));
-    let names = names.chain(hinted::policy::LIST.iter().map(|m| m.spec.name));
+    let names = names.chain(METHODS.hinted.iter().map(|m| m.spec.name));
     let names = names.chain(
         forerun_sim::device::scheduler::LIST
             .iter()
@@ -130,7 +130,7 @@ fn json_is_one_object_with_a_key_a_family() {
             "workloads"
         ]
     );
-    assert_eq!(all["presets"].as_array().unwrap().len(), preset::LIST.len());
+    assert_eq!(all["presets"].as_array().unwrap().len(), PRESETS.len());
     let fixed = all["depth"]
         .as_array()
         .unwrap()

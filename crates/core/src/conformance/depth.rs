@@ -1,23 +1,16 @@
-//! The suite of the depth methods: limits over facts of all sizes, before and after windows were
-//! opened and streams ended.
+//! The suite of the depth methods: limits over facts of all sizes.
 
 use alloc::boxed::Box;
 use alloc::format;
 use alloc::vec::Vec;
 
 use super::{Broken, Random, Rule, Rules};
-use crate::depth::{
-    Depth, DeviceFacts, Ended, NEW_DEPTHS_MAX, NEW_MAX, Opened, Stake, StreamFacts,
-};
+use crate::depth::{Depth, DeviceFacts, NEW_DEPTHS_MAX, NEW_MAX, StreamFacts};
 use crate::profile::{Profile, RATE_RANGE, SWITCHING_MAX};
-use crate::units::{Bytes, DeviceId, Nanos};
+use crate::units::{Bytes, Nanos};
 
 /// Questions a seed asks.
 const QUESTIONS: usize = 300;
-/// How often it tells of each window or end, and asks again.
-const ROUNDS: usize = 3;
-/// For a hundred and more devices: 16 KiB each.
-const STATE_MAX: u64 = 2 << 20;
 
 /// A stream on a device.
 #[derive(Clone, Debug)]
@@ -25,7 +18,6 @@ struct Case {
     stream: StreamFacts,
     profile: Profile,
     distance: Bytes,
-    id: DeviceId,
     streams: u32,
 }
 
@@ -43,18 +35,8 @@ impl Case {
             last_window: Bytes(random.magnitude(34)),
             waited: random.one_in(2),
             location: Bytes(random.magnitude(40)),
-            ahead: Bytes(random.magnitude(34)),
-            is_early: random.one_in(2),
-            continues: random.one_in(2),
-            members: random.magnitude(4) as u32,
-            stake: Stake {
-                is_begun: random.one_in(2),
-                spent: random.magnitude(63) as i64 - random.magnitude(63) as i64,
-                held: random.magnitude(63) as i64 - random.magnitude(63) as i64,
-            },
         };
         let distance = Bytes(random.magnitude(40));
-        let id = DeviceId(random.magnitude(8) as u16);
         let servers = 1 + random.magnitude(10) as u32;
         let mut profile = profile.with_servers(servers).unwrap_or_default();
         if random.one_in(2) {
@@ -62,7 +44,6 @@ impl Case {
         }
         let streams = random.magnitude(8) as u32;
         Self {
-            id,
             streams,
             stream,
             profile,
@@ -74,7 +55,6 @@ impl Case {
         DeviceFacts {
             profile: &self.profile,
             distance: self.distance,
-            id: self.id,
             streams: self.streams,
         }
     }
@@ -87,20 +67,6 @@ impl Case {
     fn most(&self) -> Bytes {
         let depth = self.device().depth(self.stream.location);
         Bytes(NEW_MAX.0.max(depth.0.saturating_mul(NEW_DEPTHS_MAX)))
-    }
-
-    /// A window of this stream, or its end.
-    fn tell(&self, method: &mut dyn Depth, window: Option<Opened>) {
-        let Some(window) = window else {
-            let ended = Ended {
-                consumed: self.stream.consumed,
-                members: self.stream.members,
-                is_cut: self.stream.waited,
-                stake: self.stream.stake,
-            };
-            return method.ended(&ended, &self.device());
-        };
-        method.opened(&self.stream, &self.device(), &window);
     }
 
     /// The same stream at its first window.
@@ -121,7 +87,7 @@ pub fn depth(make: &dyn Fn() -> Box<dyn Depth>, seed: u64, but: &[Rule]) -> Resu
     let rules = Rules { seed, but };
     let mut random = Random(seed);
     let cases: Vec<Case> = (0..QUESTIONS).map(|_| Case::draw(&mut random)).collect();
-    let (mut method, mut again) = (make(), make());
+    let (method, again) = (make(), make());
     let limit = |case: &Case| case.ask(&*method, &case.stream);
     let limits: Vec<Bytes> = cases.iter().map(limit).collect();
     let is_cap = limits.iter().all(|limit| *limit == limits[0]);
@@ -153,45 +119,5 @@ pub fn depth(make: &dyn Fn() -> Box<dyn Depth>, seed: u64, but: &[Rule]) -> Resu
         let how = || format!("{limit:?} and then {answers:?} bytes for {case:?}");
         rules.check(Rule::Deterministic, answers == [*limit; 2], how)?;
     }
-    for round in 0..ROUNDS {
-        for case in &cases {
-            let bytes = Bytes(random.magnitude(36));
-            let is_last = random.one_in(4);
-            let window = random.one_in(2).then_some(Opened { bytes, is_last });
-            case.tell(&mut *method, window);
-            case.tell(&mut *again, window);
-        }
-        told(&rules, &cases, [&*method, &*again], is_cap, round)?;
-    }
     Ok(())
-}
-
-/// The same for two methods that were told the same.
-fn told(
-    rules: &Rules<'_>,
-    cases: &[Case],
-    methods: [&dyn Depth; 2],
-    is_cap: bool,
-    round: usize,
-) -> Result<(), Broken> {
-    for case in cases {
-        let stream = &case.stream;
-        let advice = methods.map(|method| method.advise(stream, &case.device()));
-        let limits = methods.map(|method| case.ask(method, stream));
-        let how = || format!("{advice:?} and {limits:?} for {case:?} in round {round}");
-        let limit = limits[0];
-        rules.check(Rule::DepthZero, limit.0 > 0, how)?;
-        rules.check(Rule::DepthCoversAsked, is_cap || limit >= stream.asked, how)?;
-        let is_bounded = limit <= stream.asked.max(stream.consumed).max(case.most());
-        rules.check(
-            Rule::DepthBounded,
-            is_bounded && advice[0].floor <= limit,
-            how,
-        )?;
-        let is_same = advice[0] == advice[1] && limits == [advice[0].limit; 2];
-        rules.check(Rule::Deterministic, is_same, how)?;
-    }
-    let held = methods[0].state_bytes();
-    let how = || format!("{held} bytes held in round {round}");
-    rules.check(Rule::DepthBounded, held <= STATE_MAX, how)
 }

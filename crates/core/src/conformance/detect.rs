@@ -41,16 +41,11 @@ struct BlockState {
 
 struct View<'a> {
     run: &'a DetectRun<'a>,
-    lean: u32,
 }
 
 impl Ahead for View<'_> {
     fn limit(&self) -> u32 {
         self.run.limit
-    }
-
-    fn async_size(&self, size: u32) -> u32 {
-        (size >> self.lean).max(1)
     }
 
     fn cached(&self, block: Block) -> bool {
@@ -233,8 +228,7 @@ impl<'a> DetectRun<'a> {
         access: &Access,
         question: impl Fn(&mut dyn Detect, &View<'_>) -> Option<Window>,
     ) -> Result<Option<Window>, Broken> {
-        let lean = self.random.magnitude(2) as u32;
-        let view = View { run: self, lean };
+        let view = View { run: self };
         let answer = question(self.method.borrow_mut().as_mut(), &view);
         self.answers.push(answer);
         if let Some(window) = answer {

@@ -245,7 +245,7 @@ impl ReclaimRun {
                 self.memory.abandoned(frame);
             }
         }
-        self.readers[reader].0.clear(false);
+        self.readers[reader].0.clear();
         self.follow(reader);
         self.readers[reader].1 = 0;
     }
@@ -263,7 +263,7 @@ impl ReclaimRun {
             self.memory.vacated(frame, true);
         }
         self.memory.sweep();
-        self.readers[reader].0.clear(false);
+        self.readers[reader].0.clear();
         self.follow(reader);
     }
 

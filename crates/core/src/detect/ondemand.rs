@@ -17,8 +17,7 @@
 //!    have windows of their own, and a read that belongs to one is decided before all this.
 //!
 //! Sizes: first window and ramp as in `initial_size` and `next_size`. With a limit of 32 pages
-//! and reads of one page this gives Wu 2010's Table 2: (0, 4, 3), (4, 8, 8), (12, 16, 16). Where
-//! the depth stage knows how long streams are, it gives a floor, and there is no ramp.
+//! and reads of one page this gives Wu 2010's Table 2: (0, 4, 3), (4, 8, 8), (12, 16, 16).
 
 mod account;
 mod confirm;
@@ -142,8 +141,8 @@ impl OnDemand {
                 .map(Block)
                 .filter(|b| !ahead.cached(*b))
         })?;
-        let size = next_size(missing.0 - marked.0, limit).max(ahead.floor());
-        self.open(missing, size, ahead.async_size(size))
+        let size = next_size(missing.0 - marked.0, limit);
+        self.open(missing, size, size)
     }
 
     /// Case 3.
@@ -165,12 +164,10 @@ impl OnDemand {
     }
 
     fn begin(&mut self, access: &Access, ahead: &dyn Ahead) -> Option<Window> {
-        let size = initial_size(access.count, ahead.limit()).max(ahead.floor());
-        let rest = size.saturating_sub(access.count);
-        let behind = match ahead.floor() {
-            0 if rest > 0 => rest,
+        let size = initial_size(access.count, ahead.limit());
+        let behind = match size.saturating_sub(access.count) {
             0 => size,
-            _ => ahead.async_size(size).min(rest.max(1)),
+            rest => rest,
         };
         self.open(access.block, size, behind)
     }
@@ -243,9 +240,9 @@ impl OnDemand {
     /// The published rule.
     fn forward(&mut self, cause: Cause, access: &Access, ahead: &dyn Ahead) -> Option<Window> {
         if let Some(window) = self.expected(access.block, ahead) {
-            let size = next_size(self.decided, ahead.limit()).max(ahead.floor());
+            let size = next_size(self.decided, ahead.limit());
             let start = Block(window.start.0 + window.size);
-            return self.open(start, size, ahead.async_size(size));
+            return self.open(start, size, size);
         }
         match cause {
             Cause::Mark if self.inside_own(access.block) && self.density_percent > 0 => None,

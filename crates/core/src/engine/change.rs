@@ -97,7 +97,7 @@ impl Engine {
         self.readers.get(&id)?;
         self.abandon_reads(id);
         self.abandon_streams(id);
-        self.change_streams(id, |streams| streams.clear(false));
+        self.change_streams(id, |streams| streams.clear());
         self.forget_announced(id);
         self.close_ahead(id);
         self.close_hints(id);
@@ -154,7 +154,7 @@ impl Engine {
             .collect()
     }
 
-    /// Lengths learned of a file's readers do not hold for its new content.
+    /// Patterns of a file's readers do not hold for its new content.
     fn forget_patterns(&mut self, file: FileId) {
         let readers: Vec<ReaderId> = self
             .readers
@@ -163,7 +163,7 @@ impl Engine {
             .map(|(id, _)| *id)
             .collect();
         for id in readers {
-            self.change_streams(id, |streams| streams.clear(true));
+            self.change_streams(id, |streams| streams.clear());
             self.forget_announced(id);
             let fresh = self.settings.detect.build();
             if let Some(reader) = self.readers.get_mut(&id) {

@@ -2,8 +2,7 @@
 //!
 //! Called wherever streams change, a frame is needed, a block arrives or a window opens. Here
 //! stands which stream a block belongs to; `memory/prefetched.rs` has the other half, the order of
-//! streams and their blocks. Of the other stages it calls [`learn`](super::learn) alone, for streams
-//! that ended.
+//! streams and their blocks. It calls no other stage.
 //!
 //! A stream that has lost its last block is shorter from then on, and its reader's detector does
 //! not learn of it: the miss to come lies inside the window, and counts as thrashing.
@@ -66,10 +65,6 @@ impl Engine {
             self.active_streams = self.active_streams + after - before;
         }
         self.memory.follow(reader, state.file, &mut state.streams);
-        let ended = state.streams.take_ended();
-        if !ended.is_empty() {
-            self.learn_ends(reader, &ended);
-        }
     }
 
     /// The program behind a reader has used so much processor time.

@@ -7,17 +7,12 @@
 //! `unread_percent` of the memory, each the same part. A window may not take its stream above
 //! that part, but it always holds the demand, so a stream never stops moving and is never
 //! worse off than without a window.
-//!
-//! A depth method that learns is told of each window once it is known how much of it the memory
-//! allowed, and may say that the next one is not worth opening before it is missed: then the mark
-//! is passed, and the miss opens it.
 
 use super::Engine;
-use super::learn::is_there;
 use super::place::FILE;
 use super::read::READER;
 use crate::deferred::DeferredRequest;
-use crate::depth::{Advice, StreamFacts};
+use crate::depth::{DeviceFacts, StreamFacts};
 use crate::detect::{Access, Ahead, Cause, Direction, Window};
 use crate::known;
 use crate::profile::Profile;
@@ -29,8 +24,6 @@ struct View<'a> {
     table: &'a Table,
     file: FileId,
     limit: u32,
-    floor: u32,
-    behind_mark: u32,
     room: u32,
     block_bytes: u32,
     in_flight_max: u32,
@@ -41,14 +34,6 @@ struct View<'a> {
 impl Ahead for View<'_> {
     fn limit(&self) -> u32 {
         self.limit
-    }
-
-    fn async_size(&self, size: u32) -> u32 {
-        size.min(self.behind_mark).max(1)
-    }
-
-    fn floor(&self) -> u32 {
-        self.floor.min(self.limit)
     }
 
     fn cached(&self, block: Block) -> bool {
@@ -80,9 +65,6 @@ impl Ahead for View<'_> {
 /// Bounds of the next window of a stream.
 struct Bounds {
     limit: u32,
-    floor: u32,
-    behind_mark: u32,
-    is_early: bool,
     /// Most blocks that the share of memory allows.
     room: u32,
 }
@@ -164,7 +146,6 @@ impl Engine {
         let Some(file) = known(self.readers.get(&reader), READER).map(|r| r.file) else {
             return;
         };
-        let continues = self.continues(file, &window);
         for (first, count) in window.pieces() {
             let extent = Extent { file, first, count };
             self.adopt(reader, extent);
@@ -175,12 +156,9 @@ impl Engine {
             {
                 state.detect.cut(end);
                 self.change_streams(reader, |streams| streams.cut(window.start, end));
-                let end = end.0.into();
-                self.learn_window(reader, demand, &window, end, continues);
                 return;
             }
         }
-        self.learn_window(reader, demand, &window, window.end(), continues);
     }
 
     /// Fetches the beginning of a file that no read has asked for, as a window of this reader; its
@@ -211,7 +189,7 @@ impl Engine {
         let demand = access.extent(file);
         // Two windows at most: the current one and the one ahead.
         for _ in 0..2 {
-            let window = self.ask(reader, access, false, |detect, access, view| {
+            let window = self.ask(reader, access, |detect, access, view| {
                 detect.read(access, view)
             });
             if window.is_none() {
@@ -222,25 +200,19 @@ impl Engine {
     }
 
     fn decide(&mut self, reader: ReaderId, cause: Cause, access: Access) -> Option<Window> {
-        let is_early = cause == Cause::Mark;
-        self.ask(reader, access, is_early, |detect, access, view| {
+        self.ask(reader, access, |detect, access, view| {
             detect.trigger(cause, access, view)
         })
     }
 
-    /// Puts a question to the reader's detector, and notes the window in its stream. One that is
-    /// early is not put if the depth method would rather wait.
+    /// Puts a question to the reader's detector, and notes the window in its stream.
     fn ask(
         &mut self,
         reader: ReaderId,
         access: Access,
-        is_early: bool,
         question: impl FnOnce(&mut dyn crate::detect::Detect, &Access, &dyn Ahead) -> Option<Window>,
     ) -> Option<Window> {
-        let bounds = self.bounds(reader, &access, is_early)?;
-        if is_early && !bounds.is_early {
-            return None;
-        }
+        let bounds = self.bounds(reader, &access)?;
         let file = known(self.readers.get(&reader), READER)?.file;
         let place = self.place(file, access.block)?;
         let device = self.devices.get(&place.device)?;
@@ -251,8 +223,6 @@ impl Engine {
             table: &self.memory.table,
             file,
             limit: bounds.limit,
-            floor: bounds.floor,
-            behind_mark: bounds.behind_mark,
             room: spare.saturating_sub(self.memory.reserve()),
             block_bytes: self.settings.block_bytes,
             in_flight_max: self.settings.in_flight_max,
@@ -273,75 +243,63 @@ impl Engine {
         Some(window)
     }
 
-    /// How long the next window may be, and how much of it should lie behind the mark.
-    fn bounds(&self, reader: ReaderId, access: &Access, is_early: bool) -> Option<Bounds> {
+    /// How long the next window may be.
+    fn bounds(&self, reader: ReaderId, access: &Access) -> Option<Bounds> {
         let state = self.readers.get(&reader)?;
         let new = Stream::new(access.block, Direction::Forward, self.now);
         let known = state.streams.of_read(access.block, access.count);
         let stream = known.unwrap_or(&new);
-        let deep = self.deep(reader, access, stream, is_early)?;
-        let bounds = Bounds {
-            limit: saturate(deep.limit.0),
-            floor: saturate(deep.floor.0),
-            behind_mark: saturate(deep.behind_mark.0),
-            is_early: deep.is_early,
-            room: u32::MAX,
-        };
+        let limit = saturate(self.deep(reader, access, stream)?);
         let Some(share) = self.share(stream) else {
-            return Some(bounds);
+            return Some(Bounds {
+                limit,
+                room: u32::MAX,
+            });
         };
         let room = share
             .saturating_sub(stream.ahead())
             .max(u64::from(access.count));
         Some(Bounds {
-            limit: bounds.limit.min(saturate(room)),
+            limit: limit.min(saturate(room)),
             room: saturate(room),
-            ..bounds
         })
     }
 
     /// Limit of the depth method, in blocks instead of bytes, and cut to the slice: of each member
     /// of the file's layout alike, since a long window spreads over all of them.
-    fn deep(
-        &self,
-        reader: ReaderId,
-        access: &Access,
-        stream: &Stream,
-        is_early: bool,
-    ) -> Option<Advice> {
+    fn deep(&self, reader: ReaderId, access: &Access, stream: &Stream) -> Option<u64> {
         let unit = u64::from(self.settings.block_bytes);
         let (here, device) = self.device_of(reader, access.block)?;
         let end = stream.next_block().unwrap_or(access.block);
         let (next, next_device) = self.device_of(reader, end)?;
-        let members = self.spread(self.readers.get(&reader)?.file);
+        let all = u64::from(self.spread(self.readers.get(&reader)?.file));
         let facts = StreamFacts {
             asked: Bytes(u64::from(access.count) * unit),
+            consumed: Bytes(stream.consumed() * unit),
+            last_window: Bytes(u64::from(stream.last_window) * unit),
+            waited: stream.waited,
             location: here.position,
-            is_early,
-            continues: is_there(next_device, next.position),
-            members,
-            ..self.stream_facts(stream)
         };
-        let advice = self
-            .depth
-            .advise(&facts, &self.device_facts(here.device, device, stream));
+        let device = DeviceFacts {
+            profile: device.profile(),
+            distance: device.distance,
+            streams: u32::try_from(self.streams_with(stream)).unwrap_or(u32::MAX),
+        };
+        let limit = self.depth.limit(&facts, &device).0;
         let slice = self.slice_left(next_device, next.position.0).0;
-        let all = u64::from(members);
         let times = if self.depth.is_for_each_device() {
             all
         } else {
             1
         };
-        let blocks = |bytes: Bytes| {
-            let bytes = bytes.0.saturating_mul(times).min(slice.saturating_mul(all));
-            Bytes(bytes.div_ceil(unit))
-        };
-        Some(Advice {
-            limit: blocks(advice.limit).max(Bytes(1)),
-            floor: blocks(advice.floor),
-            behind_mark: Bytes(advice.behind_mark.0.div_ceil(unit)),
-            is_early: advice.is_early,
-        })
+        let bytes = limit.saturating_mul(times).min(slice.saturating_mul(all));
+        Some(bytes.div_ceil(unit).max(1))
+    }
+
+    /// Streams that have blocks ahead of their reader, and this one: at least 1.
+    fn streams_with(&self, stream: &Stream) -> usize {
+        let streams = self.active_streams + usize::from(stream.ahead() == 0);
+        streams.max(1)
     }
 
     /// Blocks a stream may have ahead of its reader; `None` if there is no bound.

@@ -94,7 +94,9 @@ const UNKNOWN: Entry = Entry {
 };
 
 impl Board {
-    pub(crate) fn new(disks: u16, capacity: u32, blocks_max: u32, hints_max: u32) -> Self {
+    /// With nothing hinted and nothing cached.
+    #[must_use]
+    pub fn new(disks: u16, capacity: u32, blocks_max: u32, hints_max: u32) -> Self {
         Self {
             capacity,
             blocks_max,
@@ -111,6 +113,13 @@ impl Board {
             occupied: 0,
             awaited: Positions::default(),
         }
+    }
+
+    /// The soonest missing block, if it is at most `horizon` references ahead.
+    #[must_use]
+    pub fn missing_within(&self, horizon: u32) -> Option<Position> {
+        let end = Position(self.here().0.saturating_add(horizon));
+        self.soonest_missing().filter(|position| *position <= end)
     }
 
     /// The disks, in order.

@@ -20,8 +20,6 @@
 mod fetches;
 mod readers;
 mod setup;
-#[cfg(test)]
-mod tests;
 mod unread;
 
 use alloc::boxed::Box;

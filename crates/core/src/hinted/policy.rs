@@ -9,12 +9,7 @@
 //!
 //! Adding one: a file in `policy/`, a `mod` line and an entry here.
 
-pub mod aggressive;
-pub mod demand_lru;
-pub mod demand_opt;
-pub mod fixed_horizon;
 pub mod forestall;
-pub mod reverse_aggressive;
 
 use alloc::boxed::Box;
 
@@ -24,14 +19,7 @@ use crate::spec::{Method, Param};
 use crate::units::{DeviceId, Nanos};
 
 /// The hinted methods. One entry a method.
-pub static LIST: &[Method<Box<dyn Policy>>] = &[
-    demand_lru::METHOD,
-    demand_opt::METHOD,
-    fixed_horizon::METHOD,
-    aggressive::METHOD,
-    reverse_aggressive::METHOD,
-    forestall::METHOD,
-];
+pub static LIST: &[Method<Box<dyn Policy>>] = &[forestall::METHOD];
 
 /// A hinted method.
 ///
@@ -74,7 +62,7 @@ pub trait Policy: core::fmt::Debug + Send {
 }
 
 /// The prefetch horizon, a parameter of two methods.
-const HORIZON: Param = Param {
+pub const HORIZON: Param = Param {
     name: "horizon_refs",
     summary: "fetch every missing block so many references ahead; 62 is 15 ms, more than a disk \
               usually takes, over the 243 us of reading a block from the cache (Kimbrel et al. 1996, section 2.6)",
@@ -84,7 +72,7 @@ const HORIZON: Param = Param {
 };
 
 /// The batch size, a parameter of three methods.
-const BATCH: Param = Param {
+pub const BATCH: Param = Param {
     name: "batch_blocks",
     summary: "most fetches a free disk gets at once; 0 takes it from Kimbrel et al. 1996, table 6 by the \
               number of disks",

@@ -3,15 +3,13 @@
 //! The bytes come from a fuzzer or from proptest, so that either can shorten a run that fails. When
 //! they are used up every number is 0.
 
+use forerun_baselines::{METHODS, PRESETS};
 use forerun_core::layout::{Array, MappedExtent};
 use forerun_core::profile::{POINTS_MAX, RATE_RANGE, SERVERS_MAX, SWITCHING_MAX};
 use forerun_core::settings::{Hinting, Notice};
 use forerun_core::spec::{Choice, Method, Param};
 use forerun_core::table::Table;
-use forerun_core::{
-    Bytes, DeviceId, Nanos, Placement, Profile, Settings, depth, detect, dispatch, hinted, layout,
-    measure, next_file, preset, reclaim, shape, split,
-};
+use forerun_core::{Bytes, DeviceId, Nanos, Placement, Profile, Settings, layout};
 
 /// The bytes that are left.
 #[derive(Debug)]
@@ -79,21 +77,21 @@ impl Draw<'_> {
 
     /// Settings of any kind: a preset's or any composition, any value for each figure.
     pub(crate) fn settings(&mut self) -> Settings {
-        let preset = &preset::LIST[self.below(preset::LIST.len())];
+        let preset = &PRESETS[self.below(PRESETS.len())];
         let mut settings = preset.settings(Bytes(64 << 20)).expect("64 MiB will do");
         if self.flag() {
-            settings.detect = self.method(detect::LIST);
-            settings.depth = self.method(depth::LIST);
-            settings.shape = self.method(shape::LIST);
-            settings.dispatch = self.method(dispatch::LIST);
-            settings.reclaim = self.method(reclaim::LIST);
-            settings.split = self.method(split::LIST);
+            settings.detect = self.method(METHODS.detect);
+            settings.depth = self.method(METHODS.depth);
+            settings.shape = self.method(METHODS.shape);
+            settings.dispatch = self.method(METHODS.dispatch);
+            settings.reclaim = self.method(METHODS.reclaim);
+            settings.split = self.method(METHODS.split);
         }
         if self.flag() {
-            settings.measure = self.method(measure::LIST);
+            settings.measure = self.method(METHODS.measure);
         }
         if self.flag() {
-            settings.next_file = self.method(next_file::LIST);
+            settings.next_file = self.method(METHODS.next_file);
         }
         if self.flag() {
             settings.block_bytes = 512 << self.below(12);
@@ -109,7 +107,7 @@ impl Draw<'_> {
         settings.hinted = match self.below(3) {
             0 => settings.hinted,
             1 => None,
-            _ => Some(self.method(hinted::policy::LIST)),
+            _ => Some(self.method(METHODS.hinted)),
         };
         let least = Table::memory_for(Table::FRAMES_MIN, settings.block_bytes);
         settings.memory.0 = least.0 + self.any() % (4 << 20);

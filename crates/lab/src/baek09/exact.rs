@@ -1,8 +1,9 @@
 //! B1 and B2: the paper's two worked examples, which need no disk.
 
+use forerun_baselines::METHODS;
+use forerun_baselines::shape::stripe::Counter;
 use forerun_core::layout::{LayoutMap, Placement};
-use forerun_core::shape::stripe::Counter;
-use forerun_core::shape::{self, Strip, Strips};
+use forerun_core::shape::{Strip, Strips};
 use forerun_core::spec::Choice;
 use forerun_core::{Block, Bytes, DeviceId};
 
@@ -67,7 +68,7 @@ const BLOCK: u64 = 4096;
 
 /// How many requests all disks get, windows ended by this shape.
 fn requests(shape: &str) -> Option<u64> {
-    let mut shape = Choice::parse("shape", shape::LIST, shape).ok()?.build();
+    let mut shape = Choice::parse("shape", METHODS.shape, shape).ok()?.build();
     let disks = (0..DISKS).map(DeviceId);
     let placement = Placement::raid0(Bytes(STRIP * BLOCK), disks, Bytes(0)).ok()?;
     let map = LayoutMap::new(&placement, BLOCK as u32)?;

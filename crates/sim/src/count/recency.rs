@@ -49,15 +49,6 @@ impl Recency {
         }
     }
 
-    /// The same, with room for blocks below `blocks`.
-    #[must_use]
-    pub fn with_blocks(capacity: usize, blocks: usize) -> Self {
-        Self {
-            links: vec![ABSENT; blocks],
-            ..Self::new(capacity)
-        }
-    }
-
     /// Uses a block, and gives up the one used longest ago if that needs its place; whether it
     /// was resident.
     pub fn touch(&mut self, block: u32) -> bool {

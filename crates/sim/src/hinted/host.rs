@@ -191,7 +191,7 @@ pub fn settings(setup: &Setup, host: &Host, references: usize) -> Result<Setting
     let frames = beside.saturating_add(setup.cache_blocks.into());
     let frames = u32::try_from(frames).unwrap_or(u32::MAX);
     let memory = Table::memory_for(frames, block_bytes);
-    let preset = preset::find("none").unwrap_or(preset::default());
+    let preset = forerun_baselines::preset("none").unwrap_or(preset::default());
     let mut settings = preset.settings(Bytes(1 << 30))?;
     settings.memory = memory;
     settings.block_bytes = block_bytes;

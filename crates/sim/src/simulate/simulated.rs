@@ -8,7 +8,8 @@
 use core::fmt;
 use core::str::FromStr;
 
-use forerun_core::hinted::policy::{self, Policy};
+use forerun_baselines::{METHODS, PRESETS};
+use forerun_core::hinted::policy::Policy;
 use forerun_core::preset::{self, Preset};
 use forerun_core::spec::{Choice, ChoiceError, Knows};
 
@@ -52,16 +53,18 @@ impl FromStr for Simulated {
 
     fn from_str(text: &str) -> Result<Self, SimulatedError> {
         let name = text.split('(').next().unwrap_or_default();
-        if policy::LIST.iter().any(|method| method.spec.name == name) {
-            let choice = Choice::parse("hinted", policy::LIST, text);
+        if METHODS.hinted.iter().any(|method| method.spec.name == name) {
+            let choice = Choice::parse("hinted", METHODS.hinted, text);
             let choice = choice.map_err(SimulatedError::Hinted)?;
             return Ok(Self::Hinted(choice, text.to_owned()));
         }
-        preset::find(text).map(Self::Engine).map_err(|_| {
-            let hinted = policy::LIST.iter().map(|method| method.spec.name);
-            let known = hinted.chain(preset::LIST.iter().map(|preset| preset.name));
-            SimulatedError::Unknown(text.to_owned(), preset::nearest(name, known))
-        })
+        forerun_baselines::preset(text)
+            .map(Self::Engine)
+            .map_err(|_| {
+                let hinted = METHODS.hinted.iter().map(|method| method.spec.name);
+                let known = hinted.chain(PRESETS.iter().map(|preset| preset.name));
+                SimulatedError::Unknown(text.to_owned(), preset::nearest(name, known))
+            })
     }
 }
 

@@ -182,11 +182,12 @@ impl Seen {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use forerun_core::{Bytes, preset};
+    use forerun_baselines::PRESETS;
+    use forerun_core::Bytes;
 
     #[test]
     fn what_was_awaited_is_one_access_and_taking_it_is_none() {
-        let settings = preset::LIST[0].settings(Bytes(16 << 20)).unwrap();
+        let settings = PRESETS[0].settings(Bytes(16 << 20)).unwrap();
         let journal = format!(
             "{}\n\
              < 0 file 0 device 0 at 0 bytes 409600\n\

@@ -1,7 +1,8 @@
 //! The rows of the table of many readers in little memory.
 
+use forerun_baselines::METHODS;
 use forerun_core::spec::Choice;
-use forerun_core::{Bytes, Nanos, Settings, dispatch, preset, reclaim};
+use forerun_core::{Bytes, Nanos, Settings};
 use forerun_sim::workload::many_readers::ManyReaders;
 use forerun_sim::{Scene, device};
 
@@ -21,11 +22,11 @@ pub(crate) const HEAD: &str = "device               MiB readers    none     lru 
 /// each request sent as it comes.
 fn settings(name: &str, memory: u64) -> Settings {
     let preset = if name == "none" { "none" } else { "forerun" };
-    let preset = preset::find(preset).expect("a preset");
+    let preset = forerun_baselines::preset(preset).expect("a preset");
     let mut settings = preset.settings(Bytes(memory)).expect("enough memory");
     if name == "lru" {
-        settings.dispatch = Choice::parse("dispatch", dispatch::LIST, "fifo").expect("a method");
-        settings.reclaim = Choice::parse("reclaim", reclaim::LIST, "lru").expect("a method");
+        settings.dispatch = Choice::parse("dispatch", METHODS.dispatch, "fifo").expect("a method");
+        settings.reclaim = Choice::parse("reclaim", METHODS.reclaim, "lru").expect("a method");
         settings.unread_percent = 100;
     }
     settings

@@ -2,9 +2,10 @@
 //!
 //! Members of 8 ms and 80 MB/s, strips of 64 KiB. MB = 10^6 bytes.
 
+use forerun_baselines::{METHODS, PRESETS};
 use forerun_core::layout::LIST;
 use forerun_core::spec::Choice;
-use forerun_core::{Bytes, Nanos, Settings, preset, shape};
+use forerun_core::{Bytes, Nanos, Settings};
 use forerun_sim::device::Device;
 use forerun_sim::phased::Phased;
 use forerun_sim::replay::replay;
@@ -131,7 +132,7 @@ fn a_member_that_fails_is_an_error_to_reads_that_need_it_and_to_no_other() {
         ..Faults::default()
     };
     for level in ["raid0", "raid10", "raid5", "raid6"] {
-        for name in preset::LIST.iter().map(|preset| preset.name) {
+        for name in PRESETS.iter().map(|preset| preset.name) {
             let mut disks = four(DISK);
             let failing = disks.remove(1);
             disks.insert(1, Box::new(Fault::new(failing, faults)));
@@ -162,7 +163,7 @@ fn files_in_pieces_are_read_as_they_lie_and_replay_line_by_line() {
             "raid5(rotation=1)",
             "linear",
         ] {
-            for shape in shape::LIST {
+            for shape in METHODS.shape {
                 let mut settings = settings("forerun", 8 << 20);
                 settings.shape = Choice::of(shape);
                 for workload in SMALL {
@@ -192,7 +193,7 @@ fn files_in_pieces_are_read_as_they_lie_and_replay_line_by_line() {
 fn on_one_device_the_shape_changes_nothing() {
     for workload in SMALL {
         let built = workload::parse(workload).unwrap();
-        let ends = shape::LIST.iter().map(|method| {
+        let ends = METHODS.shape.iter().map(|method| {
             let mut settings = settings("forerun", 16 << 20);
             settings.shape = Choice::of(method);
             let report = Scene::new(settings, disk(DISK), &*built).run(&mut ());

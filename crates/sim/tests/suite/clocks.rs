@@ -2,7 +2,8 @@
 //!
 //! The world checks each reader's sum itself; these tests check the parts.
 
-use forerun_core::{Nanos, preset};
+use forerun_baselines::PRESETS;
+use forerun_core::Nanos;
 use forerun_sim::{Report, Scene, device, workload};
 
 use crate::stage::{DISK, MEMORY, SMALL, run, settings};
@@ -18,7 +19,7 @@ fn with_driver(preset: &str, text: &str, per_fetch: u64, copy_rate: u64) -> Repo
 
 #[test]
 fn nothing_waits_on_the_instant_device() {
-    for preset in preset::LIST {
+    for preset in PRESETS {
         for text in SMALL {
             let report = run(preset.name, "instant", text);
             assert_eq!(report.stall(), Nanos(0), "{} {text}", preset.name);
@@ -30,7 +31,7 @@ fn nothing_waits_on_the_instant_device() {
 
 #[test]
 fn the_engine_counts_the_stall_that_readers_feel() {
-    for preset in preset::LIST {
+    for preset in PRESETS {
         for text in SMALL {
             let report = run(preset.name, DISK, text);
             assert_eq!(
@@ -63,7 +64,7 @@ fn the_driver_costs_what_it_is_said_to_cost() {
 #[test]
 fn copying_takes_time_at_its_rate_and_from_nobody_else() {
     let text = "many-readers(file_bytes=1048576,readers=3)";
-    for preset in preset::LIST {
+    for preset in PRESETS {
         let report = with_driver(preset.name, text, 0, 1_000_000_000);
         for reader in &report.readers {
             let least = 1_048_576;

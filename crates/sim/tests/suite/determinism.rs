@@ -1,6 +1,7 @@
 //! A scene decides its run: twice the same scene, twice the same journal.
 
-use forerun_core::{Nanos, preset};
+use forerun_baselines::PRESETS;
+use forerun_core::Nanos;
 use forerun_sim::wrap::{Fault, Faults};
 use forerun_sim::{Scene, device, workload};
 
@@ -15,7 +16,7 @@ fn the_same_scene_gives_the_same_journal() {
         delayed_per_mille: 50,
         delay_max: Nanos(30_000_000),
     };
-    for preset in preset::LIST {
+    for preset in PRESETS {
         for text in SMALL {
             let workload = workload::parse(text).unwrap();
             let run = || {

@@ -3,8 +3,9 @@
 //! 64 streams keep an 8 ms / 80 MB/s disk busy in slices of 32 competitive depths, 0.26 s each; a
 //! round of all takes 17 s.
 
+use forerun_baselines::METHODS;
 use forerun_core::spec::Choice;
-use forerun_core::{Bytes, Nanos, detect, dispatch};
+use forerun_core::{Bytes, Nanos};
 use forerun_sim::report::{ReaderReport, Report};
 use forerun_sim::workload::many_readers::ManyReaders;
 use forerun_sim::workload::{Step, Steps, Workload};
@@ -131,9 +132,9 @@ fn a_long_request_is_finished_a_depth_past_its_slice_at_most() {
         other: (0..15).map(page).collect(),
     };
     let mut settings = settings("forerun", MEMORY);
-    settings.detect = Choice::parse("detect", detect::LIST, "none").unwrap();
+    settings.detect = Choice::parse("detect", METHODS.detect, "none").unwrap();
     let slices = "continuing(slice_switches=1,round_switches=1)";
-    settings.dispatch = Choice::parse("dispatch", dispatch::LIST, slices).unwrap();
+    settings.dispatch = Choice::parse("dispatch", METHODS.dispatch, slices).unwrap();
     settings.request_max = Bytes(65_536);
     let device = device::parse(DISK).unwrap();
     let report = Scene::new(settings, device, &workload)

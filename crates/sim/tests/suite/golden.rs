@@ -9,7 +9,7 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use forerun_core::preset;
+use forerun_baselines::PRESETS;
 use forerun_core::spec::Spec;
 use forerun_sim::device::{self, model};
 use forerun_sim::workload;
@@ -100,7 +100,7 @@ fn grid() -> String {
                 "wasted_KiB",
                 "stall_us"
             );
-            for preset in preset::LIST {
+            for preset in PRESETS {
                 text.push_str(&line(preset.name, device, &workload));
             }
         }

@@ -3,7 +3,8 @@
 //! One process reads pieces of two files in a shuffled order; the files lie on two disks of 8 ms
 //! and 80 MB/s. The order has no pattern, so without hints one disk works at a time.
 
-use forerun_core::{Bytes, Settings, hinted, settings};
+use forerun_baselines::METHODS;
+use forerun_core::{Bytes, Settings};
 use forerun_sim::announce::Announced;
 use forerun_sim::device::{self, Device};
 use forerun_sim::workload::{self, Announcements, Steps, Turns, Workload};
@@ -27,7 +28,7 @@ struct Run {
 
 fn with(policy: &str) -> Run {
     let mut settings = stage::settings("forerun", MEMORY);
-    settings.hinted = settings::parse_hinted(policy).unwrap();
+    settings.hinted = METHODS.hinted(policy).unwrap();
     Run {
         settings,
         disks: 2,
@@ -116,7 +117,7 @@ fn forestall_hides_the_disks_behind_computing() {
 /// wrong; and where half are, the other half gains more than it costs.
 #[test]
 fn wrong_and_missing_hints_cost_little_against_none() {
-    for method in hinted::policy::LIST {
+    for method in METHODS.hinted {
         let policy = method.spec.name;
         let without = with("none").on(SHUFFLED).elapsed.0;
         for (wrong_percent, missing_percent) in [(100, 0), (50, 0), (0, 50), (50, 50)] {
@@ -189,7 +190,7 @@ fn more_hints_than_the_memory_allows_are_not_taken_and_what_is_taken_is_followed
 #[test]
 fn a_failing_disk_fails_only_the_reads_it_fails() {
     let mut lost = 0;
-    for method in hinted::policy::LIST {
+    for method in METHODS.hinted {
         let mut run = with(method.spec.name);
         run.faults = Some(Faults {
             seed: 3,
@@ -220,7 +221,7 @@ fn knowing_the_order_saves_requests_where_blocks_are_read_again() {
 
 #[test]
 fn a_run_with_hints_replays_and_one_seed_gives_one_run() {
-    for method in hinted::policy::LIST {
+    for method in METHODS.hinted {
         let run = Run {
             wrong_percent: 20,
             missing_percent: 20,

@@ -1,7 +1,8 @@
 //! Devices without a description: estimates from completed requests are as good as a profile.
 
+use forerun_baselines::METHODS;
 use forerun_core::spec::Choice;
-use forerun_core::{Nanos, Profile, Settings, measure};
+use forerun_core::{Nanos, Profile, Settings};
 use forerun_sim::device::{self, Device};
 use forerun_sim::phased::Phased;
 use forerun_sim::workload::many_readers::ManyReaders;
@@ -30,7 +31,7 @@ fn with_large_blocks() -> Settings {
 }
 
 fn given(mut settings: Settings) -> Settings {
-    settings.measure = Choice::parse("measure", measure::LIST, "given").unwrap();
+    settings.measure = Choice::parse("measure", METHODS.measure, "given").unwrap();
     settings
 }
 

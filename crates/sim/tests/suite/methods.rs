@@ -5,10 +5,11 @@
 
 use core::cell::Cell;
 
-use forerun_core::depth::{self, DeviceFacts, StreamFacts};
-use forerun_core::detect::{self, Access, Ahead, Cause, Detect, Window};
+use forerun_baselines::METHODS;
+use forerun_core::depth::{DeviceFacts, StreamFacts};
+use forerun_core::detect::{Access, Ahead, Cause, Detect, Window};
 use forerun_core::spec::Choice;
-use forerun_core::{Block, Bytes, DeviceId, Nanos, Profile};
+use forerun_core::{Block, Bytes, Nanos, Profile};
 
 /// The blocks before `cached_until` are cached; remembers the last one it was asked about.
 #[derive(Default)]
@@ -22,10 +23,6 @@ impl Ahead for Cache {
         32
     }
 
-    fn async_size(&self, size: u32) -> u32 {
-        size
-    }
-
     fn cached(&self, block: Block) -> bool {
         self.looked_at.set(self.looked_at.get().max(block.0));
         block.0 < self.cached_until
@@ -37,7 +34,7 @@ impl Ahead for Cache {
 }
 
 fn detector(name: &str) -> Box<dyn Detect> {
-    let choice = Choice::parse("detect", detect::LIST, name).unwrap();
+    let choice = Choice::parse("detect", METHODS.detect, name).unwrap();
     choice.build()
 }
 
@@ -126,7 +123,7 @@ fn legacy_stops_looking_after_256_cached_blocks_until_the_next_miss() {
 /// does not, more would be memory for nothing, and it keeps the window it has.
 #[test]
 fn growing_grows_only_for_a_reader_that_waits() {
-    let choice = Choice::parse("depth", depth::LIST, "growing").unwrap();
+    let choice = Choice::parse("depth", METHODS.depth, "growing").unwrap();
     let depth = choice.build();
     let profile = Profile::constant(Nanos(10_000_000), 100_000_000).unwrap();
     let limit = |waited, last_window| {
@@ -136,12 +133,10 @@ fn growing_grows_only_for_a_reader_that_waits() {
             last_window: Bytes(last_window),
             waited,
             location: Bytes(0),
-            ..StreamFacts::default()
         };
         let device = DeviceFacts {
             profile: &profile,
             distance: Bytes(0),
-            id: DeviceId(0),
             streams: 1,
         };
         depth.limit(&stream, &device).0
@@ -155,7 +150,7 @@ fn growing_grows_only_for_a_reader_that_waits() {
 /// D is 1 MB, and 16 servers are there.
 #[test]
 fn a_stream_has_windows_as_long_as_its_part_of_the_servers_could_have_together() {
-    let depth = Choice::parse("depth", depth::LIST, "growing")
+    let depth = Choice::parse("depth", METHODS.depth, "growing")
         .unwrap()
         .build();
     let profile = Profile::constant(Nanos(10_000_000), 100_000_000).unwrap();
@@ -179,7 +174,6 @@ fn a_stream_has_windows_as_long_as_its_part_of_the_servers_could_have_together()
         let device = DeviceFacts {
             profile: &profile,
             distance: Bytes(0),
-            id: DeviceId(0),
             streams,
         };
         let limit = depth.limit(&stream, &device).0;

@@ -3,8 +3,9 @@
 //! The disk takes 8 ms to go anywhere, be it one file further, so a gain comes only of files that
 //! lie side by side in a batch; one that takes less for a short way gains more.
 
+use forerun_baselines::METHODS;
+use forerun_core::Settings;
 use forerun_core::spec::Choice;
-use forerun_core::{Settings, next_file};
 use forerun_sim::replay::replay;
 use forerun_sim::{Report, Text, workload};
 
@@ -15,7 +16,7 @@ const MEMORY: u64 = 256 << 20;
 const SMALL_MEMORY: u64 = 4 << 20;
 
 fn with(method: &str, memory: u64) -> Settings {
-    let next_file = Choice::parse("next_file", next_file::LIST, method).unwrap();
+    let next_file = Choice::parse("next_file", METHODS.next_file, method).unwrap();
     Settings {
         next_file,
         ..settings("mount", memory)

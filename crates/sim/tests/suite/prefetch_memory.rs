@@ -7,7 +7,7 @@
 mod server;
 mod table;
 
-use forerun_core::reclaim;
+use forerun_baselines::METHODS;
 use forerun_core::spec::Choice;
 use forerun_sim::Report;
 
@@ -18,7 +18,7 @@ const READERS: &str = "many-readers(file_bytes=4000000,readers=64,think_ns=20000
 
 fn run(preset: &str, method: &str) -> Report {
     let mut settings = settings(preset, 16 << 20);
-    settings.reclaim = Choice::parse("reclaim", reclaim::LIST, method).unwrap();
+    settings.reclaim = Choice::parse("reclaim", METHODS.reclaim, method).unwrap();
     let report = run_into(settings, "object_store", READERS, &mut ());
     let (rate, ledger) = (report.throughput_bytes_per_second(), &report.ledger);
     println!(

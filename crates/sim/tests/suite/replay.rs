@@ -1,6 +1,6 @@
 //! Replay finds no difference in a recorded journal, and every difference in a changed one.
 
-use forerun_core::preset;
+use forerun_baselines::PRESETS;
 use forerun_sim::replay::{ReplayError, replay, replay_bytes};
 use forerun_sim::{Scene, Text, device, trace};
 use proptest::prelude::*;
@@ -15,7 +15,7 @@ fn text(preset: &str, memory: u64, workload: &str) -> String {
 
 #[test]
 fn every_recorded_journal_replays_without_difference() {
-    for preset in preset::LIST {
+    for preset in PRESETS {
         for workload in SMALL {
             let journal = text(preset.name, 2 << 20, workload);
             let replayed = replay(journal.as_bytes())

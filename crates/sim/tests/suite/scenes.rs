@@ -2,7 +2,8 @@
 
 use std::cell::Cell;
 
-use forerun_core::{Bytes, Nanos, preset};
+use forerun_baselines::PRESETS;
+use forerun_core::{Bytes, Nanos};
 use forerun_sim::device::{Completion, Device, Request, scheduler};
 use forerun_sim::trace::{Access, Trace};
 use forerun_sim::workload::many_readers::ManyReaders;
@@ -109,7 +110,7 @@ fn reads_past_the_end_take_what_there_is() {
         access(4999, 1),
     ];
     let trace = Trace::new(vec![Bytes(5000)], vec![0], accesses).unwrap();
-    for preset in preset::LIST {
+    for preset in PRESETS {
         let device = device::parse(DISK).unwrap();
         let report = Scene::new(settings(preset.name, MEMORY), device, &trace).run(&mut ());
         let reader = report.unwrap().readers[0];

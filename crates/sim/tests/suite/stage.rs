@@ -1,8 +1,9 @@
 //! Shared by the tests: short ways to a run, and to the windows in its journal.
 
+use forerun_baselines::METHODS;
 use forerun_core::journal::Entry;
 use forerun_core::spec::Choice;
-use forerun_core::{Block, Bytes, Input, Output, Settings, dispatch, preset, units::Extent};
+use forerun_core::{Block, Bytes, Input, Output, Settings, units::Extent};
 use forerun_sim::{Record, Report, Scene, device, workload};
 
 /// The disk of the numbers: 8 ms, 80 MB/s.
@@ -29,7 +30,10 @@ pub(crate) const SMALL: [&str; 10] = [
 ];
 
 pub(crate) fn settings(name: &str, memory: u64) -> Settings {
-    preset::find(name).unwrap().settings(Bytes(memory)).unwrap()
+    forerun_baselines::preset(name)
+        .unwrap()
+        .settings(Bytes(memory))
+        .unwrap()
 }
 
 pub(crate) fn run_into(
@@ -59,7 +63,7 @@ pub(crate) fn journal(preset: &str, device: &str, workload: &str) -> (Report, Ve
 pub(crate) fn journal_in_order(preset: &str, device: &str, workload: &str) -> (Report, Vec<Entry>) {
     let mut entries = Vec::new();
     let mut settings = settings(preset, MEMORY);
-    settings.dispatch = Choice::parse("dispatch", dispatch::LIST, "fifo").unwrap();
+    settings.dispatch = Choice::parse("dispatch", METHODS.dispatch, "fifo").unwrap();
     let report = run_into(settings, device, workload, &mut entries);
     (report, entries)
 }

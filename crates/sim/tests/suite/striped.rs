@@ -2,6 +2,7 @@
 //!
 //! Four emulated disks of 8 ms and 80 MB/s, strips of 64 KiB, so 320 MB/s at most. MB = 10^6 bytes.
 
+use forerun_baselines::PRESETS;
 use forerun_core::Bytes;
 use forerun_sim::replay::replay;
 use forerun_sim::world::Striping;
@@ -55,7 +56,7 @@ fn many_readers_have_more_than_the_kernels_readahead_gives_them() {
 /// Every preset, every byte: the world's guard checks each fetch against the layout.
 #[test]
 fn striped_runs_replay_line_by_line_with_every_preset() {
-    for preset in forerun_core::preset::LIST {
+    for preset in PRESETS {
         for workload in crate::stage::SMALL {
             let mut text = Text::new(String::new());
             striped(preset.name, workload, &mut text);

@@ -13,12 +13,10 @@ mod draw;
 
 use std::collections::BTreeSet;
 
+use forerun_baselines::{METHODS, PRESETS};
 use forerun_core::spec::{Choice, Method};
 use forerun_core::table::Table;
-use forerun_core::{
-    Bytes, Nanos, Settings, depth, detect, dispatch, hinted, measure, next_file, preset, reclaim,
-    split,
-};
+use forerun_core::{Bytes, Nanos, Settings};
 use forerun_sim::announce::Announced;
 use forerun_sim::device::scheduler;
 use forerun_sim::device::{self, Device};
@@ -57,7 +55,7 @@ fn choose(seed: u64) -> Chosen {
     let faults = choose_faults(&mut random);
     let mut settings = choose_settings(&mut random);
     let hints = random.chance(500).then(|| {
-        settings.hinted = Some(choose_method(&mut random, hinted::policy::LIST));
+        settings.hinted = Some(choose_method(&mut random, METHODS.hinted));
         let percent = |random: &mut Random| match random.chance(500) {
             true => 0,
             false => random.between(0, 100) as u8,
@@ -76,16 +74,16 @@ fn choose(seed: u64) -> Chosen {
 }
 
 fn choose_settings(random: &mut Random) -> Settings {
-    let preset = random.pick(preset::LIST).unwrap();
+    let preset = random.pick(PRESETS).unwrap();
     let mut settings = preset.settings(Bytes(64 << 20)).unwrap();
     if random.chance(300) {
-        settings.detect = choose_method(random, detect::LIST);
-        settings.depth = choose_method(random, depth::LIST);
-        settings.dispatch = choose_method(random, dispatch::LIST);
-        settings.reclaim = choose_method(random, reclaim::LIST);
-        settings.split = choose_method(random, split::LIST);
-        settings.measure = choose_method(random, measure::LIST);
-        settings.next_file = choose_method(random, next_file::LIST);
+        settings.detect = choose_method(random, METHODS.detect);
+        settings.depth = choose_method(random, METHODS.depth);
+        settings.dispatch = choose_method(random, METHODS.dispatch);
+        settings.reclaim = choose_method(random, METHODS.reclaim);
+        settings.split = choose_method(random, METHODS.split);
+        settings.measure = choose_method(random, METHODS.measure);
+        settings.next_file = choose_method(random, METHODS.next_file);
     }
     settings.block_bytes = 512 << random.below(8);
     let minimum = Table::memory_for(Table::FRAMES_MIN, settings.block_bytes);

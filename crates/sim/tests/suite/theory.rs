@@ -4,9 +4,10 @@
 //! then bytes at R = 80 MB/s; D = C x R = 640 kB is the competitive depth. Times of runs are given
 //! in units of C, lengths in units of D, so that moving D takes 1.
 
-use forerun_core::depth::{self, Depth, DeviceFacts, StreamFacts};
+use forerun_baselines::METHODS;
+use forerun_core::depth::{Depth, DeviceFacts, StreamFacts};
 use forerun_core::spec::Choice;
-use forerun_core::{Bytes, DeviceId, Nanos, Profile};
+use forerun_core::{Bytes, Nanos, Profile};
 use forerun_sim::device::transfer_time;
 use proptest::prelude::*;
 
@@ -82,7 +83,7 @@ struct Rule {
 
 impl Rule {
     fn new(text: &str) -> Self {
-        let depth = Choice::parse("depth", depth::LIST, text).unwrap().build();
+        let depth = Choice::parse("depth", METHODS.depth, text).unwrap().build();
         // One second at 1 GB/s: a million steps to each thousandth of D.
         let profile = Profile::constant(Nanos(1_000_000_000), 1_000_000_000).unwrap();
         Self {
@@ -148,12 +149,10 @@ impl Rule {
             last_window: Bytes(last),
             waited: true,
             location: Bytes(0),
-            ..StreamFacts::default()
         };
         let device = DeviceFacts {
             profile: &self.profile,
             distance: Bytes(0),
-            id: DeviceId(0),
             streams: 1,
         };
         self.depth.limit(&stream, &device).0

@@ -1,7 +1,7 @@
 //! The rows of the table of devices without a description.
 
 use forerun_core::spec::Choice;
-use forerun_core::{Bytes, Nanos, Profile, Settings, measure, preset};
+use forerun_core::{Bytes, Nanos, Profile, Settings, preset};
 use forerun_sim::workload::many_readers::ManyReaders;
 use forerun_sim::{Report, Scene, device};
 
@@ -66,7 +66,7 @@ impl Case {
         };
         let mut settings = self.settings();
         if is_told {
-            settings.measure = Choice::of(&measure::given::METHOD);
+            settings.measure = Choice::of(&forerun_baselines::measure::given::METHOD);
         }
         let device = device::parse(self.device).expect("a device");
         let mut scene = Scene::new(settings, device, &workload);

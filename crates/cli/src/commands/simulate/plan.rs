@@ -1,5 +1,6 @@
 //! The runs that the flags ask for, checked before any of them is run; every error names the flag or the line.
 
+use forerun_baselines::METHODS;
 use forerun_core::Settings;
 use forerun_core::hinted::policy::Policy;
 use forerun_core::settings::SettingsError;
@@ -52,7 +53,7 @@ pub(super) fn runs(
     let adjust = |settings: &mut Settings| {
         composition::replace(settings, &args.methods);
         match args.methods.split {
-            Some(_) => settings.check_split(),
+            Some(_) => settings.check_split(&METHODS),
             None => Ok(()),
         }
     };

@@ -4,15 +4,13 @@ use alloc::boxed::Box;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use crate::conformance::Rule;
-use crate::depth::{Advice, Depth, DeviceFacts, Ended, StreamFacts};
+use crate::depth::{Depth, DeviceFacts, StreamFacts};
 use crate::detect::{self, Access, Ahead, Cause, Detect, Window};
 use crate::dispatch::{Dispatch, Head, Waiting};
-use crate::folder::Folders;
 use crate::hinted::policy::Policy;
 use crate::hinted::{BlockNo, Board, Pair, Position};
 use crate::layout::{Layout, Piece};
-use crate::next_file::{self, Limits, NextFile, Opened, Place, RunId, Step};
-use crate::units::{Block, Bytes, FolderId};
+use crate::units::{Block, Bytes};
 
 /// Limits from a function.
 #[derive(Debug)]
@@ -64,69 +62,6 @@ impl Depth for Counts {
             0 => depth.max(stream.asked),
             _ => stream.asked,
         }
-    }
-}
-
-/// A depth that is honest until it was told of a stream's end.
-#[derive(Debug)]
-pub(super) struct Turns {
-    pub(super) lie: Told,
-    pub(super) is_told: bool,
-}
-
-/// Its fault then.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Told {
-    Zero,
-    Vast,
-    FloorAboveLimit,
-    AnotherLimit,
-    Hoards,
-}
-
-pub(super) const TURNS: &[(Rule, Told)] = &[
-    (Rule::DepthZero, Told::Zero),
-    (Rule::DepthBounded, Told::Vast),
-    (Rule::DepthBounded, Told::FloorAboveLimit),
-    (Rule::Deterministic, Told::AnotherLimit),
-    (Rule::DepthBounded, Told::Hoards),
-];
-
-impl Turns {
-    fn lies(&self, lie: Told) -> bool {
-        self.is_told && self.lie == lie
-    }
-}
-
-impl Depth for Turns {
-    fn limit(&self, stream: &StreamFacts, device: &DeviceFacts<'_>) -> Bytes {
-        if self.lies(Told::Zero) {
-            Bytes(0)
-        } else if self.lies(Told::Vast) {
-            Bytes(u64::MAX)
-        } else {
-            device.depth(stream.location).max(stream.asked)
-        }
-    }
-
-    fn advise(&self, stream: &StreamFacts, device: &DeviceFacts<'_>) -> Advice {
-        let limit = self.limit(stream, device);
-        let mut advice = Advice::limit(limit);
-        if self.lies(Told::FloorAboveLimit) {
-            advice.floor = Bytes(limit.0 + 1);
-        }
-        if self.lies(Told::AnotherLimit) {
-            advice.limit = Bytes(limit.0 + 1);
-        }
-        advice
-    }
-
-    fn ended(&mut self, _: &Ended, _: &DeviceFacts<'_>) {
-        self.is_told = true;
-    }
-
-    fn state_bytes(&self) -> u64 {
-        if self.lies(Told::Hoards) { u64::MAX } else { 0 }
     }
 }
 
@@ -386,84 +321,5 @@ impl Layout for Misplaces {
 
     fn accepts(&self, members: usize) -> bool {
         members > 0
-    }
-}
-
-/// The defect of a next-file method.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Prediction {
-    BeyondTheLast,
-    Itself,
-    FollowsChance,
-    Remembers,
-    GrowsWithoutRoom,
-    CountsQuestions,
-}
-
-pub(super) const FILES: &[(Rule, Prediction)] = &[
-    (Rule::FileExists, Prediction::BeyondTheLast),
-    (Rule::FileIsNext, Prediction::Itself),
-    (Rule::RarelyByChance, Prediction::FollowsChance),
-    (Rule::Forgets, Prediction::Remembers),
-    (Rule::TablesBounded, Prediction::GrowsWithoutRoom),
-    (Rule::Deterministic, Prediction::CountsQuestions),
-];
-
-/// History, but for one thing.
-#[derive(Debug)]
-pub(super) struct Misleads {
-    inner: Box<dyn NextFile>,
-    lie: Prediction,
-    questions: AtomicU64,
-}
-
-impl Misleads {
-    pub(super) fn boxed(lie: Prediction) -> Box<dyn NextFile> {
-        Box::new(Self {
-            inner: (next_file::LIST[2].build)(&[2, 256, 4096, 1000]),
-            lie,
-            questions: AtomicU64::new(0),
-        })
-    }
-}
-
-impl NextFile for Misleads {
-    fn limits(&self) -> Limits {
-        self.inner.limits()
-    }
-
-    fn entered(&mut self, opened: &Opened, folders: &Folders) -> Step {
-        let mut opened = *opened;
-        opened.has_room |= self.lie == Prediction::GrowsWithoutRoom;
-        let step = self.inner.entered(&opened, folders);
-        match self.lie {
-            Prediction::FollowsChance if opened.place.entry.is_multiple_of(64) => Step::Follows {
-                run: RunId(0),
-                carried: false,
-            },
-            _ => step,
-        }
-    }
-
-    fn next(&self, run: RunId, after: Place, folders: &Folders) -> Option<Place> {
-        let next = self.inner.next(run, after, folders)?;
-        let asked = self.questions.fetch_add(1, Ordering::Relaxed);
-        let entry = match self.lie {
-            Prediction::BeyondTheLast => folders.get(next.folder)?.len(),
-            Prediction::Itself => return Some(after),
-            Prediction::CountsQuestions if asked % 7 == 3 => 0,
-            _ => next.entry,
-        };
-        Some(Place { entry, ..next })
-    }
-
-    fn forget(&mut self, folder: FolderId) {
-        if self.lie != Prediction::Remembers {
-            self.inner.forget(folder);
-        }
-    }
-
-    fn bytes(&self) -> u64 {
-        self.inner.bytes()
     }
 }

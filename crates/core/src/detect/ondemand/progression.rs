@@ -338,7 +338,7 @@ impl Progressions {
         let end = (from + u64::from(size)).min(END);
         let behind = match own > 0 && is_first && size > own {
             true => size - own,
-            false => ahead.async_size(size).min(size),
+            false => size,
         };
         let mark = progression.mark_at(end.saturating_sub(behind.into()), from, end);
         let window = progression.window(from, size.into(), mark)?;

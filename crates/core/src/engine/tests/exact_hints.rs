@@ -11,15 +11,12 @@ use crate::protocol::{FetchOutcome, Input, Wants};
 use crate::settings::{Hinting, Notice};
 use crate::spec::Choice;
 use crate::units::{Block, Bytes, DeviceId, ErrorCode, FileId, ReadId, ReaderId};
-use crate::{Placement, hinted, preset};
+use crate::{Placement, plain};
 
 /// Three open files on a device, and a policy that fetches announced blocks as soon as it can.
 fn rig(notice: Notice) -> Rig {
-    let preset = preset::find("linux-2.6.24").unwrap();
-    let mut settings = preset.settings(Bytes(4 << 20)).unwrap();
-    let mut policies = hinted::policy::LIST.iter();
-    let aggressive = policies.find(|policy| policy.spec.name == "aggressive");
-    settings.hinted = aggressive.map(Choice::of);
+    let mut settings = plain::settings(Bytes(4 << 20));
+    settings.hinted = Some(Choice::of(&plain::EAGER));
     settings.hinting = Hinting {
         notice,
         exact: true,

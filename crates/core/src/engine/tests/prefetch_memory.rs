@@ -6,19 +6,25 @@
 
 use super::*;
 
-/// A reader of each file and one more; a window of the preset has 128 blocks.
+/// A reader of each file and one more; a window has 128 blocks.
 const READERS: u32 = 8;
 const FILE_BLOCKS: u32 = 500;
 /// A third of a window for each.
 const BLOCKS: u64 = 320;
 
+/// Windows of half a mebibyte, and a reclaim method with a split that learns.
+fn server(method: &str, memory: Bytes) -> crate::Settings {
+    crate::Settings {
+        reclaim: Choice::parse("reclaim", reclaim::LIST, method).unwrap(),
+        split: Choice::parse("split", split::LIST, "gradient").unwrap(),
+        ..crate::plain::settings(memory)
+    }
+}
+
 /// Each method with a prefetch cache, with each split.
 fn compositions() -> impl Iterator<Item = Rig> {
     let memory = Table::memory_for(BLOCKS as u32, 4096);
-    let settings = preset::find("pc-optimal")
-        .unwrap()
-        .settings(memory)
-        .unwrap();
+    let settings = server("furthest", memory);
     let has_prefetch_cache =
         |method: &&crate::spec::Method<std::boxed::Box<dyn reclaim::Reclaim>>| {
             let values: Vec<u64> = method.spec.params.iter().map(|p| p.default).collect();
@@ -172,8 +178,7 @@ fn owners_that_go_with_reads_in_flight_and_clocks_that_run_backward_leave_nothin
 /// been fetched ahead, of reader 3 and of reader 0.
 fn lost_ahead(announce: impl Fn(&mut Rig)) -> [usize; 2] {
     let memory = Table::memory_for(BLOCKS as u32, 4096);
-    let settings = preset::find("pc-optimal").unwrap().settings(memory);
-    let mut rig = Rig::of(settings.unwrap());
+    let mut rig = Rig::of(server("furthest", memory));
     begin(&mut rig);
     for reader in [3, 0] {
         (0..8).for_each(|at| round(&mut rig, &[reader], |_| at));
@@ -219,20 +224,18 @@ fn blocks_that_were_not_announced_go_before_those_of_a_stream_that_is_older() {
 
 #[test]
 fn hints_go_to_the_policy_if_there_is_one_and_else_to_a_method_that_asks_for_them() {
-    let take = |preset: &str| {
-        let settings = preset::find(preset).unwrap().settings(Bytes(1 << 20));
-        Engine::new(settings.unwrap()).unwrap().takes_hint(1)
-    };
-    assert_eq!(take("pc-coldest+"), None);
-    assert_eq!(take("pc-optimal"), Some(true));
-    assert_eq!(take("forerun"), Some(true));
+    let take = |settings| Engine::new(settings).unwrap().takes_hint(1);
+    let memory = Bytes(1 << 20);
+    assert_eq!(take(server("coldest-cpu", memory)), None);
+    assert_eq!(take(server("furthest", memory)), Some(true));
+    let forerun = preset::default().settings(memory).unwrap();
+    assert_eq!(take(forerun), Some(true));
 }
 
 /// A part of the memory for hints; a list that does not fit is not judged by.
 #[test]
 fn hints_beyond_their_room_are_refused_and_a_list_that_did_not_fit_judges_no_block() {
-    let settings = preset::find("pc-optimal").unwrap().settings(Bytes(1 << 20));
-    let mut rig = Rig::of(settings.unwrap());
+    let mut rig = Rig::of(server("furthest", Bytes(1 << 20)));
     begin(&mut rig);
     let mut taken = 0;
     while rig.engine.takes_hint(1) == Some(true) {

@@ -12,7 +12,7 @@ use crate::units::DeviceId;
 impl Board {
     /// Appends a reference. `None`, and nothing changes, if it is beyond a limit or contradicts
     /// an earlier one.
-    pub(crate) fn hint(&mut self, hint: Hint) -> Option<()> {
+    pub fn hint(&mut self, hint: Hint) -> Option<()> {
         let place = self.end().0;
         if place >= self.hints_max {
             return None;
@@ -36,7 +36,7 @@ impl Board {
     }
 
     /// A block is in the cache from elsewhere.
-    pub(crate) fn cached(&mut self, hint: Hint) -> Option<()> {
+    pub fn cached(&mut self, hint: Hint) -> Option<()> {
         if self.occupied == self.capacity {
             return None;
         }

@@ -6,13 +6,14 @@
 use alloc::boxed::Box;
 use core::fmt;
 
-use crate::hinted::policy::{self, Policy};
+use crate::hinted::policy::Policy;
+use crate::methods::Methods;
 use crate::spec::{Choice, ChoiceError};
 
 /// Parameters of a planner.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Setup {
-    /// The method: one of [`policy::LIST`], or of another crate.
+    /// The method.
     pub policy: Choice<Box<dyn Policy>>,
     /// Number of disks, from 1 to [`Setup::DISKS_MAX`].
     pub disks: u16,
@@ -29,13 +30,19 @@ impl Setup {
     /// Most disks: each costs a set over the reference order.
     pub const DISKS_MAX: u16 = 1024;
 
-    /// A policy by name, `name` or `name(param=value,..)`, with no limit but that of the numbers.
+    /// A policy by name, `name` or `name(param=value,..)`, looked up in these lists, with no
+    /// limit but that of the numbers.
     ///
     /// # Errors
     /// There is no such policy or parameter, or a value is out of its range.
-    pub fn of(policy: &str, disks: u16, cache_blocks: u32) -> Result<Self, ChoiceError> {
+    pub fn of(
+        policy: &str,
+        disks: u16,
+        cache_blocks: u32,
+        methods: &Methods,
+    ) -> Result<Self, ChoiceError> {
         Ok(Self {
-            policy: Choice::parse("hinted", policy::LIST, policy)?,
+            policy: Choice::parse("hinted", methods.hinted, policy)?,
             disks,
             cache_blocks,
             blocks_max: u32::MAX,

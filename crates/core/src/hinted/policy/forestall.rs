@@ -25,7 +25,6 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use super::fixed_horizon::missing_within;
 use super::{BATCH, Board, HORIZON, Pair, Policy};
 use crate::hinted::batch::Batches;
 use crate::hinted::interface::{BlockNo, Position};
@@ -189,7 +188,7 @@ impl Policy for Forestall {
     }
 
     fn next(&mut self, board: &Board) -> Option<Pair> {
-        let near = missing_within(board, self.horizon);
+        let near = board.missing_within(self.horizon);
         let pair = board.harmless_pair(near.or_else(|| self.batches.soonest(board))?)?;
         let disk = board.disk_of(pair.fetch)?;
         if self.batches.has_room(disk)

@@ -119,7 +119,7 @@ impl Rig {
     }
 
     fn close(&mut self, reader: usize) {
-        self.streams[reader].clear(false);
+        self.streams[reader].clear();
         self.follow(reader);
     }
 

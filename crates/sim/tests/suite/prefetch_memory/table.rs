@@ -3,8 +3,9 @@
 //! Every combination of loads, requests at a time, memory and think times, so that none is chosen
 //! by its result. Rows where memory is not short are rows like others.
 
+use forerun_baselines::METHODS;
 use forerun_core::spec::Choice;
-use forerun_core::{Bytes, Nanos, detect, preset};
+use forerun_core::{Bytes, Nanos, preset};
 use forerun_sim::{Report, Scene, device};
 
 use super::server::{Load, Server};
@@ -66,12 +67,12 @@ impl Case {
             think_max: self.think_ms * 1_000_000,
             announces: system == "pc-optimal",
         };
-        let preset = preset::find(system).expect("a preset");
+        let preset = forerun_baselines::preset(system).expect("a preset");
         let memory = Bytes(self.memory_mib << 20);
         let mut settings = preset.settings(memory).expect("enough memory");
         if system != preset::DEFAULT {
             // The two runs of a request lie in one open file.
-            let context = Choice::parse("detect", detect::LIST, "ondemand(context=1)");
+            let context = Choice::parse("detect", METHODS.detect, "ondemand(context=1)");
             settings.detect = context.expect("a method");
         }
         let mut scene = Scene::new(settings, device::parse("hdd").expect("a disk"), &server);

@@ -1,0 +1,118 @@
+//! Methods: the lists in which names of methods are looked up.
+//!
+//! Handed in wherever a name is read: by presets, settings lines, journals, options. This crate has
+//! the [shipped](SHIPPED) ones, the methods of the presets `forerun`, `once` and `mount`; a crate
+//! with more methods [joins](joined) its own lists to these:
+//!
+//! ```text
+//! SHIPPED            detect: ondemand            depth: growing
+//! another crate's    detect: ondemand, legacy    depth: growing, fixed
+//! ```
+//!
+//! A name that is in no list is refused, with the names there are.
+
+use alloc::boxed::Box;
+use core::fmt;
+
+use crate::depth::{self, Depth};
+use crate::detect::{self, Detect};
+use crate::dispatch::{self, Dispatch};
+use crate::hinted::policy::{self, Policy};
+use crate::measure::{self, Measure};
+use crate::next_file::{self, NextFile};
+use crate::reclaim::{self, Reclaim};
+use crate::shape::{self, Shape};
+use crate::spec::{Choice, ChoiceError, Method};
+use crate::split::{self, Split};
+
+/// See the [module](self): a list a family.
+pub struct Methods {
+    /// How patterns are found.
+    pub detect: &'static [Method<Box<dyn Detect>>],
+    /// How far to fetch ahead.
+    pub depth: &'static [Method<Box<dyn Depth>>],
+    /// Where windows end on striped arrays.
+    pub shape: &'static [Method<Box<dyn Shape>>],
+    /// In which order devices get their fetches.
+    pub dispatch: &'static [Method<Box<dyn Dispatch>>],
+    /// Which block is given up.
+    pub reclaim: &'static [Method<Box<dyn Reclaim>>],
+    /// Where the memory is split, if the reclaim method has a prefetch cache.
+    pub split: &'static [Method<Box<dyn Split>>],
+    /// How hints are followed.
+    pub hinted: &'static [Method<Box<dyn Policy>>],
+    /// Which file is opened next.
+    pub next_file: &'static [Method<Box<dyn NextFile>>],
+    /// Where the costs of devices come from.
+    pub measure: &'static [Method<Box<dyn Measure>>],
+}
+
+/// The methods of this crate.
+pub static SHIPPED: Methods = Methods {
+    detect: detect::LIST,
+    depth: depth::LIST,
+    shape: shape::LIST,
+    dispatch: dispatch::LIST,
+    reclaim: reclaim::LIST,
+    split: split::LIST,
+    hinted: policy::LIST,
+    next_file: next_file::LIST,
+    measure: measure::LIST,
+};
+
+/// How settings say that no policy follows hints.
+pub const NO_HINTS: &str = "none";
+
+impl Methods {
+    /// A hinted policy by name and parameters, or [`NO_HINTS`].
+    ///
+    /// # Errors
+    /// There is no such policy or parameter, or a value is out of its range.
+    pub fn hinted(&self, text: &str) -> Result<Option<Choice<Box<dyn Policy>>>, ChoiceError> {
+        if text == NO_HINTS {
+            return Ok(None);
+        }
+        Choice::parse("hinted", self.hinted, text).map(Some)
+    }
+}
+
+/// Equal are the same lists.
+impl PartialEq for Methods {
+    fn eq(&self, other: &Self) -> bool {
+        core::ptr::eq(self, other)
+    }
+}
+
+impl Eq for Methods {}
+
+impl fmt::Debug for Methods {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Methods").finish_non_exhaustive()
+    }
+}
+
+/// Two lists as one, for a `static`; `N` is the length of both together.
+///
+/// # Panics
+/// In a constant, so while compiling, where `N` is another length.
+#[must_use]
+pub const fn joined<T: Copy, const N: usize>(first: &[T], second: &[T]) -> [T; N] {
+    assert!(
+        first.len() + second.len() == N && N > 0,
+        "the length of both"
+    );
+    let mut all = [if first.is_empty() {
+        second[0]
+    } else {
+        first[0]
+    }; N];
+    let mut at = 0;
+    while at < N {
+        all[at] = match at < first.len() {
+            true => first[at],
+            false => second[at - first.len()],
+        };
+        at += 1;
+    }
+    all
+}

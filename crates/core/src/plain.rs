@@ -1,0 +1,137 @@
+//! Plain methods for unit tests: windows of one length, no order, costs as told.
+//!
+//! As those of Linux, which stand in a crate that depends on this one. Tests of single stages take
+//! them so that growth, slices and estimates do not hide the stage.
+
+use alloc::boxed::Box;
+
+use crate::depth::{Depth, DeviceFacts, StreamFacts};
+use crate::dispatch::{Dispatch, Head, Waiting};
+use crate::hinted::batch::Batches;
+use crate::hinted::policy::Policy;
+use crate::hinted::{Board, Pair};
+use crate::measure::{Confidence, Measure, Sample};
+use crate::profile::Profile;
+use crate::spec::{Choice, Knows, Method, Spec};
+use crate::units::{Bytes, Nanos};
+use crate::{Settings, preset};
+
+const fn spec(name: &'static str) -> Spec {
+    Spec {
+        name,
+        summary: "for tests",
+        source: "tests",
+        unfit: "anything else",
+        knows: Knows::Online,
+        params: &[],
+    }
+}
+
+static FIXED: Method<Box<dyn Depth>> = Method {
+    spec: spec("fixed"),
+    build: |_| Box::new(Fixed),
+};
+
+static FIFO: Method<Box<dyn Dispatch>> = Method {
+    spec: spec("fifo"),
+    build: |_| Box::new(Fifo),
+};
+
+static GIVEN: Method<Box<dyn Measure>> = Method {
+    spec: spec("given"),
+    build: |_| Box::new(Given::default()),
+};
+
+pub(crate) static EAGER: Method<Box<dyn Policy>> = Method {
+    spec: spec("eager"),
+    build: |_| Box::new(Eager(Batches::of(0))),
+};
+
+/// Half a mebibyte.
+#[derive(Debug)]
+struct Fixed;
+
+impl Depth for Fixed {
+    fn limit(&self, _: &StreamFacts, _: &DeviceFacts<'_>) -> Bytes {
+        Bytes(512 << 10)
+    }
+}
+
+#[derive(Debug)]
+struct Fifo;
+
+impl Dispatch for Fifo {
+    fn holds_back(&self) -> bool {
+        false
+    }
+
+    fn slice(&self, _: Bytes, _: usize) -> Bytes {
+        Bytes(0)
+    }
+
+    fn next(&self, _: &Head, _: &mut dyn Iterator<Item = Waiting>) -> usize {
+        0
+    }
+}
+
+/// The costs of the profile.
+#[derive(Debug, Default)]
+pub(crate) struct Given(Profile);
+
+impl Measure for Given {
+    fn told(&mut self, profile: &Profile) {
+        self.0 = profile.clone();
+    }
+
+    fn profile(&self) -> &Profile {
+        &self.0
+    }
+
+    fn limit(&self) -> u32 {
+        self.0.queue_max()
+    }
+
+    fn expected(&self, _: Bytes, _: Bytes) -> Nanos {
+        Nanos(0)
+    }
+
+    fn ended(&mut self, _: &Sample) {}
+
+    fn lost(&mut self, _: u32) {}
+
+    fn give_up(&mut self) {}
+
+    fn confidence(&self) -> Confidence {
+        Confidence::default()
+    }
+}
+
+/// Announced blocks for every free disk, as long as that does no harm.
+#[derive(Debug)]
+struct Eager(Batches);
+
+impl Policy for Eager {
+    fn begin(&mut self, board: &Board) {
+        self.0.open(board);
+    }
+
+    fn next(&mut self, board: &Board) -> Option<Pair> {
+        let pair = board.harmless_pair(self.0.soonest(board)?)?;
+        self.0.spend(board.disk_of(pair.fetch)?);
+        Some(pair)
+    }
+}
+
+/// On-demand readahead with these.
+pub(crate) fn settings(memory: Bytes) -> Settings {
+    let settings = preset::default().settings(memory);
+    let mut settings = settings.unwrap_or_else(|error| panic!("{error}"));
+    settings.detect = Choice::of(&crate::detect::LIST[0]);
+    settings.depth = Choice::of(&FIXED);
+    settings.dispatch = Choice::of(&FIFO);
+    settings.measure = Choice::of(&GIVEN);
+    settings.hinted = None;
+    settings.in_flight_max = 64;
+    settings.unread_percent = 100;
+    settings
+}
