@@ -117,6 +117,9 @@ def test_errors_of_the_system_have_number_and_path(tmp_path):
         forerun.open(tmp_path)
     with pytest.raises(OSError, match="regular file"):
         forerun.open("/dev/null")
+    (tmp_path / "file").write_bytes(b"a")
+    with pytest.raises(NotADirectoryError):
+        forerun.open(f"{tmp_path}/file/")
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,7 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use forerun_io::footprint;
 use forerun_io::source::tree::{Entry, Stat, Tree};
 use forerun_io::{Driver, Error as DriverError, Reader};
 use fuser::BackgroundSession;
@@ -120,6 +121,13 @@ impl ObjectFs {
             then(path, found);
         });
         self.tree.find_then(&asked, then);
+    }
+
+    /// Gives memory of forgotten nodes back. Called now and then.
+    pub fn tidy(&self) {
+        if self.nodes.is_to_be_given_back() {
+            footprint::give_back();
+        }
     }
 
     /// A name that a listing gave: as [`look_up`](Self::look_up), without a request.

@@ -23,7 +23,6 @@ use super::fs::SourceFs;
 use super::fs::nodes::Held;
 use super::fuse::forget::{Forget, has_surplus};
 use super::lock;
-use super::mounted::Mounted;
 use super::trust::TTL;
 
 /// See the [module](self). Ends when dropped.
@@ -45,14 +44,6 @@ impl Watch {
             forget_surplus(&fs, &forget, &under_way);
             pass(&fs, &kernel, &under_way);
         })
-    }
-
-    /// Has the kernel forget names beyond those there is memory for, and watches nothing else.
-    ///
-    /// # Errors
-    /// No thread can be started.
-    pub fn names(mounted: Arc<dyn Mounted>, forget: Forget) -> std::io::Result<Self> {
-        Self::every(TTL, move || forget.surplus(&*mounted))
     }
 
     /// Does this once in a while.

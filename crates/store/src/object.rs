@@ -7,6 +7,7 @@
 use std::fmt;
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use forerun_core::Profile;
 use forerun_io::arena::Target;
@@ -32,6 +33,8 @@ pub struct Object {
     version: Arc<str>,
     bytes: u64,
     asked: Version,
+    /// Whether a line was written that it was replaced.
+    is_told: AtomicBool,
 }
 
 /// A version, as it is named in a request.
@@ -106,6 +109,7 @@ impl Object {
             version: version.text(),
             bytes,
             asked: version,
+            is_told: AtomicBool::new(false),
         }
     }
 
@@ -255,7 +259,11 @@ impl Source for Object {
             let reading = self.read_all(target, offset, &mut done, end);
             let read = self.client.run(reading);
             read.inspect_err(|error| {
-                tracing::warn!("{}: bytes from {offset}: {error}", self.url);
+                // Of a replaced object each read fails: one line is enough.
+                let is_gone = error.raw_os_error() == Some(libc::ESTALE);
+                if !is_gone || !self.is_told.swap(true, Ordering::Relaxed) {
+                    tracing::warn!("{}: bytes from {offset}: {error}", self.url);
+                }
             })?;
         }
         Ok(done.max(skip))

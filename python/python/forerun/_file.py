@@ -140,7 +140,8 @@ def _absolute(name: str | bytes) -> str:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
     address = _ADDRESS.match(text)
     if address is None:
-        return os.path.abspath(text)
+        # A file is no folder: the system refuses it by this end.
+        return os.path.abspath(text) + ("/" if text.endswith("/") else "")
     scheme = address[1].lower()
     if scheme not in _SCHEMES:
         known = ", ".join(f"{scheme}://" for scheme in _SCHEMES)

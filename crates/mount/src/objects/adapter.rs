@@ -26,7 +26,7 @@ use crate::fuse::{REQUEST_BYTES_MAX, session};
 use crate::lanes::{LaneOf, Lanes, caught};
 use crate::mounted::Serving;
 use crate::read_times::ReadTimes;
-use crate::trust::Trust;
+use crate::trust::{TTL, Trust};
 use crate::watch::Watch;
 
 /// Rights of objects and of folders.
@@ -87,8 +87,12 @@ pub(super) fn serve(
     };
     let fs = adapter.served.fs.clone();
     let (session, forget) = session::serve(adapter, channel, serving.everyone, threads, drop)?;
-    // An object is looked at where it is opened.
-    Ok((session, Watch::names(fs, forget)?))
+    // An object is looked at where it is opened; names alone are watched.
+    let pass = move || {
+        forget.surplus(&*fs);
+        fs.tidy();
+    };
+    Ok((session, Watch::every(TTL, pass)?))
 }
 
 impl Served {

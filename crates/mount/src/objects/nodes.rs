@@ -22,6 +22,9 @@ use crate::lock;
 /// The deepest path: a key has at most 1,024 bytes, so at most half as many names.
 const DEPTH_MAX: usize = 512;
 
+/// So many nodes have a few MiB, which is worth a call.
+const GIVEN_BACK_FROM: usize = 8192;
+
 /// A node.
 #[derive(Clone, Debug)]
 pub(super) struct Known {
@@ -133,6 +136,18 @@ impl Nodes {
         if table.names.get(&name) == Some(&node.0) {
             table.names.remove(&name);
         }
+    }
+
+    /// Whether memory of most nodes is free, so that it is worth while to give it back; once.
+    pub(super) fn is_to_be_given_back(&self) -> bool {
+        let mut table = lock(&self.0);
+        let (now, room) = (table.nodes.len(), table.nodes.capacity());
+        if room < GIVEN_BACK_FROM || now > room / 4 {
+            return false;
+        }
+        table.nodes.shrink_to(now * 2);
+        table.names.shrink_to(now * 2);
+        true
     }
 
     /// A node.
@@ -259,6 +274,18 @@ mod tests {
         below.iter().for_each(|node| nodes.forget(*node, 1));
         assert_eq!(nodes.least_needed(99, true), [folder]);
         assert_eq!(nodes.least_needed(99, false), []);
+    }
+
+    #[test]
+    fn memory_of_many_forgotten_nodes_is_given_back_once() {
+        let nodes = Nodes::default();
+        let found = |name: u64| nodes.found(ROOT, &name.to_string(), &object(1, Some("x")));
+        let found: Vec<Node> = (0..GIVEN_BACK_FROM as u64).map(found).collect();
+        assert!(!nodes.is_to_be_given_back());
+        found.iter().for_each(|node| nodes.forget(*node, 1));
+        assert!(nodes.is_to_be_given_back());
+        assert!(lock(&nodes.0).nodes.capacity() < 1000);
+        assert!(!nodes.is_to_be_given_back());
     }
 
     #[test]
