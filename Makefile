@@ -66,6 +66,9 @@ lint: ## clippy, warnings are errors
 #
 # The four parts use the processors in turns, as builds and tests that wait: each is printed when it has ended.
 # A test that lacks something on this machine appends a line to $(SKIPPED): the last lines show them.
+# The programs and their crates, in one selection so that they are built once.
+PROGRAMS := --workspace --exclude forerun-core --exclude forerun-baselines --exclude forerun-sim --exclude forerun-io \
+    --exclude forerun-python $(OPTIONS) $(FUZZ_COMMANDS)
 RACES := --lib --test hits --test swarm --test interleavings --bench hit_instructions
 FEATURES := --test streams
 
@@ -80,8 +83,7 @@ unit: ## all tests; ends with what was skipped
 
 .PHONY: released
 released: ## tests of the programs as users run them
-	@$(call bounded,$(CARGO) test --workspace --exclude forerun-core --exclude forerun-baselines --exclude forerun-sim \
-	    --exclude forerun-io --exclude forerun-python $(OPTIONS) $(FUZZ_COMMANDS))
+	@$(call bounded,$(CARGO) test $(PROGRAMS))
 
 .PHONY: races
 races: ## tests of the driver as users run it, and of a crate outside
@@ -129,8 +131,7 @@ servers: ## azurite, fake-gcs-server and moto in target/servers, and mounts of t
 	GOBIN="$(SERVERS)/bin" go install github.com/fsouza/fake-gcs-server@latest
 	$(PYTHON) -m venv "$(SERVERS)/venv" && "$(SERVERS)/venv/bin/pip" install --quiet \
 	    --disable-pip-version-check "moto[server]"
-	$(CARGO) test --workspace --exclude forerun-core --exclude forerun-sim --exclude forerun-io \
-	    --exclude forerun-python $(OPTIONS) --test mount emulators
+	$(CARGO) test $(PROGRAMS) --test mount emulators
 
 # Four gigabytes with the CUDA that PyPI's torch brings along; `make python` has a stand-in for its loader.
 .PHONY: torch
