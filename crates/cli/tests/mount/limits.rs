@@ -298,10 +298,12 @@ fn a_mount_that_nobody_reads_has_few_threads_and_descriptors() {
         let entries = fs::read_dir(format!("/proc/{}/{what}", mounted.daemon.id())).unwrap();
         entries.count()
     };
-    let (threads, descriptors) = (of("task"), of("fd"));
-    println!("{threads} threads, {descriptors} descriptors");
     // Sixteen take requests, each by a descriptor of its own. One answers; others begin when it is
-    // busy. The rest waits: for the end of the session, a signal, a completion, a change, a client.
-    assert!(threads <= 16 + 1 + 8, "{threads}");
-    assert!(descriptors <= 16 + 16, "{descriptors}");
+    // busy. The rest waits: for the end of the session, a signal, a completion, a change, a client, the time,
+    // pages to drop. Those that look at files once a second end at once.
+    eventually("few threads and descriptors", || {
+        let (threads, descriptors) = (of("task"), of("fd"));
+        println!("{threads} threads, {descriptors} descriptors");
+        threads <= 16 + 1 + 9 && descriptors <= 16 + 16
+    });
 }
