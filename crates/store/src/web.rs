@@ -82,8 +82,8 @@ impl WebAddress {
     }
 }
 
-/// An answer to a request for this range with the headers that are used alone: others may be what a client of stores
-/// refuses. A range in chunks has no length.
+/// An answer to a request for this range, without headers that are not used: a client of stores may refuse some. A
+/// range in chunks has no length.
 pub(crate) fn bare(mut answer: HttpResponse, asked: Option<&HeaderValue>) -> HttpResponse {
     let all = mem::replace(answer.headers_mut(), HeaderMap::new());
     let headers = answer.headers_mut();
