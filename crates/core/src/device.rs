@@ -30,7 +30,7 @@ const WAITED_TIMES: u64 = 8;
 const STALLED: Nanos = Nanos(1_000_000_000);
 
 /// Most hanging requests of a device that do not count: each may hold a thread, and 256 have some
-/// mebibytes of stacks. They hold three quarters of the memory at most, too.
+/// mebibytes of stacks.
 const HUNG_MAX: u32 = 256;
 
 /// Between two looks for requests that hang: each goes through all requests.
@@ -40,7 +40,7 @@ const LOOK: Nanos = Nanos(200_000_000);
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Sent {
     pub(crate) sample: Sample,
-    /// How long it takes alone.
+    /// How long it takes alone; nothing if it was sent beside requests that do not come back.
     expected: Nanos,
     /// Whether it hangs, and counts no more.
     pub(crate) is_hung: bool,
@@ -196,21 +196,20 @@ impl Device {
         }
     }
 
-    /// The same while its requests may hold so many bytes of memory, and one more may be as long as that. Two
-    /// are no question of memory: a device with one has nothing to go on with. Half of what requests
-    /// that hang hold is lost to the others.
+    /// The same while those that do not hang may hold so many bytes of memory, and one more may be as long
+    /// as that. Two are no question of memory: a device with one has nothing to go on with.
     pub(crate) fn limit_in(&self, memory: Bytes, longest: Bytes, now: Nanos) -> u32 {
-        let (live, hung) = (self.live(), self.bytes_hung);
-        let next = (self.bytes_in_flight - hung).saturating_add(longest.0);
-        match live >= 2 && next > memory.0.saturating_sub(hung / 2) || self.is_lost(memory) {
+        let live = self.live();
+        let next = (self.bytes_in_flight - self.bytes_hung).saturating_add(longest.0);
+        match live >= 2 && next > memory.0 {
             true => live,
             false => self.limit(now),
         }
     }
 
-    /// Whether requests that hang hold half as much again as its requests may.
-    pub(crate) fn is_lost(&self, memory: Bytes) -> bool {
-        self.hung > 0 && self.bytes_in_flight > memory.0.saturating_add(memory.0 / 2)
+    /// What its requests that hang hold of the memory.
+    pub(crate) fn bytes_hung(&self) -> u64 {
+        self.bytes_hung
     }
 
     /// Where it stands, for the dispatch stage.
@@ -293,12 +292,18 @@ impl Device {
         let least = u64::from(self.work == 0);
         let distance = Bytes(position.abs_diff(self.last_end).max(least));
         let expected = self.measure.expected(distance, Bytes(bytes));
+        // Behind requests that do not come back it waits for none of them, and they for none of it.
+        let is_apart = self.is_stalled(now);
+        let ahead = if is_apart { 0 } else { self.ahead.0 };
+        let ahead = Nanos(ahead.saturating_add(expected.0));
+        if !is_apart {
+            self.ahead = ahead;
+        }
         if self.in_flight == 0 {
             self.busy_since = now;
         }
         self.in_flight += 1;
         self.bytes_in_flight += bytes;
-        self.ahead = Nanos(self.ahead.0.saturating_add(expected.0));
         let sample = Sample {
             sent: now,
             ended: now,
@@ -308,13 +313,13 @@ impl Device {
             left: self.live(),
             is_cut: false,
             is_full: false,
-            ahead: self.ahead,
+            ahead,
         };
         (
             self.account(account, position, bytes),
             Sent {
                 sample,
-                expected,
+                expected: if is_apart { Nanos(0) } else { expected },
                 is_hung: false,
             },
         )

@@ -11,6 +11,7 @@
 //! window    detect + depth + admission: the blocks to fetch ahead
 //! shape     where a window ends on a striped array
 //! defer     a request that its device has no slot for waits without memory
+//! hung      a request never ends: its memory is lost, not that of others
 //! cancel    a fetch is not wanted any more
 //! fetch     frames for the blocks, requests for the devices
 //! send      dispatch: which request a device gets next
@@ -30,6 +31,7 @@ mod complete;
 mod defer;
 mod fetch;
 mod hint;
+mod hung;
 mod next;
 mod place;
 mod read;

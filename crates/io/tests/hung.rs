@@ -102,13 +102,19 @@ impl Source for Object {
 
 /// Reads 4 KiB here in a thread.
 fn read(reader: &Arc<Reader>, offset: u64) -> Receiver<bool> {
+    read_long(reader, offset, 4096)
+}
+
+/// Reads so many bytes here in a thread.
+fn read_long(reader: &Arc<Reader>, offset: u64, bytes: usize) -> Receiver<bool> {
     let (tell, told) = channel();
     let reader = reader.clone();
     std::thread::spawn(move || {
-        let mut bytes = [0; 4096];
-        let read = reader.read_at(&mut bytes, offset);
+        let mut into = vec![0; bytes];
+        let read = reader.read_at(&mut into, offset);
+        let is_whole = matches!(read, Ok(count) if count == bytes);
         // The test may have failed meanwhile.
-        let _ = tell.send(matches!(read, Ok(4096)) && bytes == [7; 4096]);
+        let _ = tell.send(is_whole && into.iter().all(|byte| *byte == 7));
     });
     told
 }
@@ -160,6 +166,36 @@ fn hang(kind: Kind, reads: u64, in_flight_max: u32, learned: u64, backend: &str)
         assert_eq!(answer.recv_timeout(BOUND), Ok(true), "{case}");
     }
     drop((warm, dead, live));
+    driver.finish().unwrap();
+}
+
+/// So many objects, each read whole, hang in so much memory; another one is read whole all the same.
+fn hang_whole(kind: Kind, memory: u64, objects: usize) {
+    const WHOLE: usize = 4 << 20;
+    let case = format!("{kind:?}, {objects} objects hang in {memory} bytes");
+    let settings = preset::default().settings(Bytes(memory)).unwrap();
+    let driver = Driver::new(Config::new(settings)).unwrap();
+    let gate = Arc::new(Gate::default());
+    let _opens = Opens(gate.clone());
+    let open = |name: String, gate: Option<Arc<Gate>>| {
+        let object = Object { name, kind, gate };
+        Arc::new(driver.open_source(Arc::new(object)).unwrap())
+    };
+    let dead: Vec<_> = (0..objects)
+        .map(|number| open(format!("dead {number}"), Some(gate.clone())))
+        .collect();
+    let hung: Vec<_> = dead.iter().map(|dead| read_long(dead, 0, WHOLE)).collect();
+    gate.wait_for(1);
+    for number in 0..2 {
+        let live = open(format!("live {number}"), None);
+        let told = read_long(&live, 0, WHOLE);
+        assert_eq!(told.recv_timeout(BOUND), Ok(true), "{case}");
+    }
+    gate.open();
+    for answer in hung {
+        assert_eq!(answer.recv_timeout(BOUND), Ok(true), "{case}");
+    }
+    drop(dead);
     driver.finish().unwrap();
 }
 
@@ -220,4 +256,15 @@ fn a_device_whose_costs_are_known_is_not_waited_for_either() {
     all([STORE, NETWORK, DISK]
         .iter()
         .map(|kind| (*kind, 64, 256, 64, "auto")));
+}
+
+#[test]
+fn objects_that_hang_and_were_read_whole_leave_memory_to_others() {
+    std::thread::scope(|scope| {
+        for (memory, objects) in [(8, 12), (16, 19), (16, 40), (64, 60)] {
+            for kind in [STORE, NETWORK] {
+                scope.spawn(move || hang_whole(kind, memory << 20, objects));
+            }
+        }
+    });
 }

@@ -48,13 +48,16 @@ impl Engine {
         let side = self.side(Extent { count, ..extent });
         let mut open: Option<Open> = None;
         let mut cut = None;
+        let mut left = self.fetch_max();
         for block in (Extent { count, ..extent }).blocks() {
             if self.memory.table.find(extent.file, block).is_some() {
                 self.close_request(open.take().map(|open| open.id));
                 continue;
             }
             let asked = demand.is_some_and(|d| d.contains(block));
-            let frame = if demand.is_some_and(|d| d.first == block) {
+            let frame = if left == 0 {
+                None
+            } else if demand.is_some_and(|d| d.first == block) {
                 self.obtain()
             } else {
                 self.obtain_spare()
@@ -71,6 +74,7 @@ impl Engine {
             else {
                 break;
             };
+            left -= 1;
             request.room -= 1;
             open = Some(request);
             self.reserve(request.id, frame, block, asked, mark == Some(block));
@@ -201,9 +205,11 @@ impl Engine {
     /// Most blocks of one request of a window of so many: half of them, so that one part is read while
     /// the other comes.
     fn longest(&self, device: DeviceId, window: u32) -> u32 {
-        let longest = (self.settings.request_max.0 / u64::from(self.settings.block_bytes)) as u32;
+        let longest = self.request_max();
         match self.devices.get(&device) {
-            Some(device) if self.holds_back(device) && !device.is_crowded() => {
+            Some(device)
+                if self.holds_back(device) && !device.is_crowded() && device.bytes_hung() == 0 =>
+            {
                 longest.min(window.div_ceil(2).max(PIECE_MIN))
             }
             _ => longest,

@@ -21,8 +21,7 @@ use crate::device::Device;
 use crate::dispatch::Waiting;
 use crate::known;
 use crate::protocol::{Fetch, Output};
-use crate::request::Request;
-use crate::units::{Bytes, DeviceId, Nanos, RequestId};
+use crate::units::{DeviceId, RequestId};
 
 /// The next request of a device.
 enum Next {
@@ -127,6 +126,10 @@ impl Engine {
         if let Some(at) = self.rest_of_window(device) {
             return self.take_out(id, at);
         }
+        if device.bytes_hung() > 0 && !device.queue.is_empty() {
+            // No other fetch takes memory before this one has gone out whole.
+            return self.take_out(id, 0);
+        }
         // Planned requests are due after all others.
         let planned = |id: &RequestId| Waiting {
             due: u64::MAX,
@@ -184,48 +187,6 @@ impl Engine {
             let slice = self.dispatch.slice(device.depth(), runs);
             if let Some(device) = self.devices.get_mut(&id) {
                 device.grant(slice, runs);
-            }
-        }
-    }
-
-    /// Most requests that a device may have now, beside those that hang. Those of a server that may never
-    /// answer hold half the memory at most, because it is lost to others until then.
-    fn most(&self, device: &Device) -> u32 {
-        let frames = u64::from(self.memory.frames_usable());
-        let half = Bytes(frames * u64::from(self.settings.block_bytes) / 2);
-        let most = match device.profile().is_served() {
-            false if device.is_lost(half) => device.live(),
-            false => device.limit(self.now),
-            true => device.limit_in(half, self.settings.request_max, self.now),
-        };
-        most.min(self.settings.in_flight_max)
-    }
-
-    /// Requests of a device that hang by now and still count.
-    pub(super) fn hung(&self, id: DeviceId, now: Nanos) -> Vec<RequestId> {
-        let Some(device) = self.devices.get(&id) else {
-            return Vec::new();
-        };
-        let hangs = |request: &Request| {
-            let sent = request.sent.as_ref().filter(|_| request.device == id);
-            sent.is_some_and(|sent| device.hangs(sent, now))
-        };
-        self.requests.which(hangs)
-    }
-
-    /// Time has passed: requests that hang no longer count against the limit of their device.
-    pub(super) fn write_off_hung(&mut self) {
-        let now = self.now;
-        let due = self
-            .devices
-            .iter_mut()
-            .filter_map(|(id, device)| device.looks(now).then_some(*id));
-        for id in due.collect::<Vec<_>>() {
-            for request in self.hung(id, now) {
-                let sent = self.requests.get_mut(request).and_then(|r| r.sent.as_mut());
-                if let (Some(device), Some(sent)) = (self.devices.get_mut(&id), sent) {
-                    device.write_off(sent);
-                }
             }
         }
     }

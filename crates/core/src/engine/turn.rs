@@ -1,6 +1,6 @@
 //! Turns: the facts by which the dispatch stage chooses, and how long a window may be meanwhile.
 //!
-//! Asked by [`send`](super::send) and [`window`](super::window). For every request at a device,
+//! Asked by [`send`](super::send), [`window`](super::window) and [`fetch`](super::fetch). For every request at a device,
 //! with frames or [deferred](super::defer): where it begins there, and at which amount of the
 //! device's work it is due. A leaf: it changes nothing and calls no other stage but
 //! [`place`](super::place).
@@ -18,6 +18,10 @@ use crate::units::{Bytes, ReaderId, RequestId};
 /// Beyond so many deferred requests each counts as a run: to sort them costs more than the few that
 /// continue another change, since slices are no shorter by then.
 const RUNS_COUNTED: usize = 512;
+
+/// While requests hang, a fetch takes at most this part of the frames that do not hang with them. Half of
+/// those may be in flight: 32 objects more can be tried before the next that hang are known.
+const HUNG_PART: u32 = 64;
 
 /// A request that makes no sense any more: first in line, to be gone.
 const VOID: Waiting = Waiting {
@@ -105,5 +109,49 @@ impl Engine {
         begins.dedup();
         let begins = begins.iter();
         begins.filter(|at| ends.binary_search(at).is_err()).count()
+    }
+
+    /// Most requests that a device may have now, beside those that hang. Those of a server that may never
+    /// answer, and of any device while requests hang, hold half the memory that is left at most, because it
+    /// is lost to others until then.
+    pub(super) fn most(&self, device: &Device) -> u32 {
+        let left = u64::from(self.frames_left()) * u64::from(self.settings.block_bytes);
+        let longest = u64::from(self.request_max()) * u64::from(self.settings.block_bytes);
+        let most = match device.profile().is_served() || self.hung_frames() > 0 {
+            true => device.limit_in(Bytes(left / 2), Bytes(longest), self.now),
+            false => device.limit(self.now),
+        };
+        most.min(self.settings.in_flight_max)
+    }
+
+    /// Frames that requests hold which hang: nobody knows until when.
+    pub(super) fn hung_frames(&self) -> u32 {
+        let hung: u64 = self.devices.iter().map(|(_, d)| d.bytes_hung()).sum();
+        let frames = hung.div_ceil(u64::from(self.settings.block_bytes));
+        u32::try_from(frames).unwrap_or(u32::MAX)
+    }
+
+    /// Frames beside those.
+    fn frames_left(&self) -> u32 {
+        self.memory
+            .frames_usable()
+            .saturating_sub(self.hung_frames())
+    }
+
+    /// Most blocks that a fetch may take. While requests hang, any other may hang as well: each takes a
+    /// small part of the frames that are left, so that there is always some for the next.
+    pub(super) fn fetch_max(&self) -> u32 {
+        match self.hung_frames() {
+            0 => u32::MAX,
+            _ => (self.frames_left() / HUNG_PART).max(1),
+        }
+    }
+
+    /// Most blocks of one request.
+    pub(super) fn request_max(&self) -> u32 {
+        let longest = self.settings.request_max.0 / u64::from(self.settings.block_bytes);
+        u32::try_from(longest)
+            .unwrap_or(u32::MAX)
+            .min(self.fetch_max())
     }
 }

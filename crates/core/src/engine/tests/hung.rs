@@ -1,0 +1,139 @@
+//! Objects of a server that never answer leave memory and requests to the objects that do, however many
+//! they are and however much was asked of them. In virtual time, told twice a second as by a driver.
+
+use std::collections::BTreeSet;
+use std::format;
+
+use super::Rig;
+use crate::detect::Access;
+use crate::protocol::{FetchOutcome, Input, Wants};
+use crate::units::{Block, Bytes, DeviceId, FileId, Nanos, ReadId, ReaderId};
+use crate::{Placement, Profile, preset};
+
+const SECOND: u64 = 1_000_000_000;
+const BLOCKS: u64 = 1024;
+/// A read waits for no longer than this.
+const BOUND: u64 = 3 * SECOND;
+/// And a second more for each so many objects that hang, as all are tried before what comes after them.
+const TRIED: u32 = 100;
+
+/// A server of which some objects, those below `hung`, never answer.
+struct Server {
+    rig: Rig,
+    hung: u32,
+    next_read: u32,
+}
+
+impl Server {
+    fn new(memory: u64, hung: u32, profile: Option<Profile>) -> Self {
+        let forerun = preset::find("forerun").unwrap();
+        let mut rig = Rig::of(forerun.settings(Bytes(memory)).unwrap());
+        if let Some(profile) = profile {
+            let device = DeviceId(0);
+            rig.input(Input::Device { device, profile });
+        }
+        let next_read = 0;
+        Self {
+            rig,
+            hung,
+            next_read,
+        }
+    }
+
+    fn open(&mut self, number: u32) {
+        let (file, reader) = (FileId(number), ReaderId(number));
+        self.rig.input(Input::File {
+            file,
+            placement: Placement::linear(DeviceId(0), Bytes(u64::from(number) << 30)),
+            bytes: Bytes(BLOCKS * 4096),
+        });
+        self.rig.input(Input::Open { reader, file });
+    }
+
+    fn read(&mut self, number: u32, first: u32, count: u32) -> ReadId {
+        let read = ReadId(self.next_read);
+        self.next_read += 1;
+        self.rig.input(Input::Read {
+            read,
+            reader: ReaderId(number),
+            access: Access {
+                block: Block(first),
+                head: 0,
+                count,
+                previous: first.checked_sub(1).map(Block),
+            },
+            wants: Wants::Blocks,
+            fresh: true,
+        });
+        read
+    }
+
+    /// Answers what is answered at all, and lets go what was served.
+    fn answer(&mut self) -> BTreeSet<ReadId> {
+        let mut served = BTreeSet::new();
+        loop {
+            for read in std::mem::take(&mut self.rig.served) {
+                served.insert(read);
+                self.rig.input(Input::Release { read });
+            }
+            let live = |fetch: &crate::protocol::Fetch| fetch.extent.file.0 >= self.hung;
+            let Some(at) = self.rig.outstanding.iter().position(live) else {
+                return served;
+            };
+            self.rig.complete(at, FetchOutcome::Done);
+        }
+    }
+
+    /// How long a read may wait.
+    fn bound(&self) -> u64 {
+        BOUND + SECOND * u64::from(self.hung / TRIED)
+    }
+
+    /// Reads an object from its front to its end, so many blocks at a time.
+    fn read_through(&mut self, number: u32, count: u32, case: &str) {
+        let mut at = 0;
+        while u64::from(at) < BLOCKS {
+            let read = self.read(number, at, count);
+            let asked = self.rig.now;
+            while !self.answer().contains(&read) {
+                let waited = self.rig.now - asked;
+                let is_within = waited <= self.bound();
+                assert!(is_within, "{case}: block {at} waits for {waited} ns");
+                self.rig.now += SECOND / 2;
+                if self.rig.engine.is_held_up(Nanos(self.rig.now)) {
+                    self.rig.input(Input::Decide);
+                }
+            }
+            at += count.min(64);
+        }
+    }
+}
+
+/// Of so much memory, beside so many objects that hang, each of which was asked for so many blocks.
+fn others_are_read(mebibytes: u64, hung: u32, count: u32, profile: Option<Profile>) {
+    let case = format!("{mebibytes} MiB, {hung} hang, {count} blocks a read of {profile:?}");
+    let mut server = Server::new(mebibytes << 20, hung, profile);
+    for number in 0..hung + 2 {
+        server.open(number);
+    }
+    for number in 0..hung {
+        server.read(number, 0, count);
+    }
+    for live in hung..hung + 2 {
+        server.read_through(live, count, &case);
+    }
+}
+
+#[test]
+fn objects_that_hang_leave_memory_to_others_whatever_was_read_of_them() {
+    let known = Profile::constant(Nanos(30_000_000), 80_000_000).unwrap();
+    let known = known.with_servers(16).unwrap().with_most(64);
+    let new = Profile::default().with_most(256);
+    for profile in [None, Some(new), Some(known)] {
+        for (mebibytes, hung) in [(5, 30), (8, 12), (16, 19), (16, 40), (64, 60), (64, 120)] {
+            for count in [1, 32, 1024] {
+                others_are_read(mebibytes, hung, count, profile.clone());
+            }
+        }
+    }
+}
