@@ -10,7 +10,7 @@
 //! key        device, inode          URL and version             seed, number, size
 //! version    looked at, changes     part of the key: a range    never changes
 //!                                   of another one is refused
-//! reads      io_uring or preadv(2)  range requests              made in place
+//! reads      io_uring or preadv(2)  range requests, pending     made in place
 //! ```
 //!
 //! A new source is a type that implements [`Source`]; it is opened with
@@ -18,6 +18,7 @@
 
 pub mod file;
 pub mod generated;
+pub mod pending;
 pub mod remote;
 pub mod tree;
 
@@ -27,6 +28,7 @@ use std::sync::Arc;
 
 pub use file::{Identity, OpenFile, PIECES_MAX};
 pub use generated::Generated;
+pub use pending::Pending;
 
 use forerun_core::Profile;
 use forerun_core::table::Frame;
@@ -193,4 +195,10 @@ pub trait Source: fmt::Debug + Send + Sync {
     /// The original error of the read. One with a number ([`raw_os_error`](io::Error::raw_os_error)) reaches the
     /// reader as it is, another one as `EIO`; of an object with its name, in a [`ReadError`](crate::error::ReadError).
     fn read(&self, target: &mut Target, offset: u64, skip: usize) -> io::Result<usize>;
+
+    /// Begins the same read and returns at once; it ends later, by [`Pending::end`], on a thread of the source's.
+    /// Given back it is carried out by [`read`](Source::read), on a thread of the driver's, as by default.
+    fn begin(self: Arc<Self>, pending: Pending) -> Option<Pending> {
+        Some(pending)
+    }
 }

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use forerun_core::Profile;
 use forerun_io::arena::Target;
 use forerun_io::source::remote::{self, SERVERS};
-use forerun_io::source::{Key, Source};
+use forerun_io::source::{Key, Pending, Source};
 use futures_util::StreamExt;
 use object_store::path::Path;
 use object_store::{Error, GetOptions, GetRange, GetResult, ObjectMeta};
@@ -200,6 +200,22 @@ impl Object {
         }
     }
 
+    /// The whole of a [`Source::read`].
+    async fn read_range(&self, target: &mut Target, offset: u64, skip: usize) -> io::Result<usize> {
+        let left = usize::try_from(self.bytes.saturating_sub(offset)).unwrap_or(usize::MAX);
+        let end = target.bytes().min(left);
+        let mut done = skip;
+        let read = self.read_all(target, offset, &mut done, end).await;
+        read.inspect_err(|error| {
+            // Of a replaced object each read fails: one line is enough.
+            let is_gone = error.raw_os_error() == Some(libc::ESTALE);
+            if !is_gone || !self.is_told.swap(true, Ordering::Relaxed) {
+                tracing::warn!("{}: bytes from {offset}: {error}", self.url);
+            }
+        })?;
+        Ok(done)
+    }
+
     async fn read_all(
         &self,
         target: &mut Target,
@@ -252,20 +268,18 @@ impl Source for Object {
     }
 
     fn read(&self, target: &mut Target, offset: u64, skip: usize) -> io::Result<usize> {
-        let left = usize::try_from(self.bytes.saturating_sub(offset)).unwrap_or(usize::MAX);
-        let end = target.bytes().min(left);
-        let mut done = skip;
-        if done < end {
-            let reading = self.read_all(target, offset, &mut done, end);
-            let read = self.client.run(reading);
-            read.inspect_err(|error| {
-                // Of a replaced object each read fails: one line is enough.
-                let is_gone = error.raw_os_error() == Some(libc::ESTALE);
-                if !is_gone || !self.is_told.swap(true, Ordering::Relaxed) {
-                    tracing::warn!("{}: bytes from {offset}: {error}", self.url);
-                }
-            })?;
-        }
-        Ok(done.max(skip))
+        self.client.run(self.read_range(target, offset, skip))
+    }
+
+    fn begin(self: Arc<Self>, mut pending: Pending) -> Option<Pending> {
+        let threads = self.client.threads.clone();
+        threads.spawn(async move {
+            let (offset, skip) = (pending.offset(), pending.skip());
+            if let Some(target) = pending.target() {
+                let read = self.read_range(target, offset, skip).await;
+                pending.end(read);
+            }
+        });
+        None
     }
 }

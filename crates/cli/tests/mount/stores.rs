@@ -271,6 +271,17 @@ fn the_sizes_of_a_folder_cost_no_request_for_each_name() {
     assert!(after - before < 30, "{} requests", after - before);
 }
 
+/// Most threads of a mount, whatever its store does.
+const THREADS_MAX: u32 = 64;
+
+fn threads(mounted: &Mounted) -> u32 {
+    let status = fs::read_to_string(format!("/proc/{}/status", mounted.daemon.id())).unwrap();
+    let threads = status
+        .lines()
+        .find_map(|line| line.strip_prefix("Threads:"));
+    threads.unwrap().trim().parse().unwrap()
+}
+
 /// Names that the store does not answer for cost no thread each, and leave others.
 #[test]
 fn names_that_hang_hold_up_their_programs_alone() {
@@ -291,16 +302,46 @@ fn names_that_hang_hold_up_their_programs_alone() {
     super::eventually("all that may hang do", || server.waiting().0 >= 128);
     assert_eq!(fs::read(mounted.point("a")).unwrap(), [7]);
     assert_eq!(fs::read_dir(mounted.point("f")).unwrap().count(), 1);
-    let status = fs::read_to_string(format!("/proc/{}/status", mounted.daemon.id())).unwrap();
-    let threads = status
-        .lines()
-        .find_map(|line| line.strip_prefix("Threads:"));
-    let threads: u32 = threads.unwrap().trim().parse().unwrap();
-    assert!(threads <= 64, "{threads} threads");
+    assert!(threads(&mounted) <= THREADS_MAX, "{}", threads(&mounted));
     server.hang(None);
     for stat in stats {
         let missing = stat.join().unwrap().unwrap_err();
         assert_eq!(missing.raw_os_error(), Some(libc::ENOENT));
+    }
+}
+
+/// Nor do ranges.
+#[test]
+fn ranges_that_hang_hold_no_threads() {
+    const OBJECTS: usize = 70;
+    const BYTES: usize = 1 << 20;
+    let server = Server::start();
+    put(&server, "a", 1, vec![7; BYTES]);
+    for number in 0..OBJECTS {
+        put(&server, &format!("slow{number}"), 1, vec![8; BYTES]);
+    }
+    let Some(mounted) = mount(&server, "s3://b", &["--memory", "256MiB"]) else {
+        return;
+    };
+    let open = |name: String| File::open(mounted.point(&name)).unwrap();
+    let slow: Vec<_> = (0..OBJECTS).map(|n| open(format!("slow{n}"))).collect();
+    server.hang(Some("slow"));
+    let reads: Vec<_> = slow
+        .into_iter()
+        .map(|file| {
+            std::thread::spawn(move || {
+                let mut end = [0; 4096];
+                file.read_exact_at(&mut end, (BYTES - 4096) as u64).unwrap();
+                assert_eq!(end, [8; 4096]);
+            })
+        })
+        .collect();
+    super::eventually("they hang", || server.waiting().0 >= OBJECTS);
+    assert!(threads(&mounted) <= THREADS_MAX, "{}", threads(&mounted));
+    assert_eq!(fs::read(mounted.point("a")).unwrap(), vec![7; BYTES]);
+    server.hang(None);
+    for read in reads {
+        read.join().unwrap();
     }
 }
 

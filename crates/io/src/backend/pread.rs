@@ -4,7 +4,7 @@
 //! generated content; [`super::uring`] keeps one for reads that its ring must not wait for. Disks of an array are read
 //! [in order](in_order) where the system has a way to do so.
 //!
-//! Threads are the device's own: a file system whose server is silent holds sixteen of them, and
+//! A source that waits without a thread [takes](crate::source::Source::begin) its reads. Threads are the device's own: a file system whose server is silent holds sixteen of them, and
 //! another has sixteen others. Those that hang are replaced, so that other files of the device are read.
 
 mod in_order;
@@ -15,6 +15,7 @@ use std::io;
 use std::sync::Arc;
 
 use super::{Backend, Entry, Member, Request, Setup, Sink};
+use crate::source::Pending;
 use crate::sync::{AtomicBool, Mutex, Ordering};
 use in_order::InOrder;
 use lane::{Lane, OneByOne, Reads};
@@ -75,6 +76,15 @@ impl Pool {
                 self.sink.completed(request, Err(libc::EAGAIN));
             }
         }
+    }
+
+    /// Lets the source carry a read out itself, if it can.
+    fn begin(&self, request: Box<Request>) -> Option<Box<Request>> {
+        let Some(source) = request.source.clone() else {
+            return Some(request);
+        };
+        let pending = Pending::new(request, self.sink.clone());
+        source.begin(pending).and_then(Pending::into_request)
     }
 
     /// How many threads a lane may have.
@@ -145,6 +155,9 @@ impl Backend for Pool {
     }
 
     fn submit(&self, request: Box<Request>) {
+        let Some(request) = self.begin(request) else {
+            return;
+        };
         let device = request.source.as_ref().and_then(|source| source.device());
         let member = request.member;
         let mut lanes = self.lanes.lock();

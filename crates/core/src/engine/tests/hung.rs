@@ -3,12 +3,13 @@
 
 use std::collections::BTreeSet;
 use std::format;
+use std::vec::Vec;
 
 use super::Rig;
 use crate::detect::Access;
-use crate::protocol::{FetchOutcome, Input, Wants};
+use crate::protocol::{Fetch, FetchOutcome, Input, Output, Wants};
 use crate::units::{Block, Bytes, DeviceId, FileId, Nanos, ReadId, ReaderId};
-use crate::{Placement, Profile, preset};
+use crate::{Engine, Placement, Profile, preset};
 
 const SECOND: u64 = 1_000_000_000;
 const BLOCKS: u64 = 1024;
@@ -76,7 +77,7 @@ impl Server {
                 served.insert(read);
                 self.rig.input(Input::Release { read });
             }
-            let live = |fetch: &crate::protocol::Fetch| fetch.extent.file.0 >= self.hung;
+            let live = |fetch: &Fetch| fetch.extent.file.0 >= self.hung;
             let Some(at) = self.rig.outstanding.iter().position(live) else {
                 return served;
             };
@@ -136,4 +137,78 @@ fn objects_that_hang_leave_memory_to_others_whatever_was_read_of_them() {
             }
         }
     }
+}
+
+/// The first request of a device nobody described is never answered. A read that comes later is
+/// sent all the same, once it is told that time has passed.
+#[test]
+fn a_request_that_is_never_answered_holds_up_no_other_for_ever() {
+    let settings = preset::find("mount").unwrap().settings(Bytes(16 << 20));
+    let mut engine = Engine::new(settings.unwrap()).unwrap();
+    let fetches = |engine: &mut Engine, now, input| {
+        engine.handle(Nanos(now), input);
+        let outputs = core::iter::from_fn(|| match engine.poll() {
+            Output::Idle => None,
+            output => Some(output),
+        });
+        outputs
+            .filter(|output| matches!(output, Output::Fetch(_)))
+            .count()
+    };
+    let mut sent = Vec::new();
+    for number in 0..4 {
+        fetches(
+            &mut engine,
+            0,
+            Input::File {
+                file: FileId(number),
+                placement: Placement::linear(DeviceId(0), Bytes(u64::from(number) << 30)),
+                bytes: Bytes(16 * 4096),
+            },
+        );
+        fetches(
+            &mut engine,
+            0,
+            Input::Open {
+                reader: ReaderId(number),
+                file: FileId(number),
+            },
+        );
+        let access = Access {
+            block: Block(0),
+            head: 0,
+            count: 16,
+            previous: None,
+        };
+        sent.push(fetches(
+            &mut engine,
+            1,
+            Input::Read {
+                read: ReadId(number),
+                reader: ReaderId(number),
+                access,
+                fresh: true,
+                wants: Wants::Blocks,
+            },
+        ));
+    }
+    assert_eq!(
+        sent,
+        [1, 0, 0, 0],
+        "one at a time as long as nothing is known"
+    );
+    let second = 1_000_000_000;
+    assert!(!engine.is_held_up(Nanos(second)));
+    assert!(engine.is_held_up(Nanos(2 * second)));
+    assert_eq!(
+        fetches(&mut engine, second, Input::Decide),
+        1,
+        "the other piece of the first read"
+    );
+    assert_eq!(
+        fetches(&mut engine, 10 * second, Input::Decide),
+        3,
+        "each of the three others, in one piece beside one that hangs"
+    );
+    assert!(!engine.is_held_up(Nanos(10 * second)));
 }
