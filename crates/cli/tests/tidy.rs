@@ -11,12 +11,15 @@
 
 #[path = "tidy/dependencies.rs"]
 mod dependencies;
+#[path = "tidy/stages.rs"]
+mod stages;
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use dependencies::dependencies;
+use stages::stages;
 
 /// A module header longer than this is a document and belongs in `docs`.
 const HEADER_LINES_MAX: usize = 25;
@@ -363,6 +366,11 @@ fn crates_depend_only_on_what_they_may() {
 }
 
 #[test]
+fn stages_of_the_engine_call_down_the_list() {
+    clean(stages(&repository()));
+}
+
+#[test]
 fn every_member_of_a_family_is_in_its_list() {
     clean(families(&repository()));
 }
@@ -442,6 +450,23 @@ mod each_rule_can_fail {
             ("crates/new/Cargo.toml", ""),
         ]));
         assert_eq!(found.len(), 4, "{found:?}");
+    }
+
+    #[test]
+    fn calls_up_the_list_of_stages() {
+        let list = "//! ```text\n//! upper  first\n//! lower  second\n//! third  gone\n//! ```\n";
+        let found = stages(&files([
+            ("crates/core/src/engine.rs", list),
+            (
+                "crates/core/src/engine/upper.rs",
+                "fn begin(&mut self) { self.end() }\nfn own(&self) {}\n",
+            ),
+            (
+                "crates/core/src/engine/lower/part.rs",
+                "fn end(&mut self) { self.own(); self\n.begin() }\nfn own(&self) {}\n",
+            ),
+        ]));
+        assert_eq!(found.len(), 2, "{found:?}");
     }
 
     #[test]

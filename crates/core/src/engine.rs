@@ -1,7 +1,7 @@
 //! The engine: inputs in, decisions out, nothing else.
 //!
 //! Drivers call [`Engine::handle`] with one input, then [`Engine::poll`] until [`Output::Idle`].
-//! Stages stand in the order a read passes them. Calls go down, but those of `cancel` and `streams`:
+//! Stages stand in the order a read passes them. Calls go down, but one: `cancel` tells `hint` whose fetch it was:
 //! ```text
 //! change    files come and change, readers open and close
 //! next      folders are walked: files opened ahead

@@ -1,0 +1,81 @@
+//! The order of the engine's stages: the list in its header, held by the calls in their files.
+
+use super::{Files, words};
+
+const ENGINE: &str = "crates/core/src/engine.rs";
+
+/// Calls back up: a fetch that is called off tells the plan whose piece it was.
+const UP: &[(&str, &str)] = &[("cancel", "hint")];
+
+/// Each call of a stage to one above it in the list.
+pub(super) fn stages(files: &Files) -> Vec<String> {
+    let header = files.get(ENGINE).map_or("", String::as_str);
+    let stages: Vec<(&str, String)> = listed(header)
+        .into_iter()
+        .map(|stage| (stage, text(files, stage)))
+        .collect();
+    let mut complaints = Vec::new();
+    for (at, (stage, text)) in stages.iter().enumerate() {
+        if text.is_empty() {
+            complaints.push(format!("{ENGINE}: no file of the stage {stage}"));
+        }
+        let own: Vec<&str> = methods(text).collect();
+        for (above, above_text) in &stages[..at] {
+            if UP.contains(&(stage, above)) {
+                continue;
+            }
+            let calls = calls(text).filter(|name| !own.contains(name));
+            for name in calls {
+                if methods(above_text).any(|method| method == name) {
+                    complaints.push(format!("{stage} calls {name} of {above}, a stage above it"));
+                }
+            }
+        }
+    }
+    complaints
+}
+
+/// The first words of the lines in the header's block of text.
+fn listed(engine: &str) -> Vec<&str> {
+    let mut lines = engine.lines().map_while(|line| line.strip_prefix("//!"));
+    let block = lines.by_ref().skip_while(|line| line.trim() != "```text");
+    let block = block.skip(1).take_while(|line| line.trim() != "```");
+    block
+        .filter_map(|line| line.split_whitespace().next())
+        .collect()
+}
+
+/// A stage's file and those of its folder, without tests.
+fn text(files: &Files, stage: &str) -> String {
+    let base = ENGINE.trim_end_matches(".rs");
+    let (file, folder) = (format!("{base}/{stage}.rs"), format!("{base}/{stage}/"));
+    let own = files
+        .iter()
+        .filter(|(path, _)| **path == file || path.starts_with(&folder));
+    own.map(|(_, text)| text.split("#[cfg(test)]").next().unwrap_or_default())
+        .collect()
+}
+
+/// Functions of a stage that take the engine.
+fn methods(text: &str) -> impl Iterator<Item = &str> {
+    text.split("fn ").skip(1).filter_map(|rest| {
+        let (name, arguments) = rest.split_once('(')?;
+        let takes_self = ["&self", "&mut self"]
+            .iter()
+            .any(|this| arguments.trim_start().starts_with(this));
+        let (_, name) = words(name).next().filter(|_| takes_self)?;
+        Some(name)
+    })
+}
+
+/// Functions that are called on the engine.
+fn calls(text: &str) -> impl Iterator<Item = &str> {
+    ["self", "engine"].into_iter().flat_map(move |this| {
+        text.split(this).skip(1).filter_map(|rest| {
+            let rest = rest.trim_start().strip_prefix('.')?;
+            let (name, _) = rest.split_once('(')?;
+            let is_name = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+            is_name.then_some(name)
+        })
+    })
+}
