@@ -200,14 +200,24 @@ impl Device {
     /// as that. Two are no question of memory: a device with one has nothing to go on with.
     pub(crate) fn limit_in(&self, memory: Bytes, longest: Bytes, now: Nanos) -> u32 {
         let live = self.live();
-        let next = (self.bytes_in_flight - self.bytes_hung).saturating_add(longest.0);
+        let next = self.bytes_live().saturating_add(longest.0);
         match live >= 2 && next > memory.0 {
             true => live,
             false => self.limit(now),
         }
     }
 
-    /// What its requests that hang hold of the memory.
+    /// What its requests in flight hold of the memory.
+    pub(crate) fn bytes_in_flight(&self) -> u64 {
+        self.bytes_in_flight
+    }
+
+    /// Those of them that do not hang.
+    pub(crate) fn bytes_live(&self) -> u64 {
+        self.bytes_in_flight - self.bytes_hung
+    }
+
+    /// And those that do.
     pub(crate) fn bytes_hung(&self) -> u64 {
         self.bytes_hung
     }

@@ -112,10 +112,13 @@ impl Engine {
     }
 
     /// Most requests that a device may have now, beside those that hang. Those of a server that may never
-    /// answer, and of any device while requests hang, hold half the memory that is left at most, because it
-    /// is lost to others until then.
+    /// answer, and of any device while requests hang, hold at most half the memory that is left beside those
+    /// of other devices, because it is lost to others until then.
     pub(super) fn most(&self, device: &Device) -> u32 {
-        let left = u64::from(self.frames_left()) * u64::from(self.settings.block_bytes);
+        let frames = u64::from(self.memory.frames_usable());
+        let all: u64 = self.devices.iter().map(|(_, d)| d.bytes_in_flight()).sum();
+        let others = all - device.bytes_live();
+        let left = (frames * u64::from(self.settings.block_bytes)).saturating_sub(others);
         let longest = u64::from(self.request_max()) * u64::from(self.settings.block_bytes);
         let most = match device.profile().is_served() || self.hung_frames() > 0 {
             true => device.limit_in(Bytes(left / 2), Bytes(longest), self.now),

@@ -18,24 +18,28 @@ const BOUND: u64 = 3 * SECOND;
 /// And a second more for each so many objects that hang, as all are tried before what comes after them.
 const TRIED: u32 = 100;
 
-/// A server of which some objects, those below `hung`, never answer.
-struct Server {
+/// Servers of which some objects, those below `hung`, never answer.
+struct Servers {
     rig: Rig,
+    /// Servers with such objects; there is one more without.
+    silent: u16,
     hung: u32,
     next_read: u32,
 }
 
-impl Server {
-    fn new(memory: u64, hung: u32, profile: Option<Profile>) -> Self {
+impl Servers {
+    fn new(memory: u64, silent: u16, hung: u32, profile: Option<Profile>) -> Self {
         let forerun = preset::find("forerun").unwrap();
         let mut rig = Rig::of(forerun.settings(Bytes(memory)).unwrap());
-        if let Some(profile) = profile {
-            let device = DeviceId(0);
-            rig.input(Input::Device { device, profile });
+        for device in (0..=silent).map(DeviceId) {
+            if let Some(profile) = profile.clone() {
+                rig.input(Input::Device { device, profile });
+            }
         }
         let next_read = 0;
         Self {
             rig,
+            silent,
             hung,
             next_read,
         }
@@ -43,9 +47,16 @@ impl Server {
 
     fn open(&mut self, number: u32) {
         let (file, reader) = (FileId(number), ReaderId(number));
+        // Of those that answer one beside objects that hang, and one alone.
+        let device = match number.checked_sub(self.hung) {
+            None => number % u32::from(self.silent),
+            Some(0) => 0,
+            Some(_) => u32::from(self.silent),
+        };
+        let device = DeviceId(device as u16);
         self.rig.input(Input::File {
             file,
-            placement: Placement::linear(DeviceId(0), Bytes(u64::from(number) << 30)),
+            placement: Placement::linear(device, Bytes(u64::from(number) << 30)),
             bytes: Bytes(BLOCKS * 4096),
         });
         self.rig.input(Input::Open { reader, file });
@@ -110,10 +121,18 @@ impl Server {
     }
 }
 
-/// Of so much memory, beside so many objects that hang, each of which was asked for so many blocks.
-fn others_are_read(mebibytes: u64, hung: u32, count: u32, profile: Option<Profile>) {
-    let case = format!("{mebibytes} MiB, {hung} hang, {count} blocks a read of {profile:?}");
-    let mut server = Server::new(mebibytes << 20, hung, profile);
+/// In so much memory, beside so many objects that hang of so many servers, each of which was asked for so many
+/// blocks.
+fn others_are_read(
+    mebibytes: u64,
+    (silent, hung): (u16, u32),
+    count: u32,
+    profile: Option<Profile>,
+) {
+    let case = format!(
+        "{mebibytes} MiB, {hung} hang of {silent} servers, {count} blocks a read of {profile:?}"
+    );
+    let mut server = Servers::new(mebibytes << 20, silent, hung, profile);
     for number in 0..hung + 2 {
         server.open(number);
     }
@@ -133,7 +152,9 @@ fn objects_that_hang_leave_memory_to_others_whatever_was_read_of_them() {
     for profile in [None, Some(new), Some(known)] {
         for (mebibytes, hung) in [(5, 30), (8, 12), (16, 19), (16, 40), (64, 60), (64, 120)] {
             for count in [1, 32, 1024] {
-                others_are_read(mebibytes, hung, count, profile.clone());
+                for silent in [1, 2, 5] {
+                    others_are_read(mebibytes, (silent, hung), count, profile.clone());
+                }
             }
         }
     }
