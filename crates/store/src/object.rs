@@ -8,10 +8,11 @@ use std::fmt;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 
 use forerun_core::Profile;
 use forerun_io::arena::Target;
-use forerun_io::source::remote::{self, SERVERS};
+use forerun_io::source::remote::{self, Limits, SERVERS};
 use forerun_io::source::{Key, Pending, Source};
 use futures_util::StreamExt;
 use object_store::path::Path;
@@ -35,7 +36,13 @@ pub struct Object {
     asked: Version,
     /// Whether a line was written that it was replaced.
     is_told: AtomicBool,
+    /// Whether the last range to end was given up: the next ones have less time.
+    is_given_up: AtomicBool,
 }
+
+/// This part of a range's time is left to those after one that was given up: a reader whose range failed has
+/// its first block asked for alone, and the error is to come after one deadline, not two. 20 s of two minutes.
+const GIVEN_UP_PART: u32 = 6;
 
 /// A version, as it is named in a request.
 #[derive(Clone)]
@@ -110,7 +117,18 @@ impl Object {
             bytes,
             asked: version,
             is_told: AtomicBool::new(false),
+            is_given_up: AtomicBool::new(false),
         }
+    }
+
+    /// How long a range may take now.
+    fn limits(&self) -> Limits {
+        let limits = self.client.limits;
+        let deadline = match self.is_given_up.load(Ordering::Relaxed) {
+            true => limits.deadline / GIVEN_UP_PART,
+            false => limits.deadline,
+        };
+        Limits { deadline, ..limits }
     }
 
     fn options(&self, begin: u64, end: u64) -> GetOptions {
@@ -204,8 +222,12 @@ impl Object {
     async fn read_range(&self, target: &mut Target, offset: u64, skip: usize) -> io::Result<usize> {
         let left = usize::try_from(self.bytes.saturating_sub(offset)).unwrap_or(usize::MAX);
         let end = target.bytes().min(left);
+        let (limits, begun) = (self.limits(), Instant::now());
         let mut done = skip;
-        let read = self.read_all(target, offset, &mut done, end).await;
+        let read = self.read_all(&limits, target, offset, &mut done, end).await;
+        // Other errors come at once, and would the next time.
+        let is_given_up = read.is_err() && begun.elapsed() >= limits.deadline / 2;
+        self.is_given_up.store(is_given_up, Ordering::Relaxed);
         read.inspect_err(|error| {
             // Of a replaced object each read fails: one line is enough.
             let is_gone = error.raw_os_error() == Some(libc::ESTALE);
@@ -218,12 +240,13 @@ impl Object {
 
     async fn read_all(
         &self,
+        limits: &Limits,
         target: &mut Target,
         offset: u64,
         done: &mut usize,
         end: usize,
     ) -> io::Result<()> {
-        let mut attempts = Attempts::new(&self.client.limits);
+        let mut attempts = Attempts::new(limits);
         while *done < end {
             let before = *done;
             let with = self.store.current();

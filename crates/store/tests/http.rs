@@ -3,10 +3,10 @@
 mod http_server;
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use forerun_io::error::number;
-use forerun_io::source::Source;
+use forerun_io::source::{Source, fetch};
 use forerun_io::{Driver, Reader};
 use forerun_store::{Client, Limits};
 use http_server::objects::{self, BYTES, content, driver, read_all};
@@ -135,6 +135,35 @@ fn a_gone_object_is_not_found() {
     server.fail_always(Some(Fault::Status(410, None)));
     let error = reader.read_at(&mut [0], 0).unwrap_err();
     assert_eq!(number(&error), Some(libc::ENOENT), "{error}");
+}
+
+/// The first range of a server that is silent has the whole deadline, others of the object a part of it.
+#[test]
+fn a_reader_has_the_error_of_a_silent_server_after_one_deadline() {
+    let server = Server::start();
+    server.put("/a", "1", content(1));
+    let deadline = Duration::from_secs(3);
+    let client = client(Limits {
+        deadline,
+        ..Limits::default()
+    });
+    let object = client.open(&server.url("/a")).unwrap();
+    server.hang(Some("a"));
+    let mut waited = Vec::new();
+    for offset in [0, 100_000] {
+        let begun = Instant::now();
+        assert!(fetch(&object, offset, 4096).is_err());
+        waited.push(begun.elapsed());
+    }
+    assert!(waited[0] >= deadline && waited[1] < deadline, "{waited:?}");
+    server.hang(None);
+    let bytes = fetch(&object, 0, 4096).unwrap();
+    assert!(bytes == content(1)[..4096]);
+    server.hang(Some("a"));
+    let begun = Instant::now();
+    assert!(fetch(&object, 0, 4096).is_err());
+    assert!(begun.elapsed() >= deadline, "it answered meanwhile");
+    server.hang(None);
 }
 
 #[test]
