@@ -96,21 +96,19 @@ pub(crate) fn requests_to_a_server_that_is_not_known_yet_go_out_side_by_side(mak
     });
 }
 
-/// One at a time, the first would wait for the others for ever.
+/// One at a time, the first would wait for the others for ever. They lie so far apart that no window of one has
+/// what another wants.
 pub(crate) fn ranges_of_one_object_are_under_way_side_by_side(make: Make) {
+    const APART: u64 = 1 << 30;
     let server = Server::start();
     let driver = driver(64 << 20);
-    server.put("/b/a", "1", content(1));
+    server.put_zeros("/b/a", 8 * APART);
     let reader = make(&server).open(&driver, "/b/a");
     server.hold(8);
     std::thread::scope(|scope| {
         for part in 0..8 {
             let reader = &reader;
-            let read = move || {
-                reader
-                    .read_at(&mut [0; 4096], part * (BYTES as u64 / 8))
-                    .unwrap()
-            };
+            let read = move || reader.read_at(&mut [1; 4096], part * APART).unwrap();
             scope.spawn(move || assert_eq!(read(), 4096));
         }
     });
