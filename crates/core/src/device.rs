@@ -207,17 +207,17 @@ impl Device {
         }
     }
 
-    /// What its requests in flight hold of the memory.
+    /// Memory of its requests in flight.
     pub(crate) fn bytes_in_flight(&self) -> u64 {
         self.bytes_in_flight
     }
 
-    /// Those of them that do not hang.
+    /// Memory of the requests in flight that do not hang.
     pub(crate) fn bytes_live(&self) -> u64 {
         self.bytes_in_flight - self.bytes_hung
     }
 
-    /// And those that do.
+    /// Memory of those that hang.
     pub(crate) fn bytes_hung(&self) -> u64 {
         self.bytes_hung
     }
@@ -302,7 +302,7 @@ impl Device {
         let least = u64::from(self.work == 0);
         let distance = Bytes(position.abs_diff(self.last_end).max(least));
         let expected = self.measure.expected(distance, Bytes(bytes));
-        // Behind requests that do not come back it waits for none of them, and they for none of it.
+        // Requests behind a device that answers no more are reckoned apart: neither waits for the other.
         let is_apart = self.is_stalled(now);
         let ahead = if is_apart { 0 } else { self.ahead.0 };
         let ahead = Nanos(ahead.saturating_add(expected.0));

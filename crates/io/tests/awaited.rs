@@ -15,7 +15,7 @@ fn config(memory: u64) -> Config {
     Config::new(preset.settings(Bytes(memory)).unwrap())
 }
 
-/// As the mount waits: what is not there at the look is asked for once more, because a block may be given up
+/// As the mount waits: bytes that are not there at the look are asked for once more, because a block may be given up
 /// between the call and the look, as one that the read before shares and has taken.
 fn wait_for(reader: &Reader, offset: u64, bytes: usize, preset: &str) {
     for turn in 0..100 {

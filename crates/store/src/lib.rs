@@ -114,7 +114,7 @@ impl Client {
         variables: impl IntoIterator<Item = (String, String)>,
     ) -> Result<Self, StoreError> {
         let mut builder = tokio::runtime::Builder::new_multi_thread();
-        // They wait for sockets, and copy what comes.
+        // They wait for sockets, and copy bytes as they come.
         let processors = thread::available_parallelism().map_or(1, NonZero::get);
         let runtime = builder.worker_threads(processors.min(WORKERS_MAX));
         let runtime = runtime.thread_name("forerun-store");

@@ -127,7 +127,7 @@ impl Engine {
         most.min(self.settings.in_flight_max)
     }
 
-    /// Frames that requests hold which hang: nobody knows until when.
+    /// Frames of requests that hang, lost until those end.
     pub(super) fn hung_frames(&self) -> u32 {
         let hung: u64 = self.devices.iter().map(|(_, d)| d.bytes_hung()).sum();
         let frames = hung.div_ceil(u64::from(self.settings.block_bytes));

@@ -97,7 +97,7 @@ pub(crate) fn requests_to_a_server_that_is_not_known_yet_go_out_side_by_side(mak
 }
 
 /// One at a time, the first would wait for the others for ever. They lie so far apart that no window of one has
-/// what another wants.
+/// blocks of another.
 pub(crate) fn ranges_of_one_object_are_under_way_side_by_side(make: Make) {
     const APART: u64 = 1 << 30;
     let server = Server::start();

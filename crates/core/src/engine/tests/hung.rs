@@ -15,7 +15,7 @@ const SECOND: u64 = 1_000_000_000;
 const BLOCKS: u64 = 1024;
 /// A read waits for no longer than this.
 const BOUND: u64 = 3 * SECOND;
-/// And a second more for each so many objects that hang, as all are tried before what comes after them.
+/// And a second more for each so many objects that hang: reads are tried in the order in which they came.
 const TRIED: u32 = 100;
 
 /// Servers of which some objects, those below `hung`, never answer.
@@ -80,7 +80,7 @@ impl Servers {
         read
     }
 
-    /// Answers what is answered at all, and lets go what was served.
+    /// Answers the requests of other objects, and releases the reads that were served.
     fn answer(&mut self) -> BTreeSet<ReadId> {
         let mut served = BTreeSet::new();
         loop {
@@ -160,7 +160,7 @@ fn objects_that_hang_leave_memory_to_others_whatever_was_read_of_them() {
     }
 }
 
-/// The first request of a device nobody described is never answered. A read that comes later is
+/// The first request of a device without a profile is never answered. A read that comes later is
 /// sent all the same, once it is told that time has passed.
 #[test]
 fn a_request_that_is_never_answered_holds_up_no_other_for_ever() {
