@@ -110,7 +110,11 @@ impl Driver {
                 Output::Serve { served, .. } => answer = Some(served),
                 Output::Idle => return answer,
                 // Folders are not listed here, so no file is opened ahead; an eviction needs nothing.
-                Output::Evict(_) | Output::OpenAhead { .. } | Output::CloseAhead { .. } => {}
+                // Reads of memory never hang.
+                Output::Cancel { .. }
+                | Output::Evict(_)
+                | Output::OpenAhead { .. }
+                | Output::CloseAhead { .. } => {}
             }
         }
     }

@@ -29,9 +29,23 @@ const WAITED_TIMES: u64 = 8;
 /// than three.
 const STALLED: Nanos = Nanos(1_000_000_000);
 
+/// Requests of a server that take so many times what they should take alone are late.
+const LATE_TIMES: u64 = 4;
+/// So many in a row, and it is the server that is slow: its [costs](crate::measure) are learned from them.
+const LATE_MAX: u32 = 64;
+/// Requests of a server should take no longer: where it has eight slots and a hundred programs wait, each has
+/// its turn within three seconds. From 4 MB/s a request on the longest there are take less.
+const SHORT: Nanos = Nanos(250_000_000);
+/// The rate of a server is asked of so many bytes.
+const UNIT: u64 = 1 << 20;
+
 /// Most hanging requests of a device that do not count: each may hold a thread, and 256 have some
 /// mebibytes of stacks.
 const HUNG_MAX: u32 = 256;
+
+/// For each request of a server that hangs so many others are tried at once: where it has eight, a hundred objects
+/// that hang are known after three times [`STALLED`].
+const TRIED: u32 = 3;
 
 /// Between two looks for requests that hang: each goes through all requests.
 const LOOK: Nanos = Nanos(200_000_000);
@@ -40,10 +54,14 @@ const LOOK: Nanos = Nanos(200_000_000);
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Sent {
     pub(crate) sample: Sample,
-    /// How long it takes alone; nothing if it was sent beside requests that do not come back.
+    /// How long it should take alone.
+    alone: Nanos,
+    /// The same as it counts for others; nothing if it was sent beside requests that do not come back.
     expected: Nanos,
-    /// Whether it hangs, and counts no more.
-    pub(crate) is_hung: bool,
+    /// Whether it counts no more.
+    pub(crate) is_written_off: bool,
+    /// Whether it is known to hang.
+    pub(crate) hangs: bool,
 }
 
 #[derive(Debug)]
@@ -75,6 +93,8 @@ pub(crate) struct Device {
     pub(crate) is_granting: bool,
     /// While that is decided, when it came: its fetch keeps its place in line.
     pub(crate) granted_came: Option<u64>,
+    /// How many requests in a row came late.
+    late: u32,
     /// When it last ended a fetch.
     pub(crate) ended: Nanos,
     /// Since when it has had fetches all the time.
@@ -109,6 +129,7 @@ impl Device {
             deferred: DeferredQueue::default(),
             is_granting: false,
             granted_came: None,
+            late: 0,
             ended: Nanos(0),
             busy_since: Nanos(0),
             last_end: 0,
@@ -137,11 +158,15 @@ impl Device {
 
     /// How long requests may take that take so long one after the other.
     fn patience(&self, ahead: Nanos) -> Nanos {
-        let servers = match self.profile().is_parallel() {
-            true => u64::from(self.profile().servers()),
-            false => 1,
-        };
-        STALLED.max(Nanos(ahead.0.saturating_mul(WAITED_TIMES) / servers))
+        STALLED.max(Nanos(self.in_turn(ahead).saturating_mul(WAITED_TIMES)))
+    }
+
+    /// How long requests take that take so long one after the other.
+    fn in_turn(&self, ahead: Nanos) -> u64 {
+        match self.profile().is_parallel() {
+            true => ahead.0 / u64::from(self.profile().servers()),
+            false => ahead.0,
+        }
     }
 
     fn is_quiet(&self, now: Nanos, patience: Nanos) -> bool {
@@ -149,21 +174,34 @@ impl Device {
         self.in_flight > 0 && quiet > patience
     }
 
-    /// Whether requests that hang keep others from going out.
-    pub(crate) fn is_held_up(&self) -> bool {
-        let waits = self.is_wanted() || !self.planned.is_empty();
+    /// Whether requests that hang keep others from going out; `starve` if reads wait for memory.
+    pub(crate) fn is_held_up(&self, starve: bool) -> bool {
+        let waits = starve || self.is_wanted() || !self.planned.is_empty();
         waits && self.in_flight > 0 && self.hung < HUNG_MAX
     }
 
-    /// Whether a request hangs that counted so far.
+    /// Whether a request hangs.
     pub(crate) fn hangs(&self, sent: &Sent, now: Nanos) -> bool {
-        let taken = now.since(sent.sample.sent);
-        !sent.is_hung && taken > self.patience(sent.sample.ahead)
+        now.since(sent.sample.sent) > self.patience(sent.sample.ahead)
+    }
+
+    /// Most bytes of a request: those of a server take a quarter of a second at most, or a few times what they cost
+    /// without a byte, as others wait for its end.
+    pub(crate) fn longest(&self) -> u64 {
+        if !self.profile().is_served() {
+            return u64::MAX;
+        }
+        let time = |bytes| self.measure.expected(Bytes(u64::MAX), Bytes(bytes)).0;
+        let (fixed, unit) = (time(1), time(UNIT));
+        let bound = SHORT.0.max(fixed.saturating_mul(WAITED_TIMES));
+        let bytes = u128::from(bound - fixed.min(bound)) * u128::from(UNIT);
+        let bytes = bytes.checked_div(u128::from(unit - fixed.min(unit)));
+        bytes.map_or(u64::MAX, |bytes| u64::try_from(bytes).unwrap_or(u64::MAX))
     }
 
     /// Whether to look for requests that hang.
-    pub(crate) fn looks(&mut self, now: Nanos) -> bool {
-        let is_due = self.is_held_up() && now.since(self.looked) >= LOOK;
+    pub(crate) fn looks(&mut self, now: Nanos, starve: bool) -> bool {
+        let is_due = self.is_held_up(starve) && now.since(self.looked) >= LOOK;
         if is_due {
             self.looked = now;
         }
@@ -172,8 +210,8 @@ impl Device {
 
     /// This one hangs: it no longer counts against the limit of its device.
     pub(crate) fn write_off(&mut self, sent: &mut Sent) {
-        if self.hung < HUNG_MAX {
-            sent.is_hung = true;
+        if self.hung < HUNG_MAX && !sent.is_written_off {
+            sent.is_written_off = true;
             self.hung += 1;
             self.bytes_hung += sent.sample.bytes.0;
             self.ahead = Nanos(self.ahead.0.saturating_sub(sent.expected.0));
@@ -188,11 +226,15 @@ impl Device {
         }
     }
 
-    /// Most requests it should have now.
+    /// Most requests it should have now beside those that hang.
     pub(crate) fn limit(&self, now: Nanos) -> u32 {
-        match self.is_stalled(now) {
+        let most = match self.is_stalled(now) {
             true => self.profile().most(),
             false => self.measure.limit(),
+        };
+        match self.profile().is_served() {
+            true => most.saturating_add(self.hung * TRIED),
+            false => most,
         }
     }
 
@@ -329,33 +371,50 @@ impl Device {
             self.account(account, position, bytes),
             Sent {
                 sample,
+                alone: expected,
                 expected: if is_apart { Nanos(0) } else { expected },
-                is_hung: false,
+                is_written_off: false,
+                hangs: false,
             },
         )
     }
 
-    /// A fetch ended, now; `is_whole` if it was carried out.
-    pub(crate) fn end(&mut self, now: Nanos, sent: &Sent, is_whole: bool) {
+    /// A fetch ended, now; `is_whole` if it was carried out. Returns whether it came so late that others should not
+    /// wait for its like. It tells nothing of the costs, unless all come so late: the server is slow.
+    pub(crate) fn end(&mut self, now: Nanos, sent: &Sent, is_whole: bool) -> bool {
+        let is_late = self.is_late(sent, now);
         let sample = Sample {
             ended: now,
-            left: self.live() + u32::from(sent.is_hung),
+            left: self.live() + u32::from(sent.is_written_off),
             ..sent.sample
         };
         self.in_flight -= 1;
         self.bytes_in_flight -= sample.bytes.0;
-        if sent.is_hung {
+        if sent.is_written_off {
             self.hung -= 1;
             self.bytes_hung -= sample.bytes.0;
         } else {
             self.ahead = Nanos(self.ahead.0.saturating_sub(sent.expected.0));
         }
-        if is_whole {
+        self.late = if is_late {
+            self.late.saturating_add(1)
+        } else {
+            0
+        };
+        if is_whole && (!is_late || self.late >= LATE_MAX) {
             self.measure.ended(&sample);
         } else {
             self.measure.lost(sample.in_flight);
         }
         self.ended = now;
+        is_late
+    }
+
+    /// Whether a request of a server that ends now comes several times as late as it should.
+    fn is_late(&self, sent: &Sent, now: Nanos) -> bool {
+        let due = sent.alone.0.max(self.in_turn(sent.sample.ahead));
+        let due = WAITED.max(Nanos(due.saturating_mul(LATE_TIMES)));
+        self.profile().is_served() && now.since(sent.sample.sent) > due
     }
 
     /// Where a reader's account, which stood there, stands after this fetch.

@@ -18,11 +18,11 @@
 //! announced hints: blocks that owners never read
 //! streams   runs of blocks ahead of their readers; victims
 //! turn      the facts by which a device's next request is chosen
+//! pace      how requests of a file come: in time, late, not at all
 //! place     layout: which device holds a block, and where on it
 //! ```
 //!
-//! Work for a stage above goes to a [list](work), which `handle` drains in one loop. The engine
-//! cannot fail: inputs that make no sense are counted, no more. Drivers: `docs/ARCHITECTURE.md`.
+//! Work for a stage above goes to a [list](work), drained in one loop. Inputs that make no sense are counted, no more.
 
 mod announced;
 mod cancel;
@@ -33,6 +33,7 @@ mod fetch;
 mod hint;
 mod hung;
 mod next;
+mod pace;
 mod place;
 mod read;
 mod send;
@@ -52,6 +53,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use self::announced::Announcing;
+use self::pace::Pace;
 use crate::deferred::{Deferred, DeferredRequest};
 use crate::depth::Depth;
 use crate::detect::{Access, Detect};
@@ -117,6 +119,8 @@ struct File {
     bytes: Bytes,
     blocks: u64,
     readers: u32,
+    /// How its last request came.
+    pace: Pace,
 }
 
 #[derive(Debug)]
@@ -234,14 +238,15 @@ impl Engine {
         self.plan.as_ref().is_some_and(|plan| plan.is_undecided())
     }
 
-    /// Whether requests wait for a device with one that hangs by now: to be told time by an
+    /// Whether requests wait for a device with one that hangs by now, or reads for memory: to be told time by an
     /// [`Input::Decide`], and asked again some times a second.
     #[must_use]
     pub fn is_held_up(&self, now: Nanos) -> bool {
+        let starve = !self.starved.is_empty();
         let mut held_up = self
             .devices
             .iter()
-            .filter(|(_, device)| device.is_held_up());
+            .filter(|(_, device)| device.is_held_up(starve));
         held_up.any(|(id, device)| device.is_stalled(now) || !self.hung(*id, now).is_empty())
     }
 

@@ -210,9 +210,12 @@ pub enum FetchOutcome {
         /// The original error.
         error: ErrorCode,
     },
-    /// Not carried out, because its file is not open any more. No error: a read that began to wait
-    /// in the meantime is fetched again.
-    Cancelled,
+    /// Not carried out, because its file is not open any more, or after [`Output::Cancel`]. No error: a
+    /// read that waits is fetched again.
+    Cancelled {
+        /// How many blocks had arrived; fewer than were asked for.
+        blocks: u32,
+    },
 }
 
 /// A fetch the driver must carry out into the frames the table names for its blocks.
@@ -233,6 +236,12 @@ pub struct Fetch {
 pub enum Output {
     /// Start a fetch.
     Fetch(Fetch),
+    /// Give a fetch up if that can be done: its request hangs, and its memory is wanted for others. It
+    /// completes as [`FetchOutcome::Cancelled`], or as it would have; emitted once a fetch.
+    Cancel {
+        /// The fetch.
+        request: RequestId,
+    },
     /// A read can go on.
     Serve {
         /// The read, to be released once its bytes were taken.

@@ -77,7 +77,7 @@ impl Driver {
                 Output::Fetch(fetch) => self.fetches.push(fetch),
                 Output::OpenAhead { entry, .. } => batch.push(entry),
                 Output::CloseAhead { reader } => self.closed.push(reader),
-                Output::Serve { .. } | Output::Evict(_) => {}
+                Output::Cancel { .. } | Output::Serve { .. } | Output::Evict(_) => {}
             }
         }
         if !batch.is_empty() {

@@ -38,7 +38,10 @@ impl Driver {
                             inputs.push(Input::Release { read });
                         }
                     }
-                    Output::Evict(_) | Output::OpenAhead { .. } | Output::CloseAhead { .. } => {}
+                    Output::Cancel { .. }
+                    | Output::Evict(_)
+                    | Output::OpenAhead { .. }
+                    | Output::CloseAhead { .. } => {}
                 }
             }
         }

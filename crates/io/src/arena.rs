@@ -309,6 +309,8 @@ impl Run {
 pub struct Target {
     arena: Arc<Arena>,
     runs: Vec<Run>,
+    /// Where the last [`fill`](Self::fill) ended.
+    filled: usize,
 }
 
 impl Target {
@@ -326,7 +328,12 @@ impl Target {
         arena.use_until(end.unwrap_or(0));
         // Where memory is in pieces there are hundreds of them in each of dozens of requests.
         runs.shrink_to_fit();
-        Self { arena, runs }
+        let filled = 0;
+        Self {
+            arena,
+            runs,
+            filled,
+        }
     }
 
     /// A target without frames, for a fetch that can only fail.
@@ -335,6 +342,7 @@ impl Target {
         Self {
             arena,
             runs: Vec::new(),
+            filled: 0,
         }
     }
 
@@ -397,6 +405,12 @@ impl Target {
             }
             start += bytes;
         }
+        self.filled = end.min(start);
+    }
+
+    /// How many bytes are there of one that is filled from its front to its end.
+    pub(crate) fn filled(&self) -> usize {
+        self.filled
     }
 }
 

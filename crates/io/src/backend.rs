@@ -25,7 +25,7 @@ use forerun_core::{Bytes, DeviceId, FileId, RequestId};
 
 use crate::arena::{Arena, Target};
 use crate::error::Error;
-use crate::source::Source;
+use crate::source::{GiveUp, Source};
 
 /// All backends, the preferred one first. One entry a backend.
 pub static LIST: &[Entry] = &[uring::ENTRY, pread::ENTRY, memory::ENTRY];
@@ -92,6 +92,8 @@ pub struct Request {
     pub skip: usize,
     /// How often the rest was asked for again.
     pub attempts: u32,
+    /// How a source that takes it can be told to give it up.
+    pub given_up: Option<Arc<GiveUp>>,
 }
 
 impl Request {

@@ -38,7 +38,7 @@ use crate::engine_state::EngineState;
 use crate::folder::OpensAhead;
 use crate::journal_file::JournalFile;
 use crate::settle::{Look, Looks, Settled};
-use crate::source::Source;
+use crate::source::{GIVEN_UP, Source};
 use crate::sync::{Condvar, Mutex, MutexGuard};
 use crate::threads;
 use crate::trimming::Trimming;
@@ -194,6 +194,7 @@ impl EngineHost {
             state.surplus.give_back(table, arena, self.domain);
         }
         let woken = mem::take(&mut state.woken);
+        let given_up = mem::take(&mut state.given_up);
         let orders = state.orders.take();
         if !state.fetches.is_empty() {
             self.dispatch_queue.put(state.fetches.drain(..));
@@ -206,6 +207,9 @@ impl EngineHost {
         drop(state);
         for waiter in woken {
             waiter.wake();
+        }
+        for request in given_up {
+            request.ask();
         }
         self.submit();
         self.tell_host(orders);
@@ -381,7 +385,12 @@ impl EngineHost {
                 }
             }
             // Every reader of the file closed it before the request reached the device.
-            Err(_) if request.source.is_none() => Some(FetchOutcome::Cancelled),
+            Err(_) if request.source.is_none() => Some(FetchOutcome::Cancelled { blocks: 0 }),
+            Err(GIVEN_UP) if request.given_up.as_ref().is_some_and(|it| it.is_asked()) => {
+                let blocks = request.target.filled() / request.target.arena().block_bytes();
+                let blocks = u32::try_from(blocks).unwrap_or(u32::MAX);
+                Some(FetchOutcome::Cancelled { blocks })
+            }
             Err(error) => failed(error),
         }
     }
@@ -416,7 +425,7 @@ impl EngineHost {
         self.after_deferred(|state| match Self::judge(state, &mut request, outcome) {
             Some(outcome) => {
                 let Request { number, file, .. } = *request;
-                state.landed(file);
+                state.landed(number, file);
                 state.surplus.filled(request.target.runs());
                 state.feed(Input::Completed {
                     request: number,

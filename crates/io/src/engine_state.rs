@@ -18,7 +18,7 @@ use forerun_core::layout::LayoutMap;
 use forerun_core::table::{Table, flag};
 use forerun_core::{
     Bytes, DeviceId, Engine, Fetch, FileId, Input, Ledger, Nanos, Output, Placement, Profile,
-    ReadId, ReaderId, Served,
+    ReadId, ReaderId, RequestId, Served,
 };
 
 use crate::arena::{Arena, Target};
@@ -33,7 +33,7 @@ use crate::owner::Owned;
 use crate::placing::Placing;
 use crate::reader::Position;
 use crate::settle::Looks;
-use crate::source::{Identity, Key};
+use crate::source::{GiveUp, Identity, Key};
 use crate::trimming::Trimming;
 use crate::wait::Waiter;
 
@@ -108,6 +108,10 @@ pub(crate) struct EngineState {
         reason = "boxed once, on its way through several queues"
     )]
     pub(crate) fetches: Vec<Box<Request>>,
+    /// Requests of servers, which can perhaps be given up.
+    give_ups: HashMap<RequestId, Arc<GiveUp>>,
+    /// Those that are to be.
+    pub(crate) given_up: Vec<Arc<GiveUp>>,
     /// Folders that are known.
     pub(crate) folders: Numbered<()>,
     /// Orders to the host that opens files ahead.
@@ -148,6 +152,8 @@ impl EngineState {
             answered: false,
             woken: Vec::new(),
             fetches: Vec::new(),
+            give_ups: HashMap::new(),
+            given_up: Vec::new(),
             folders: Numbered::default(),
             orders: Orders::default(),
             in_flight: 0,
@@ -168,6 +174,7 @@ impl EngineState {
             match output {
                 Output::Idle => return,
                 Output::Fetch(fetch) => self.fetch(&fetch),
+                Output::Cancel { request } => self.cancel(request),
                 Output::Serve { read, served } => self.serve(read, served),
                 // The blocks left the table already, and frames need no work.
                 Output::Evict(_) => {}
@@ -432,6 +439,10 @@ impl EngineState {
         };
         self.in_flight += 1;
         let file = extent.file;
+        let is_served = source.as_ref().is_some_and(|source| source.is_served());
+        let given_up = is_served.then(Arc::<GiveUp>::default);
+        self.give_ups
+            .extend(given_up.clone().map(|give_up| (number, give_up)));
         self.fetches.push(Box::new(Request {
             number,
             device,
@@ -445,11 +456,18 @@ impl EngineState {
             target,
             skip: 0,
             attempts: 0,
+            given_up,
         }));
     }
 
+    /// A fetch is not worth waiting for.
+    fn cancel(&mut self, request: RequestId) {
+        self.given_up.extend(self.give_ups.remove(&request));
+    }
+
     /// Notes that a request is over.
-    pub(crate) fn landed(&mut self, file: FileId) {
+    pub(crate) fn landed(&mut self, request: RequestId, file: FileId) {
+        self.give_ups.remove(&request);
         self.in_flight = self.in_flight.saturating_sub(1);
         if let Some(known) = self.catalog.get_mut(file) {
             known.in_flight = known.in_flight.saturating_sub(1);

@@ -28,7 +28,8 @@ use std::sync::Arc;
 
 pub use file::{Identity, OpenFile, PIECES_MAX};
 pub use generated::Generated;
-pub use pending::Pending;
+pub(crate) use pending::GIVEN_UP;
+pub use pending::{GiveUp, Pending};
 
 use forerun_core::Profile;
 use forerun_core::table::Frame;

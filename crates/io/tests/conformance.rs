@@ -175,6 +175,7 @@ impl Bench {
             target,
             skip: 0,
             attempts: 0,
+            given_up: None,
         })
     }
 

@@ -134,6 +134,10 @@ impl Digest {
                 self.add(7);
                 self.add(u64::from(reader.0));
             }
+            Output::Cancel { request } => {
+                self.add(8);
+                self.add(u64::from(request.0));
+            }
             Output::Idle => {
                 self.add(5);
                 self.add(u64::MAX);

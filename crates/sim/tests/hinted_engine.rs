@@ -112,6 +112,7 @@ impl<'a> Driver<'a> {
                     self.evicted = Some(self.blocks[&(extent.file.0, extent.first.0)]);
                 }
                 Output::OpenAhead { .. } | Output::CloseAhead { .. } => panic!("no folders"),
+                Output::Cancel { .. } => panic!("nothing hangs"),
                 Output::Fetch(fetch) => self.fetch(&fetch),
                 Output::Serve { served, .. } => {
                     assert_eq!(served, Served::Blocks { count: 1 });

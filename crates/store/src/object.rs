@@ -15,6 +15,7 @@ use forerun_io::arena::Target;
 use forerun_io::source::remote::{self, Limits, SERVERS};
 use forerun_io::source::{Key, Pending, Source};
 use futures_util::StreamExt;
+use futures_util::future::{AbortHandle, Abortable};
 use object_store::path::Path;
 use object_store::{Error, GetOptions, GetRange, GetResult, ObjectMeta};
 
@@ -296,13 +297,16 @@ impl Source for Object {
 
     fn begin(self: Arc<Self>, mut pending: Pending) -> Option<Pending> {
         let threads = self.client.threads.clone();
-        threads.spawn(async move {
+        let (give_up, asked) = AbortHandle::new_pair();
+        pending.on_give_up(move || give_up.abort());
+        let read = async move {
             let (offset, skip) = (pending.offset(), pending.skip());
             if let Some(target) = pending.target() {
                 let read = self.read_range(target, offset, skip).await;
                 pending.end(read);
             }
-        });
+        };
+        threads.spawn(Abortable::new(read, asked));
         None
     }
 }

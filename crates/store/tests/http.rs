@@ -166,6 +166,47 @@ fn a_reader_has_the_error_of_a_silent_server_after_one_deadline() {
     server.hang(None);
 }
 
+/// Ranges of silent objects are given up, so that others have their memory, and asked for again.
+#[test]
+fn objects_of_a_silent_server_leave_memory_to_others_and_are_read_in_the_end() {
+    const SILENT: usize = 30;
+    let server = Server::start();
+    server.put("/live", "1", content(2));
+    let paths: Vec<_> = (0..SILENT)
+        .map(|number| format!("/silent{number}"))
+        .collect();
+    for path in &paths {
+        server.put(path, "1", content(1));
+    }
+    let requests = 8;
+    let client = client(Limits {
+        requests,
+        ..Limits::default()
+    });
+    let driver = driver(16 << 20);
+    let open = |path: &str| {
+        let object = client.open(&server.url(path)).unwrap();
+        driver.open_source(Arc::new(object)).unwrap()
+    };
+    let silent: Vec<_> = paths.iter().map(|path| open(path)).collect();
+    let live = open("/live");
+    server.hang(Some("silent"));
+    std::thread::scope(|scope| {
+        let reads: Vec<_> = silent
+            .iter()
+            .map(|reader| scope.spawn(move || read_all(reader).unwrap() == content(1)))
+            .collect();
+        server.wait_for(requests as usize);
+        let bytes = read_all(&live);
+        // Before anything can fail: it would be waited for.
+        server.hang(None);
+        assert!(bytes.unwrap() == content(2));
+        for read in reads {
+            assert!(read.join().unwrap());
+        }
+    });
+}
+
 #[test]
 fn what_cannot_be_opened_is_named() {
     let server = Server::start();

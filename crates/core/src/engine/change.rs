@@ -6,6 +6,7 @@
 
 use alloc::vec::Vec;
 
+use super::pace::Pace;
 use super::place::{FILE, blocks_in};
 use super::{Engine, File, READ_BYTES, ReaderState};
 use crate::known;
@@ -52,6 +53,7 @@ impl Engine {
                 bytes,
                 blocks,
                 readers: 0,
+                pace: Pace::Even,
             },
         );
         Some(())

@@ -27,7 +27,11 @@ impl Engine {
         let now = self.now;
         let device = known(self.devices.get_mut(&request.device), DEVICE)?;
         let before = device.ended;
-        device.end(now, &sent, outcome == FetchOutcome::Done);
+        let is_late = device.end(now, &sent, outcome == FetchOutcome::Done);
+        match outcome {
+            FetchOutcome::Failed { .. } | FetchOutcome::Cancelled { blocks: 0 } => {}
+            _ => self.came(request.extent.file, is_late),
+        }
         let is_whole = outcome == FetchOutcome::Done && request.orphans.is_empty();
         if request.orphans.is_empty() {
             self.settle_blocks(&request, outcome);
@@ -50,9 +54,9 @@ impl Engine {
             FetchOutcome::Done => (count, Served::End),
             FetchOutcome::Short { blocks } => (blocks.min(count), Served::End),
             FetchOutcome::Failed { error } => (0, Served::Failed { error }),
-            FetchOutcome::Cancelled => (0, Served::End),
+            FetchOutcome::Cancelled { blocks } => (blocks.min(count), Served::End),
         };
-        let cancelled = outcome == FetchOutcome::Cancelled;
+        let cancelled = matches!(outcome, FetchOutcome::Cancelled { .. });
         for block in request.extent.blocks() {
             if block.0 - first.0 < arrived {
                 self.arrive(request.owner, file, block);

@@ -48,7 +48,7 @@ impl Engine {
         let side = self.side(Extent { count, ..extent });
         let mut open: Option<Open> = None;
         let mut cut = None;
-        let mut left = self.fetch_max();
+        let mut left = self.fetch_max_of(extent.file);
         for block in (Extent { count, ..extent }).blocks() {
             if self.memory.table.find(extent.file, block).is_some() {
                 self.close_request(open.take().map(|open| open.id));
@@ -205,8 +205,13 @@ impl Engine {
     /// Most blocks of one request of a window of so many: half of them, so that one part is read while
     /// the other comes.
     fn longest(&self, device: DeviceId, window: u32) -> u32 {
-        let longest = self.request_max();
-        match self.devices.get(&device) {
+        let device = self.devices.get(&device);
+        let bytes = device.map_or(u64::MAX, Device::longest);
+        let blocks = (bytes / u64::from(self.settings.block_bytes)).max(1);
+        let longest = self
+            .request_max()
+            .min(u32::try_from(blocks).unwrap_or(u32::MAX));
+        match device {
             Some(device)
                 if self.holds_back(device) && !device.is_crowded() && device.bytes_hung() == 0 =>
             {

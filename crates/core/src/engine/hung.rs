@@ -1,53 +1,73 @@
-//! Requests that hang: a server is gone for some objects, and answers for others.
+//! Requests that hang: a server is gone for some objects, slow for some, and answers for others.
 //!
-//! A request that takes far longer than it and those before it should is *written off*: it counts no more
-//! against the limit of its [device](crate::device). Its frames are lost until it ends, which may be
-//! minutes, and so would be those of all requests behind it if they hang, too. Control law: half the frames
-//! that do not hang may be in flight, a fetch takes a small [part](super::turn) of them, and none begins
-//! before the one before it has gone out whole. So there is always memory to try the next object, and
-//! objects that answer pass those that do not.
+//! A request *hangs* that takes far longer than it and those before it should. It is *written off*: it counts no
+//! more against the limit of its [device](crate::device), and three others are tried for it. While others wait it
+//! is also called back: its frames are theirs, unless its source cannot give it up. What had come of it is kept.
 //!
-//! Example: 16 MiB, and 19 objects of 4 MiB that were read whole hang. 8 MiB were in flight and are written
-//! off after a second; the windows queued behind them give back theirs. From then on a fetch takes 128 KiB
-//! at most, 32 may be in flight: all others are tried within another second, the twentieth is read.
+//! Control law of memory, since those that follow may hang, too: half the frames that do not hang may be in flight,
+//! a fetch takes a small [part](super::turn) of them, and none begins before the one before has gone out whole.
+//!
+//! Control law of a file: while it hangs its reads ask for one block each, beside the limit, and so hold little.
+//! While its requests only come late, several times as long as they should take, they are as long as any, and
+//! beside the limit. The first that comes in time ends either.
+//!
+//! Example: 16 MiB, eight requests at most, and 40 objects of 4 MiB that were read whole hang. After a second eight
+//! are written off and called back; the windows queued behind them give their frames back. The other 32 are tried
+//! within the next second, with 128 KiB each, then the forty-first is read.
 
 use alloc::vec::Vec;
 
 use super::Engine;
+use super::pace::Pace;
+use crate::protocol::Output;
 use crate::request::Request;
-use crate::units::{DeviceId, Nanos, RequestId};
+use crate::units::{DeviceId, Extent, Nanos, RequestId};
 
 /// Requests wait behind those that hang as long as this part of the frames can be had.
 const ROOM_PART: u32 = 4;
 
 impl Engine {
-    /// Requests of a device that hang by now and still count.
+    /// Requests of a device that hang by now, and that it is not known of.
     pub(super) fn hung(&self, id: DeviceId, now: Nanos) -> Vec<RequestId> {
         let Some(device) = self.devices.get(&id) else {
             return Vec::new();
         };
         let hangs = |request: &Request| {
             let sent = request.sent.as_ref().filter(|_| request.device == id);
-            sent.is_some_and(|sent| device.hangs(sent, now))
+            sent.is_some_and(|sent| !sent.hangs && device.hangs(sent, now))
         };
         self.requests.which(hangs)
     }
 
     /// Time has passed: requests that hang no longer count against the limit of their device.
     pub(super) fn write_off_hung(&mut self) {
-        let now = self.now;
+        let (now, starve) = (self.now, !self.starved.is_empty());
         let due = self
             .devices
             .iter_mut()
-            .filter_map(|(id, device)| device.looks(now).then_some(*id));
+            .filter_map(|(id, device)| device.looks(now, starve).then_some(*id));
         for id in due.collect::<Vec<_>>() {
             for request in self.hung(id, now) {
-                let sent = self.requests.get_mut(request).and_then(|r| r.sent.as_mut());
-                if let (Some(device), Some(sent)) = (self.devices.get_mut(&id), sent) {
-                    device.write_off(sent);
-                }
+                self.write_off(request);
+                self.call_back(request);
             }
             self.make_room_beside_hung(id);
+        }
+    }
+
+    /// A request hangs: the driver gives it up where it holds more than the block that is needed to see whether
+    /// its file answers again.
+    fn call_back(&mut self, request: RequestId) {
+        let Some(hung) = self.requests.get_mut(request) else {
+            return;
+        };
+        if let Some(sent) = &mut hung.sent {
+            sent.hangs = true;
+        }
+        let Extent { file, count, .. } = hung.extent;
+        self.set_pace(file, Pace::Hangs);
+        if count > 1 {
+            self.out.push_back(Output::Cancel { request });
         }
     }
 

@@ -13,6 +13,7 @@
 
 use alloc::vec::Vec;
 
+use super::pace::Pace;
 use super::{Engine, READ_BYTES, Read};
 use crate::deferred::DeferredRequest;
 use crate::detect::Access;
@@ -152,7 +153,7 @@ impl Engine {
             return Some(false);
         }
         if self.memory.table.find(file, first).is_none() {
-            if alone {
+            if alone || self.pace(file) == Pace::Hangs {
                 self.fetch_alone(reader, file, first);
             } else if self.is_announced(reader, first) {
                 if self.waits_for_plan(id, reader, first) {

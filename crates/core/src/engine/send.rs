@@ -16,6 +16,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use super::Engine;
+use super::pace::Pace;
 use crate::deferred::Deferred;
 use crate::device::Device;
 use crate::dispatch::Waiting;
@@ -214,6 +215,9 @@ impl Engine {
             if let Some(request) = self.requests.get_mut(id) {
                 request.sent = Some(Box::new(sent));
             }
+        }
+        if self.pace(extent.file) != Pace::Even {
+            self.write_off(id);
         }
         if let Some(plan) = &mut self.plan {
             plan.requests.sent(id, self.now);

@@ -5,6 +5,7 @@ mod exact_hints;
 mod hung;
 mod prefetch_memory;
 mod served;
+mod slow;
 
 use std::collections::BTreeSet;
 use std::vec;
@@ -28,6 +29,8 @@ use crate::{Placement, Profile, hinted, next_file, preset, reclaim, shape, split
 struct Rig {
     engine: Engine,
     outstanding: Vec<Fetch>,
+    /// Fetches to be given up.
+    cancelled: Vec<RequestId>,
     /// Of the files' present contents: blocks orphaned by an invalidation are not in it.
     in_flight: BTreeSet<(FileId, Block)>,
     served: Vec<ReadId>,
@@ -73,6 +76,7 @@ impl Rig {
         Self {
             engine,
             outstanding: Vec::new(),
+            cancelled: Vec::new(),
             in_flight: BTreeSet::new(),
             served: Vec::new(),
             asked: Vec::new(),
@@ -107,6 +111,7 @@ impl Rig {
                     assert!(count > 0);
                     self.served.push(read);
                 }
+                Output::Cancel { request } => self.cancelled.push(request),
                 Output::Serve { .. } | Output::Evict(_) => {}
                 Output::OpenAhead { folder, entry } => self.asked.push((folder, entry)),
                 // As a driver that never gets to it: all are closed in the end.
@@ -327,7 +332,7 @@ fn outcome() -> impl Strategy<Value = FetchOutcome> {
         6 => Just(FetchOutcome::Done),
         1 => (0..40u32).prop_map(|blocks| FetchOutcome::Short { blocks }),
         1 => Just(FetchOutcome::Failed { error: ErrorCode(5) }),
-        1 => Just(FetchOutcome::Cancelled),
+        1 => (0..40u32).prop_map(|blocks| FetchOutcome::Cancelled { blocks }),
     ]
 }
 

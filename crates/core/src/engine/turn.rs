@@ -8,20 +8,21 @@
 use alloc::vec::Vec;
 
 use super::Engine;
+use super::pace::Pace;
 use crate::deferred::Deferred;
 use crate::device::Device;
 use crate::dispatch::Waiting;
 use crate::profile::Profile;
 use crate::request::Request;
-use crate::units::{Bytes, ReaderId, RequestId};
+use crate::units::{Bytes, FileId, ReaderId, RequestId};
 
 /// Beyond so many deferred requests each counts as a run: to sort them costs more than the few that
 /// continue another change, since slices are no shorter by then.
 const RUNS_COUNTED: usize = 512;
 
 /// While requests hang, a fetch takes at most this part of the frames that do not hang with them. Half of
-/// those may be in flight: 32 objects more can be tried before the next that hang are known.
-const HUNG_PART: u32 = 64;
+/// those may be in flight: 64 objects more can be tried before the next that hang are known.
+const HUNG_PART: u32 = 128;
 
 /// A request that makes no sense any more: first in line, to be gone.
 const VOID: Waiting = Waiting {
@@ -147,6 +148,14 @@ impl Engine {
         match self.hung_frames() {
             0 => u32::MAX,
             _ => (self.frames_left() / HUNG_PART).max(1),
+        }
+    }
+
+    /// The same for this file: one block, enough to see whether it comes, while another of it hangs.
+    pub(super) fn fetch_max_of(&self, file: FileId) -> u32 {
+        match self.pace(file) {
+            Pace::Hangs => 1,
+            _ => self.fetch_max(),
         }
     }
 

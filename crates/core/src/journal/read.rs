@@ -174,6 +174,9 @@ impl Words<'_> {
                 extent: self.extent()?,
                 demand: self.flag("demand", "ahead")?,
             }),
+            "cancel" => Output::Cancel {
+                request: RequestId(self.number("a request")?),
+            },
             "serve" => Output::Serve {
                 read: ReadId(self.number("a read")?),
                 served: self.served()?,
@@ -229,7 +232,12 @@ impl Words<'_> {
         const EXPECTED: &str = "done, short, failed or cancelled";
         Ok(match self.word(EXPECTED)? {
             "done" => FetchOutcome::Done,
-            "cancelled" => FetchOutcome::Cancelled,
+            "cancelled" => FetchOutcome::Cancelled {
+                blocks: match self.is_empty() {
+                    true => 0,
+                    false => self.number("blocks")?,
+                },
+            },
             "short" => FetchOutcome::Short {
                 blocks: self.number("blocks")?,
             },

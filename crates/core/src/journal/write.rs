@@ -123,6 +123,7 @@ impl Display for Output {
                 let kind = if *demand { "demand" } else { "ahead" };
                 write!(f, "fetch {request} device {device} {extent} {kind}")
             }
+            Self::Cancel { request } => write!(f, "cancel {request}"),
             Self::Serve { read, served } => write!(f, "serve {read} {served}"),
             Self::Evict(extent) => write!(f, "evict {extent}"),
             Self::OpenAhead { folder, entry } => write!(f, "open-ahead {folder} entry {entry}"),
@@ -136,7 +137,8 @@ impl Display for FetchOutcome {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
             Self::Done => f.write_str("done"),
-            Self::Cancelled => f.write_str("cancelled"),
+            Self::Cancelled { blocks: 0 } => f.write_str("cancelled"),
+            Self::Cancelled { blocks } => write!(f, "cancelled {blocks}"),
             Self::Short { blocks } => write!(f, "short {blocks}"),
             Self::Failed { error } => write!(f, "failed {error}"),
         }

@@ -97,6 +97,8 @@ struct Online {
     limit: u32,
     /// The profile's upper limit.
     most: u32,
+    /// A server that was told to work on several gets as many at least: what makes them late may be their objects.
+    least: u32,
     /// When the last request ended.
     ended: Nanos,
     /// Whether it was seen, not only told.
@@ -140,6 +142,11 @@ impl Online {
             knows_servers: is_told,
             limit: if is_told { limit_of(servers) } else { 1 },
             most: profile.most(),
+            least: if is_told && profile.is_served() {
+                servers
+            } else {
+                1
+            },
             ended: Nanos(0),
             saw_servers: false,
             is_growing: !is_told,
@@ -318,7 +325,7 @@ impl Measure for Online {
         let cheap = self.profile.switching(Bytes(u64::MAX)).0 < LATE;
         let late = LATE * if cheap { CHEAP } else { 1 } / self.mean.max(1);
         let late = u32::try_from(late).unwrap_or(u32::MAX).saturating_add(1);
-        self.limit.max(late).min(self.most)
+        self.limit.max(late).max(self.least).min(self.most)
     }
 
     fn expected(&self, distance: Bytes, bytes: Bytes) -> Nanos {

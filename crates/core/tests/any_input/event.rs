@@ -123,7 +123,9 @@ fn outcome(draw: &mut Draw<'_>) -> FetchOutcome {
         1 => FetchOutcome::Failed {
             error: ErrorCode(draw.byte().into()),
         },
-        2 => FetchOutcome::Cancelled,
+        2 => FetchOutcome::Cancelled {
+            blocks: draw.short() % 40,
+        },
         _ => FetchOutcome::Done,
     }
 }

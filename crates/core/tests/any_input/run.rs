@@ -10,7 +10,7 @@ use forerun_core::detect::Access;
 use forerun_core::protocol::Wants;
 use forerun_core::{
     Block, Bytes, DeviceId, Engine, Fetch, FetchOutcome, FileId, FolderId, Input, Nanos, Output,
-    ReadId, ReaderId, Served,
+    ReadId, ReaderId, RequestId, Served,
 };
 
 use crate::draw::Draw;
@@ -44,6 +44,8 @@ struct Driver<'a> {
     now: u64,
     versions: BTreeMap<FileId, u32>,
     outstanding: Vec<(Fetch, Version)>,
+    /// Requests to be given up.
+    cancelled: Vec<RequestId>,
     in_flight: BTreeSet<(Version, Block)>,
     answered: Vec<ReadId>,
     crowds: u32,
@@ -99,6 +101,7 @@ pub(crate) fn run(bytes: &[u8], seen: &mut Seen) {
         now: 0,
         versions: BTreeMap::new(),
         outstanding: Vec::new(),
+        cancelled: Vec::new(),
         in_flight: BTreeSet::new(),
         answered: Vec::new(),
         crowds: 0,
@@ -200,6 +203,7 @@ impl Driver<'_> {
             }
         }
         let outputs = self.carry_out();
+        self.give_up();
         let missed = misses && after.misses > before.misses;
         let waits = missed && outputs == 0 && !self.engine.wants_releases();
         self.seen.deferred += u64::from(waits);
@@ -235,6 +239,7 @@ impl Driver<'_> {
                     assert!(count > 0);
                     self.answered.push(read);
                 }
+                Output::Cancel { request } => self.cancelled.push(request),
                 Output::Serve { .. } | Output::Evict(_) => {}
                 Output::OpenAhead { folder, entry } => {
                     let place = (folder, entry);
@@ -250,6 +255,20 @@ impl Driver<'_> {
             }
             outputs += 1;
             assert!(outputs < OUTPUTS_MAX, "outputs without end");
+        }
+    }
+
+    /// Gives up every other fetch that is to be given up; drivers cannot do so with all.
+    fn give_up(&mut self) {
+        for request in std::mem::take(&mut self.cancelled) {
+            let mut outstanding = self.outstanding.iter();
+            let is_there = outstanding.any(|(fetch, _)| fetch.request == request);
+            assert!(is_there, "{request} is given up, and not under way");
+            if request.0 % 2 == 0 {
+                let blocks = request.0 % 3;
+                let outcome = FetchOutcome::Cancelled { blocks };
+                self.input(Input::Completed { request, outcome });
+            }
         }
     }
 

@@ -8,6 +8,7 @@
 //! driver -- begin --> source: keeps the Pending, and returns
 //!                      ...   target().fill as bytes arrive
 //! reader <----------- end(how far it came)   or dropped: EIO
+//! driver -- give up: the function that on_give_up was told --> drops it: what was filled has arrived
 //! ```
 
 use std::fmt;
@@ -16,6 +17,58 @@ use std::sync::Arc;
 
 use crate::arena::Target;
 use crate::backend::{Outcome, Request, Sink};
+use crate::sync::Mutex;
+
+/// The error of a read that was given up.
+pub(crate) const GIVEN_UP: i32 = libc::ECANCELED;
+
+/// Lets the driver give a request up that a source has taken.
+#[derive(Default)]
+pub struct GiveUp(Mutex<Asked>);
+
+#[derive(Default)]
+enum Asked {
+    /// Nobody can.
+    #[default]
+    No,
+    /// By calling this.
+    Can(Box<dyn FnOnce() + Send>),
+    /// It is asked for.
+    Yes,
+}
+
+impl fmt::Debug for GiveUp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("GiveUp").field(&self.is_asked()).finish()
+    }
+}
+
+impl GiveUp {
+    /// Whether the request is to be given up.
+    pub(crate) fn is_asked(&self) -> bool {
+        matches!(*self.0.lock(), Asked::Yes)
+    }
+
+    /// Gives it up, now or when a source takes it.
+    pub(crate) fn ask(&self) {
+        let before = std::mem::replace(&mut *self.0.lock(), Asked::Yes);
+        if let Asked::Can(give_up) = before {
+            give_up();
+        }
+    }
+
+    /// How it is done.
+    fn can(&self, give_up: impl FnOnce() + Send + 'static) {
+        let mut asked = self.0.lock();
+        match *asked {
+            Asked::Yes => {
+                drop(asked);
+                give_up();
+            }
+            _ => *asked = Asked::Can(Box::new(give_up)),
+        }
+    }
+}
 
 /// See the [module](self). One that is dropped has failed, with `EIO`.
 pub struct Pending(Option<(Box<Request>, Arc<dyn Sink>)>);
@@ -58,6 +111,15 @@ impl Pending {
         request.map(|request| &mut request.target)
     }
 
+    /// Calls this, once, from any thread, if the bytes are not worth waiting for any more: the read hangs, and its
+    /// memory is wanted for others. It should drop the pending read soon, but not before it returns. What was
+    /// [filled](Target::fill) until then, from the front on, counts.
+    pub fn on_give_up(&self, give_up: impl FnOnce() + Send + 'static) {
+        if let Some(asked) = self.request().and_then(|request| request.given_up.as_ref()) {
+            asked.can(give_up);
+        }
+    }
+
     /// The read has ended, as a [`read`](super::Source::read) with this result.
     pub fn end(mut self, read: io::Result<usize>) {
         let number = |error: io::Error| error.raw_os_error().unwrap_or(libc::EIO);
@@ -73,6 +135,8 @@ impl Pending {
 
 impl Drop for Pending {
     fn drop(&mut self) {
-        self.complete(Err(libc::EIO));
+        let given_up = self.request().and_then(|request| request.given_up.as_ref());
+        let is_given_up = given_up.is_some_and(|it| it.is_asked());
+        self.complete(Err(if is_given_up { GIVEN_UP } else { libc::EIO }));
     }
 }

@@ -10,6 +10,7 @@ use std::collections::{HashMap, VecDeque};
 use std::io::{self, BufRead, BufReader, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
 
 /// How an answer goes wrong.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -208,6 +209,18 @@ impl Server {
     pub(crate) fn waiting(&self) -> (usize, usize) {
         let state = self.shared.state.lock().unwrap();
         (state.waiting, state.waiting_most)
+    }
+
+    /// Waits until so many requests wait for their answer.
+    #[allow(dead_code, reason = "of one test program")]
+    pub(crate) fn wait_for(&self, requests: usize) {
+        let state = self.shared.state.lock().unwrap();
+        let few = |state: &mut State| state.waiting < requests;
+        let waited = self
+            .shared
+            .another
+            .wait_timeout_while(state, Duration::from_secs(60), few);
+        assert!(!waited.unwrap().1.timed_out(), "{requests} requests wait");
     }
 
     /// Faults that no answer had yet.

@@ -15,8 +15,6 @@ const SECOND: u64 = 1_000_000_000;
 const BLOCKS: u64 = 1024;
 /// A read waits for no longer than this.
 const BOUND: u64 = 3 * SECOND;
-/// And a second more for each so many objects that hang: reads are tried in the order in which they came.
-const TRIED: u32 = 100;
 
 /// Servers of which some objects, those below `hung`, never answer.
 struct Servers {
@@ -24,11 +22,18 @@ struct Servers {
     /// Servers with such objects; there is one more without.
     silent: u16,
     hung: u32,
+    /// Whether the driver can give a fetch up.
+    cancels: bool,
     next_read: u32,
 }
 
 impl Servers {
-    fn new(memory: u64, silent: u16, hung: u32, profile: Option<Profile>) -> Self {
+    fn new(
+        memory: u64,
+        (silent, hung): (u16, u32),
+        cancels: bool,
+        profile: Option<Profile>,
+    ) -> Self {
         let forerun = preset::find("forerun").unwrap();
         let mut rig = Rig::of(forerun.settings(Bytes(memory)).unwrap());
         for device in (0..=silent).map(DeviceId) {
@@ -41,6 +46,7 @@ impl Servers {
             rig,
             silent,
             hung,
+            cancels,
             next_read,
         }
     }
@@ -88,17 +94,21 @@ impl Servers {
                 served.insert(read);
                 self.rig.input(Input::Release { read });
             }
+            for request in std::mem::take(&mut self.rig.cancelled) {
+                let is_it = |fetch: &Fetch| fetch.request == request;
+                let at = self.rig.outstanding.iter().position(is_it);
+                let at = at.filter(|_| self.cancels);
+                at.inspect(|at| {
+                    self.rig
+                        .complete(*at, FetchOutcome::Cancelled { blocks: 0 })
+                });
+            }
             let live = |fetch: &Fetch| fetch.extent.file.0 >= self.hung;
             let Some(at) = self.rig.outstanding.iter().position(live) else {
                 return served;
             };
             self.rig.complete(at, FetchOutcome::Done);
         }
-    }
-
-    /// How long a read may wait.
-    fn bound(&self) -> u64 {
-        BOUND + SECOND * u64::from(self.hung / TRIED)
     }
 
     /// Reads an object from its front to its end, so many blocks at a time.
@@ -109,7 +119,7 @@ impl Servers {
             let asked = self.rig.now;
             while !self.answer().contains(&read) {
                 let waited = self.rig.now - asked;
-                let is_within = waited <= self.bound();
+                let is_within = waited <= BOUND;
                 assert!(is_within, "{case}: block {at} waits for {waited} ns");
                 self.rig.now += SECOND / 2;
                 if self.rig.engine.is_held_up(Nanos(self.rig.now)) {
@@ -127,12 +137,13 @@ fn others_are_read(
     mebibytes: u64,
     (silent, hung): (u16, u32),
     count: u32,
+    cancels: bool,
     profile: Option<Profile>,
 ) {
     let case = format!(
-        "{mebibytes} MiB, {hung} hang of {silent} servers, {count} blocks a read of {profile:?}"
+        "{mebibytes} MiB, {hung} hang of {silent} servers, {count} blocks a read of {profile:?}, {cancels}"
     );
-    let mut server = Servers::new(mebibytes << 20, silent, hung, profile);
+    let mut server = Servers::new(mebibytes << 20, (silent, hung), cancels, profile);
     for number in 0..hung + 2 {
         server.open(number);
     }
@@ -149,11 +160,22 @@ fn objects_that_hang_leave_memory_to_others_whatever_was_read_of_them() {
     let known = Profile::constant(Nanos(30_000_000), 80_000_000).unwrap();
     let known = known.with_servers(16).unwrap().with_most(64);
     let new = Profile::default().with_most(256);
-    for profile in [None, Some(new), Some(known)] {
-        for (mebibytes, hung) in [(5, 30), (8, 12), (16, 19), (16, 40), (64, 60), (64, 120)] {
+    let few = known.clone().with_most(8);
+    for profile in [None, Some(new), Some(known), Some(few)] {
+        for (mebibytes, hung) in [
+            (5, 30),
+            (8, 12),
+            (16, 19),
+            (16, 40),
+            (16, 100),
+            (64, 60),
+            (64, 120),
+        ] {
             for count in [1, 32, 1024] {
                 for silent in [1, 2, 5] {
-                    others_are_read(mebibytes, (silent, hung), count, profile.clone());
+                    for cancels in [false, true] {
+                        others_are_read(mebibytes, (silent, hung), count, cancels, profile.clone());
+                    }
                 }
             }
         }

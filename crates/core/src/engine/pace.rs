@@ -1,0 +1,48 @@
+//! Pace: how requests of a file come, beside those of other files of its device.
+//!
+//! Set where they come and where they [hang](super::hung), asked where they are made and sent: those of a file that
+//! is not even count no more against the limit of its device, so others wait for none of them. A leaf.
+
+use super::Engine;
+use crate::units::{FileId, RequestId};
+
+/// How requests of a file come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) enum Pace {
+    #[default]
+    Even,
+    /// Several times as late as they should.
+    Late,
+    /// One hangs, and none has come since.
+    Hangs,
+}
+
+impl Engine {
+    /// How requests of this file come.
+    pub(super) fn pace(&self, file: FileId) -> Pace {
+        self.files.get(&file).map_or(Pace::Even, |file| file.pace)
+    }
+
+    pub(super) fn set_pace(&mut self, file: FileId, pace: Pace) {
+        if let Some(file) = self.files.get_mut(&file) {
+            file.pace = pace;
+        }
+    }
+
+    /// A request of this file has come, wholly or in part.
+    pub(super) fn came(&mut self, file: FileId, is_late: bool) {
+        let pace = if is_late { Pace::Late } else { Pace::Even };
+        self.set_pace(file, pace);
+    }
+
+    /// A request counts no more against the limit of its device.
+    pub(super) fn write_off(&mut self, id: RequestId) {
+        let Some(request) = self.requests.get_mut(id) else {
+            return;
+        };
+        let device = self.devices.get_mut(&request.device);
+        if let (Some(device), Some(sent)) = (device, &mut request.sent) {
+            device.write_off(sent);
+        }
+    }
+}
