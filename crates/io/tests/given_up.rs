@@ -6,6 +6,7 @@
 
 use std::collections::HashMap;
 use std::io;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -27,12 +28,15 @@ fn byte(at: u64) -> u8 {
 #[derive(Default)]
 struct Held {
     reads: Mutex<(u64, Option<HashMap<u64, Pending>>)>,
+    /// How many were given up.
+    given_up: AtomicU32,
 }
 
 impl Held {
     fn new() -> Arc<Self> {
         let reads = Mutex::new((0, Some(HashMap::new())));
-        Arc::new(Self { reads })
+        let given_up = AtomicU32::default();
+        Arc::new(Self { reads, given_up })
     }
 
     /// Keeps a read; gives it back if it may go on.
@@ -45,6 +49,7 @@ impl Held {
         }
         let held = self.clone();
         pending.on_give_up(move || {
+            held.given_up.fetch_add(1, Ordering::Relaxed);
             let read = held
                 .reads
                 .lock()
@@ -192,10 +197,12 @@ fn give_up(memory: u64, objects: usize, first: usize) {
         let (_, live) = open(format!("live {number}"), None);
         assert_eq!(read_whole(live).recv_timeout(BOUND), Ok(true), "{case}");
     }
+    let given_up = held.given_up.load(Ordering::Relaxed);
     held.release();
     for told in waiting {
         assert_eq!(told.recv_timeout(BOUND), Ok(true), "{case}");
     }
+    assert!(given_up > 0, "{case}: none was given up");
     for (object, _) in &slow {
         let fronts = *object.fronts.lock().unwrap();
         assert!(
