@@ -28,8 +28,10 @@ pub mod hinted;
 pub mod measure;
 pub mod next_file;
 pub mod preset;
+pub mod reclaim;
 mod reverse;
 pub mod shape;
+pub mod split;
 
 use forerun_core::methods::{Methods, SHIPPED, joined};
 use forerun_core::preset::{self as shipped, Preset, UnknownPreset};
@@ -47,8 +49,8 @@ pub static METHODS: Methods = Methods {
     depth: with_own!(depth, depth::LIST),
     shape: with_own!(shape, shape::LIST),
     dispatch: with_own!(dispatch, dispatch::LIST),
-    reclaim: SHIPPED.reclaim,
-    split: SHIPPED.split,
+    reclaim: with_own!(reclaim, reclaim::LIST),
+    split: with_own!(split, split::LIST),
     hinted: with_own!(hinted, hinted::LIST),
     next_file: with_own!(next_file, next_file::LIST),
     measure: with_own!(measure, measure::LIST),

@@ -81,6 +81,13 @@ fn every_method_conforms() {
         conformance::dispatch,
     );
     run(
+        "reclaim",
+        forerun_baselines::reclaim::LIST,
+        // No rule of it has an excuse.
+        |make, seed, _| conformance::reclaim(make, seed),
+    );
+    run("split", forerun_baselines::split::LIST, conformance::split);
+    run(
         "hinted",
         forerun_baselines::hinted::LIST,
         conformance::hinted,

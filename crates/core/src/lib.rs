@@ -51,7 +51,7 @@ pub mod measure;
 mod memory;
 pub mod methods;
 pub mod next_file;
-mod partitioned;
+pub mod partitioned;
 #[cfg(test)]
 mod plain;
 mod plan;

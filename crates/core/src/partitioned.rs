@@ -26,7 +26,7 @@ const WALL_SHIFT: u32 = 10;
 const WALL_BITS: u32 = u64::BITS - CPU_BITS;
 
 /// The rank of a stream; the highest one loses its last block.
-pub(crate) type Rank = fn(&PrefetchStream) -> u64;
+pub type Rank = fn(&PrefetchStream) -> u64;
 
 #[derive(Debug)]
 struct Partitioned {
@@ -38,12 +38,14 @@ struct Partitioned {
 }
 
 /// The method that takes the last block of the stream of the highest rank.
-pub(crate) fn ranked(rank: Rank) -> Box<dyn Reclaim> {
+#[must_use]
+pub fn ranked(rank: Rank) -> Box<dyn Reclaim> {
     Box::new(by(Some(rank)))
 }
 
 /// The same by the time that owners have computed since their last access, then by that access.
-pub(crate) fn ranked_by_cpu_time() -> Box<dyn Reclaim> {
+#[must_use]
+pub fn ranked_by_cpu_time() -> Box<dyn Reclaim> {
     Box::new(Partitioned {
         uses_cpu_time: true,
         ..by(Some(cpu_time))
@@ -51,7 +53,8 @@ pub(crate) fn ranked_by_cpu_time() -> Box<dyn Reclaim> {
 }
 
 /// The same, and blocks that owners never read go before.
-pub(crate) fn ranked_by_cpu_time_and_hints() -> Box<dyn Reclaim> {
+#[must_use]
+pub fn ranked_by_cpu_time_and_hints() -> Box<dyn Reclaim> {
     Box::new(Partitioned {
         uses_cpu_time: true,
         uses_hints: true,
@@ -60,7 +63,8 @@ pub(crate) fn ranked_by_cpu_time_and_hints() -> Box<dyn Reclaim> {
 }
 
 /// The method that takes the block that arrived first.
-pub(crate) fn by_arrival() -> Box<dyn Reclaim> {
+#[must_use]
+pub fn by_arrival() -> Box<dyn Reclaim> {
     Box::new(by(None))
 }
 

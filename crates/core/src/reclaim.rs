@@ -16,12 +16,7 @@
 //! note 0002). A block ahead of its reader stands in no queue: its stream and its position find it
 //! (design note 0009).
 
-pub mod coldest;
-pub mod coldest_cpu;
 pub mod exclusive;
-pub mod fifo;
-pub mod furthest;
-pub mod longest;
 pub mod lru;
 
 use alloc::boxed::Box;
@@ -34,15 +29,7 @@ use crate::table::{Frame, Links, NO_LINK, Table, flag};
 use crate::units::{Block, FileId, Nanos, ReaderId};
 
 /// The reclaim methods. One entry a method.
-pub static LIST: &[Method<Box<dyn Reclaim>>] = &[
-    lru::METHOD,
-    exclusive::METHOD,
-    fifo::METHOD,
-    longest::METHOD,
-    coldest::METHOD,
-    coldest_cpu::METHOD,
-    furthest::METHOD,
-];
+pub static LIST: &[Method<Box<dyn Reclaim>>] = &[lru::METHOD, exclusive::METHOD];
 
 /// A stream: its reader, and the block where the run began.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]

@@ -15,7 +15,6 @@
 //! A method hears the time when a frame is needed, so that it stands still while memory suffices.
 
 pub mod fixed;
-pub mod gradient;
 
 use alloc::boxed::Box;
 
@@ -23,10 +22,10 @@ use crate::spec::{Method, Param};
 use crate::units::Nanos;
 
 /// The split methods. One entry a method.
-pub static LIST: &[Method<Box<dyn Split>>] = &[fixed::METHOD, gradient::METHOD];
+pub static LIST: &[Method<Box<dyn Split>>] = &[fixed::METHOD];
 
 /// Where a part begins, or stays.
-const PERCENT: Param = Param {
+pub const PERCENT: Param = Param {
     name: "percent",
     summary: "part of the memory that blocks fetched ahead may keep when a frame is needed; 25 is \
               where Li and Shen begin",

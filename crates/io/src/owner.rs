@@ -2,7 +2,7 @@
 //!
 //! Problem: a program that computes and does not come to its blocks is done with them, one that waits for the
 //! disk is not; only its processor time tells the two apart
-//! ([`coldest_cpu`](forerun_core::reclaim::coldest_cpu)). Mechanism, where the composition
+//! (`coldest-cpu` of `forerun-baselines`). Mechanism, where the composition
 //! [asks for it](forerun_core::Engine::uses_cpu_time) and nowhere else: whoever enters the engine notes its
 //! thread with the reader, and ten times a second a thread reads the clocks and hands in those that moved.
 //!

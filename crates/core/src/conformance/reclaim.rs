@@ -352,11 +352,12 @@ mod tests {
     use super::*;
     use core::cell::Cell;
 
+    use crate::plain::APART;
     use crate::reclaim::{Cache, LIST, PrefetchOrder, Queue, StreamId};
 
     #[test]
     fn every_reclaim_method_conforms() {
-        for method in LIST {
+        for method in LIST.iter().chain(APART) {
             let params = method.spec.params;
             for ends in 0..3 {
                 let values = params.iter().map(|p| [p.default, p.min, p.max][ends]);

@@ -16,6 +16,7 @@ use proptest::prelude::*;
 use super::Engine;
 use crate::detect::Access;
 use crate::next_file::Entry;
+use crate::plain::{APART, SPLITS};
 use crate::protocol::{Fetch, FetchOutcome, Input, Output, Served, Wants};
 use crate::settings::{Hinting, Notice};
 use crate::spec::Choice;
@@ -23,7 +24,7 @@ use crate::table::Table;
 use crate::units::{
     Block, Bytes, DeviceId, ErrorCode, Extent, FileId, FolderId, Nanos, ReadId, ReaderId, RequestId,
 };
-use crate::{Placement, Profile, hinted, next_file, preset, reclaim, shape, split};
+use crate::{Placement, Profile, hinted, next_file, preset, reclaim, shape};
 
 /// A driver that does every output, and keeps book of the engine's requests.
 struct Rig {
@@ -52,11 +53,12 @@ impl Rig {
         }
         // And with every reclaim method.
         let turns = presets * (policies.len() + 1);
-        if let Some(method) = reclaim::LIST.get(preset / turns % (reclaim::LIST.len() + 1)) {
+        let methods: Vec<_> = reclaim::LIST.iter().chain(APART).collect();
+        if let Some(method) = methods.get(preset / turns % (methods.len() + 1)) {
             settings.reclaim = Choice::of(method);
         }
         // Half of them with a split that learns.
-        settings.split = Choice::of(&split::LIST[preset % 2]);
+        settings.split = Choice::of(&SPLITS[preset % 2]);
         settings.shape = Choice::of(&shape::LIST[preset % shape::LIST.len()]);
         let files = preset / 3 % (next_file::LIST.len() + 1);
         if let Some(method) = next_file::LIST.get(files) {

@@ -5,6 +5,7 @@
 //! is answered once its device has answered, and in the end nothing is left ([`Rig::wind_down`]).
 
 use super::*;
+use crate::plain::{APART, SPLITS};
 
 /// A reader of each file and one more; a window has 128 blocks.
 const READERS: u32 = 8;
@@ -15,8 +16,8 @@ const BLOCKS: u64 = 320;
 /// Windows of half a mebibyte, and a reclaim method with a split that learns.
 fn server(method: &str, memory: Bytes) -> crate::Settings {
     crate::Settings {
-        reclaim: Choice::parse("reclaim", reclaim::LIST, method).unwrap(),
-        split: Choice::parse("split", split::LIST, "gradient").unwrap(),
+        reclaim: Choice::parse("reclaim", APART, method).unwrap(),
+        split: Choice::parse("split", SPLITS, "wandering").unwrap(),
         ..crate::plain::settings(memory)
     }
 }
@@ -25,15 +26,9 @@ fn server(method: &str, memory: Bytes) -> crate::Settings {
 fn compositions() -> impl Iterator<Item = Rig> {
     let memory = Table::memory_for(BLOCKS as u32, 4096);
     let settings = server("furthest", memory);
-    let has_prefetch_cache =
-        |method: &&crate::spec::Method<std::boxed::Box<dyn reclaim::Reclaim>>| {
-            let values: Vec<u64> = method.spec.params.iter().map(|p| p.default).collect();
-            (method.build)(&values).prefetch_order().is_some()
-        };
-    let methods = reclaim::LIST.iter().filter(has_prefetch_cache);
-    methods.flat_map(move |method| {
+    APART.iter().flat_map(move |method| {
         let settings = settings.clone();
-        split::LIST.iter().map(move |split| {
+        SPLITS.iter().map(move |split| {
             let settings = crate::Settings {
                 reclaim: Choice::of(method),
                 split: Choice::of(split),

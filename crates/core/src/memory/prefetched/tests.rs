@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use super::*;
-use crate::reclaim::LIST;
+use crate::plain::APART;
 use crate::spec::Choice;
 use crate::split::fixed;
 use crate::stream::STREAMS_MAX;
@@ -74,7 +74,7 @@ impl Rig {
     }
 
     fn with(reclaim: &str, percent: u64, frames: u32) -> Self {
-        let choice = Choice::parse("reclaim", LIST, reclaim).unwrap();
+        let choice = Choice::parse("reclaim", APART, reclaim).unwrap();
         let memory = Memory::new(
             frames,
             4096,

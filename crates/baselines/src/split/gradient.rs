@@ -17,11 +17,11 @@
 
 use alloc::boxed::Box;
 
-use super::{Miss, PERCENT, Split};
-use crate::spec::{Knows, Method, Param, Spec};
-use crate::units::Nanos;
+use forerun_core::Nanos;
+use forerun_core::spec::{Knows, Method, Param, Spec};
+use forerun_core::split::{Miss, PERCENT, Split};
 
-pub(crate) const METHOD: Method<Box<dyn Split>> = Method {
+pub(super) const METHOD: Method<Box<dyn Split>> = Method {
     spec: Spec {
         name: "gradient",
         summary: "a part that follows the combined miss rate downhill, by one unit each epoch",

@@ -10,15 +10,15 @@
 //! Example: A and B were accessed 300 ms ago. A's program has computed for 2 ms since and waited,
 //! B's for 250 ms. B gives up its last block.
 //!
-//! The driver tells the time ([`Input::CpuTime`](crate::Input::CpuTime)). Streams whose owners have
+//! The driver tells the time ([`Input::CpuTime`](forerun_core::Input::CpuTime)). Streams whose owners have
 //! not computed, or were never told of, go last, the oldest by wall clock first; so without a
 //! driver that tells this is `coldest`.
 
 use alloc::boxed::Box;
 
-use super::Reclaim;
-use crate::partitioned;
-use crate::spec::{Knows, Method, Spec};
+use forerun_core::partitioned;
+use forerun_core::reclaim::Reclaim;
+use forerun_core::spec::{Knows, Method, Spec};
 
 pub(super) const METHOD: Method<Box<dyn Reclaim>> = Method {
     spec: Spec {

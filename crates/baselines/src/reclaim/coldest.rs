@@ -12,9 +12,9 @@
 
 use alloc::boxed::Box;
 
-use super::{PrefetchStream, Reclaim};
-use crate::partitioned;
-use crate::spec::{Knows, Method, Spec};
+use forerun_core::partitioned;
+use forerun_core::reclaim::{PrefetchStream, Reclaim};
+use forerun_core::spec::{Knows, Method, Spec};
 
 pub(super) const METHOD: Method<Box<dyn Reclaim>> = Method {
     spec: Spec {

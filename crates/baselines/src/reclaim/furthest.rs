@@ -11,17 +11,17 @@
 //! Example: a program announces blocks 0 to 99, and a window fetches 96 to 127 for it. Blocks 100
 //! to 127 are the next victims, before anything that others have ahead.
 //!
-//! Hints are believed as far as they prove right ([`crate::announced`]): of an owner that announced
+//! Hints are believed as far as they prove right (module `announced` of the core): of an owner that announced
 //! nothing, or reads blocks it did not announce, no block is known to be of no use, and its streams
 //! stand where Coldest+ has them. Without any hints this is `coldest-cpu`, and without CPU times
-//! `coldest`. Where a policy follows hints ([`crate::hinted::policy`]), that one gets them, and
+//! `coldest`. Where a policy follows hints ([`forerun_core::hinted::policy`]), that one gets them, and
 //! this method gets none.
 
 use alloc::boxed::Box;
 
-use super::Reclaim;
-use crate::partitioned;
-use crate::spec::{Knows, Method, Spec};
+use forerun_core::partitioned;
+use forerun_core::reclaim::Reclaim;
+use forerun_core::spec::{Knows, Method, Spec};
 
 pub(super) const METHOD: Method<Box<dyn Reclaim>> = Method {
     spec: Spec {
