@@ -29,7 +29,7 @@ const WAITED_TIMES: u64 = 8;
 /// than three.
 const STALLED: Nanos = Nanos(1_000_000_000);
 
-/// Requests of a server that take so many times what they should take alone are late.
+/// A request of a server is late if it takes so many times its expected time.
 const LATE_TIMES: u64 = 4;
 /// So many in a row, and it is the server that is slow: its [costs](crate::measure) are learned from them.
 const LATE_MAX: u32 = 64;
@@ -156,12 +156,12 @@ impl Device {
         self.is_quiet(now, self.patience(self.ahead))
     }
 
-    /// How long requests may take that take so long one after the other.
+    /// How long requests with this sum of expected times may take before they count as hanging.
     fn patience(&self, ahead: Nanos) -> Nanos {
         STALLED.max(Nanos(self.in_turn(ahead).saturating_mul(WAITED_TIMES)))
     }
 
-    /// How long requests take that take so long one after the other.
+    /// How long requests with this sum of expected times take on all servers together.
     fn in_turn(&self, ahead: Nanos) -> u64 {
         match self.profile().is_parallel() {
             true => ahead.0 / u64::from(self.profile().servers()),
@@ -185,8 +185,8 @@ impl Device {
         now.since(sent.sample.sent) > self.patience(sent.sample.ahead)
     }
 
-    /// Most bytes of a request: those of a server take a quarter of a second at most, or a few times what they cost
-    /// without a byte, as others wait for its end.
+    /// Most bytes of a request. One of a server takes a quarter of a second at most, or a few times the fixed cost of
+    /// a request, because others wait for its end.
     pub(crate) fn longest(&self) -> u64 {
         if !self.profile().is_served() {
             return u64::MAX;
@@ -208,7 +208,7 @@ impl Device {
         is_due
     }
 
-    /// This one hangs: it no longer counts against the limit of its device.
+    /// A request that hangs or is late no longer counts against the limit of its device.
     pub(crate) fn write_off(&mut self, sent: &mut Sent) {
         if self.hung < HUNG_MAX && !sent.is_written_off {
             sent.is_written_off = true;

@@ -1,5 +1,5 @@
 //! A read that hangs is given up where its memory is wanted for others, by a source that can: the others are read,
-//! what had come of it is there, and the rest is asked for again.
+//! bytes that had arrived are kept, and the rest is asked for again.
 //!
 //! The source holds each read until it is given up or the test lets it go on. A wait that would not end is cut
 //! after [`BOUND`], far beyond the three seconds that it takes on an idle machine.

@@ -2,7 +2,7 @@
 //!
 //! A request *hangs* that takes far longer than it and those before it should. It is *written off*: it counts no
 //! more against the limit of its [device](crate::device), and three others are tried for it. While others wait it
-//! is also called back: its frames are theirs, unless its source cannot give it up. What had come of it is kept.
+//! is also called back: its frames go to them, unless its source cannot give it up. Blocks that had arrived are kept.
 //!
 //! Control law of memory, since those that follow may hang, too: half the frames that do not hang may be in flight,
 //! a fetch takes a small [part](super::turn) of them, and none begins before the one before has gone out whole.
@@ -27,7 +27,7 @@ use crate::units::{DeviceId, Extent, Nanos, RequestId};
 const ROOM_PART: u32 = 4;
 
 impl Engine {
-    /// Requests of a device that hang by now, and that it is not known of.
+    /// Requests of a device that hang by now and are not marked yet.
     pub(super) fn hung(&self, id: DeviceId, now: Nanos) -> Vec<RequestId> {
         let Some(device) = self.devices.get(&id) else {
             return Vec::new();

@@ -8,7 +8,7 @@
 //! driver -- begin --> source: keeps the Pending, and returns
 //!                      ...   target().fill as bytes arrive
 //! reader <----------- end(how far it came)   or dropped: EIO
-//! driver -- give up: the function that on_give_up was told --> drops it: what was filled has arrived
+//! driver -- give up --> source: on_give_up, drops it; bytes filled so far have arrived
 //! ```
 
 use std::fmt;
@@ -28,7 +28,7 @@ pub struct GiveUp(Mutex<Asked>);
 
 #[derive(Default)]
 enum Asked {
-    /// Nobody can.
+    /// No source has taken it.
     #[default]
     No,
     /// By calling this.
@@ -111,9 +111,9 @@ impl Pending {
         request.map(|request| &mut request.target)
     }
 
-    /// Calls this, once, from any thread, if the bytes are not worth waiting for any more: the read hangs, and its
-    /// memory is wanted for others. It should drop the pending read soon, but not before it returns. What was
-    /// [filled](Target::fill) until then, from the front on, counts.
+    /// Registers a function, called at most once and from any thread, that ends the read early: it hangs, and others
+    /// want its memory. The function should have the pending read dropped soon, but not before it returns. Bytes
+    /// [filled](Target::fill) until then, from the front on, count as read.
     pub fn on_give_up(&self, give_up: impl FnOnce() + Send + 'static) {
         if let Some(asked) = self.request().and_then(|request| request.given_up.as_ref()) {
             asked.can(give_up);
