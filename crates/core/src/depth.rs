@@ -113,9 +113,9 @@ pub trait Depth: core::fmt::Debug + Send {
     /// - It MUST be at least `stream.asked`, so that a read never becomes several requests for the
     ///   method's sake. A constant limit is excepted (Linux's `read_ahead_kb` cuts longer reads).
     /// - It MUST NOT be zero.
-    /// - It MUST be bounded. Of a stream that has consumed nothing: by [`NEW_MAX`], the asked bytes or
-    ///   [`NEW_DEPTHS_MAX`] competitive depths, whichever is most. Later: by its limit for such a stream, the
-    ///   asked bytes, the bytes consumed or the competitive depth. A last window that is longer than
+    /// - It MUST be bounded. Of a stream that has consumed nothing: by [`NEW_MAX`], twice the asked bytes or
+    ///   [`NEW_DEPTHS_MAX`] competitive depths, whichever is most. Later: by its limit for such a stream,
+    ///   twice the asked bytes, the bytes consumed or the competitive depth. A last window that is longer than
     ///   these is no reason for another: at most half of all bytes fetched are wasted, whenever the run ends.
     fn limit(&self, stream: &StreamFacts, device: &DeviceFacts<'_>) -> Bytes;
 

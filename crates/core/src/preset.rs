@@ -72,7 +72,7 @@ const FORERUN: Preset = Preset {
     depth: "growing",
     shape: "cost",
     dispatch: "continuing",
-    reclaim: "lru",
+    reclaim: "lru(spare=3)",
     split: "fixed",
     hinted: "forestall",
     unread_percent: UNREAD_PERCENT,

@@ -239,6 +239,9 @@ pub trait Reclaim: core::fmt::Debug + Send {
     /// An access to a resident block was reported. The flag `ARMED` asks for a report of the next
     /// one; without it there may be none. Where the memory is split it may come before `inserted`.
     fn touched(&mut self, cache: &mut Cache<'_>, frame: Frame);
+    /// An unread block is not unread any more; [`Reclaim::touched`] may follow. Until then its flags
+    /// `REFERENCED` and `ACTIVE` are the method's to use. Not called where the memory is split.
+    fn first_access(&mut self, _cache: &mut Cache<'_>, _frame: Frame) {}
     /// The reader for whom an unread block was fetched has closed the file. Where the memory is
     /// split such blocks go first, without the method.
     fn abandoned(&mut self, _cache: &mut Cache<'_>, _frame: Frame) {}

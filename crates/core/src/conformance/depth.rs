@@ -101,8 +101,9 @@ pub fn depth(make: &dyn Fn() -> Box<dyn Depth>, seed: u64, but: &[Rule]) -> Resu
         let depth = case
             .profile
             .competitive_depth(case.distance, stream.location);
-        let first = stream.asked.max(case.most());
-        let bound = new.max(stream.asked).max(stream.consumed).max(depth);
+        let asked = Bytes(stream.asked.0.saturating_mul(2));
+        let first = asked.max(case.most());
+        let bound = new.max(asked).max(stream.consumed).max(depth);
         let is_bounded = new <= first && *limit <= bound;
         let how = || {
             let (limit, bound, new, first) = (limit.0, bound.0, new.0, first.0);

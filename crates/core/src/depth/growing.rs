@@ -18,6 +18,9 @@
 //! then as many bytes as it has consumed, up to 38 MB. Of 16 readers each gets 2.4 MB at first. No
 //! more bytes are wasted than were used, and no other stream waits for them.
 //!
+//! A window that is longer than one read of its reader and shorter than two is as long as two: D of 180 kB
+//! and reads of 128 KiB give 256 KiB.
+//!
 //! Goes beyond Li et al. 2004, whose depth is the case alpha = 0.
 
 use alloc::boxed::Box;
@@ -70,6 +73,15 @@ impl Depth for Growing {
             true => longest,
             false => longest.min(stream.last_window),
         };
-        competitive.max(allowed).max(stream.asked)
+        whole_reads(competitive.max(allowed), stream.asked)
+    }
+}
+
+/// A window that would end within the second read of its reader ends with that read, because without its
+/// end the reader waits as long as without its beginning.
+fn whole_reads(window: Bytes, read: Bytes) -> Bytes {
+    match window.0 > read.0 && window.0 < read.0.saturating_mul(2) {
+        true => Bytes(read.0.saturating_mul(2)),
+        false => window.max(read),
     }
 }

@@ -245,11 +245,16 @@ impl OnDemand {
             return self.open(start, size, size);
         }
         match cause {
-            Cause::Mark if self.inside_own(access.block) && self.density_percent > 0 => None,
+            Cause::Mark if self.is_inside(access.block) && self.density_percent > 0 => None,
             Cause::Mark => self.other_stream(access.block, ahead),
             Cause::Miss if self.begins(access, ahead) => self.begin(access, ahead),
             Cause::Miss => None,
         }
+    }
+
+    /// Whether a mark lies in its own window, at a place where that does not expect its reader.
+    fn is_inside(&self, block: Block) -> bool {
+        block.0 != 0 && self.inside_own(block)
     }
 
     /// Whether a block is as near to the end of its own window as that is long: a read there is one

@@ -249,6 +249,7 @@ impl Engine {
         let new = Stream::new(access.block, Direction::Forward, self.now);
         let known = state.streams.of_read(access.block, access.count);
         let stream = known.unwrap_or(&new);
+        let asked = u64::from(access.count);
         let limit = saturate(self.deep(reader, access, stream)?);
         let Some(share) = self.share(stream) else {
             return Some(Bounds {
@@ -256,9 +257,9 @@ impl Engine {
                 room: u32::MAX,
             });
         };
-        let room = share
-            .saturating_sub(stream.ahead())
-            .max(u64::from(access.count));
+        let room = share.saturating_sub(stream.ahead()).max(asked);
+        // A part of a read is of no use before the rest has come.
+        let room = room - room % asked;
         Some(Bounds {
             limit: limit.min(saturate(room)),
             room: saturate(room),

@@ -160,6 +160,10 @@ impl Memory {
             self.inserted(frame, false);
         } else if self.is_split() {
             self.table.clear(frame, flag::ACTIVE | flag::REFERENCED);
+        } else if !self.is_held(frame) {
+            self.ask(Nanos(0), |reclaim, cache| {
+                reclaim.first_access(cache, frame)
+            });
         }
     }
 

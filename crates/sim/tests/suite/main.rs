@@ -20,6 +20,7 @@ mod memory;
 mod methods;
 mod next_file;
 mod numbers;
+mod paced;
 mod patterns;
 mod prefetch_memory;
 mod ramping;

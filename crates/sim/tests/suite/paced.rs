@@ -1,0 +1,61 @@
+//! Clients that read at a pace of their own, as players of videos do, in little memory: blocks fetched
+//! ahead live until they are read, and windows hold whole reads.
+//!
+//! Each client reads 24 MiB at 1.5 MB/s in reads of 128 KiB; one begins every 37 ms. With a fixed window
+//! of 128 KiB each waits for its first read only, wherever two reads a client fit into the memory.
+
+use forerun_core::Nanos;
+
+use crate::stage::{run_into, settings};
+
+const PRESETS: [&str; 4] = ["forerun", "linux-2.6.24", "cp", "none"];
+
+/// The time that all clients waited, with one of the presets.
+fn stall(preset: &str, device: &str, clients: u32, memory: u64) -> Nanos {
+    let workload = format!(
+        "clients(clients={clients},file_bytes=25165824,read_bytes=131072,bytes_per_second=1500000,\
+         every_ns=37000000)"
+    );
+    let report = run_into(settings(preset, memory), device, &workload, &mut ());
+    report.ledger.stall
+}
+
+/// Asserts that the clients of `forerun` wait at most so many per cent of those of the best other preset.
+fn assert_waits(device: &str, clients: u32, mebibytes: u64, percent: u64) {
+    let waits = PRESETS.map(|preset| stall(preset, device, clients, mebibytes << 20).0);
+    let [own, others @ ..] = waits;
+    let best = others.into_iter().min().unwrap();
+    println!("{device}, {clients} clients, {mebibytes} MiB: {own} ns, the others {others:?}");
+    assert!(
+        own * 100 <= best * percent,
+        "{device}, {clients} clients, {mebibytes} MiB: {own} ns, the best other {best}"
+    );
+}
+
+#[test]
+fn paced_clients_of_a_store_wait_as_little_as_with_the_best_of_the_others() {
+    for (clients, sizes) in [(16, [4, 6, 16]), (32, [4, 6, 16]), (24, [5, 8, 64])] {
+        for mebibytes in sizes {
+            assert_waits("object_store_region", clients, mebibytes, 110);
+        }
+    }
+}
+
+#[test]
+fn paced_clients_of_an_ssd_wait_as_little_as_with_the_best_of_the_others() {
+    for (clients, mebibytes) in [(16, 4), (32, 4), (32, 6), (24, 16)] {
+        assert_waits("ssd", clients, mebibytes, 110);
+    }
+}
+
+/// On a disk that has little time to spare the first reads of the last clients wait behind windows of the
+/// others: at most a third more. Where it has none to spare, all wait less than with the others.
+#[test]
+fn paced_clients_of_a_disk_wait_little_longer_than_with_the_best_of_the_others_or_less() {
+    for mebibytes in [10, 16, 64] {
+        assert_waits("ibm_36gb_10k", 16, mebibytes, 133);
+    }
+    for (mebibytes, percent) in [(4, 100), (6, 100), (10, 100), (16, 80), (64, 40)] {
+        assert_waits("ibm_36gb_10k", 32, mebibytes, percent);
+    }
+}
