@@ -31,6 +31,7 @@ extern crate alloc;
 extern crate std;
 
 mod announced;
+mod budget;
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
 mod deferred;

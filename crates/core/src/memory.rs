@@ -21,6 +21,7 @@ use alloc::vec::Vec;
 pub(crate) use self::arrivals::Arrivals;
 pub(crate) use self::held::Held;
 use self::prefetched::PrefetchCache;
+use crate::budget::Shares;
 use crate::fixed_map::FixedMap;
 use crate::reclaim::{Cache, Queue, Reclaim};
 use crate::split::Split;
@@ -91,10 +92,9 @@ impl Memory {
         self.unheld() + self.reclaim.len() + self.prefetched.len()
     }
 
-    /// Frames a prefetch must leave obtainable: a 32nd of them, at most 256, so that demand reads
-    /// never queue for memory that was given away to guesses.
+    /// Frames a prefetch must leave obtainable.
     pub(crate) fn reserve(&self) -> u32 {
-        (self.frames_usable() / 32).clamp(1, 256)
+        Shares::reserve(self.frames_usable())
     }
 
     /// Whether a victim is better than a frame that was never used.

@@ -25,12 +25,10 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use super::Engine;
+use crate::budget::Shares;
 use crate::plan::{HINT_BYTES, Plan, Size};
 use crate::units::{Block, DeviceId, Extent, FileId, Nanos, ReaderId};
 
-/// The plan's part of the frames: as much as streams may hold unread in the presets, so
-/// that the last quarter keeps demand reads and blocks read just now.
-const PLAN_PERCENT: u64 = 75;
 /// References are refused when their bookkeeping would take more than this part of the memory.
 const HINTS_PART: u64 = 8;
 
@@ -201,10 +199,7 @@ impl Engine {
 
     /// The frames of a plan that begins now.
     fn plan_frames(&self) -> u32 {
-        match self.settings.hinting.blocks {
-            0 => (u64::from(self.memory.frames_usable()) * PLAN_PERCENT / 100) as u32,
-            blocks => blocks.min(self.memory.frames_usable()),
-        }
+        Shares::plan_max(self.memory.frames_usable(), self.settings.hinting.blocks)
     }
 
     /// The disks of a plan that begins now. Exact hints are about all devices with open files;

@@ -22,10 +22,6 @@ use crate::known;
 use crate::next_file::{Entry, Place};
 use crate::units::{Block, FolderId, ReaderId};
 
-/// Files ahead have a quarter of the frames: their blocks are read soon, and three quarters
-/// are for programs that are there.
-const PART: u32 = 4;
-
 impl Engine {
     pub(super) fn list_folder(&mut self, folder: FolderId, entries: Arc<[Entry]>) -> Option<()> {
         if folder.0 >= FolderId::LIMIT || entries.len() > Self::FOLDER_MAX {
@@ -109,7 +105,7 @@ impl Engine {
 
     fn budget_ahead(&self) -> Budget {
         Budget {
-            blocks: u64::from(self.memory.frames_usable() / PART),
+            blocks: self.shares().ahead_max(),
             block_bytes: self.settings.block_bytes.into(),
         }
     }

@@ -9,6 +9,7 @@ use alloc::vec::Vec;
 
 use super::Engine;
 use super::pace::Pace;
+use crate::budget::Shares;
 use crate::deferred::Deferred;
 use crate::device::Device;
 use crate::dispatch::Waiting;
@@ -126,6 +127,15 @@ impl Engine {
             false => device.limit(self.now),
         };
         most.min(self.settings.in_flight_max)
+    }
+
+    /// The frames, and the parts that producers have of them.
+    pub(super) fn shares(&self) -> Shares {
+        Shares {
+            frames: self.memory.frames_usable(),
+            plan: self.plan.as_ref().map_or(0, |plan| plan.blocks()),
+            ahead: self.next_file.blocks(),
+        }
     }
 
     /// Frames of requests that hang, lost until those end.

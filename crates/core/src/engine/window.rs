@@ -305,14 +305,11 @@ impl Engine {
 
     /// Blocks a stream may have ahead of its reader; `None` if there is no bound.
     fn share(&self, stream: &Stream) -> Option<u64> {
-        let percent = u64::from(self.settings.unread_percent);
+        let percent = self.settings.unread_percent;
         if percent == 100 {
             return None;
         }
-        let frames = self.memory.frames_usable();
-        let frames = frames.saturating_sub(self.plan.as_ref().map_or(0, |plan| plan.blocks()));
-        let frames = u64::from(frames).saturating_sub(self.next_file.blocks());
-        Some(frames * percent / 100 / self.streams_with(stream) as u64)
+        Some(self.shares().streams_max(percent) / self.streams_with(stream) as u64)
     }
 
     fn note(&mut self, reader: ReaderId, block: Block, window: Window) {
