@@ -15,7 +15,6 @@
 //! cancel    a fetch is not wanted any more
 //! fetch     frames for the blocks, requests for the devices
 //! send      dispatch: which request a device gets next
-//! announced hints: blocks that owners never read
 //! streams   runs of blocks ahead of their readers; victims
 //! turn      the facts by which a device's next request is chosen
 //! pace      how requests of a file come: in time, late, not at all
@@ -24,7 +23,6 @@
 //!
 //! Work for a stage above goes to a [list](work), drained in one loop. Inputs that make no sense are counted, no more.
 
-mod announced;
 mod cancel;
 mod change;
 mod complete;
@@ -52,7 +50,6 @@ use alloc::collections::VecDeque;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use self::announced::Announcing;
 use self::pace::Pace;
 use crate::deferred::{Deferred, DeferredRequest};
 use crate::depth::Depth;
@@ -98,8 +95,6 @@ pub struct Engine {
     plan: Option<Box<Plan>>,
     /// Folders, and the files open ahead of the programs that walk them.
     next_file: FilesAhead,
-    /// Announcements of readers to the reclaim method.
-    announcing: Announcing,
     /// Reads that wait for a frame, first come first served.
     starved: VecDeque<ReadId>,
     /// Work that stages left behind; empty between two inputs.
@@ -194,7 +189,6 @@ impl Engine {
             reads: FixedMap::default(),
             requests: Requests::default(),
             plan: None,
-            announcing: Announcing::default(),
             starved: VecDeque::new(),
             work: Work::default(),
             withheld: 0,

@@ -30,7 +30,6 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
-mod announced;
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
 mod deferred;
@@ -51,7 +50,6 @@ pub mod measure;
 mod memory;
 pub mod methods;
 pub mod next_file;
-pub mod partitioned;
 #[cfg(test)]
 mod plain;
 mod plan;

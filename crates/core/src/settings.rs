@@ -249,10 +249,9 @@ impl Settings {
     /// because one without is harmless, and journals have it. The lists are those of the message.
     ///
     /// # Errors
-    /// The reclaim method has no prefetch cache.
+    /// The reclaim method keeps all blocks in one order.
     pub fn check_split(&self, methods: &Methods) -> Result<(), SettingsError> {
-        let is_split =
-            |method: &Choice<Box<dyn reclaim::Reclaim>>| method.build().prefetch_order().is_some();
+        let is_split = |method: &Choice<Box<dyn reclaim::Reclaim>>| method.build().is_split();
         if is_split(&self.reclaim) {
             return Ok(());
         }

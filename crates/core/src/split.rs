@@ -1,13 +1,13 @@
 //! Split: which part of the memory may blocks fetched ahead keep?
 //!
-//! For reclaim methods with a prefetch cache ([`PrefetchOrder`](crate::reclaim::PrefetchOrder));
-//! the others have no use for it. Too small a part loses blocks before their readers come, too
+//! For reclaim methods that keep them apart ([`Reclaim::is_split`](crate::reclaim::Reclaim::is_split)),
+//! which get the split method [once](crate::reclaim::Reclaim::begin); no other code asks it. Too small a part loses blocks before their readers come, too
 //! large a one loses blocks that are read again. Li and Shen 2005, section 3.2, count both as
 //! misses on blocks that were in memory not long ago, and move the part to where their sum is
 //! least.
 //!
 //! ```text
-//! victim    -> eviction history: file, block, whether it was unread     (memory/history.rs)
+//! victim    -> eviction history: file, block, whether it was unread
 //! miss      -> found there?  missed(prefetch miss | cache miss)
 //! victim    <- percent(now): a method moves its part here, when it moves it
 //! ```
@@ -64,8 +64,7 @@ pub enum Miss {
 /// assert_eq!(Half.percent(Nanos(0)), 50);
 /// ```
 pub trait Split: core::fmt::Debug + Send {
-    /// Whether misses are told. If so, the memory keeps an eviction history; if not, they change
-    /// nothing.
+    /// Whether misses are told. If so, an eviction history is kept; if not, they change nothing.
     fn learns(&self) -> bool {
         false
     }

@@ -26,6 +26,7 @@ use alloc::vec::Vec;
 
 use super::Engine;
 use crate::plan::{HINT_BYTES, Plan, Size};
+use crate::reclaim::Event;
 use crate::units::{Block, DeviceId, Extent, FileId, Nanos, ReaderId};
 
 /// The plan's part of the frames: as much as streams may hold unread in the presets, so
@@ -43,7 +44,7 @@ impl Engine {
     #[must_use]
     pub fn takes_hint(&self, blocks: u32) -> Option<bool> {
         if self.settings.hinted.is_none() {
-            return self.takes_announcement(self.hints_max());
+            return self.memory.takes_hint(self.hints_max());
         }
         let plan = self.plan.as_ref();
         let plan = plan.filter(|plan| !self.is_outgrown(plan, blocks));
@@ -108,7 +109,7 @@ impl Engine {
         let left = state.blocks.checked_sub(u64::from(first.0))?;
         let exist = u32::try_from(left).unwrap_or(u32::MAX).min(count);
         if self.settings.hinted.is_none() {
-            let Some(has_room) = self.takes_announcement(self.hints_max()) else {
+            let Some(has_room) = self.memory.takes_hint(self.hints_max()) else {
                 return Some(());
             };
             if exist == 0 && count > 0 {
@@ -116,7 +117,13 @@ impl Engine {
             }
             let count = exist;
             let extent = Extent { file, first, count };
-            return self.announced(reader, extent, more, has_room);
+            self.memory.tell(Event::Hint {
+                owner: reader,
+                extent,
+                more,
+                has_room,
+            });
+            return (has_room || count == 0).then_some(());
         }
         match exist {
             0 => (count == 0).then_some(()),

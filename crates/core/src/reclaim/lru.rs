@@ -34,8 +34,9 @@ pub(super) const METHOD: Method<Box<dyn Reclaim>> = Method {
     build: |_| Box::new(TwoList::default()),
 };
 
+/// See the [module](self).
 #[derive(Debug, Default)]
-pub(crate) struct TwoList {
+pub struct TwoList {
     inactive: Queue,
     active: Queue,
 }
