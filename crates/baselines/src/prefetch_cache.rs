@@ -32,13 +32,14 @@ use alloc::boxed::Box;
 
 use forerun_core::reclaim::lru::TwoList;
 use forerun_core::reclaim::{Cache, Event, Queue, Reclaim, StreamId, Victim};
-use forerun_core::split::{PERCENT, Split};
+use forerun_core::split::Split;
 use forerun_core::table::{Frame, flag};
 use forerun_core::{Block, Extent, FileId, Nanos, ReaderId};
 
 use self::arrivals::Arrivals;
 use self::history::History;
 use self::ranking::Ranking;
+use crate::split::PERCENT;
 
 /// A run of blocks in the prefetch cache, ahead of its reader.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -98,6 +99,7 @@ enum Order {
 struct PrefetchCache {
     order: Order,
     ordinary: TwoList,
+    /// None is the part where the others begin.
     split: Option<Box<dyn Split>>,
     /// Kept if the split learns by it.
     history: Option<History>,
@@ -223,9 +225,10 @@ impl PrefetchCache {
 }
 
 impl Reclaim for PrefetchCache {
-    fn begin(&mut self, frames: u32, split: Box<dyn Split>) {
-        self.history = split.learns().then(|| History::new(frames));
-        self.split = Some(split);
+    fn begin(&mut self, frames: u32, split: Option<Box<dyn Split>>) {
+        let learns = split.as_ref().is_some_and(|split| split.learns());
+        self.history = learns.then(|| History::new(frames));
+        self.split = split;
     }
 
     fn is_split(&self) -> bool {

@@ -33,7 +33,7 @@ fn settings(reclaim: &str, split: &str, memory: Bytes) -> Settings {
     Settings {
         depth: Choice::parse("depth", METHODS.depth, "fixed(depth_bytes=524288)").unwrap(),
         reclaim: Choice::parse("reclaim", METHODS.reclaim, reclaim).unwrap(),
-        split: Choice::parse("split", METHODS.split, split).unwrap(),
+        split: METHODS.split(split).unwrap(),
         hinted: None,
         ..settings.settings(memory).unwrap()
     }
@@ -76,7 +76,7 @@ impl Rig {
         let methods = forerun_baselines::reclaim::LIST.iter();
         methods.flat_map(move |method| {
             // So short an epoch that the part moves all the time.
-            ["fixed", "gradient(epoch_ms=1)"]
+            ["none", "fixed(percent=60)", "gradient(epoch_ms=1)"]
                 .into_iter()
                 .map(move |split| {
                     println!("{} {split}", method.spec.name);

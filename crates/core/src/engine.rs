@@ -67,6 +67,7 @@ use crate::protocol::{Input, Output, Wants};
 use crate::request::Requests;
 use crate::settings::{Settings, SettingsError};
 use crate::shape::Shape;
+use crate::spec::Choice;
 use crate::stream::Streams;
 use crate::table::{Frame, Table};
 use crate::units::{Bytes, DeviceId, Extent, FileId, Nanos, ReadId, ReaderId};
@@ -173,7 +174,7 @@ impl Engine {
         let shape = settings.shape.build();
         let dispatch = settings.dispatch.build();
         let reclaim = settings.reclaim.build();
-        let split = settings.split.build();
+        let split = settings.split.as_ref().map(Choice::build);
         let (frames, block_bytes) = (settings.frames(), settings.block_bytes);
         let next_file = settings.next_file.build();
         Ok(Self {

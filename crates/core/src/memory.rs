@@ -51,7 +51,7 @@ impl Memory {
         frames: u32,
         block_bytes: u32,
         mut reclaim: Box<dyn Reclaim>,
-        split: Box<dyn Split>,
+        split: Option<Box<dyn Split>>,
     ) -> Self {
         reclaim.begin(frames, split);
         let reclaim_bytes = reclaim.bytes();

@@ -272,10 +272,11 @@ impl Victim {
 /// # Ok::<(), forerun_core::settings::SettingsError>(())
 /// ```
 pub trait Reclaim: core::fmt::Debug + Send {
-    /// The memory has so many frames. The first call, and the only one.
-    fn begin(&mut self, _frames: u32, _split: Box<dyn Split>) {}
+    /// The memory has so many frames, and is split there, if it is to be. The first call, and the
+    /// only one.
+    fn begin(&mut self, _frames: u32, _split: Option<Box<dyn Split>>) {}
     /// Whether blocks fetched ahead stand apart, in a part of the memory that a
-    /// [split](crate::split) method gives.
+    /// [split](crate::split) method may give.
     fn is_split(&self) -> bool {
         false
     }

@@ -13,26 +13,9 @@
 //! ```
 //!
 //! A method hears the time when a frame is needed, so that it stands still while memory suffices.
+//! There is none here: no method of this crate keeps blocks fetched ahead apart.
 
-pub mod fixed;
-
-use alloc::boxed::Box;
-
-use crate::spec::{Method, Param};
 use crate::units::Nanos;
-
-/// The split methods. One entry a method.
-pub static LIST: &[Method<Box<dyn Split>>] = &[fixed::METHOD];
-
-/// Where a part begins, or stays.
-pub const PERCENT: Param = Param {
-    name: "percent",
-    summary: "part of the memory that blocks fetched ahead may keep when a frame is needed; 25 is \
-              where Li and Shen begin",
-    default: 25,
-    min: 1,
-    max: 99,
-};
 
 /// A miss on a block that was given up not long ago.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

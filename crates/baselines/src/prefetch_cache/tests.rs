@@ -5,7 +5,7 @@ use std::vec::Vec;
 
 use forerun_core::conformance::stage::Stage;
 use forerun_core::spec::Choice;
-use forerun_core::split::{self, Miss};
+use forerun_core::split::Miss;
 
 use super::*;
 use crate::reclaim::{LIST, coldest, coldest_cpu, furthest, longest};
@@ -97,9 +97,9 @@ impl Rig {
             "fifo" => Order::Arrival(Arrivals::default()),
             _ => Order::Ranked(Ranking::new(rank_of(method))),
         };
-        let split = (split::LIST[0].build)(&[percent]);
+        let split = (crate::split::fixed::METHOD.build)(&[percent]);
         let mut method = PrefetchCache::of(order);
-        method.begin(frames, split);
+        method.begin(frames, Some(split));
         Self {
             stage: Stage::new(frames),
             method,
@@ -342,7 +342,7 @@ fn the_stream_whose_owner_computed_most_since_its_access_goes_before_an_older_on
 #[test]
 fn a_miss_on_a_block_given_up_not_long_ago_is_told_to_a_split_that_learns() {
     let mut rig = Rig::new(2000);
-    rig.method.begin(2000, Box::new(Part(1)));
+    rig.method.begin(2000, Some(Box::new(Part(1))));
     rig.fetch(0, 0, 40);
     rig.read(0, 0, 2);
     assert_eq!(rig.victims(10)[0], 39);

@@ -19,7 +19,9 @@ use alloc::boxed::Box;
 
 use forerun_core::Nanos;
 use forerun_core::spec::{Knows, Method, Param, Spec};
-use forerun_core::split::{Miss, PERCENT, Split};
+use forerun_core::split::{Miss, Split};
+
+use super::PERCENT;
 
 pub(super) const METHOD: Method<Box<dyn Split>> = Method {
     spec: Spec {
