@@ -16,7 +16,7 @@ const BASE: Preset = Preset {
     shape: "whole",
     dispatch: "fifo",
     reclaim: "lru",
-    split: "fixed",
+    split: "none",
     hinted: "none",
     unread_percent: 100,
     next_file: "none",
@@ -100,7 +100,7 @@ pub static LIST: &[Preset] = &[
         name: "access-history",
         summary: "on-demand readahead, 512 KiB, blocks fetched ahead and read in one two-list LRU",
         source: "Li and Shen 2005 section 4.2, AccessHistory",
-        split: "fixed",
+        split: "none",
         ..SERVER
     },
     Preset {

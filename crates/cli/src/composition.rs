@@ -59,7 +59,9 @@ pub fn replace(settings: &mut Settings, methods: &Methods) {
     put(&mut settings.shape, &methods.shape);
     put(&mut settings.dispatch, &methods.dispatch);
     put(&mut settings.reclaim, &methods.reclaim);
-    put(&mut settings.split, &methods.split);
+    if methods.split.is_some() {
+        settings.split.clone_from(&methods.split);
+    }
     put(&mut settings.next_file, &methods.next_file);
     put(&mut settings.measure, &methods.measure);
 }

@@ -47,11 +47,11 @@ const FORBID_ROOTS: &[&str] = &[
 const FAMILIES: &[(&str, &str)] = &[
     (
         "crates/core/src",
-        "detect depth dispatch hinted/policy next_file reclaim split",
+        "detect depth dispatch hinted/policy next_file reclaim",
     ),
     (
         "crates/baselines/src",
-        "detect depth dispatch hinted measure next_file shape",
+        "detect depth dispatch hinted measure next_file reclaim shape split",
     ),
     (
         "crates/sim/src",

@@ -24,6 +24,7 @@ mod next_file;
 mod reclaim;
 mod shape;
 mod split;
+pub mod stage;
 #[cfg(test)]
 mod tests;
 
@@ -106,9 +107,9 @@ pub enum Rule {
     VictimResident,
     /// Reclaim: a victim is not pinned.
     VictimUnpinned,
-    /// Reclaim: a stream that loses its last block is one with blocks in the prefetch cache.
+    /// Reclaim: a stream that loses its last block is known, and began before it.
     StreamKnown,
-    /// Reclaim: the length is that of the queues.
+    /// Reclaim: the length is that of the blocks it has.
     LengthHonest,
     /// Reclaim: there is a victim as long as some block is not pinned.
     NothingLost,

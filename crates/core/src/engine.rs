@@ -15,7 +15,6 @@
 //! cancel    a fetch is not wanted any more
 //! fetch     frames for the blocks, requests for the devices
 //! send      dispatch: which request a device gets next
-//! announced hints: blocks that owners never read
 //! streams   runs of blocks ahead of their readers; victims
 //! turn      the facts by which a device's next request is chosen
 //! pace      how requests of a file come: in time, late, not at all
@@ -24,7 +23,6 @@
 //!
 //! Work for a stage above goes to a [list](work), drained in one loop. Inputs that make no sense are counted, no more.
 
-mod announced;
 mod cancel;
 mod change;
 mod complete;
@@ -52,7 +50,6 @@ use alloc::collections::VecDeque;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use self::announced::Announcing;
 use self::pace::Pace;
 use crate::deferred::{Deferred, DeferredRequest};
 use crate::depth::Depth;
@@ -70,6 +67,7 @@ use crate::protocol::{Input, Output, Wants};
 use crate::request::Requests;
 use crate::settings::{Settings, SettingsError};
 use crate::shape::Shape;
+use crate::spec::Choice;
 use crate::stream::Streams;
 use crate::table::{Frame, Table};
 use crate::units::{Bytes, DeviceId, Extent, FileId, Nanos, ReadId, ReaderId};
@@ -98,8 +96,6 @@ pub struct Engine {
     plan: Option<Box<Plan>>,
     /// Folders, and the files open ahead of the programs that walk them.
     next_file: FilesAhead,
-    /// Announcements of readers to the reclaim method.
-    announcing: Announcing,
     /// Reads that wait for a frame, first come first served.
     starved: VecDeque<ReadId>,
     /// Work that stages left behind; empty between two inputs.
@@ -178,7 +174,7 @@ impl Engine {
         let shape = settings.shape.build();
         let dispatch = settings.dispatch.build();
         let reclaim = settings.reclaim.build();
-        let split = settings.split.build();
+        let split = settings.split.as_ref().map(Choice::build);
         let (frames, block_bytes) = (settings.frames(), settings.block_bytes);
         let next_file = settings.next_file.build();
         Ok(Self {
@@ -194,7 +190,6 @@ impl Engine {
             reads: FixedMap::default(),
             requests: Requests::default(),
             plan: None,
-            announcing: Announcing::default(),
             starved: VecDeque::new(),
             work: Work::default(),
             withheld: 0,

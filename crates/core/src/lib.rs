@@ -30,7 +30,6 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
-mod announced;
 mod budget;
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
@@ -52,7 +51,6 @@ pub mod measure;
 mod memory;
 pub mod methods;
 pub mod next_file;
-pub mod partitioned;
 #[cfg(test)]
 mod plain;
 mod plan;

@@ -6,34 +6,29 @@
 //! the sum of everything never exceeds the budget, whatever the driver opens. Of the frames with a
 //! block in them, those that the plan *holds* stand in no order of reclaim.
 //!
-//! The rest are the reclaim method's, all of them or, if it splits the memory, those that were
-//! accessed; blocks fetched ahead are then in the prefetch cache, `memory/prefetched.rs`.
+//! The rest are the reclaim method's. Its bookkeeping is paid for as the engine's own is.
 
-mod arrivals;
 mod held;
-mod history;
-mod prefetched;
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-pub(crate) use self::arrivals::Arrivals;
 pub(crate) use self::held::Held;
-use self::prefetched::PrefetchCache;
 use crate::budget::Shares;
 use crate::fixed_map::FixedMap;
-use crate::reclaim::{Cache, Queue, Reclaim};
+use crate::reclaim::{Cache, Event, Queue, Reclaim, Victim};
 use crate::split::Split;
 use crate::table::{Frame, Links, Table, flag};
-use crate::units::{Bytes, Nanos};
+use crate::units::{Bytes, Nanos, ReaderId};
 
 #[derive(Debug)]
 pub(crate) struct Memory {
     pub(crate) table: Arc<Table>,
     links: Links,
     reclaim: Box<dyn Reclaim>,
-    prefetched: PrefetchCache,
+    /// Bytes of the method's bookkeeping that are charged.
+    reclaim_bytes: u64,
     free: Queue,
     /// Frames whose block left the table and that still stand in an order of reclaim.
     dropped: Vec<Frame>,
@@ -56,16 +51,17 @@ impl Memory {
     pub(crate) fn new(
         frames: u32,
         block_bytes: u32,
-        reclaim: Box<dyn Reclaim>,
-        split: Box<dyn Split>,
+        mut reclaim: Box<dyn Reclaim>,
+        split: Option<Box<dyn Split>>,
     ) -> Self {
-        let prefetched = PrefetchCache::new(&*reclaim, split, frames);
+        reclaim.begin(frames, split);
+        let reclaim_bytes = reclaim.bytes();
         Self {
             table: Arc::new(Table::new(frames)),
             links: Links::new(frames),
-            charged: prefetched.history_bytes(),
-            prefetched,
+            charged: reclaim_bytes,
             reclaim,
+            reclaim_bytes,
             free: Queue::default(),
             dropped: Vec::new(),
             untouched: 0,
@@ -89,7 +85,7 @@ impl Memory {
 
     /// Frames that could be had without waiting, free or reclaimable (pinned ones included).
     pub(crate) fn obtainable(&self) -> u32 {
-        self.unheld() + self.reclaim.len() + self.prefetched.len()
+        self.unheld() + self.reclaim.len()
     }
 
     /// Frames a prefetch must leave obtainable.
@@ -102,20 +98,14 @@ impl Memory {
         !self.has_free() && self.reclaim.has_spare(self.table.frames())
     }
 
-    /// Bytes of the eviction history.
-    #[cfg(test)]
-    pub(crate) fn history_bytes(&self) -> u64 {
-        self.prefetched.history_bytes()
-    }
-
-    /// Whether ranks depend on how long owners computed.
+    /// Whether the method decides by how long owners computed.
     pub(crate) fn uses_cpu_time(&self) -> bool {
         self.reclaim.uses_cpu_time()
     }
 
-    /// Whether hints say which blocks are of no use.
-    pub(crate) fn uses_hints(&self) -> bool {
-        self.reclaim.uses_hints()
+    /// Whether the method keeps another hint beside so many runs at most; none if it follows none.
+    pub(crate) fn takes_hint(&self, most: u32) -> Option<bool> {
+        self.reclaim.takes_hint(most)
     }
 
     /// Whether a frame that was used is free.
@@ -162,7 +152,7 @@ impl Memory {
     pub(crate) fn release(&mut self, frame: Frame) {
         self.held.clear(frame);
         if self.table.flags(frame) & (flag::FILLING | flag::VACANT) == 0 {
-            self.inserted(frame, false);
+            self.inserted(frame, None);
         }
     }
 
@@ -193,33 +183,78 @@ impl Memory {
         self.links.set(frame, request);
     }
 
+    /// A block became resident that was fetched for this reader, or the plan lets it go.
+    pub(crate) fn inserted(&mut self, frame: Frame, owner: Option<ReaderId>) {
+        if !self.is_held(frame) {
+            self.ask(owner, Nanos(0), |reclaim, cache| {
+                reclaim.inserted(cache, frame)
+            });
+        }
+    }
+
+    /// The first access to a block fetched ahead.
+    pub(crate) fn used(&mut self, frame: Frame) {
+        self.table.clear(frame, flag::UNREAD);
+        if !self.is_held(frame) {
+            self.tell(Event::Used(frame));
+        }
+    }
+
     /// A resident block was accessed.
     pub(crate) fn touched(&mut self, frame: Frame) {
         if !self.is_held(frame) {
-            self.ask(Nanos(0), |reclaim, cache| reclaim.touched(cache, frame));
+            self.ask(None, Nanos(0), |reclaim, cache| {
+                reclaim.touched(cache, frame)
+            });
         }
+    }
+
+    /// The reader of an unread block has closed the file.
+    pub(crate) fn abandoned(&mut self, frame: Frame) {
+        if !self.is_held(frame) {
+            self.ask(None, Nanos(0), |reclaim, cache| {
+                reclaim.abandoned(cache, frame)
+            });
+        }
+    }
+
+    /// The block of this frame is about to leave the table, and was not a victim; whether it stands
+    /// in an order of reclaim.
+    pub(crate) fn dropped(&mut self, frame: Frame) -> bool {
+        let ask = |reclaim: &mut dyn Reclaim, cache: &mut Cache<'_>| reclaim.dropped(cache, frame);
+        !self.is_held(frame) && self.ask(None, Nanos(0), ask)
+    }
+
+    /// The next victim.
+    pub(crate) fn victim(&mut self, now: Nanos) -> Option<Victim> {
+        self.ask(None, now, |reclaim, cache| reclaim.victim(cache))
+    }
+
+    /// Tells the reclaim method of something beside the blocks.
+    pub(crate) fn tell(&mut self, event: Event<'_>) {
+        self.ask(None, Nanos(0), |reclaim, cache| reclaim.hear(cache, event));
     }
 
     /// Tells the reclaim method something, or asks it for a victim.
     fn ask<R>(
         &mut self,
+        owner: Option<ReaderId>,
         now: Nanos,
         question: impl FnOnce(&mut dyn Reclaim, &mut Cache<'_>) -> R,
     ) -> R {
-        let ordinary = self.reclaim.len();
-        let usable = self.frames_usable();
-        let (prefetched, ordinary) = self.prefetched.partitions(usable, ordinary, now);
         let mut cache = Cache {
+            frames: self.frames_usable(),
             table: &self.table,
             links: &mut self.links,
-            ranked: &self.prefetched.ranked,
-            arrivals: &mut self.prefetched.arrivals,
             held: &self.held,
-            prefetched,
-            ordinary,
+            owner,
             now,
         };
-        question(&mut *self.reclaim, &mut cache)
+        let answer = question(&mut *self.reclaim, &mut cache);
+        let bytes = self.reclaim.bytes();
+        let before = core::mem::replace(&mut self.reclaim_bytes, bytes);
+        self.charge(bytes as i64 - before as i64);
+        answer
     }
 
     /// A frame was vacated out of turn. One that stands in an order of reclaim, from which only the
@@ -241,8 +276,7 @@ impl Memory {
     pub(crate) fn sweep(&mut self) {
         let table = Arc::clone(&self.table);
         let gone = |frame| table.flags(frame) & flag::VACANT != 0;
-        self.prefetched.sweep(&mut self.links, gone);
-        self.ask(Nanos(0), |reclaim, cache| reclaim.sweep(cache, &gone));
+        self.ask(None, Nanos(0), |reclaim, cache| reclaim.sweep(cache, &gone));
         for frame in core::mem::take(&mut self.dropped) {
             self.give_back(frame);
         }
@@ -311,5 +345,22 @@ impl Memory {
     pub(crate) fn peak(&self) -> Bytes {
         let frames = u64::from(self.taken_peak) * u64::from(self.block_bytes);
         Bytes(Table::bookkeeping(self.table.frames()).0 + frames)
+    }
+}
+
+#[cfg(test)]
+impl Memory {
+    /// Every resident block is the plan's or counted once by the method.
+    pub(crate) fn check(&self) {
+        let frames = (0..self.table.frames()).map(Frame);
+        let is_there = |frame: &Frame| {
+            self.table.flags(*frame) & (flag::FILLING | flag::VACANT) == 0 && !self.is_held(*frame)
+        };
+        let resident = frames.filter(is_there).count();
+        assert_eq!(
+            self.reclaim.len() as usize,
+            resident + self.dropped.len(),
+            "blocks to be given up, and resident ones"
+        );
     }
 }

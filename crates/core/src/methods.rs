@@ -23,7 +23,7 @@ use crate::next_file::{self, NextFile};
 use crate::reclaim::{self, Reclaim};
 use crate::shape::{self, Shape};
 use crate::spec::{Choice, ChoiceError, Method};
-use crate::split::{self, Split};
+use crate::split::Split;
 
 /// See the [module](self): a list a family.
 pub struct Methods {
@@ -37,7 +37,7 @@ pub struct Methods {
     pub dispatch: &'static [Method<Box<dyn Dispatch>>],
     /// Which block is given up.
     pub reclaim: &'static [Method<Box<dyn Reclaim>>],
-    /// Where the memory is split, if the reclaim method has a prefetch cache.
+    /// Where the memory is split, if the reclaim method keeps blocks fetched ahead apart.
     pub split: &'static [Method<Box<dyn Split>>],
     /// How hints are followed.
     pub hinted: &'static [Method<Box<dyn Policy>>],
@@ -54,25 +54,42 @@ pub static SHIPPED: Methods = Methods {
     shape: shape::LIST,
     dispatch: dispatch::LIST,
     reclaim: reclaim::LIST,
-    split: split::LIST,
+    split: &[],
     hinted: policy::LIST,
     next_file: next_file::LIST,
     measure: measure::LIST,
 };
 
-/// How settings say that no policy follows hints.
-pub const NO_HINTS: &str = "none";
+/// How settings say that no policy follows hints, or that no method splits the memory.
+pub const NONE: &str = "none";
+
+/// A method of a family by name and parameters, or [`NONE`].
+fn optional<B>(
+    family: &'static str,
+    list: &'static [Method<B>],
+    text: &str,
+) -> Result<Option<Choice<B>>, ChoiceError> {
+    match text {
+        NONE => Ok(None),
+        _ => Choice::parse(family, list, text).map(Some),
+    }
+}
 
 impl Methods {
-    /// A hinted policy by name and parameters, or [`NO_HINTS`].
+    /// A hinted policy by name and parameters, or [`NONE`].
     ///
     /// # Errors
     /// There is no such policy or parameter, or a value is out of its range.
     pub fn hinted(&self, text: &str) -> Result<Option<Choice<Box<dyn Policy>>>, ChoiceError> {
-        if text == NO_HINTS {
-            return Ok(None);
-        }
-        Choice::parse("hinted", self.hinted, text).map(Some)
+        optional("hinted", self.hinted, text)
+    }
+
+    /// A split method by name and parameters, or [`NONE`].
+    ///
+    /// # Errors
+    /// There is no such method or parameter, or a value is out of its range.
+    pub fn split(&self, text: &str) -> Result<Option<Choice<Box<dyn Split>>>, ChoiceError> {
+        optional("split", self.split, text)
     }
 }
 

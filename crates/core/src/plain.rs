@@ -11,11 +11,8 @@ use crate::hinted::batch::Batches;
 use crate::hinted::policy::Policy;
 use crate::hinted::{Board, Pair};
 use crate::measure::{Confidence, Measure, Sample};
-use crate::partitioned;
 use crate::profile::Profile;
-use crate::reclaim::Reclaim;
 use crate::spec::{Choice, Knows, Method, Spec};
-use crate::split::{Miss, Split, fixed};
 use crate::units::{Bytes, Nanos};
 use crate::{Settings, preset};
 
@@ -44,39 +41,6 @@ static GIVEN: Method<Box<dyn Measure>> = Method {
     spec: spec("given"),
     build: |_| Box::new(Given::default()),
 };
-
-/// Methods with a prefetch cache, in each of its orders.
-pub(crate) static APART: &[Method<Box<dyn Reclaim>>] = &[
-    Method {
-        spec: spec("fifo"),
-        build: |_| partitioned::by_arrival(),
-    },
-    Method {
-        spec: spec("longest"),
-        build: |_| partitioned::ranked(|stream| stream.blocks.into()),
-    },
-    Method {
-        spec: spec("coldest"),
-        build: |_| partitioned::ranked(|stream| u64::MAX - stream.used.0),
-    },
-    Method {
-        spec: spec("coldest-cpu"),
-        build: |_| partitioned::ranked_by_cpu_time(),
-    },
-    Method {
-        spec: spec("furthest"),
-        build: |_| partitioned::ranked_by_cpu_time_and_hints(),
-    },
-];
-
-/// A part that stays, and one that follows misses.
-pub(crate) static SPLITS: &[Method<Box<dyn Split>>] = &[
-    fixed::METHOD,
-    Method {
-        spec: spec("wandering"),
-        build: |_| Box::new(Wandering(0)),
-    },
-];
 
 pub(crate) static EAGER: Method<Box<dyn Policy>> = Method {
     spec: spec("eager"),
@@ -107,24 +71,6 @@ impl Dispatch for Fifo {
 
     fn next(&self, _: &Head, _: &mut dyn Iterator<Item = Waiting>) -> usize {
         0
-    }
-}
-
-/// One per cent more with each miss, and from the end back to the beginning.
-#[derive(Debug)]
-struct Wandering(u8);
-
-impl Split for Wandering {
-    fn learns(&self) -> bool {
-        true
-    }
-
-    fn missed(&mut self, _: Miss) {
-        self.0 = (self.0 + 1) % 99;
-    }
-
-    fn percent(&mut self, _: Nanos) -> u8 {
-        1 + self.0
     }
 }
 

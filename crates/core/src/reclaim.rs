@@ -2,31 +2,31 @@
 //!
 //! Last stage of the pipeline. The engine tells a method of every block that became resident and
 //! of every reported access, and asks it for victims. A method does not take frames back itself:
-//! the engine removes the victim from the table, counts it and reuses its frame. Two kinds:
+//! the engine removes the victim from the table, counts it and reuses its frame.
 //!
 //! ```text
-//! one order    fetched ahead or read: every block stands in a queue of the method
-//! split        prefetch cache: streams by rank ---- last block of a stream ----> victim
-//!                  | first access                                                  ^
-//!                  v                                                               |
-//!              ordinary cache: the method's queues ---- a block at the front ------+
+//! inserted, touched --> the method's order of all blocks --> victim
 //! ```
 //!
+//! A method may look further: an [`Event`] tells of first accesses, misses, streams, windows,
+//! hints and processor time, so that a crate outside can keep blocks fetched ahead apart and take
+//! the last block of a stream ([`Victim::LastOf`]). The methods here have no use for them.
+//!
 //! Queues are threaded through the table's links and give up blocks at the front only (design
-//! note 0002). A block ahead of its reader stands in no queue: its stream and its position find it
-//! (design note 0009).
+//! note 0002). A block ahead of its reader may stand in no queue: its stream and its position find
+//! it (design note 0009).
 
 pub mod exclusive;
 pub mod lru;
 
 use alloc::boxed::Box;
-use alloc::collections::BTreeSet;
-use core::num::NonZeroU64;
 
-use crate::memory::{Arrivals, Held};
+use crate::memory::Held;
 use crate::spec::Method;
-use crate::table::{Frame, Links, NO_LINK, Table, flag};
-use crate::units::{Block, FileId, Nanos, ReaderId};
+use crate::split::Split;
+use crate::stream::Streams;
+use crate::table::{Found, Frame, Links, NO_LINK, Table, flag};
+use crate::units::{Block, Extent, FileId, Nanos, ReaderId};
 
 /// The reclaim methods. One entry a method.
 pub static LIST: &[Method<Box<dyn Reclaim>>] = &[lru::METHOD, exclusive::METHOD];
@@ -40,29 +40,90 @@ pub struct StreamId {
     pub start: Block,
 }
 
-/// A run of blocks in the prefetch cache, ahead of its reader.
+/// A run of blocks fetched ahead, forward, and its reader's place in it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct PrefetchStream {
-    /// Its reader, and where it began.
-    pub id: StreamId,
+pub struct StreamAhead {
+    /// Where it began: a reader has one stream that began there.
+    pub start: Block,
     /// The next block its reader comes to.
-    pub position: Block,
-    /// Blocks from there to its last one in the prefetch cache. At most so many are there: some
-    /// may be in flight, others may have been accessed by another reader.
-    pub blocks: u32,
-    /// When its reader accessed it last.
+    pub position: u64,
+    /// The first block that no window has covered.
+    pub end: u64,
+    /// When a window or an access used it last.
     pub used: Nanos,
-    /// Processor time that its owner is known to have used since then.
-    pub cpu: Nanos,
 }
 
-/// A part of the memory.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Partition {
-    /// Blocks in it; those in flight belong to none.
-    pub blocks: u32,
-    /// How many there should be.
-    pub target: u32,
+/// The streams of an open file that are read forward, in the order in which they were found.
+#[derive(Clone, Copy, Debug)]
+pub struct StreamsAhead<'a>(pub(crate) &'a Streams);
+
+impl StreamsAhead<'_> {
+    /// Each of them.
+    pub fn iter(&self) -> impl Iterator<Item = StreamAhead> + '_ {
+        self.0.forward()
+    }
+}
+
+/// A fact beside the accesses: for methods that keep blocks fetched ahead apart, or that decide by
+/// their readers.
+///
+/// A reader's events come between its first one and [`Closed`](Self::Closed), after which another
+/// may have its number.
+#[derive(Clone, Copy, Debug)]
+pub enum Event<'a> {
+    /// The first access to a block fetched ahead, which is flagged `UNREAD` no more. A report by
+    /// [`touched`](Reclaim::touched) may follow.
+    Used(Frame),
+    /// A reader misses these blocks, as far as they are not resident.
+    Missed(Extent),
+    /// Streams of a reader began, moved, were cut or gave way.
+    Moved {
+        /// The reader.
+        owner: ReaderId,
+        /// Its file.
+        file: FileId,
+        /// All that it has from now on.
+        streams: StreamsAhead<'a>,
+    },
+    /// A reader came to these blocks; those that are resident are read.
+    Read {
+        /// The reader.
+        owner: ReaderId,
+        /// The blocks.
+        extent: Extent,
+        /// The start of their stream, if it is known and goes forward.
+        stream: Option<Block>,
+    },
+    /// A window opens, and its missing blocks will be fetched.
+    Window {
+        /// Its reader.
+        owner: ReaderId,
+        /// Its blocks.
+        extent: Extent,
+    },
+    /// The program behind a reader has used so much processor time; it may run backward.
+    CpuTime {
+        /// The reader.
+        owner: ReaderId,
+        /// Since it began.
+        time: Nanos,
+    },
+    /// A hint, if the method [takes](Reclaim::takes_hint) any: these blocks will be read, or none
+    /// where it only ends a list.
+    Hint {
+        /// The reader.
+        owner: ReaderId,
+        /// The blocks.
+        extent: Extent,
+        /// Whether the list goes on.
+        more: bool,
+        /// Whether there is room for it. Else it is not to be kept.
+        has_room: bool,
+    },
+    /// A reader's file has another content.
+    Changed(ReaderId),
+    /// A reader is closed. It has no streams any more.
+    Closed(ReaderId),
 }
 
 /// The cache, as a reclaim method sees it.
@@ -70,28 +131,26 @@ pub struct Partition {
 pub struct Cache<'a> {
     pub(crate) table: &'a Table,
     pub(crate) links: &'a mut Links,
-    pub(crate) ranked: &'a BTreeSet<(NonZeroU64, StreamId)>,
-    pub(crate) arrivals: &'a mut Arrivals,
     pub(crate) held: &'a Held,
-    /// Blocks fetched ahead and not accessed, if the method splits the memory; else empty.
-    pub prefetched: Partition,
-    /// All other blocks: those in the method's queues.
-    pub ordinary: Partition,
+    /// Frames for blocks: all but those that pay for bookkeeping.
+    pub frames: u32,
+    /// The reader for whom the block was fetched that is inserted.
+    pub owner: Option<ReaderId>,
     /// The time of the input that needs the frame.
     pub now: Nanos,
 }
 
 impl Cache<'_> {
-    /// The stream of the highest rank among those with blocks in the prefetch cache.
+    /// A block, if it is in the table: resident or in flight.
     #[must_use]
-    pub fn highest(&self) -> Option<StreamId> {
-        self.ranked.last().map(|(_, id)| *id)
+    pub fn find(&self, file: FileId, block: Block) -> Option<Found> {
+        self.table.find(file, block)
     }
 
-    /// Takes the block of the prefetch cache that arrived first, where it is kept in the order of
-    /// [arrival](PrefetchOrder::Arrival).
-    pub fn take_oldest(&mut self) -> Option<Frame> {
-        self.arrivals.take(self.table, self.held)
+    /// Whether hints of reads keep a frame: it is no victim, and in no order.
+    #[must_use]
+    pub fn is_held(&self, frame: Frame) -> bool {
+        self.held.has(frame)
     }
 
     /// Appends a frame to a queue. It must be one that the method was given with
@@ -139,23 +198,23 @@ impl Cache<'_> {
 /// the next access.
 pub const METHOD_FLAGS: u8 = flag::REFERENCED | flag::ACTIVE | flag::ARMED;
 
-/// In which order blocks of the prefetch cache can be given up.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum PrefetchOrder {
-    /// From the end of a stream, by [`Reclaim::rank`]; abandoned ones before.
-    Ranked,
-    /// In the order of their arrival, whatever has become of their streams.
-    Arrival,
-}
-
-/// A block or stream to give up.
+/// A block to give up: resident, not pinned, and not the method's any more.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Victim {
-    /// A block of the method's queues, which it has left, or the oldest of the prefetch cache.
+    /// Any.
     Frame(Frame),
-    /// The last block of this stream in the prefetch cache. If the stream has none that could go,
-    /// it is ranked no more, and the method is asked again.
-    Last(StreamId),
+    /// The last block of this stream that is there: if the stream ends with it, it is shorter from
+    /// then on.
+    LastOf(StreamId, Frame),
+}
+
+impl Victim {
+    /// The frame of the block.
+    #[must_use]
+    pub fn frame(self) -> Frame {
+        let (Self::Frame(frame) | Self::LastOf(_, frame)) = self;
+        frame
+    }
 }
 
 /// Chooses victims.
@@ -213,38 +272,32 @@ pub enum Victim {
 /// # Ok::<(), forerun_core::settings::SettingsError>(())
 /// ```
 pub trait Reclaim: core::fmt::Debug + Send {
-    /// The order of the prefetch cache. With one the memory is split ([`crate::split`] says where):
-    /// the method has the ordinary cache in its queues, and hears of a block fetched ahead with its
-    /// first access. `None`: one order for all blocks.
-    fn prefetch_order(&self) -> Option<PrefetchOrder> {
-        None
+    /// The memory has so many frames, and is split there, if it is to be. The first call, and the
+    /// only one.
+    fn begin(&mut self, _frames: u32, _split: Option<Box<dyn Split>>) {}
+    /// Whether blocks fetched ahead stand apart, in a part of the memory that a
+    /// [split](crate::split) method may give.
+    fn is_split(&self) -> bool {
+        false
     }
-    /// Where a stream stands among those of the prefetch cache; asked whenever one of its values
-    /// has changed. Time goes on without asking, so a rank must not depend on it.
-    fn rank(&self, _stream: &PrefetchStream) -> u64 {
-        0
-    }
-    /// Whether ranks depend on [`PrefetchStream::cpu`]. Streams of an owner whose time is told are
-    /// ranked anew.
+    /// Whether it decides by [`Event::CpuTime`]: else no driver tells any.
     fn uses_cpu_time(&self) -> bool {
         false
     }
-    /// Whether blocks that their owner never reads, by the hints it gave, are of no stream, so that
-    /// they go first.
-    fn uses_hints(&self) -> bool {
-        false
+    /// Whether it keeps another hint where so many runs of blocks may be kept; `None` if it follows
+    /// no hints.
+    fn takes_hint(&self, _most: u32) -> Option<bool> {
+        None
     }
     /// A resident block is the method's from now on. Its flags tell its state so far.
     fn inserted(&mut self, cache: &mut Cache<'_>, frame: Frame);
     /// An access to a resident block was reported. The flag `ARMED` asks for a report of the next
-    /// one; without it there may be none. Where the memory is split it may come before `inserted`.
+    /// one; without it there may be none.
     fn touched(&mut self, cache: &mut Cache<'_>, frame: Frame);
-    /// An unread block is not unread any more; [`Reclaim::touched`] may follow. Until then its flags
-    /// `REFERENCED` and `ACTIVE` are the method's to use. Not called where the memory is split.
-    fn first_access(&mut self, _cache: &mut Cache<'_>, _frame: Frame) {}
-    /// The reader for whom an unread block was fetched has closed the file. Where the memory is
-    /// split such blocks go first, without the method.
+    /// The reader for whom an unread block was fetched closes the file.
     fn abandoned(&mut self, _cache: &mut Cache<'_>, _frame: Frame) {}
+    /// Anything else that may matter. A method that has no use for an event ignores it.
+    fn hear(&mut self, _cache: &mut Cache<'_>, _event: Event<'_>) {}
     /// Whether a victim should go before one of so many frames is used that never was: its memory
     /// is in the processor's caches, that of the other has to be cleared first.
     fn has_spare(&self, _frames: u32) -> bool {
@@ -253,10 +306,20 @@ pub trait Reclaim: core::fmt::Debug + Send {
     /// Gives up one block, which must not be pinned. `None` if every block is pinned or there is
     /// none.
     fn victim(&mut self, cache: &mut Cache<'_>) -> Option<Victim>;
+    /// The block of this frame is about to leave the table, and is no victim. Whether the frame
+    /// stands in a queue: it is free after the next [`sweep`](Self::sweep) then, else at once.
+    fn dropped(&mut self, _cache: &mut Cache<'_>, _frame: Frame) -> bool {
+        true
+    }
     /// Blocks for which `gone` holds leave the queues (their file changed).
     fn sweep(&mut self, cache: &mut Cache<'_>, gone: &dyn Fn(Frame) -> bool);
-    /// How many blocks stand in its queues, pinned ones included.
+    /// How many blocks are the method's, pinned ones included, and those that were dropped and are
+    /// not swept.
     fn len(&self) -> u32;
+    /// Bytes of its bookkeeping beside the queues, which are paid for out of the memory.
+    fn bytes(&self) -> u64 {
+        0
+    }
     /// Whether there are none.
     fn is_empty(&self) -> bool {
         self.len() == 0
@@ -330,52 +393,4 @@ impl Queue {
 }
 
 #[cfg(test)]
-pub(crate) mod stage {
-    //! A cache for tests of single methods.
-    use super::*;
-
-    /// The blocks 0, 1, 2.. of a file can be made resident in the frames of the same numbers.
-    pub(crate) struct Stage {
-        pub(crate) table: Table,
-        links: Links,
-        pub(crate) ranked: BTreeSet<(NonZeroU64, StreamId)>,
-        arrivals: Arrivals,
-        held: Held,
-        pub(crate) prefetched: Partition,
-    }
-
-    impl Stage {
-        pub(crate) fn new(frames: u32) -> Self {
-            Self {
-                table: Table::new(frames),
-                links: Links::new(frames),
-                ranked: BTreeSet::new(),
-                arrivals: Arrivals::default(),
-                held: Held::default(),
-                prefetched: Partition::default(),
-            }
-        }
-
-        pub(crate) fn cache(&mut self) -> Cache<'_> {
-            Cache {
-                table: &self.table,
-                links: &mut self.links,
-                ranked: &self.ranked,
-                arrivals: &mut self.arrivals,
-                held: &self.held,
-                prefetched: self.prefetched,
-                ordinary: Partition::default(),
-                now: Nanos(0),
-            }
-        }
-
-        /// The frames given up until there is none.
-        pub(crate) fn victims(&mut self, method: &mut dyn Reclaim) -> std::vec::Vec<u32> {
-            let victims = core::iter::from_fn(|| match method.victim(&mut self.cache())? {
-                Victim::Frame(frame) => Some(frame.0),
-                Victim::Last(id) => panic!("{id:?}"),
-            });
-            victims.collect()
-        }
-    }
-}
+pub(crate) use crate::conformance::stage;

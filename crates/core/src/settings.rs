@@ -11,7 +11,7 @@ use core::str::FromStr;
 
 use crate::hinted::policy::Policy;
 use crate::measure::Measure;
-use crate::methods::{Methods, NO_HINTS};
+use crate::methods::{Methods, NONE};
 use crate::spec::{Choice, ChoiceError};
 use crate::table::Table;
 use crate::units::Bytes;
@@ -35,8 +35,9 @@ pub struct Settings {
     pub dispatch: Choice<Box<dyn dispatch::Dispatch>>,
     /// The reclaim method.
     pub reclaim: Choice<Box<dyn reclaim::Reclaim>>,
-    /// Where the memory is split, if the reclaim method has a prefetch cache.
-    pub split: Choice<Box<dyn split::Split>>,
+    /// Where the memory is split, if the reclaim method keeps blocks fetched ahead apart; none is
+    /// where the method splits it of itself.
+    pub split: Option<Choice<Box<dyn split::Split>>>,
     /// The method for hints of coming reads; none ignores them.
     pub hinted: Option<Choice<Box<dyn Policy>>>,
     /// How it does that.
@@ -145,7 +146,7 @@ pub enum SettingsError {
         split: String,
         /// The reclaim method.
         reclaim: &'static str,
-        /// Those with a prefetch cache.
+        /// Those that keep blocks fetched ahead apart.
         accepted: Vec<&'static str>,
     },
     /// A method that does not exist or takes other parameters.
@@ -249,19 +250,18 @@ impl Settings {
     /// because one without is harmless, and journals have it. The lists are those of the message.
     ///
     /// # Errors
-    /// The reclaim method has no prefetch cache.
+    /// The reclaim method keeps all blocks in one order.
     pub fn check_split(&self, methods: &Methods) -> Result<(), SettingsError> {
-        let is_split =
-            |method: &Choice<Box<dyn reclaim::Reclaim>>| method.build().prefetch_order().is_some();
-        if is_split(&self.reclaim) {
+        let is_split = |method: &Choice<Box<dyn reclaim::Reclaim>>| method.build().is_split();
+        let Some(split) = self.split.as_ref().filter(|_| !is_split(&self.reclaim)) else {
             return Ok(());
-        }
+        };
         let accepted = methods
             .reclaim
             .iter()
             .filter(|method| is_split(&Choice::of(method)));
         Err(SettingsError::Split {
-            split: self.split.to_string(),
+            split: split.to_string(),
             reclaim: self.reclaim.spec().name,
             accepted: accepted.map(|method| method.spec.name).collect(),
         })
@@ -274,13 +274,25 @@ impl Settings {
     }
 }
 
+/// A choice by its name, or [`NONE`].
+struct OrNone<'a, B: 'static>(&'a Option<Choice<B>>);
+
+impl<B> fmt::Display for OrNone<'_, B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(choice) => choice.fmt(f),
+            None => f.write_str(NONE),
+        }
+    }
+}
+
 impl fmt::Display for Settings {
     /// One line that [`Settings::parse`] reads back.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
             "memory_bytes={} block_bytes={} detect={} depth={} dispatch={} reclaim={} request_max_bytes={} \
-             in_flight_max={} unread_percent={} hinted=",
+             in_flight_max={} unread_percent={} hinted={}",
             self.memory,
             self.block_bytes,
             self.detect,
@@ -290,11 +302,8 @@ impl fmt::Display for Settings {
             self.request_max,
             self.in_flight_max,
             self.unread_percent,
+            OrNone(&self.hinted),
         )?;
-        match &self.hinted {
-            Some(choice) => choice.fmt(f)?,
-            None => f.write_str(NO_HINTS)?,
-        }
         let Hinting {
             notice,
             exact,
@@ -303,7 +312,10 @@ impl fmt::Display for Settings {
         write!(
             f,
             " notice={notice} exact_hints={exact} hinted_blocks={blocks} next_file={} measure={} split={} shape={}",
-            self.next_file, self.measure, self.split, self.shape
+            self.next_file,
+            self.measure,
+            OrNone(&self.split),
+            self.shape
         )
     }
 }
@@ -349,7 +361,7 @@ impl Settings {
             },
             next_file: Choice::parse("next_file", methods.next_file, next("next_file")?)?,
             measure: Choice::parse("measure", methods.measure, next("measure")?)?,
-            split: Choice::parse("split", methods.split, next("split")?)?,
+            split: methods.split(next("split")?)?,
             shape: Choice::parse("shape", methods.shape, next("shape")?)?,
         };
         settings.check()?;

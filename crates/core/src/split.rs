@@ -1,38 +1,21 @@
 //! Split: which part of the memory may blocks fetched ahead keep?
 //!
-//! For reclaim methods with a prefetch cache ([`PrefetchOrder`](crate::reclaim::PrefetchOrder));
-//! the others have no use for it. Too small a part loses blocks before their readers come, too
+//! For reclaim methods that keep them apart ([`Reclaim::is_split`](crate::reclaim::Reclaim::is_split)),
+//! which get the split method [once](crate::reclaim::Reclaim::begin); no other code asks it. Too small a part loses blocks before their readers come, too
 //! large a one loses blocks that are read again. Li and Shen 2005, section 3.2, count both as
 //! misses on blocks that were in memory not long ago, and move the part to where their sum is
 //! least.
 //!
 //! ```text
-//! victim    -> eviction history: file, block, whether it was unread     (memory/history.rs)
+//! victim    -> eviction history: file, block, whether it was unread
 //! miss      -> found there?  missed(prefetch miss | cache miss)
 //! victim    <- percent(now): a method moves its part here, when it moves it
 //! ```
 //!
 //! A method hears the time when a frame is needed, so that it stands still while memory suffices.
+//! There is none here: no method of this crate keeps blocks fetched ahead apart.
 
-pub mod fixed;
-
-use alloc::boxed::Box;
-
-use crate::spec::{Method, Param};
 use crate::units::Nanos;
-
-/// The split methods. One entry a method.
-pub static LIST: &[Method<Box<dyn Split>>] = &[fixed::METHOD];
-
-/// Where a part begins, or stays.
-pub const PERCENT: Param = Param {
-    name: "percent",
-    summary: "part of the memory that blocks fetched ahead may keep when a frame is needed; 25 is \
-              where Li and Shen begin",
-    default: 25,
-    min: 1,
-    max: 99,
-};
 
 /// A miss on a block that was given up not long ago.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -64,8 +47,7 @@ pub enum Miss {
 /// assert_eq!(Half.percent(Nanos(0)), 50);
 /// ```
 pub trait Split: core::fmt::Debug + Send {
-    /// Whether misses are told. If so, the memory keeps an eviction history; if not, they change
-    /// nothing.
+    /// Whether misses are told. If so, an eviction history is kept; if not, they change nothing.
     fn learns(&self) -> bool {
         false
     }

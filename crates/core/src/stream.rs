@@ -1,29 +1,23 @@
 //! Streams: runs of blocks fetched ahead for one reader, in file order.
 //!
 //! Kept by the engine for every open file; read by the depth stage (the length of the run
-//! so far, the reader's waits), by admission (the blocks ahead of the reader, its share) and by
-//! reclaim methods that take the last block of a stream. A stream is four positions,
-//! and everything else is derived from them:
+//! so far, the reader's waits), by admission (the blocks ahead of the reader, its share) and, as far
+//! as they go forward, by reclaim methods that take the last block of a stream. A stream is three
+//! positions, and everything else is derived from them:
 //!
 //! ```text
-//!   start            touched            tail      end
+//!   start            touched                      end
 //!     |== consumed ====|---------- ahead -----------|
-//!                      |-- arrived -------|
 //! ```
 //!
 //! They are positions along the direction in which it is read (see [`Direction`]): forward, they
-//! are block numbers. Streams that go backward have no `tail`: no method ranks them, and their
-//! blocks are ordinary ones to all.
-//!
-//! All its blocks in the prefetch cache lie before `tail`; not each block there is one of them,
-//! because other readers take blocks too. `tail` is kept for methods that split the memory (design
-//! note 0009); for the others it stays where it began, and blocks go without the stream's notice.
+//! are block numbers. Blocks are given up without the stream's notice, unless the reclaim method
+//! says that a victim was its last one.
 
 use alloc::vec::Vec;
-use core::num::NonZeroU64;
 
-use crate::announced::Announced;
 use crate::detect::Direction;
+use crate::reclaim::StreamAhead;
 use crate::units::{Block, Nanos};
 
 /// Streams remembered for one open file. Interleaved readers on one open file (a database, a
@@ -47,14 +41,8 @@ pub(crate) struct Stream {
     pub(crate) last_async: u32,
     /// Whether the reader had to wait since the last window.
     pub(crate) waited: bool,
-    /// Behind its last block in the prefetch cache.
-    pub(crate) tail: u32,
-    /// Its rank among the streams with blocks in the prefetch cache, while it has some.
-    pub(crate) rank: Option<NonZeroU64>,
     /// When it was last used, for replacement.
     pub(crate) used: Nanos,
-    /// The owner's processor time then.
-    pub(crate) used_cpu: Nanos,
 }
 
 impl Stream {
@@ -68,16 +56,8 @@ impl Stream {
             last_window: 0,
             last_async: 0,
             waited: false,
-            tail: start,
-            rank: None,
             used: now,
-            used_cpu: Nanos(0),
         }
-    }
-
-    /// Whether it is the ranked stream that began there: forward.
-    fn is_at(&self, start: Block) -> bool {
-        self.direction == Direction::Forward && self.start == start.0
     }
 
     /// Blocks accessed since it began.
@@ -88,12 +68,6 @@ impl Stream {
     /// Blocks fetched or on the way that its reader has not come to.
     pub(crate) fn ahead(&self) -> u64 {
         self.end.saturating_sub(self.touched)
-    }
-
-    /// Blocks from the next one its reader comes to, up to its last one in the prefetch cache.
-    pub(crate) fn arrived(&self) -> u32 {
-        let touched = u32::try_from(self.touched).unwrap_or(u32::MAX);
-        self.tail.saturating_sub(touched)
     }
 
     /// The first block that no window has covered yet, if the file may have it.
@@ -124,13 +98,6 @@ impl Stream {
 #[derive(Debug, Default)]
 pub(crate) struct Streams {
     all: Vec<Stream>,
-    /// Streams that are gone, and parts of streams that their reader has skipped, as long as they
-    /// may have blocks in the prefetch cache.
-    left: Vec<Stream>,
-    /// Processor time of the owner, as far as it was told.
-    cpu: Nanos,
-    /// Blocks the owner announced.
-    pub(crate) announced: Announced,
 }
 
 impl Streams {
@@ -176,89 +143,45 @@ impl Streams {
                     let oldest = (0..self.all.len())
                         .min_by_key(|&i| self.all[i].used)
                         .unwrap_or(0);
-                    let oldest = self.all.remove(oldest);
-                    self.left.extend(Some(oldest).filter(|s| s.arrived() > 0));
+                    self.all.remove(oldest);
                 }
-                self.all.push(Stream {
-                    used_cpu: self.cpu,
-                    ..Stream::new(block, direction, now)
-                });
+                self.all.push(Stream::new(block, direction, now));
                 self.all.len() - 1
             }
         };
         &mut self.all[at]
     }
 
-    /// Blocks were accessed: the stream they belong to moves on.
-    pub(crate) fn advance(&mut self, first: Block, count: u32, now: Nanos) {
-        let cpu = self.cpu;
-        let Some(stream) = self.at_mut(first) else {
-            return;
-        };
-        let skipped = Stream {
-            tail: stream.tail.min(first.0),
-            rank: None,
-            ..*stream
-        };
+    /// Blocks were accessed: the stream they belong to moves on. Where it began, if it goes
+    /// forward.
+    pub(crate) fn advance(&mut self, first: Block, count: u32, now: Nanos) -> Option<Block> {
+        let stream = self.at_mut(first)?;
         let (_, end) = stream.span(first, count);
         stream.touched = stream.touched.max(end);
         stream.end = stream.end.max(stream.touched);
-        (stream.used, stream.used_cpu) = (now, cpu);
-        if skipped.arrived() > 0 {
-            self.left.push(skipped);
-        }
+        stream.used = now;
+        (stream.direction == Direction::Forward).then_some(Block(stream.start))
     }
 
-    /// A block fetched ahead is in the prefetch cache. Whether a stream has it ahead of its reader,
-    /// who may come to it.
-    pub(crate) fn arrive(&mut self, block: Block) -> bool {
-        if self.announced.never_has(block) {
-            return false;
-        }
-        let at = u64::from(block.0);
-        let is_ahead = |s: &&mut Stream| {
-            s.direction == Direction::Forward && s.touched <= at && at <= s.end.max(s.tail.into())
-        };
-        let stream = self.all.iter_mut().rev().find(is_ahead);
-        let Some(stream) = stream else { return false };
-        stream.tail = stream.tail.max(block.0.saturating_add(1));
-        true
-    }
-
-    /// The stream that began there.
-    pub(crate) fn begun_at(&self, start: Block) -> Option<&Stream> {
-        self.all.iter().find(|s| s.is_at(start))
-    }
-
-    /// The last block of a stream was given up; none, if no block of it is in the prefetch cache.
-    pub(crate) fn shorten(&mut self, start: Block, last: Option<Block>) {
-        let Some(stream) = self.all.iter_mut().find(|s| s.is_at(start)) else {
-            return;
-        };
-        stream.tail = last.map_or(stream.start, |block| block.0);
-        if last.is_some() && stream.end == u64::from(stream.tail) + 1 {
+    /// The last block of a stream was given up.
+    pub(crate) fn shorten(&mut self, start: Block, last: Block) {
+        let is_it = |s: &&mut Stream| s.direction == Direction::Forward && s.start == start.0;
+        if let Some(stream) = self.all.iter_mut().find(is_it)
+            && stream.end == u64::from(last.0) + 1
+        {
             stream.end -= 1;
         }
     }
 
-    /// Its owner has used so much processor time; never less than before.
-    pub(crate) fn owner_has_used(&mut self, time: Nanos) {
-        self.cpu = self.cpu.max(time);
-    }
-
-    /// The owner's processor time.
-    pub(crate) fn cpu(&self) -> Nanos {
-        self.cpu
-    }
-
-    /// All of them, to be ranked.
-    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Stream> {
-        self.all.iter_mut()
-    }
-
-    /// Takes the blocks that left their streams since the last call.
-    pub(crate) fn take_left(&mut self) -> Vec<Stream> {
-        core::mem::take(&mut self.left)
+    /// Those that go forward.
+    pub(crate) fn forward(&self) -> impl Iterator<Item = StreamAhead> + '_ {
+        let forward = |s: &&Stream| s.direction == Direction::Forward;
+        self.all.iter().filter(forward).map(|s| StreamAhead {
+            start: Block(s.start),
+            position: s.touched,
+            end: s.end,
+            used: s.used,
+        })
     }
 
     /// The memory allowed only the blocks before `end` of the window at `start`. Of one that is
@@ -310,8 +233,7 @@ impl Streams {
 
     /// All end: their file was closed, or has another content now.
     pub(crate) fn clear(&mut self) {
-        let ended = self.all.drain(..);
-        self.left.extend(ended.filter(|s| s.arrived() > 0));
+        self.all.clear();
     }
 }
 
@@ -322,21 +244,14 @@ mod tests {
     #[test]
     fn a_stream_ends_where_its_last_block_was_given_up() {
         let mut streams = Streams::default();
-        let stream = streams.at_or_begin(Block(10), Nanos(0));
-        stream.end = 20;
-        for block in (10..20).map(Block) {
-            assert!(streams.arrive(block));
-        }
-        streams.shorten(Block(10), Some(Block(19)));
-        let ends = |streams: &Streams| {
-            let stream = streams.begun_at(Block(10)).unwrap();
-            (stream.arrived(), stream.end)
-        };
-        assert_eq!(ends(&streams), (9, 19));
+        streams.at_or_begin(Block(10), Nanos(0)).end = 20;
+        let end = |streams: &Streams| streams.at(Block(10)).unwrap().end;
+        streams.shorten(Block(10), Block(19));
+        assert_eq!(end(&streams), 19);
         // The block before is in flight: the blocks behind it are still to come.
-        streams.shorten(Block(10), Some(Block(17)));
-        assert_eq!(ends(&streams), (7, 19));
-        streams.shorten(Block(10), None);
-        assert_eq!(ends(&streams), (0, 19));
+        streams.shorten(Block(10), Block(17));
+        assert_eq!(end(&streams), 19);
+        streams.shorten(Block(11), Block(18));
+        assert_eq!(end(&streams), 19, "another stream");
     }
 }

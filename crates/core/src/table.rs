@@ -104,7 +104,8 @@ impl Links {
 /// Multiplicative hashing with the odd constant nearest 2^64 / golden ratio, then a fold: blocks
 /// of one file spread over the index, and the fold makes the low bits depend on all of them.
 #[inline]
-pub(crate) const fn hash(file: FileId, block: Block) -> u64 {
+#[must_use]
+pub const fn hash(file: FileId, block: Block) -> u64 {
     let key = word(file, block, 0) >> 8;
     let mixed = (key ^ (key >> 29)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     (mixed ^ (mixed >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93)

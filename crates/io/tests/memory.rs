@@ -86,12 +86,12 @@ const PATTERNS: &[Pattern] = &[
 /// A backend, a reclaim method and a split method. Orders by arrival and by streams, with CPU times and hints, and
 /// an eviction history.
 const RUNS: [(&str, [&str; 2]); 6] = [
-    ("memory", ["lru", "fixed"]),
+    ("memory", ["lru", "none"]),
     ("memory", ["longest", "fixed"]),
     ("memory", ["fifo", "gradient"]),
     ("memory", ["coldest-cpu", "gradient"]),
     ("memory", ["furthest", "gradient"]),
-    ("pread", ["lru", "fixed"]),
+    ("pread", ["lru", "none"]),
 ];
 
 /// The most that was allocated while a pattern ran, and the engine's own count.
@@ -101,7 +101,7 @@ fn run(pattern: &Pattern, backend: &str, [method, split_method]: [&str; 2]) -> (
     let preset = preset::find("forerun").unwrap();
     let mut settings = preset.settings(Bytes(MEMORY)).unwrap();
     settings.reclaim = Choice::parse("reclaim", METHODS.reclaim, method).unwrap();
-    settings.split = Choice::parse("split", METHODS.split, split_method).unwrap();
+    settings.split = METHODS.split(split_method).unwrap();
     // Memory measured as a device of a hundred gigabytes a second has windows of eighty mebibytes, and all
     // their requests at once: 0.6 % instead of 0.4 %.
     settings.measure = Choice::of(&forerun_baselines::measure::given::METHOD);

@@ -126,8 +126,8 @@ impl ServerRun {
         settings.detect = Choice::parse("detect", METHODS.detect, "legacy")?;
         // The queue is that of the disk scheduler.
         settings.in_flight_max = REQUESTS_MAX;
-        if settings.split.spec().name == "gradient" {
-            settings.split = settings.split.with("percent", self.prefetched_percent())?;
+        if let Some(split) = settings.split.take() {
+            settings.split = Some(split.with("percent", self.prefetched_percent())?);
         }
         if let Some(depth) = self.depth {
             settings.depth = Choice::parse("depth", METHODS.depth, depth)?;

@@ -3,7 +3,7 @@
 //! A stream that its reader has not come to for long is not likely to be accessed soon, and may
 //! never be: a request that ended early, a client that stalls. Li and Shen 2005, section 3.1,
 //! heuristic 3 by wall clock. The age is that of the stream's last access, not of the block's
-//! arrival. The rest is that of every [`partitioned`] memory.
+//! arrival. The rest is that of every [`prefetch_cache`].
 //!
 //! Example: streams accessed last at 10, 30 and 20 ms. The first gives up its blocks from the last
 //! one to the next one it would come to, then the third.
@@ -12,9 +12,10 @@
 
 use alloc::boxed::Box;
 
-use forerun_core::partitioned;
-use forerun_core::reclaim::{PrefetchStream, Reclaim};
+use forerun_core::reclaim::Reclaim;
 use forerun_core::spec::{Knows, Method, Spec};
+
+use crate::prefetch_cache::{self, PrefetchStream, Rank};
 
 pub(super) const METHOD: Method<Box<dyn Reclaim>> = Method {
     spec: Spec {
@@ -26,10 +27,15 @@ pub(super) const METHOD: Method<Box<dyn Reclaim>> = Method {
         knows: Knows::Online,
         params: &[],
     },
-    build: |_| partitioned::ranked(rank),
+    build: |_| prefetch_cache::ranked(Coldest),
 };
 
-/// The order of ages, which does not change while time passes.
-fn rank(stream: &PrefetchStream) -> u64 {
-    u64::MAX - stream.used.0
+#[derive(Debug)]
+pub(crate) struct Coldest;
+
+impl Rank for Coldest {
+    /// The order of ages, which does not change while time passes.
+    fn rank(&self, stream: &PrefetchStream) -> u64 {
+        u64::MAX - stream.used.0
+    }
 }

@@ -3,16 +3,17 @@
 //! The order that every access history gives to blocks never accessed, in a prefetch cache of its
 //! own: PC-AccessHistory of Li and Shen 2005, section 4.2, the baseline that tells the gain of the
 //! partition from that of the order. Blocks whose reader has closed the file keep their place, as
-//! in the paper. The rest is that of every [`partitioned`] memory.
+//! in the paper. The rest is that of every [`prefetch_cache`].
 //!
 //! Example: windows 0..32 of one reader and 100..132 of another arrive. Blocks 0, 1, 2.. go, the
 //! ones that the first reader comes to next.
 
 use alloc::boxed::Box;
 
-use forerun_core::partitioned;
 use forerun_core::reclaim::Reclaim;
 use forerun_core::spec::{Knows, Method, Spec};
+
+use crate::prefetch_cache;
 
 pub(super) const METHOD: Method<Box<dyn Reclaim>> = Method {
     spec: Spec {
@@ -23,5 +24,5 @@ pub(super) const METHOD: Method<Box<dyn Reclaim>> = Method {
         knows: Knows::Online,
         params: &[],
     },
-    build: |_| partitioned::by_arrival(),
+    build: |_| prefetch_cache::by_arrival(),
 };

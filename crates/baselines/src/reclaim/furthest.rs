@@ -11,7 +11,7 @@
 //! Example: a program announces blocks 0 to 99, and a window fetches 96 to 127 for it. Blocks 100
 //! to 127 are the next victims, before anything that others have ahead.
 //!
-//! Hints are believed as far as they prove right (module `announced` of the core): of an owner that announced
+//! Hints are believed as far as they prove right (`prefetch_cache/announced.rs`): of an owner that announced
 //! nothing, or reads blocks it did not announce, no block is known to be of no use, and its streams
 //! stand where Coldest+ has them. Without any hints this is `coldest-cpu`, and without CPU times
 //! `coldest`. Where a policy follows hints ([`forerun_core::hinted::policy`]), that one gets them, and
@@ -19,9 +19,11 @@
 
 use alloc::boxed::Box;
 
-use forerun_core::partitioned;
 use forerun_core::reclaim::Reclaim;
 use forerun_core::spec::{Knows, Method, Spec};
+
+use super::coldest_cpu::cpu_time;
+use crate::prefetch_cache::{self, PrefetchStream, Rank};
 
 pub(super) const METHOD: Method<Box<dyn Reclaim>> = Method {
     spec: Spec {
@@ -33,5 +35,22 @@ pub(super) const METHOD: Method<Box<dyn Reclaim>> = Method {
         knows: Knows::Hinted,
         params: &[],
     },
-    build: |_| partitioned::ranked_by_cpu_time_and_hints(),
+    build: |_| prefetch_cache::ranked(Furthest),
 };
+
+#[derive(Debug)]
+pub(crate) struct Furthest;
+
+impl Rank for Furthest {
+    fn rank(&self, stream: &PrefetchStream) -> u64 {
+        cpu_time(stream)
+    }
+
+    fn uses_cpu_time(&self) -> bool {
+        true
+    }
+
+    fn uses_hints(&self) -> bool {
+        true
+    }
+}

@@ -4,7 +4,7 @@
 //! that arrived first, and these are the ones that their readers come to next. Li and Shen 2005,
 //! section 3.1, take the block that is used furthest in the future, and the last block of the
 //! longest stream is a guess at it that needs no hints. The rest is that of every
-//! [`partitioned`] memory.
+//! [`prefetch_cache`].
 //!
 //! Example: a part of 100 blocks, streams of 60 and 50. The first gives up its blocks 59 to 50,
 //! and both have 50.
@@ -14,9 +14,10 @@
 
 use alloc::boxed::Box;
 
-use forerun_core::partitioned;
-use forerun_core::reclaim::{PrefetchStream, Reclaim};
+use forerun_core::reclaim::Reclaim;
 use forerun_core::spec::{Knows, Method, Spec};
+
+use crate::prefetch_cache::{self, PrefetchStream, Rank};
 
 pub(super) const METHOD: Method<Box<dyn Reclaim>> = Method {
     spec: Spec {
@@ -27,9 +28,14 @@ pub(super) const METHOD: Method<Box<dyn Reclaim>> = Method {
         knows: Knows::Online,
         params: &[],
     },
-    build: |_| partitioned::ranked(rank),
+    build: |_| prefetch_cache::ranked(Longest),
 };
 
-fn rank(stream: &PrefetchStream) -> u64 {
-    stream.blocks.into()
+#[derive(Debug)]
+pub(crate) struct Longest;
+
+impl Rank for Longest {
+    fn rank(&self, stream: &PrefetchStream) -> u64 {
+        stream.blocks.into()
+    }
 }

@@ -19,7 +19,9 @@ use alloc::boxed::Box;
 
 use forerun_core::Nanos;
 use forerun_core::spec::{Knows, Method, Param, Spec};
-use forerun_core::split::{Miss, PERCENT, Split};
+use forerun_core::split::{Miss, Split};
+
+use super::PERCENT;
 
 pub(super) const METHOD: Method<Box<dyn Split>> = Method {
     spec: Spec {
@@ -61,7 +63,7 @@ pub(super) const METHOD: Method<Box<dyn Split>> = Method {
             margin: values[2],
             epoch: values[3] * 1_000_000,
             rises: true,
-            began: None,
+            began: Nanos(0),
             misses: 0,
             before: None,
         })
@@ -77,7 +79,7 @@ struct Gradient {
     /// The direction of the last move.
     rises: bool,
     /// When this epoch began.
-    began: Option<Nanos>,
+    began: Nanos,
     /// Misses of both kinds in it.
     misses: u64,
     /// The rate of the epoch before, in misses in 1,000 s.
@@ -121,13 +123,12 @@ impl Split for Gradient {
     }
 
     fn percent(&mut self, now: Nanos) -> u8 {
-        let began = *self.began.get_or_insert(now);
-        let length = now.since(began).0;
+        let length = now.since(self.began).0;
         if length >= self.epoch {
             if length < self.epoch.saturating_mul(2) {
                 self.end_epoch(length);
             }
-            (self.began, self.misses) = (Some(now), 0);
+            (self.began, self.misses) = (now, 0);
         }
         self.percent
     }

@@ -1,9 +1,9 @@
 //! The suite of the reclaim methods: a small memory with readers that fetch ahead, read, skip,
 //! close, pin and drop, and every victim looked at.
 //!
-//! The method is driven through the memory of an engine, so it gets the calls that it would get
-//! there, and whether a victim is allowed is read off the table. In the end nothing is pinned, and
-//! everything must be given up.
+//! The method is driven through the memory of an engine, so it gets the calls and events that it
+//! would get there, and whether a victim is allowed is read off the table. In the end nothing is
+//! pinned, and everything must be given up.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -12,11 +12,11 @@ use alloc::vec::Vec;
 
 use super::{Broken, Random, Rule};
 use crate::memory::Memory;
-use crate::reclaim::{Reclaim, Victim};
-use crate::split::fixed;
+use crate::reclaim::{Event, Reclaim, StreamsAhead, Victim};
+use crate::split::Split;
 use crate::stream::Streams;
 use crate::table::{Frame, flag};
-use crate::units::{Block, FileId, Nanos, ReaderId};
+use crate::units::{Block, Extent, FileId, Nanos, ReaderId};
 
 /// Few, so that most things happen under pressure.
 const FRAMES: u32 = 48;
@@ -24,6 +24,8 @@ const FRAMES: u32 = 48;
 const READERS: u64 = 4;
 /// Things that happen in a run.
 const STEPS: u64 = 600;
+/// Runs of blocks that hints may name.
+const HINTS: u32 = 8;
 
 /// Checks the reclaim method that `make` builds.
 ///
@@ -42,6 +44,16 @@ pub fn reclaim(make: &dyn Fn() -> Box<dyn Reclaim>, seed: u64) -> Result<(), Bro
 
 type Checked<T> = Result<T, (Rule, String)>;
 
+/// A split in per cent.
+#[derive(Debug)]
+struct Part(u8);
+
+impl Split for Part {
+    fn percent(&mut self, _now: Nanos) -> u8 {
+        self.0
+    }
+}
+
 struct ReclaimRun {
     memory: Memory,
     random: Random,
@@ -55,9 +67,8 @@ struct ReclaimRun {
 
 impl ReclaimRun {
     fn new(method: Box<dyn Reclaim>, seed: u64) -> Self {
-        let percent = [1, 25, 50, 99][seed as usize % 4];
-        let split = (fixed::METHOD.build)(&[percent]);
-        let mut memory = Memory::new(FRAMES, 4096, method, split);
+        let split = Part([1, 25, 50, 99][seed as usize % 4]);
+        let mut memory = Memory::new(FRAMES, 4096, method, Some(Box::new(split)));
         memory.begin_holding();
         let readers = (0..READERS).map(|_| (Streams::default(), 0));
         Self {
@@ -94,10 +105,10 @@ impl ReclaimRun {
     fn step(&mut self) -> Checked<()> {
         let reader = self.random.below(READERS) as usize;
         // Owners compute at their own pace, and their clocks may run backward.
-        let time = self.now.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 24;
-        self.readers[reader].0.owner_has_used(Nanos(time));
-        self.follow(reader);
-        match self.random.below(16) {
+        let time = Nanos(self.now.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 24);
+        let owner = Self::owner(reader);
+        self.memory.tell(Event::CpuTime { owner, time });
+        match self.random.below(17) {
             0..3 => self.fetch(reader)?,
             3..6 => {
                 let count = self.random.below(8) as usize;
@@ -108,6 +119,7 @@ impl ReclaimRun {
             12 => self.pin()?,
             13 => self.unpin(),
             14 => drop(self.give_up()?),
+            15 => self.hint(reader),
             _ => match self.random.below(4) {
                 0 => self.drop_file(reader),
                 1 => self.let_go(),
@@ -121,10 +133,40 @@ impl ReclaimRun {
         FileId(reader as u32)
     }
 
-    fn follow(&mut self, reader: usize) {
-        let streams = &mut self.readers[reader].0;
-        let owner = ReaderId(reader as u32);
-        self.memory.follow(owner, Self::file(reader), streams);
+    fn owner(reader: usize) -> ReaderId {
+        ReaderId(reader as u32)
+    }
+
+    fn extent(reader: usize, first: u32, count: u32) -> Extent {
+        Extent {
+            file: Self::file(reader),
+            first: Block(first),
+            count,
+        }
+    }
+
+    /// A reader's streams have changed.
+    fn moved(&mut self, reader: usize) {
+        self.memory.tell(Event::Moved {
+            owner: Self::owner(reader),
+            file: Self::file(reader),
+            streams: StreamsAhead(&self.readers[reader].0),
+        });
+    }
+
+    /// A hint of blocks to come, or of some that do not, and now and then the end of a list.
+    fn hint(&mut self, reader: usize) {
+        let Some(has_room) = self.memory.takes_hint(HINTS) else {
+            return;
+        };
+        let first = self.readers[reader].1 + self.random.below(8) as u32;
+        let count = self.random.below(24) as u32;
+        self.memory.tell(Event::Hint {
+            owner: Self::owner(reader),
+            extent: Self::extent(reader, first, count),
+            more: count > 0 && self.random.one_in(2),
+            has_room,
+        });
     }
 
     /// A window from where the reader is: demanded, ahead, or held by a plan.
@@ -135,6 +177,11 @@ impl ReclaimRun {
         if kind > 1 {
             let stream = self.readers[reader].0.at_or_begin(Block(first), self.now);
             stream.end = stream.end.max(u64::from(first + count));
+            self.moved(reader);
+            let extent = Self::extent(reader, first, count);
+            let owner = Self::owner(reader);
+            self.memory.tell(Event::Missed(extent));
+            self.memory.tell(Event::Window { owner, extent });
         }
         for block in (first..first + count).map(Block) {
             if self.memory.table.find(Self::file(reader), block).is_some() {
@@ -148,7 +195,7 @@ impl ReclaimRun {
             let file = Self::file(reader);
             let table = &self.memory.table;
             table.insert(frame, file, block, flags | flag::FILLING);
-            self.in_flight.push((ReaderId(reader as u32), frame));
+            self.in_flight.push((Self::owner(reader), frame));
         }
         Ok(())
     }
@@ -166,14 +213,9 @@ impl ReclaimRun {
         let count = count.min(self.in_flight.len());
         let arrived: Vec<_> = self.in_flight.drain(..count).collect();
         for (owner, frame) in arrived {
-            let (_, block) = self.memory.table.holds(frame);
             self.memory.table.clear(frame, flag::FILLING);
             self.memory.table.set(frame, flag::ARMED);
-            let is_unread = self.memory.table.flags(frame) & flag::UNREAD != 0;
-            let streams = &mut self.readers[owner.0 as usize].0;
-            let is_ahead = is_unread && streams.arrive(block);
-            self.memory.inserted(frame, is_ahead);
-            self.follow(owner.0 as usize);
+            self.memory.inserted(frame, Some(owner));
         }
     }
 
@@ -189,14 +231,19 @@ impl ReclaimRun {
             next += 1;
         }
         let (streams, at) = &mut self.readers[reader];
-        streams.advance(Block(first), next - first, self.now);
+        let stream = streams.advance(Block(first), next - first, self.now);
         // Now and then it reads the same again.
         *at = if self.random.below(4) == 0 {
             first
         } else {
             next
         };
-        self.follow(reader);
+        self.moved(reader);
+        self.memory.tell(Event::Read {
+            owner: Self::owner(reader),
+            extent: Self::extent(reader, first, next - first),
+            stream,
+        });
     }
 
     /// Some resident block is being taken. Its reader may need frames before the access counts.
@@ -246,7 +293,8 @@ impl ReclaimRun {
             }
         }
         self.readers[reader].0.clear();
-        self.follow(reader);
+        self.moved(reader);
+        self.memory.tell(Event::Closed(Self::owner(reader)));
         self.readers[reader].1 = 0;
     }
 
@@ -258,19 +306,20 @@ impl ReclaimRun {
         };
         let dropped: Vec<Frame> = (0..FRAMES).map(Frame).filter(of_file).collect();
         for &frame in &dropped {
-            self.memory.dropped(frame);
+            let is_in_order = self.memory.dropped(frame);
             table.remove(frame);
-            self.memory.vacated(frame, true);
+            self.memory.vacated(frame, is_in_order);
         }
         self.memory.sweep();
         self.readers[reader].0.clear();
-        self.follow(reader);
+        self.moved(reader);
+        self.memory.tell(Event::Changed(Self::owner(reader)));
     }
 
     /// Asks for a victim and takes it. False if there was none.
     fn give_up(&mut self) -> Checked<bool> {
         let Some(frame) = self.victim()? else {
-            let can_go = |frame: &Frame| self.is_reclaims(*frame) && !self.is_pinned(*frame);
+            let can_go = |frame: &Frame| self.can_be_had(*frame) && !self.is_pinned(*frame);
             return match (0..FRAMES).map(Frame).find(can_go) {
                 Some(lost) => Err((Rule::NothingLost, format!("{lost:?} is no victim"))),
                 None => Ok(false),
@@ -286,39 +335,30 @@ impl ReclaimRun {
     }
 
     fn victim(&mut self) -> Checked<Option<Frame>> {
-        loop {
-            match self.memory.victim(self.now) {
-                None => return Ok(None),
-                Some(Victim::Frame(frame)) if self.is_reclaims(frame) => return Ok(Some(frame)),
-                Some(Victim::Frame(frame)) => {
-                    let flags = self.memory.table.flags(frame);
-                    let how = format!("{frame:?} with the flags {flags:#b}");
-                    return Err((Rule::VictimResident, how));
-                }
-                Some(Victim::Last(id)) => {
-                    let reader = id.owner.0 as usize;
-                    let streams = self.readers.get(reader).map(|(streams, _)| streams);
-                    let stream = streams.and_then(|streams| streams.begun_at(id.start));
-                    let Some(stream) = stream.filter(|stream| stream.rank.is_some()).copied()
-                    else {
-                        return Err((Rule::StreamKnown, format!("{id:?}")));
-                    };
-                    let last = self.memory.take_last(Self::file(reader), &stream);
-                    let (block, frame) = last.unzip();
-                    self.readers[reader].0.shorten(id.start, block);
-                    self.follow(reader);
-                    if frame.is_some() {
-                        return Ok(frame);
-                    }
-                }
-            }
+        let Some(victim) = self.memory.victim(self.now) else {
+            return Ok(None);
+        };
+        let frame = victim.frame();
+        if !self.can_be_had(frame) {
+            let flags = self.memory.table.flags(frame);
+            let how = format!("{frame:?} with the flags {flags:#b}");
+            return Err((Rule::VictimResident, how));
         }
-    }
-
-    /// Whether a block is in the method's queues, abandoned, or in the order of arrival.
-    fn is_reclaims(&self, frame: Frame) -> bool {
-        let in_order = self.memory.is_by_arrival() || !self.memory.is_of_stream(frame);
-        self.can_be_had(frame) && in_order
+        if let Victim::LastOf(id, _) = victim {
+            let (file, block) = self.memory.table.holds(frame);
+            let reader = id.owner.0 as usize;
+            let began_before = |(streams, _): &(Streams, u32)| {
+                let mut starts = streams.forward().map(|stream| stream.start);
+                id.start <= block && starts.any(|start| start == id.start)
+            };
+            let has_it = self.readers.get(reader).is_some_and(began_before);
+            if !has_it || file != Self::file(reader) {
+                return Err((Rule::StreamKnown, format!("{id:?} and {block:?}")));
+            }
+            self.readers[reader].0.shorten(id.start, block);
+            self.moved(reader);
+        }
+        Ok(Some(frame))
     }
 
     /// Whether a block is resident and held by reclaim alone.
@@ -352,12 +392,11 @@ mod tests {
     use super::*;
     use core::cell::Cell;
 
-    use crate::plain::APART;
-    use crate::reclaim::{Cache, LIST, PrefetchOrder, Queue, StreamId};
+    use crate::reclaim::{Cache, LIST, Queue, StreamId};
 
     #[test]
     fn every_reclaim_method_conforms() {
-        for method in LIST.iter().chain(APART) {
+        for method in LIST {
             let params = method.spec.params;
             for ends in 0..3 {
                 let values = params.iter().map(|p| [p.default, p.min, p.max][ends]);
@@ -383,7 +422,7 @@ mod tests {
         Moody,
     }
 
-    /// Accessed blocks in order of their first access, those fetched ahead by streams; and a lie.
+    /// Blocks in the order of their arrival; and a lie.
     #[derive(Debug)]
     struct Fifo {
         queue: Queue,
@@ -392,10 +431,6 @@ mod tests {
     }
 
     impl Reclaim for Fifo {
-        fn prefetch_order(&self) -> Option<PrefetchOrder> {
-            Some(PrefetchOrder::Ranked)
-        }
-
         fn inserted(&mut self, cache: &mut Cache<'_>, frame: Frame) {
             self.calls += 1;
             if self.lie != Lie::Forgets || !self.calls.is_multiple_of(7) {
@@ -409,7 +444,10 @@ mod tests {
             self.calls += 1;
             let (owner, start) = (ReaderId(1), Block(1 << 20));
             match self.lie {
-                Lie::Stranger => return Some(Victim::Last(StreamId { owner, start })),
+                Lie::Stranger => {
+                    let frame = self.queue.pop(cache.links)?;
+                    return Some(Victim::LastOf(StreamId { owner, start }, frame));
+                }
                 Lie::TakesAny => return Some(Victim::Frame(Frame(self.calls % FRAMES))),
                 Lie::Moody if self.calls.is_multiple_of(7) => {
                     let first = self.queue.pop(cache.links)?;
@@ -429,7 +467,7 @@ mod tests {
                 }
                 return Some(Victim::Frame(frame));
             }
-            cache.highest().map(Victim::Last)
+            None
         }
 
         fn sweep(&mut self, cache: &mut Cache<'_>, gone: &dyn Fn(Frame) -> bool) {

@@ -8,7 +8,7 @@ use super::*;
 use crate::spec::Method;
 use crate::{
     depth as depths, detect as detects, dispatch as dispatches, hinted::policy, layout as layouts,
-    measure as measures, next_file as next_files, shape as shapes, split as splits,
+    measure as measures, next_file as next_files, shape as shapes,
 };
 use alloc::boxed::Box;
 use core::ops::Range;
@@ -83,11 +83,6 @@ fn a_shape_method_that_lies_is_found() {
         let make = || parts::Ends::boxed(*lie);
         assert_eq!(broken(shape, &make), Some(*rule), "{lie:?}");
     }
-}
-
-#[test]
-fn every_split_method_conforms() {
-    run("split", splits::LIST, split);
 }
 
 /// The rule that a method breaks first, whatever the seed.

@@ -11,6 +11,7 @@ use super::place::{FILE, blocks_in};
 use super::{Engine, File, READ_BYTES, ReaderState};
 use crate::known;
 use crate::layout::{LayoutMap, MappedExtent, Placement};
+use crate::reclaim::Event;
 use crate::stream::{STREAMS_MAX, Streams};
 use crate::table::{Frame, flag};
 use crate::units::{Block, Bytes, Extent, FileId, ReadId, ReaderId, RequestId};
@@ -100,7 +101,7 @@ impl Engine {
         self.abandon_reads(id);
         self.abandon_streams(id);
         self.change_streams(id, |streams| streams.clear());
-        self.forget_announced(id);
+        self.memory.tell(Event::Closed(id));
         self.close_ahead(id);
         self.close_hints(id);
         self.drop_deferred(id);
@@ -166,7 +167,7 @@ impl Engine {
             .collect();
         for id in readers {
             self.change_streams(id, |streams| streams.clear());
-            self.forget_announced(id);
+            self.memory.tell(Event::Changed(id));
             let fresh = self.settings.detect.build();
             if let Some(reader) = self.readers.get_mut(&id) {
                 reader.detect = fresh;

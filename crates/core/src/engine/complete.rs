@@ -64,12 +64,6 @@ impl Engine {
                 self.lose(file, block, cancelled);
             }
         }
-        // It may have closed the file meanwhile.
-        if let Some(owner) = request.owner
-            && self.readers.contains_key(&owner)
-        {
-            self.change_streams(owner, |_| ());
-        }
         for &waiter in &request.waiters {
             let lost = self.reads.get(&waiter).is_some_and(|r| {
                 request.extent.contains(r.access.block) && r.access.block.0 - first.0 >= arrived
@@ -96,7 +90,7 @@ impl Engine {
         }
         self.memory.table.set(found.frame, flag::ARMED);
         self.memory.table.clear(found.frame, flag::FILLING);
-        self.arrived(owner, file, found.frame);
+        self.memory.inserted(found.frame, owner);
     }
 
     fn lose(&mut self, file: FileId, block: Block, cancelled: bool) {

@@ -242,7 +242,6 @@ impl Engine {
             }
         }
         if let Some(victim) = self.victim() {
-            self.memory.remember(victim);
             self.evict(victim);
             self.memory.give_back(victim);
         }

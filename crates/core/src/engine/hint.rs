@@ -27,6 +27,7 @@ use alloc::vec::Vec;
 use super::Engine;
 use crate::budget::Shares;
 use crate::plan::{HINT_BYTES, Plan, Size};
+use crate::reclaim::Event;
 use crate::units::{Block, DeviceId, Extent, FileId, Nanos, ReaderId};
 
 /// References are refused when their bookkeeping would take more than this part of the memory.
@@ -41,7 +42,7 @@ impl Engine {
     #[must_use]
     pub fn takes_hint(&self, blocks: u32) -> Option<bool> {
         if self.settings.hinted.is_none() {
-            return self.takes_announcement(self.hints_max());
+            return self.memory.takes_hint(self.hints_max());
         }
         let plan = self.plan.as_ref();
         let plan = plan.filter(|plan| !self.is_outgrown(plan, blocks));
@@ -106,7 +107,7 @@ impl Engine {
         let left = state.blocks.checked_sub(u64::from(first.0))?;
         let exist = u32::try_from(left).unwrap_or(u32::MAX).min(count);
         if self.settings.hinted.is_none() {
-            let Some(has_room) = self.takes_announcement(self.hints_max()) else {
+            let Some(has_room) = self.memory.takes_hint(self.hints_max()) else {
                 return Some(());
             };
             if exist == 0 && count > 0 {
@@ -114,7 +115,13 @@ impl Engine {
             }
             let count = exist;
             let extent = Extent { file, first, count };
-            return self.announced(reader, extent, more, has_room);
+            self.memory.tell(Event::Hint {
+                owner: reader,
+                extent,
+                more,
+                has_room,
+            });
+            return (has_room || count == 0).then_some(());
         }
         match exist {
             0 => (count == 0).then_some(()),

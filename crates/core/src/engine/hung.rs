@@ -81,12 +81,8 @@ impl Engine {
         };
         let queued: Vec<RequestId> = device.queue.iter().copied().collect();
         for request in queued {
-            let owner = self.requests.get(request).and_then(|r| r.owner);
             let reads = self.orphan(request);
             self.work.reads.extend(reads);
-            if let Some(owner) = owner.filter(|owner| self.readers.contains_key(owner)) {
-                self.change_streams(owner, |_| ());
-            }
         }
     }
 }

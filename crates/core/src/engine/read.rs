@@ -19,6 +19,7 @@ use crate::deferred::DeferredRequest;
 use crate::detect::Access;
 use crate::known;
 use crate::protocol::{Output, Served, Wants};
+use crate::reclaim::Event;
 use crate::table::flag;
 use crate::units::{Block, Extent, FileId, ReadId, ReaderId, RequestId};
 
@@ -366,10 +367,17 @@ impl Engine {
 
     fn advance(&mut self, reader: ReaderId, extent: Extent) {
         let now = self.now;
-        self.change_streams(reader, |streams| {
+        let stream = self.change_streams(reader, |streams| {
             streams.advance(extent.first, extent.count, now)
         });
-        self.compare_with_announced(reader, extent);
+        if let Some(stream) = stream {
+            let owner = reader;
+            self.memory.tell(Event::Read {
+                owner,
+                extent,
+                stream,
+            });
+        }
     }
 
     /// Fetches the missing blocks of an announced read: there is no pattern to look for.

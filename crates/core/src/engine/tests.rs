@@ -3,7 +3,6 @@
 
 mod exact_hints;
 mod hung;
-mod prefetch_memory;
 mod served;
 mod slow;
 
@@ -16,7 +15,6 @@ use proptest::prelude::*;
 use super::Engine;
 use crate::detect::Access;
 use crate::next_file::Entry;
-use crate::plain::{APART, SPLITS};
 use crate::protocol::{Fetch, FetchOutcome, Input, Output, Served, Wants};
 use crate::settings::{Hinting, Notice};
 use crate::spec::Choice;
@@ -53,12 +51,10 @@ impl Rig {
         }
         // And with every reclaim method.
         let turns = presets * (policies.len() + 1);
-        let methods: Vec<_> = reclaim::LIST.iter().chain(APART).collect();
+        let methods = reclaim::LIST;
         if let Some(method) = methods.get(preset / turns % (methods.len() + 1)) {
             settings.reclaim = Choice::of(method);
         }
-        // Half of them with a split that learns.
-        settings.split = Choice::of(&SPLITS[preset % 2]);
         settings.shape = Choice::of(&shape::LIST[preset % shape::LIST.len()]);
         let files = preset / 3 % (next_file::LIST.len() + 1);
         if let Some(method) = next_file::LIST.get(files) {
@@ -121,7 +117,7 @@ impl Rig {
             }
         }
         self.engine.ledger().check().unwrap();
-        self.engine.check_prefetched();
+        self.engine.memory.check();
         assert!(self.engine.ledger().memory_peak <= self.engine.settings().memory);
     }
 
@@ -196,14 +192,9 @@ impl Rig {
         self.input(Input::Limit {
             memory: self.engine.settings().memory,
         });
-        // The eviction history is paid for as long as there is an engine, but for the last frames.
-        let memory = &self.engine.memory;
-        let frames = self.engine.table().frames();
-        let aside = memory.history_bytes().div_ceil(4096) as u32;
-        let aside = aside.min(frames - Table::FRAMES_MIN);
         assert_eq!(
-            memory.obtainable() + aside,
-            frames,
+            self.engine.memory.obtainable(),
+            self.engine.table().frames(),
             "every frame is free again"
         );
         let mut devices = self.engine.devices.values();

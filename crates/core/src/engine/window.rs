@@ -16,6 +16,7 @@ use crate::depth::{DeviceFacts, StreamFacts};
 use crate::detect::{Access, Ahead, Cause, Direction, Window};
 use crate::known;
 use crate::profile::Profile;
+use crate::reclaim::Event;
 use crate::stream::Stream;
 use crate::table::{Table, flag};
 use crate::units::{Block, Bytes, Extent, FileId, ReaderId};
@@ -80,7 +81,7 @@ impl Engine {
             return;
         };
         self.ledger.thrashed += u64::from(lost);
-        self.memory.missed(access.extent(file));
+        self.memory.tell(Event::Missed(access.extent(file)));
         self.change_streams(reader, |streams| streams.lost(access.block));
         let demand = access.extent(file);
         let window = self.decide(reader, Cause::Miss, access);
@@ -148,7 +149,7 @@ impl Engine {
         };
         for (first, count) in window.pieces() {
             let extent = Extent { file, first, count };
-            self.adopt(reader, extent);
+            self.opens(reader, extent);
             let cut = self.fetch(reader, extent, demand, Some(window));
             self.rejoin(extent);
             if let Some(end) = cut
@@ -159,6 +160,11 @@ impl Engine {
                 return;
             }
         }
+    }
+
+    /// A window opens: blocks of it that are there already may be its stream's again.
+    fn opens(&mut self, owner: ReaderId, extent: Extent) {
+        self.memory.tell(Event::Window { owner, extent });
     }
 
     /// Fetches the beginning of a file that no read has asked for, as a window of this reader; its
@@ -174,7 +180,7 @@ impl Engine {
         let extent = Extent { file, first, count };
         self.ledger.windows += 1;
         self.note(reader, first, window);
-        self.adopt(reader, extent);
+        self.opens(reader, extent);
         if let Some(end) = self.fetch(reader, extent, None, Some(window)) {
             self.change_streams(reader, |streams| streams.cut(first, end));
         }

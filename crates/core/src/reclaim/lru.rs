@@ -22,7 +22,7 @@
 
 use alloc::boxed::Box;
 
-use super::{Cache, Queue, Reclaim, Victim};
+use super::{Cache, Event, Queue, Reclaim, Victim};
 use crate::spec::{Knows, Method, Param, Spec};
 use crate::table::{Frame, flag};
 
@@ -58,8 +58,9 @@ const PASSED: u8 = flag::REFERENCED | flag::ACTIVE;
 /// goes.
 const SPARED_MAX: u32 = 4096;
 
+/// See the [module](self).
 #[derive(Debug, Default)]
-pub(crate) struct TwoList {
+pub struct TwoList {
     /// How often an unread block is passed over.
     spare: u8,
     inactive: Queue,
@@ -93,8 +94,10 @@ impl TwoList {
 }
 
 impl Reclaim for TwoList {
-    fn first_access(&mut self, cache: &mut Cache<'_>, frame: Frame) {
-        cache.clear(frame, PASSED);
+    fn hear(&mut self, cache: &mut Cache<'_>, event: Event<'_>) {
+        if let Event::Used(frame) = event {
+            cache.clear(frame, PASSED);
+        }
     }
 
     fn inserted(&mut self, cache: &mut Cache<'_>, frame: Frame) {
@@ -249,7 +252,7 @@ mod tests {
                     1 if resident => {
                         if stage.table.flags(frame) & flag::UNREAD != 0 {
                             stage.table.clear(frame, flag::UNREAD);
-                            lru.first_access(&mut stage.cache(), frame);
+                            lru.hear(&mut stage.cache(), Event::Used(frame));
                         }
                         lru.touched(&mut stage.cache(), frame);
                         model.touch(n);

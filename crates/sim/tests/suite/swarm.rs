@@ -81,7 +81,7 @@ fn choose_settings(random: &mut Random) -> Settings {
         settings.depth = choose_method(random, METHODS.depth);
         settings.dispatch = choose_method(random, METHODS.dispatch);
         settings.reclaim = choose_method(random, METHODS.reclaim);
-        settings.split = choose_method(random, METHODS.split);
+        settings.split = Some(choose_method(random, METHODS.split));
         settings.measure = choose_method(random, METHODS.measure);
         settings.next_file = choose_method(random, METHODS.next_file);
     }

@@ -1,8 +1,7 @@
 //! Announced blocks of one owner: which blocks will its program read, and which will it never read?
 //!
-//! Filled from hints, for reclaim methods that give up first blocks never read
-//! ([`Reclaim::uses_hints`](crate::reclaim::Reclaim::uses_hints)); kept beside the owner's streams.
-//! A set of blocks without an order, as runs that are merged where they touch:
+//! Filled from hints, for ranks that give up first blocks never read
+//! ([`Rank::uses_hints`](super::Rank::uses_hints)); kept beside the owner's streams. A set of blocks without an order, as runs that are merged where they touch:
 //!
 //! ```text
 //! hints  0..64, 64..128, 4000..4016     runs  [0..128] [4000..4016]     never read: 128, 129, ..
@@ -17,10 +16,10 @@
 
 use alloc::collections::BTreeMap;
 
-use crate::units::Block;
+use forerun_core::Block;
 
 /// Charge of a run: 8 bytes in a node of at least 5 of 11, with its links.
-pub(crate) const RUN_BYTES: i64 = 40;
+pub(super) const RUN_BYTES: u64 = 40;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 enum State {
@@ -36,7 +35,7 @@ enum State {
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Announced {
+pub(super) struct Announced {
     /// First block of a run, and behind its last.
     runs: BTreeMap<u32, u32>,
     state: State,
@@ -44,12 +43,12 @@ pub(crate) struct Announced {
 
 impl Announced {
     /// How many runs are kept.
-    pub(crate) fn len(&self) -> u32 {
+    pub(super) fn len(&self) -> u32 {
         self.runs.len() as u32
     }
 
     /// These blocks will be read.
-    pub(crate) fn add(&mut self, first: Block, count: u32) {
+    pub(super) fn add(&mut self, first: Block, count: u32) {
         if self.state == State::Refuted {
             return;
         }
@@ -66,7 +65,7 @@ impl Announced {
     }
 
     /// The list of hints has ended; whether there was room for all of them.
-    pub(crate) fn end(&mut self, is_all: bool) {
+    pub(super) fn end(&mut self, is_all: bool) {
         match (self.state, is_all) {
             (State::Open, true) => self.state = State::Whole,
             (State::Open, false) => self.refute(),
@@ -75,7 +74,7 @@ impl Announced {
     }
 
     /// The owner reads these blocks. True if that refutes its hints.
-    pub(crate) fn is_refuted_by(&mut self, first: Block, count: u32) -> bool {
+    pub(super) fn is_refuted_by(&mut self, first: Block, count: u32) -> bool {
         let is_believed = matches!(self.state, State::Open | State::Whole);
         let end = u64::from(first.0) + u64::from(count);
         let before = self.runs.range(..=first.0).next_back();
@@ -92,13 +91,13 @@ impl Announced {
     }
 
     /// Whether the owner is known never to read this block.
-    pub(crate) fn never_has(&self, block: Block) -> bool {
+    pub(super) fn never_has(&self, block: Block) -> bool {
         let before = self.runs.range(..=block.0).next_back();
         self.state == State::Whole && before.is_none_or(|(_, &end)| end <= block.0)
     }
 
     /// The file has another content, or is closed.
-    pub(crate) fn clear(&mut self) {
+    pub(super) fn clear(&mut self) {
         *self = Self::default();
     }
 }

@@ -5,9 +5,11 @@
 
 use alloc::boxed::Box;
 
-use super::{PERCENT, Split};
-use crate::spec::{Knows, Method, Spec};
-use crate::units::Nanos;
+use forerun_core::Nanos;
+use forerun_core::spec::{Knows, Method, Spec};
+use forerun_core::split::Split;
+
+use super::PERCENT;
 
 pub(crate) const METHOD: Method<Box<dyn Split>> = Method {
     spec: Spec {

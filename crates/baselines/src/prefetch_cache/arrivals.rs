@@ -1,6 +1,6 @@
 //! Arrivals: the unread blocks in the order in which they became resident.
 //!
-//! A queue of frames gives up its front only ([`crate::reclaim::Queue`]), so a block that was read
+//! A queue of frames gives up its front only ([`Queue`](forerun_core::reclaim::Queue)), so a block that was read
 //! would stay in it until its turn comes, and count as unread. This one holds positions instead, in
 //! runs, and a run costs as much as two blocks of a queue:
 //!
@@ -18,9 +18,9 @@
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use super::held::Held;
-use crate::table::{Frame, Table, flag};
-use crate::units::{Block, FileId};
+use forerun_core::reclaim::Cache;
+use forerun_core::table::{Frame, flag};
+use forerun_core::{Block, FileId};
 
 /// Longest run: that of a request of 1 MiB. A run is looked through as a whole when dead ones are
 /// dropped.
@@ -28,7 +28,7 @@ const RUN_MAX: u32 = 256;
 /// Fewest runs among which dead ones are looked for.
 const RUNS_MIN: usize = 64;
 /// Charge of a run: its 12 bytes, in a ring that grows by a quarter.
-const RUN_BYTES: i64 = 16;
+const RUN_BYTES: u64 = 16;
 
 /// Room for a quarter more, or for the fewest.
 fn grown(runs: usize) -> usize {
@@ -44,18 +44,18 @@ struct RunOfBlocks {
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Arrivals {
+pub(super) struct Arrivals {
     runs: VecDeque<RunOfBlocks>,
     /// More runs than this may be dead ones.
     limit: usize,
 }
 
 /// Whether the block of a frame is resident, unread and in the order of arrival.
-pub(super) const UNREAD: u8 = flag::UNREAD | flag::FILLING | flag::VACANT;
+const UNREAD: u8 = flag::UNREAD | flag::FILLING | flag::VACANT;
 
 impl Arrivals {
     /// A block became resident, unread.
-    pub(super) fn push(&mut self, table: &Table, file: FileId, block: Block) {
+    pub(super) fn push(&mut self, cache: &Cache<'_>, file: FileId, block: Block) {
         if let Some(last) = self.runs.back_mut()
             && (last.file, last.end) == (file, block.0)
             && last.end - last.first < RUN_MAX
@@ -65,7 +65,7 @@ impl Arrivals {
             return;
         }
         if self.runs.len() > self.limit.max(RUNS_MIN) {
-            self.drop_dead(table);
+            self.drop_dead(cache);
             self.limit = grown(self.runs.len());
         }
         if self.runs.len() == self.runs.capacity() {
@@ -80,7 +80,7 @@ impl Arrivals {
     }
 
     /// Takes the oldest block that is still unread, not pinned, and not held by the plan.
-    pub(crate) fn take(&mut self, table: &Table, held: &Held) -> Option<Frame> {
+    pub(super) fn take(&mut self, cache: &Cache<'_>) -> Option<Frame> {
         let mut pinned: Vec<RunOfBlocks> = Vec::new();
         let mut oldest = None;
         while oldest.is_none()
@@ -92,10 +92,10 @@ impl Arrivals {
             }
             let (file, first) = (run.file, run.first);
             run.first += 1;
-            match table.find(file, Block(first)) {
+            match cache.find(file, Block(first)) {
                 Some(found) if found.flags & UNREAD != flag::UNREAD => {}
                 // Fetched again by the plan, which tells of it when it lets go.
-                Some(found) if held.has(found.frame) => {}
+                Some(found) if cache.is_held(found.frame) => {}
                 Some(found) if found.flags & flag::PINNED != 0 => {
                     let end = first + 1;
                     pinned.push(RunOfBlocks { file, first, end });
@@ -109,10 +109,10 @@ impl Arrivals {
         oldest
     }
 
-    fn drop_dead(&mut self, table: &Table) {
+    fn drop_dead(&mut self, cache: &Cache<'_>) {
         self.runs.retain_mut(|run| {
             let is_unread = |block: u32| {
-                let found = table.find(run.file, Block(block));
+                let found = cache.find(run.file, Block(block));
                 found.is_some_and(|found| found.flags & UNREAD == flag::UNREAD)
             };
             let first = (run.first..run.end).find(|block| is_unread(*block));
@@ -121,8 +121,8 @@ impl Arrivals {
         });
     }
 
-    pub(super) fn bytes(&self) -> i64 {
-        self.runs.len() as i64 * RUN_BYTES
+    pub(super) fn bytes(&self) -> u64 {
+        self.runs.len() as u64 * RUN_BYTES
     }
 
     #[cfg(test)]

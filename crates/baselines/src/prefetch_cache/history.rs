@@ -1,6 +1,6 @@
 //! The eviction history: which blocks were given up not long ago, and whether they had been read.
 //!
-//! A miss on one of them tells how the memory is split ([`crate::split`]). Li and Shen 2005,
+//! A miss on one of them tells how the memory is split ([`forerun_core::split`]). Li and Shen 2005,
 //! section 3.3, keep 20 bytes for each of up to 40 % of the pages. With the table and its links
 //! that would be more than 0.4 % of the memory; here an entry is 15 bits of the block's hash and
 //! one that says whether it was unread, in buckets of eight:
@@ -16,9 +16,9 @@
 
 use alloc::boxed::Box;
 
-use crate::split::Miss;
-use crate::table::hash;
-use crate::units::{Block, FileId};
+use forerun_core::split::Miss;
+use forerun_core::table::hash;
+use forerun_core::{Block, FileId};
 
 /// Entries of a bucket.
 const BUCKET: usize = 8;
@@ -78,7 +78,7 @@ impl History {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::table::Table;
+    use forerun_core::table::Table;
 
     const FILE: FileId = FileId(3);
 

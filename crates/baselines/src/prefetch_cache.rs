@@ -1,0 +1,397 @@
+//! The prefetch cache: blocks fetched ahead and not accessed, apart from the blocks that were (Li
+//! and Shen 2005, section 3).
+//!
+//! The methods differ in one thing, the order in which unread blocks go. The rest stands here once.
+//!
+//! ```text
+//!             of a stream: in no queue      of none any more: abandoned, oldest first
+//!                       |       ^                |           |
+//!  arrive --------------+       +--- adopted ----+           +--> the first victims
+//!                       +-- reader closed, skipped it, or has too many streams
+//!  first access: to the ordinary cache, a two-list LRU
+//! ```
+//!
+//! A frame is needed: abandoned blocks go first; then, while the prefetch cache is above its
+//! [part](forerun_core::split) of the memory, its first block in the order; else one of the ordinary
+//! cache; if that has none, the prefetch cache again. Example: 400 blocks, a part of 100. Of 110
+//! unread blocks 10 go; then blocks that were read go.
+//!
+//! An unread block stands in the queue of abandoned ones if it is flagged `ACTIVE`, and is a
+//! stream's otherwise; `ACTIVE` and `REFERENCED` mean that a stream has it again. A queue gives up
+//! at the front only, so both that and an access show when the block comes to the front. Design
+//! note 0009.
+
+mod announced;
+mod arrivals;
+mod history;
+mod ranking;
+#[cfg(test)]
+mod tests;
+
+use alloc::boxed::Box;
+
+use forerun_core::reclaim::lru::TwoList;
+use forerun_core::reclaim::{Cache, Event, Queue, Reclaim, StreamId, Victim};
+use forerun_core::split::Split;
+use forerun_core::table::{Frame, flag};
+use forerun_core::{Block, Extent, FileId, Nanos, ReaderId};
+
+use self::arrivals::Arrivals;
+use self::history::History;
+use self::ranking::Ranking;
+use crate::split::PERCENT;
+
+/// A run of blocks in the prefetch cache, ahead of its reader.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PrefetchStream {
+    /// Its reader, and where it began.
+    pub id: StreamId,
+    /// Blocks from the next one its reader comes to up to its last one in the prefetch cache. At
+    /// most so many are there: some may be in flight, others may have been accessed by another
+    /// reader.
+    pub blocks: u32,
+    /// When its reader accessed it last.
+    pub used: Nanos,
+    /// Processor time that its owner is known to have used since then.
+    pub cpu: Nanos,
+}
+
+/// Ranks the streams of a prefetch cache: the highest one loses its last block.
+pub trait Rank: core::fmt::Debug + Send {
+    /// Where a stream stands; asked whenever one of its values has changed. Time goes on without
+    /// asking, so a rank must not depend on it.
+    fn rank(&self, stream: &PrefetchStream) -> u64;
+    /// Whether ranks depend on [`PrefetchStream::cpu`]. Streams of an owner whose time is told are
+    /// ranked anew.
+    fn uses_cpu_time(&self) -> bool {
+        false
+    }
+    /// Whether blocks that their owner never reads, by the hints it gave, are of no stream, so that
+    /// they go first.
+    fn uses_hints(&self) -> bool {
+        false
+    }
+}
+
+/// The method that takes the last block of the stream of the highest rank.
+#[must_use]
+pub fn ranked(rank: impl Rank + 'static) -> Box<dyn Reclaim> {
+    let ranking = Ranking::new(Box::new(rank));
+    Box::new(PrefetchCache::of(Order::Ranked(ranking)))
+}
+
+/// The method that takes the block that arrived first, whatever has become of its stream.
+#[must_use]
+pub fn by_arrival() -> Box<dyn Reclaim> {
+    Box::new(PrefetchCache::of(Order::Arrival(Arrivals::default())))
+}
+
+/// In which order unread blocks are given up.
+#[derive(Debug)]
+enum Order {
+    /// From the end of a stream, by its rank; abandoned ones before.
+    Ranked(Ranking),
+    /// In the order of their arrival.
+    Arrival(Arrivals),
+}
+
+#[derive(Debug)]
+struct PrefetchCache {
+    order: Order,
+    ordinary: TwoList,
+    /// None is the part where the others begin.
+    split: Option<Box<dyn Split>>,
+    /// Kept if the split learns by it.
+    history: Option<History>,
+    /// Blocks of streams; of all readers, where the order is that of arrival.
+    of_streams: u32,
+    abandoned: Queue,
+}
+
+/// Whether the block of a frame of the method is unread, and a stream's.
+fn is_of_stream(cache: &Cache<'_>, frame: Frame) -> bool {
+    const STATE: u8 = flag::UNREAD | flag::FILLING | flag::VACANT | flag::ACTIVE;
+    cache.flags(frame) & STATE == flag::UNREAD && !cache.is_held(frame)
+}
+
+/// The frame of a resident block that is unread.
+fn unread(cache: &Cache<'_>, file: FileId, block: Block) -> Option<Frame> {
+    const STATE: u8 = flag::UNREAD | flag::FILLING;
+    let found = cache.find(file, block)?;
+    (found.flags & STATE == flag::UNREAD).then_some(found.frame)
+}
+
+impl PrefetchCache {
+    fn of(order: Order) -> Self {
+        Self {
+            order,
+            ordinary: TwoList::default(),
+            split: None,
+            history: None,
+            of_streams: 0,
+            abandoned: Queue::default(),
+        }
+    }
+
+    /// A block of a stream leaves the prefetch cache. With the last one its order of arrival is
+    /// over.
+    fn leave(&mut self) {
+        self.of_streams -= 1;
+        if let Order::Arrival(arrivals) = &mut self.order
+            && self.of_streams == 0
+        {
+            *arrivals = Arrivals::default();
+        }
+    }
+
+    /// An unread block is no stream's any more.
+    fn abandon(&mut self, cache: &mut Cache<'_>, frame: Frame) {
+        if cache.is_held(frame) {
+            return;
+        }
+        if is_of_stream(cache, frame) {
+            self.of_streams -= 1;
+            cache.set(frame, flag::ACTIVE);
+            cache.push(&mut self.abandoned, frame);
+        }
+        cache.clear(frame, flag::REFERENCED);
+    }
+
+    /// Unread blocks that a stream of this owner has ahead of its reader are its again, if they
+    /// were abandoned; `others` go first from now on.
+    fn judge(&mut self, cache: &mut Cache<'_>, owner: ReaderId, extent: Extent, others: bool) {
+        for block in extent.blocks() {
+            let frame = unread(cache, extent.file, block);
+            let (Some(frame), Order::Ranked(ranking)) = (frame, &mut self.order) else {
+                continue;
+            };
+            let is_ahead = ranking.arrive(owner, extent.file, block);
+            if is_ahead && cache.flags(frame) & flag::ACTIVE != 0 {
+                cache.set(frame, flag::REFERENCED);
+            } else if !is_ahead && others {
+                self.abandon(cache, frame);
+            }
+        }
+    }
+
+    /// The first abandoned block that no stream has again and that can go.
+    fn first_abandoned(&mut self, cache: &mut Cache<'_>) -> Option<Frame> {
+        for _ in 0..self.abandoned.len() {
+            let frame = cache.pop(&mut self.abandoned)?;
+            let flags = cache.flags(frame);
+            if flags & flag::UNREAD == 0 {
+                self.ordinary.inserted(cache, frame);
+            } else if flags & flag::REFERENCED != 0 {
+                cache.clear(frame, flag::ACTIVE | flag::REFERENCED);
+                self.of_streams += 1;
+            } else if flags & flag::PINNED != 0 {
+                cache.push(&mut self.abandoned, frame);
+            } else {
+                return Some(frame);
+            }
+        }
+        None
+    }
+
+    /// The first block of a stream in the order.
+    fn first_of_streams(&mut self, cache: &mut Cache<'_>) -> Option<Victim> {
+        let victim = match &mut self.order {
+            Order::Arrival(arrivals) => Victim::Frame(arrivals.take(cache)?),
+            Order::Ranked(ranking) => ranking.take(|file, block| {
+                let found = cache.find(file, block)?;
+                let can_go = found.flags & flag::PINNED == 0 && is_of_stream(cache, found.frame);
+                can_go.then_some(found.frame)
+            })?,
+        };
+        self.leave();
+        Some(victim)
+    }
+
+    fn first(&mut self, cache: &mut Cache<'_>) -> Option<Victim> {
+        if let Some(frame) = self.first_abandoned(cache) {
+            return Some(Victim::Frame(frame));
+        }
+        let split = self.split.as_mut();
+        let percent = split.map_or(PERCENT.default, |split| split.percent(cache.now).into());
+        let target = u64::from(cache.frames) * percent / 100;
+        if u64::from(self.of_streams + self.abandoned.len()) > target
+            && let Some(victim) = self.first_of_streams(cache)
+        {
+            return Some(victim);
+        }
+        let ordinary = self.ordinary.victim(cache);
+        ordinary.or_else(|| self.first_of_streams(cache))
+    }
+}
+
+impl Reclaim for PrefetchCache {
+    fn begin(&mut self, frames: u32, split: Option<Box<dyn Split>>) {
+        let learns = split.as_ref().is_some_and(|split| split.learns());
+        self.history = learns.then(|| History::new(frames));
+        self.split = split;
+    }
+
+    fn is_split(&self) -> bool {
+        true
+    }
+
+    fn uses_cpu_time(&self) -> bool {
+        matches!(&self.order, Order::Ranked(ranking) if ranking.uses_cpu_time())
+    }
+
+    fn takes_hint(&self, most: u32) -> Option<bool> {
+        match &self.order {
+            Order::Ranked(ranking) => ranking.takes_hint(most),
+            Order::Arrival(_) => None,
+        }
+    }
+
+    fn inserted(&mut self, cache: &mut Cache<'_>, frame: Frame) {
+        if cache.flags(frame) & flag::UNREAD == 0 {
+            return self.ordinary.inserted(cache, frame);
+        }
+        self.of_streams += 1;
+        let (file, block) = cache.block(frame);
+        let is_kept = match &mut self.order {
+            Order::Arrival(arrivals) => {
+                arrivals.push(cache, file, block);
+                true
+            }
+            Order::Ranked(ranking) => {
+                let owner = cache.owner;
+                owner.is_some_and(|owner| ranking.arrive(owner, file, block))
+            }
+        };
+        if !is_kept {
+            self.abandon(cache, frame);
+        }
+    }
+
+    fn touched(&mut self, cache: &mut Cache<'_>, frame: Frame) {
+        self.ordinary.touched(cache, frame);
+    }
+
+    fn abandoned(&mut self, cache: &mut Cache<'_>, frame: Frame) {
+        if matches!(self.order, Order::Ranked(_)) {
+            self.abandon(cache, frame);
+        }
+    }
+
+    fn hear(&mut self, cache: &mut Cache<'_>, event: Event<'_>) {
+        match event {
+            Event::Used(frame) if cache.flags(frame) & flag::ACTIVE != 0 => {
+                cache.clear(frame, flag::ACTIVE | flag::REFERENCED);
+            }
+            Event::Used(frame) => {
+                self.leave();
+                self.ordinary.inserted(cache, frame);
+            }
+            Event::Missed(extent) => {
+                let (Some(history), Some(split)) = (&mut self.history, &mut self.split) else {
+                    return;
+                };
+                for block in extent.blocks() {
+                    if cache.find(extent.file, block).is_none()
+                        && let Some(miss) = history.take(extent.file, block)
+                    {
+                        split.missed(miss);
+                    }
+                }
+            }
+            _ => self.hear_of_streams(cache, event),
+        }
+    }
+
+    fn victim(&mut self, cache: &mut Cache<'_>) -> Option<Victim> {
+        let victim = self.first(cache)?;
+        if let Some(history) = &mut self.history {
+            let frame = victim.frame();
+            let (file, block) = cache.block(frame);
+            history.add(file, block, cache.flags(frame) & flag::UNREAD != 0);
+        }
+        Some(victim)
+    }
+
+    fn dropped(&mut self, cache: &mut Cache<'_>, frame: Frame) -> bool {
+        let is_of_stream = is_of_stream(cache, frame);
+        if is_of_stream {
+            self.leave();
+        }
+        !is_of_stream
+    }
+
+    fn sweep(&mut self, cache: &mut Cache<'_>, gone: &dyn Fn(Frame) -> bool) {
+        cache.sweep(&mut self.abandoned, |frame, _| gone(frame));
+        self.ordinary.sweep(cache, gone);
+    }
+
+    fn len(&self) -> u32 {
+        self.of_streams + self.abandoned.len() + self.ordinary.len()
+    }
+
+    fn bytes(&self) -> u64 {
+        let order = match &self.order {
+            Order::Ranked(ranking) => ranking.bytes(),
+            Order::Arrival(arrivals) => arrivals.bytes(),
+        };
+        order + self.history.as_ref().map_or(0, History::bytes)
+    }
+}
+
+impl PrefetchCache {
+    /// Events of readers, for an order of streams.
+    fn hear_of_streams(&mut self, cache: &mut Cache<'_>, event: Event<'_>) {
+        let Order::Ranked(ranking) = &mut self.order else {
+            return;
+        };
+        match event {
+            Event::Moved {
+                owner,
+                file,
+                streams,
+            } => {
+                for left in ranking.follow(owner, file, streams) {
+                    for block in left.blocks() {
+                        if let Some(frame) = unread(cache, file, block) {
+                            self.abandon(cache, frame);
+                        }
+                    }
+                }
+            }
+            Event::Read {
+                owner,
+                extent,
+                stream,
+            } => {
+                if ranking.read(owner, extent, stream) {
+                    self.settle(cache, owner);
+                }
+            }
+            Event::Window { owner, extent } => self.judge(cache, owner, extent, false),
+            Event::CpuTime { owner, time } => ranking.owner_has_used(owner, time),
+            Event::Hint {
+                owner,
+                extent,
+                more,
+                has_room,
+            } => {
+                for owner in ranking.hint(owner, extent, more, has_room) {
+                    self.settle(cache, owner);
+                }
+            }
+            Event::Changed(owner) => ranking.forget_hints(owner),
+            Event::Closed(owner) => ranking.close(owner),
+            Event::Used(_) | Event::Missed(_) => {}
+        }
+    }
+
+    /// Blocks ahead of a reader are judged anew, by its hints.
+    fn settle(&mut self, cache: &mut Cache<'_>, owner: ReaderId) {
+        let Order::Ranked(ranking) = &self.order else {
+            return;
+        };
+        for extent in ranking.ahead(owner) {
+            self.judge(cache, owner, extent, true);
+        }
+    }
+}
