@@ -15,8 +15,8 @@
 //!
 //! Control law of the limit: that of a [profile](Profile::queue_max), two requests for one server
 //! and four each for several. A device that was not described gets one at a time for the first two,
-//! then two; if they are worked on at once the limit is eight, then 32. A server that was not described gets
-//! eight until two are answered, then 32, and never less than eight: up to that many are taken as alone.
+//! then two; if they are worked on at once the limit is eight, then 32. A server never gets less than eight,
+//! and up to that many are taken as alone; one that was not described begins with these, then 32.
 //!
 //! Control law of exploration: while requests wait, one in 128 a server is sent alone. Where an epoch
 //! gives another number of servers, four are sent alone, because changed costs look the same; on a
@@ -100,9 +100,7 @@ struct Online {
     limit: u32,
     /// The profile's upper limit.
     most: u32,
-    /// Fewest requests at once.
-    least: u32,
-    /// The same while something is measured.
+    /// Fewest requests at once, also while something is measured.
     floor: u32,
     /// Requests at once that are taken as alone.
     alone: u32,
@@ -136,9 +134,10 @@ impl Default for Online {
 impl Online {
     fn of(profile: &Profile) -> Self {
         let is_told = profile.servers() < SERVERS_MAX;
-        let floor = match profile.is_served() && !is_told {
-            true => LEAST,
-            false => 1,
+        let floor = match (profile.is_served(), is_told) {
+            (true, true) => profile.servers().min(LEAST),
+            (true, false) => LEAST,
+            (false, _) => 1,
         };
         let servers = if is_told { profile.servers() } else { floor };
         Self {
@@ -153,10 +152,6 @@ impl Online {
             knows_servers: is_told,
             limit: if is_told { limit_of(servers) } else { floor },
             most: profile.most(),
-            least: match is_told && profile.is_served() {
-                true => servers.min(LEAST),
-                false => floor,
-            },
             floor,
             alone: floor.min((profile.most() / 4).max(1)),
             ended: Nanos(0),
@@ -191,7 +186,7 @@ impl Online {
         }
         let time = sample.ended.since(sample.sent);
         // The first at an idle server is served first, and others only ever make a request slower.
-        let is_new = self.floor > 1 && self.costs.requests() < FIRST;
+        let is_new = !self.knows_servers && self.floor > 1 && self.costs.requests() < FIRST;
         let is_first = is_new && sample.in_flight == 1;
         if most <= self.alone
             || is_first
@@ -311,7 +306,8 @@ impl Online {
         }
         self.is_checked = false;
         // The limit stays above the requests that tell nothing of the number of servers.
-        self.servers = next.max(u64::from(self.floor / 4 + 1) * ONE);
+        let least = (self.floor / 4 + 1).max(self.floor.min(2));
+        self.servers = next.max(u64::from(least) * ONE);
         self.knows_servers = true;
         self.saw_servers = true;
         self.limit = limit_of(self.whole_servers());
@@ -337,13 +333,13 @@ impl Measure for Online {
     }
 
     fn limit(&self) -> u32 {
-        if self.probes > 0 || self.limit == self.floor {
+        if self.probes > 0 || self.limit <= self.floor {
             return self.floor.min(self.most);
         }
         let cheap = self.profile.switching(Bytes(u64::MAX)).0 < LATE;
         let late = LATE * if cheap { CHEAP } else { 1 } / self.mean.max(1);
         let late = u32::try_from(late).unwrap_or(u32::MAX).saturating_add(1);
-        self.limit.max(late).max(self.least).min(self.most)
+        self.limit.max(late).max(self.floor).min(self.most)
     }
 
     fn expected(&self, distance: Bytes, bytes: Bytes) -> Nanos {
@@ -372,7 +368,7 @@ impl Measure for Online {
             self.since_alone = 0;
             self.pauses = 0;
         }
-        if self.limit == self.floor {
+        if !self.knows_servers && self.limit == self.floor {
             if self.costs.requests() >= FIRST {
                 self.limit = limit_of(self.floor);
             }
@@ -464,10 +460,10 @@ mod tests {
         }
     }
 
-    /// Until it wants to know its costs anew, because all come back late.
+    /// Until its costs are measured anew, because all come back late.
     fn suspicious() -> Online {
         let mut method = store();
-        while method.limit() > 1 {
+        while method.limit() > LEAST {
             method.ended(&sample(&method, 32, 40));
         }
         method
@@ -480,15 +476,15 @@ mod tests {
         for _ in 0..64 {
             method.ended(&sample(&method, 32, 40));
         }
-        assert_eq!((method.limit(), method.profile().servers()), (1, 8));
+        assert_eq!((method.limit(), method.profile().servers()), (LEAST, 8));
     }
 
     #[test]
     fn costs_are_known_after_two_requests_that_take_their_time_and_after_four_that_do_not() {
         for (times, expected) in [(1, 2), (3, 4)] {
             let (mut method, mut alone) = (suspicious(), 0);
-            while method.limit() == 1 {
-                method.ended(&sample(&method, 1, times));
+            while method.limit() == LEAST {
+                method.ended(&sample(&method, LEAST, times));
                 alone += 1;
             }
             assert_eq!(alone, expected, "{times} times the time expected");
@@ -501,7 +497,7 @@ mod tests {
         let mut method = store();
         for _ in 0..EPOCH {
             method.ended(&sample(&method, 32, 1));
-            assert!(method.limit() > 1, "nothing is measured for it");
+            assert!(method.limit() > LEAST, "nothing is measured for it");
         }
         assert_eq!(method.profile().servers(), 32);
     }
