@@ -279,6 +279,15 @@ impl Device {
             .competitive_depth(self.distance, Bytes(self.last_end))
     }
 
+    /// Bytes it could transfer in a second.
+    pub(crate) fn second(&self) -> Bytes {
+        let rate = self.profile().rate(Bytes(self.last_end));
+        match self.profile().is_parallel() {
+            true => Bytes(rate.saturating_mul(self.profile().servers().into())),
+            false => Bytes(rate),
+        }
+    }
+
     /// A fetch that starts at this position would be a run of its own.
     pub(crate) fn switches_to(&self, position: u64) -> bool {
         position != self.last_end

@@ -72,7 +72,7 @@ pub const SLICE_MAX: u64 = 1024;
 ///     fn holds_back(&self) -> bool {
 ///         true
 ///     }
-///     fn slice(&self, depth: Bytes, _runs: usize) -> Bytes {
+///     fn slice(&self, depth: Bytes, _second: Bytes, _runs: usize) -> Bytes {
 ///         depth
 ///     }
 ///     fn next(&self, _head: &Head, waiting: &mut dyn Iterator<Item = Waiting>) -> usize {
@@ -92,11 +92,12 @@ pub trait Dispatch: core::fmt::Debug + Send {
     fn holds_back(&self) -> bool;
 
     /// How long a run may get that starts now. `depth` is the bytes the device could transfer
-    /// during one switch; `runs` is how many runs wait for it, the one that starts included.
+    /// during one switch, `second` during a second; `runs` is how many runs wait for it, the one
+    /// that starts included.
     ///
     /// - Where the method holds back it MUST be at least `depth`: less does not pay for the switch.
     /// - It MUST NOT be longer than [`SLICE_MAX`] depths, nor grow with `runs`.
-    fn slice(&self, depth: Bytes, runs: usize) -> Bytes;
+    fn slice(&self, depth: Bytes, second: Bytes, runs: usize) -> Bytes;
 
     /// The index of the next fetch among the waiting ones, oldest first.
     ///

@@ -65,7 +65,7 @@ impl Dispatch for Fifo {
         false
     }
 
-    fn slice(&self, _: Bytes, _: usize) -> Bytes {
+    fn slice(&self, _: Bytes, _: Bytes, _: usize) -> Bytes {
         Bytes(0)
     }
 

@@ -49,6 +49,8 @@ pub struct ReaderReport {
     pub driver: Nanos,
     /// Time it waited.
     pub stall: Nanos,
+    /// The longest of these waits.
+    pub longest_stall: Nanos,
     /// Time it slept, or waited for a processor.
     pub idle: Nanos,
     /// Reads it made.

@@ -50,13 +50,17 @@ fn slices(method: &dyn Dispatch, rules: Rules<'_>) -> Result<(), Broken> {
     for _ in 0..200 {
         let depth = Bytes(1 + random.magnitude(42));
         let runs = random.magnitude(20) as usize;
-        let (slice, more) = (method.slice(depth, runs), method.slice(depth, runs + 1));
-        let how = || format!("a slice of {slice} bytes for {runs} runs of depth {depth}");
+        let second = Bytes(random.magnitude(42));
+        let slice = method.slice(depth, second, runs);
+        let more = method.slice(depth, second, runs + 1);
+        let how = || {
+            format!("a slice of {slice} bytes for {runs} runs of depth {depth}, {second} a second")
+        };
         let covers = !method.holds_back() || slice >= depth;
         rules.check(Rule::SliceCoversDepth, covers, how)?;
         let is_bounded = more <= slice && slice.0 <= depth.0.saturating_mul(SLICE_MAX);
         rules.check(Rule::SliceBounded, is_bounded, how)?;
-        let same = method.slice(depth, runs) == slice;
+        let same = method.slice(depth, second, runs) == slice;
         rules.check(Rule::Deterministic, same, how)?;
     }
     Ok(())
@@ -65,12 +69,12 @@ fn slices(method: &dyn Dispatch, rules: Rules<'_>) -> Result<(), Broken> {
 /// Streams that always have a request, until each was due several times over. Returns the choices.
 fn compete(method: &dyn Dispatch, rules: Rules<'_>) -> Result<Vec<usize>, Broken> {
     let mut random = Random(rules.seed);
-    let depth = Bytes(1 << 20);
+    let (depth, second) = (Bytes(1 << 20), Bytes(1 << 27));
     let count = 2 + random.below(STREAMS_MAX - 1);
     // Oldest first.
     let mut streams: Vec<Stream> = (0..count).map(|at| Stream::draw(&mut random, at)).collect();
     let longest = streams.iter().map(|stream| stream.bytes).max();
-    let turn = method.slice(depth, 1).0 + 2 * depth.0 + longest.unwrap_or(0);
+    let turn = method.slice(depth, second, 1).0 + 2 * depth.0 + longest.unwrap_or(0);
     let patience = ROUNDS * (count + 1) * turn;
     let (mut work, mut choices) = (0u64, Vec::new());
     let mut head = Head {
@@ -91,7 +95,7 @@ fn compete(method: &dyn Dispatch, rules: Rules<'_>) -> Result<Vec<usize>, Broken
         let switches = position != head.position;
         if switches {
             head.run = Bytes(0);
-            head.slice = method.slice(depth, streams.len() + 1);
+            head.slice = method.slice(depth, second, streams.len() + 1);
         }
         let cost = stream.bytes + if switches { depth.0 } else { 0 };
         let start = if switches {

@@ -4,18 +4,19 @@
 //! device is given that window next it need not switch, however short the windows are: depth no
 //! longer has to pay for the switch alone, and far less memory does the work of longer windows.
 //!
-//! Control law: a run that starts gets a slice, in competitive depths, which is to say in switches'
-//! worth of transfer:
+//! Control law: a run that starts gets a slice, in bytes, of a round that has a bound in time:
 //!
 //! ```text
-//! slice = clamp(round_switches / runs that wait, SLICE_MIN, slice_switches)
+//! slice = clamp(longest wait x rate / (runs that wait + 2) - D, SLICE_MIN x D, slice_switches x D)
 //! ```
 //!
-//! While the run is shorter than its slice, a fetch that continues it goes first; else the one
-//! that is [due](super) first. So one switch is paid for a slice's worth of transfer: at most
-//! 1 / (slice + 1) of the device's time goes to switching while readers keep up, and with n of them
-//! each waits at most n slices for its turn. The two parameters are the two ends of that bargain:
-//! how little may be lost where few wait, and how long a round may take where many do.
+//! with D the competitive depth, a switch's worth of transfer. While the run is shorter than its slice, a
+//! fetch that continues it goes first; else the one that is [due](super) first. A slice of s depths leaves
+//! 1 / (s + 1) of the device's time to switching, and with n readers that keep up each waits n switches
+//! and slices for its turn. The two parameters are the two ends of that bargain: how little may be lost
+//! where few wait, and how long a round may take where many do.
+//!
+//! Example: 64 readers of a disk of 8 ms and 80 MB/s, D 640 kB: 3 s x 80 MB/s / 66 - D is a slice of 3.0 MB.
 //!
 //! The idea is that of anticipatory scheduling (Iyer and Druschel, SOSP 2001), without its waiting:
 //! prefetching has the next request ready. A slow reader gets no slice, only its window.
@@ -43,31 +44,34 @@ pub(super) const METHOD: Method<Box<dyn Dispatch>> = Method {
                 max: SLICE_MAX,
             },
             Param {
-                name: "round_switches",
-                summary: "shorter slices for many: a round of all that wait takes about so many \
-                          competitive depths; 2048 are 16 s on a disk of 8 ms",
-                default: 2048,
+                name: "longest_wait_ms",
+                summary: "shorter slices for many: so long each of them waits for its turn",
+                default: 3000,
                 min: 1,
-                max: 1_048_576,
+                max: 3_600_000,
             },
         ],
     },
     build: |values| {
         Box::new(Continuing {
             slice_switches: values[0],
-            round_switches: values[1],
+            longest_wait_ms: values[1],
         })
     },
 };
 
 /// No slice is shorter than so many competitive depths, however many wait: 4 leave a fifth of the
 /// device's time to switching, and the depth itself would leave half.
-const SLICE_MIN: u64 = 4;
+const SLICE_MIN: u64 = 3;
+
+/// Turns of a round beside those of the runs that wait: that of the reader which had the last one and
+/// is about to ask again, and one for the order in a round, which differs from the last round's.
+const OTHERS: u128 = 2;
 
 #[derive(Debug)]
 struct Continuing {
     slice_switches: u64,
-    round_switches: u64,
+    longest_wait_ms: u64,
 }
 
 impl Dispatch for Continuing {
@@ -75,10 +79,13 @@ impl Dispatch for Continuing {
         true
     }
 
-    fn slice(&self, depth: Bytes, runs: usize) -> Bytes {
-        let fair = self.round_switches / (runs as u64).max(1);
-        let switches = fair.max(SLICE_MIN).min(self.slice_switches);
-        Bytes(depth.0.saturating_mul(switches))
+    fn slice(&self, depth: Bytes, second: Bytes, runs: usize) -> Bytes {
+        let round = u128::from(second.0) * u128::from(self.longest_wait_ms) / 1000;
+        let turn = u64::try_from(round / (runs as u128 + OTHERS)).unwrap_or(u64::MAX);
+        let times = |switches: u64| depth.0.saturating_mul(switches);
+        let shortest = times(SLICE_MIN.min(self.slice_switches));
+        let fair = turn.saturating_sub(times(2));
+        Bytes(fair.max(shortest).min(times(self.slice_switches)))
     }
 
     fn next(&self, head: &Head, waiting: &mut dyn Iterator<Item = Waiting>) -> usize {
@@ -100,7 +107,7 @@ mod tests {
 
     const METHOD: Continuing = Continuing {
         slice_switches: 32,
-        round_switches: 2048,
+        longest_wait_ms: 3000,
     };
 
     #[test]
@@ -125,13 +132,14 @@ mod tests {
 
     #[test]
     fn the_more_wait_the_shorter_a_slice_within_its_bounds() {
-        let slice = |runs| METHOD.slice(Bytes(100), runs).0;
-        assert_eq!([0, 1, 10, 64].map(slice), [3200; 4]);
-        assert_eq!([65, 128, 256].map(slice), [3100, 1600, 800]);
-        assert_eq!([512, 5000].map(slice), [400; 2]);
-        for runs in 64..512 {
-            let round = slice(runs) * runs as u64;
-            assert!(round <= 204_800, "{runs} runs: a round of {round}");
+        // A depth of 640 is 8 ms, and a round 240,000.
+        let slice = |runs| METHOD.slice(Bytes(640), Bytes(80_000), runs).0;
+        assert_eq!([0, 1, 9].map(slice), [32 * 640; 3]);
+        assert_eq!([23, 30, 62].map(slice), [8_960, 6_860, 3_110]);
+        assert_eq!([92, 5000, usize::MAX].map(slice), [4 * 640; 3]);
+        for runs in 10..72 {
+            let round = (slice(runs) + 640) * (runs as u64 + 2);
+            assert!(round <= 240_000, "{runs} runs: a round of {round}");
         }
     }
 }

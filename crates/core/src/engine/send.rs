@@ -185,7 +185,7 @@ impl Engine {
         };
         if device.switches_to(position) {
             let runs = self.runs(device);
-            let slice = self.dispatch.slice(device.depth(), runs);
+            let slice = self.slice(device, runs);
             if let Some(device) = self.devices.get_mut(&id) {
                 device.grant(slice, runs);
             }

@@ -85,11 +85,16 @@ impl Engine {
         }
         let head = device.head();
         let left = if device.switches_to(position) {
-            self.dispatch.slice(device.depth(), runs + 1)
+            self.slice(device, runs + 1)
         } else {
             Bytes(head.slice.0.saturating_sub(head.run.0))
         };
         left.max(device.depth())
+    }
+
+    /// How long a run may get that begins now, of so many.
+    pub(super) fn slice(&self, device: &Device, runs: usize) -> Bytes {
+        self.dispatch.slice(device.depth(), device.second(), runs)
     }
 
     /// How many runs wait at a device: requests that continue no other that waits.

@@ -15,14 +15,14 @@
 //!
 //! Control law of the limit: that of a [profile](Profile::queue_max), two requests for one server
 //! and four each for several. A device that was not described gets one at a time for the first two,
-//! then two; if they are worked on at once the limit is eight, then 32.
+//! then two; if they are worked on at once the limit is eight, then 32. A server never gets less than eight,
+//! and up to that many are taken as alone; one that was not described begins with these, then 32.
 //!
 //! Control law of exploration: while requests wait, one in 128 a server is sent alone. Where an epoch
 //! gives another number of servers, four are sent alone, because changed costs look the same; on a
 //! store two if the first takes its expected time, none if the number grew and one was on time.
 //!
-//! Example: a store of 30 ms: two reads one by one, 30 ms each; then two at a time in 30 ms, of which
-//! 30 and 60 were expected: several servers, so eight go out.
+//! Example: a store of 30 ms: eight reads in 30 ms, then 32; if these take 30 ms, too, 128.
 
 use alloc::boxed::Box;
 
@@ -46,7 +46,7 @@ pub(super) const METHOD: Method<Box<dyn Measure>> = Method {
     build: |_| Box::new(Online::default()),
 };
 
-/// Requests one at a time before the first guess: the first may be odd, and two cost a store of 200
+/// Requests alone before the first guess: the first may be odd, and two cost a store of 200
 /// ms less than half a second.
 const FIRST: u64 = 2;
 /// Requests between two looks at the number of servers: chance in a disk's times is then a tenth.
@@ -74,8 +74,8 @@ const CHEAP: u64 = 8;
 /// So many bytes of strips are one request, half of the longest there are: a disk of 100 MB/s takes
 /// 5 ms, of which a late thread's share is small.
 const STRIPS: u64 = 512 << 10;
-/// A server gets so many requests at once at least, if it was told to work on as many: late ones may be so because
-/// of their objects, and a hundred programs have their turn in three seconds if each takes a quarter of one.
+/// A server gets so many requests at once at least, but fewer if it was told to work on fewer: late ones may be so
+/// because of their objects, and a hundred programs have their turn in three seconds if each takes a quarter of one.
 const LEAST: u32 = 8;
 /// Requests over which their time is averaged.
 const MEAN_OF: u64 = 16;
@@ -100,8 +100,10 @@ struct Online {
     limit: u32,
     /// The profile's upper limit.
     most: u32,
-    /// Fewest requests at once.
-    least: u32,
+    /// Fewest requests at once, also while something is measured.
+    floor: u32,
+    /// Requests at once that are taken as alone.
+    alone: u32,
     /// When the last request ended.
     ended: Nanos,
     /// Whether it was seen, not only told.
@@ -132,7 +134,12 @@ impl Default for Online {
 impl Online {
     fn of(profile: &Profile) -> Self {
         let is_told = profile.servers() < SERVERS_MAX;
-        let servers = if is_told { profile.servers() } else { 1 };
+        let floor = match (profile.is_served(), is_told) {
+            (true, true) => profile.servers().min(LEAST),
+            (true, false) => LEAST,
+            (false, _) => 1,
+        };
+        let servers = if is_told { profile.servers() } else { floor };
         Self {
             costs: Costs::new(profile),
             profile: profile.clone(),
@@ -143,12 +150,10 @@ impl Online {
             mean: LATE,
             since_joined: [PROBE_EVERY; 2],
             knows_servers: is_told,
-            limit: if is_told { limit_of(servers) } else { 1 },
+            limit: if is_told { limit_of(servers) } else { floor },
             most: profile.most(),
-            least: match is_told && profile.is_served() {
-                true => servers.min(LEAST),
-                false => 1,
-            },
+            floor,
+            alone: floor.min((profile.most() / 4).max(1)),
             ended: Nanos(0),
             saw_servers: false,
             is_growing: !is_told,
@@ -180,8 +185,13 @@ impl Online {
             return self.learn_single(sample, before, most);
         }
         let time = sample.ended.since(sample.sent);
-        // Others only ever make a request slower.
-        if most == 1 || time < self.costs.expected(sample.distance, sample.bytes) {
+        // The first at an idle server is served first, and others only ever make a request slower.
+        let is_new = !self.knows_servers && self.floor > 1 && self.costs.requests() < FIRST;
+        let is_first = is_new && sample.in_flight == 1;
+        if most <= self.alone
+            || is_first
+            || time < self.costs.expected(sample.distance, sample.bytes)
+        {
             self.costs.learn(sample.distance, sample.bytes, time);
         }
     }
@@ -295,7 +305,9 @@ impl Online {
             return;
         }
         self.is_checked = false;
-        self.servers = next;
+        // The limit stays above the requests that tell nothing of the number of servers.
+        let least = (self.floor / 4 + 1).max(self.floor.min(2));
+        self.servers = next.max(u64::from(least) * ONE);
         self.knows_servers = true;
         self.saw_servers = true;
         self.limit = limit_of(self.whole_servers());
@@ -321,13 +333,13 @@ impl Measure for Online {
     }
 
     fn limit(&self) -> u32 {
-        if self.probes > 0 || self.limit == 1 {
-            return 1;
+        if self.probes > 0 || self.limit <= self.floor {
+            return self.floor.min(self.most);
         }
         let cheap = self.profile.switching(Bytes(u64::MAX)).0 < LATE;
         let late = LATE * if cheap { CHEAP } else { 1 } / self.mean.max(1);
         let late = u32::try_from(late).unwrap_or(u32::MAX).saturating_add(1);
-        self.limit.max(late).max(self.least).min(self.most)
+        self.limit.max(late).max(self.floor).min(self.most)
     }
 
     fn expected(&self, distance: Bytes, bytes: Bytes) -> Nanos {
@@ -347,7 +359,7 @@ impl Measure for Online {
             false => self.since_on_time.saturating_add(1),
         };
         self.learn(sample, before);
-        if sample.in_flight == 1 {
+        if sample.in_flight <= self.alone {
             let left = self.probes.saturating_sub(1);
             self.probes = match self.since_on_time == 0 && self.profile.is_served() {
                 true => left.min(1),
@@ -356,11 +368,11 @@ impl Measure for Online {
             self.since_alone = 0;
             self.pauses = 0;
         }
-        if self.limit == 1 {
+        if !self.knows_servers && self.limit == self.floor {
             if self.costs.requests() >= FIRST {
-                self.limit = limit_of(1);
+                self.limit = limit_of(self.floor);
             }
-        } else if sample.in_flight > 1 {
+        } else if sample.in_flight > self.alone {
             self.count(sample);
         }
         let servers = if self.knows_servers {
@@ -372,7 +384,7 @@ impl Measure for Online {
     }
 
     fn lost(&mut self, in_flight: u32) {
-        if in_flight == 1 {
+        if in_flight <= self.alone {
             self.probes = self.probes.saturating_sub(1);
         }
     }
@@ -383,7 +395,7 @@ impl Measure for Online {
             self.since_alone = 0;
             self.pauses = (self.pauses + 1).min(PAUSES_MAX);
         }
-        self.limit = self.limit.max(limit_of(1));
+        self.limit = self.limit.max(limit_of(self.floor));
     }
 
     fn confidence(&self) -> Confidence {
@@ -448,10 +460,10 @@ mod tests {
         }
     }
 
-    /// Until it wants to know its costs anew, because all come back late.
+    /// Until its costs are measured anew, because all come back late.
     fn suspicious() -> Online {
         let mut method = store();
-        while method.limit() > 1 {
+        while method.limit() > LEAST {
             method.ended(&sample(&method, 32, 40));
         }
         method
@@ -464,15 +476,15 @@ mod tests {
         for _ in 0..64 {
             method.ended(&sample(&method, 32, 40));
         }
-        assert_eq!((method.limit(), method.profile().servers()), (1, 8));
+        assert_eq!((method.limit(), method.profile().servers()), (LEAST, 8));
     }
 
     #[test]
     fn costs_are_known_after_two_requests_that_take_their_time_and_after_four_that_do_not() {
         for (times, expected) in [(1, 2), (3, 4)] {
             let (mut method, mut alone) = (suspicious(), 0);
-            while method.limit() == 1 {
-                method.ended(&sample(&method, 1, times));
+            while method.limit() == LEAST {
+                method.ended(&sample(&method, LEAST, times));
                 alone += 1;
             }
             assert_eq!(alone, expected, "{times} times the time expected");
@@ -485,14 +497,55 @@ mod tests {
         let mut method = store();
         for _ in 0..EPOCH {
             method.ended(&sample(&method, 32, 1));
-            assert!(method.limit() > 1, "nothing is measured for it");
+            assert!(method.limit() > LEAST, "nothing is measured for it");
         }
         assert_eq!(method.profile().servers(), 32);
     }
 
+    /// A server of which nothing is known, whose requests take 38 ms however many there are, then ten times that.
     #[test]
-    fn a_device_that_never_completes_is_still_given_two_requests_or_one() {
+    fn a_server_is_never_asked_for_less_than_eight_and_its_workers_are_found() {
+        for servers in [8, 16] {
+            let mut method = Online::default();
+            method.told(&Profile::default().with_most(256));
+            let mut now = 0;
+            for number in 0..8000u64 {
+                let alone = if number < 2000 {
+                    38_000_000
+                } else {
+                    380_000_000
+                };
+                let in_flight = u64::from(method.limit()).min(64);
+                assert!(in_flight >= u64::from(LEAST), "request {number}");
+                now += alone / in_flight.min(servers);
+                let took = alone * in_flight.max(servers) / servers;
+                method.ended(&Sample {
+                    sent: Nanos(now.saturating_sub(took)),
+                    ended: Nanos(now),
+                    ahead: Nanos(in_flight * method.expected(Bytes(1 << 30), Bytes(1 << 20)).0),
+                    ..sample(&method, in_flight as u32, 1)
+                });
+                if number % 2000 == 1999 {
+                    let expected = method.expected(Bytes(1 << 30), Bytes(1 << 20)).0;
+                    let seen = u64::from(method.profile().servers());
+                    assert!(2 * seen >= servers, "{seen} of {servers} after {number}");
+                    assert!(
+                        (alone / 2..alone * 2).contains(&expected),
+                        "{expected} after {number}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_device_that_never_completes_is_still_given_two_requests_or_one_and_a_server_eight() {
         assert_eq!(Online::default().limit(), 1);
+        let mut server = Online::default();
+        for (most, expected) in [(64, 8), (4, 4)] {
+            server.told(&Profile::default().with_most(most));
+            assert_eq!(server.limit(), expected);
+        }
         let disk = Profile::default().with_servers(1).unwrap();
         let mut told = Online::default();
         told.told(&disk);

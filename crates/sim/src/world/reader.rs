@@ -286,6 +286,7 @@ impl<'a> Reader<'a> {
             self.wake = now.max(self.free_at);
             let stalled = self.wake.since(since).since(driver);
             self.report.stall.0 = self.report.stall.0.saturating_add(stalled.0);
+            self.report.longest_stall = self.report.longest_stall.max(stalled);
         }
         self.state = next;
     }

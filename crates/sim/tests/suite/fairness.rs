@@ -133,7 +133,7 @@ fn a_long_request_is_finished_a_depth_past_its_slice_at_most() {
     };
     let mut settings = settings("forerun", MEMORY);
     settings.detect = Choice::parse("detect", METHODS.detect, "none").unwrap();
-    let slices = "continuing(slice_switches=1,round_switches=1)";
+    let slices = "continuing(slice_switches=1,longest_wait_ms=1)";
     settings.dispatch = Choice::parse("dispatch", METHODS.dispatch, slices).unwrap();
     settings.request_max = Bytes(65_536);
     let device = device::parse(DISK).unwrap();

@@ -167,7 +167,7 @@ impl Dispatch for Orders {
         true
     }
 
-    fn slice(&self, depth: Bytes, runs: usize) -> Bytes {
+    fn slice(&self, depth: Bytes, _: Bytes, runs: usize) -> Bytes {
         match self.0 {
             Order::NoSlice => Bytes(0),
             Order::SliceWithoutEnd => Bytes(u64::MAX),
