@@ -84,7 +84,7 @@ impl Dispatch for Continuing {
         let turn = u64::try_from(round / (runs as u128 + OTHERS)).unwrap_or(u64::MAX);
         let times = |switches: u64| depth.0.saturating_mul(switches);
         let shortest = times(SLICE_MIN.min(self.slice_switches));
-        let fair = turn.saturating_sub(times(2));
+        let fair = turn.saturating_sub(depth.0);
         Bytes(fair.max(shortest).min(times(self.slice_switches)))
     }
 

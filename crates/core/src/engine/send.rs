@@ -18,7 +18,6 @@ use alloc::vec::Vec;
 use super::Engine;
 use super::pace::Pace;
 use crate::deferred::Deferred;
-use crate::device::Device;
 use crate::dispatch::Waiting;
 use crate::known;
 use crate::protocol::{Fetch, Output};
@@ -124,9 +123,6 @@ impl Engine {
     /// Takes out the request that a device gets next.
     fn choose(&mut self, id: DeviceId) -> Option<Next> {
         let device = self.devices.get(&id)?;
-        if let Some(at) = self.rest_of_window(device) {
-            return self.take_out(id, at);
-        }
         if device.bytes_hung() > 0 && !device.queue.is_empty() {
             // No other fetch takes memory before this one has gone out whole.
             return self.take_out(id, 0);
@@ -146,18 +142,6 @@ impl Engine {
         };
         self.take_out(id, chosen)
             .or_else(move || self.take_out(id, 0))
-    }
-
-    /// A window that was begun is finished, because it has its frames. It may go past the slice by
-    /// a depth, which is how long a window may be when nothing is left of the slice.
-    fn rest_of_window(&self, device: &Device) -> Option<usize> {
-        let head = device.head();
-        let longest = head.slice.0.saturating_add(device.depth().0);
-        if head.run.0 >= longest {
-            return None;
-        }
-        let continues = |id: &RequestId| !device.switches_to(self.waiting(*id).position);
-        device.queue.iter().position(continues)
     }
 
     /// Takes out the request at an index: the queue first, then the deferred ones, then the plan's.

@@ -84,12 +84,11 @@ impl Engine {
             return Bytes(u64::MAX);
         }
         let head = device.head();
-        let left = if device.switches_to(position) {
-            self.slice(device, runs + 1)
-        } else {
-            Bytes(head.slice.0.saturating_sub(head.run.0))
-        };
-        left.max(device.depth())
+        let rest = head.slice.0.saturating_sub(head.run.0);
+        match device.switches_to(position) || rest == 0 {
+            true => self.slice(device, runs + 1),
+            false => Bytes(rest),
+        }
     }
 
     /// How long a run may get that begins now, of so many.

@@ -294,12 +294,19 @@ impl Engine {
         };
         let limit = self.depth.limit(&facts, &device).0;
         let slice = self.slice_left(next_device, next.position.0).0;
+        let slice = slice.saturating_mul(all);
         let times = if self.depth.is_for_each_device() {
             all
         } else {
             1
         };
-        let bytes = limit.saturating_mul(times).min(slice.saturating_mul(all));
+        let limit = limit.saturating_mul(times);
+        // A short window at the end of a slice would be where the next turn begins to grow.
+        let is_short = slice > limit && slice - limit < limit / 2;
+        let bytes = match is_short {
+            true => slice / 2,
+            false => slice.min(limit),
+        };
         Some(bytes.div_ceil(unit).max(1))
     }
 

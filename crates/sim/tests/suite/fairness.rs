@@ -1,7 +1,7 @@
 //! Waiting times of many readers: streams share alike, and others do not wait for a round.
 //!
-//! 64 streams keep an 8 ms / 80 MB/s disk busy in slices of 32 competitive depths, 0.26 s each; a
-//! round of all takes 17 s.
+//! 64 streams keep an 8 ms / 80 MB/s disk busy in slices of 3.0 MB, 45 ms each with the switch; a round of
+//! all takes 3 s.
 
 use forerun_baselines::METHODS;
 use forerun_core::spec::Choice;
@@ -96,7 +96,40 @@ fn a_single_read_waits_for_a_slice_not_for_a_round() {
     println!("a page waits for {} ms", wait / 1_000_000);
     assert!(wait < 525_000_000, "a page waits for {}", Nanos(wait));
     let rate = report.throughput_bytes_per_second() as f64 / 1e6;
-    assert!(rate > 74.0, "the streams get {rate:.1} MB/s");
+    assert!(rate > 64.0, "the streams get {rate:.1} MB/s");
+}
+
+/// Streams that keep up have a turn each in three seconds, where slices of three depths allow it: 64 on a
+/// disk of 15 ms and 40 MB/s take four, 256 on one of 8 ms and 80 MB/s eight, in which some have two turns.
+#[test]
+fn a_stream_waits_no_longer_than_a_round() {
+    for (readers, switching_ms, rate, bound) in [
+        (10, 8, 80, 3.0),
+        (20, 8, 80, 3.0),
+        (40, 8, 80, 3.0),
+        (64, 8, 80, 3.0),
+        (64, 4, 160, 3.1),
+        (64, 15, 40, 4.4),
+        (256, 8, 80, 11.5),
+    ] {
+        let device =
+            format!("switching(cost_ns={switching_ms}000000,rate_bytes_per_second={rate}000000)");
+        let workload = ManyReaders {
+            file_bytes: 20_000_000,
+            ..streams(readers)
+        };
+        let scene = Scene::new(
+            settings("forerun", MEMORY),
+            device::parse(&device).unwrap(),
+            &workload,
+        );
+        let report = scene.run(&mut ()).unwrap();
+        let waits = report.readers.iter().map(|reader| reader.longest_stall);
+        let longest = waits.max().unwrap().0 as f64 / 1e9;
+        let rate = report.throughput_bytes_per_second() as f64 / 1e6;
+        println!("{readers} readers of {device}: {longest:.2} s, {rate:.1} MB/s");
+        assert!(longest <= bound, "{readers} of {device}: {longest:.2} s");
+    }
 }
 
 /// A film at 1 MB/s, less than half its share of the disk, among 32 greedy streams: it waits while

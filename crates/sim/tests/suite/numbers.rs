@@ -18,7 +18,8 @@ fn megabytes_per_second(preset: &str, readers: usize) -> f64 {
 
 #[test]
 fn forerun_reaches_its_numbers() {
-    for (readers, least) in [(1, 79.0), (10, 76.0), (64, 75.0)] {
+    // A round of 64 takes three seconds, of which half a second is switching: 66.3 MB/s at best.
+    for (readers, least) in [(1, 79.0), (10, 76.0), (64, 64.0)] {
         let rate = megabytes_per_second("forerun", readers);
         assert!(
             rate >= least,

@@ -111,20 +111,19 @@ fn a_prefetch_cache_gains_and_an_order_by_streams_gains_more() {
     assert!(gain(5, 4, all) > 1.0);
 }
 
-/// The default is at least 0.98 of the best system, hints included, in all rows but these, in which
-/// two runs in turn have little memory.
+/// The default is at least 0.98 of the best system, hints included, in all rows but one, in which two
+/// runs in turn have little memory.
 #[test]
-fn the_default_is_at_least_98_percent_of_the_best_but_for_three_rows() {
+fn the_default_is_at_least_98_percent_of_the_best_but_for_one_row() {
     let mut below = Vec::new();
     for (row, case) in published().into_iter().zip(table::cases()) {
         let best = row.iter().copied().fold(0.0, f64::max);
         let forerun = row.last().copied().unwrap();
         if forerun < 0.98 * best {
             println!("{case:?}: {:.2}", forerun / best);
-            assert!(forerun > 0.8 * best, "{case:?}");
+            assert!(forerun > 0.96 * best, "{case:?}");
             below.push((case.load, case.handlers, case.memory_mib));
         }
     }
-    let two_in_16 = |handlers| (Load::TwoRand, handlers, 16);
-    assert_eq!(below, [32, 32, 200].map(two_in_16));
+    assert_eq!(below, [(Load::TwoRand, 200, 16)]);
 }
