@@ -28,13 +28,19 @@ const COPYING: &[&str] = &["memcpy", "memmove"];
 /// The argument with which it runs itself.
 const INNER: &str = "under-valgrind";
 
-/// The code that is counted: hits of single blocks all over the file.
-#[inline(never)]
-fn measured(reader: &Reader, buf: &mut [u8; BLOCK]) -> usize {
+/// Hits of single blocks all over the file.
+#[inline(always)]
+fn hits(reader: &Reader, buf: &mut [u8; BLOCK]) -> usize {
     (0..HITS)
         .map(|i| i * 389 % BLOCKS * BLOCK as u64)
         .map(|offset| reader.read_at(buf, offset).unwrap_or(0))
         .sum()
+}
+
+/// The code that is counted.
+#[inline(never)]
+fn measured(reader: &Reader, buf: &mut [u8; BLOCK]) -> usize {
+    hits(reader, buf)
 }
 
 fn inner() -> Result<(), Box<dyn Error>> {
@@ -47,6 +53,11 @@ fn inner() -> Result<(), Box<dyn Error>> {
     let mut whole = vec![0; BLOCKS as usize * BLOCK];
     for _ in 0..3 {
         assert_eq!(reader.read_at(&mut whole, 0)?, whole.len());
+    }
+    // On a busy machine a block may still be armed: its next two hits are reported.
+    for _ in 0..3 {
+        assert_eq!(hits(&reader, &mut [0; BLOCK]), HITS as usize * BLOCK);
+        driver.ledger();
     }
     let misses = driver.ledger().misses;
     let taken = measured(&reader, &mut [0; BLOCK]);
