@@ -13,8 +13,8 @@ use crate::{Engine, Placement, Profile, preset};
 
 const SECOND: u64 = 1_000_000_000;
 const BLOCKS: u64 = 1024;
-/// A read waits for no longer than this.
-const BOUND: u64 = 3 * SECOND;
+/// A read waits for no longer than this: three times a second until requests count as hanging, and its own.
+const BOUND: u64 = 3 * SECOND + SECOND / 10;
 
 /// Servers of which some objects, those below `hung`, never answer.
 struct Servers {
