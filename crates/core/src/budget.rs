@@ -1,8 +1,10 @@
-//! Shares: which part of the frames each producer of fetches may have.
+//! Budget: the part of the frames that each producer of fetches may have.
 //!
 //! Announced reads, files ahead, streams and demand reads share one memory. Each has a part that the others
 //! cannot take, so that no two of them starve a third; a producer that is not at work leaves its part to
-//! the streams, because their share is of all that is left.
+//! the streams, because their share is of all that is left. Where a plan begins while files ahead hold more
+//! than their part, the parts sum to more than the frames until those files are read or closed; the frames
+//! themselves are taken one by one, and there are no more of them.
 //!
 //! ```text
 //! frames beside bookkeeping
@@ -32,7 +34,7 @@ const RESERVE_PART: u32 = 32;
 /// .. and at most so many: 1 MiB of pages, eight reads of 128 KiB.
 const RESERVE_MAX: u32 = 256;
 
-/// The frames, and what the producers have of them.
+/// The frames, and the parts of the plan and of files ahead.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Shares {
     /// Frames beside bookkeeping.

@@ -1,10 +1,10 @@
 //! Split: which part of the memory may blocks fetched ahead keep?
 //!
 //! For reclaim methods that keep them apart ([`Reclaim::is_split`](crate::reclaim::Reclaim::is_split)),
-//! which get the split method [once](crate::reclaim::Reclaim::begin); no other code asks it. Too small a part loses blocks before their readers come, too
-//! large a one loses blocks that are read again. Li and Shen 2005, section 3.2, count both as
-//! misses on blocks that were in memory not long ago, and move the part to where their sum is
-//! least.
+//! which get the split method [once](crate::reclaim::Reclaim::begin); no other code asks it. Too small
+//! a part loses blocks before their readers come, too large a one loses blocks that are read again. Li
+//! and Shen 2005, section 3.2, count both as misses on blocks that were in memory not long ago, and
+//! move the part to where their sum is least.
 //!
 //! ```text
 //! victim    -> eviction history: file, block, whether it was unread
@@ -54,7 +54,6 @@ pub trait Split: core::fmt::Debug + Send {
     /// A block is missing that the eviction history knows.
     fn missed(&mut self, _miss: Miss) {}
     /// A frame is needed. The part of the frames, in per cent, that blocks fetched ahead may keep:
-    /// from 1 to
-    /// 99. Asked once more at the same time, it answers the same.
+    /// from 1 to 99. Asked once more at the same time, it answers the same.
     fn percent(&mut self, now: Nanos) -> u8;
 }

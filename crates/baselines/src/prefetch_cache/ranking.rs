@@ -153,8 +153,8 @@ impl Ranking {
         self.change_hints(owner, refutes) == Some(true)
     }
 
-    /// A block fetched ahead is in the prefetch cache. Whether a stream has it ahead of its reader,
-    /// who may come to it.
+    /// A block fetched ahead is in the prefetch cache. Whether it lies ahead of the reader of a stream, which
+    /// may come to it.
     pub(super) fn arrive(&mut self, owner: ReaderId, file: FileId, block: Block) -> bool {
         let Some(state) = self.owners.get_mut(&owner) else {
             return false;

@@ -252,7 +252,8 @@ impl OnDemand {
         }
     }
 
-    /// Whether a mark lies in its own window, at a place where that does not expect its reader.
+    /// Whether a mark that case 1 does not expect lies in its own window. The first block of a file is never
+    /// expected: a mark there, set where a read is as long as the window, lets the next window open.
     fn is_inside(&self, block: Block) -> bool {
         block.0 != 0 && self.inside_own(block)
     }

@@ -73,8 +73,8 @@ impl Engine {
         account.map_or(came, |account| came.max(*account))
     }
 
-    /// How long a window may be whose first request begins here: the rest of the device's slice,
-    /// and at least the depth that pays for a switch.
+    /// How long a window may be whose first request begins here: the rest of the slice of the run that it
+    /// continues, or else a slice.
     pub(super) fn slice_left(&self, device: &Device, position: u64) -> Bytes {
         if !self.holds_back(device) {
             return Bytes(u64::MAX);

@@ -301,7 +301,7 @@ impl Engine {
             1
         };
         let limit = limit.saturating_mul(times);
-        // A short window at the end of a slice would be where the next turn begins to grow.
+        // Of a slice little longer than the window, both windows get half: the next turn's would grow from a short one.
         let is_short = slice > limit && slice - limit < limit / 2;
         let bytes = match is_short {
             true => slice / 2,

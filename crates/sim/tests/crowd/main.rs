@@ -31,8 +31,8 @@ fn the_table_of_crowds_is_as_published() {
     }
 }
 
-/// A device serves a crowd nearly as well as a few: an array loses a third to rounds of three seconds over
-/// files that fill its disks, and in 16 MiB the entries of 4,096 readers take a quarter.
+/// A device serves a crowd nearly as well as a few: an array of disks that the files fill loses a third to
+/// shorter slices, and in 16 MiB the entries of 4,096 readers take a quarter.
 #[test]
 fn no_crowd_collapses_and_none_is_better_off_with_an_lru() {
     for line in GOLDEN.lines().skip(1) {

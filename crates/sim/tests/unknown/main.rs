@@ -28,7 +28,7 @@ fn the_table_of_unknown_devices_is_as_published() {
 
 /// The table's promise: within a tenth soon, within a twentieth in the long run; but for few
 /// readers of a modelled store, whose requests come back together as they went out, and for 64 of an
-/// array of disks of 1992, where a slice follows the estimate of 2 MB/s.
+/// array of disks of 1992: 0.88 in the long run.
 #[test]
 fn all_rows_but_some_of_stores_keep_the_promise() {
     let golden = include_str!("../golden/unknown_devices.txt");
