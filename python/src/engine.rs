@@ -61,15 +61,16 @@ impl Engine {
     }
 }
 
-/// The handle of a `forerun.File`, or of another class that has one.
+/// The handle of a `forerun.File`, or of another class that has one; of text that of its `buffer`.
 fn handle_of<'py>(file: &Bound<'py, PyAny>) -> PyResult<Bound<'py, Handle>> {
     if let Ok(handle) = file.cast::<Handle>() {
         return Ok(handle.clone());
     }
-    let handle = file.getattr("_handle").ok();
-    handle.and_then(|h| h.cast_into().ok()).ok_or_else(|| {
+    let has = |file: &Bound<'py, PyAny>| file.getattr("_handle").ok()?.cast_into().ok();
+    let handle = has(file).or_else(|| has(&file.getattr("buffer").ok()?));
+    handle.ok_or_else(|| {
         let kind = file.get_type();
-        PyTypeError::new_err(format!("file must be a forerun.File, not {kind}"))
+        PyTypeError::new_err(format!("file must be one of forerun.open, not {kind}"))
     })
 }
 

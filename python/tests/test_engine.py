@@ -69,7 +69,7 @@ def test_hints_are_checked(file, engine):
         other.hint([(file, 0, 1)])
     with pytest.raises(ValueError, match="offset of -1: must lie from 0"):
         engine.hint([(file, -1, 1)])
-    with pytest.raises(TypeError, match="must be a forerun.File"):
+    with pytest.raises(TypeError, match="must be one of forerun.open"):
         engine.hint([(3, 0, 1)])
     assert engine.hint([(file, 1 << 40, 1)]) == 1, "past the end: nothing to do"
     assert engine.hint([]) == 0

@@ -1,9 +1,9 @@
-"""Binary files for reading, on the engine's memory.
+"""Files without a buffer, and the names of files.
 
-`File` is an `io.RawIOBase`: `io.BufferedReader` and `io.TextIOWrapper` take it, and so does any
-library that reads from a binary file. A read is short only at the end of the file: an error behind
-bytes that were read is raised, and the position stays. Each file has one position, as files of
-`open` have: threads that share it get each byte once, in turns; `pread` and `readinto_at` have none.
+`File` is an `io.RawIOBase`, as `open(.., "rb", buffering=0)` of Python gives one. A read is short only at
+the end of the file: an error behind bytes that were read is raised, and the position stays. Each file has
+one position, as files of `open` have: threads that share it get each byte once, in turns; `pread` and
+`readinto_at` have none.
 """
 
 import errno
@@ -11,6 +11,7 @@ import io
 import os
 import re
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote_to_bytes
 
 from ._default import default_engine
 from ._forerun import Engine, Handle
@@ -21,17 +22,10 @@ if TYPE_CHECKING:
 _WHENCE = "whence of {}: must be 0, 1 or 2 (os.SEEK_SET, os.SEEK_CUR, os.SEEK_END)"
 
 
-class File(io.RawIOBase):
-    """A file open for reading. Made by `forerun.open`."""
+class ReadAt:
+    """The part of a file that has no position."""
 
-    def __init__(self, handle: Handle, name: str | bytes) -> None:
-        self._handle = handle
-        self._name = name
-
-    @property
-    def name(self) -> str | bytes:
-        """The path as it was given."""
-        return self._name
+    _handle: Handle
 
     @property
     def mode(self) -> str:
@@ -48,6 +42,30 @@ class File(io.RawIOBase):
         """The size in bytes, as of now."""
         return self._handle.size()
 
+    def readinto_at(self, buffer: "Buffer", offset: int, /) -> int:
+        """Fills a writable buffer from an offset on, and leaves the position as it is."""
+        return self._handle.readinto_at(buffer, offset)
+
+    def pread(self, length: int, offset: int, /) -> bytes:
+        """At most `length` bytes from an offset on, and leaves the position as it is."""
+        return self._handle.pread(length, offset)
+
+
+class File(ReadAt, io.RawIOBase):
+    """A file open for reading, without a buffer. Made by `forerun.open` with `buffering=0`."""
+
+    # A plain attribute, which buffers and texts look at for each line: a property is three times as slow as a line.
+    closed = False  # type: ignore[assignment]
+
+    def __init__(self, handle: Handle, name: str | bytes) -> None:
+        self._handle = handle
+        self._name = name
+
+    @property
+    def name(self) -> str | bytes:
+        """The path as it was given."""
+        return self._name
+
     def readable(self) -> bool:
         """True."""
         self._check_open()
@@ -61,14 +79,6 @@ class File(io.RawIOBase):
     def readinto(self, buffer: "Buffer", /) -> int:
         """Fills a writable buffer from the position on; the number of bytes, 0 at the end."""
         return self._handle.readinto(buffer)
-
-    def readinto_at(self, buffer: "Buffer", offset: int, /) -> int:
-        """Fills a writable buffer from an offset on, and leaves the position as it is."""
-        return self._handle.readinto_at(buffer, offset)
-
-    def pread(self, length: int, offset: int, /) -> bytes:
-        """At most `length` bytes from an offset on, and leaves the position as it is."""
-        return self._handle.pread(length, offset)
 
     def read(self, size: int | None = -1, /) -> bytes:
         """At most `size` bytes from the position on; all the rest if it is negative or None."""
@@ -108,6 +118,7 @@ class File(io.RawIOBase):
         if not self.closed:
             self._handle.close()
             super().close()
+            self.closed = True  # type: ignore[misc]
 
     def _check_open(self) -> None:
         if self.closed:
@@ -121,8 +132,8 @@ class File(io.RawIOBase):
         return f"<forerun.File {self._name!r}{' (closed)' if self.closed else ''}>"
 
 
-_SCHEMES = ("s3", "gs", "az", "http", "https")
-_ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+_SCHEMES = ("s3", "gs", "az", "http", "https", "file")
+_ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(//?)")
 
 
 def _reopen(absolute: str, name: str | bytes, position: int, engine: Engine) -> File:
@@ -131,7 +142,7 @@ def _reopen(absolute: str, name: str | bytes, position: int, engine: Engine) -> 
     return file
 
 
-def _absolute(name: str | bytes) -> str:
+def absolute(name: str | bytes) -> str:
     """The path from the root, because a child process may run in another folder; or the address."""
     text = os.fsdecode(name)
     if "\0" in text:
@@ -139,14 +150,24 @@ def _absolute(name: str | bytes) -> str:
     if not text:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
     address = _ADDRESS.match(text)
-    if address is None:
-        # A file is no folder: the system refuses it by this end.
-        return os.path.abspath(text) + ("/" if text.endswith("/") else "")
-    scheme = address[1].lower()
-    if scheme not in _SCHEMES:
+    scheme = address[1].lower() if address else ""
+    if address is None or (address[2] == "/" and scheme not in _SCHEMES):
+        return _from_root(text)
+    rest = text[address.end() :]
+    if address[2] == "/" or scheme not in _SCHEMES:
         known = ", ".join(f"{scheme}://" for scheme in _SCHEMES)
-        raise ValueError(f"address of {name!r}: must begin with {known}; a file has a path")
-    return scheme + text[len(scheme) :]
+        raise ValueError(f"address of {name!r}: must begin with {known}; other files have a path")
+    if scheme != "file":
+        return f"{scheme}://{rest}"
+    path = os.fsdecode(unquote_to_bytes(rest))
+    if "\0" in path or not path.removeprefix("localhost").startswith("/"):
+        raise ValueError(f"address of {name!r}: must be file:// and a path from the root")
+    return _from_root(path.removeprefix("localhost"))
+
+
+def _from_root(path: str) -> str:
+    # A file is no folder: the system refuses it by this end.
+    return os.path.abspath(path) + ("/" if path.endswith("/") else "")
 
 
 def open(
@@ -155,13 +176,8 @@ def open(
     *,
     engine: Engine | None = None,
 ) -> File:
-    """Opens a file, or an object by its address, with the default engine if none is given.
-
-    Addresses begin with ``s3://``, ``gs://``, ``az://``, ``https://`` or ``http://``. Raises ``ValueError`` for another
-    address, and one that names no object, ``OSError`` if the file or the object cannot be opened.
-    """
+    """Opens a file without a buffer, with the default engine if none is given."""
     if mode not in ("rb", "br"):
         raise ValueError(f"mode of {mode!r}: must be 'rb'")
     name = os.fspath(path)
-    absolute = _absolute(name)
-    return File(Handle(engine if engine is not None else default_engine(), absolute), name)
+    return File(Handle(engine if engine is not None else default_engine(), absolute(name)), name)

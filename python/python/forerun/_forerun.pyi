@@ -6,7 +6,10 @@ from typing import Any, final
 
 from typing_extensions import Buffer
 
+from io import TextIOWrapper
+
 from ._file import File
+from ._open import BufferedFile
 
 __all__ = [
     "Call",
@@ -51,7 +54,9 @@ class Engine:
     def limit_memory(self, memory: int) -> None:
         """Lowers the memory limit, or raises it up to that of the construction."""
 
-    def hint(self, order: Iterable[tuple[File | Handle, int, int]]) -> int:
+    def hint(
+        self, order: Iterable[tuple[File | BufferedFile | TextIOWrapper | Handle, int, int]]
+    ) -> int:
         """Announces reads as (file, offset, length), in the order in which they will come.
 
         Returns how many were taken. The rest can be announced once half of them has been read.
