@@ -8,18 +8,18 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use forerun_core::Bytes;
-use forerun_io::{Driver, Error, Reader};
-use pyo3::exceptions::PyTypeError;
+use forerun_io::Driver;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use crate::announced::Announced;
 use crate::calls::Calls;
 use crate::errors;
-use crate::file::Handle;
 use crate::fork::OfThisProcess;
+use crate::hint;
 use crate::ledger;
 use crate::release::{begin_the_end, is_over, over, released, wait_for_the_others};
-use crate::settings::{Choices, OFFSET_MAX, count};
+use crate::settings::{Choices, count};
 use crate::stores::Stores;
 
 /// See the [module](self).
@@ -33,6 +33,12 @@ pub(crate) struct Engine {
 }
 
 impl Engine {
+    /// The driver of this process, if there is one.
+    pub(crate) fn running_now(&self) -> Option<Arc<Running>> {
+        let slot = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        slot.as_ref().and_then(OfThisProcess::get).cloned()
+    }
+
     /// The driver of this process, and its connections.
     pub(crate) fn running(&self) -> PyResult<Arc<Running>> {
         if is_over() {
@@ -52,6 +58,7 @@ impl Engine {
             driver,
             stores,
             calls: Arc::default(),
+            announced: Announced::default(),
         });
         let mut engines = ENGINES.lock().unwrap_or_else(PoisonError::into_inner);
         engines.retain(|engine| engine.get().is_some_and(|e| e.strong_count() > 0));
@@ -61,24 +68,12 @@ impl Engine {
     }
 }
 
-/// The handle of a `forerun.File`, or of another class that has one; of text that of its `buffer`.
-fn handle_of<'py>(file: &Bound<'py, PyAny>) -> PyResult<Bound<'py, Handle>> {
-    if let Ok(handle) = file.cast::<Handle>() {
-        return Ok(handle.clone());
-    }
-    let has = |file: &Bound<'py, PyAny>| file.getattr("_handle").ok()?.cast_into().ok();
-    let handle = has(file).or_else(|| has(&file.getattr("buffer").ok()?));
-    handle.ok_or_else(|| {
-        let kind = file.get_type();
-        PyTypeError::new_err(format!("file must be one of forerun.open, not {kind}"))
-    })
-}
-
 /// The parts of an engine that no child process may use.
 pub(crate) struct Running {
     pub(crate) driver: Driver,
     pub(crate) stores: Stores,
     pub(crate) calls: Arc<Calls>,
+    pub(crate) announced: Announced,
 }
 
 impl Drop for Running {
@@ -178,40 +173,14 @@ impl Engine {
     }
 
     /// Announces reads, in the order in which they will come.
-    fn hint(&self, py: Python<'_>, order: &Bound<'_, PyAny>) -> PyResult<usize> {
-        let running = self.running()?;
-        let mut announced: Vec<(Arc<Reader>, u64, u64)> = Vec::new();
-        for item in order.try_iter()? {
-            let item = item?;
-            let (file, offset, length): (Bound<'_, PyAny>, Bound<'_, PyAny>, Bound<'_, PyAny>) =
-                item.extract()?;
-            let handle = handle_of(&file)?;
-            let handle = handle.get();
-            if !std::ptr::eq(handle.engine().get(), self) {
-                return Err(errors::value(format!(
-                    "hint of {file}: must be a file of this engine"
-                )));
-            }
-            let offset = count("offset", &offset, OFFSET_MAX)?;
-            let length = count("length", &length, OFFSET_MAX)?;
-            announced.push((handle.reader(py)?, offset, length));
-        }
-        let taken = released(py, || {
-            let order = announced.iter();
-            let order = order.map(|(reader, offset, length)| (&**reader, *offset, *length));
-            let taken = running.driver.hint(order);
-            drop(announced);
-            taken
-        })?;
-        match taken {
-            Err(Error::HintsFull { .. }) => Ok(0),
-            taken => taken.map_err(errors::of),
-        }
+    fn hint(&self, order: &Bound<'_, PyAny>) -> PyResult<usize> {
+        hint::announce(self, order)
     }
 
     /// The counters, as of now.
     fn ledger<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let running = self.running()?;
+        hint::tidy(py, &running)?;
         let counters = released(py, || running.driver.ledger())?;
         ledger::dict(py, counters)
     }

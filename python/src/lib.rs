@@ -11,6 +11,7 @@
 //! | `engine`, `file` | the classes `Engine` and `Handle` |
 //! | `origin`, `stores`, `fetch` | paths, addresses, and functions that read ranges |
 //! | `calls` | fetch functions called on threads that Python started |
+//! | `hint`, `announced` | reads announced by file or by name, and the files that are kept open for them |
 //! | `place`, `lines` | the position of a file, which threads use in turns, and its lines |
 //! | `waiting`, `release` | reads of servers, which an interrupt ends; threads without the interpreter |
 //! | `fork` | values that a child process must neither use nor drop |
@@ -23,6 +24,7 @@
 //! crate is ever copied locked (but those of [`calls`], which a child process does not use). Under a lock
 //! nothing is called, no exception is made and no object dropped: each may run Python code.
 
+mod announced;
 mod buffer;
 mod calls;
 mod engine;
@@ -30,6 +32,7 @@ mod errors;
 mod fetch;
 mod file;
 mod fork;
+mod hint;
 mod ledger;
 mod lines;
 mod origin;

@@ -5,11 +5,16 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use forerun_io::Reader;
+use forerun_io::source::Source;
 use forerun_io::source::remote::is_address;
 
+use crate::announced::Key;
 use crate::engine::Running;
 use crate::errors::OpenError;
 use crate::fetch::{Fetched, Object};
+
+/// A reader, and the source of an object, by which others are opened without a question to its server.
+pub(crate) type Opened = (Arc<Reader>, Option<Arc<dyn Source>>);
 
 /// See the [module](self).
 #[derive(Clone)]
@@ -41,23 +46,40 @@ impl Origin {
         matches!(self, Self::Address(_))
     }
 
-    /// Opens it. May wait for a server: the interpreter is released.
+    /// The source of an address that was announced by its name.
+    pub(crate) fn announced(&self, running: &Running) -> Option<Arc<dyn Source>> {
+        let Self::Address(address) = self else {
+            return None;
+        };
+        running.announced.get(&Key::Name(address.into()))?.source
+    }
+
+    /// Opens it, and the source of an object. May wait for a server: the interpreter is released.
     ///
     /// # Errors
     /// Those of the path or the server.
-    pub(crate) fn open(&self, running: &Running) -> Result<Reader, OpenError> {
+    pub(crate) fn open(&self, running: &Running) -> Result<Opened, OpenError> {
         let Running {
             driver,
             stores,
             calls,
+            announced: _,
         } = running;
-        match self {
-            Self::Path(path) => Ok(driver.open(path)?),
-            Self::Address(address) => stores.open(driver, address),
+        let (reader, source) = match self {
+            Self::Path(path) => (driver.open(path)?, None),
+            Self::Address(address) => {
+                let source = match self.announced(running) {
+                    Some(source) => source,
+                    None => stores.source(address)?,
+                };
+                (driver.open_source(source.clone())?, Some(source))
+            }
             Self::Fetched(object) => {
                 let (object, calls) = (object.clone(), calls.clone());
-                Ok(driver.open_source(Arc::new(Fetched { object, calls }))?)
+                let source = Arc::new(Fetched { object, calls });
+                (driver.open_source(source)?, None)
             }
-        }
+        };
+        Ok((Arc::new(reader), source))
     }
 }

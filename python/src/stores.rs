@@ -2,7 +2,9 @@
 //!
 //! Connections are made at the first address, with the credentials of the environment at that time.
 
-use forerun_io::{Driver, Reader};
+use std::sync::Arc;
+
+use forerun_io::source::Source;
 
 use crate::errors::OpenError;
 
@@ -14,12 +16,12 @@ pub(crate) struct Stores {
 }
 
 impl Stores {
-    /// Opens an object. May wait for its store.
+    /// An object, in the version that is there now. May wait for its store.
     ///
     /// # Errors
     /// The address is none, or those of the store.
     #[cfg(feature = "object-store")]
-    pub(crate) fn open(&self, driver: &Driver, url: &str) -> Result<Reader, OpenError> {
+    pub(crate) fn source(&self, url: &str) -> Result<Arc<dyn Source>, OpenError> {
         let client = match self.client.get() {
             Some(client) => client,
             None => {
@@ -27,12 +29,12 @@ impl Stores {
                 self.client.get_or_init(|| client)
             }
         };
-        Ok(driver.open_source(std::sync::Arc::new(client.open(url)?))?)
+        Ok(Arc::new(client.open(url)?))
     }
 
     #[cfg(not(feature = "object-store"))]
     #[expect(clippy::unused_self, reason = "the other one has a client")]
-    pub(crate) fn open(&self, _: &Driver, url: &str) -> Result<Reader, OpenError> {
+    pub(crate) fn source(&self, url: &str) -> Result<Arc<dyn Source>, OpenError> {
         let why = "this forerun was built without the feature `object-store`";
         Err(OpenError::Address(format!("{url}: {why}")))
     }

@@ -60,6 +60,8 @@ class File(ReadAt, io.RawIOBase):
     def __init__(self, handle: Handle, name: str | bytes) -> None:
         self._handle = handle
         self._name = name
+        # Whether announced reads of it outlive it: yes if it is let go of, and no if it is closed.
+        self._keeps_hints = False
 
     @property
     def name(self) -> str | bytes:
@@ -116,9 +118,15 @@ class File(ReadAt, io.RawIOBase):
     def close(self) -> None:
         """Closes the file. Again, it does nothing."""
         if not self.closed:
-            self._handle.close()
+            self._handle.close(self._keeps_hints)
             super().close()
             self.closed = True  # type: ignore[misc]
+
+    def __del__(self) -> None:
+        # Without a handle it could not be opened.
+        if hasattr(self, "_handle"):
+            self._keeps_hints = True
+            self.close()
 
     def _check_open(self) -> None:
         if self.closed:

@@ -23,6 +23,8 @@ __all__ = [
     "simulate",
 ]
 
+_Announced = File | BufferedFile | TextIOWrapper | Handle | str | bytes | PathLike[str] | PathLike[bytes]
+
 @final
 class Engine:
     """One memory limit and one set of decisions for all files opened with it.
@@ -54,12 +56,13 @@ class Engine:
     def limit_memory(self, memory: int) -> None:
         """Lowers the memory limit, or raises it up to that of the construction."""
 
-    def hint(
-        self, order: Iterable[tuple[File | BufferedFile | TextIOWrapper | Handle, int, int]]
-    ) -> int:
+    def hint(self, order: Iterable[tuple[_Announced, int, int | None]]) -> int:
         """Announces reads as (file, offset, length), in the order in which they will come.
 
-        Returns how many were taken. The rest can be announced once half of them has been read.
+        `file` is one of `forerun.open`, a path or an address, and a length of None is all the rest of it. Files of
+        names are opened side by side. Returns how many were taken. The rest can be announced once half of them has been read. A file that was announced is
+        kept open until then, unless it is closed; an object is read in the version that it had then. Announced reads
+        that come to nothing are warned of once, with the reason.
         """
 
     def ledger(self) -> dict[str, int]:
@@ -91,7 +94,7 @@ class Handle:
     def tell(self) -> int: ...
     def seek(self, offset: int, whence: int = 0) -> int: ...
     def size(self) -> int: ...
-    def close(self) -> None: ...
+    def close(self, keeps_hints: bool = False) -> None: ...
 
 @final
 class CallQueue:

@@ -45,6 +45,8 @@ class BufferedFile(ReadAt, io.BufferedIOBase):
     def __init__(self, raw: File, buffer_bytes: int = _BUFFER_BYTES) -> None:
         self._raw = raw
         self._buffer_bytes = buffer_bytes
+        # The buffer closes it when it is let go of.
+        raw._keeps_hints = True
         buffered = self._buffered = io.BufferedReader(raw, buffer_bytes)
         # Without a call in between.
         for name in ("readline", "readlines", "read1", "readinto", "readinto1", "peek"):
@@ -103,12 +105,14 @@ class BufferedFile(ReadAt, io.BufferedIOBase):
 
     def close(self) -> None:
         """Closes the file. Again, it does nothing."""
+        self._raw._keeps_hints = False
         self._buffered.close()
         self.closed = True  # type: ignore[misc]
 
     def detach(self) -> File:  # type: ignore[override]
         """The file without the buffer, whose position is behind what the buffer holds."""
         self._buffered.detach()
+        self._raw._keeps_hints = False
         return self._raw
 
     def __iter__(self) -> Any:

@@ -22,6 +22,7 @@ that lives for several epochs (`persistent_workers`) takes the next epoch to be 
 import os
 import random
 import sys
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -30,12 +31,18 @@ from typing import Any, Protocol, cast
 
 from ._default import default_engine
 from ._file import File
-from ._file import open as _open
 from ._forerun import Engine
+from ._open import BufferedFile
+from ._open import open as _open
 
-Place = tuple[File, int, int]
+Place = tuple[File | BufferedFile | str | bytes | os.PathLike[str] | os.PathLike[bytes], int, int]
+
+_Sample = tuple[int, list[Place]]
 
 _AHEAD = 1024
+
+# Samples of the first lot: as many as are opened at once.
+_FIRST = 64
 
 
 class MapDataset(Protocol):
@@ -130,7 +137,12 @@ class Sampler:
 
 
 class Announcer:
-    """Announces an order to an engine, at most `ahead` places before the reads."""
+    """Announces an order to an engine, at most `ahead` samples before the reads.
+
+    Samples that have addresses are announced by a thread, because their store is asked for each object first; at most
+    one is at work, and a sample that is read meanwhile is announced no more. The first lot is small, and each has at most as many samples as were
+    announced before, so that the first read need not wait for many.
+    """
 
     def __init__(
         self,
@@ -145,42 +157,100 @@ class Announcer:
         self._order = iter(order)
         self._locate = locate
         self._ahead = ahead
-        # Announced and not read; located and not announced.
+        self._located = 0
+        # Samples in the order: announced, being announced, to be announced, each until it is read.
+        self._lock = threading.Lock()
         self._announced: deque[int] = deque()
-        self._waiting: deque[tuple[int, list[Place]]] = deque()
+        self._leaving: deque[_Sample] = deque()
+        self._waiting: deque[_Sample] = deque()
+        self._is_leaving = False
+        # The next lot goes once so many are announced and unread.
+        self._few = 0
+        self._failure: BaseException | None = None
         self.unexpected = 0
 
     def reading(self, index: int) -> None:
         """This sample is about to be read."""
-        if not self._announced:
-            self._announce()
-        if self._announced and self._announced[0] == index:
-            self._announced.popleft()
-        else:
-            self.unexpected += 1
-            # One that was left out: the order goes on after it.
-            if index in islice(self._announced, 64):
-                while self._announced.popleft() != index:
-                    pass
-        # In lots: a hint takes the engine's lock once for all its places.
-        if len(self._announced) <= self._ahead // 2:
-            self._announce()
+        with self._lock:
+            if self._failure is not None:
+                failure, self._failure = self._failure, None
+                raise failure
+            if next(self._samples(), None) is None:
+                self._fill()
+            # In lots: a hint takes the engine's lock once for all its places.
+            lot = self._next_lot()
+        if lot and any(_is_address(place[0]) for _, places in lot for place in places):
+            threading.Thread(target=self._leave, args=(lot,), name="forerun-hint", daemon=True).start()
+        elif lot:
+            self._hand_in(lot)
+        with self._lock:
+            self._take(index)
 
-    def _announce(self) -> None:
-        missing = self._ahead - len(self._announced) - len(self._waiting)
+    def _samples(self) -> Iterator[int]:
+        yield from self._announced
+        yield from (index for index, _ in self._leaving)
+        yield from (index for index, _ in self._waiting)
+
+    def _take(self, index: int) -> None:
+        """Takes a sample out of the order, and those before it that were left out."""
+        place = next((at for at, one in enumerate(islice(self._samples(), 64)) if one == index), None)
+        if place != 0:
+            self.unexpected += 1
+        for _ in range(0 if place is None else place + 1):
+            for part in (self._announced, self._leaving, self._waiting):
+                if part:
+                    part.popleft()
+                    break
+
+    def _fill(self) -> None:
+        """Locates samples up to as many as are known already, or the first of all."""
+        known = len(self._announced) + len(self._leaving) + len(self._waiting)
+        missing = min(self._ahead - known, max(self._located, _FIRST))
         for index in islice(self._order, max(missing, 0)):
             places = self._locate(index)
             one = isinstance(places, tuple) and len(places) == 3 and isinstance(places[1], int)
             self._waiting.append((index, [places] if one else list(places)))  # type: ignore
-        lot = [place for _, places in self._waiting for place in places]
-        taken = self._engine.hint(lot) if lot else 0
-        while self._waiting and taken >= len(self._waiting[0][1]):
-            index, places = self._waiting.popleft()
-            taken -= len(places)
-            self._announced.append(index)
-        if taken and self._waiting:
-            # The engine has the first places of a sample that did not fit as a whole.
-            del self._waiting[0][1][:taken]
+            self._located += 1
+
+    def _next_lot(self) -> "list[_Sample]":
+        """The next to be announced, unless others are, or more than half of those announced is to be read."""
+        if self._is_leaving or len(self._announced) > self._few:
+            return []
+        self._fill()
+        self._leaving, self._waiting = self._waiting, deque()
+        self._is_leaving = bool(self._leaving)
+        return list(self._leaving)
+
+    def _leave(self, lot: "list[_Sample]") -> None:
+        try:
+            self._hand_in(lot)
+        except BaseException as failure:
+            self._failure = failure
+
+    def _hand_in(self, lot: "list[_Sample]") -> None:
+        taken = 0
+        try:
+            taken = self._engine.hint([place for _, places in lot for place in places])
+        finally:
+            with self._lock:
+                # Those that were read meanwhile are the first.
+                for index, places in lot[: len(lot) - len(self._leaving)]:
+                    taken -= len(places)
+                while self._leaving and taken >= len(self._leaving[0][1]):
+                    index, places = self._leaving.popleft()
+                    taken -= len(places)
+                    self._announced.append(index)
+                if taken > 0 and self._leaving:
+                    # The engine has the first places of a sample that did not fit as a whole.
+                    del self._leaving[0][1][:taken]
+                self._few = (len(self._announced) if self._leaving else self._ahead) // 2
+                self._waiting.extendleft(reversed(self._leaving))
+                self._leaving.clear()
+                self._is_leaving = False
+
+
+def _is_address(file: Any) -> bool:
+    return isinstance(file, (str, bytes)) and "://" in os.fsdecode(file)
 
 
 def _worker() -> tuple[int, int]:
@@ -298,7 +368,7 @@ def data_loader(
 
 def open_shards(
     paths: Sequence[str | os.PathLike[str]], *, engine: Engine | None = None, ahead: int = 2
-) -> Iterator[File]:
+) -> Iterator[BufferedFile]:
     """Opens files in turn, for iterable datasets and shards of webdataset, each announced whole.
 
     `ahead` files are open and announced before the one that is read. Each is closed when the next
@@ -307,7 +377,7 @@ def open_shards(
     if ahead < 0:
         raise ValueError(f"ahead of {ahead}: must be at least 0")
     engine = engine if engine is not None else default_engine()
-    opened: deque[File] = deque()
+    opened: deque[BufferedFile] = deque()
     rest = iter(paths)
     try:
         while True:
