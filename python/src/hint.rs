@@ -45,6 +45,9 @@ const THREADS_MAX: usize = 64;
 /// Paths opened at once: a local open takes some microseconds, and one of a network file system a millisecond.
 const THREADS_OF_PATHS: usize = 8;
 
+/// How far a place is put out of its turn: a quarter of the engine's window, so that none counts as left out.
+const DISORDER: usize = 16;
+
 /// A read that will come.
 struct Place {
     of: Of,
@@ -350,8 +353,11 @@ fn hand_in(
     if batch.is_empty() {
         return Ok(());
     }
-    let some = std::mem::take(batch);
+    let mut some = std::mem::take(batch);
     let (taken, last) = released(py, || {
+        if running.driver.ledger().hints_open == 0 {
+            longest_first(&mut some);
+        }
         let places = some.iter();
         let places = places.map(|(place, (reader, _), _)| (&**reader, place.offset, place.length));
         let taken = running.driver.hint(places);
@@ -376,6 +382,21 @@ fn hand_in(
         before.push(running.announced.keep(key.clone(), kept));
     }
     released(py, || drop((before, some)))
+}
+
+/// Puts the longest of the first places first: a plan begins, and cuts all its reads into pieces of the length of its
+/// first one. A sample of 200 kB behind one of 20 kB would be ten requests.
+fn longest_first(some: &mut [(&Place, Opened, Option<Key>)]) {
+    let length = |(place, (reader, _), _): &(&Place, Opened, Option<Key>)| {
+        let left = reader.size().saturating_sub(place.offset);
+        left.min(place.length)
+    };
+    let near = some.iter().take(DISORDER).enumerate();
+    // Of equal ones the first.
+    let longest = near.rev().max_by_key(|(_, one)| length(one));
+    if let Some((at, _)) = longest {
+        some[..=at].rotate_right(1);
+    }
 }
 
 /// Lets go of files whose announced reads are over.
