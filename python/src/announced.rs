@@ -13,7 +13,7 @@
 //!
 //! The lock is held with the interpreter, and no reader is dropped under it: see [`crate`].
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -69,6 +69,8 @@ pub(crate) struct Announced(Mutex<State>);
 #[derive(Default)]
 struct State {
     files: HashMap<Key, Kept>,
+    /// Their keys in the order of their last references, and those of files that are announced again or closed.
+    order: VecDeque<(u64, Key)>,
     /// How many references had ended when one more had, and when that was.
     moved: Option<(u64, Instant)>,
     /// References that were dropped, as of the last look.
@@ -103,6 +105,10 @@ impl Announced {
     pub(crate) fn keep(&self, key: Key, kept: Kept) -> Option<Kept> {
         let mut state = self.state();
         state.moved = None;
+        let before = state.files.get(&key).map(|before| before.last);
+        if before != Some(kept.last) {
+            state.order.push_back((kept.last, key.clone()));
+        }
         state.files.insert(key, kept)
     }
 
@@ -126,9 +132,20 @@ impl Announced {
         };
         state.moved = Some((ended, since));
         let all = ended == ledger.hints || now.duration_since(since) >= IDLE_MAX;
-        let is_over = |_: &Key, kept: &mut Kept| all || ended > kept.last + ORDER_WINDOW;
-        let over = state.files.extract_if(is_over);
-        over.map(|(_, kept)| kept).collect()
+        let mut over = Vec::new();
+        while let Some((last, key)) = state.order.pop_front() {
+            if !all && ended <= last + ORDER_WINDOW {
+                state.order.push_front((last, key));
+                break;
+            }
+            if let Some(kept) = state.files.remove(&key) {
+                match kept.last > last {
+                    true => drop(state.files.insert(key, kept)),
+                    false => over.push(kept),
+                }
+            }
+        }
+        over
     }
 
     /// How many references were dropped since the last look, and whether a file was closed since then.

@@ -1,7 +1,13 @@
 """Reads announced by file and by name: they outlive the file, and none is dropped in silence."""
 
 import gc
+import itertools
 import os
+import pathlib
+import pickle
+import random
+import sys
+import types
 import warnings
 
 import pytest
@@ -182,3 +188,184 @@ def test_samples_in_many_files_are_read_as_announced(paths, engine, location, ah
     ledger = engine.ledger()
     assert ledger["hints_dropped"] == 0
     assert ledger["hints"] >= 3 * SAMPLES
+
+
+class StandIn:
+    """`torch.utils.data.DataLoader` in one process for each worker, one read after the other."""
+
+    def __init__(self, dataset, *, batch_size=1, sampler=None, batch_sampler=None, drop_last=False, num_workers=0, **_):
+        self.dataset, self.workers = dataset, max(num_workers, 1)
+        self.batches = batch_sampler
+        if batch_sampler is None:
+            assert batch_size is None and not drop_last
+            self.batches = sampler
+        self.copies = [pickle.loads(pickle.dumps(dataset)) for _ in range(self.workers)]
+
+    def __iter__(self):
+        for number, batch in enumerate(self.batches):
+            batch = pickle.loads(pickle.dumps(batch))
+            dataset = self.copies[number % self.workers]
+            yield dataset[batch] if isinstance(batch, int) else [dataset[index] for index in batch]
+
+
+@pytest.fixture
+def torch(monkeypatch):
+    data = types.ModuleType("torch.utils.data")
+    data.DataLoader = StandIn
+    data.get_worker_info = lambda: None
+    for name in ("torch", "torch.utils"):
+        monkeypatch.setitem(sys.modules, name, types.ModuleType(name))
+    monkeypatch.setitem(sys.modules, "torch.utils.data", data)
+
+
+@pytest.fixture
+def folder(tmp_path, content):
+    for number in range(60):
+        path = tmp_path / "images" / f"class{number % 3}" / f"{number}.bin"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content[number * 100 :][: 5000 + number])
+    return tmp_path / "images"
+
+
+ORDERS = {
+    "weighted": lambda: random.Random(3).choices(range(60), k=90),
+    "few": lambda: [5, 1],
+    "none": lambda: [],
+    "reversed": lambda: list(range(60))[::-1],
+}
+
+
+@pytest.mark.parametrize("workers", [0, 1, 3])
+@pytest.mark.parametrize("batch_size", [None, 1, 7])
+@pytest.mark.parametrize("order", ORDERS)
+def test_any_sampler_is_announced_to_the_worker_that_reads(torch, folder, workers, batch_size, order):
+    order = ORDERS[order]()
+    engine = forerun.Engine(memory=16 << 20)
+    dataset = forerun.torch.Folder(folder, engine=engine)
+    loader = forerun.torch.data_loader(
+        dataset, sampler=order, batch_size=batch_size, num_workers=workers, engine=engine, ahead=16
+    )
+    for _ in range(2):
+        read = list(loader)
+        read = read if batch_size is None else [sample for batch in read for sample in batch]
+        paths = [dataset.samples[index] for index in order]
+        assert read == [(pathlib.Path(path).read_bytes(), target) for path, target in paths]
+    announcers = [copy.announcer() for copy in loader.copies]
+    assert {one.unexpected for one in announcers if one} <= {0}
+    assert not any(one._announced or one._waiting for one in announcers if one)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_batches_of_any_size_are_announced_and_one_epoch_may_end_early(torch, folder, workers):
+    batches = [[1, 2, 3], [4], [5, 6], [7, 8, 9, 10, 11], [0]] * 3
+    engine = forerun.Engine(memory=16 << 20)
+    dataset = forerun.torch.Folder(folder, engine=engine)
+    loader = forerun.torch.data_loader(
+        dataset, batch_sampler=batches, num_workers=workers, engine=engine, ahead=8
+    )
+    for stop in (5, 100):
+        read = [len(batch) for batch, _ in zip(loader, range(stop))]
+        assert read == [len(batch) for batch in batches][:stop]
+    assert {copy.announcer().unexpected for copy in loader.copies} == {0}
+
+
+def test_a_sampler_without_an_end_is_asked_as_far_as_is_announced(torch, folder):
+    asked = []
+
+    def endless():
+        for number in itertools.count():
+            asked.append(number)
+            yield number % 60
+
+    class Endless:
+        __iter__ = staticmethod(endless)
+
+    loader = forerun.torch.data_loader(
+        forerun.torch.Folder(folder), sampler=Endless(), batch_size=4, num_workers=2, ahead=16
+    )
+    assert len(list(itertools.islice(loader, 10))) == 10
+    # Ten batches, and four ahead of each of two workers.
+    assert len(asked) == (10 + 2 * 4) * 4
+
+
+def test_a_folder_has_its_classes_and_samples_as_image_folders_have(folder):
+    dataset = forerun.torch.Folder(folder, target_transform=lambda target: -target, transform=len)
+    assert dataset.classes == ["class0", "class1", "class2"]
+    assert dataset.class_to_idx == {"class0": 0, "class1": 1, "class2": 2}
+    assert len(dataset) == 60 and dataset.targets.count(1) == 20
+    path, target = dataset.samples[30]
+    assert (target, dataset[30]) == (1, (os.path.getsize(path), -1))
+    with pytest.raises(FileNotFoundError):
+        forerun.torch.Folder(folder / "missing")
+
+
+class Images:
+    """As `ImageFolder`: paths, and a loader that is given one."""
+
+    def __init__(self, folder, engine):
+        self.imgs = [(str(path), 0) for path in sorted(folder.rglob("*.bin"))]
+        self.engine = engine
+
+    def __len__(self):
+        return len(self.imgs)
+
+    def __getitem__(self, index):
+        return read(self.imgs[index][0], self.engine)
+
+
+class Subset:
+    def __init__(self, dataset, indices):
+        self.dataset, self.indices = dataset, indices
+
+    def __len__(self):
+        return len(self.indices)
+
+    def __getitem__(self, index):
+        return self.dataset[self.indices[index]]
+
+
+class Both:
+    """As `ConcatDataset`."""
+
+    def __init__(self, *datasets):
+        self.datasets = datasets
+        self.cumulative_sizes = list(itertools.accumulate(len(one) for one in datasets))
+
+    def __len__(self):
+        return self.cumulative_sizes[-1]
+
+    def __getitem__(self, index):
+        first = len(self.datasets[0])
+        return self.datasets[0][index] if index < first else self.datasets[1][index - first]
+
+
+def test_a_data_set_says_itself_where_its_samples_lie(torch, folder):
+    engine = forerun.Engine(memory=16 << 20)
+    images = Images(folder, engine)
+    dataset = Both(Subset(images, [3, 1, 2]), images)
+    loader = forerun.torch.data_loader(dataset, sampler=range(len(dataset)), engine=engine)
+    assert [batch[0] for batch in loader] == [dataset[index] for index in range(len(dataset))]
+    assert engine.ledger()["hints_read"] > 0 and loader.copies[0].announcer().unexpected == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "kind", "message"),
+    [
+        ({"sampler": [0], "shuffle": True}, ValueError, "shuffle given with an order of its own"),
+        ({"sampler": [0], "rank": 1}, ValueError, "rank given with an order of its own"),
+        ({"batch_sampler": [[0]], "world_size": 2}, ValueError, "world_size given with an order"),
+        ({"batch_sampler": [[0]], "sampler": [0]}, ValueError, "batch_sampler excludes sampler"),
+        ({"batch_sampler": [[0]], "batch_size": 2}, ValueError, "batch_sampler excludes sampler"),
+        ({"batch_size": None}, ValueError, "batch_size of None: must be at least 1"),
+        ({"sampler": [0], "batch_size": 0}, ValueError, "batch_size of 0: must be at least 1"),
+        ({"sampler": [0], "ahead": 0}, ValueError, "ahead of 0: must be at least 1"),
+    ],
+)
+def test_orders_that_contradict_each_other_are_refused(torch, folder, options, kind, message):
+    with pytest.raises(kind, match=message):
+        forerun.torch.data_loader(forerun.torch.Folder(folder), **options)
+
+
+def test_a_data_set_that_does_not_say_where_its_samples_lie_is_refused_by_its_type(torch):
+    with pytest.raises(TypeError, match="dataset of type list: has none of locate, samples and imgs"):
+        forerun.torch.data_loader([1, 2, 3])
