@@ -19,10 +19,15 @@ use crate::fork::OfThisProcess;
 use crate::hint;
 use crate::ledger;
 use crate::release::{begin_the_end, is_over, over, released, wait_for_the_others};
-use crate::settings::{Choices, count};
+use crate::settings::{Choices, size};
 use crate::stores::Stores;
 
-/// See the [module](self).
+/// One memory limit and one set of decisions for all files opened with it.
+///
+/// `memory` is in bytes or a size as "1GiB", 256 MiB if not given. `preset` is a name of `forerun list presets`.
+/// `profile` has the costs of a device, as `tomllib` reads them from a file of `forerun profile`;
+/// they are estimated from reads if not given. `emulate` puts a slow device in front of the real one, as
+/// (nanoseconds for a switch, bytes per second).
 #[pyclass(frozen, weakref, module = "forerun")]
 pub(crate) struct Engine {
     choices: Choices,
@@ -121,7 +126,7 @@ impl Engine {
         memory: Option<&Bound<'_, PyAny>>,
         preset: &str,
         profile: Option<&Bound<'_, PyAny>>,
-        emulate: Option<(Bound<'_, PyAny>, Bound<'_, PyAny>)>,
+        emulate: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         let usual = MEMORY.into_pyobject(py)?.into_any();
         let choices = Choices::new(memory.unwrap_or(&usual), preset, profile, emulate)?;
@@ -163,16 +168,21 @@ impl Engine {
         Some((device.switching().0, device.bytes_per_second()))
     }
 
-    /// Lowers the memory limit, or raises it up to that of the construction.
+    /// Lowers the memory limit, in bytes or as "1GiB", or raises it up to that of the construction.
     fn limit_memory(&self, py: Python<'_>, memory: &Bound<'_, PyAny>) -> PyResult<()> {
-        let memory = count("memory", memory, u64::MAX)?;
+        let memory = size("memory", memory)?;
         let running = self.running()?;
         released(py, || running.driver.limit_memory(Bytes(memory)))?.map_err(errors::of)?;
         self.limit.store(memory, Ordering::Relaxed);
         Ok(())
     }
 
-    /// Announces reads, in the order in which they will come.
+    /// Announces reads as (file, offset, length), in the order in which they will come.
+    ///
+    /// `file` is one of `forerun.open`, a path or an address, and a length of None is all the rest of it. Files of
+    /// names are opened side by side. Returns how many were taken. The rest can be announced once half of them has been
+    /// read. A file that was announced is kept open until then, unless it is closed; an object is read in the version
+    /// that it had then. Announced reads that come to nothing are warned of once, with the reason.
     fn hint(&self, order: &Bound<'_, PyAny>) -> PyResult<usize> {
         hint::announce(self, order)
     }

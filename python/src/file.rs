@@ -34,7 +34,7 @@ const REQUESTS_MAX: u32 = 1024;
 /// `errno(3)`: the object was replaced.
 const ESTALE: i32 = 116;
 
-/// See the [module](self).
+/// An open file with a position, which `forerun.File` has.
 #[pyclass(frozen, module = "forerun")]
 pub(crate) struct Handle {
     engine: Py<Engine>,

@@ -16,6 +16,7 @@
 //! | `waiting`, `release` | reads of servers, which an interrupt ends; threads without the interpreter |
 //! | `fork` | values that a child process must neither use nor drop |
 //! | `buffer` | a writable buffer of Python as bytes; the only unsafe code |
+//! | `log` | messages of the engine on stderr |
 //! | `settings`, `errors`, `ledger` | values of Python from and to those of the libraries |
 //! | `simulate`, `reproduce` | presets over a trace or a workload; the claims of a paper |
 //!
@@ -35,6 +36,7 @@ mod fork;
 mod hint;
 mod ledger;
 mod lines;
+mod log;
 mod origin;
 mod place;
 mod release;
@@ -55,9 +57,14 @@ mod _forerun {
     #[pymodule_export]
     use crate::file::Handle;
     #[pymodule_export]
+    use crate::log::log;
+    #[pymodule_export]
     use crate::release::forked;
     #[pymodule_export]
     use crate::reproduce::reproduce;
     #[pymodule_export]
     use crate::simulate::simulate;
+    #[pymodule_export]
+    #[expect(non_upper_case_globals, reason = "a name of Python's")]
+    const __version__: &str = env!("CARGO_PKG_VERSION");
 }
