@@ -5,6 +5,8 @@
 The store is `forerun-bed store`: 30 ms to the first byte, 80 MB/s a connection, 400 MB/s. Objects have 20 to 200 kB. Ways
 take turns, each in processes of its own, and medians of --turns are printed. Beside forerun's loader:
 
+    forerun           objects that were listed once: `forerun.torch.Folder` of a prefix
+    by addresses      the same, and the store is asked for each object before it is read
     s3fs in order     `cat_file` of one object after the other, in each worker
     by hand           64 requests at once in all workers together, as one connection each that is kept
 
@@ -75,12 +77,14 @@ class Folder:
         return self.paths[index], 0, None
 
 
-def by_forerun(job):
+def by_forerun(job, is_listed=True):
     import forerun
     import forerun.torch
 
     engine = forerun.Engine(memory=job["memory"] // job["workers"])
     dataset = Folder(job["keys"], engine)
+    if is_listed:
+        dataset.paths = forerun.listed(f"s3://{BUCKET}", engine=engine)
     plan = forerun.torch.Plan(len(dataset), seed=1, batch_size=32)
     worker = job["worker"], job["workers"]
     yield 0
@@ -127,7 +131,11 @@ def mine(job):
         yield from order[job["worker"] :: job["workers"]]
 
 
-WAYS = {"forerun": by_forerun, "s3fs in order": by_s3fs, "by hand": by_hand}
+def by_addresses(job):
+    return by_forerun(job, is_listed=False)
+
+
+WAYS = {"forerun": by_forerun, "by addresses": by_addresses, "s3fs in order": by_s3fs, "by hand": by_hand}
 
 
 def work(job):

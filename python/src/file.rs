@@ -197,7 +197,7 @@ fn open(py: Python<'_>, engine: &Py<Engine>, origin: &Origin) -> PyResult<Arc<Re
     }
     hint::tidy(py, &running)?;
     let origin = origin.clone();
-    let may_wait = origin.is_address() && origin.announced(&running).is_none();
+    let may_wait = origin.asks() && origin.announced(&running).is_none();
     let work = move || {
         let reader = origin.open(&running);
         // The last one ends the engine, which waits for its requests in flight.
@@ -219,8 +219,15 @@ fn offset_of(given: &Bound<'_, PyAny>) -> PyResult<u64> {
 #[pymethods]
 impl Handle {
     #[new]
-    fn new(py: Python<'_>, engine: Py<Engine>, path: PathBuf) -> PyResult<Self> {
-        Self::of(py, engine, Origin::of(path))
+    #[pyo3(signature = (engine, path, version=None))]
+    fn new(
+        py: Python<'_>,
+        engine: Py<Engine>,
+        path: PathBuf,
+        version: Option<(u64, String)>,
+    ) -> PyResult<Self> {
+        let version = version.map(|(bytes, version)| (bytes, version.into()));
+        Self::of(py, engine, Origin::of(path, version))
     }
 
     /// An object of which `function(start, end)` returns the bytes of a range.

@@ -37,6 +37,7 @@ use crate::file::Handle;
 use crate::origin::{Opened, Origin};
 use crate::release::{is_main_thread, released};
 use crate::settings::{OFFSET_MAX, count};
+use crate::stores::Version;
 use crate::waiting::SIGNALS_EVERY;
 
 /// Files opened at once: as many as questions to a store are under way.
@@ -47,6 +48,9 @@ const THREADS_OF_PATHS: usize = 8;
 
 /// How far a place is put out of its turn: a quarter of the engine's window, so that none counts as left out.
 const DISORDER: usize = 16;
+
+/// A path or an address, and its version if it was listed.
+type Name = (PathBuf, Option<Version>);
 
 /// A read that will come.
 struct Place {
@@ -72,8 +76,8 @@ fn handle_of<'py>(file: &Bound<'py, PyAny>) -> Option<Bound<'py, Handle>> {
     has(file).or_else(|| has(&file.getattr("buffer").ok()?))
 }
 
-/// The path from the root, or the address; none if it is no name.
-fn name_of(file: &Bound<'_, PyAny>) -> PyResult<Option<PathBuf>> {
+/// The path from the root, or the address, and the version of one that was listed; none if it is no name.
+fn name_of(file: &Bound<'_, PyAny>) -> PyResult<Option<Name>> {
     static ABSOLUTE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let is_name = file.is_instance_of::<PyString>()
         || file.is_instance_of::<PyBytes>()
@@ -82,20 +86,27 @@ fn name_of(file: &Bound<'_, PyAny>) -> PyResult<Option<PathBuf>> {
         return Ok(None);
     }
     let absolute = ABSOLUTE.import(file.py(), "forerun._file", "absolute")?;
-    absolute.call1((file,))?.extract().map(Some)
+    let path = absolute.call1((file,))?.extract()?;
+    let version = match file.is_exact_instance_of::<PyString>() {
+        true => None,
+        false => file.getattr("_version").ok(),
+    };
+    let version: Option<(u64, String)> = version.map_or(Ok(None), |version| version.extract())?;
+    let version = version.map(|(bytes, version)| (bytes, version.into()));
+    Ok(Some((path, version)))
 }
 
 /// The order as it was given.
 struct Order {
     places: Vec<Place>,
-    names: Vec<PathBuf>,
+    names: Vec<Name>,
 }
 
 impl Order {
     fn of(engine: &Engine, given: &Bound<'_, PyAny>) -> PyResult<Self> {
         let py = given.py();
         let mut places = Vec::new();
-        let mut numbers: HashMap<PathBuf, usize> = HashMap::new();
+        let mut numbers: HashMap<Name, usize> = HashMap::new();
         let items = given.try_iter().map_err(|_| {
             let kind = given.get_type();
             PyTypeError::new_err(format!(
@@ -140,7 +151,7 @@ impl Order {
                 },
             });
         }
-        let mut names = vec![PathBuf::new(); numbers.len()];
+        let mut names = vec![Name::default(); numbers.len()];
         for (name, number) in numbers {
             names[number] = name;
         }
@@ -161,18 +172,18 @@ type Answer = (usize, Result<Opened, OpenError>);
 
 impl Opening {
     /// Begins to open those that are not kept.
-    fn start(running: &Arc<Running>, names: &[PathBuf]) -> PyResult<Self> {
+    fn start(running: &Arc<Running>, names: &[Name]) -> PyResult<Self> {
         let mut opened = Vec::with_capacity(names.len());
         let mut origins = Vec::new();
         let mut most = THREADS_OF_PATHS;
-        for (number, name) in names.iter().enumerate() {
-            let origin = Origin::of(name.clone());
-            // A path may be another file by now.
-            let kept = origin.is_address().then(|| Key::Name(name.clone()));
+        for (number, (name, version)) in names.iter().enumerate() {
+            let origin = Origin::of(name.clone(), version.clone());
+            // Another file may have a path by now, and a listed version is opened without a question.
+            let kept = origin.asks().then(|| Key::Name(name.clone()));
             let kept = kept.and_then(|key| running.announced.get(&key));
             opened.push(kept.map(|kept| Ok((kept.reader, kept.source))));
             if opened[number].is_none() {
-                if origin.is_address() {
+                if origin.asks() {
                     most = THREADS_MAX;
                 }
                 origins.push((number, origin));
@@ -291,11 +302,12 @@ fn all_of(
     let mut outcome = Outcome::default();
     let mut batch: Vec<(&Place, Opened, Option<Key>)> = Vec::new();
     let room = Announced::files_max();
+    let mut begins = released(py, || running.driver.ledger().hints_open == 0)?;
     for place in &order.places {
         let (opened, key) = match &place.of {
             Of::File(reader, key) => ((reader.clone(), None), key.clone()),
             Of::Name(number) => {
-                let name = &order.names[*number];
+                let (name, _) = &order.names[*number];
                 let key = Key::Name(name.clone());
                 let is_kept = running.announced.get(&key).is_some();
                 if !is_kept && running.announced.len() + batch.len() >= room {
@@ -306,8 +318,11 @@ fn all_of(
                     }
                 }
                 if opening.opened[*number].is_none() {
-                    // What is open need not wait for what is not.
-                    hand_in(py, running, &mut batch, &mut outcome)?;
+                    // What is open need not wait for what is not, but for the longest of the first.
+                    if !begins || batch.len() >= DISORDER {
+                        begins = false;
+                        hand_in(py, running, &mut batch, &mut outcome)?;
+                    }
                     if outcome.is_full {
                         break;
                     }

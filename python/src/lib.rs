@@ -9,15 +9,14 @@
 //! | module | content |
 //! | --- | --- |
 //! | `engine`, `file` | the classes `Engine` and `Handle` |
-//! | `origin`, `stores`, `fetch` | paths, addresses, and functions that read ranges |
+//! | `origin`, `stores`, `listed`, `fetch` | paths, addresses, listings, and functions that read ranges |
 //! | `calls` | fetch functions called on threads that Python started |
 //! | `hint`, `announced` | reads announced by file or by name, and the files that are kept open for them |
 //! | `place`, `lines` | the position of a file, which threads use in turns, and its lines |
 //! | `waiting`, `release` | reads of servers, which an interrupt ends; threads without the interpreter |
 //! | `fork` | values that a child process must neither use nor drop |
 //! | `buffer` | a writable buffer of Python as bytes; the only unsafe code |
-//! | `log` | messages of the engine on stderr |
-//! | `settings`, `errors`, `ledger` | values of Python from and to those of the libraries |
+//! | `settings`, `errors`, `ledger`, `log` | values of Python from and to those of the libraries; messages |
 //! | `simulate`, `reproduce` | presets over a trace or a workload; the claims of a paper |
 //!
 //! The interpreter is released around every read, open, hint and simulation, and held while a
@@ -36,6 +35,7 @@ mod fork;
 mod hint;
 mod ledger;
 mod lines;
+mod listed;
 mod log;
 mod origin;
 mod place;
@@ -56,6 +56,8 @@ mod _forerun {
     use crate::engine::{Engine, finish_engines};
     #[pymodule_export]
     use crate::file::Handle;
+    #[pymodule_export]
+    use crate::listed::listed;
     #[pymodule_export]
     use crate::log::log;
     #[pymodule_export]

@@ -12,6 +12,7 @@ use crate::announced::Key;
 use crate::engine::Running;
 use crate::errors::OpenError;
 use crate::fetch::{Fetched, Object};
+use crate::stores::Version;
 
 /// A reader, and the source of an object, by which others are opened without a question to its server.
 pub(crate) type Opened = (Arc<Reader>, Option<Arc<dyn Source>>);
@@ -20,15 +21,16 @@ pub(crate) type Opened = (Arc<Reader>, Option<Arc<dyn Source>>);
 #[derive(Clone)]
 pub(crate) enum Origin {
     Path(PathBuf),
-    Address(String),
+    /// In a version that was listed, if there is one.
+    Address(String, Option<Version>),
     Fetched(Arc<Object>),
 }
 
 impl Origin {
     /// A path or an address.
-    pub(crate) fn of(path: PathBuf) -> Self {
+    pub(crate) fn of(path: PathBuf, version: Option<Version>) -> Self {
         match path.to_str().filter(|text| is_address(text)) {
-            Some(address) => Self::Address(address.to_owned()),
+            Some(address) => Self::Address(address.to_owned(), version),
             None => Self::Path(path),
         }
     }
@@ -36,19 +38,19 @@ impl Origin {
     pub(crate) fn name(&self) -> OsString {
         match self {
             Self::Path(path) => path.clone().into(),
-            Self::Address(address) => address.into(),
+            Self::Address(address, _) => address.into(),
             Self::Fetched(object) => object.name.to_string().into(),
         }
     }
 
     /// Whether a server is asked where it is opened.
-    pub(crate) fn is_address(&self) -> bool {
-        matches!(self, Self::Address(_))
+    pub(crate) fn asks(&self) -> bool {
+        matches!(self, Self::Address(_, None))
     }
 
     /// The source of an address that was announced by its name.
     pub(crate) fn announced(&self, running: &Running) -> Option<Arc<dyn Source>> {
-        let Self::Address(address) = self else {
+        let Self::Address(address, None) = self else {
             return None;
         };
         running.announced.get(&Key::Name(address.into()))?.source
@@ -67,10 +69,10 @@ impl Origin {
         } = running;
         let (reader, source) = match self {
             Self::Path(path) => (driver.open(path)?, None),
-            Self::Address(address) => {
+            Self::Address(address, version) => {
                 let source = match self.announced(running) {
                     Some(source) => source,
-                    None => stores.source(address)?,
+                    None => stores.source(address, version.as_ref())?,
                 };
                 (driver.open_source(source.clone())?, Some(source))
             }

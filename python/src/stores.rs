@@ -5,8 +5,12 @@
 use std::sync::Arc;
 
 use forerun_io::source::Source;
+use forerun_io::source::tree::Tree;
 
 use crate::errors::OpenError;
+
+/// Size and version of an object, as a listing told them.
+pub(crate) type Version = (u64, Arc<str>);
 
 /// See the [module](self).
 #[derive(Default)]
@@ -16,26 +20,62 @@ pub(crate) struct Stores {
 }
 
 impl Stores {
-    /// An object, in the version that is there now. May wait for its store.
+    #[cfg(feature = "object-store")]
+    fn client(&self) -> Result<&forerun_store::Client, OpenError> {
+        match self.client.get() {
+            Some(client) => Ok(client),
+            None => {
+                let client = forerun_store::Client::new(forerun_store::Limits::default())?;
+                Ok(self.client.get_or_init(|| client))
+            }
+        }
+    }
+
+    /// An object, in a version that a listing told or the one that is there now. May wait for its store.
     ///
     /// # Errors
     /// The address is none, or those of the store.
     #[cfg(feature = "object-store")]
-    pub(crate) fn source(&self, url: &str) -> Result<Arc<dyn Source>, OpenError> {
-        let client = match self.client.get() {
-            Some(client) => client,
-            None => {
-                let client = forerun_store::Client::new(forerun_store::Limits::default())?;
-                self.client.get_or_init(|| client)
-            }
-        };
-        Ok(Arc::new(client.open(url)?))
+    pub(crate) fn source(
+        &self,
+        url: &str,
+        version: Option<&Version>,
+    ) -> Result<Arc<dyn Source>, OpenError> {
+        let client = self.client()?;
+        Ok(Arc::new(match version {
+            Some((bytes, version)) => client.open_version(url, *bytes, version)?,
+            None => client.open(url)?,
+        }))
+    }
+
+    /// The objects below an address. Waits for its store.
+    ///
+    /// # Errors
+    /// The address is none, or those of the store.
+    #[cfg(feature = "object-store")]
+    pub(crate) fn tree(&self, url: &str) -> Result<Box<dyn Tree>, OpenError> {
+        Ok(Box::new(self.client()?.tree(url)?))
     }
 
     #[cfg(not(feature = "object-store"))]
     #[expect(clippy::unused_self, reason = "the other one has a client")]
-    pub(crate) fn source(&self, url: &str) -> Result<Arc<dyn Source>, OpenError> {
-        let why = "this forerun was built without the feature `object-store`";
-        Err(OpenError::Address(format!("{url}: {why}")))
+    pub(crate) fn tree(&self, url: &str) -> Result<Box<dyn Tree>, OpenError> {
+        Err(without(url))
     }
+
+    #[cfg(not(feature = "object-store"))]
+    #[expect(clippy::unused_self, reason = "the other one has a client")]
+    pub(crate) fn source(
+        &self,
+        url: &str,
+        _: Option<&Version>,
+    ) -> Result<Arc<dyn Source>, OpenError> {
+        Err(without(url))
+    }
+}
+
+#[cfg(not(feature = "object-store"))]
+fn without(url: &str) -> OpenError {
+    let why = "this forerun was built without the feature `object-store`";
+    OpenError::Address(format!("{url}: {why}"))
 }

@@ -7,6 +7,8 @@ import pickle
 import random
 import re
 import threading
+import urllib.parse
+import xml.sax.saxutils
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
@@ -15,6 +17,10 @@ import forerun
 import forerun.torch
 
 SETTINGS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_PROFILE")
+
+
+def tag_of(content):
+    return '"' + hashlib.sha256(content).hexdigest() + '"'
 
 
 class Bucket(BaseHTTPRequestHandler):
@@ -31,13 +37,37 @@ class Bucket(BaseHTTPRequestHandler):
         self.answer(is_head=True)
 
     def do_GET(self):
+        path, _, query = self.path.partition("?")
+        if "list-type=2" in query:
+            return self.list(path, urllib.parse.parse_qs(query))
         self.answer(is_head=False)
+
+    def list(self, bucket, query):
+        begin = f"{bucket.rstrip('/')}/{query.get('prefix', [''])[0]}"
+        below = {name: len(begin) for name in self.server.objects if name.startswith(begin)}
+        if "delimiter" not in query:
+            below = {name: len(name) for name in below}
+        folders = {name[: name.index("/", at) + 1] for name, at in below.items() if "/" in name[at:]}
+        key = lambda name: xml.sax.saxutils.escape(name.split("/", 2)[2])  # noqa: E731
+        rows = [f"<CommonPrefixes><Prefix>{key(name)}</Prefix></CommonPrefixes>" for name in sorted(folders)]
+        for name in sorted(name for name, at in below.items() if "/" not in name[at:]):
+            content = self.server.objects[name]
+            rows.append(
+                f"<Contents><Key>{key(name)}</Key><Size>{len(content)}</Size><ETag>{tag_of(content)}</ETag>"
+                "<LastModified>2024-01-01T00:00:00.000Z</LastModified></Contents>"
+            )
+        truncated = "<IsTruncated>false</IsTruncated>"
+        body = f"<ListBucketResult>{truncated}{''.join(rows)}</ListBucketResult>".encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
 
     def answer(self, is_head):
         content = self.server.objects.get(self.path)
         if content is None:
             return self.refuse(404)
-        tag = '"' + hashlib.sha256(content).hexdigest() + '"'
+        tag = tag_of(content)
         if self.headers.get("If-Match", tag) != tag:
             return self.refuse(412)
         asked = re.fullmatch(r"bytes=(\d+)-(\d+)", self.headers.get("Range", ""))
@@ -236,3 +266,41 @@ def test_a_data_set_with_an_object_that_is_missing_is_read_up_to_it(server, samp
         forerun.open(samples[9], engine=engine)
     with forerun.open(samples[10], engine=engine) as file:
         assert file.read() == sample(server, samples[10])
+
+
+def test_objects_of_a_listing_are_opened_without_a_question(server, samples, engine):
+    listed = forerun.listed("s3://bucket/samples", engine=engine)
+    assert sorted(samples) == listed
+    assert [one.size for one in listed] == [len(sample(server, one)) for one in listed]
+    assert engine.hint([(one, 0, None) for one in listed]) == 64
+    for one in listed:
+        with forerun.open(one, engine=engine) as file:
+            copy = pickle.loads(pickle.dumps(file))
+            assert (file.size, file.read()) == (one.size, sample(server, one))
+            assert copy.read(5) == sample(server, one)[:5]
+    assert server.heads == [] and engine.ledger()["misses"] == 0
+    # That version alone.
+    server.objects["/bucket/samples/0"] = b"new"
+    again = pickle.loads(pickle.dumps(listed[0]))
+    assert (again, again.size, again.version) == (listed[0], listed[0].size, listed[0].version)
+    with forerun.open(again, engine=forerun.Engine(memory=4 << 20)) as file:
+        with pytest.raises(OSError) as raised:
+            file.read()
+    assert raised.value.errno == errno.ESTALE
+
+
+def test_a_folder_of_objects_is_a_data_set(server, engine, content):
+    names = [f"{kind}/{deep}{number}" for kind in "ab" for deep in ("", "x/") for number in range(5)]
+    for name in names:
+        server.objects[f"/bucket/set/{name}"] = name.encode() * 100
+    dataset = forerun.torch.Folder("s3://bucket/set/", engine=engine)
+    assert dataset.classes == ["a", "b"]
+    assert [path for path, _ in dataset.samples] == [f"s3://bucket/set/{name}" for name in sorted(names)]
+    assert [dataset[index][0] for index in range(20)] == [name.encode() * 100 for name in sorted(names)]
+    assert server.heads == []
+
+
+@pytest.mark.parametrize("address", ["s3://bucket/nothing", "http://127.0.0.1:1/", "/a/path", "s3:///x"])
+def test_what_cannot_be_listed_is_refused_with_its_address(server, engine, address):
+    with pytest.raises((ValueError, OSError), match=re.escape(address.rstrip("/"))):
+        forerun.listed(address, engine=engine)

@@ -176,6 +176,24 @@ impl Client {
         Ok(Object::new(self, store, &address, meta.size, version))
     }
 
+    /// Opens the version of an object that a listing told ([`Stat::version`]), without a question to its store.
+    ///
+    /// # Errors
+    /// The address is none.
+    ///
+    /// [`Stat::version`]: forerun_io::source::tree::Stat
+    pub fn open_version(&self, url: &str, bytes: u64, version: &str) -> Result<Object, StoreError> {
+        let address = Address::of(url)?;
+        let store = self.store(&address)?;
+        Ok(Object::new(
+            self,
+            store,
+            &address,
+            bytes,
+            Version::of_text(version),
+        ))
+    }
+
     /// The objects and folders directly below an address, by their names there.
     ///
     /// # Errors

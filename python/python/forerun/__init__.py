@@ -26,7 +26,7 @@ The order of reads can be announced, and hits and misses are counted:
 
 from . import _interpreter  # noqa: F401
 from ._default import default_engine, set_default_engine
-from ._file import File
+from ._file import File, Listed, listed
 from ._forerun import Engine, __version__, reproduce, simulate
 from ._open import BufferedFile, open
 
@@ -34,8 +34,10 @@ __all__ = [
     "BufferedFile",
     "Engine",
     "File",
+    "Listed",
     "__version__",
     "default_engine",
+    "listed",
     "open",
     "reproduce",
     "set_default_engine",

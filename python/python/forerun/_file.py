@@ -11,8 +11,8 @@ import io
 import os
 import re
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote_to_bytes
 
+from . import _forerun
 from ._default import default_engine
 from ._forerun import Engine, Handle
 
@@ -144,8 +144,37 @@ _SCHEMES = ("s3", "gs", "az", "http", "https", "file")
 _ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(//?)")
 
 
+class Listed(str):
+    """An address of a listing, with the size and the version that the object had then: see `forerun.listed`."""
+
+    size: int
+    version: str | None
+
+    def __new__(cls, address: str, size: int, version: str | None) -> "Listed":
+        listed = super().__new__(cls, address)
+        listed.size, listed.version = size, version
+        return listed
+
+    def __getnewargs__(self) -> tuple[str, int, str | None]:  # type: ignore[override]
+        return str(self), self.size, self.version
+
+    @property
+    def _version(self) -> tuple[int, str] | None:
+        return None if self.version is None else (self.size, self.version)
+
+
+def listed(address: str, *, engine: Engine | None = None) -> list[Listed]:
+    """The objects below an address, in the order of their names.
+
+    Each is its address, and has a `size` and a `version`. `forerun.open` and hints ask the store for nothing about it, and
+    read that version alone: of an object that was replaced since it was listed, a read is an error (``ESTALE``).
+    """
+    engine = engine if engine is not None else default_engine()
+    return [Listed(*row) for row in _forerun.listed(engine, absolute(address))]
+
+
 def _reopen(absolute: str, name: str | bytes, position: int, engine: Engine) -> File:
-    file = File(Handle(engine, absolute), name)
+    file = File(Handle(engine, absolute, getattr(name, "_version", None)), name)
     file.seek(position)
     return file
 
@@ -167,6 +196,9 @@ def absolute(name: str | bytes) -> str:
         raise ValueError(f"address of {name!r}: must begin with {known}; other files have a path")
     if scheme != "file":
         return f"{scheme}://{rest}"
+    # A tenth of the time of the import of this package, which few need.
+    from urllib.parse import unquote_to_bytes
+
     path = os.fsdecode(unquote_to_bytes(rest))
     if "\0" in path or not path.removeprefix("localhost").startswith("/"):
         raise ValueError(f"address of {name!r}: must be file:// and a path from the root")
@@ -188,4 +220,5 @@ def open(
     if mode not in ("rb", "br"):
         raise ValueError(f"mode of {mode!r}: must be 'rb'")
     name = os.fspath(path)
-    return File(Handle(engine if engine is not None else default_engine(), absolute(name)), name)
+    engine = engine if engine is not None else default_engine()
+    return File(Handle(engine, absolute(name), getattr(name, "_version", None)), name)

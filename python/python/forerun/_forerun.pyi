@@ -20,6 +20,7 @@ __all__ = [
     "collecting",
     "finish_engines",
     "forked",
+    "listed",
     "log",
     "reproduce",
     "simulate",
@@ -76,7 +77,9 @@ class Engine:
 class Handle:
     """An open file with a position, which `forerun.File` has."""
 
-    def __new__(cls, engine: Engine, path: str | PathLike[str]) -> Handle: ...
+    def __new__(
+        cls, engine: Engine, path: str | PathLike[str], version: tuple[int, str] | None = None
+    ) -> Handle: ...
     @staticmethod
     def fetched(
         engine: Engine,
@@ -118,6 +121,9 @@ class Call:
 def collecting(phase: str, _info: dict[str, int], /) -> None: ...
 def finish_engines() -> None: ...
 def forked() -> None: ...
+def listed(engine: Engine, address: str) -> list[tuple[str, int, str | None]]:
+    """The objects below an address, in the order of their names, as (address, size, version)."""
+
 def log(levels: str) -> None: ...
 def simulate(
     *,

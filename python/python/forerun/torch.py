@@ -38,7 +38,7 @@ from itertools import count, islice
 from typing import Any, Protocol, cast
 
 from ._default import default_engine
-from ._file import File
+from ._file import File, absolute, listed
 from ._forerun import Engine
 from ._open import BufferedFile
 from ._open import open as _open
@@ -580,7 +580,9 @@ def image(path: str | os.PathLike[str], *, engine: Engine | None = None) -> Any:
 
 
 class Folder:
-    """Files of a folder as samples: (what `loader` makes of a path, the number of its class).
+    """Files of a folder, or objects below an address, as samples: (what `loader` makes of a path, the number of its class).
+
+    Objects are listed once, and read in the version that they had then.
 
     Classes are the folders directly below `root`, in the order of their names, as of `ImageFolder`; files that lie in
     `root` itself are of the class ``""``. The loader is called with a path and `engine`, and reads bytes if none is given.
@@ -598,7 +600,7 @@ class Folder:
         self.root, self.engine = os.fspath(root), engine
         self.loader = loader if loader is not None else _content
         self.transform, self.target_transform = transform, target_transform
-        files = sorted(_files(self.root))
+        files = sorted(_files(self.root, engine))
         names = [name.partition("/")[0] if "/" in name else "" for name, _ in files]
         self.classes = sorted(set(names))
         self.class_to_idx = {name: number for number, name in enumerate(self.classes)}
@@ -627,8 +629,13 @@ def _raise(error: OSError) -> None:
     raise error
 
 
-def _files(root: str) -> Iterator[tuple[str, str]]:
-    """Names below a folder, and paths."""
+def _files(root: str, engine: Engine | None) -> Iterator[tuple[str, str]]:
+    """Names below a folder or an address, and paths."""
+    root = absolute(root)
+    if "://" in root:
+        for address in listed(root, engine=engine):
+            yield address.removeprefix(root.rstrip("/") + "/"), address
+        return
     for folder, _, names in os.walk(root, onerror=_raise):
         for name in names:
             path = os.path.join(folder, name)
