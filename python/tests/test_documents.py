@@ -3,8 +3,10 @@
 import ast
 import doctest
 import importlib
+import re
 import subprocess
 import sys
+import types
 from pathlib import Path
 
 import pytest
@@ -72,7 +74,7 @@ def test_help_shows_the_documentation_that_the_stubs_have():
     assert {"Engine", "hint", "ledger", "limit_memory", "simulate", "reproduce"} <= set(compared)
 
 
-@pytest.mark.parametrize("name", ["forerun", "forerun.torch"])
+@pytest.mark.parametrize("name", ["forerun", "forerun.torch", "forerun.webdataset"])
 def test_everything_that_a_user_sees_is_documented(name):
     module = importlib.import_module(name)
     names = getattr(module, "__all__", [n for n in vars(module) if not n.startswith("_")])
@@ -84,3 +86,81 @@ def test_everything_that_a_user_sees_is_documented(name):
         for member in vars(found) if isinstance(found, type) else ():
             if not member.startswith("_") and callable(getattr(found, member)):
                 assert getattr(found, member).__doc__, f"{name}.{member}"
+
+
+class Loader:
+    """`torch.utils.data.DataLoader` without workers."""
+
+    def __init__(self, dataset, *, batch_size=1, sampler=None, batch_sampler=None, **_):
+        self.dataset, self.batch_size = dataset, batch_size
+        self.sampler, self.batch_sampler = sampler, batch_sampler
+
+    def __iter__(self):
+        batches = self.batch_sampler
+        if batches is None:
+            order = list(self.sampler)
+            batches = [order[at : at + self.batch_size] for at in range(0, len(order), self.batch_size)]
+        for batch in batches:
+            yield [self.dataset[index] for index in batch]
+
+
+class Client:
+    """A client of workers that are this process."""
+
+    def run(self, function):
+        return {"worker": function()}
+
+
+def blocks(heading):
+    """The blocks of Python of a section of the README that are no doctests."""
+    readme = (Path(__file__).parents[1] / "README.md").read_text()
+    section = readme.split(f"\n## {heading}\n")[1].split("\n## ")[0]
+    found = re.findall(r"```python\n(.*?)```", section, re.DOTALL)
+    return [block for block in found if ">>>" not in block]
+
+
+@pytest.mark.parametrize("heading", ["Training", "webdataset", "Workers and settings"])
+def test_programs_of_the_readme_run(tmp_path, monkeypatch, heading):
+    for number in range(130):
+        path = tmp_path / "images" / str(number % 2) / f"{number}.jpg"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(bytes([number]) * 5000)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(forerun._default, "_default", None)
+    modules = {name: types.ModuleType(name) for name in ("torch", "torch.utils", "torch.utils.data")}
+    modules["torch.utils.data"].DataLoader = Loader
+    modules["torch.utils.data"].get_worker_info = lambda: None
+    modules["webdataset"] = types.ModuleType("webdataset")
+    modules["webdataset"].WebDataset = lambda urls: urls
+    modules["webdataset.gopen"] = types.ModuleType("webdataset.gopen")
+    modules["webdataset.gopen"].gopen_schemes = {}
+    for name, module in modules.items():
+        monkeypatch.setitem(sys.modules, name, module)
+    names = {
+        "forerun": forerun,
+        "client": Client(),
+        "weights": [1] * 130,
+        "WeightedRandomSampler": lambda weights, count: [0, 5, 5, 129],
+        "paths": sorted(str(path) for path in tmp_path.rglob("*.jpg")),
+    }
+    found = blocks(heading)
+    assert found
+    for block in found:
+        exec(compile(block, "README.md", "exec"), names)
+        if loader := names.pop("loader", None):
+            samples = [sample for batch in loader for sample in batch]
+            assert len(samples) in (4, 130)
+    if heading == "Training":
+        assert forerun.default_engine().ledger()["hints_read"] > 0
+    elif heading == "webdataset":
+        assert "s3" in modules["webdataset.gopen"].gopen_schemes
+    else:
+        assert forerun.default_engine().memory_limit == 64 << 20
+
+
+def test_an_import_loads_no_other_package():
+    code = "import sys; before = set(sys.modules); import forerun; print(*(set(sys.modules) - before))"
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    heavy = {"asyncio", "fsspec", "importlib.metadata", "numpy", "ssl", "torch", "urllib.parse"}
+    loaded = set(ended.stdout.split())
+    assert "forerun" in loaded and not loaded & heavy

@@ -2,10 +2,13 @@
 
 import errno
 import hashlib
+import io
 import multiprocessing
 import pickle
 import random
 import re
+import sys
+import tarfile
 import threading
 import urllib.parse
 import xml.sax.saxutils
@@ -15,6 +18,7 @@ import pytest
 
 import forerun
 import forerun.torch
+import forerun.webdataset
 
 SETTINGS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_PROFILE")
 
@@ -304,3 +308,24 @@ def test_a_folder_of_objects_is_a_data_set(server, engine, content):
 def test_what_cannot_be_listed_is_refused_with_its_address(server, engine, address):
     with pytest.raises((ValueError, OSError), match=re.escape(address.rstrip("/"))):
         forerun.listed(address, engine=engine)
+
+
+def test_webdataset_itself_reads_its_shards_through_the_engine(server, engine, content, monkeypatch):
+    webdataset = pytest.importorskip("webdataset", reason="webdataset is not installed")
+    for shard in range(3):
+        made = io.BytesIO()
+        with tarfile.open(fileobj=made, mode="w") as tar:
+            for sample in range(20):
+                for kind, data in (("bin", content[sample * 1000 :][:9000]), ("cls", b"%d" % sample)):
+                    entry = tarfile.TarInfo(f"{shard}{sample:03}.{kind}")
+                    entry.size = len(data)
+                    tar.addfile(entry, io.BytesIO(data))
+        server.objects[f"/bucket/shards/{shard}.tar"] = made.getvalue()
+    schemes = sys.modules["webdataset.gopen"].gopen_schemes
+    for scheme in ("s3", "gs", "az", "http", "https"):
+        monkeypatch.setitem(schemes, scheme, schemes.get(scheme))
+    forerun.webdataset.register(engine=engine)
+    shards = webdataset.WebDataset("s3://bucket/shards/{0..2}.tar", shardshuffle=False)
+    read = [sample["bin"] for sample in shards]
+    assert read == [content[n * 1000 :][:9000] for n in range(20)] * 3
+    assert engine.ledger()["reads"] > 0

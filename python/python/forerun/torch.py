@@ -575,7 +575,7 @@ def image(path: str | os.PathLike[str], *, engine: Engine | None = None) -> Any:
     """An image of a path or an address by Pillow, in RGB: the `loader` of an `ImageFolder`."""
     from PIL import Image
 
-    with _open(path, engine=engine) as file, Image.open(file) as opened:
+    with _open(path, engine=engine) as file, Image.open(cast(Any, file)) as opened:
         return opened.convert("RGB")
 
 
