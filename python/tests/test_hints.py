@@ -369,3 +369,47 @@ def test_orders_that_contradict_each_other_are_refused(torch, folder, options, k
 def test_a_data_set_that_does_not_say_where_its_samples_lie_is_refused_by_its_type(torch):
     with pytest.raises(TypeError, match="dataset of type list: has none of locate, samples and imgs"):
         forerun.torch.data_loader([1, 2, 3])
+
+
+def test_a_short_sample_before_long_ones_does_not_cut_them_into_pieces(tmp_path, content, engine):
+    sizes = [4096, *[80_000] * 9]
+    paths = [tmp_path / str(number) for number in range(10)]
+    for path, size in zip(paths, sizes):
+        path.write_bytes(content[:size])
+    engine.hint([(path, 0, None) for path in paths])
+    # One for each file, of 20 blocks; cut to the length of the first one they were 181.
+    assert engine.ledger()["hints"] == 10
+    for path, size in zip(paths, sizes):
+        assert read(path, engine) == content[:size]
+    assert ended(engine) == (10, 0, 0)
+
+
+class Pictures(Images):
+    """As `ImageFolder` with the loader that torchvision gives it."""
+
+    def __init__(self, folder, engine):
+        super().__init__(folder, engine)
+        self.loader = self.past_the_engine
+
+    @staticmethod
+    def past_the_engine(path):
+        raise AssertionError("read past the engine")
+
+    def __getitem__(self, index):
+        return self.loader(self.imgs[index][0]).getpixel((0, 0))
+
+
+Pictures.past_the_engine.__module__ = "torchvision.datasets.folder"
+
+
+def test_an_image_folder_opens_its_images_by_the_engine(torch, tmp_path, engine):
+    image = pytest.importorskip("PIL.Image", reason="Pillow is not installed")
+    for number in range(20):
+        image.new("L", (40, 40), number).save(tmp_path / f"{number:02}.bin", "PNG")
+    pictures = Pictures(tmp_path, engine)
+    loader = forerun.torch.data_loader(pictures, sampler=range(20), batch_size=4, engine=engine)
+    read = [sample for batch in loader for sample in batch]
+    assert read == [(number,) * 3 for number in range(20)]
+    # The data set itself is as it was.
+    assert pictures.loader is pictures.past_the_engine
+    assert engine.ledger()["hints_read"] == 20
