@@ -1,12 +1,11 @@
 """The compiled part of the package."""
 
 from collections.abc import Callable, Iterable
+from io import TextIOWrapper
 from os import PathLike
 from typing import Any, final
 
 from typing_extensions import Buffer
-
-from io import TextIOWrapper
 
 from ._file import File
 from ._open import BufferedFile
@@ -25,8 +24,6 @@ __all__ = [
     "reproduce",
     "simulate",
 ]
-
-_Announced = File | BufferedFile | TextIOWrapper | Handle | str | bytes | PathLike[str] | PathLike[bytes]
 
 __version__: str
 
@@ -104,6 +101,10 @@ class Handle:
     def seek(self, offset: int, whence: int = 0) -> int: ...
     def size(self) -> int: ...
     def close(self, keeps_hints: bool = False) -> None: ...
+
+_Announced = (
+    File | BufferedFile | TextIOWrapper | Handle | str | bytes | PathLike[str] | PathLike[bytes]
+)
 
 @final
 class CallQueue:

@@ -13,14 +13,11 @@ import operator
 import os
 import warnings
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import Any, Literal, overload
 
 from ._file import File, ReadAt
 from ._file import open as _open_unbuffered
 from ._forerun import Engine, Handle
-
-if TYPE_CHECKING:
-    from typing_extensions import Buffer
 
 # Four blocks. A short read at a random place fetches the whole buffer; lines take 1.40 times those of the built-in, of
 # 8 KiB 1.48 times, and of 64 KiB 1.32 times.
