@@ -149,7 +149,7 @@ WAYS = {"forerun": by_forerun, "by addresses": by_addresses, "s3fs in order": by
 def work(job):
     samples = total = 0
     ways = WAYS[job["way"]](job)
-    # What it imports is not measured.
+    # Imports are not measured.
     next(ways)
     began, until = time.monotonic(), time.monotonic() + job["seconds_max"]
     marks = []

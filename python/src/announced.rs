@@ -1,15 +1,17 @@
 //! Files that are kept open because reads of them were announced.
 //!
-//! Problem: the engine drops the announced reads of a file that nobody has open. A program that announces samples of
-//! many files names them, or opens each where it announces it and lets go of it at once; the reads come later.
+//! Problem: the engine drops the announced reads of a file that no reader has open. A program that
+//! announces samples of many files names them, or opens each where it announces it and lets go of
+//! it at once; the reads come later.
 //!
-//! Mechanism: a reader of each announced file is kept until its reads are over. The engine has one order of
-//! references, and a reader is at most [`ORDER_WINDOW`] away from its place in it. With `ended` references read, missed or
-//! dropped, every place before `ended - window` is over. Example: the last reference of a file is the 500th of all; it
-//! is let go when 565 have ended, or all.
+//! Mechanism: a reader of each announced file is kept until its reads are over. The engine has one
+//! order of references, and a reader is at most [`ORDER_WINDOW`] away from its place in it. With
+//! `ended` references read, missed or dropped, every place before `ended - window` is over.
+//! Example: the last reference of a file is the 500th of all; it is let go when 565 have ended, or
+//! all.
 //!
-//! A file that its program closes is let go at once. An object that is opened while it is kept is not asked for
-//! again: its version is that of the announcement.
+//! A file that its program closes is let go at once. An object that is opened while it is kept is
+//! not asked for again: its version is that of the announcement.
 //!
 //! The lock is held with the interpreter, and no reader is dropped under it: see [`crate`].
 
@@ -23,7 +25,8 @@ use forerun_io::Reader;
 use forerun_io::source::Source;
 use rustix::process::{Resource, getrlimit};
 
-/// Distance of readers from their place in the order: the engine's most (`docs/design/0007-live-hints.md`).
+/// Distance of readers from their place in the order: the engine's most
+/// (`docs/design/0007-live-hints.md`).
 const ORDER_WINDOW: u64 = 64;
 
 /// Most files: four times those that a data loader announces ahead, and a few megabytes of tables.
@@ -32,7 +35,8 @@ const FILES_MAX: u64 = 4096;
 /// Of the descriptors that the process may have, one in so many is for announced files at most.
 const DESCRIPTORS_PART: u64 = 4;
 
-/// Announced reads of which none came for so long do not come, and their files are let go: as on a mount.
+/// Announced reads of which none came for so long do not come, and their files are let go: as on a
+/// mount.
 const IDLE_MAX: Duration = Duration::from_secs(15 * 60);
 
 /// An announced file.
@@ -44,7 +48,7 @@ pub(crate) enum Key {
     Opened(ReaderId),
 }
 
-/// What is kept of it.
+/// Its reader, and its place in the order.
 #[derive(Clone)]
 pub(crate) struct Kept {
     pub(crate) reader: Arc<Reader>,
@@ -69,7 +73,8 @@ pub(crate) struct Announced(Mutex<State>);
 #[derive(Default)]
 struct State {
     files: HashMap<Key, Kept>,
-    /// Their keys in the order of their last references, and those of files that are announced again or closed.
+    /// Their keys in the order of their last references, and those of files that are announced
+    /// again or closed.
     order: VecDeque<(u64, Key)>,
     /// How many references had ended when one more had, and when that was.
     moved: Option<(u64, Instant)>,
@@ -148,7 +153,8 @@ impl Announced {
         over
     }
 
-    /// How many references were dropped since the last look, and whether a file was closed since then.
+    /// How many references were dropped since the last look, and whether a file was closed since
+    /// then.
     pub(crate) fn dropped(&self, ledger: &Ledger) -> (u64, bool) {
         let mut state = self.state();
         let dropped = ledger.hints_dropped.saturating_sub(state.dropped);

@@ -24,10 +24,10 @@ use crate::stores::Stores;
 
 /// One memory limit and one set of decisions for all files opened with it.
 ///
-/// `memory` is in bytes or a size as "1GiB", 256 MiB if not given. `preset` is a name of `forerun list presets`.
-/// `profile` has the costs of a device, as `tomllib` reads them from a file of `forerun profile`;
-/// they are estimated from reads if not given. `emulate` puts a slow device in front of the real one, as
-/// (nanoseconds for a switch, bytes per second).
+/// `memory` is in bytes or a size as "1GiB", 256 MiB if not given. `preset` is a name of `forerun
+/// list presets`. `profile` has the costs of a device, as `tomllib` reads them from a file of
+/// `forerun profile`; they are estimated from reads if not given. `emulate` puts a slow device in
+/// front of the real one, as (nanoseconds for a switch, bytes per second).
 #[pyclass(frozen, weakref, module = "forerun")]
 pub(crate) struct Engine {
     choices: Choices,
@@ -91,8 +91,9 @@ impl Drop for Running {
 /// The engines that run. Locked as the slots are.
 static ENGINES: Mutex<Vec<OfThisProcess<Weak<Running>>>> = Mutex::new(Vec::new());
 
-/// How long the end of the process waits for requests in flight, and for threads that wait for them: as long as
-/// any disk takes. Others are left behind; no thread of an engine runs Python code.
+/// How long the end of the process waits for requests in flight, and for threads that wait for
+/// them: as long as any disk takes. Others are left behind; no thread of an engine runs Python
+/// code.
 const END_MAX: Duration = Duration::from_millis(200);
 
 /// Ends all engines of this process, for `atexit`, and calls the threads back that wait for them.
@@ -179,10 +180,11 @@ impl Engine {
 
     /// Announces reads as (file, offset, length), in the order in which they will come.
     ///
-    /// `file` is one of `forerun.open`, a path or an address, and a length of None is all the rest of it. Files of
-    /// names are opened side by side. Returns how many were taken. The rest can be announced once half of them has been
-    /// read. A file that was announced is kept open until then, unless it is closed; an object is read in the version
-    /// that it had then. Announced reads that come to nothing are warned of once, with the reason.
+    /// `file` is one of `forerun.open`, a path or an address, and a length of None is all the rest
+    /// of it. Files of names are opened side by side. Returns how many were taken. The rest can be
+    /// announced once half of them has been read. A file that was announced is kept open until
+    /// then, unless it is closed; an object is read in the version that it had then. Announced
+    /// reads that come to nothing are warned of once, with the reason.
     fn hint(&self, order: &Bound<'_, PyAny>) -> PyResult<usize> {
         hint::announce(self, order)
     }
@@ -202,8 +204,8 @@ impl Engine {
 }
 
 impl Drop for Engine {
-    /// The driver waits for its requests in flight, of which a server may never answer one: a thread does that,
-    /// which runs no Python code.
+    /// The driver waits for its requests in flight, of which a server may never answer one: a
+    /// thread does that, which runs no Python code.
     fn drop(&mut self) {
         let slot = self.running.get_mut();
         let Some(running) = slot.unwrap_or_else(PoisonError::into_inner).take() else {

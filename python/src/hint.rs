@@ -1,16 +1,17 @@
 //! `Engine.hint`: reads announced by files, paths and addresses.
 //!
-//! Problem: each object of a store is asked for its size and version before it can be announced, which takes as long
-//! as a read of it, and the order must be kept.
+//! Problem: each object of a store is asked for its size and version before it can be announced,
+//! which takes as long as a read of it, and the order must be kept.
 //!
 //! ```text
 //! order        a 0..9   b 0..9   a 9..20   c 0..9
-//! side by side open a   open b             open c      up to [`THREADS_MAX`] at once, each name once
+//! side by side open a   open b             open c      each name once
 //! announced    a 0..9 and b 0..9 as soon as both are open, a 9..20; c 0..9 once it is open
 //! ```
 //!
-//! A file that cannot be opened is left out, with a warning: its reader gets the error. What the
-//! engine has no room for is not announced, and files are not opened for it where none more can be [kept](announced).
+//! A file that cannot be opened is left out, with a warning: its reader gets the error. Places that
+//! the engine has no room for are not announced, and files are not opened for it where none more
+//! can be [kept](announced).
 //!
 //! [announced]: crate::announced
 
@@ -43,10 +44,12 @@ use crate::waiting::SIGNALS_EVERY;
 /// Files opened at once: as many as questions to a store are under way.
 const THREADS_MAX: usize = 64;
 
-/// Paths opened at once: a local open takes some microseconds, and one of a network file system a millisecond.
+/// Paths opened at once: a local open takes some microseconds, and one of a network file system a
+/// millisecond.
 const THREADS_OF_PATHS: usize = 8;
 
-/// How far a place is put out of its turn: a quarter of the engine's window, so that none counts as left out.
+/// How far a place is put out of its turn: a quarter of the engine's window, so that none counts as
+/// left out.
 const DISORDER: usize = 16;
 
 /// A path or an address, and its version if it was listed.
@@ -76,7 +79,8 @@ fn handle_of<'py>(file: &Bound<'py, PyAny>) -> Option<Bound<'py, Handle>> {
     has(file).or_else(|| has(&file.getattr("buffer").ok()?))
 }
 
-/// The path from the root, or the address, and the version of one that was listed; none if it is no name.
+/// The path from the root, or the address, and the version of one that was listed; none if it is no
+/// name.
 fn name_of(file: &Bound<'_, PyAny>) -> PyResult<Option<Name>> {
     static ABSOLUTE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let is_name = file.is_instance_of::<PyString>()
@@ -178,7 +182,8 @@ impl Opening {
         let mut most = THREADS_OF_PATHS;
         for (number, (name, version)) in names.iter().enumerate() {
             let origin = Origin::of(name.clone(), version.clone());
-            // Another file may have a path by now, and a listed version is opened without a question.
+            // Another file may have a path by now, and a listed version is opened without a
+            // question.
             let kept = origin.asks().then(|| Key::Name(name.clone()));
             let kept = kept.and_then(|key| running.announced.get(&key));
             opened.push(kept.map(|kept| Ok((kept.reader, kept.source))));
@@ -261,7 +266,7 @@ fn open_in_turn(
     }
 }
 
-/// What was found out about an order.
+/// The fate of an order's places.
 #[derive(Default)]
 struct Outcome {
     taken: usize,
@@ -318,7 +323,7 @@ fn all_of(
                     }
                 }
                 if opening.opened[*number].is_none() {
-                    // What is open need not wait for what is not, but for the longest of the first.
+                    // Open files need not wait for others, but for the longest of the first.
                     if !begins || batch.len() >= DISORDER {
                         begins = false;
                         hand_in(py, running, &mut batch, &mut outcome)?;
@@ -331,7 +336,7 @@ fn all_of(
                 match &opening.opened[*number] {
                     Some(Ok(opened)) => (opened.clone(), Some(key)),
                     refused => {
-                        // It counts as taken behind what is before it.
+                        // It counts as taken behind the places before it.
                         hand_in(py, running, &mut batch, &mut outcome)?;
                         if outcome.is_full {
                             break;
@@ -358,7 +363,7 @@ fn all_of(
     Ok(outcome)
 }
 
-/// Announces what is open by now, and keeps its files.
+/// Announces the files that are open by now, and keeps them.
 fn hand_in(
     py: Python<'_>,
     running: &Arc<Running>,
@@ -399,8 +404,8 @@ fn hand_in(
     released(py, || drop((before, some)))
 }
 
-/// Puts the longest of the first places first: a plan begins, and cuts all its reads into pieces of the length of its
-/// first one. A sample of 200 kB behind one of 20 kB would be ten requests.
+/// Puts the longest of the first places first: a plan begins, and cuts all its reads into pieces of
+/// the length of its first one. A sample of 200 kB behind one of 20 kB would be ten requests.
 fn longest_first(some: &mut [(&Place, Opened, Option<Key>)]) {
     let length = |(place, (reader, _), _): &(&Place, Opened, Option<Key>)| {
         let left = reader.size().saturating_sub(place.offset);

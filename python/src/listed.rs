@@ -1,10 +1,10 @@
 //! `listed`: the objects below an address, with sizes and versions.
 //!
-//! Problem: a store is asked for each object before it is read, unless its version is known. A listing tells a thousand
-//! versions an answer.
+//! Problem: a store is asked for each object before it is read, unless its version is known. A
+//! listing tells a thousand versions an answer.
 //!
-//! Mechanism: folders are listed level by level, up to [`FOLDERS_AT_ONCE`] at a time. An interrupt leaves the
-//! listing behind, and it ends with the next folder of each thread.
+//! Mechanism: folders are listed level by level, up to [`FOLDERS_AT_ONCE`] at a time. An interrupt
+//! leaves the listing behind, and it ends with the next folder of each thread.
 
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};

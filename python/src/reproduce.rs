@@ -17,9 +17,9 @@ use crate::waiting::interruptible;
 
 /// The claims of a paper (li04, li05, wu10, kimbrel96, baek09), measured again on modelled disks.
 ///
-/// A dictionary for each claim: paper, id, claim, published and measured figures, verdict (met; met,
-/// fitted; differs), the fit, and a note. `only` names a claim or several. A `sample` has fewer and shorter runs
-/// and the same verdicts. All processors work; a whole paper takes minutes.
+/// A dictionary for each claim: paper, id, claim, published and measured figures, verdict (met;
+/// met, fitted; differs), the fit, and a note. `only` names a claim or several. A `sample` has
+/// fewer and shorter runs and the same verdicts. All processors work; a whole paper takes minutes.
 #[pyfunction]
 #[pyo3(signature = (paper, *, only=None, sample=false))]
 pub(crate) fn reproduce<'py>(

@@ -1,5 +1,5 @@
-//! Settings as Python gives them: sizes as integers of bytes or with a unit, a preset by its name, and the
-//! costs of a device as the tables that `forerun profile` writes, read by `tomllib`.
+//! Settings as Python gives them: sizes as integers of bytes or with a unit, a preset by its name,
+//! and the costs of a device as the tables that `forerun profile` writes, read by `tomllib`.
 //!
 //! ```python
 //! {"switching": [{"distance_bytes": 0, "switching_ns": 8_000_000}],

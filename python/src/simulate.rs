@@ -1,8 +1,8 @@
 //! `simulate`: presets over a trace or a workload in virtual time, a dictionary for each run.
 //!
-//! Presets by cache sizes, in this order; the simulator's grid checks and runs them. All names, sizes and block
-//! numbers are checked before the first run, so that a long list does not end in a typing error. An interrupt is seen
-//! between two runs.
+//! Presets by cache sizes, in this order; the simulator's grid checks and runs them. All names,
+//! sizes and block numbers are checked before the first run, so that a long list does not end in a
+//! typing error. An interrupt is seen between two runs.
 
 use std::fmt::Display;
 use std::ops::RangeInclusive;
@@ -38,9 +38,9 @@ const TRACE_BYTES_MAX: u64 = 4 << 30;
 
 /// Presets over a trace or a workload, on modelled disks, in virtual time.
 ///
-/// A dictionary for each preset and cache size, which `pandas.DataFrame` takes; each is one or a sequence of them. If not
-/// given, presets are demand-lru and forestall, with 1280 cache blocks of 8192 bytes on one disk, or on
-/// as many as the trace has. Times are in nanoseconds.
+/// A dictionary for each preset and cache size, which `pandas.DataFrame` takes; each is one or a
+/// sequence of them. If not given, presets are demand-lru and forestall, with 1280 cache blocks of
+/// 8192 bytes on one disk, or on as many as the trace has. Times are in nanoseconds.
 #[pyfunction]
 #[pyo3(signature = (*, workload=None, trace=None, presets=None, device="hp97560",
     cache_blocks=None, block_bytes=None, disks=None))]

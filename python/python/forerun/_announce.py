@@ -215,7 +215,7 @@ class LookAhead:
 
 
 class ToldDataset:
-    """A map-style dataset whose indices tell what is read later: see `LookAhead`."""
+    """A map-style dataset whose indices tell the later ones: see `LookAhead`."""
 
     def __init__(
         self,
@@ -236,7 +236,7 @@ class ToldDataset:
     def __getitem__(self, index: int) -> Any:
         begins = isinstance(index, _Telling) and index.begins
         if self._announcer is None or self._announcer[0] != os.getpid() or begins:
-            # What is left of an order that was not read to its end does not come.
+            # The rest of an order that was not read to its end does not come.
             self._told = deque()
             engine = self.engine if self.engine is not None else default_engine()
             announcer = Announcer(engine, _Queue(self._told), self.locate, self.ahead)
@@ -256,7 +256,7 @@ class ToldDataset:
 
 
 class _Queue:
-    """What a queue has by now, and later what it has then."""
+    """Takes out of a queue until it is empty, and goes on once it has more."""
 
     def __init__(self, queue: deque[int]) -> None:
         self.queue = queue

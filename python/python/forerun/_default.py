@@ -23,7 +23,7 @@ _IDENTITY_OF_DEFAULT = "default"
 def default_engine() -> Engine:
     """The engine of files opened without one, made at the first call.
 
-    It has 256 MiB and the preset "forerun", or what `FORERUN_MEMORY` ("1GiB") and `FORERUN_PRESET` say then.
+    It has 256 MiB and the preset "forerun", or those of `FORERUN_MEMORY` ("1GiB") and `FORERUN_PRESET`.
     """
     global _default
     if _default is None:

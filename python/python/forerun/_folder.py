@@ -21,7 +21,7 @@ def image(path: str | os.PathLike[str], *, engine: Engine | None = None) -> Any:
 
 
 class Folder:
-    """Files of a folder, or objects below an address, as samples: (what `loader` makes of a path, the number of its class).
+    """Files of a folder, or objects below an address, as samples: (the result of `loader`, the number of its class).
 
     Objects are listed once, and read in the version that they had then.
 
@@ -84,7 +84,7 @@ def _files(root: str, engine: Engine | None) -> Iterator[tuple[str, str]]:
 
 
 def place_of(dataset: Any, index: int) -> Place | Sequence[Place]:
-    """Where a sample lies, by what its dataset says of itself.
+    """Where a sample lies, by the attributes of its dataset.
 
     The dataset has `locate(index)`, or lists of paths (`samples` or `imgs`, as `ImageFolder` of torchvision), or it is a
     subset or a concatenation of datasets that have.

@@ -1,6 +1,6 @@
 """`open`: files with a buffer and in text mode, as those of Python's own `open`.
 
-Problem: a read of a few bytes by way of the engine costs about a microsecond, a line fifty times what it costs
+Problem: a read of a few bytes by way of the engine costs about a microsecond, a line fifty times its cost
 from a buffer. Mechanism: `BufferedFile` has a buffer of Python's, an `io.BufferedReader` over a `File`. It is not a
 subclass of that class, because lines of a subclass are read with a call of a method each, at twice the time;
 `for line in file` goes over the buffer itself.
@@ -23,10 +23,10 @@ from ._forerun import Engine, Handle
 # 8 KiB 1.48 times, and of 64 KiB 1.32 times.
 _BUFFER_BYTES = 16 << 10
 
-# What a text takes of its buffer at once: lines of a text take 1.4 times those of the built-in, with 8 KiB 1.6 times.
+# Bytes that a text takes of its buffer at once: lines of a text take 1.4 times those of the built-in, with 8 KiB 1.6 times.
 _CHUNK_BYTES = 32 << 10
 
-# More is not allocated without a look at what is left of the file.
+# More is not allocated without a look at the size of the file.
 _UNSEEN_BYTES = 1 << 20
 
 Path = str | bytes | os.PathLike[str] | os.PathLike[bytes]
@@ -107,7 +107,7 @@ class BufferedFile(ReadAt, io.BufferedIOBase):
         self.closed = True  # type: ignore[misc]
 
     def detach(self) -> File:  # type: ignore[override]
-        """The file without the buffer, whose position is behind what the buffer holds."""
+        """The file without the buffer, whose position is behind the bytes of the buffer."""
         self._buffered.detach()
         self._raw._keeps_hints = False
         return self._raw

@@ -14,7 +14,7 @@ end of an epoch that is the beginning of the next one.
 made in the process that calls, a path or an address. A worker's engine gets its share of the memory.
 
 Any other order (`sampler=`, `batch_sampler=`) is announced by the program, which asks the sampler ahead: the indices of a
-batch tell its worker what it reads later.
+batch tell its worker the samples of later ones.
 
 Only `data_loader` imports torch; samplers and datasets here are plain classes of its protocol.
 
