@@ -11,9 +11,7 @@
 //!
 //! A file that cannot be opened is left out, with a warning: its reader gets the error. Places that
 //! the engine has no room for are not announced, and files are not opened for it where none more
-//! can be [kept](announced).
-//!
-//! [announced]: crate::announced
+//! can be [kept](crate::announced).
 
 use std::collections::HashMap;
 use std::ffi::CString;
