@@ -2,6 +2,7 @@
 //!
 //! In a child process the path is opened again with the child's engine; the position stays.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
@@ -23,6 +24,7 @@ use crate::origin::Origin;
 use crate::place::Place;
 use crate::release::{is_over, over, released};
 use crate::settings::{OFFSET_MAX, count, offset_from};
+use crate::stores::Stored;
 use crate::waiting::{self, Ended};
 
 /// Most requests to a device at once.
@@ -224,6 +226,28 @@ impl Handle {
         let device = DEVICE_MIN + u64::from(device);
         let object = Object::new(function, (name, version), bytes, device, requests);
         Self::of(py, engine, Origin::Fetched(Arc::new(object)))
+    }
+
+    /// An object of a store that is reached by variables in place of the environment's.
+    #[staticmethod]
+    #[pyo3(signature = (engine, url, variables, *, size=None, e_tag=None))]
+    fn stored(
+        py: Python<'_>,
+        engine: Py<Engine>,
+        url: String,
+        variables: BTreeMap<String, String>,
+        size: Option<&Bound<'_, PyAny>>,
+        e_tag: Option<String>,
+    ) -> PyResult<Self> {
+        let size = size
+            .map(|size| count("size", size, OFFSET_MAX))
+            .transpose()?;
+        let stored = Stored {
+            url,
+            variables,
+            version: size.zip(e_tag),
+        };
+        Self::of(py, engine, Origin::Stored(Arc::new(stored)))
     }
 
     /// Fills a buffer from the position on, and moves the position; the number of bytes.

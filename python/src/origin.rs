@@ -10,12 +10,14 @@ use forerun_io::source::remote::is_address;
 use crate::engine::Running;
 use crate::errors::OpenError;
 use crate::fetch::{Fetched, Object};
+use crate::stores::Stored;
 
 /// See the [module](self).
 #[derive(Clone)]
 pub(crate) enum Origin {
     Path(PathBuf),
     Address(String),
+    Stored(Arc<Stored>),
     Fetched(Arc<Object>),
 }
 
@@ -32,13 +34,18 @@ impl Origin {
         match self {
             Self::Path(path) => path.clone().into(),
             Self::Address(address) => address.into(),
+            Self::Stored(stored) => stored.url.as_str().into(),
             Self::Fetched(object) => object.name.to_string().into(),
         }
     }
 
     /// Whether a server is asked where it is opened.
     pub(crate) fn is_address(&self) -> bool {
-        matches!(self, Self::Address(_))
+        match self {
+            Self::Address(_) => true,
+            Self::Stored(stored) => stored.version.is_none(),
+            Self::Path(_) | Self::Fetched(_) => false,
+        }
     }
 
     /// Opens it. May wait for a server: the interpreter is released.
@@ -54,6 +61,7 @@ impl Origin {
         match self {
             Self::Path(path) => Ok(driver.open(path)?),
             Self::Address(address) => stores.open(driver, address),
+            Self::Stored(stored) => stores.open_stored(driver, stored),
             Self::Fetched(object) => {
                 let (object, calls) = (object.clone(), calls.clone());
                 Ok(driver.open_source(Arc::new(Fetched { object, calls }))?)

@@ -1,39 +1,104 @@
 //! Objects of stores by their addresses, if the module was built with the feature `object-store`.
 //!
-//! Connections are made at the first address, with the credentials of the environment at that time.
+//! Connections are made at the first address, with the credentials of the environment at that time; or with variables
+//! that are given in place of the environment's, as those of a file system of fsspec.
+
+use std::collections::BTreeMap;
 
 use forerun_io::{Driver, Reader};
 
 use crate::errors::OpenError;
 
+/// An object whose store is reached by given variables.
+#[derive(Debug)]
+pub(crate) struct Stored {
+    pub(crate) url: String,
+    pub(crate) variables: BTreeMap<String, String>,
+    /// Size and ETag, if they are known.
+    pub(crate) version: Option<(u64, String)>,
+}
+
+/// Most sets of variables with connections of their own, each with threads: those of a program with a few accounts.
+/// Of more, the ones made first are made again.
+#[cfg(feature = "object-store")]
+const CLIENTS_MAX: usize = 8;
+
+#[cfg(feature = "object-store")]
+type OfVariables = (Option<BTreeMap<String, String>>, forerun_store::Client);
+
 /// See the [module](self).
 #[derive(Default)]
 pub(crate) struct Stores {
     #[cfg(feature = "object-store")]
-    client: std::sync::OnceLock<forerun_store::Client>,
+    clients: std::sync::Mutex<Vec<OfVariables>>,
 }
 
+#[cfg(feature = "object-store")]
 impl Stores {
     /// Opens an object. May wait for its store.
     ///
     /// # Errors
     /// The address is none, or those of the store.
-    #[cfg(feature = "object-store")]
     pub(crate) fn open(&self, driver: &Driver, url: &str) -> Result<Reader, OpenError> {
-        let client = match self.client.get() {
-            Some(client) => client,
-            None => {
-                let client = forerun_store::Client::new(forerun_store::Limits::default())?;
-                self.client.get_or_init(|| client)
-            }
-        };
-        Ok(driver.open_source(std::sync::Arc::new(client.open(url)?))?)
+        let object = self.client(None)?.open(url)?;
+        Ok(driver.open_source(std::sync::Arc::new(object))?)
     }
 
-    #[cfg(not(feature = "object-store"))]
-    #[expect(clippy::unused_self, reason = "the other one has a client")]
+    /// Opens an object by given variables. May wait for its store, unless its version is known.
+    ///
+    /// # Errors
+    /// The address is none, or those of the store.
+    pub(crate) fn open_stored(
+        &self,
+        driver: &Driver,
+        stored: &Stored,
+    ) -> Result<Reader, OpenError> {
+        let client = self.client(Some(&stored.variables))?;
+        let object = match &stored.version {
+            Some((bytes, tag)) => client.open_version(&stored.url, *bytes, tag)?,
+            None => client.open(&stored.url)?,
+        };
+        Ok(driver.open_source(std::sync::Arc::new(object))?)
+    }
+
+    fn client(
+        &self,
+        variables: Option<&BTreeMap<String, String>>,
+    ) -> Result<forerun_store::Client, OpenError> {
+        let mut clients = self
+            .clients
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        let known = clients.iter().find(|(of, _)| of.as_ref() == variables);
+        if let Some((_, client)) = known {
+            return Ok(client.clone());
+        }
+        let limits = forerun_store::Limits::default();
+        let client = match variables {
+            None => forerun_store::Client::new(limits)?,
+            Some(set) => forerun_store::Client::with_variables(limits, set.clone())?,
+        };
+        if clients.len() == CLIENTS_MAX {
+            clients.remove(0);
+        }
+        clients.push((variables.cloned(), client.clone()));
+        Ok(client)
+    }
+}
+
+#[cfg(not(feature = "object-store"))]
+#[expect(clippy::unused_self, reason = "the other one has clients")]
+impl Stores {
     pub(crate) fn open(&self, _: &Driver, url: &str) -> Result<Reader, OpenError> {
         let why = "this forerun was built without the feature `object-store`";
         Err(OpenError::Address(format!("{url}: {why}")))
+    }
+
+    pub(crate) fn open_stored(
+        &self,
+        driver: &Driver,
+        stored: &Stored,
+    ) -> Result<Reader, OpenError> {
+        self.open(driver, &stored.url)
     }
 }

@@ -176,6 +176,21 @@ impl Client {
         Ok(Object::new(self, store, &address, meta.size, version))
     }
 
+    /// Opens a version that is known already, from a listing or an answer of the store. Asks nothing: ranges of an
+    /// object that has another version by now are `ESTALE`.
+    ///
+    /// # Errors
+    /// The address is none, or the ETag is none or a weak one.
+    pub fn open_version(&self, url: &str, bytes: u64, e_tag: &str) -> Result<Object, StoreError> {
+        let address = Address::of(url)?;
+        let version = Version::of_tag(e_tag).ok_or_else(|| {
+            let why = format!("ETag {e_tag:?}: must be a strong one, and not empty");
+            StoreError::address(url, why)
+        })?;
+        let store = self.store(&address)?;
+        Ok(Object::new(self, store, &address, bytes, version))
+    }
+
     /// The objects and folders directly below an address, by their names there.
     ///
     /// # Errors
@@ -267,5 +282,23 @@ mod tests {
             assert!(failed.unwrap_err().to_string().contains("panicked"));
             assert_eq!(client.run(async { Ok(1) }).unwrap(), 1);
         }
+    }
+
+    #[test]
+    fn a_version_that_is_known_is_opened_without_a_request_and_a_weak_one_refused_by_name() {
+        let variables = [("AWS_ENDPOINT_URL", "http://127.0.0.1:1")];
+        let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let client = Client::with_variables(Limits::default(), variables).unwrap();
+        for tag in ["a1", "\"a1\""] {
+            let object = client.open_version("s3://b/k", 5, tag).unwrap();
+            let shown = format!("{object:?}");
+            assert!(shown.contains("\"a1\""), "{shown}");
+        }
+        for tag in ["", "\"\"", "W/\"a1\"", "a\n1"] {
+            let refused = client.open_version("s3://b/k", 5, tag).unwrap_err();
+            let refused = refused.to_string();
+            assert!(refused.contains(&format!("{tag:?}")), "{refused}");
+        }
+        assert!(client.open_version("s3://b", 5, "a1").is_err());
     }
 }

@@ -65,10 +65,16 @@ impl Version {
         Self::tag(meta).or_else(|| Self::of_opened(meta))
     }
 
-    /// A weak ETag stands for several contents.
     fn tag(meta: &ObjectMeta) -> Option<Self> {
-        let strong = meta.e_tag.as_ref().filter(|tag| !tag.starts_with("W/"));
-        strong.map(|tag| Self::ETag(quoted(tag)))
+        meta.e_tag.as_deref().and_then(Self::of_tag)
+    }
+
+    /// A weak ETag stands for several contents, and an empty one for any; one that is no text of a header cannot be
+    /// asked for.
+    pub(crate) fn of_tag(tag: &str) -> Option<Self> {
+        let tag = quoted(tag);
+        let is_usable = tag != "\"\"" && !tag.contains(char::is_control);
+        (is_usable && !tag.starts_with("\"W/")).then_some(Self::ETag(tag))
     }
 
     /// Both in one text: a tag is in quotes.

@@ -74,6 +74,15 @@ class Handle:
         device: int = 0,
         requests: int = 16,
     ) -> Handle: ...
+    @staticmethod
+    def stored(
+        engine: Engine,
+        url: str,
+        variables: dict[str, str],
+        *,
+        size: int | None = None,
+        e_tag: str | None = None,
+    ) -> Handle: ...
     @property
     def name(self) -> str: ...
     @property
