@@ -1,0 +1,179 @@
+"""Scans of Parquet files, announced to the engine from the footer.
+
+Problem: a reader of one column asks for a chunk of it in each row group, one after the other; no detector of streams
+knows where the next one lies. Mechanism: the footer names all chunks. Once a chunk was asked for, those of the same
+column in the next row groups are announced, and are in flight beside it: `AHEAD_MIN` row groups, twice as many with
+each that is asked for, and at most a quarter of the engine's memory.
+
+```text
+footer           column c: 8 MB at 16 MB, 40 MB, 64 MB, ..
+read 16..24 MB   announced 40..48, 64..72, 88..96, 112..120
+read 40..48 MB   announced eight more
+```
+
+Files of `forerun.fsspec` do so by themselves where pyarrow is installed. `announce` is for a scan that is known
+before: `announce(file, columns=["c"])`.
+"""
+
+import sys
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from ._file import File
+_MAGIC = b"PAR1"
+# Length and magic number behind the footer.
+_TAIL = 8
+# A larger one is not parsed here: 100,000 chunks take about as long as a request.
+_FOOTER_MAX = 8 << 20
+
+# Row groups announced at the first chunk. Fewer cost a request's time each; more are wasted where a filter leaves row
+# groups out.
+AHEAD_MIN = 4
+
+
+class Chunk(NamedTuple):
+    """A column of one row group, as a part of the file."""
+
+    group: int
+    column: str
+    first: int
+    end: int
+
+
+def chunks(footer: bytes) -> list[Chunk]:
+    """The chunks that a footer names, with length and magic number behind it; none if it is damaged."""
+    import pyarrow
+    import pyarrow.parquet
+
+    try:
+        known = pyarrow.parquet.read_metadata(pyarrow.BufferReader(footer))
+        found = []
+        for group in range(known.num_row_groups):
+            part = known.row_group(group)
+            for number in range(part.num_columns):
+                column = part.column(number)
+                begins = [column.data_page_offset, column.dictionary_page_offset]
+                first = min(begin for begin in begins if begin)
+                end = first + column.total_compressed_size
+                found.append(Chunk(group, column.path_in_schema, first, end))
+        return found
+    except (OSError, ValueError, pyarrow.ArrowException):
+        return []
+
+
+class Footers:
+    """Chunks of the files of a file system, by path and size: a reader opens a file twice, and reads its footer once.
+
+    One of a file that was replaced leads to announcements that are of no use, never to other bytes.
+    """
+
+    # Files of a scan that are open at once, many times over.
+    KEPT_MAX = 256
+
+    def __init__(self) -> None:
+        # The length of a footer until its chunks are of use.
+        self._kept: dict[tuple[str, int], int | dict[str, list[Chunk]]] = {}
+
+    def found(self, path: str, size: int, length: int) -> None:
+        """Takes note of the length of a footer, with its tail."""
+        if length <= min(_FOOTER_MAX, size) and (path, size) not in self._kept:
+            while len(self._kept) >= self.KEPT_MAX:
+                self._kept.pop(next(iter(self._kept)), None)
+            self._kept[path, size] = length
+
+    def of(self, file: "File", path: str, size: int) -> dict[str, list[Chunk]]:
+        """The chunks by columns; none where there is no footer, it is damaged, or pyarrow is not in use."""
+        kept = self._kept.get((path, size), {})
+        if not isinstance(kept, int):
+            return kept
+        by_column: dict[str, list[Chunk]] = {}
+        if "pyarrow" in sys.modules:
+            for chunk in chunks(file.pread(kept, size - kept)):
+                by_column.setdefault(chunk.column, []).append(chunk)
+        self._kept[path, size] = by_column
+        return by_column
+
+
+class Scan:
+    """The reads of one open file."""
+
+    def __init__(self, file: "File", path: str, footers: Footers) -> None:
+        self._file = file
+        self._path = path
+        self._footers = footers
+        self._size = file.size
+        self._next: dict[str, int] = {}
+        self._ahead: dict[str, int] = {}
+
+    def was_read(self, data: bytes, end: int) -> None:
+        """Takes note of a read that ended at the end of the file."""
+        if end == self._size and len(data) >= _TAIL and data.endswith(_MAGIC):
+            length = int.from_bytes(data[-_TAIL:-4], "little") + _TAIL
+            self._footers.found(self._path, self._size, length)
+
+    def reading(self, first: int, end: int) -> None:
+        """Announces the next row groups of the columns that are read."""
+        if end >= self._size:
+            return
+        order = []
+        for column, parts in self._footers.of(self._file, self._path, self._size).items():
+            for place, chunk in enumerate(parts):
+                if chunk.first < end and first < chunk.end:
+                    order += self._following(column, parts, place + 1)
+        order.sort()
+        self._announce(order)
+
+    def _following(self, column: str, parts: list[Chunk], place: int) -> list[Chunk]:
+        ahead = self._ahead.get(column, AHEAD_MIN)
+        begin = max(self._next.get(column, 0), place)
+        end = min(place + ahead, len(parts))
+        if begin >= end:
+            return []
+        self._ahead[column] = ahead * 2
+        self._next[column] = end
+        return parts[begin:end]
+
+    def _announce(self, order: list[Chunk]) -> None:
+        left = self._file.engine.memory_limit // 4
+        merged: list[tuple[int, int]] = []
+        for chunk in order:
+            left -= chunk.end - chunk.first
+            if left < 0:
+                self._next[chunk.column] = min(self._next[chunk.column], chunk.group)
+                continue
+            if merged and merged[-1][1] == chunk.first:
+                merged[-1] = (merged[-1][0], chunk.end)
+            else:
+                merged.append((chunk.first, chunk.end))
+        if merged:
+            self._file.engine.hint([(self._file, first, end - first) for first, end in merged])
+
+
+def announce(
+    file: "File", columns: list[str] | None = None, row_groups: list[int] | None = None
+) -> int:
+    """Announces a scan of columns and row groups, all of them if none are named; the number of chunks taken.
+
+    Raises `ValueError` where there is no such column or row group, or no footer.
+    """
+    size = file.size
+    tail = file.pread(_TAIL, max(size - _TAIL, 0))
+    footer = int.from_bytes(tail[:4], "little") + _TAIL
+    if not tail.endswith(_MAGIC) or footer > size:
+        raise ValueError(f"{file.name!r}: no Parquet file: a footer must end it")
+    found = chunks(file.pread(footer, size - footer))
+    known = {chunk.column for chunk in found}
+    groups = {chunk.group for chunk in found}
+    for column in columns or ():
+        if column not in known:
+            raise ValueError(f"column {column!r}: must be one of {', '.join(sorted(known))}")
+    for group in row_groups or ():
+        if group not in groups:
+            raise ValueError(f"row group {group}: must lie from 0 to {max(groups, default=0)}")
+    order = [
+        (file, chunk.first, chunk.end - chunk.first)
+        for chunk in sorted(found)
+        if (columns is None or chunk.column in columns)
+        and (row_groups is None or chunk.group in row_groups)
+    ]
+    return file.engine.hint(order)
