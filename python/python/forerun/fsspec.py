@@ -128,13 +128,31 @@ def _tell(fs: AbstractFileSystem, kind: str, why: str) -> None:
         _logger.warning("%s reads by itself: %s: %s", type(fs).__name__, kind, why)
 
 
-def _whole(file: Handle | File, start: int, stop: int) -> bytes:
+def _whole(file: Any, start: int, stop: int, read: Any = None) -> bytes:
     """The bytes of a range, all of them: callers take less for the end of the file."""
-    data = file.pread(stop - start, start)
+    data: bytes = read(file, start, stop - start) if read else file.pread(stop - start, start)
     if len(data) != stop - start:
         why = f"{len(data)} bytes for the range {start}..{stop}: the file has become shorter"
         raise OSError(errno.EIO, why, file.name)
     return data
+
+
+# Several requests of 1 MB, which is worth its time at a store: announced, they are in flight at once, as one read is not.
+_ANNOUNCED_MIN = 2 << 20
+# The main thread, which looks for signals, waits for all of a read before it copies: in parts of this size the copy of
+# one goes on beside the fetch of the next. 32 MB that a store gives in 0.11 s took 0.22 s as one, 0.14 s in parts.
+_PART_MAX = 4 << 20
+
+
+def _read_alone(file: File, first: int, length: int) -> bytes:
+    """At most so many bytes of a file, by a read that is no part of a stream: a long one is announced right before."""
+    if length < _ANNOUNCED_MIN:
+        return file.pread(length, first)
+    file.engine.hint([(file, first, length)])
+    if length <= _PART_MAX or threading.current_thread() is not threading.main_thread():
+        return file.pread(length, first)
+    parts = range(first, first + length, _PART_MAX)
+    return b"".join(file.pread(min(_PART_MAX, first + length - at), at) for at in parts)
 
 
 class _Name(str):
@@ -235,6 +253,9 @@ class ForerunFileSystem(ChainedFileSystem):
         super().__init__(**kwargs)
         if (fs is None) == (target_protocol is None):
             raise ValueError("forerun: give either fs or target_protocol")
+        # `datasets` writes the address of each file of a pattern before the pattern, which is no hop.
+        while target_options and target_options.get("target_protocol") == target_protocol:
+            target_options = target_options.get("target_options")
         self.fs = fs or fsspec.filesystem(target_protocol, **(target_options or {}))
         self.engine = engine if engine is not None else default_engine()
         self.footers = Footers()
@@ -335,8 +356,11 @@ class ForerunFileSystem(ChainedFileSystem):
     ) -> bytes:
         """The bytes of a file from `start` to `end`; negative ones count from its end."""
         with self.open(path, "rb", **kwargs) as file:
+            if not isinstance(file, File):
+                # A stream without positions.
+                return bytes(file.read()[start:end])
             first, last, _ = slice(start, end).indices(file.size)
-            return _whole(file, first, max(first, last))
+            return _whole(file, first, max(first, last), _read_alone)
 
     def cat_ranges(
         self,
@@ -542,13 +566,19 @@ class _Object(File):
         if at is None:
             # As if that thread had read.
             self._sought.pop(self._last_sought, None)
-            return super().read(size)
+            return super().read(size) if size is not None and size >= 0 else self.readall()
         length = max(self.size - at, 0) if size is None or size < 0 else size
-        self._scan.reading(at, at + length)
-        data = self.pread(length, at)
+        was_announced = self._scan.reading(at, at + length)
+        data = self.pread(length, at) if was_announced else _read_alone(self, at, length)
         self._scan.was_read(data, at + len(data))
         self._move(at + len(data))
         return data
+
+    def readall(self) -> bytes:
+        """All bytes from the position on."""
+        at = self.tell()
+        self.seek(at)
+        return self.read(max(self.size - at, 0))
 
     def readinto(self, buffer: Any, /) -> int:
         """Fills a writable buffer from the position on; the number of bytes, 0 at the end."""

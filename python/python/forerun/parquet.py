@@ -2,13 +2,14 @@
 
 Problem: a reader of one column asks for a chunk of it in each row group, one after the other; no detector of streams
 knows where the next one lies. Mechanism: the footer names all chunks. Once a chunk was asked for, those of the same
-column in the next row groups are announced, and are in flight beside it: `AHEAD_MIN` row groups, twice as many with
-each that is asked for, and at most a quarter of the engine's memory.
+column in the next row groups are announced, and are in flight beside it: eight of them where the first row group was
+asked for, one where a filter has left others out, then twice as many with each that is asked for, and at most a
+quarter of the engine's memory.
 
 ```text
-footer           column c: 8 MB at 16 MB, 40 MB, 64 MB, ..
-read 16..24 MB   announced 40..48, 64..72, 88..96, 112..120
-read 40..48 MB   announced eight more
+footer         column c: 1 MB at 2 MB, 5 MB, 8 MB, ..
+read 2..3 MB   announced 5..6, 8..9, .., 26..27
+read 5..6 MB   announced 29..30 and the next seven
 ```
 
 Files of `forerun.fsspec` do so by themselves where pyarrow is installed. `announce` is for a scan that is known
@@ -26,9 +27,10 @@ _TAIL = 8
 # A larger one is not parsed here: 100,000 chunks take about as long as a request.
 _FOOTER_MAX = 8 << 20
 
-# Row groups announced at the first chunk. Fewer cost a request's time each; more are wasted where a filter leaves row
-# groups out.
-AHEAD_MIN = 4
+# Row groups announced at the first one: as many as a file of 100 MB has, in one request's time. Readers of the first are
+# scans; at another, a filter may leave the next one out, too.
+AHEAD_OF_SCAN = 8
+AHEAD_OF_FILTER = 1
 
 
 class Chunk(NamedTuple):
@@ -89,7 +91,8 @@ class Footers:
         by_column: dict[str, list[Chunk]] = {}
         if "pyarrow" in sys.modules:
             for chunk in chunks(file.pread(kept, size - kept)):
-                by_column.setdefault(chunk.column, []).append(chunk)
+                if 0 <= chunk.first < chunk.end <= size:
+                    by_column.setdefault(chunk.column, []).append(chunk)
         self._kept[path, size] = by_column
         return by_column
 
@@ -111,20 +114,23 @@ class Scan:
             length = int.from_bytes(data[-_TAIL:-4], "little") + _TAIL
             self._footers.found(self._path, self._size, length)
 
-    def reading(self, first: int, end: int) -> None:
-        """Announces the next row groups of the columns that are read."""
+    def reading(self, first: int, end: int) -> bool:
+        """Announces the next row groups of the columns that are read. Whether the read itself has been announced."""
         if end >= self._size:
-            return
-        order = []
+            return False
+        was_announced, order = False, []
         for column, parts in self._footers.of(self._file, self._path, self._size).items():
-            for place, chunk in enumerate(parts):
-                if chunk.first < end and first < chunk.end:
-                    order += self._following(column, parts, place + 1)
+            asked = [place for place, one in enumerate(parts) if one.first < end and first < one.end]
+            if asked:
+                was_announced |= asked[0] < self._next.get(column, 0)
+                order += self._following(column, parts, asked[-1] + 1)
         order.sort()
         self._announce(order)
+        return was_announced
 
     def _following(self, column: str, parts: list[Chunk], place: int) -> list[Chunk]:
-        ahead = self._ahead.get(column, AHEAD_MIN)
+        usual = AHEAD_OF_SCAN if place == 1 else AHEAD_OF_FILTER
+        ahead = self._ahead.get(column, usual)
         begin = max(self._next.get(column, 0), place)
         end = min(place + ahead, len(parts))
         if begin >= end:
