@@ -253,9 +253,6 @@ class ForerunFileSystem(ChainedFileSystem):
         super().__init__(**kwargs)
         if (fs is None) == (target_protocol is None):
             raise ValueError("forerun: give either fs or target_protocol")
-        # `datasets` writes the address of each file of a pattern before the pattern, which is no hop.
-        while target_options and target_options.get("target_protocol") == target_protocol:
-            target_options = target_options.get("target_options")
         self.fs = fs or fsspec.filesystem(target_protocol, **(target_options or {}))
         self.engine = engine if engine is not None else default_engine()
         self.footers = Footers()
