@@ -230,7 +230,8 @@ impl Handle {
 
     /// An object of a store that is reached by variables in place of the environment's.
     #[staticmethod]
-    #[pyo3(signature = (engine, url, variables, *, size=None, e_tag=None))]
+    #[pyo3(signature = (engine, url, variables, *, size=None, e_tag=None, first=0, last=0))]
+    #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn stored(
         py: Python<'_>,
         engine: Py<Engine>,
@@ -238,6 +239,8 @@ impl Handle {
         variables: BTreeMap<String, String>,
         size: Option<&Bound<'_, PyAny>>,
         e_tag: Option<String>,
+        first: u32,
+        last: u32,
     ) -> PyResult<Self> {
         let size = size
             .map(|size| count("size", size, OFFSET_MAX))
@@ -246,6 +249,7 @@ impl Handle {
             url,
             variables,
             version: size.zip(e_tag),
+            part: (first.into(), last.into()),
         };
         Self::of(py, engine, Origin::Stored(Arc::new(stored)))
     }

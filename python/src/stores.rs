@@ -6,6 +6,8 @@
 use std::collections::BTreeMap;
 
 use forerun_io::{Driver, Reader};
+#[cfg(feature = "object-store")]
+use forerun_store::Part;
 
 use crate::errors::OpenError;
 
@@ -16,6 +18,8 @@ pub(crate) struct Stored {
     pub(crate) variables: BTreeMap<String, String>,
     /// Size and ETag, if they are known.
     pub(crate) version: Option<(u64, String)>,
+    /// Bytes from the beginning, and at the end, of which one is asked for at the opening unless both are 0.
+    pub(crate) part: (u64, u64),
 }
 
 /// Most sets of variables with connections of their own, each with threads: those of a program with a few accounts.
@@ -54,9 +58,11 @@ impl Stores {
         stored: &Stored,
     ) -> Result<Reader, OpenError> {
         let client = self.client(Some(&stored.variables))?;
-        let object = match &stored.version {
-            Some((bytes, tag)) => client.open_version(&stored.url, *bytes, tag)?,
-            None => client.open(&stored.url)?,
+        let object = match (&stored.version, stored.part) {
+            (Some((bytes, tag)), _) => client.open_version(&stored.url, *bytes, tag)?,
+            (None, (0, 0)) => client.open(&stored.url)?,
+            (None, (0, last)) => client.open_part(&stored.url, Part::Last(last))?,
+            (None, (first, _)) => client.open_part(&stored.url, Part::First(first))?,
         };
         Ok(driver.open_source(std::sync::Arc::new(object))?)
     }

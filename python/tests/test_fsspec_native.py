@@ -49,6 +49,40 @@ def test_objects_of_s3_are_read_by_the_engine_and_listed_ones_without_a_question
     assert requests()[before:].count("HEAD") == 1
 
 
+def test_a_small_object_and_a_footer_come_with_the_opening(s3, requests, reset):
+    target, folder = s3
+    put(target, f"{folder}/small", 5)
+    fs = fsspec.filesystem("forerun", fs=target, engine=forerun.Engine())
+    before = len(requests())
+    assert fs.cat_file(f"{folder}/small") == b"\5" * SIZE
+    assert requests()[before:] == ["GET"]
+    table = bytes(SIZE) + b"footer".ljust(1000) + (1000).to_bytes(4, "little") + b"PAR1"
+    target.pipe_file(f"{folder}/table.parquet", table)
+    before = len(requests())
+    with fs.open(f"{folder}/table.parquet") as file:
+        file.seek(len(table) - 65_536)
+        assert file.read(65_536) == table[-65_536:]
+        assert requests()[before:] == ["GET"]
+    # Its footer is known now.
+    with fs.open(f"{folder}/table.parquet") as file:
+        assert file.read() == table
+    assert requests()[before + 1 :][0] == "HEAD"
+
+
+@pytest.mark.parametrize("size", [0, 1, 5_000_000])
+def test_an_object_of_any_size_is_read_whole_by_one_call(s3, size):
+    target, folder = s3
+    content = bytes(range(256)) * (size // 256) + bytes(size % 256)
+    for name in ("any", "any.parquet"):
+        target.pipe_file(f"{folder}/{name}", content)
+        fs = fsspec.filesystem("forerun", fs=target, engine=forerun.Engine())
+        assert fs.cat_file(f"{folder}/{name}") == content
+        assert fs.cat_file(f"{folder}/{name}", 0, 10) == content[:10]
+        assert fs.cat_file(f"{folder}/{name}", 10) == content[10:]
+        with fs.open(f"{folder}/{name}") as file:
+            assert file.read() == content
+
+
 def test_a_listed_object_that_was_replaced_is_an_error_and_never_other_bytes(s3, s3_options, reset):
     target, folder = s3
     put(target, f"{folder}/a", 1)

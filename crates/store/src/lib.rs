@@ -33,6 +33,7 @@ mod listing;
 mod names;
 mod object;
 mod pages;
+mod part;
 mod store;
 mod tree;
 mod web;
@@ -53,6 +54,7 @@ pub use failure::StoreError;
 pub use forerun_io::source::remote::Limits;
 pub use listing::Listing;
 pub use object::Object;
+pub use part::Part;
 pub use tree::ObjectTree;
 
 use address::{Address, Variables};
@@ -174,6 +176,36 @@ impl Client {
             StoreError::address(url, why)
         })?;
         Ok(Object::new(self, store, &address, meta.size, version))
+    }
+
+    /// Opens the version of an object that is there now, with a part of it: one round trip for both. An object whose
+    /// part cannot be had alone, as an empty one, is opened without it.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_part(&self, url: &str, part: Part) -> Result<Object, StoreError> {
+        let address = Address::of(url)?;
+        if address.web.is_some() || part == Part::First(0) || part == Part::Last(0) {
+            return self.open(url);
+        }
+        let store = self.store(&address)?;
+        let opened = |with: Arc<Connected>| {
+            let key = &address.key;
+            async move { part::opened(&with, key, part).await }
+        };
+        let (meta, held) = match self.ask(&store, 1, opened) {
+            Ok(opened) => opened,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Err(StoreError::object(&address.url, &store, error));
+            }
+            Err(_) => return self.open(url),
+        };
+        match Version::of_opened(&meta) {
+            Some(version) => {
+                Ok(Object::new(self, store, &address, meta.size, version).with_held(held))
+            }
+            None => self.open(url),
+        }
     }
 
     /// Opens a version that is known already, from a listing or an answer of the store. Asks nothing: ranges of an

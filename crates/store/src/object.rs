@@ -22,6 +22,7 @@ use object_store::{Error, GetOptions, GetRange, GetResult, ObjectMeta};
 use crate::Client;
 use crate::address::Address;
 use crate::attempts::{Attempts, Fault};
+use crate::part::Held;
 use crate::store::{Connected, Store};
 use crate::web::WebAddress;
 
@@ -35,6 +36,7 @@ pub struct Object {
     version: Arc<str>,
     bytes: u64,
     asked: Version,
+    held: Held,
     /// Whether a line was written that it was replaced.
     is_told: AtomicBool,
     /// Whether the last range to end was given up: the next ones have less time.
@@ -123,9 +125,15 @@ impl Object {
             version: version.text(),
             bytes,
             asked: version,
+            held: Held::default(),
             is_told: AtomicBool::new(false),
             is_given_up: AtomicBool::new(false),
         }
+    }
+
+    /// With bytes that came with its opening.
+    pub(crate) fn with_held(self, held: Held) -> Self {
+        Self { held, ..self }
     }
 
     /// How long a range may take now.
@@ -229,6 +237,9 @@ impl Object {
     async fn read_range(&self, target: &mut Target, offset: u64, skip: usize) -> io::Result<usize> {
         let left = usize::try_from(self.bytes.saturating_sub(offset)).unwrap_or(usize::MAX);
         let end = target.bytes().min(left);
+        if end > skip && self.held.fill(target, offset, skip, end) {
+            return Ok(end);
+        }
         let (limits, begun) = (self.limits(), Instant::now());
         let mut done = skip;
         let read = self.read_all(&limits, target, offset, &mut done, end).await;

@@ -82,6 +82,8 @@ class Handle:
         *,
         size: int | None = None,
         e_tag: str | None = None,
+        first: int = 0,
+        last: int = 0,
     ) -> Handle: ...
     @property
     def name(self) -> str: ...

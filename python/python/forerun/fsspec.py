@@ -92,9 +92,16 @@ def _handle(
 
 
 def _native(
-    engine: Engine, fs: AbstractFileSystem, path: str, details: dict[str, Any] | None = None
+    engine: Engine,
+    fs: AbstractFileSystem,
+    path: str,
+    details: dict[str, Any] | None = None,
+    part: dict[str, Any] | None = None,
 ) -> Handle | None:
-    """An object by the engine's own connections; None where the target reads it. `details` are those of now."""
+    """An object by the engine's own connections; None where the target reads it.
+
+    `details` are those of now; a `part` comes with the answer to the opening, if there is one.
+    """
     try:
         known = native.reached(fs, path)
         if known is None:
@@ -108,7 +115,7 @@ def _native(
                 if one["name"] == path and one["type"] == "file" and one.get("ETag"):
                     size, tag = one["size"], one["ETag"]
                     return Handle.stored(engine, url, variables, size=size, e_tag=tag)
-        handle = Handle.stored(engine, url, variables)
+        handle = Handle.stored(engine, url, variables, **(part or {}))
         _proved.add(bucket)
         return handle
     except native.UnknownOptionError as option:
@@ -328,7 +335,8 @@ class ForerunFileSystem(ChainedFileSystem):
     ) -> File | AbstractBufferedFile:
         if isinstance(self.fs, LocalFileSystem):
             return _Object(self, path, Handle(self.engine, path))
-        if not kwargs and (handle := _native(self.engine, self.fs, path)):
+        part = kwargs.pop("forerun_part", None) or self.footers.part(path)
+        if not kwargs and (handle := _native(self.engine, self.fs, path, part=part)):
             return _Object(self, path, handle)
         file = self.fs.open(path, "rb", cache_type="none", **kwargs)
         if not isinstance(file, AbstractBufferedFile):
@@ -352,6 +360,9 @@ class ForerunFileSystem(ChainedFileSystem):
         self, path: str, start: int | None = None, end: int | None = None, **kwargs: Any
     ) -> bytes:
         """The bytes of a file from `start` to `end`; negative ones count from its end."""
+        if start is None or start == 0:
+            # A small object in one round trip.
+            kwargs["forerun_part"] = {"first": min(end, _FIRST) if end and end > 0 else _FIRST}
         with self.open(path, "rb", **kwargs) as file:
             if not isinstance(file, File):
                 # A stream without positions.
@@ -435,6 +446,10 @@ _OPTIONS = {
     "skip_instance_cache",
     "use_listings_cache",
 }
+
+# What a connection of 80 MB/s gives in twice the time of a round trip of 30 ms: of a larger object the rest is fetched
+# side by side.
+_FIRST = 4 << 20
 
 # Files that are opened for one call at most, within the usual limits of descriptors and connections.
 _OPEN_MAX = 256
