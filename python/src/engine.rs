@@ -8,21 +8,26 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use forerun_core::Bytes;
-use forerun_io::{Driver, Error, Reader};
-use pyo3::exceptions::PyTypeError;
+use forerun_io::Driver;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use crate::announced::Announced;
 use crate::calls::Calls;
 use crate::errors;
-use crate::file::Handle;
 use crate::fork::OfThisProcess;
+use crate::hint;
 use crate::ledger;
 use crate::release::{begin_the_end, is_over, over, released, wait_for_the_others};
-use crate::settings::{Choices, OFFSET_MAX, count};
+use crate::settings::{Choices, size};
 use crate::stores::Stores;
 
-/// See the [module](self).
+/// One memory limit and one set of decisions for all files opened with it.
+///
+/// `memory` is in bytes or a size as "1GiB", 256 MiB if not given. `preset` is a name of `forerun list presets`.
+/// `profile` has the costs of a device, as `tomllib` reads them from a file of `forerun profile`;
+/// they are estimated from reads if not given. `emulate` puts a slow device in front of the real one, as
+/// (nanoseconds for a switch, bytes per second).
 #[pyclass(frozen, weakref, module = "forerun")]
 pub(crate) struct Engine {
     choices: Choices,
@@ -33,6 +38,12 @@ pub(crate) struct Engine {
 }
 
 impl Engine {
+    /// The driver of this process, if there is one.
+    pub(crate) fn running_now(&self) -> Option<Arc<Running>> {
+        let slot = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        slot.as_ref().and_then(OfThisProcess::get).cloned()
+    }
+
     /// The driver of this process, and its connections.
     pub(crate) fn running(&self) -> PyResult<Arc<Running>> {
         if is_over() {
@@ -52,6 +63,7 @@ impl Engine {
             driver,
             stores,
             calls: Arc::default(),
+            announced: Announced::default(),
         });
         let mut engines = ENGINES.lock().unwrap_or_else(PoisonError::into_inner);
         engines.retain(|engine| engine.get().is_some_and(|e| e.strong_count() > 0));
@@ -61,23 +73,12 @@ impl Engine {
     }
 }
 
-/// The handle of a `forerun.File`, or of another class that has one.
-fn handle_of<'py>(file: &Bound<'py, PyAny>) -> PyResult<Bound<'py, Handle>> {
-    if let Ok(handle) = file.cast::<Handle>() {
-        return Ok(handle.clone());
-    }
-    let handle = file.getattr("_handle").ok();
-    handle.and_then(|h| h.cast_into().ok()).ok_or_else(|| {
-        let kind = file.get_type();
-        PyTypeError::new_err(format!("file must be a forerun.File, not {kind}"))
-    })
-}
-
 /// The parts of an engine that no child process may use.
 pub(crate) struct Running {
     pub(crate) driver: Driver,
     pub(crate) stores: Stores,
     pub(crate) calls: Arc<Calls>,
+    pub(crate) announced: Announced,
 }
 
 impl Drop for Running {
@@ -125,7 +126,7 @@ impl Engine {
         memory: Option<&Bound<'_, PyAny>>,
         preset: &str,
         profile: Option<&Bound<'_, PyAny>>,
-        emulate: Option<(Bound<'_, PyAny>, Bound<'_, PyAny>)>,
+        emulate: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         let usual = MEMORY.into_pyobject(py)?.into_any();
         let choices = Choices::new(memory.unwrap_or(&usual), preset, profile, emulate)?;
@@ -167,50 +168,29 @@ impl Engine {
         Some((device.switching().0, device.bytes_per_second()))
     }
 
-    /// Lowers the memory limit, or raises it up to that of the construction.
+    /// Lowers the memory limit, in bytes or as "1GiB", or raises it up to that of the construction.
     fn limit_memory(&self, py: Python<'_>, memory: &Bound<'_, PyAny>) -> PyResult<()> {
-        let memory = count("memory", memory, u64::MAX)?;
+        let memory = size("memory", memory)?;
         let running = self.running()?;
         released(py, || running.driver.limit_memory(Bytes(memory)))?.map_err(errors::of)?;
         self.limit.store(memory, Ordering::Relaxed);
         Ok(())
     }
 
-    /// Announces reads, in the order in which they will come.
-    fn hint(&self, py: Python<'_>, order: &Bound<'_, PyAny>) -> PyResult<usize> {
-        let running = self.running()?;
-        let mut announced: Vec<(Arc<Reader>, u64, u64)> = Vec::new();
-        for item in order.try_iter()? {
-            let item = item?;
-            let (file, offset, length): (Bound<'_, PyAny>, Bound<'_, PyAny>, Bound<'_, PyAny>) =
-                item.extract()?;
-            let handle = handle_of(&file)?;
-            let handle = handle.get();
-            if !std::ptr::eq(handle.engine().get(), self) {
-                return Err(errors::value(format!(
-                    "hint of {file}: must be a file of this engine"
-                )));
-            }
-            let offset = count("offset", &offset, OFFSET_MAX)?;
-            let length = count("length", &length, OFFSET_MAX)?;
-            announced.push((handle.reader(py)?, offset, length));
-        }
-        let taken = released(py, || {
-            let order = announced.iter();
-            let order = order.map(|(reader, offset, length)| (&**reader, *offset, *length));
-            let taken = running.driver.hint(order);
-            drop(announced);
-            taken
-        })?;
-        match taken {
-            Err(Error::HintsFull { .. }) => Ok(0),
-            taken => taken.map_err(errors::of),
-        }
+    /// Announces reads as (file, offset, length), in the order in which they will come.
+    ///
+    /// `file` is one of `forerun.open`, a path or an address, and a length of None is all the rest of it. Files of
+    /// names are opened side by side. Returns how many were taken. The rest can be announced once half of them has been
+    /// read. A file that was announced is kept open until then, unless it is closed; an object is read in the version
+    /// that it had then. Announced reads that come to nothing are warned of once, with the reason.
+    fn hint(&self, order: &Bound<'_, PyAny>) -> PyResult<usize> {
+        hint::announce(self, order)
     }
 
     /// The counters, as of now.
     fn ledger<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let running = self.running()?;
+        hint::tidy(py, &running)?;
         let counters = released(py, || running.driver.ledger())?;
         ledger::dict(py, counters)
     }

@@ -8,17 +8,20 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use forerun_io::Reader;
+use forerun_io::error::number;
+use forerun_io::{Error, Reader};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use pyo3::{PyTraverseError, PyVisit};
 
+use crate::announced::{Kept, Key};
 use crate::buffer::Writable;
 use crate::engine::{Engine, Running};
 use crate::errors;
 use crate::fetch::{DEVICE_MIN, Object};
 use crate::fork::OfThisProcess;
+use crate::hint;
 use crate::lines::Lines;
 use crate::origin::Origin;
 use crate::place::Place;
@@ -30,7 +33,10 @@ use crate::waiting::{self, Ended};
 /// Most requests to a device at once.
 const REQUESTS_MAX: u32 = 1024;
 
-/// See the [module](self).
+/// `errno(3)`: the object was replaced.
+const ESTALE: i32 = 116;
+
+/// An open file with a position, which `forerun.File` has.
 #[pyclass(frozen, module = "forerun")]
 pub(crate) struct Handle {
     engine: Py<Engine>,
@@ -61,6 +67,11 @@ impl Handle {
 
     pub(crate) fn engine(&self) -> &Py<Engine> {
         &self.engine
+    }
+
+    /// Whether it has a path or an address, and no function.
+    pub(crate) fn is_named(&self) -> bool {
+        !matches!(self.origin, Origin::Fetched(_))
     }
 
     /// The reader of this process.
@@ -118,9 +129,19 @@ impl Handle {
         }
     }
 
+    /// What is kept of an announced file, if its engine runs.
+    fn forget(&self, key: &Key) -> Option<Kept> {
+        self.engine.get().running_now()?.announced.close(key)
+    }
+
     fn failed(&self, py: Python<'_>, error: &io::Error) -> PyErr {
         if is_over() {
             return over();
+        }
+        if number(error) == Some(ESTALE) {
+            // The next one to open it gets the version that is there now.
+            let kept = self.forget(&Key::Name(self.origin.name().into()));
+            let _ = released(py, || drop(kept));
         }
         let error = errors::system(error, Some(self.origin.name().as_ref()));
         match &self.origin {
@@ -176,8 +197,9 @@ fn open(py: Python<'_>, engine: &Py<Engine>, origin: &Origin) -> PyResult<Arc<Re
     if let Origin::Fetched(_) = origin {
         running.calls.serve(py)?;
     }
+    hint::tidy(py, &running)?;
     let origin = origin.clone();
-    let may_wait = origin.is_address();
+    let may_wait = origin.asks() && origin.announced(&running).is_none();
     let work = move || {
         let reader = origin.open(&running);
         // The last one ends the engine, which waits for its requests in flight.
@@ -188,7 +210,7 @@ fn open(py: Python<'_>, engine: &Py<Engine>, origin: &Origin) -> PyResult<Arc<Re
         true => waiting::interruptible(py, work)?,
         false => released(py, work)?,
     };
-    reader.map(Arc::new).map_err(errors::opening)
+    reader.map(|(reader, _)| reader).map_err(errors::opening)
 }
 
 /// An offset that a file can have.
@@ -199,8 +221,15 @@ fn offset_of(given: &Bound<'_, PyAny>) -> PyResult<u64> {
 #[pymethods]
 impl Handle {
     #[new]
-    fn new(py: Python<'_>, engine: Py<Engine>, path: PathBuf) -> PyResult<Self> {
-        Self::of(py, engine, Origin::of(path))
+    #[pyo3(signature = (engine, path, version=None))]
+    fn new(
+        py: Python<'_>,
+        engine: Py<Engine>,
+        path: PathBuf,
+        version: Option<(u64, String)>,
+    ) -> PyResult<Self> {
+        let version = version.map(|(bytes, version)| (bytes, version.into()));
+        Self::of(py, engine, Origin::of(path, version))
     }
 
     /// An object of which `function(start, end)` returns the bytes of a range.
@@ -252,6 +281,25 @@ impl Handle {
             part: (first.into(), last.into()),
         };
         Self::of(py, engine, Origin::Stored(Arc::new(stored)))
+    }
+
+    /// Announces reads of this file as (offset, length), for code that announces unasked: without a warning of those
+    /// that come to nothing. The number that was taken.
+    fn announce(&self, py: Python<'_>, ranges: Vec<(u64, u64)>) -> PyResult<usize> {
+        let reader = self.reader(py)?;
+        let running = self.engine.get().running()?;
+        let taken = released(py, move || {
+            let order = ranges.iter();
+            let order = order.map(|(offset, length)| (&*reader, *offset, *length));
+            let taken = running.driver.hint(order);
+            // The last ones close the file and end the engine, which may wait.
+            drop((reader, running));
+            taken
+        })?;
+        match taken {
+            Err(Error::HintsFull { .. }) => Ok(0),
+            taken => taken.map_err(errors::of),
+        }
     }
 
     /// Fills a buffer from the position on, and moves the position; the number of bytes.
@@ -344,14 +392,21 @@ impl Handle {
         self.look(py, |reader| reader.look().map(drop))
     }
 
-    /// Closes the file; reads that other threads began end first.
-    fn close(&self, py: Python<'_>) {
+    /// Closes the file; reads that other threads began end first. Announced reads of it are dropped unless it
+    /// keeps them, as for a file that was let go of.
+    #[pyo3(signature = (keeps_hints=false))]
+    fn close(&self, py: Python<'_>, keeps_hints: bool) {
         let closed = {
             let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
             std::mem::replace(&mut *state, State::Closed)
         };
+        let reader = match &closed {
+            State::Open(reader) if !keeps_hints => reader.get(),
+            _ => None,
+        };
+        let kept = reader.and_then(|reader| self.forget(&Key::Opened(reader.id())));
         // At the end of the process in place, which waits for nothing.
-        let _ = released(py, || drop(closed));
+        let _ = released(py, || drop((closed, kept)));
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {

@@ -9,13 +9,14 @@
 //! | module | content |
 //! | --- | --- |
 //! | `engine`, `file` | the classes `Engine` and `Handle` |
-//! | `origin`, `stores`, `fetch` | paths, addresses, and functions that read ranges |
+//! | `origin`, `stores`, `listed`, `fetch` | paths, addresses, listings, and functions that read ranges |
 //! | `calls` | fetch functions called on threads that Python started |
+//! | `hint`, `announced` | reads announced by file or by name, and the files that are kept open for them |
 //! | `place`, `lines` | the position of a file, which threads use in turns, and its lines |
 //! | `waiting`, `release` | reads of servers, which an interrupt ends; threads without the interpreter |
 //! | `fork` | values that a child process must neither use nor drop |
 //! | `buffer` | a writable buffer of Python as bytes; the only unsafe code |
-//! | `settings`, `errors`, `ledger` | values of Python from and to those of the libraries |
+//! | `settings`, `errors`, `ledger`, `log` | values of Python from and to those of the libraries; messages |
 //! | `simulate`, `reproduce` | presets over a trace or a workload; the claims of a paper |
 //!
 //! The interpreter is released around every read, open, hint and simulation, and held while a
@@ -23,6 +24,7 @@
 //! crate is ever copied locked (but those of [`calls`], which a child process does not use). Under a lock
 //! nothing is called, no exception is made and no object dropped: each may run Python code.
 
+mod announced;
 mod buffer;
 mod calls;
 mod engine;
@@ -30,8 +32,11 @@ mod errors;
 mod fetch;
 mod file;
 mod fork;
+mod hint;
 mod ledger;
 mod lines;
+mod listed;
+mod log;
 mod origin;
 mod place;
 mod release;
@@ -52,9 +57,16 @@ mod _forerun {
     #[pymodule_export]
     use crate::file::Handle;
     #[pymodule_export]
+    use crate::listed::listed;
+    #[pymodule_export]
+    use crate::log::log;
+    #[pymodule_export]
     use crate::release::forked;
     #[pymodule_export]
     use crate::reproduce::reproduce;
     #[pymodule_export]
     use crate::simulate::simulate;
+    #[pymodule_export]
+    #[expect(non_upper_case_globals, reason = "a name of Python's")]
+    const __version__: &str = env!("CARGO_PKG_VERSION");
 }

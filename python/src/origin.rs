@@ -5,27 +5,33 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use forerun_io::Reader;
+use forerun_io::source::Source;
 use forerun_io::source::remote::is_address;
 
+use crate::announced::Key;
 use crate::engine::Running;
 use crate::errors::OpenError;
 use crate::fetch::{Fetched, Object};
-use crate::stores::Stored;
+use crate::stores::{Stored, Version};
+
+/// A reader, and the source of an object, by which others are opened without a question to its server.
+pub(crate) type Opened = (Arc<Reader>, Option<Arc<dyn Source>>);
 
 /// See the [module](self).
 #[derive(Clone)]
 pub(crate) enum Origin {
     Path(PathBuf),
-    Address(String),
+    /// In a version that was listed, if there is one.
+    Address(String, Option<Version>),
     Stored(Arc<Stored>),
     Fetched(Arc<Object>),
 }
 
 impl Origin {
     /// A path or an address.
-    pub(crate) fn of(path: PathBuf) -> Self {
+    pub(crate) fn of(path: PathBuf, version: Option<Version>) -> Self {
         match path.to_str().filter(|text| is_address(text)) {
-            Some(address) => Self::Address(address.to_owned()),
+            Some(address) => Self::Address(address.to_owned(), version),
             None => Self::Path(path),
         }
     }
@@ -33,39 +39,59 @@ impl Origin {
     pub(crate) fn name(&self) -> OsString {
         match self {
             Self::Path(path) => path.clone().into(),
-            Self::Address(address) => address.into(),
+            Self::Address(address, _) => address.into(),
             Self::Stored(stored) => stored.url.as_str().into(),
             Self::Fetched(object) => object.name.to_string().into(),
         }
     }
 
     /// Whether a server is asked where it is opened.
-    pub(crate) fn is_address(&self) -> bool {
+    pub(crate) fn asks(&self) -> bool {
         match self {
-            Self::Address(_) => true,
+            Self::Address(_, version) => version.is_none(),
             Self::Stored(stored) => stored.version.is_none(),
             Self::Path(_) | Self::Fetched(_) => false,
         }
     }
 
-    /// Opens it. May wait for a server: the interpreter is released.
+    /// The source of an address that was announced by its name.
+    pub(crate) fn announced(&self, running: &Running) -> Option<Arc<dyn Source>> {
+        let Self::Address(address, None) = self else {
+            return None;
+        };
+        running.announced.get(&Key::Name(address.into()))?.source
+    }
+
+    /// Opens it, and the source of an object. May wait for a server: the interpreter is released.
     ///
     /// # Errors
     /// Those of the path or the server.
-    pub(crate) fn open(&self, running: &Running) -> Result<Reader, OpenError> {
+    pub(crate) fn open(&self, running: &Running) -> Result<Opened, OpenError> {
         let Running {
             driver,
             stores,
             calls,
+            announced: _,
         } = running;
-        match self {
-            Self::Path(path) => Ok(driver.open(path)?),
-            Self::Address(address) => stores.open(driver, address),
-            Self::Stored(stored) => stores.open_stored(driver, stored),
+        let (reader, source) = match self {
+            Self::Path(path) => (driver.open(path)?, None),
+            Self::Address(address, version) => {
+                let source = match self.announced(running) {
+                    Some(source) => source,
+                    None => stores.source(address, version.as_ref())?,
+                };
+                (driver.open_source(source.clone())?, Some(source))
+            }
+            Self::Stored(stored) => {
+                let source = stores.stored(stored)?;
+                (driver.open_source(source.clone())?, Some(source))
+            }
             Self::Fetched(object) => {
                 let (object, calls) = (object.clone(), calls.clone());
-                Ok(driver.open_source(Arc::new(Fetched { object, calls }))?)
+                let source = Arc::new(Fetched { object, calls });
+                (driver.open_source(source)?, None)
             }
-        }
+        };
+        Ok((Arc::new(reader), source))
     }
 }

@@ -12,22 +12,27 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::errors::value;
+use crate::settings::names;
 use crate::waiting::interruptible;
 
-/// The claims of a paper, measured on modelled disks.
+/// The claims of a paper (li04, li05, wu10, kimbrel96, baek09), measured again on modelled disks.
+///
+/// A dictionary for each claim: paper, id, claim, published and measured figures, verdict (met; met,
+/// fitted; differs), the fit, and a note. `only` names a claim or several. A `sample` has fewer and shorter runs
+/// and the same verdicts. All processors work; a whole paper takes minutes.
 #[pyfunction]
 #[pyo3(signature = (paper, *, only=None, sample=false))]
 pub(crate) fn reproduce<'py>(
     py: Python<'py>,
     paper: &str,
-    only: Option<Vec<String>>,
+    only: Option<&Bound<'py, PyAny>>,
     sample: bool,
 ) -> PyResult<Vec<Bound<'py, PyDict>>> {
     let found = lab::find(paper).map_err(|error| value(format!("{paper}: {error}")))?;
     let broken = |error: &Broken| PyRuntimeError::new_err(error.to_string());
     let claims = found.claims().map_err(|error| broken(&error))?;
     let known: Vec<&str> = claims.claims.iter().map(|one| one.id.as_str()).collect();
-    let only = only.unwrap_or_default();
+    let only = only.map_or(Ok(Vec::new()), |given| names("only", given))?;
     if let Some(unknown) = only.iter().find(|name| !known.contains(&name.as_str())) {
         let known = known.join(", ");
         return Err(value(format!("only={unknown:?}: {paper} has {known}")));

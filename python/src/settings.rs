@@ -1,4 +1,4 @@
-//! Settings as Python gives them: sizes as integers of bytes, a preset by its name, and the
+//! Settings as Python gives them: sizes as integers of bytes or with a unit, a preset by its name, and the
 //! costs of a device as the tables that `forerun profile` writes, read by `tomllib`.
 //!
 //! ```python
@@ -11,8 +11,10 @@ use forerun_core::{Bytes, Nanos, Profile, Settings};
 use forerun_emulated::Emulation;
 use forerun_io::emulate::Emulate;
 use forerun_io::{Config, Driver};
+use forerun_surface::quantity::parse_size;
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyInt};
+use pyo3::types::{PyDict, PyInt, PyString};
 
 use crate::errors;
 
@@ -29,12 +31,52 @@ pub(crate) fn count(name: &str, given: &Bound<'_, PyAny>, most: u64) -> PyResult
         Ok(number) => number.clone().into_any(),
         Err(_) => given.call_method0("__index__").map_err(|_| {
             let kind = given.get_type();
-            pyo3::exceptions::PyTypeError::new_err(format!("{name} must be an int, not {kind}"))
+            PyTypeError::new_err(format!("{name} must be an int, not {kind}"))
         })?,
     };
     let accepted = number.extract().ok().filter(|number| *number <= most);
     let refused = || errors::value(format!("{name} of {given}: must lie from 0 to {most}"));
     accepted.ok_or_else(refused)
+}
+
+/// A size: an integer of bytes, or a text with a unit.
+///
+/// # Errors
+/// `TypeError` if it is neither, `ValueError` with its name and value if it is no such number.
+pub(crate) fn size(name: &str, given: &Bound<'_, PyAny>) -> PyResult<u64> {
+    if let Ok(text) = given.cast::<PyString>() {
+        let size = parse_size(text.to_str()?);
+        let size = size.map_err(|e| errors::value(format!("{name} of {text}: {e}")))?;
+        return Ok(size.0);
+    }
+    count(name, given, u64::MAX).map_err(|error| {
+        match error.is_instance_of::<PyTypeError>(given.py()) {
+            true => {
+                let kind = given.get_type();
+                let wanted = "must be an int of bytes or a size as \"1GiB\"";
+                PyTypeError::new_err(format!("{name} {wanted}, not {kind}"))
+            }
+            false => error,
+        }
+    })
+}
+
+/// A name, or several.
+///
+/// # Errors
+/// `TypeError` if it is neither.
+pub(crate) fn names(name: &str, given: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
+    if let Ok(one) = given.extract::<String>() {
+        return Ok(vec![one]);
+    }
+    let refused = |_| {
+        let kind = given.get_type();
+        PyTypeError::new_err(format!("{name} must be a name or several, not {kind}"))
+    };
+    let several = given.try_iter().map_err(refused)?;
+    several
+        .map(|one| one?.extract().map_err(|e: PyErr| refused(e)))
+        .collect()
 }
 
 /// A distance from a place in a file.
@@ -84,15 +126,20 @@ impl Choices {
         memory: &Bound<'_, PyAny>,
         preset: &str,
         profile: Option<&Bound<'_, PyAny>>,
-        emulate: Option<(Bound<'_, PyAny>, Bound<'_, PyAny>)>,
+        emulate: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
-        let emulate = emulate.map(|(switching, rate)| {
+        let emulate = emulate.map(|given| {
+            let (switching, rate): (Bound<'_, PyAny>, Bound<'_, PyAny>) =
+                given.extract().map_err(|_| {
+                    let wanted = "must be (nanoseconds for a switch, bytes per second)";
+                    PyTypeError::new_err(format!("emulate of {given}: {wanted}"))
+                })?;
             let switching = count("switching_ns of emulate", &switching, u64::MAX)?;
             let rate = count("bytes_per_second of emulate", &rate, u64::MAX)?;
             Emulation::new(Nanos(switching), rate, 1).map_err(errors::value)
         });
         let choices = Self {
-            memory: count("memory", memory, u64::MAX)?,
+            memory: size("memory", memory)?,
             preset: forerun_baselines::preset(preset).map_err(errors::value)?,
             profile: profile.map(profile_of).transpose()?,
             emulate: emulate.transpose()?,

@@ -18,12 +18,13 @@ use forerun_sim::simulate::requests::{Manner, Records, RequestsError, Source};
 use forerun_sim::simulate::run::RunError;
 use forerun_sim::simulate::simulated::Simulated;
 use forerun_sim::trace::{self, TraceError};
-use pyo3::exceptions::PyRuntimeError;
+use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::errors::{self, value};
 use crate::release::released;
+use crate::settings::names;
 
 /// Processor time of a fetch (Kimbrel et al. 1996, section 3.1).
 const DRIVER: Nanos = Nanos(500_000);
@@ -36,6 +37,10 @@ const CACHE_BLOCKS: u32 = 1280;
 const TRACE_BYTES_MAX: u64 = 4 << 30;
 
 /// Presets over a trace or a workload, on modelled disks, in virtual time.
+///
+/// A dictionary for each preset and cache size, which `pandas.DataFrame` takes; each is one or a sequence of them. If not
+/// given, presets are demand-lru and forestall, with 1280 cache blocks of 8192 bytes on one disk, or on
+/// as many as the trace has. Times are in nanoseconds.
 #[pyfunction]
 #[pyo3(signature = (*, workload=None, trace=None, presets=None, device="hp97560",
     cache_blocks=None, block_bytes=None, disks=None))]
@@ -44,20 +49,28 @@ pub(crate) fn simulate<'py>(
     py: Python<'py>,
     workload: Option<&str>,
     trace: Option<PathBuf>,
-    presets: Option<Vec<String>>,
+    presets: Option<&Bound<'py, PyAny>>,
     device: &str,
-    cache_blocks: Option<Vec<Bound<'py, PyAny>>>,
+    cache_blocks: Option<&Bound<'py, PyAny>>,
     block_bytes: Option<&Bound<'py, PyAny>>,
     disks: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Vec<Bound<'py, PyDict>>> {
-    let presets = presets.unwrap_or_else(|| PRESETS.map(str::to_owned).into());
+    let presets = match presets {
+        None => PRESETS.map(str::to_owned).into(),
+        Some(given) => names("presets", given)?,
+    };
     let cache_blocks = match cache_blocks {
         None => vec![CACHE_BLOCKS],
+        Some(one) if one.hasattr("__index__")? => vec![blocks(one)?],
         Some(sizes) => {
-            let sizes = sizes
-                .iter()
-                .map(|size| within("cache_blocks", size, 1..=u32::MAX - 1));
-            sizes.collect::<PyResult<_>>()?
+            let refused = |_| {
+                let kind = sizes.get_type();
+                PyTypeError::new_err(format!(
+                    "cache_blocks must be an int or several, not {kind}"
+                ))
+            };
+            let sizes = sizes.try_iter().map_err(refused)?;
+            sizes.map(|size| blocks(&size?)).collect::<PyResult<_>>()?
         }
     };
     let block_bytes = block_bytes.map_or(Ok(BLOCK_BYTES), |given| {
@@ -103,6 +116,10 @@ pub(crate) fn simulate<'py>(
         rows.push(row(py, &grid, run, &outcome)?);
     }
     Ok(rows)
+}
+
+fn blocks(given: &Bound<'_, PyAny>) -> PyResult<u32> {
+    within("cache_blocks", given, 1..=u32::MAX - 1)
 }
 
 fn within(name: &str, given: &Bound<'_, PyAny>, range: RangeInclusive<u32>) -> PyResult<u32> {

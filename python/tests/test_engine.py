@@ -63,15 +63,31 @@ def test_announced_reads_are_known_and_fetched_before_they_are_asked_for(file, e
     assert ledger["misses"] == 0
 
 
-def test_hints_are_checked(file, engine):
+@pytest.mark.parametrize(
+    ("order", "kind", "message"),
+    [
+        (lambda f: [(f, -1, 1)], ValueError, "offset of -1: must lie from 0"),
+        (lambda f: [(f, 0, -1)], ValueError, "length of -1: must lie from 0"),
+        (lambda f: [(3, 0, 1)], TypeError, "must be one of forerun.open, a path or an address, not"),
+        (lambda f: [(f, 0)], TypeError, r"must be \(file, offset, length\)"),
+        (lambda f: (f, 0, 1), TypeError, r"hint of <forerun.*: must be \(file, offset, length\)"),
+        (lambda f: 5, TypeError, r"order must be an iterable of \(file, offset, length\), not .*int"),
+        (lambda f: [("hf://a/b", 0, 1)], ValueError, "address of 'hf://a/b': must begin with s3://"),
+        (lambda f: [("", 0, 1)], FileNotFoundError, "No such file or directory: ''"),
+    ],
+)
+def test_hints_are_checked(file, engine, order, kind, message):
+    with pytest.raises(kind, match=message):
+        engine.hint(order(file))
+
+
+def test_a_hint_for_another_engine_is_refused(file):
     other = forerun.Engine(memory=4 << 20)
     with pytest.raises(ValueError, match="must be a file of this engine"):
         other.hint([(file, 0, 1)])
-    with pytest.raises(ValueError, match="offset of -1: must lie from 0"):
-        engine.hint([(file, -1, 1)])
-    with pytest.raises(TypeError, match="must be a forerun.File"):
-        engine.hint([(3, 0, 1)])
-    assert engine.hint([(file, 1 << 40, 1)]) == 1, "past the end: nothing to do"
+
+
+def test_a_hint_of_nothing_is_taken(engine):
     assert engine.hint([]) == 0
 
 

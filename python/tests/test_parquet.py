@@ -36,8 +36,11 @@ class Recorder:
 
     def hint(self, order):
         assert all(file is self for file, _, _ in order)
-        self.announced += [(first, first + length) for _, first, length in order]
-        return len(order)
+        return self.announce([(first, length) for _, first, length in order])
+
+    def announce(self, ranges):
+        self.announced += [(first, first + length) for first, length in ranges]
+        return len(ranges)
 
     def take(self):
         announced, self.announced = self.announced, []

@@ -7,13 +7,20 @@ import pickle
 import random
 import re
 import threading
+import urllib.parse
+import xml.sax.saxutils
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
 import forerun
+import forerun.torch
 
 SETTINGS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_PROFILE")
+
+
+def tag_of(content):
+    return '"' + hashlib.sha256(content).hexdigest() + '"'
 
 
 class Bucket(BaseHTTPRequestHandler):
@@ -22,16 +29,45 @@ class Bucket(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def do_HEAD(self):
+        with self.server.lock:
+            self.server.heads.append(self.path)
+        # Answered once as many questions are under way as a test expects.
+        if self.server.together:
+            self.server.together.wait(timeout=600)
         self.answer(is_head=True)
 
     def do_GET(self):
+        path, _, query = self.path.partition("?")
+        if "list-type=2" in query:
+            return self.list(path, urllib.parse.parse_qs(query))
         self.answer(is_head=False)
+
+    def list(self, bucket, query):
+        begin = f"{bucket.rstrip('/')}/{query.get('prefix', [''])[0]}"
+        below = {name: len(begin) for name in self.server.objects if name.startswith(begin)}
+        if "delimiter" not in query:
+            below = {name: len(name) for name in below}
+        folders = {name[: name.index("/", at) + 1] for name, at in below.items() if "/" in name[at:]}
+        key = lambda name: xml.sax.saxutils.escape(name.split("/", 2)[2])  # noqa: E731
+        rows = [f"<CommonPrefixes><Prefix>{key(name)}</Prefix></CommonPrefixes>" for name in sorted(folders)]
+        for name in sorted(name for name, at in below.items() if "/" not in name[at:]):
+            content = self.server.objects[name]
+            rows.append(
+                f"<Contents><Key>{key(name)}</Key><Size>{len(content)}</Size><ETag>{tag_of(content)}</ETag>"
+                "<LastModified>2024-01-01T00:00:00.000Z</LastModified></Contents>"
+            )
+        truncated = "<IsTruncated>false</IsTruncated>"
+        body = f"<ListBucketResult>{truncated}{''.join(rows)}</ListBucketResult>".encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
 
     def answer(self, is_head):
         content = self.server.objects.get(self.path)
         if content is None:
             return self.refuse(404)
-        tag = '"' + hashlib.sha256(content).hexdigest() + '"'
+        tag = tag_of(content)
         if self.headers.get("If-Match", tag) != tag:
             return self.refuse(412)
         asked = re.fullmatch(r"bytes=(\d+)-(\d+)", self.headers.get("Range", ""))
@@ -60,10 +96,15 @@ class Bucket(BaseHTTPRequestHandler):
         pass
 
 
+class Server(ThreadingHTTPServer):
+    request_queue_size = 128
+
+
 @pytest.fixture
-def objects(content, monkeypatch, tmp_path):
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Bucket)
+def server(content, monkeypatch, tmp_path):
+    server = Server(("127.0.0.1", 0), Bucket)
     server.objects = {"/bucket/folder/key": content}
+    server.heads, server.together, server.lock = [], None, threading.Lock()
     for name in SETTINGS:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -71,10 +112,15 @@ def objects(content, monkeypatch, tmp_path):
     monkeypatch.setenv("AWS_REGION", "us-east-1")
     serving = threading.Thread(target=server.serve_forever)
     serving.start()
-    yield server.objects
+    yield server
     server.shutdown()
     serving.join()
     server.server_close()
+
+
+@pytest.fixture
+def objects(server):
+    return server.objects
 
 
 def test_an_object_is_read_as_a_file(objects, engine, content):
@@ -134,3 +180,127 @@ def test_a_forked_child_opens_the_object_again(objects, engine, content):
         assert there.get(timeout=600) == content[70_000:70_010]
         child.join()
         assert child.exitcode == 0
+
+
+@pytest.fixture
+def samples(server, content):
+    """Addresses of 64 objects, each a sample."""
+    for number in range(64):
+        server.objects[f"/bucket/samples/{number}"] = content[number * 1000 :][: 20_000 + number]
+    return [f"s3://bucket/samples/{number}" for number in range(64)]
+
+
+def sample(server, address):
+    return server.objects[address.removeprefix("s3:/")]
+
+
+def test_announced_objects_are_asked_for_side_by_side_and_once(server, samples, engine):
+    server.together = threading.Barrier(64)
+    assert engine.hint([(address, 0, None) for address in samples]) == 64
+    server.together = None
+    for address in samples:
+        with forerun.open(address, engine=engine) as file:
+            assert file.read() == sample(server, address)
+    assert len(server.heads) == 64
+    ledger = engine.ledger()
+    assert (ledger["misses"], ledger["hints_dropped"], ledger["hints_open"]) == (0, 0, 0)
+    # Once they were read, another one to open it sees a version that is new.
+    server.objects["/bucket/samples/0"] = b"new"
+    with forerun.open(samples[0], engine=engine) as file:
+        assert file.read() == b"new"
+
+
+def test_an_object_replaced_after_its_announcement_is_an_error_and_then_the_new_one(server, samples):
+    engine = forerun.Engine(memory=1 << 20)
+    engine.hint([("s3://bucket/folder/key", 0, None), (samples[0], 0, None)])
+    server.objects["/bucket/folder/key"] = server.objects["/bucket/folder/key"][::-1]
+    with forerun.open("s3://bucket/folder/key", engine=engine) as file:
+        with pytest.raises(OSError) as raised:
+            file.read()
+    assert raised.value.errno == errno.ESTALE
+    with forerun.open("s3://bucket/folder/key", engine=engine) as file:
+        assert file.read() == server.objects["/bucket/folder/key"]
+
+
+@pytest.mark.filterwarnings("error")
+def test_samples_of_many_objects_are_announced_while_others_are_read(server, samples, engine):
+    class Objects:
+        def __len__(self):
+            return len(samples)
+
+        def __getitem__(self, index):
+            with forerun.open(samples[index], engine=engine) as file:
+                return file.read()
+
+    plan = forerun.torch.Plan(len(samples), seed=2)
+    hinted = forerun.torch.HintedDataset(
+        Objects(), plan, lambda index: (samples[index], 0, None), engine=engine, ahead=32
+    )
+    for epoch in range(3):
+        hinted.epoch = epoch
+        for index in plan.order(epoch):
+            assert hinted[index] == sample(server, samples[index])
+    announcer = hinted.announcer()
+    assert announcer.unexpected == 0
+    for thread in threading.enumerate():
+        if thread.name == "forerun-hint":
+            thread.join()
+    assert engine.ledger()["hints_dropped"] == 0
+
+
+def test_an_order_that_is_wrong_is_told_to_the_reader_of_samples(samples, engine):
+    plan = forerun.torch.Plan(len(samples), seed=2)
+    hinted = forerun.torch.HintedDataset(
+        samples, plan, lambda index: (samples[index], -1, None), engine=engine
+    )
+    with pytest.raises(ValueError, match="offset of -1: must lie from 0"):
+        while True:
+            hinted[0]
+
+
+def test_a_data_set_with_an_object_that_is_missing_is_read_up_to_it(server, samples, engine):
+    del server.objects["/bucket/samples/9"]
+    with pytest.warns(RuntimeWarning, match="cannot be opened: FileNotFoundError.*samples/9"):
+        assert engine.hint([(address, 0, None) for address in samples]) == 64
+    with pytest.raises(FileNotFoundError):
+        forerun.open(samples[9], engine=engine)
+    with forerun.open(samples[10], engine=engine) as file:
+        assert file.read() == sample(server, samples[10])
+
+
+def test_objects_of_a_listing_are_opened_without_a_question(server, samples, engine):
+    listed = forerun.listed("s3://bucket/samples", engine=engine)
+    assert sorted(samples) == listed
+    assert [one.size for one in listed] == [len(sample(server, one)) for one in listed]
+    assert engine.hint([(one, 0, None) for one in listed]) == 64
+    for one in listed:
+        with forerun.open(one, engine=engine) as file:
+            copy = pickle.loads(pickle.dumps(file))
+            assert (file.size, file.read()) == (one.size, sample(server, one))
+            assert copy.read(5) == sample(server, one)[:5]
+    assert server.heads == [] and engine.ledger()["misses"] == 0
+    # That version alone.
+    server.objects["/bucket/samples/0"] = b"new"
+    again = pickle.loads(pickle.dumps(listed[0]))
+    assert (again, again.size, again.version) == (listed[0], listed[0].size, listed[0].version)
+    with forerun.open(again, engine=forerun.Engine(memory=4 << 20)) as file:
+        with pytest.raises(OSError) as raised:
+            file.read()
+    assert raised.value.errno == errno.ESTALE
+
+
+def test_a_folder_of_objects_is_a_data_set(server, engine, content):
+    names = [f"{kind}/{deep}{number}" for kind in "ab" for deep in ("", "x/") for number in range(5)]
+    for name in names:
+        server.objects[f"/bucket/set/{name}"] = name.encode() * 100
+    dataset = forerun.torch.Folder("s3://bucket/set/", engine=engine)
+    assert dataset.classes == ["a", "b"]
+    assert [path for path, _ in dataset.samples] == [f"s3://bucket/set/{name}" for name in sorted(names)]
+    assert [dataset[index][0] for index in range(20)] == [name.encode() * 100 for name in sorted(names)]
+    assert server.heads == []
+
+
+@pytest.mark.parametrize("address", ["s3://bucket/nothing", "http://127.0.0.1:1/", "/a/path", "s3:///x"])
+def test_what_cannot_be_listed_is_refused_with_its_address(server, engine, address):
+    with pytest.raises((ValueError, OSError), match=re.escape(address.rstrip("/"))):
+        forerun.listed(address, engine=engine)

@@ -109,3 +109,49 @@ def test_shards_of_iterable_datasets_are_announced_in_workers(tmp_path, workers)
     read = list(loader)
     assert sorted(record[0] for record, _ in read) == sorted(list(range(6)) * 50)
     assert {misses for _, misses in read} == {0}
+
+
+class Numbered(forerun.torch.Folder):
+    """A folder whose samples tell what their process had announced."""
+
+    def __getitem__(self, index):
+        content, _ = super().__getitem__(index)
+        announcer = self.told.announcer() if hasattr(self, "told") else None
+        return index, content, os.getpid(), announcer.unexpected if announcer else None
+
+
+@pytest.mark.parametrize("way", WAYS, ids=lambda way: "-".join(str(value) for value in way.values()))
+@pytest.mark.parametrize("kind", ["weighted", "distributed", "batches"])
+def test_samplers_of_torch_are_announced_to_its_workers(tmp_path, content, way, kind):
+    if way.get("multiprocessing_context") not in (None, "fork") and kind != "weighted":
+        pytest.skip("an import of torch for each worker, and no difference")
+    for number in range(120):
+        (tmp_path / f"{number:03}").write_bytes(content[number * 50 :][: 5000 + number])
+    engine = forerun.Engine(memory=12 << 20)
+    dataset = Numbered(tmp_path, engine=engine)
+    data, options = torch.utils.data, {}
+    if kind == "weighted":
+        order = torch.Generator().manual_seed(5)
+        options["sampler"] = data.WeightedRandomSampler([1.0] * 60 + [3.0] * 60, 150, generator=order)
+    elif kind == "distributed":
+        options["sampler"] = data.DistributedSampler(dataset, num_replicas=3, rank=1, seed=4)
+    else:
+        options["batch_sampler"] = data.BatchSampler(data.RandomSampler(dataset), 8, way.get("drop_last", False))
+    way = {name: value for name, value in way.items() if name != "drop_last" or kind != "batches"}
+    if kind != "batches":
+        options["batch_size"] = 8
+    loader = forerun.torch.data_loader(
+        dataset, engine=engine, ahead=32, collate_fn=together, **options, **way
+    )
+    dataset.told = loader.dataset
+    for epoch in range(2):
+        if kind == "distributed":
+            options["sampler"].set_epoch(epoch)
+        read = [sample for batch in loader for sample in batch]
+        assert {unexpected for *_, unexpected in read} == {0}
+        assert all(
+            sample == content[index * 50 :][: 5000 + index] for index, sample, _, _ in read
+        )
+        if kind == "distributed":
+            assert [index for index, *_ in read] == list(options["sampler"])[: len(read)]
+    assert (os.getpid() in {pid for *_, pid, _ in read}) == (way.get("num_workers", 0) == 0)

@@ -208,12 +208,29 @@ impl Client {
         }
     }
 
-    /// Opens a version that is known already, from a listing or an answer of the store. Asks nothing: ranges of an
-    /// object that has another version by now are `ESTALE`.
+    /// Opens the version of an object that a listing told ([`Stat::version`]), without a question to its store.
+    ///
+    /// # Errors
+    /// The address is none.
+    ///
+    /// [`Stat::version`]: forerun_io::source::tree::Stat
+    pub fn open_version(&self, url: &str, bytes: u64, version: &str) -> Result<Object, StoreError> {
+        let address = Address::of(url)?;
+        let store = self.store(&address)?;
+        Ok(Object::new(
+            self,
+            store,
+            &address,
+            bytes,
+            Version::of_text(version),
+        ))
+    }
+
+    /// The same with the ETag that another client was told, which may have quotes or not.
     ///
     /// # Errors
     /// The address is none, or the ETag is none or a weak one.
-    pub fn open_version(&self, url: &str, bytes: u64, e_tag: &str) -> Result<Object, StoreError> {
+    pub fn open_tagged(&self, url: &str, bytes: u64, e_tag: &str) -> Result<Object, StoreError> {
         let address = Address::of(url)?;
         let version = Version::of_tag(e_tag).ok_or_else(|| {
             let why = format!("ETag {e_tag:?}: must be a strong one, and not empty");
@@ -322,15 +339,15 @@ mod tests {
         let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
         let client = Client::with_variables(Limits::default(), variables).unwrap();
         for tag in ["a1", "\"a1\""] {
-            let object = client.open_version("s3://b/k", 5, tag).unwrap();
+            let object = client.open_tagged("s3://b/k", 5, tag).unwrap();
             let shown = format!("{object:?}");
             assert!(shown.contains("\"a1\""), "{shown}");
         }
         for tag in ["", "\"\"", "W/\"a1\"", "a\n1"] {
-            let refused = client.open_version("s3://b/k", 5, tag).unwrap_err();
+            let refused = client.open_tagged("s3://b/k", 5, tag).unwrap_err();
             let refused = refused.to_string();
             assert!(refused.contains(&format!("{tag:?}")), "{refused}");
         }
-        assert!(client.open_version("s3://b", 5, "a1").is_err());
+        assert!(client.open_tagged("s3://b", 5, "a1").is_err());
     }
 }

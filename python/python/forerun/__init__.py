@@ -26,13 +26,18 @@ The order of reads can be announced, and hits and misses are counted:
 
 from . import _interpreter  # noqa: F401
 from ._default import default_engine, set_default_engine
-from ._file import File, open
-from ._forerun import Engine, reproduce, simulate
+from ._file import File, Listed, listed
+from ._forerun import Engine, __version__, reproduce, simulate
+from ._open import BufferedFile, open
 
 __all__ = [
+    "BufferedFile",
     "Engine",
     "File",
+    "Listed",
+    "__version__",
     "default_engine",
+    "listed",
     "open",
     "reproduce",
     "set_default_engine",

@@ -11,7 +11,7 @@ import os
 import weakref
 from typing import Any
 
-from ._forerun import Engine, finish_engines, forked
+from ._forerun import Engine, finish_engines, forked, log
 
 _default: Engine | None = None
 _identities: "weakref.WeakKeyDictionary[Engine, str]" = weakref.WeakKeyDictionary()
@@ -21,16 +21,36 @@ _IDENTITY_OF_DEFAULT = "default"
 
 
 def default_engine() -> Engine:
-    """The engine of files opened without one, made at the first call: 256 MiB, preset "forerun"."""
+    """The engine of files opened without one, made at the first call.
+
+    It has 256 MiB and the preset "forerun", or what `FORERUN_MEMORY` ("1GiB") and `FORERUN_PRESET` say then.
+    """
     global _default
     if _default is None:
-        set_default_engine(Engine())
+        set_default_engine(_of_the_environment())
     assert _default is not None
     return _default
 
 
+def _of_the_environment() -> Engine:
+    settings: dict[str, Any] = {}
+    for name in ("memory", "preset"):
+        variable = f"FORERUN_{name.upper()}"
+        if given := os.environ.get(variable):
+            try:
+                Engine(**{**settings, name: given})
+            except ValueError as error:
+                raise ValueError(f"{variable}: {error}") from None
+            settings[name] = given
+    return Engine(**settings)
+
+
 def set_default_engine(engine: Engine) -> None:
-    """Makes an engine the default of files opened from now on."""
+    """Makes an engine the default of files opened from now on.
+
+    Files that are open keep theirs. `forerun.set_default_engine(forerun.Engine("4GiB"))` gives all of a program more
+    memory, in each worker that runs it.
+    """
     global _default
     if not isinstance(engine, Engine):
         raise TypeError(f"engine must be a forerun.Engine, not {type(engine).__name__}")
@@ -73,6 +93,8 @@ def _restore(
     return engine
 
 
+if levels := os.environ.get("FORERUN_LOG"):
+    log(levels)
 copyreg.pickle(Engine, _reduce)
 atexit.register(finish_engines)
 os.register_at_fork(after_in_child=forked)

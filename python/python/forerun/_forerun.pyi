@@ -1,30 +1,40 @@
 """The compiled part of the package."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from os import PathLike
 from typing import Any, final
 
 from typing_extensions import Buffer
 
+from io import TextIOWrapper
+
 from ._file import File
+from ._open import BufferedFile
 
 __all__ = [
     "Call",
     "CallQueue",
     "Engine",
     "Handle",
+    "__version__",
     "collecting",
     "finish_engines",
     "forked",
+    "listed",
+    "log",
     "reproduce",
     "simulate",
 ]
+
+_Announced = File | BufferedFile | TextIOWrapper | Handle | str | bytes | PathLike[str] | PathLike[bytes]
+
+__version__: str
 
 @final
 class Engine:
     """One memory limit and one set of decisions for all files opened with it.
 
-    `memory` is in bytes, 256 MiB if not given. `preset` is a name of `forerun list presets`.
+    `memory` is in bytes or a size as "1GiB", 256 MiB if not given. `preset` is a name of `forerun list presets`.
     `profile` has the costs of a device, as `tomllib` reads them from a file of `forerun profile`;
     they are estimated from reads if not given. `emulate` puts a slow device in front of the real one, as
     (nanoseconds for a switch, bytes per second).
@@ -32,7 +42,7 @@ class Engine:
 
     def __new__(
         cls,
-        memory: int | None = None,
+        memory: int | str | None = None,
         preset: str = "forerun",
         *,
         profile: dict[str, Any] | None = None,
@@ -48,13 +58,16 @@ class Engine:
     def profile(self) -> dict[str, Any] | None: ...
     @property
     def emulate(self) -> tuple[int, int] | None: ...
-    def limit_memory(self, memory: int) -> None:
-        """Lowers the memory limit, or raises it up to that of the construction."""
+    def limit_memory(self, memory: int | str) -> None:
+        """Lowers the memory limit, in bytes or as "1GiB", or raises it up to that of the construction."""
 
-    def hint(self, order: Iterable[tuple[File | Handle, int, int]]) -> int:
+    def hint(self, order: Iterable[tuple[_Announced, int, int | None]]) -> int:
         """Announces reads as (file, offset, length), in the order in which they will come.
 
-        Returns how many were taken. The rest can be announced once half of them has been read.
+        `file` is one of `forerun.open`, a path or an address, and a length of None is all the rest of it. Files of
+        names are opened side by side. Returns how many were taken. The rest can be announced once half of them has been
+        read. A file that was announced is kept open until then, unless it is closed; an object is read in the version
+        that it had then. Announced reads that come to nothing are warned of once, with the reason.
         """
 
     def ledger(self) -> dict[str, int]:
@@ -62,7 +75,11 @@ class Engine:
 
 @final
 class Handle:
-    def __new__(cls, engine: Engine, path: str | PathLike[str]) -> Handle: ...
+    """An open file with a position, which `forerun.File` has."""
+
+    def __new__(
+        cls, engine: Engine, path: str | PathLike[str], version: tuple[int, str] | None = None
+    ) -> Handle: ...
     @staticmethod
     def fetched(
         engine: Engine,
@@ -89,6 +106,7 @@ class Handle:
     def name(self) -> str: ...
     @property
     def engine(self) -> Engine: ...
+    def announce(self, ranges: list[tuple[int, int]]) -> int: ...
     def readinto(self, buffer: Buffer) -> int: ...
     def readinto_at(self, buffer: Buffer, offset: int) -> int: ...
     def read(self, length: int) -> bytes: ...
@@ -97,7 +115,7 @@ class Handle:
     def tell(self) -> int: ...
     def seek(self, offset: int, whence: int = 0) -> int: ...
     def size(self) -> int: ...
-    def close(self) -> None: ...
+    def close(self, keeps_hints: bool = False) -> None: ...
 
 @final
 class CallQueue:
@@ -115,29 +133,33 @@ class Call:
 def collecting(phase: str, _info: dict[str, int], /) -> None: ...
 def finish_engines() -> None: ...
 def forked() -> None: ...
+def listed(engine: Engine, address: str) -> list[tuple[str, int, str | None]]:
+    """The objects below an address, in the order of their names, as (address, size, version)."""
+
+def log(levels: str) -> None: ...
 def simulate(
     *,
     workload: str | None = None,
     trace: str | PathLike[str] | None = None,
-    presets: Sequence[str] | None = None,
+    presets: str | Iterable[str] | None = None,
     device: str = "hp97560",
-    cache_blocks: Sequence[int] | None = None,
+    cache_blocks: int | Iterable[int] | None = None,
     block_bytes: int | None = None,
     disks: int | None = None,
 ) -> list[dict[str, Any]]:
     """Presets over a trace or a workload, on modelled disks, in virtual time.
 
-    A dictionary for each preset and cache size, which `pandas.DataFrame` takes. If not given,
-    presets are demand-lru and forestall, with 1280 cache blocks of 8192 bytes on one disk, or on
+    A dictionary for each preset and cache size, which `pandas.DataFrame` takes; each is one or a sequence of them. If not
+    given, presets are demand-lru and forestall, with 1280 cache blocks of 8192 bytes on one disk, or on
     as many as the trace has. Times are in nanoseconds.
     """
 
 def reproduce(
-    paper: str, *, only: Sequence[str] | None = None, sample: bool = False
+    paper: str, *, only: str | Iterable[str] | None = None, sample: bool = False
 ) -> list[dict[str, Any]]:
     """The claims of a paper (li04, li05, wu10, kimbrel96, baek09), measured again on modelled disks.
 
     A dictionary for each claim: paper, id, claim, published and measured figures, verdict (met; met,
-    fitted; differs), the fit, and a note. `only` names claims. A `sample` has fewer and shorter runs
+    fitted; differs), the fit, and a note. `only` names a claim or several. A `sample` has fewer and shorter runs
     and the same verdicts. All processors work; a whole paper takes minutes.
     """

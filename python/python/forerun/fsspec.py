@@ -155,7 +155,7 @@ def _read_alone(file: File, first: int, length: int) -> bytes:
     """At most so many bytes of a file, by a read that is no part of a stream: a long one is announced right before."""
     if length < _ANNOUNCED_MIN:
         return file.pread(length, first)
-    file.engine.hint([(file, first, length)])
+    file._handle.announce([(first, length)])
     if length <= _PART_MAX or threading.current_thread() is not threading.main_thread():
         return file.pread(length, first)
     parts = range(first, first + length, _PART_MAX)
@@ -414,7 +414,7 @@ class ForerunFileSystem(ChainedFileSystem):
             threads = _OPEN_THREADS if getattr(self.fs, "async_impl", False) else 1
             opened = dict(zip(paths, self._open_all(paths, threads, kwargs), strict=True))
             try:
-                yield from _batch(self.engine, [(opened[path], a, b) for path, a, b in part])
+                yield from _batch([(opened[path], a, b) for path, a, b in part])
             finally:
                 for file in opened.values():
                     if not isinstance(file, Exception):
@@ -464,7 +464,19 @@ def _or_raised(out: Iterator[bytes | Exception], returns: bool) -> Iterator[byte
         yield one
 
 
-def _batch(engine: Engine, ranges: list[tuple[Any, Any, Any]]) -> Iterator[bytes | Exception]:
+def _announced(order: list[Any]) -> int:
+    """Announces ranges of files in their order; how many of the first were taken."""
+    taken = 0
+    for file, of_file in itertools.groupby(order, lambda one: one[0]):
+        ranges = [(first, length) for _, first, length in of_file]
+        count = file._handle.announce(ranges)
+        taken += count
+        if count < len(ranges):
+            break
+    return taken
+
+
+def _batch(ranges: list[tuple[Any, Any, Any]]) -> Iterator[bytes | Exception]:
     """Announces ranges of open files, and reads them in their order."""
     order: list[Any] = []
     for file, start, end in ranges:
@@ -483,7 +495,7 @@ def _batch(engine: Engine, ranges: list[tuple[Any, Any, Any]]) -> Iterator[bytes
             yield one
             continue
         if len(announced) > 1 and read >= again and ahead < len(announced):
-            taken = engine.hint(announced[ahead:])
+            taken = _announced(announced[ahead:])
             ahead += taken
             # The rest can be announced once half of them was read.
             again = read + max(taken // 2, 1)
@@ -554,6 +566,15 @@ class _Object(File):
         # Where threads have set the position and not read since, and the last of them.
         self._sought: dict[int, int] = {}
         self._last_sought = 0
+
+    def announce(self, ranges: list[tuple[int, int]]) -> int:
+        """Announces reads as (offset, length); how many were taken."""
+        return self._handle.announce(ranges)
+
+    def __del__(self) -> None:
+        # Announced reads of a scan that has ended are of no use.
+        if hasattr(self, "_handle"):
+            self.close()
 
     def seek(self, offset: int, whence: int = os.SEEK_SET, /) -> int:
         """Sets the position. The next read of the same thread begins there, whatever others do in between.

@@ -110,7 +110,7 @@ class Footers:
 class Scan:
     """The reads of one open file."""
 
-    def __init__(self, file: "File", path: str, footers: Footers) -> None:
+    def __init__(self, file: Any, path: str, footers: Footers) -> None:
         self._file = file
         self._path = path
         self._footers = footers
@@ -162,7 +162,7 @@ class Scan:
             else:
                 merged.append((chunk.first, chunk.end))
         if merged:
-            self._file.engine.hint([(self._file, first, end - first) for first, end in merged])
+            self._file.announce([(first, end - first) for first, end in merged])
 
 
 def announce(

@@ -71,8 +71,8 @@ const DEPENDENCIES: &[Allowed] = &[
     any("crates/bed/Cargo.toml", &[CORE, SIM, EMULATED, SURFACE]),
     only(
         "python/Cargo.toml",
-        &[CORE, BASELINES, IO, SIM, EMULATED, LAB, STORE],
-        &["pyo3", "rustix"],
+        &[CORE, BASELINES, IO, SIM, EMULATED, SURFACE, LAB, STORE],
+        &["pyo3", "rustix", "tracing-subscriber"],
     ),
 ];
 
