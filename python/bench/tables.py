@@ -4,7 +4,7 @@
 
 Each run is a process of its own, whose modules are imported before the clock starts; sides take turns, and medians are
 printed, with the bytes and requests that the store counted. Sides that are not installed are left out by name. Four
-Parquet files of 32 MB have ten row groups of three columns; the lines are 25 MB.
+Parquet files of 32 MB have ten row groups of three columns; the lines are 25 MB, the array 210 MB without compression.
 """
 
 import argparse
@@ -86,6 +86,10 @@ CASES = {
         "s3fs": (PANDAS, "pandas.read_csv('s3://bed/lines.csv')"),
         "forerun": (PANDAS, "pandas.read_csv('forerun::s3://bed/lines.csv')"),
     },
+    "zarr, 200 chunks of 1 MB": {
+        "s3fs": ("import zarr", "zarr.open_array('s3://bed/array.zarr', mode='r')[:]"),
+        "forerun": ("import zarr", "zarr.open_array('forerun::s3://bed/array.zarr', mode='r')[:]"),
+    },
     "cat of 64 objects of 1 MB": {
         "s3fs": ("import fsspec", PLAIN + ".cat(['bed/many/%06d' % i for i in range(64)])"),
         "forerun": ("import fsspec", OURS + ".cat(['bed/many/%06d' % i for i in range(64)])"),
@@ -103,12 +107,16 @@ RANGES = "RANGES = (['bed/one/000000'] * 100, [i * 2_000_000 for i in range(100)
 
 
 def write_files(folder):
-    """The Parquet files and the lines."""
+    """The Parquet files, the lines and the array."""
     import numpy
     import pyarrow
     import pyarrow.parquet
+    import zarr
 
     draws = numpy.random.default_rng(1)
+    path, shape = os.path.join(folder, "array.zarr"), (200, 1 << 17)
+    array = zarr.create_array(path, shape=shape, dtype="f8", chunks=(1, 1 << 17), compressors=None)
+    array[:] = draws.random(shape)
     rows = 1_333_333
     for number in range(FILES):
         columns = {name: draws.random(rows) for name in "abc"}
@@ -162,7 +170,7 @@ def main():
     parser.add_argument("--rate", default="400MB")
     options = parser.parse_args()
     parts = [part.strip() for part in options.cases.split(",")]
-    if missing := [name for name in ("s3fs", "pandas", "pyarrow", "duckdb") if not importlib.util.find_spec(name)]:
+    if missing := [name for name in ("s3fs", "pandas", "pyarrow", "duckdb", "zarr") if not importlib.util.find_spec(name)]:
         raise SystemExit(f"not installed: {', '.join(missing)}")
     with tempfile.TemporaryDirectory() as folder:
         write_files(folder)
