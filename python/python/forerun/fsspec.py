@@ -432,9 +432,23 @@ class ForerunFileSystem(ChainedFileSystem):
         with ThreadPoolExecutor(min(threads, len(paths))) as pool:
             return list(pool.map(one, paths))
 
+    def get(self, rpath: Any, lpath: Any, *args: Any, **kwargs: Any) -> Any:
+        """Copies files, as the target does where that has a way of its own to do so."""
+        if self._copies:
+            return self.fs.get(self._below(rpath), lpath, *args, **kwargs)
+        return super().get(self._below(rpath), lpath, *args, **kwargs)
+
     def get_file(self, rpath: str, lpath: Any, *args: Any, **kwargs: Any) -> Any:
-        """Copies a file, as the target does: a whole file takes no memory of the engine."""
-        return self.fs.get_file(self._below(rpath), lpath, *args, **kwargs)
+        """Copies a file, as the target does where that has a way of its own to do so."""
+        if self._copies:
+            return self.fs.get_file(self._below(rpath), lpath, *args, **kwargs)
+        return super().get_file(self._below(rpath), lpath, *args, **kwargs)
+
+    @property
+    def _copies(self) -> bool:
+        """Whether the target copies many files at once, and takes no memory of the engine."""
+        is_async = bool(getattr(self.fs, "async_impl", False))
+        return is_async or isinstance(self.fs, LocalFileSystem)
 
 
 # Options that fsspec itself gives to any file system.
@@ -520,7 +534,6 @@ _READS = {
     ("path",): "checksum created du exists expand_path find glob info isdir isfile lexists ls modified sign size "
     "ukey walk tree invalidate_cache",
     ("paths",): "sizes",
-    ("rpath",): "get",
 }
 _WRITES = {
     ("path",): "mkdir makedirs rmdir rm rm_file _rm pipe pipe_file touch",
