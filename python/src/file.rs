@@ -2,13 +2,14 @@
 //!
 //! In a child process the path is opened again with the child's engine; the position stays.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use forerun_io::Reader;
 use forerun_io::error::number;
+use forerun_io::{Error, Reader};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -26,6 +27,7 @@ use crate::origin::Origin;
 use crate::place::Place;
 use crate::release::{is_over, over, released};
 use crate::settings::{OFFSET_MAX, count, offset_from};
+use crate::stores::Stored;
 use crate::waiting::{self, Ended};
 
 /// Most requests to a device at once.
@@ -253,6 +255,51 @@ impl Handle {
         let device = DEVICE_MIN + u64::from(device);
         let object = Object::new(function, (name, version), bytes, device, requests);
         Self::of(py, engine, Origin::Fetched(Arc::new(object)))
+    }
+
+    /// An object of a store that is reached by variables in place of the environment's.
+    #[staticmethod]
+    #[pyo3(signature = (engine, url, variables, *, size=None, e_tag=None, first=0, last=0))]
+    #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
+    fn stored(
+        py: Python<'_>,
+        engine: Py<Engine>,
+        url: String,
+        variables: BTreeMap<String, String>,
+        size: Option<&Bound<'_, PyAny>>,
+        e_tag: Option<String>,
+        first: u32,
+        last: u32,
+    ) -> PyResult<Self> {
+        let size = size
+            .map(|size| count("size", size, OFFSET_MAX))
+            .transpose()?;
+        let stored = Stored {
+            url,
+            variables,
+            version: size.zip(e_tag),
+            part: (first.into(), last.into()),
+        };
+        Self::of(py, engine, Origin::Stored(Arc::new(stored)))
+    }
+
+    /// Announces reads of this file as (offset, length), for code that announces unasked: without a warning of those
+    /// that come to nothing. The number that was taken.
+    fn announce(&self, py: Python<'_>, ranges: Vec<(u64, u64)>) -> PyResult<usize> {
+        let reader = self.reader(py)?;
+        let running = self.engine.get().running()?;
+        let taken = released(py, move || {
+            let order = ranges.iter();
+            let order = order.map(|(offset, length)| (&*reader, *offset, *length));
+            let taken = running.driver.hint(order);
+            // The last ones close the file and end the engine, which may wait.
+            drop((reader, running));
+            taken
+        })?;
+        match taken {
+            Err(Error::HintsFull { .. }) => Ok(0),
+            taken => taken.map_err(errors::of),
+        }
     }
 
     /// Fills a buffer from the position on, and moves the position; the number of bytes.

@@ -12,7 +12,7 @@ use crate::announced::Key;
 use crate::engine::Running;
 use crate::errors::OpenError;
 use crate::fetch::{Fetched, Object};
-use crate::stores::Version;
+use crate::stores::{Stored, Version};
 
 /// A reader, and the source of an object, by which others are opened without a question to its server.
 pub(crate) type Opened = (Arc<Reader>, Option<Arc<dyn Source>>);
@@ -23,6 +23,7 @@ pub(crate) enum Origin {
     Path(PathBuf),
     /// In a version that was listed, if there is one.
     Address(String, Option<Version>),
+    Stored(Arc<Stored>),
     Fetched(Arc<Object>),
 }
 
@@ -39,13 +40,18 @@ impl Origin {
         match self {
             Self::Path(path) => path.clone().into(),
             Self::Address(address, _) => address.into(),
+            Self::Stored(stored) => stored.url.as_str().into(),
             Self::Fetched(object) => object.name.to_string().into(),
         }
     }
 
     /// Whether a server is asked where it is opened.
     pub(crate) fn asks(&self) -> bool {
-        matches!(self, Self::Address(_, None))
+        match self {
+            Self::Address(_, version) => version.is_none(),
+            Self::Stored(stored) => stored.version.is_none(),
+            Self::Path(_) | Self::Fetched(_) => false,
+        }
     }
 
     /// The source of an address that was announced by its name.
@@ -74,6 +80,10 @@ impl Origin {
                     Some(source) => source,
                     None => stores.source(address, version.as_ref())?,
                 };
+                (driver.open_source(source.clone())?, Some(source))
+            }
+            Self::Stored(stored) => {
+                let source = stores.stored(stored)?;
                 (driver.open_source(source.clone())?, Some(source))
             }
             Self::Fetched(object) => {

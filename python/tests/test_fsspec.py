@@ -4,6 +4,7 @@ import gc
 import io
 import os
 import pickle
+import threading
 import weakref
 import zipfile
 
@@ -160,7 +161,7 @@ def test_the_protocol_reads_any_other_file_system(remote, content, address):
 
 def test_local_files_are_read_by_path(path, content):
     with fsspec.open(f"forerun::file://{path}") as file:
-        assert type(file) is forerun.File
+        assert isinstance(file, forerun.File)
         assert file.read(10) == content[:10]
     with fsspec.open(f"forerun::{path}") as file:
         assert file.read(10) == content[:10]
@@ -179,10 +180,23 @@ def test_the_file_system_has_an_engine_and_is_pickled_with_it(remote, engine, co
         assert pickle.loads(pickle.dumps(file)).read(2) == content[9:11]
 
 
-def test_the_file_system_is_read_only(remote, engine):
-    fs = fsspec.filesystem("forerun", fs=remote, engine=engine)
-    with pytest.raises(OSError, match="read-only"):
-        fs.open("data", "wb")
+def test_a_file_that_changes_within_a_tick_of_its_clock_is_read_anew_once_something_was_written(remote, engine, content):
+    class Clocked(Remote):
+        def info(self, path, **_):
+            details = super().info(path)
+            del details["ETag"]
+            return details | {"mtime": 1.0}
+
+        def pipe_file(self, path, value, **_):
+            self.objects[path] = (value, None)
+
+    fs = fsspec.filesystem("forerun", fs=Clocked(), engine=engine)
+    for number in range(3):
+        fs.pipe_file("data", bytes([number]) * 5000)
+        assert fs.cat_file("data") == bytes([number]) * 5000
+
+
+def test_a_file_system_needs_one_target():
     with pytest.raises(ValueError, match="either fs or target_protocol"):
         fsspec.filesystem("forerun")
 
@@ -208,3 +222,52 @@ def test_a_forked_child_reads_through_the_cache(remote, engine, content):
     if child == 0:
         os._exit(0 if file.read(100_000) == content[10:100_010] else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_threads_that_share_a_file_read_where_each_has_set_the_position(remote, engine, content):
+    fs = fsspec.filesystem("forerun", fs=remote, engine=engine)
+    with fs.open("data") as file:
+        turns = [threading.Event() for _ in range(4)]
+        read = []
+
+        def other():
+            turns[0].wait()
+            file.seek(5000)
+            turns[1].set()
+            turns[2].wait()
+            read.append(file.read(10))
+            turns[3].set()
+
+        thread = threading.Thread(target=other)
+        thread.start()
+        file.seek(100)
+        turns[0].set()
+        turns[1].wait()
+        assert file.tell() == 100
+        assert file.read(10) == content[100:110]
+        turns[2].set()
+        turns[3].wait()
+        thread.join()
+        assert read == [content[5000:5010]]
+        # Behind the read of the thread that has set it last.
+        assert file.tell() == 5010
+        buffer = bytearray(4)
+        assert (file.readinto(buffer), bytes(buffer)) == (4, content[5010:5014])
+
+
+def test_a_position_that_one_thread_sets_is_that_of_the_reads_of_others(remote, engine, content):
+    fs = fsspec.filesystem("forerun", fs=remote, engine=engine)
+    with fs.open("data") as file:
+        read = []
+        file.seek(100)
+        thread = threading.Thread(target=lambda: read.extend([file.read(10), file.read(10)]))
+        thread.start()
+        thread.join()
+        assert read == [content[100:110], content[110:120]]
+        assert file.read(5) == content[120:125]
+        assert file.seek(-5, os.SEEK_CUR) == 120
+        assert file.readline(7) == content[120:127].split(b"\n")[0]
+        file.seek(0)
+        assert file.read() == content[:SIZE] and file.read() == b""
+        file.seek(SIZE + 5)
+        assert file.read() == b"" and file.tell() == SIZE + 5

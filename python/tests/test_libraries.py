@@ -42,6 +42,73 @@ def test_pyarrow_reads_columns_of_a_parquet_file(address, tmp_path):
         assert parquet.read_table(file, columns=["b"])["b"].equals(table["b"])
 
 
+@pytest.fixture
+def tables(tmp_path):
+    """A folder of three Parquet files."""
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    for number in range(3):
+        table = pyarrow.table({"a": range(LENGTH), "b": [number] * LENGTH})
+        parquet.write_table(table, tmp_path / f"part{number}.parquet", row_group_size=LENGTH // 10)
+    return tmp_path
+
+
+@pytest.fixture
+def fs():
+    """The file system that stands in the one line that changes."""
+    return fsspec.filesystem("forerun", target_protocol="file", engine=forerun.Engine())
+
+
+def test_pyarrow_reads_a_dataset_of_a_folder_and_of_files(fs, tables):
+    dataset = pytest.importorskip("pyarrow.dataset")
+    read = dataset.dataset(str(tables), filesystem=fs).to_table(columns=["b"])
+    assert sorted(set(read["b"].to_pylist())) == [0, 1, 2]
+    some = dataset.dataset([str(tables / "part1.parquet")], filesystem=fs)
+    assert some.to_table(filter=dataset.field("a") >= LENGTH - 5)["a"].to_pylist() == list(range(LENGTH - 5, LENGTH))
+    assert some.count_rows() == LENGTH
+    assert fs.engine.ledger()["reads"] > 0
+
+
+def test_duckdb_reads_patterns_and_files_by_address(fs, tables):
+    duckdb = pytest.importorskip("duckdb")
+    connection = duckdb.connect()
+    connection.register_filesystem(fs)
+    total = 3 * LENGTH * (LENGTH - 1) // 2
+    query = "select count(*), sum(a), max(b) from '{}'"
+    for _ in range(5):
+        assert connection.sql(query.format(f"forerun://{tables}/*.parquet")).fetchall() == [(3 * LENGTH, total, 2)]
+    assert connection.sql(query.format(f"forerun://{tables}/part0.parquet")).fetchall() == [(LENGTH, total // 3, 0)]
+    (tables / "lines.csv").write_text("a,b\n1,2\n3,4\n")
+    assert connection.sql(f"select sum(b) from read_csv('forerun://{tables}/lines.csv')").fetchall() == [(6,)]
+    assert fs.engine.ledger()["reads"] > 0
+
+
+def test_polars_reads_files_and_scans_datasets(fs, tables):
+    polars = pytest.importorskip("polars")
+    dataset = pytest.importorskip("pyarrow.dataset")
+    with fs.open(f"{tables}/part1.parquet") as file:
+        assert polars.read_parquet(file, columns=["b"]).shape == (LENGTH, 1)
+    scan = polars.scan_pyarrow_dataset(dataset.dataset(str(tables), filesystem=fs))
+    assert scan.select(polars.col("b").sum()).collect().item() == 3 * LENGTH
+    assert fs.engine.ledger()["reads"] > 0
+
+
+def test_pandas_hands_options_to_the_target_by_its_name(tables):
+    pandas = pytest.importorskip("pandas")
+    path = f"forerun::file://{tables}/part2.parquet"
+    read = pandas.read_parquet(path, columns=["b"], storage_options={"file": {"auto_mkdir": False}})
+    assert read.shape == (LENGTH, 1)
+    with pytest.raises(ValueError, match="auto_mkdir"):
+        pandas.read_parquet(path, storage_options={"auto_mkdir": False})
+
+
+def test_dask_reads_tables_and_lines(tables):
+    dask = pytest.importorskip("dask.dataframe")
+    assert len(dask.read_parquet(f"forerun::file://{tables}/part*.parquet")) == 3 * LENGTH
+    (tables / "lines.csv").write_text("a\n" + "1\n" * LENGTH)
+    assert dask.read_csv(f"forerun::file://{tables}/lines.csv", blocksize=50_000)["a"].sum().compute() == LENGTH
+
+
 def test_zarr_reads_chunks(address, tmp_path):
     zarr = pytest.importorskip("zarr")
     numpy = pytest.importorskip("numpy")
@@ -71,13 +138,14 @@ def test_datasets_streams_a_parquet_file_of_another_file_system(monkeypatch, tmp
     datasets = pytest.importorskip("datasets")
     with fsspec.open("memory://folder/table.parquet", "wb") as file:
         parquet.write_table(pyarrow.table({"a": range(1_000)}), file)
-    before = forerun.default_engine().ledger()["reads"]
-    read = datasets.load_dataset(
-        "parquet",
-        data_files={"train": "forerun://folder/table.parquet"},
-        split="train",
-        streaming=True,
-        storage_options={"target_protocol": "memory"},
-    )
-    assert [row["a"] for row in read] == list(range(1_000))
-    assert forerun.default_engine().ledger()["reads"] > before
+    for files, options in (
+        ("forerun://folder/table.parquet", {"target_protocol": "memory"}),
+        # Hops are written from the inside to the outside, as `zip://*.csv::s3://..`.
+        ("forerun://folder/*.parquet::memory://", None),
+    ):
+        before = forerun.default_engine().ledger()["reads"]
+        read = datasets.load_dataset(
+            "parquet", data_files={"train": files}, split="train", streaming=True, storage_options=options
+        )
+        assert [row["a"] for row in read] == list(range(1_000))
+        assert forerun.default_engine().ledger()["reads"] > before

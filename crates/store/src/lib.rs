@@ -33,6 +33,7 @@ mod listing;
 mod names;
 mod object;
 mod pages;
+mod part;
 mod store;
 mod tree;
 mod web;
@@ -53,6 +54,7 @@ pub use failure::StoreError;
 pub use forerun_io::source::remote::Limits;
 pub use listing::Listing;
 pub use object::Object;
+pub use part::Part;
 pub use tree::ObjectTree;
 
 use address::{Address, Variables};
@@ -176,6 +178,36 @@ impl Client {
         Ok(Object::new(self, store, &address, meta.size, version))
     }
 
+    /// Opens the version of an object that is there now, with a part of it: one round trip for both. An object whose
+    /// part cannot be had alone, as an empty one, is opened without it.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_part(&self, url: &str, part: Part) -> Result<Object, StoreError> {
+        let address = Address::of(url)?;
+        if address.web.is_some() || part == Part::First(0) || part == Part::Last(0) {
+            return self.open(url);
+        }
+        let store = self.store(&address)?;
+        let opened = |with: Arc<Connected>| {
+            let key = &address.key;
+            async move { part::opened(&with, key, part).await }
+        };
+        let (meta, held) = match self.ask(&store, 1, opened) {
+            Ok(opened) => opened,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Err(StoreError::object(&address.url, &store, error));
+            }
+            Err(_) => return self.open(url),
+        };
+        match Version::of_opened(&meta) {
+            Some(version) => {
+                Ok(Object::new(self, store, &address, meta.size, version).with_held(held))
+            }
+            None => self.open(url),
+        }
+    }
+
     /// Opens the version of an object that a listing told ([`Stat::version`]), without a question to its store.
     ///
     /// # Errors
@@ -192,6 +224,20 @@ impl Client {
             bytes,
             Version::of_text(version),
         ))
+    }
+
+    /// The same with the ETag that another client was told, which may have quotes or not.
+    ///
+    /// # Errors
+    /// The address is none, or the ETag is none or a weak one.
+    pub fn open_tagged(&self, url: &str, bytes: u64, e_tag: &str) -> Result<Object, StoreError> {
+        let address = Address::of(url)?;
+        let version = Version::of_tag(e_tag).ok_or_else(|| {
+            let why = format!("ETag {e_tag:?}: must be a strong one, and not empty");
+            StoreError::address(url, why)
+        })?;
+        let store = self.store(&address)?;
+        Ok(Object::new(self, store, &address, bytes, version))
     }
 
     /// The objects and folders directly below an address, by their names there.
@@ -285,5 +331,23 @@ mod tests {
             assert!(failed.unwrap_err().to_string().contains("panicked"));
             assert_eq!(client.run(async { Ok(1) }).unwrap(), 1);
         }
+    }
+
+    #[test]
+    fn a_version_that_is_known_is_opened_without_a_request_and_a_weak_one_refused_by_name() {
+        let variables = [("AWS_ENDPOINT_URL", "http://127.0.0.1:1")];
+        let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let client = Client::with_variables(Limits::default(), variables).unwrap();
+        for tag in ["a1", "\"a1\""] {
+            let object = client.open_tagged("s3://b/k", 5, tag).unwrap();
+            let shown = format!("{object:?}");
+            assert!(shown.contains("\"a1\""), "{shown}");
+        }
+        for tag in ["", "\"\"", "W/\"a1\"", "a\n1"] {
+            let refused = client.open_tagged("s3://b/k", 5, tag).unwrap_err();
+            let refused = refused.to_string();
+            assert!(refused.contains(&format!("{tag:?}")), "{refused}");
+        }
+        assert!(client.open_tagged("s3://b", 5, "a1").is_err());
     }
 }

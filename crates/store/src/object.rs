@@ -22,6 +22,7 @@ use object_store::{Error, GetOptions, GetRange, GetResult, ObjectMeta};
 use crate::Client;
 use crate::address::Address;
 use crate::attempts::{Attempts, Fault};
+use crate::part::Held;
 use crate::store::{Connected, Store};
 use crate::web::WebAddress;
 
@@ -35,6 +36,7 @@ pub struct Object {
     version: Arc<str>,
     bytes: u64,
     asked: Version,
+    held: Held,
     /// Whether a line was written that it was replaced.
     is_told: AtomicBool,
     /// Whether the last range to end was given up: the next ones have less time.
@@ -65,10 +67,16 @@ impl Version {
         Self::tag(meta).or_else(|| Self::of_opened(meta))
     }
 
-    /// A weak ETag stands for several contents.
     fn tag(meta: &ObjectMeta) -> Option<Self> {
-        let strong = meta.e_tag.as_ref().filter(|tag| !tag.starts_with("W/"));
-        strong.map(|tag| Self::ETag(quoted(tag)))
+        meta.e_tag.as_deref().and_then(Self::of_tag)
+    }
+
+    /// A weak ETag stands for several contents, and an empty one for any; one that is no text of a header cannot be
+    /// asked for.
+    pub(crate) fn of_tag(tag: &str) -> Option<Self> {
+        let tag = quoted(tag);
+        let is_usable = tag != "\"\"" && !tag.contains(char::is_control);
+        (is_usable && !tag.starts_with("\"W/")).then_some(Self::ETag(tag))
     }
 
     /// Both in one text: a tag is in quotes.
@@ -117,9 +125,15 @@ impl Object {
             version: version.text(),
             bytes,
             asked: version,
+            held: Held::default(),
             is_told: AtomicBool::new(false),
             is_given_up: AtomicBool::new(false),
         }
+    }
+
+    /// With bytes that came with its opening.
+    pub(crate) fn with_held(self, held: Held) -> Self {
+        Self { held, ..self }
     }
 
     /// How long a range may take now.
@@ -223,6 +237,9 @@ impl Object {
     async fn read_range(&self, target: &mut Target, offset: u64, skip: usize) -> io::Result<usize> {
         let left = usize::try_from(self.bytes.saturating_sub(offset)).unwrap_or(usize::MAX);
         let end = target.bytes().min(left);
+        if end > skip && self.held.fill(target, offset, skip, end) {
+            return Ok(end);
+        }
         let (limits, begun) = (self.limits(), Instant::now());
         let mut done = skip;
         let read = self.read_all(&limits, target, offset, &mut done, end).await;

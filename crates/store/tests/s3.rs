@@ -8,7 +8,7 @@ use forerun_io::error::number;
 use forerun_io::source::fetch;
 use forerun_io::source::tree::Tree;
 use forerun_io::{Driver, Reader};
-use forerun_store::{Client, Limits};
+use forerun_store::{Client, Limits, Part};
 use http_server::objects::{self, BYTES, content, driver};
 use http_server::{Fault, Server};
 
@@ -125,6 +125,36 @@ fn a_replaced_object_is_an_error_to_its_readers_and_new_to_the_next_open() {
 #[test]
 fn refusals_reach_the_reader_as_what_they_are() {
     objects::refusals_reach_the_reader_as_what_they_are(make);
+}
+
+#[test]
+fn a_part_comes_with_the_opening_and_is_of_the_version_that_is_read() {
+    let server = Server::start();
+    let all = content(1);
+    server.put("/b/a", "1", all.clone());
+    let client = client(&server);
+    for bytes in [4096, 1 << 20, BYTES as u64, u64::MAX] {
+        let before = server.counts().0;
+        let object = client.open_part("s3://b/a", Part::First(bytes)).unwrap();
+        let held = BYTES.min(usize::try_from(bytes).unwrap_or(usize::MAX));
+        let length = u32::try_from(held).unwrap();
+        assert_eq!(fetch(&object, 0, length).unwrap(), all[..held]);
+        assert_eq!(server.counts().0, before + 1, "{bytes}");
+        // What was read is held no more.
+        assert_eq!(fetch(&object, 0, 1).unwrap(), all[..1]);
+        assert_eq!(server.counts().0, before + 2, "{bytes}");
+    }
+    let object = client.open_part("s3://b/a", Part::First(4096)).unwrap();
+    server.put("/b/a", "2", content(2));
+    assert_eq!(fetch(&object, 0, 4096).unwrap(), all[..4096]);
+    let error = fetch(&object, 4096, 1).unwrap_err();
+    assert_eq!(number(&error), Some(libc::ESTALE), "{error}");
+    // One that has no such range is opened as any other.
+    server.put("/b/empty", "1", Vec::new());
+    let object = client.open_part("s3://b/empty", Part::First(10)).unwrap();
+    assert!(fetch(&object, 0, 10).unwrap().is_empty());
+    let error = client.open_part("s3://b/none", Part::First(10));
+    assert!(error.unwrap_err().to_string().contains("s3://b/none"));
 }
 
 /// Another place could be another object.

@@ -1,0 +1,108 @@
+//! A part of an object that comes with the answer to its opening.
+//!
+//! Problem: a small object, or the footer of a large one, costs two round trips: a question about size and version,
+//! then a range. Mechanism: the question is a range, whose answer has size and version in its headers. Its bytes are
+//! held until each was read once, by the engine, which then has them in its memory.
+//!
+//! ```text
+//! open_part(url, First(4 MiB))   GET, bytes 0-4194303    206, 0-999/1000, ETag "a1"
+//! read 0..1000                   held: no request
+//! ```
+
+use std::sync::{Mutex, PoisonError};
+
+use forerun_io::arena::Target;
+use futures_util::StreamExt;
+use object_store::path::Path;
+use object_store::{GetOptions, GetRange, ObjectMeta};
+
+use crate::store::Connected;
+
+/// Bytes that are asked for at an opening.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Part {
+    /// So many from the beginning.
+    First(u64),
+    /// So many at the end. Azure has no such ranges.
+    Last(u64),
+}
+
+/// Bytes from an offset on.
+#[derive(Debug)]
+struct Bytes {
+    offset: u64,
+    bytes: Vec<u8>,
+    /// How many were not read yet.
+    left: usize,
+}
+
+/// The bytes of a part, until they were read.
+#[derive(Debug, Default)]
+pub(crate) struct Held(Mutex<Option<Bytes>>);
+
+impl Held {
+    pub(crate) fn new(offset: u64, bytes: Vec<u8>) -> Self {
+        let left = bytes.len();
+        let bytes = Bytes {
+            offset,
+            bytes,
+            left,
+        };
+        Self(Mutex::new((left > 0).then_some(bytes)))
+    }
+
+    /// Fills a range of a target, which begins at an offset of the object, if all of the range is held.
+    pub(crate) fn fill(&self, target: &mut Target, offset: u64, from: usize, to: usize) -> bool {
+        let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(part) = &mut *held else {
+            return false;
+        };
+        let skip = (offset + from as u64).checked_sub(part.offset);
+        let skip = skip.and_then(|skip| usize::try_from(skip).ok());
+        let range = skip.and_then(|skip| part.bytes.get(skip..skip.checked_add(to - from)?));
+        let Some(range) = range else {
+            return false;
+        };
+        target.fill(from, to, |at, memory| {
+            memory.copy_from_slice(&range[at - from..][..memory.len()]);
+        });
+        part.left = part.left.saturating_sub(to - from);
+        if part.left == 0 {
+            *held = None;
+        }
+        true
+    }
+}
+
+/// Asks for a part; it is held as far as it is there.
+pub(crate) async fn opened(
+    with: &Connected,
+    key: &Path,
+    part: Part,
+) -> object_store::Result<(ObjectMeta, Held)> {
+    let (range, bytes_max) = match part {
+        Part::First(bytes) => (GetRange::Bounded(0..bytes), bytes),
+        Part::Last(bytes) => (GetRange::Suffix(bytes), bytes),
+    };
+    let options = GetOptions {
+        range: Some(range),
+        ..GetOptions::default()
+    };
+    let answer = with.objects.get_opts(key, options).await?;
+    let (meta, range) = (answer.meta.clone(), answer.range.clone());
+    let expected = match part {
+        Part::First(bytes) => 0..bytes.min(meta.size),
+        Part::Last(bytes) => meta.size.saturating_sub(bytes)..meta.size,
+    };
+    let mut bytes = Vec::new();
+    let mut pieces = answer.into_stream();
+    // Of another range than the one that was asked for, nothing is held.
+    while range == expected
+        && (bytes.len() as u64) < bytes_max
+        && let Some(piece) = pieces.next().await
+    {
+        bytes.extend_from_slice(&piece?);
+    }
+    bytes.truncate(usize::try_from(expected.end - expected.start).unwrap_or(usize::MAX));
+    Ok((meta, Held::new(range.start, bytes)))
+}

@@ -1,0 +1,147 @@
+"""Targets of fsspec that the engine reads by itself, with the credentials, endpoint and options of the target.
+
+Problem: a range that goes by way of the target's Python code holds the interpreter's lock and the one event loop of
+fsspec, and s3fs has 10 connections. Mechanism: `reached` gives the address of an object and the variables that lead
+the engine's own client there; or the reason why an option has no counterpart, and then the target reads.
+
+| target | taken over | the target reads where there are |
+| --- | --- | --- |
+| s3fs | keys that botocore found, without an end; endpoint, region, `anon`, `requester_pays` | credentials that expire, `version_aware`, `s3_additional_kwargs`, `verify`, proxies, virtual addresses of an endpoint |
+| gcsfs | `token="anon"`, a file as token | other tokens, `requester_pays`, an endpoint |
+| adlfs | account name with key or `sas_token`, `anon` | connection strings, credential objects, another host |
+| http | the address | `client_kwargs`, `get_client`, options of requests, servers without strong ETags |
+"""
+
+import os
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from fsspec.spec import AbstractFileSystem
+
+
+class Reached(NamedTuple):
+    """An object by the engine's own client."""
+
+    url: str
+    variables: dict[str, str]
+    # Whether an ETag of the target's listing names the version.
+    knows_tags: bool = False
+
+
+class UnknownOptionError(Exception):
+    """An option without a counterpart: the target reads."""
+
+
+# No file of credentials is looked for: the target has found its own.
+_NO_FILES = {
+    "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+    "AWS_CONFIG_FILE": os.devnull,
+    "HOME": os.devnull,
+}
+
+# Options of botocore's client that change no answer to a reader: numbers of connections and attempts, times.
+_HARMLESS = {
+    "connect_timeout",
+    "max_pool_connections",
+    "read_timeout",
+    "region_name",
+    "retries",
+    "s3",
+    "signature_version",
+    "tcp_keepalive",
+    "user_agent",
+    "user_agent_extra",
+}
+
+
+def _refuse(fs: AbstractFileSystem, *options: str) -> None:
+    for option in options:
+        if getattr(fs, option, None):
+            raise UnknownOptionError(option)
+
+
+def _s3(fs: Any, path: str) -> Reached:
+    _refuse(fs, "version_aware", "s3_additional_kwargs", "cache_regions")
+    if "?versionId=" in path or path.startswith("arn:"):
+        raise UnknownOptionError(path)
+    known = {"region_name", "endpoint_url", "use_ssl"}
+    keys = {"aws_access_key_id", "aws_secret_access_key", "aws_session_token"}
+    for option in fs.client_kwargs.keys() - known - keys:
+        raise UnknownOptionError(f"client_kwargs: {option}")
+    for option in fs.config_kwargs.keys() - _HARMLESS:
+        raise UnknownOptionError(f"config_kwargs: {option}")
+    client = fs.s3
+    signer = client._request_signer
+    endpoint = client.meta.endpoint_url
+    is_of_amazon = endpoint.rstrip("/").endswith((".amazonaws.com", ".amazonaws.com.cn"))
+    for option, value in (client.meta.config.s3 or {}).items():
+        is_path = option == "addressing_style" and (is_of_amazon or value != "virtual")
+        if value and not is_path:
+            raise UnknownOptionError(f"config_kwargs: s3: {option}")
+    region = signer.region_name or client.meta.region_name
+    variables = {**_NO_FILES, "AWS_ENDPOINT_URL": endpoint}
+    variables["AWS_REGION"] = "us-east-1" if region in (None, "aws-global") else region
+    if fs.req_kw:
+        variables["AWS_REQUEST_PAYER"] = "true"
+    credentials = signer._credentials
+    if not fs.anon:
+        # Others are none, or of a role or a machine, and renewed each hour.
+        if type(credentials).__name__ not in ("Credentials", "AioCredentials"):
+            raise UnknownOptionError("credentials that expire")
+        variables["AWS_ACCESS_KEY_ID"] = credentials.access_key
+        variables["AWS_SECRET_ACCESS_KEY"] = credentials.secret_key
+        if credentials.token:
+            variables["AWS_SESSION_TOKEN"] = credentials.token
+    return Reached(f"s3://{path}", variables, knows_tags=True)
+
+
+def _gs(fs: Any, path: str) -> Reached:
+    _refuse(fs, "requester_pays", "session_kwargs", "_endpoint", "version_aware")
+    variables = {"HOME": os.devnull}
+    if isinstance(fs.token, str) and os.path.isfile(fs.token):
+        variables["GOOGLE_APPLICATION_CREDENTIALS"] = fs.token
+    elif fs.token != "anon":
+        raise UnknownOptionError("token")
+    return Reached(f"gs://{path}", variables)
+
+
+def _az(fs: Any, path: str) -> Reached:
+    _refuse(fs, "connection_string", "credential", "account_host", "client_id", "version_aware")
+    if not fs.account_name:
+        raise UnknownOptionError("account_name")
+    variables = {"HOME": os.devnull, "AZURE_STORAGE_ACCOUNT_NAME": fs.account_name}
+    if fs.account_key:
+        variables["AZURE_STORAGE_ACCOUNT_KEY"] = fs.account_key
+    elif fs.sas_token:
+        variables["AZURE_STORAGE_SAS_TOKEN"] = fs.sas_token
+    elif not fs.anon:
+        raise UnknownOptionError("credentials of the environment")
+    return Reached(f"az://{path}", variables)
+
+
+def _http(fs: Any, path: str) -> Reached:
+    _refuse(fs, "client_kwargs", "kwargs", "encoded")
+    if getattr(fs.get_client, "__module__", None) != "fsspec.implementations.http":
+        raise UnknownOptionError("get_client")
+    return Reached(path, {})
+
+
+# Exactly these: a class made from one may read otherwise.
+_TARGETS: dict[str, Callable[[Any, str], Reached]] = {
+    "s3fs.core.S3FileSystem": _s3,
+    "gcsfs.core.GCSFileSystem": _gs,
+    "adlfs.spec.AzureBlobFileSystem": _az,
+    "fsspec.implementations.http.HTTPFileSystem": _http,
+}
+
+
+def reached(fs: AbstractFileSystem, path: str) -> Reached | None:
+    """How the engine reaches an object by itself; None if the target is not known here.
+
+    Raises `UnknownOptionError` where an option of the target has no counterpart.
+    """
+    kind = type(fs)
+    of = _TARGETS.get(f"{kind.__module__}.{kind.__qualname__}")
+    if of is None or getattr(fs, "asynchronous", False):
+        return None
+    return of(fs, path)
