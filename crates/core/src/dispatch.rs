@@ -28,7 +28,7 @@ use crate::units::Bytes;
 pub static LIST: &[Method<Box<dyn Dispatch>>] = &[continuing::METHOD];
 
 /// Where a device stands.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Head {
     /// Where the last fetch handed to it ends, in bytes from the device's beginning.
     pub position: u64,

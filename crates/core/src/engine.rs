@@ -1,7 +1,7 @@
 //! The engine: inputs in, decisions out, nothing else.
 //!
 //! Drivers call [`Engine::handle`] with one input, then [`Engine::poll`] until [`Output::Idle`].
-//! Stages stand in the order a read passes them. Calls go down, but one: `cancel` tells `hint` whose fetch it was:
+//! Stages stand in the order a read passes them, and calls go down:
 //! ```text
 //! change    files come and change, readers open and close
 //! next      folders are walked: files opened ahead
@@ -16,8 +16,8 @@
 //! fetch     frames for the blocks, requests for the devices
 //! send      dispatch: which request a device gets next
 //! streams   runs of blocks ahead of their readers; victims
-//! turn      the facts by which a device's next request is chosen
 //! pace      how requests of a file come: in time, late, not at all
+//! held      frames of announced pieces
 //! place     layout: which device holds a block, and where on it
 //! ```
 //!
@@ -28,6 +28,7 @@ mod change;
 mod complete;
 mod defer;
 mod fetch;
+mod held;
 mod hint;
 mod hung;
 mod next;
@@ -37,7 +38,6 @@ mod read;
 mod send;
 mod shape;
 mod streams;
-mod turn;
 pub mod view;
 mod window;
 mod work;
@@ -51,11 +51,8 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use self::pace::Pace;
-use crate::deferred::{Deferred, DeferredRequest};
 use crate::depth::Depth;
 use crate::detect::{Access, Detect};
-use crate::device::Device;
-use crate::dispatch::Dispatch;
 use crate::files_ahead::FilesAhead;
 use crate::fixed_map::FixedMap;
 use crate::layout::LayoutMap;
@@ -63,8 +60,9 @@ use crate::ledger::Ledger;
 use crate::memory::Memory;
 use crate::next_file::Place;
 use crate::plan::Plan;
+use crate::profile::Profile;
 use crate::protocol::{Input, Output, Wants};
-use crate::request::Requests;
+use crate::queues::{Queues, Want, Wanted};
 use crate::settings::{Settings, SettingsError};
 use crate::shape::Shape;
 use crate::spec::Choice;
@@ -84,14 +82,12 @@ pub struct Engine {
     settings: Settings,
     depth: Box<dyn Depth>,
     shape: Box<dyn Shape>,
-    dispatch: Box<dyn Dispatch>,
     sees_every_read: bool,
     memory: Memory,
     files: FixedMap<FileId, File>,
     readers: FixedMap<ReaderId, ReaderState>,
-    devices: FixedMap<DeviceId, Device>,
+    queues: Queues,
     reads: FixedMap<ReadId, Read>,
-    requests: Requests,
     /// Announced blocks of readers, while any are known.
     plan: Option<Box<Plan>>,
     /// Folders, and the files open ahead of the programs that walk them.
@@ -126,9 +122,6 @@ struct ReaderState {
     streams: Streams,
     /// Opened ahead; no program came for it yet.
     is_ahead: bool,
-    /// For each member of the file's layout, the amount of the device's work at which the reader
-    /// is due again: its [virtual finish time](crate::dispatch).
-    accounts: Box<[u64]>,
 }
 
 /// A demand read under way.
@@ -172,7 +165,6 @@ impl Engine {
         let depth = settings.depth.build();
         let detect = settings.detect.build();
         let shape = settings.shape.build();
-        let dispatch = settings.dispatch.build();
         let reclaim = settings.reclaim.build();
         let split = settings.split.as_ref().map(Choice::build);
         let (frames, block_bytes) = (settings.frames(), settings.block_bytes);
@@ -181,14 +173,12 @@ impl Engine {
             next_file: FilesAhead::new(next_file, settings.memory.0),
             depth,
             shape,
-            dispatch,
             sees_every_read: detect.sees_every_read(),
             memory: Memory::new(frames, block_bytes, reclaim, split),
             files: FixedMap::default(),
             readers: FixedMap::default(),
-            devices: FixedMap::default(),
+            queues: Queues::new(&settings),
             reads: FixedMap::default(),
-            requests: Requests::default(),
             plan: None,
             starved: VecDeque::new(),
             work: Work::default(),
@@ -237,12 +227,14 @@ impl Engine {
     /// [`Input::Decide`], and asked again some times a second.
     #[must_use]
     pub fn is_held_up(&self, now: Nanos) -> bool {
-        let starve = !self.starved.is_empty();
-        let mut held_up = self
-            .devices
-            .iter()
-            .filter(|(_, device)| device.is_held_up(starve));
-        held_up.any(|(id, device)| device.is_stalled(now) || !self.hung(*id, now).is_empty())
+        self.queues.is_held_up(now, !self.starved.is_empty())
+    }
+
+    /// Whether fetches for a device of this profile wait in the engine, without memory,
+    /// until it has a slot. One for any other takes its frames at once.
+    #[must_use]
+    pub fn waits_in_here(&self, profile: &Profile) -> bool {
+        self.queues.would_hold_back(profile)
     }
 
     /// Whether anything is announced, so that [`Input::Computed`] is worth while.
@@ -278,7 +270,7 @@ impl Engine {
         };
         let accepted = match input {
             Input::Device { device, profile } => {
-                self.device_mut(device).measure.told(&profile);
+                self.queues.told(device, &profile);
                 self.work.devices.push_back(device);
                 Some(())
             }
@@ -313,7 +305,7 @@ impl Engine {
             Input::Decide => {
                 self.write_off_hung();
                 self.carry_out_plan(None);
-                self.work.devices.extend(self.wanted_devices());
+                self.work.devices.extend(self.queues.wanted());
                 Some(())
             }
             Input::Completed { request, outcome } => self.complete(request, outcome),
@@ -353,28 +345,24 @@ impl Engine {
             match task {
                 Task::Read(read) => self.go_on(read),
                 Task::Dispatch(device) => self.dispatch(device),
-                Task::Grant(device, request) => self.grant(device, request),
+                Task::Grant(device, want) => self.grant(device, want),
             }
         }
     }
 
-    /// A device has a slot for a deferred request: its fetch is decided now.
-    fn grant(&mut self, id: DeviceId, deferred: Deferred) {
-        if let Some(device) = self.devices.get_mut(&id) {
-            device.is_granting = false;
-            device.granted_came = Some(deferred.came);
-        }
-        match deferred.request {
-            DeferredRequest::Demand { read, .. } => self.fetch_deferred(read),
-            DeferredRequest::Window {
+    /// A device has a slot for a want without memory: its fetch is decided now.
+    fn grant(&mut self, id: DeviceId, want: Want) {
+        self.queues.decide(id, Some(&want));
+        match want.fetch {
+            Wanted::Demand { read, .. } => self.fetch_deferred(read),
+            Wanted::Window {
                 reader,
                 access,
                 end,
             } => self.open_deferred(reader, access, end),
+            Wanted::Request(_) => debug_assert!(false, "a request is sent, not decided again"),
         }
-        if let Some(device) = self.devices.get_mut(&id) {
-            device.granted_came = None;
-        }
+        self.queues.decide(id, None);
         self.work.devices.push_back(id);
     }
 

@@ -21,9 +21,13 @@ use crate::units::{Block, Bytes, Extent, FileId, ReadId, ReaderId, RequestId};
 const READER_BYTES: i64 = 512;
 const _: () = assert!(STREAMS_MAX <= 64, "READER_BYTES is reckoned for 64 streams");
 
+/// An account at a device: two numbers and a byte in a table that is at least 7/16 full.
+const ACCOUNT_BYTES: usize = 40;
+
 /// Memory charged for an open file of so many members: an account for each beside the rest.
 pub(super) fn reader_bytes(members: usize) -> i64 {
-    READER_BYTES.saturating_add(i64::try_from(members.saturating_mul(8)).unwrap_or(i64::MAX))
+    let accounts = i64::try_from(members.saturating_mul(ACCOUNT_BYTES));
+    READER_BYTES.saturating_add(accounts.unwrap_or(i64::MAX))
 }
 
 /// Memory charged for a file beyond its entry: its extents.
@@ -43,7 +47,7 @@ impl Engine {
         }
         let layout = LayoutMap::new(placement, self.settings.block_bytes)?;
         for device in layout.devices() {
-            self.device_mut(device);
+            self.queues.know(device);
         }
         let blocks = blocks_in(bytes, self.settings.block_bytes);
         self.memory.charge(extents_bytes(&layout));
@@ -67,8 +71,7 @@ impl Engine {
         let detect = self.settings.detect.build();
         let state = self.files.get_mut(&file)?;
         state.readers += 1;
-        let accounts = alloc::vec![0; state.layout.devices().len()].into_boxed_slice();
-        let bytes = reader_bytes(accounts.len());
+        let bytes = reader_bytes(state.layout.devices().len());
         self.readers.insert(
             reader,
             ReaderState {
@@ -76,7 +79,6 @@ impl Engine {
                 detect,
                 streams: Streams::default(),
                 is_ahead: false,
-                accounts,
             },
         );
         self.memory.charge(bytes);
@@ -104,10 +106,11 @@ impl Engine {
         self.memory.tell(Event::Closed(id));
         self.close_ahead(id);
         self.close_hints(id);
-        self.drop_deferred(id);
+        self.drop_wants(id);
         let reader = self.readers.remove(&id)?;
-        self.memory.charge(-reader_bytes(reader.accounts.len()));
         let file = known(self.files.get_mut(&reader.file), FILE)?;
+        let members = file.layout.devices().len();
+        self.memory.charge(-reader_bytes(members));
         file.readers -= 1;
         if file.readers == 0 {
             self.drop_hints(reader.file);
@@ -129,7 +132,7 @@ impl Engine {
     fn drop_blocks(&mut self, file: FileId) -> Vec<ReadId> {
         let mut waiting = Vec::new();
         for id in self
-            .requests
+            .queues
             .which(|r| r.extent.file == file && r.orphans.is_empty())
         {
             waiting.append(&mut self.orphan(id));
@@ -207,7 +210,7 @@ impl Engine {
             let awaited = self.memory.table.find(read.file, read.access.block);
             if let Some(found) = awaited.filter(|found| found.flags & flag::FILLING != 0) {
                 let request = RequestId(self.memory.request_of(found.frame));
-                if let Some(request) = self.requests.get_mut(request) {
+                if let Some(request) = self.queues.request_mut(request) {
                     request.waiters.retain(|waiter| waiter != id);
                 }
             }

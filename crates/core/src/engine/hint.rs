@@ -254,7 +254,7 @@ impl Engine {
         self.ledger.hints_open -= open;
         let mut called_off = plan.requests_of_gone();
         called_off.retain(|id| {
-            let request = self.requests.get(*id);
+            let request = self.queues.request(*id);
             request.is_some_and(|r| r.sent.is_none() && r.waiters.is_empty())
         });
         let is_empty = plan.is_empty();

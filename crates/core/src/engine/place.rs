@@ -3,13 +3,11 @@
 //! Asked by every stage that must know a device: the [layout](crate::layout) of the file answers in
 //! members and bytes, here that becomes devices and blocks. A leaf: it calls no other stage.
 
-use alloc::vec::Vec;
-
 use super::{Engine, File};
-use crate::device::Device;
 use crate::known;
 use crate::layout::PlaceOnDevice;
-use crate::units::{Block, Bytes, DeviceId, Extent, FileId, Nanos, ReaderId, RequestId};
+use crate::queues::Device;
+use crate::units::{Block, Bytes, DeviceId, Extent, FileId, Nanos, ReaderId};
 
 /// The invariant by which files are found.
 pub(super) const FILE: &str = "the file of a reader or a request is known";
@@ -88,7 +86,7 @@ impl Engine {
         };
         let parts = copies / self.active_streams.max(1);
         let device = self.copy(file, start, first);
-        let device = device.and_then(|place| self.devices.get(&place.device));
+        let device = device.and_then(|place| self.queues.device(place.device));
         let Some(device) = device.filter(|_| parts > 1) else {
             return one;
         };
@@ -118,14 +116,8 @@ impl Engine {
 
     /// How much time a device needs until it reads from there on.
     fn ready(&self, place: &PlaceOnDevice) -> Nanos {
-        let Some(device) = self.devices.get(&place.device) else {
-            return Nanos(0);
-        };
-        let queued = device.queue.iter().filter_map(|id| self.requests.get(*id));
-        let queued = queued.map(|request| (request.position, self.bytes_of(request.extent)));
-        let deferred = device.deferred.iter();
-        let deferred = deferred.map(|deferred| (deferred.position, deferred.bytes));
-        device.ready(queued.chain(deferred), place.position.0)
+        let device = self.queues.device(place.device);
+        device.map_or(Nanos(0), |device| device.ready(place.position.0))
     }
 
     /// How many blocks of the file lie in one run from there on.
@@ -149,29 +141,8 @@ impl Engine {
         block: Block,
     ) -> Option<(PlaceOnDevice, &Device)> {
         let place = self.soonest(self.readers.get(&reader)?.file, block)?;
-        let device = self.devices.get(&place.device);
+        let device = self.queues.device(place.device);
         Some((place, known(device, "a file's devices are known with it")?))
-    }
-
-    /// Devices with requests that wait, in the order of their numbers.
-    pub(super) fn wanted_devices(&self) -> Vec<DeviceId> {
-        let wanted = self.devices.iter().filter(|(_, device)| device.is_wanted());
-        let mut wanted: Vec<DeviceId> = wanted.map(|(id, _)| *id).collect();
-        wanted.sort_unstable();
-        wanted
-    }
-
-    /// A device, new if it is not known.
-    pub(super) fn device_mut(&mut self, id: DeviceId) -> &mut Device {
-        let settings = &self.settings;
-        let new = || Device::new(settings.measure.build());
-        self.devices.entry(id).or_insert_with(new)
-    }
-
-    /// Whether a request is the plan's.
-    pub(super) fn is_planned(&self, id: RequestId) -> bool {
-        let plan = self.plan.as_ref();
-        plan.is_some_and(|plan| plan.requests.contains(id))
     }
 
     /// Over how many devices a long window of a file is spread.

@@ -15,10 +15,10 @@ use alloc::vec::Vec;
 
 use super::pace::Pace;
 use super::{Engine, READ_BYTES, Read};
-use crate::deferred::DeferredRequest;
 use crate::detect::Access;
 use crate::known;
 use crate::protocol::{Output, Served, Wants};
+use crate::queues::Wanted;
 use crate::reclaim::Event;
 use crate::table::flag;
 use crate::units::{Block, Extent, FileId, ReadId, ReaderId, RequestId};
@@ -162,10 +162,10 @@ impl Engine {
                 }
                 self.fetch_announced(reader, file, access);
             } else if let Some((place, device)) = self.device_of(reader, first)
-                && self.holds_back(device)
+                && self.queues.holds_back(device)
             {
                 let (read, block) = (id, first);
-                self.defer(place.device, DeferredRequest::Demand { read, file, block });
+                self.defer(place.device, Wanted::Demand { read, file, block });
                 return Some(false);
             } else {
                 self.miss(reader, access);
@@ -217,13 +217,7 @@ impl Engine {
         {
             stream.waited = true;
         }
-        let state = self.requests.get_mut(request);
-        if let Some(state) = known(state, "a block in flight has a request")
-            && !state.waiters.contains(&id)
-        {
-            state.waiters.push(id);
-            self.hurry(request);
-        }
+        self.await_request(request, id);
     }
 
     /// Answers with the run of resident blocks from the first one on.

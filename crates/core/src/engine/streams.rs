@@ -7,6 +7,7 @@
 
 use super::Engine;
 use super::read::READER;
+use crate::budget::Shares;
 use crate::known;
 use crate::reclaim::{Event, StreamsAhead, Victim};
 use crate::stream::Streams;
@@ -49,6 +50,15 @@ impl Engine {
             streams: StreamsAhead(&state.streams),
         });
         Some(changed)
+    }
+
+    /// The frames, and the parts that producers have of them.
+    pub(super) fn shares(&self) -> Shares {
+        Shares {
+            frames: self.memory.frames_usable(),
+            plan: self.plan.as_ref().map_or(0, |plan| plan.blocks()),
+            ahead: self.next_file.blocks(),
+        }
     }
 
     /// The program behind a reader has used so much processor time.

@@ -128,8 +128,8 @@ impl Rig {
         let fetch = self.outstanding.swap_remove(which % self.outstanding.len());
         let orphan = self
             .engine
-            .requests
-            .get(fetch.request)
+            .queues
+            .request(fetch.request)
             .is_some_and(|request| !request.orphans.is_empty());
         if !orphan {
             for block in fetch.extent.blocks() {
@@ -197,8 +197,8 @@ impl Rig {
             self.engine.table().frames(),
             "every frame is free again"
         );
-        let mut devices = self.engine.devices.values();
-        assert!(devices.all(|d| d.queue.is_empty() && d.deferred.len() == 0));
+        let devices = self.engine.devices();
+        assert!(devices.iter().all(|device| device.queued == 0));
         assert!(self.engine.plan.is_none());
         assert_eq!(self.engine.active_streams, 0);
         assert_eq!(

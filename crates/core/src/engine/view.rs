@@ -103,19 +103,19 @@ impl Engine {
     /// A device; none if it is not known.
     #[must_use]
     pub fn device(&self, device: DeviceId) -> Option<DeviceView> {
-        self.devices.get(&device).map(|state| DeviceView {
+        self.queues.device(device).map(|state| DeviceView {
             device,
-            queued: state.queue.len() + state.planned.len() + state.deferred.len(),
-            in_flight: state.in_flight,
+            queued: state.queued(),
+            in_flight: state.in_flight(),
             profile: state.profile().clone(),
-            confidence: state.measure.confidence(),
+            confidence: state.measure().confidence(),
         })
     }
 
     /// The devices, by number.
     #[must_use]
     pub fn devices(&self) -> Vec<DeviceView> {
-        let views = self.devices.keys().filter_map(|id| self.device(*id));
+        let views = self.queues.ids().filter_map(|id| self.device(id));
         let mut views: Vec<DeviceView> = views.collect();
         views.sort_unstable_by_key(|view| view.device);
         views

@@ -11,11 +11,11 @@
 use super::Engine;
 use super::place::FILE;
 use super::read::READER;
-use crate::deferred::DeferredRequest;
 use crate::depth::{DeviceFacts, StreamFacts};
 use crate::detect::{Access, Ahead, Cause, Direction, Window};
 use crate::known;
 use crate::profile::Profile;
+use crate::queues::Wanted;
 use crate::reclaim::Event;
 use crate::stream::Stream;
 use crate::table::{Table, flag};
@@ -107,8 +107,8 @@ impl Engine {
         let end = self.end_of_windows(reader, access.block);
         let device = end.and_then(|end| self.device_of(reader, end));
         match (end, device) {
-            (Some(end), Some((place, device))) if self.holds_back(device) => {
-                let window = DeferredRequest::Window {
+            (Some(end), Some((place, device))) if self.queues.holds_back(device) => {
+                let window = Wanted::Window {
                     reader,
                     access,
                     end,
@@ -221,7 +221,7 @@ impl Engine {
         let bounds = self.bounds(reader, &access)?;
         let file = known(self.readers.get(&reader), READER)?.file;
         let place = self.place(file, access.block)?;
-        let device = self.devices.get(&place.device)?;
+        let device = self.queues.device(place.device)?;
         let state = known(self.readers.get_mut(&reader), READER)?;
         let blocks = known(self.files.get(&file), FILE)?.blocks;
         let spare = self.memory.obtainable();
@@ -289,11 +289,11 @@ impl Engine {
         };
         let device = DeviceFacts {
             profile: device.profile(),
-            distance: device.distance,
+            distance: device.distance(),
             streams: u32::try_from(self.streams_with(stream)).unwrap_or(u32::MAX),
         };
         let limit = self.depth.limit(&facts, &device).0;
-        let slice = self.slice_left(next_device, next.position.0).0;
+        let slice = self.queues.slice_left(next_device, next.position.0).0;
         let slice = slice.saturating_mul(all);
         let times = if self.depth.is_for_each_device() {
             all
