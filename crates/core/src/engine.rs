@@ -352,7 +352,7 @@ impl Engine {
 
     /// A device has a slot for a want without memory: its fetch is decided now.
     fn grant(&mut self, id: DeviceId, want: Want) {
-        self.queues.decide(id, Some(&want));
+        self.queues.decide(id, Some(want));
         match want.fetch {
             Wanted::Demand { read, .. } => self.fetch_deferred(read),
             Wanted::Window {

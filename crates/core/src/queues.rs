@@ -187,9 +187,9 @@ impl Queues {
     }
 
     /// The extents of a want without memory are being decided: its requests came when it did. None once they are.
-    pub(crate) fn decide(&mut self, id: DeviceId, want: Option<&Want>) {
+    pub(crate) fn decide(&mut self, id: DeviceId, want: Option<Want>) {
         if let Some(device) = self.devices.get_mut(&id) {
-            device.deciding = want.map(|want| want.came);
+            device.deciding = want;
         }
     }
 

@@ -16,17 +16,17 @@ use crate::stream::{STREAMS_MAX, Streams};
 use crate::table::{Frame, flag};
 use crate::units::{Block, Bytes, Extent, FileId, ReadId, ReaderId, RequestId};
 
-/// Memory charged for an open file: its entry, its detector, and room in the maps. The streams come
-/// on top as they appear; half the limit is charged ahead because vectors grow by doubling.
-const READER_BYTES: i64 = 512;
+/// Memory charged for an open file: its entry, its detector, its account at a device, and room in the maps. The
+/// streams come on top as they appear; half the limit is charged ahead because vectors grow by doubling.
+const READER_BYTES: i64 = 520;
 const _: () = assert!(STREAMS_MAX <= 64, "READER_BYTES is reckoned for 64 streams");
 
 /// An account at a device: two numbers and a byte in a table that is at least 7/16 full.
 const ACCOUNT_BYTES: usize = 40;
 
-/// Memory charged for an open file of so many members: an account for each beside the rest.
+/// Memory charged for an open file of so many members: an account at each, the first of which is in the rest.
 pub(super) fn reader_bytes(members: usize) -> i64 {
-    let accounts = i64::try_from(members.saturating_mul(ACCOUNT_BYTES));
+    let accounts = i64::try_from(members.saturating_sub(1).saturating_mul(ACCOUNT_BYTES));
     READER_BYTES.saturating_add(accounts.unwrap_or(i64::MAX))
 }
 

@@ -17,7 +17,7 @@ use super::Engine;
 use super::place::FILE;
 use crate::known;
 use crate::queues::{Class, DEVICE, Device, Want, Wanted};
-use crate::units::{Block, Bytes, DeviceId, Extent, FileId, ReaderId};
+use crate::units::{Block, Bytes, DeviceId, Extent, FileId, ReadId, ReaderId};
 
 /// Blocks of a window to come that may be there already, through the plan; as many as one read has.
 const PASSED_MAX: usize = Engine::READ_MAX as usize;
@@ -46,14 +46,35 @@ impl Engine {
         let (reader, file, first, count) = self.begins(&fetch)?;
         let place = self.soonest(file, first)?;
         let count = count.min(self.run_of(&place));
+        let is_single = match &fetch {
+            Wanted::Demand { read, .. } => self.is_single(*read),
+            _ => false,
+        };
         Some(Want {
             fetch,
-            class: Class::Program,
+            class: if is_single {
+                Class::Single
+            } else {
+                Class::Program
+            },
             owner: Some(reader),
             came,
             position: place.position.0,
             bytes: self.bytes_of(Extent { file, first, count }),
         })
+    }
+
+    /// Whether a read goes on neither in a stream nor where its reader read last: it is at random, a switch and
+    /// nothing else.
+    fn is_single(&self, id: ReadId) -> bool {
+        let read = self.reads.get(&id);
+        let reader = read.and_then(|read| self.readers.get(&read.reader));
+        let (Some(read), Some(reader)) = (read, reader) else {
+            return false;
+        };
+        let stream = reader.streams.at(read.access.block);
+        let is_in_stream = stream.is_some_and(|stream| stream.consumed() > 0);
+        !is_in_stream && !read.access.begin().is_sequential()
     }
 
     /// Where a fetch begins, and how many blocks it has at least; of a window, its

@@ -193,7 +193,8 @@ impl Engine {
     fn class(&self, id: RequestId, request: &Request) -> Class {
         let owner = request.owner.and_then(|owner| self.readers.get(&owner));
         if request.demand {
-            Class::Program
+            let device = self.queues.device(request.device);
+            device.map_or(Class::Program, Device::class)
         } else if self.is_planned(id) {
             Class::Planned
         } else if owner.is_some_and(|owner| owner.is_ahead) {

@@ -13,7 +13,7 @@ use alloc::boxed::Box;
 
 use super::arm::Arm;
 use super::load::{Load, Sent, WAITED_TIMES};
-use super::queue::{Queue, Want};
+use super::queue::{Class, Queue, Want};
 use crate::measure::Measure;
 use crate::profile::Profile;
 use crate::units::{Bytes, Nanos};
@@ -37,8 +37,8 @@ pub(crate) struct Device {
     pub(super) queue: Queue,
     pub(super) load: Load,
     pub(super) arm: Arm,
-    /// While a want that was taken out is being decided, when it came: its fetch keeps its place in line.
-    pub(super) deciding: Option<u64>,
+    /// While a want that was taken out is being decided: its fetch keeps its place in line.
+    pub(super) deciding: Option<Want>,
 }
 
 impl Device {
@@ -90,7 +90,12 @@ impl Device {
     /// When a want that comes now came: now, in terms of [work](crate::dispatch), unless it is the fetch of one
     /// that waited.
     pub(crate) fn came(&self) -> u64 {
-        self.deciding.unwrap_or(self.arm.work())
+        self.deciding.map_or(self.arm.work(), |want| want.came)
+    }
+
+    /// The class of a demand read whose fetch is decided now.
+    pub(crate) fn class(&self) -> Class {
+        self.deciding.map_or(Class::Program, |want| want.class)
     }
 
     /// Its work so far, in bytes: see [`dispatch`](crate::dispatch).
@@ -180,11 +185,13 @@ impl Device {
         Bytes(rate.saturating_mul(self.servers()))
     }
 
-    /// When a want is due, in terms of work: those that are of no program behind all others.
+    /// When a want is due, in terms of work: single reads before all others, while they may, and those that are of
+    /// no program behind them.
     pub(super) fn due(&self, want: &Want) -> u64 {
-        match self.queue.is_due(want) {
-            true => self.arm.due(want.owner, want.came),
-            false => u64::MAX,
+        match want.class {
+            Class::Single if self.arm.has_express() => 0,
+            _ if self.queue.is_due(want) => self.arm.due(want.owner, want.came),
+            _ => u64::MAX,
         }
     }
 
@@ -220,8 +227,13 @@ impl Device {
         let transfer = (distance, want.bytes);
         let sent = self.load.begin(now, expected, transfer, servers);
         let depth = self.depth();
-        self.arm
-            .move_to(want.position, want.bytes.0, want.owner, depth);
+        self.arm.move_to(
+            want.position,
+            want.bytes.0,
+            want.owner,
+            depth,
+            want.class == Class::Single,
+        );
         sent
     }
 
@@ -242,7 +254,7 @@ impl Device {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::queues::queue::{Class, Wanted};
+    use crate::queues::queue::Wanted;
     use crate::units::RequestId;
 
     const MIB: u64 = 1 << 20;

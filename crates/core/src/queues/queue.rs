@@ -57,6 +57,8 @@ pub(crate) enum Wanted {
 pub(crate) enum Class {
     /// Of a program that reads: due in the order of virtual finish times.
     Program,
+    /// The same of a read at random: before all others, as far as the device's express work goes.
+    Single,
     /// Of an announced order: behind those, until a read waits for it.
     Planned,
     /// The beginning of a file opened ahead: behind those as well, and where other programs wait until a
@@ -78,6 +80,10 @@ pub(super) struct Queue {
 }
 
 impl Want {
+    fn is_of_program(&self) -> bool {
+        matches!(self.class, Class::Program | Class::Single)
+    }
+
     pub(super) fn is_decided(&self) -> bool {
         matches!(self.fetch, Wanted::Request(_))
     }
@@ -123,7 +129,7 @@ impl Queue {
     /// Whether a want is due as those of programs are.
     pub(super) fn is_due(&self, want: &Want) -> bool {
         match want.class {
-            Class::Program => true,
+            Class::Program | Class::Single => true,
             Class::Planned => false,
             Class::Ahead { is_awaited } => is_awaited && self.is_wanted(),
         }
@@ -136,14 +142,14 @@ impl Queue {
             self.demands.insert((file, block, ticket));
         }
         self.undecided += usize::from(!want.is_decided());
-        self.programs += usize::from(want.class == Class::Program);
+        self.programs += usize::from(want.is_of_program());
         self.wants.insert(ticket, want);
     }
 
     pub(super) fn take(&mut self, ticket: u64) -> Option<Want> {
         let want = self.wants.remove(&ticket)?;
         self.undecided -= usize::from(!want.is_decided());
-        self.programs -= usize::from(want.class == Class::Program);
+        self.programs -= usize::from(want.is_of_program());
         if let Wanted::Demand { file, block, .. } = want.fetch {
             let was_known = self.demands.remove(&(file, block, ticket));
             debug_assert!(was_known, "a read without memory is found by its block");
@@ -158,7 +164,7 @@ impl Queue {
         let want = wants.find(|want| want.request() == Some(id));
         let Some(want) = want else { return false };
         match &mut want.class {
-            Class::Program => false,
+            Class::Program | Class::Single => false,
             Class::Planned => {
                 want.class = Class::Program;
                 self.programs += 1;

@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use super::{Device, Queues, Want};
-use crate::dispatch::Waiting;
+use crate::dispatch::{Head, Waiting};
 use crate::profile::Profile;
 use crate::units::{Bytes, DeviceId, Nanos};
 
@@ -107,7 +107,11 @@ impl Queues {
             position: want.position,
             due: device.due(want),
         });
-        let chosen = self.dispatch.next(&device.arm.head(), &mut waiting);
+        let head = Head {
+            depth: device.depth(),
+            ..device.arm.head()
+        };
+        let chosen = self.dispatch.next(&head, &mut waiting);
         let chosen = order().nth(chosen).or_else(|| order().next());
         chosen.map(|(ticket, _)| ticket)
     }
