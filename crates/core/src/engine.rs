@@ -50,12 +50,10 @@ use alloc::collections::VecDeque;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use self::pace::Pace;
 use crate::depth::Depth;
-use crate::detect::{Access, Detect};
+use crate::detect::Access;
 use crate::files_ahead::FilesAhead;
 use crate::fixed_map::FixedMap;
-use crate::layout::LayoutMap;
 use crate::ledger::Ledger;
 use crate::memory::Memory;
 use crate::next_file::Place;
@@ -63,10 +61,10 @@ use crate::plan::Plan;
 use crate::profile::Profile;
 use crate::protocol::{Input, Output, Wants};
 use crate::queues::{Queues, Want, Wanted};
+use crate::readers::Readers;
 use crate::settings::{Settings, SettingsError};
 use crate::shape::Shape;
 use crate::spec::Choice;
-use crate::stream::Streams;
 use crate::table::{Frame, Table};
 use crate::units::{Bytes, DeviceId, Extent, FileId, Nanos, ReadId, ReaderId};
 use work::{Task, Work};
@@ -80,12 +78,9 @@ const REQUEST_BYTES: i64 = 256;
 #[derive(Debug)]
 pub struct Engine {
     settings: Settings,
-    depth: Box<dyn Depth>,
-    shape: Box<dyn Shape>,
-    sees_every_read: bool,
+    methods: WindowMethods,
     memory: Memory,
-    files: FixedMap<FileId, File>,
-    readers: FixedMap<ReaderId, ReaderState>,
+    readers: Readers,
     queues: Queues,
     reads: FixedMap<ReadId, Read>,
     /// Announced blocks of readers, while any are known.
@@ -94,34 +89,29 @@ pub struct Engine {
     next_file: FilesAhead,
     /// Reads that wait for a frame, first come first served.
     starved: VecDeque<ReadId>,
-    /// Work that stages left behind; empty between two inputs.
+    /// Work that stages left behind, and outputs that were not polled yet.
     work: Work,
-    /// Memory taken away by a limit; paid with frames, as bookkeeping is.
-    withheld: i64,
-    /// Streams with blocks ahead of their reader, over all readers.
-    active_streams: usize,
     ledger: Ledger,
-    out: VecDeque<Output>,
     now: Nanos,
 }
 
+/// The methods that decide windows, but for the detectors: each reader has its own.
 #[derive(Debug)]
-struct File {
-    layout: LayoutMap,
-    bytes: Bytes,
-    blocks: u64,
-    readers: u32,
-    /// How its last request came.
-    pace: Pace,
+struct WindowMethods {
+    depth: Box<dyn Depth>,
+    shape: Box<dyn Shape>,
+    /// Whether detectors want to see hits as well.
+    sees_every_read: bool,
 }
 
-#[derive(Debug)]
-struct ReaderState {
-    file: FileId,
-    detect: Box<dyn Detect>,
-    streams: Streams,
-    /// Opened ahead; no program came for it yet.
-    is_ahead: bool,
+impl WindowMethods {
+    fn new(settings: &Settings) -> Self {
+        Self {
+            depth: settings.depth.build(),
+            shape: settings.shape.build(),
+            sees_every_read: settings.detect.build().sees_every_read(),
+        }
+    }
 }
 
 /// A demand read under way.
@@ -162,30 +152,21 @@ impl Engine {
     /// Settings out of range.
     pub fn new(settings: Settings) -> Result<Self, SettingsError> {
         settings.check()?;
-        let depth = settings.depth.build();
-        let detect = settings.detect.build();
-        let shape = settings.shape.build();
         let reclaim = settings.reclaim.build();
         let split = settings.split.as_ref().map(Choice::build);
         let (frames, block_bytes) = (settings.frames(), settings.block_bytes);
         let next_file = settings.next_file.build();
         Ok(Self {
             next_file: FilesAhead::new(next_file, settings.memory.0),
-            depth,
-            shape,
-            sees_every_read: detect.sees_every_read(),
+            methods: WindowMethods::new(&settings),
             memory: Memory::new(frames, block_bytes, reclaim, split),
-            files: FixedMap::default(),
-            readers: FixedMap::default(),
+            readers: Readers::default(),
             queues: Queues::new(&settings),
             reads: FixedMap::default(),
             plan: None,
             starved: VecDeque::new(),
             work: Work::default(),
-            withheld: 0,
-            active_streams: 0,
             ledger: Ledger::default(),
-            out: VecDeque::new(),
             now: Nanos(0),
             settings,
         })
@@ -207,7 +188,7 @@ impl Engine {
     /// driver hands every read to the engine, hits included.
     #[must_use]
     pub fn sees_every_read(&self) -> bool {
-        self.sees_every_read
+        self.methods.sees_every_read
     }
 
     /// Whether the driver is to hand in a `Release` as soon as it has one, instead of with the next
@@ -390,7 +371,7 @@ impl Engine {
 
     /// The next output of the last input; [`Output::Idle`] once there is none left.
     pub fn poll(&mut self) -> Output {
-        self.out.pop_front().unwrap_or(Output::Idle)
+        self.work.out.pop_front().unwrap_or(Output::Idle)
     }
 
     /// The counters, as of now.
@@ -408,7 +389,7 @@ impl Engine {
     }
 
     fn count_hits(&mut self, reader: ReaderId, blocks: u64) -> Option<()> {
-        self.readers.get(&reader)?;
+        self.readers.reader(reader)?;
         self.ledger.reads = self.ledger.reads.saturating_add(blocks);
         self.ledger.hits = self.ledger.hits.saturating_add(blocks);
         Some(())
@@ -420,13 +401,11 @@ impl Engine {
         if memory < minimum {
             return None;
         }
-        let withheld = self.settings.memory.0.saturating_sub(memory.0) as i64;
-        if withheld > self.withheld {
+        let withheld = self.settings.memory.0.saturating_sub(memory.0);
+        if self.memory.withhold(withheld) {
             // Its share was reckoned from more than there is now.
             self.end_plan();
         }
-        self.memory.charge(withheld - self.withheld);
-        self.withheld = withheld;
         Some(())
     }
 

@@ -56,6 +56,7 @@ pub mod preset;
 pub mod profile;
 pub mod protocol;
 mod queues;
+mod readers;
 pub mod reclaim;
 pub mod settings;
 pub mod shape;

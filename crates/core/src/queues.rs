@@ -128,8 +128,12 @@ impl Queues {
 
     /// Something waits for a device from now on.
     pub(crate) fn push(&mut self, id: DeviceId, want: Want) {
-        if let Some(device) = known(self.devices.get_mut(&id), DEVICE) {
-            device.queue.push(want);
+        let Some(device) = known(self.devices.get_mut(&id), DEVICE) else {
+            return;
+        };
+        let ticket = device.queue.push(want);
+        if let Some(request) = want.request().and_then(|id| self.requests.get_mut(id)) {
+            request.ticket = ticket;
         }
     }
 
@@ -143,9 +147,9 @@ impl Queues {
         if request.sent.is_some() {
             return None;
         }
-        let device = request.device;
+        let (device, ticket) = (request.device, request.ticket);
         let queue = &mut known(self.devices.get_mut(&device), DEVICE)?.queue;
-        queue.await_request(id).then_some(device)
+        queue.await_request(ticket).then_some(device)
     }
 
     /// Reads without memory that wait for a block of this extent for which `holds` is true leave the queue.
@@ -231,10 +235,12 @@ impl Queues {
             request.sent.is_none(),
             "a device may still write to its frames"
         );
-        if let Some(device) = self.devices.get_mut(&request.device) {
-            let is_other = |fetch: &Wanted| *fetch != Wanted::Request(id);
-            device.queue.retain(is_other);
-        }
+        let queue = &mut known(self.devices.get_mut(&request.device), DEVICE)?.queue;
+        let want = queue.take(request.ticket);
+        debug_assert!(
+            want.is_none_or(|want| want.request() == Some(id)),
+            "tickets are unique"
+        );
         Some(request)
     }
 

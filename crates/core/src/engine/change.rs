@@ -6,13 +6,13 @@
 
 use alloc::vec::Vec;
 
-use super::pace::Pace;
-use super::place::{FILE, blocks_in};
-use super::{Engine, File, READ_BYTES, ReaderState};
+use super::place::blocks_in;
+use super::{Engine, READ_BYTES};
 use crate::known;
 use crate::layout::{LayoutMap, MappedExtent, Placement};
+use crate::readers::File;
 use crate::reclaim::Event;
-use crate::stream::{STREAMS_MAX, Streams};
+use crate::stream::STREAMS_MAX;
 use crate::table::{Frame, flag};
 use crate::units::{Block, Bytes, Extent, FileId, ReadId, ReaderId, RequestId};
 
@@ -42,7 +42,7 @@ impl Engine {
         placement: &Placement,
         bytes: Bytes,
     ) -> Option<()> {
-        if id.0 >= FileId::LIMIT || self.files.contains_key(&id) {
+        if id.0 >= FileId::LIMIT || self.readers.file(id).is_some() {
             return None;
         }
         let layout = LayoutMap::new(placement, self.settings.block_bytes)?;
@@ -51,45 +51,22 @@ impl Engine {
         }
         let blocks = blocks_in(bytes, self.settings.block_bytes);
         self.memory.charge(extents_bytes(&layout));
-        self.files.insert(
-            id,
-            File {
-                layout,
-                bytes,
-                blocks,
-                readers: 0,
-                pace: Pace::Even,
-            },
-        );
-        Some(())
+        self.readers.add_file(id, File::new(layout, bytes, blocks))
     }
 
     pub(super) fn open(&mut self, reader: ReaderId, file: FileId) -> Option<()> {
-        if self.readers.contains_key(&reader) {
-            return None;
-        }
         let detect = self.settings.detect.build();
-        let state = self.files.get_mut(&file)?;
-        state.readers += 1;
-        let bytes = reader_bytes(state.layout.devices().len());
-        self.readers.insert(
-            reader,
-            ReaderState {
-                file,
-                detect,
-                streams: Streams::default(),
-                is_ahead: false,
-            },
-        );
+        let file = self.readers.open(reader, file, detect)?;
+        let bytes = reader_bytes(file.layout.devices().len());
         self.memory.charge(bytes);
         Some(())
     }
 
     pub(super) fn invalidate(&mut self, file: FileId, bytes: Bytes) -> Option<()> {
         let blocks = blocks_in(bytes, self.settings.block_bytes);
-        self.files.get(&file)?;
+        self.readers.file(file)?;
         let waiting = self.drop_blocks(file);
-        let state = self.files.get_mut(&file)?;
+        let state = self.readers.file_mut(file)?;
         state.bytes = bytes;
         state.blocks = blocks;
         self.drop_hints(file);
@@ -99,7 +76,7 @@ impl Engine {
     }
 
     pub(super) fn close(&mut self, id: ReaderId) -> Option<()> {
-        self.readers.get(&id)?;
+        self.readers.reader(id)?;
         self.abandon_reads(id);
         self.abandon_streams(id);
         self.change_streams(id, |streams| streams.clear());
@@ -107,23 +84,22 @@ impl Engine {
         self.close_ahead(id);
         self.close_hints(id);
         self.drop_wants(id);
-        let reader = self.readers.remove(&id)?;
-        let file = known(self.files.get_mut(&reader.file), FILE)?;
-        let members = file.layout.devices().len();
-        self.memory.charge(-reader_bytes(members));
-        file.readers -= 1;
-        if file.readers == 0 {
-            self.drop_hints(reader.file);
+        let (file, closed) = self.readers.close(id)?;
+        let bytes = reader_bytes(closed.layout.devices().len());
+        let is_last = !closed.is_open();
+        self.memory.charge(-bytes);
+        if is_last {
+            self.drop_hints(file);
         }
         Some(())
     }
 
     pub(super) fn forget(&mut self, file: FileId) -> Option<()> {
-        if self.files.get(&file)?.readers > 0 {
+        if self.readers.file(file)?.is_open() {
             return None;
         }
         self.drop_blocks(file);
-        let file = self.files.remove(&file)?;
+        let file = self.readers.forget(file)?;
         self.memory.charge(-extents_bytes(&file.layout));
         Some(())
     }
@@ -148,7 +124,7 @@ impl Engine {
     /// The frames with blocks of a file: whichever is less to look at, its blocks or all frames.
     fn resident(&self, file: FileId) -> Vec<Frame> {
         let table = &self.memory.table;
-        let blocks = self.files.get(&file).map_or(0, |state| state.blocks);
+        let blocks = self.readers.file(file).map_or(0, |state| state.blocks);
         if blocks <= u64::from(table.frames()) {
             let blocks = (0..).take(blocks as usize).map(Block);
             let found = blocks.filter_map(|block| table.find(file, block));
@@ -162,17 +138,11 @@ impl Engine {
 
     /// Patterns of a file's readers do not hold for its new content.
     fn forget_patterns(&mut self, file: FileId) {
-        let readers: Vec<ReaderId> = self
-            .readers
-            .iter()
-            .filter(|(_, r)| r.file == file)
-            .map(|(id, _)| *id)
-            .collect();
-        for id in readers {
+        for id in self.readers.of(file) {
             self.change_streams(id, |streams| streams.clear());
             self.memory.tell(Event::Changed(id));
             let fresh = self.settings.detect.build();
-            if let Some(reader) = self.readers.get_mut(&id) {
+            if let Some(reader) = self.readers.reader_mut(id) {
                 reader.detect = fresh;
             }
         }
@@ -181,11 +151,11 @@ impl Engine {
     /// Blocks fetched ahead for a reader and never read are the first victims (Li and Shen
     /// 2005, section 3.2: pages whose owner has closed the file).
     fn abandon_streams(&mut self, id: ReaderId) {
-        let Some(reader) = self.readers.get(&id) else {
+        let Some(reader) = self.readers.reader(id) else {
             return;
         };
         let file = reader.file;
-        for (first, count) in reader.streams.ahead() {
+        for (first, count) in reader.streams().ahead() {
             for block in (Extent { file, first, count }).blocks() {
                 if let Some(found) = self.memory.table.find(file, block)
                     && found.flags & (flag::UNREAD | flag::FILLING) == flag::UNREAD

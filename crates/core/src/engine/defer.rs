@@ -68,11 +68,11 @@ impl Engine {
     /// nothing else.
     fn is_single(&self, id: ReadId) -> bool {
         let read = self.reads.get(&id);
-        let reader = read.and_then(|read| self.readers.get(&read.reader));
+        let reader = read.and_then(|read| self.readers.reader(read.reader));
         let (Some(read), Some(reader)) = (read, reader) else {
             return false;
         };
-        let stream = reader.streams.at(read.access.block);
+        let stream = reader.streams().at(read.access.block);
         let is_in_stream = stream.is_some_and(|stream| stream.consumed() > 0);
         !is_in_stream && !read.access.begin().is_sequential()
     }
@@ -86,7 +86,7 @@ impl Engine {
                 Some((read.reader, *file, *block, read.access.count))
             }
             Wanted::Window { reader, end, .. } => {
-                let file = self.readers.get(reader)?.file;
+                let file = self.readers.reader(*reader)?.file;
                 let is_missing = |at: &u32| self.memory.table.find(file, Block(*at)).is_none();
                 let first = (end.0..).take(PASSED_MAX).find(is_missing)?;
                 Some((*reader, file, Block(first), 1))
@@ -97,7 +97,7 @@ impl Engine {
 
     /// Reads without memory that have a block in flight by now wait for that fetch instead.
     pub(super) fn rejoin(&mut self, extent: Extent) {
-        let Some(file) = known(self.files.get(&extent.file), FILE) else {
+        let Some(file) = known(self.readers.file(extent.file), FILE) else {
             return;
         };
         let table = &self.memory.table;
@@ -110,7 +110,10 @@ impl Engine {
 
     /// A reader closes, and its reads are gone: so are its wants.
     pub(super) fn drop_wants(&mut self, id: ReaderId) {
-        let file = self.readers.get(&id).and_then(|r| self.files.get(&r.file));
+        let file = self
+            .readers
+            .reader(id)
+            .and_then(|r| self.readers.file(r.file));
         let reads = &self.reads;
         let stays = |fetch: &Wanted| match fetch {
             Wanted::Demand { read, .. } => reads.contains_key(read),

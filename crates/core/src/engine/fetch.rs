@@ -40,7 +40,7 @@ impl Engine {
         demand: Option<Extent>,
         window: Option<Window>,
     ) -> Option<Block> {
-        let file = known(self.files.get(&extent.file), FILE)?;
+        let file = known(self.readers.file(extent.file), FILE)?;
         let left = file.blocks.saturating_sub(u64::from(extent.first.0));
         let count = extent.count.min(u32::try_from(left).unwrap_or(u32::MAX));
         let mark = window.and_then(|w| w.mark());
@@ -126,6 +126,7 @@ impl Engine {
             owner,
             came,
             is_cut: false,
+            ticket: u64::MAX,
             demand,
             sent,
             waiters,
@@ -191,13 +192,13 @@ impl Engine {
     }
 
     fn class(&self, id: RequestId, request: &Request) -> Class {
-        let owner = request.owner.and_then(|owner| self.readers.get(&owner));
+        let owner = request.owner.and_then(|owner| self.readers.reader(owner));
         if request.demand {
             let device = self.queues.device(request.device);
             device.map_or(Class::Program, Device::class)
         } else if self.is_planned(id) {
             Class::Planned
-        } else if owner.is_some_and(|owner| owner.is_ahead) {
+        } else if owner.is_some_and(|owner| owner.is_ahead()) {
             Class::Ahead { is_awaited: false }
         } else {
             Class::Program
@@ -274,14 +275,14 @@ impl Engine {
 
     /// One `Evict` for a run of blocks given up together.
     fn tell_evicted(&mut self, file: FileId, block: Block) {
-        if let Some(Output::Evict(run)) = self.out.back_mut()
+        if let Some(Output::Evict(run)) = self.work.out.back_mut()
             && run.file == file
             && run.end() == u64::from(block.0)
         {
             run.count += 1;
             return;
         }
-        self.out.push_back(Output::Evict(Extent {
+        self.work.out.push_back(Output::Evict(Extent {
             file,
             first: block,
             count: 1,

@@ -16,8 +16,8 @@
 //! within the next second, with 128 KiB each, then the forty-first is read.
 
 use super::Engine;
-use super::pace::Pace;
 use crate::protocol::Output;
+use crate::readers::Pace;
 use crate::units::{DeviceId, Extent, RequestId};
 
 /// Requests wait behind those that hang as long as this part of the frames can be had.
@@ -48,7 +48,7 @@ impl Engine {
         let Extent { file, count, .. } = hung.extent;
         self.set_pace(file, Pace::Hangs);
         if count > 1 {
-            self.out.push_back(Output::Cancel { request });
+            self.work.out.push_back(Output::Cancel { request });
         }
     }
 

@@ -4,27 +4,17 @@
 //! is not even count no more against the limit of its device, so others wait for none of them. A leaf.
 
 use super::Engine;
+use crate::readers::Pace;
 use crate::units::FileId;
-
-/// How requests of a file come.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) enum Pace {
-    #[default]
-    Even,
-    /// Several times as late as they should.
-    Late,
-    /// One hangs, and none has come since.
-    Hangs,
-}
 
 impl Engine {
     /// How requests of this file come.
     pub(super) fn pace(&self, file: FileId) -> Pace {
-        self.files.get(&file).map_or(Pace::Even, |file| file.pace)
+        self.readers.file(file).map_or(Pace::Even, |file| file.pace)
     }
 
     pub(super) fn set_pace(&mut self, file: FileId, pace: Pace) {
-        if let Some(file) = self.files.get_mut(&file) {
+        if let Some(file) = self.readers.file_mut(file) {
             file.pace = pace;
         }
     }

@@ -3,7 +3,7 @@
 //! Asked by every stage that must know a device: the [layout](crate::layout) of the file answers in
 //! members and bytes, here that becomes devices and blocks. A leaf: it calls no other stage.
 
-use super::{Engine, File};
+use super::Engine;
 use crate::known;
 use crate::layout::PlaceOnDevice;
 use crate::queues::Device;
@@ -39,19 +39,11 @@ impl Side {
     }
 }
 
-impl File {
-    /// Where a block lies.
-    pub(super) fn place(&self, block: Block, block_bytes: u32) -> PlaceOnDevice {
-        self.layout
-            .place(u64::from(block.0) * u64::from(block_bytes))
-    }
-}
-
 impl Engine {
     /// Where a block of a known file lies.
     pub(super) fn place(&self, file: FileId, block: Block) -> Option<PlaceOnDevice> {
-        let file = known(self.files.get(&file), FILE)?;
-        Some(file.place(block, self.settings.block_bytes))
+        let layout = &known(self.readers.file(file), FILE)?.layout;
+        Some(layout.place(u64::from(block.0) * u64::from(self.settings.block_bytes)))
     }
 
     /// The same of the copy that is read soonest.
@@ -84,7 +76,7 @@ impl Engine {
             copies,
             window,
         };
-        let parts = copies / self.active_streams.max(1);
+        let parts = copies / self.readers.active().max(1);
         let device = self.copy(file, start, first);
         let device = device.and_then(|place| self.queues.device(place.device));
         let Some(device) = device.filter(|_| parts > 1) else {
@@ -104,13 +96,13 @@ impl Engine {
 
     fn copies(&self, file: FileId, block: Block) -> usize {
         let offset = u64::from(block.0) * u64::from(self.settings.block_bytes);
-        let file = self.files.get(&file);
+        let file = self.readers.file(file);
         file.map_or(1, |file| file.layout.copies(offset))
     }
 
     fn copy(&self, file: FileId, block: Block, copy: usize) -> Option<PlaceOnDevice> {
         let offset = u64::from(block.0) * u64::from(self.settings.block_bytes);
-        let layout = &known(self.files.get(&file), FILE)?.layout;
+        let layout = &known(self.readers.file(file), FILE)?.layout;
         Some(layout.copy(offset, copy.min(layout.copies(offset) - 1)))
     }
 
@@ -129,7 +121,10 @@ impl Engine {
     /// How many bytes of an extent exist.
     pub(super) fn bytes_of(&self, extent: Extent) -> Bytes {
         let unit = u64::from(self.settings.block_bytes);
-        let exist = self.files.get(&extent.file).map_or(0, |file| file.bytes.0);
+        let exist = self
+            .readers
+            .file(extent.file)
+            .map_or(0, |file| file.bytes.0);
         let end = (extent.end() * unit).min(exist);
         Bytes(end.saturating_sub(u64::from(extent.first.0) * unit))
     }
@@ -140,20 +135,23 @@ impl Engine {
         reader: ReaderId,
         block: Block,
     ) -> Option<(PlaceOnDevice, &Device)> {
-        let place = self.soonest(self.readers.get(&reader)?.file, block)?;
+        let place = self.soonest(self.readers.reader(reader)?.file, block)?;
         let device = self.queues.device(place.device);
         Some((place, known(device, "a file's devices are known with it")?))
     }
 
     /// Over how many devices a long window of a file is spread.
     pub(super) fn spread(&self, file: FileId) -> u32 {
-        let spread = self.files.get(&file).map_or(1, |file| file.layout.spread());
+        let spread = self
+            .readers
+            .file(file)
+            .map_or(1, |file| file.layout.spread());
         u32::try_from(spread).unwrap_or(u32::MAX)
     }
 
     /// The devices of a file, each once.
     pub(super) fn devices_of(&self, file: FileId) -> impl Iterator<Item = DeviceId> + '_ {
-        let file = self.files.get(&file);
+        let file = self.readers.file(file);
         file.into_iter().flat_map(|file| file.layout.devices())
     }
 }

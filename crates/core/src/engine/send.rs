@@ -6,10 +6,10 @@
 //! then.
 
 use super::Engine;
-use super::pace::Pace;
 use crate::known;
 use crate::protocol::{Fetch, Output};
 use crate::queues::Want;
+use crate::readers::Pace;
 use crate::units::{DeviceId, FileId, ReadId, RequestId};
 
 impl Engine {
@@ -58,7 +58,7 @@ impl Engine {
         }
         self.ledger.requests += 1;
         self.ledger.request_bytes.0 += want.bytes.0;
-        self.out.push_back(Output::Fetch(Fetch {
+        self.work.out.push_back(Output::Fetch(Fetch {
             request: id,
             device,
             extent,

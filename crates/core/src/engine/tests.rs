@@ -85,7 +85,7 @@ impl Rig {
     fn input(&mut self, input: Input) {
         if let Input::Invalidate { file, .. } | Input::Forget { file } = input {
             let forgotten = matches!(input, Input::Forget { .. })
-                && self.engine.files.get(&file).is_some_and(|f| f.readers > 0);
+                && self.engine.readers.file(file).is_some_and(|f| f.is_open());
             if !forgotten {
                 self.in_flight.retain(|(f, _)| *f != file);
             }
@@ -200,7 +200,7 @@ impl Rig {
         let devices = self.engine.devices();
         assert!(devices.iter().all(|device| device.queued == 0));
         assert!(self.engine.plan.is_none());
-        assert_eq!(self.engine.active_streams, 0);
+        assert_eq!(self.engine.readers.active(), 0);
         assert_eq!(
             self.engine.ledger().resident_unused + self.engine.ledger().in_flight,
             0

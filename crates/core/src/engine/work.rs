@@ -16,6 +16,7 @@
 
 use alloc::collections::VecDeque;
 
+use crate::protocol::Output;
 use crate::queues::Want;
 use crate::units::{DeviceId, ReadId};
 
@@ -28,6 +29,8 @@ pub(super) struct Work {
     pub(super) reads: VecDeque<ReadId>,
     /// Devices to dispatch to.
     pub(super) devices: VecDeque<DeviceId>,
+    /// Outputs for the driver.
+    pub(super) out: VecDeque<Output>,
 }
 
 /// One piece of it.

@@ -135,7 +135,8 @@ impl Queue {
         }
     }
 
-    pub(super) fn push(&mut self, want: Want) {
+    /// The ticket by which it is found.
+    pub(super) fn push(&mut self, want: Want) -> u64 {
         let ticket = self.next_ticket;
         self.next_ticket += 1;
         if let Wanted::Demand { file, block, .. } = want.fetch {
@@ -144,6 +145,7 @@ impl Queue {
         self.undecided += usize::from(!want.is_decided());
         self.programs += usize::from(want.is_of_program());
         self.wants.insert(ticket, want);
+        ticket
     }
 
     pub(super) fn take(&mut self, ticket: u64) -> Option<Want> {
@@ -158,11 +160,11 @@ impl Queue {
     }
 
     /// A read waits for a request from now on: whether its turn changes by that.
-    pub(super) fn await_request(&mut self, id: RequestId) -> bool {
+    pub(super) fn await_request(&mut self, ticket: u64) -> bool {
         let is_wanted = self.is_wanted();
-        let mut wants = self.wants.values_mut();
-        let want = wants.find(|want| want.request() == Some(id));
-        let Some(want) = want else { return false };
+        let Some(want) = self.wants.get_mut(&ticket) else {
+            return false;
+        };
         match &mut want.class {
             Class::Program | Class::Single => false,
             Class::Planned => {
@@ -260,8 +262,8 @@ mod tests {
             due.map(|(ticket, _)| ticket).collect()
         };
         assert!(due(&queue).is_empty() && !queue.is_wanted());
-        assert!(!queue.await_request(RequestId(0)) && due(&queue).is_empty());
-        assert!(queue.await_request(RequestId(1)));
+        assert!(!queue.await_request(0) && due(&queue).is_empty());
+        assert!(queue.await_request(1));
         assert_eq!(due(&queue), [0, 1]);
         assert!(queue.take(1).is_some() && due(&queue).is_empty());
     }

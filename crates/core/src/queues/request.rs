@@ -26,6 +26,8 @@ pub(crate) struct Request {
     pub(crate) is_cut: bool,
     /// Whether a reader waited for part of it when it was decided.
     pub(crate) demand: bool,
+    /// Its place in the device's queue, until the driver has it.
+    pub(crate) ticket: u64,
     /// Once the driver has it.
     pub(crate) sent: Option<Box<Sent>>,
     /// Reads that wait for a block of it.

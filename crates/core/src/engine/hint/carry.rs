@@ -77,7 +77,7 @@ impl Engine {
 
     /// The blocks of an extent that exist and are neither there nor on their way.
     fn missing_of(&self, extent: &Extent) -> Vec<Block> {
-        let end = self.files.get(&extent.file).map_or(0, |f| f.blocks);
+        let end = self.readers.file(extent.file).map_or(0, |f| f.blocks);
         let is_missing = |block: &Block| self.memory.table.find(extent.file, *block).is_none();
         let blocks = extent.blocks().filter(|block| u64::from(block.0) < end);
         blocks.filter(is_missing).collect()
